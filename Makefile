@@ -1,0 +1,44 @@
+# make demo: a walk through a small university.  make test: everything that must hold.
+# Nothing is installed outside .venv; the only network use is the package install.
+
+PYTHON ?= python3
+BIN := .venv/bin
+WORKERS ?= 2
+
+.PHONY: help demo test test-all check bench clean
+
+help:
+	@echo "make demo      make a small university database and ask it some questions"
+	@echo "make test      check the code and run the tests (minutes)"
+	@echo "make test-all  the same with the long tests"
+	@echo "make check     style, types and the one-way imports alone"
+	@echo "make bench     the measurements in benchmarks/"
+	@echo "make clean     remove .venv and what the tools left behind"
+
+.venv/ready: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dpsql needs Python 3.11 or newer: make PYTHON=python3.11")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	touch $@
+
+demo: .venv/ready
+	$(BIN)/dpsql demo demo
+
+check: .venv/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: check
+	$(BIN)/pytest -q -n $(WORKERS) -m "not long"
+
+test-all: check
+	$(BIN)/pytest -q -n $(WORKERS)
+
+bench: .venv/ready
+	@for file in benchmarks/bench_*.py; do echo "$$file"; $(BIN)/python "$$file" || exit 1; done
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

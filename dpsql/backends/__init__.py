@@ -1,0 +1,65 @@
+"""The owner's database behind one small protocol: introspect the schema, run one SELECT, give exact rows.
+
+A backend decides nothing: it runs what the planner printed, inside one read-only snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Protocol
+
+from ..errors import PolicyError
+from ..policy.live_schema import LiveSchema
+from .duckdb_backend import DuckDBBackend
+
+__all__ = ["Backend", "DuckDBBackend", "Snapshot", "open_backend"]
+
+
+class Snapshot(Protocol):
+    """One read-only transaction: everything it returns is of one moment."""
+
+    def schema(self) -> LiveSchema:
+        """Return the live schema. Raises EngineFailure."""
+        ...
+
+    def run(self, sql: str, parameters: Sequence[object] = ()) -> Iterator[list[tuple[Any, ...]]]:
+        """Run one SELECT; yield its rows in chunks, integers exact. Raises EngineFailure."""
+        ...
+
+    def cancel(self) -> None:
+        """Stop what this snapshot runs, from any thread: the running call raises EngineFailure 57014."""
+        ...
+
+
+class Backend(Protocol):
+    """An engine. `dialect` is the name that the printer knows it by."""
+
+    @property
+    def dialect(self) -> str:
+        """Return the dialect's name: `duckdb` or `postgres`."""
+        ...
+
+    def snapshot(self) -> AbstractContextManager[Snapshot]:
+        """Open one read-only transaction for the time of a `with` block. Raises EngineFailure."""
+        ...
+
+    def cancel(self) -> None:
+        """Stop every running statement, from any thread."""
+        ...
+
+    def close_idle(self) -> bool:
+        """Let go of the database if no snapshot is open; say whether it is let go."""
+        ...
+
+
+def open_backend(url: str) -> Backend:
+    """Return the backend for a policy's `database` URL: `duckdb:` and the path of a file.
+
+    Nothing is opened yet. Raises PolicyError for a URL of another kind.
+    """
+    scheme, _, rest = url.partition(":")
+    if scheme != "duckdb" or not rest or rest.startswith(":"):
+        raise PolicyError('database: only DuckDB files can be served; write "duckdb:<file>"')
+    return DuckDBBackend(Path(rest))

@@ -1,0 +1,131 @@
+"""Reads bounds off a CHECK constraint: only the shapes that mean exactly a bound, everything else is ignored.
+
+House rules:
+
+1. A bound may be too wide, never too narrow: a plan may leave a clamp out because of it (law L9).
+2. A shape, an argument or a literal that is not listed here contributes nothing.
+
+A conjunct that is false makes the whole AND false, whatever stands beside it, so each conjunct of a
+top-level AND counts by itself. NULL passes every CHECK, and NaN may pass one that only has a lower
+bound: the reader of a bound has to deal with both.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import dataclass
+from fractions import Fraction
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from ..relation.types import Kind, SqlType
+
+__all__ = ["Interval", "read_bounds"]
+
+_DIGITS = 18  # A literal and a NUMERIC of at most 18 digits each are compared exactly, as DECIMAL(38).
+_PLAIN_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An inclusive interval; None is no bound on that side."""
+
+    lo: Fraction | None = None
+    hi: Fraction | None = None
+
+    def intersect(self, other: Interval) -> Interval:
+        """Return the interval that lies in both."""
+        los = [bound for bound in (self.lo, other.lo) if bound is not None]
+        his = [bound for bound in (self.hi, other.hi) if bound is not None]
+        return Interval(max(los, default=None), min(his, default=None))
+
+
+def read_bounds(expression: str, types: dict[str, SqlType], dialect: str) -> dict[str, Interval]:
+    """Return what a CHECK expression bounds, by column name.
+
+    Reads `x BETWEEN a AND b`, `x >= a`, `x > a`, `x <= b`, `x < b`, these turned round, and AND of them,
+    with number literals; strict ones are read as inclusive. `types` are the table's columns by lower-case
+    name; other names are ignored. Never raises on a text that it cannot read.
+    """
+    try:
+        tree = sqlglot.parse_one(expression, dialect=dialect)
+    except SqlglotError:
+        return {}
+    found: dict[str, Interval] = {}
+    pending: list[exp.Expr | None] = [tree]
+    while pending:
+        node = _unwrap(pending.pop())
+        if isinstance(node, exp.And):
+            pending += [node.args.get("this"), node.args.get("expression")]
+            continue
+        for name, interval in _read_conjunct(node, types):
+            found[name] = found.get(name, Interval()).intersect(interval)
+    return found
+
+
+def _read_conjunct(node: exp.Expr | None, types: dict[str, SqlType]) -> list[tuple[str, Interval]]:
+    """Return the bounds that one conjunct means: none, one, or the two of a BETWEEN."""
+    match node:
+        case exp.Between() if not _extra(node, "this", "low", "high"):
+            sides = [
+                ("lo", node.args["this"], node.args["low"]),
+                ("hi", node.args["this"], node.args["high"]),
+            ]
+        case exp.GTE() | exp.GT() if not _extra(node, "this", "expression"):
+            sides = [("lo", node.this, node.expression), ("hi", node.expression, node.this)]
+        case exp.LTE() | exp.LT() if not _extra(node, "this", "expression"):
+            sides = [("hi", node.this, node.expression), ("lo", node.expression, node.this)]
+        case _:
+            return []
+    bounds = []
+    for side, column, literal in sides:
+        name = _column_name(_unwrap(column))
+        if name is None or name not in types:
+            continue
+        value = _literal(_unwrap(literal), types[name], side)
+        if value is not None:
+            bounds.append((name, Interval(lo=value) if side == "lo" else Interval(hi=value)))
+    return bounds
+
+
+def _unwrap(node: exp.Expr | None) -> exp.Expr | None:
+    while isinstance(node, exp.Paren) and not _extra(node, "this"):
+        node = node.args.get("this")
+    return node
+
+
+def _extra(node: exp.Expr, *known: str) -> list[str]:
+    """Return the arguments that are set and that the caller does not know (the dialect keeps some there)."""
+    return [name for name, value in node.args.items() if name not in known and value not in (None, False, [])]
+
+
+def _column_name(node: exp.Expr | None) -> str | None:
+    if not isinstance(node, exp.Column) or _extra(node, "this"):
+        return None
+    name = node.this
+    return name.this.lower() if isinstance(name, exp.Identifier) else None
+
+
+def _literal(node: exp.Expr | None, column: SqlType, side: str) -> Fraction | None:
+    """Return a number literal as the engine compares it with the column, widened outward for floats."""
+    sign = 1
+    if isinstance(node, exp.Neg) and not _extra(node, "this"):
+        sign, node = -1, _unwrap(node.this)
+    if not isinstance(node, exp.Literal) or node.is_string or not _PLAIN_NUMBER.fullmatch(node.this):
+        return None
+    if len(node.this.replace(".", "")) > _DIGITS:
+        return None
+    value = sign * Fraction(node.this)
+    if column.is_integer:
+        return value if value.denominator == 1 and "." not in node.this else None
+    if column.kind is Kind.NUMERIC:
+        return value if column.precision is not None and column.precision <= _DIGITS else None
+    if column.is_float:
+        # The engine rounds the literal to the column's type; 0.3 as a double lies below three tenths.
+        double = float(value)
+        readings = [value, Fraction(double), Fraction(*struct.unpack("f", struct.pack("f", double)))]
+        return min(readings) if side == "lo" else max(readings)
+    return None

@@ -1,0 +1,239 @@
+"""A DuckDB database as a backend: read-only, sealed from files and network, one transaction a statement.
+
+House rules:
+
+1. Nothing of the engine's own words leaves this module: an engine error becomes an `EngineFailure` whose
+   detail is the error's class. Its text may quote a value (law L6), so it reaches no log either (law L8).
+2. The failure is raised after the `except` block has ended, so that no traceback holds the engine's error.
+3. Only a single SELECT is run. The file is opened read-only and the configuration is locked besides:
+   each of the two holds if the other one fails (soundness.md 4.4, D01 and D03).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import duckdb
+
+from ..errors import EngineFailure, PolicyError
+from ..policy.live_schema import LiveSchema
+from .duckdb_schema import read_schema
+
+__all__ = ["DuckDBBackend", "DuckDBSnapshot"]
+
+_T = TypeVar("_T")
+
+_CHUNK_ROWS = 65536
+_DECIMAL_DIGITS = 38
+
+# What the printed SQL relies on. Verified, not set, on a connection that is somebody else's.
+_MEANING = {
+    "default_collation": "",
+    "default_null_order": "NULLS_LAST",
+    "default_order": "ASCENDING",
+    "ieee_floating_point_ops": "true",
+    "integer_division": "false",
+}
+_SEAL = {
+    "allow_community_extensions": "false",
+    "allow_persistent_secrets": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "enable_external_access": "false",
+    "lock_configuration": "true",
+    "python_enable_replacements": "false",
+}
+
+
+class DuckDBSnapshot:
+    """One read-only transaction; made by `DuckDBBackend.snapshot`, used by one thread (but for `cancel`)."""
+
+    def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        self._cursor = cursor
+        self._cancelled = threading.Event()
+        self._at_rest = threading.Event()
+        self._at_rest.set()
+        self._runs = 0
+        self._call("begin", lambda: cursor.execute("BEGIN TRANSACTION READ ONLY"))
+
+    def schema(self) -> LiveSchema:
+        """Return the schema as this transaction sees it. Raises EngineFailure."""
+        return self._call("schema", lambda: read_schema(lambda sql: self._cursor.execute(sql).fetchall()))
+
+    def run(self, sql: str, parameters: Sequence[object] = ()) -> Iterator[list[tuple[Any, ...]]]:
+        """Run one SELECT and yield its rows in chunks; nothing runs before the first chunk is asked for.
+
+        `parameters` are bound as they are, integers and decimals exactly; they have at most 38 digits.
+        Integers and decimals of any width come as exact Python `int` and `Decimal`. Dates beyond Python's
+        range come as text and infinite ones as its first or last day: print a CAST where that matters.
+        Only one result is read at a time. Raises EngineFailure; with SQLSTATE 57014 after `cancel`.
+        """
+        self._runs += 1
+        return self._chunks(sql, tuple(parameters), self._runs)
+
+    def cancel(self) -> None:
+        """Stop what runs, from any thread; this snapshot answers nothing more.
+
+        The engine forgets an interrupt that comes just before a statement starts, so it is repeated until
+        the engine rests, for at most a second.
+        """
+        self._cancelled.set()
+        for _ in range(100):
+            with suppress(duckdb.Error):  # A connection that has just been closed runs nothing.
+                self._cursor.interrupt()
+            if self._at_rest.wait(0.01):
+                return
+
+    def close(self) -> None:
+        """End the transaction: it has written nothing, so closing its connection is enough."""
+        self._cursor.close()
+
+    def _chunks(self, sql: str, parameters: tuple[object, ...], turn: int) -> Iterator[list[tuple[Any, ...]]]:
+        self._call("run", lambda: self._execute(sql, parameters))
+        while True:
+            if turn != self._runs:
+                raise RuntimeError("this result was given up when the next statement began")
+            rows = self._call("fetch", lambda: self._cursor.fetchmany(_CHUNK_ROWS))
+            if not rows:
+                return
+            yield rows
+
+    def _execute(self, sql: str, parameters: tuple[object, ...]) -> None:
+        statements = self._cursor.extract_statements(sql)
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            raise EngineFailure("refused: not a single SELECT")
+        self._cursor.execute(statements[0], [_bindable(value) for value in parameters])
+
+    def _call(self, stage: str, action: Callable[[], _T]) -> _T:
+        self._at_rest.clear()
+        try:
+            if self._cancelled.is_set():
+                raise EngineFailure("cancelled", sqlstate="57014")
+            result = _guarded(stage, action)
+            if self._cancelled.is_set():
+                raise EngineFailure("cancelled", sqlstate="57014")
+            return result
+        finally:
+            self._at_rest.set()
+
+
+class DuckDBBackend:
+    """A DuckDB file, opened when a snapshot needs it; safe to use from several threads."""
+
+    dialect = "duckdb"
+
+    def __init__(self, path: Path) -> None:
+        """Point at a file. Nothing is opened, and nothing is checked, before the first snapshot."""
+        self._path: Path | None = path.absolute()
+        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._snapshots: set[DuckDBSnapshot] = set()
+        self._lock = threading.Lock()
+
+    @classmethod
+    def over(cls, connection: duckdb.DuckDBPyConnection) -> DuckDBBackend:
+        """Wrap a connection that the caller owns: for tests and for embedding.
+
+        Its database is neither sealed nor opened read-only, and what it has not committed is not seen.
+        Raises PolicyError when a setting that dpsql relies on has been changed.
+        """
+        for name, expected in _MEANING.items():
+            found = _guarded("settings", partial(_setting, connection, name))
+            if found.lower() != expected.lower():
+                fix = f"SET {name} = '{expected}' before handing it in"
+                raise PolicyError(f"the DuckDB connection has {name} = '{found}'; {fix}")
+        backend = cls(Path())
+        backend._path = None
+        backend._connection = connection
+        return backend
+
+    @contextmanager
+    def snapshot(self) -> Iterator[DuckDBSnapshot]:
+        """Open one read-only transaction for the time of a `with` block.
+
+        Raises EngineFailure when the file is missing, broken, or held by a writer (detail "busy: …").
+        """
+        with self._lock:
+            snapshot = DuckDBSnapshot(self._open_cursor())
+            self._snapshots.add(snapshot)
+        try:
+            yield snapshot
+        finally:
+            with self._lock:
+                self._snapshots.discard(snapshot)
+                snapshot.close()
+
+    def cancel(self) -> None:
+        """Stop every running statement, from any thread."""
+        with self._lock:
+            running = list(self._snapshots)
+        for snapshot in running:
+            snapshot.cancel()
+
+    def close_idle(self) -> bool:
+        """Close the file if no snapshot is open, so that a writer can have it; say whether it is closed."""
+        with self._lock:
+            if self._snapshots or self._path is None:
+                return False
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+            return True
+
+    def _open_cursor(self) -> duckdb.DuckDBPyConnection:
+        if self._connection is None:
+            path = str(self._path)
+            config: dict[str, Any] = {**_MEANING, **_SEAL}
+            self._connection = _guarded("open", lambda: duckdb.connect(path, read_only=True, config=config))
+        return _guarded("open", self._connection.cursor)
+
+
+def _bindable(value: object) -> object:
+    """Return a parameter in a form that is bound exactly; DuckDB binds wider numbers as DOUBLE unasked.
+
+    Integers beyond 64 bits become DECIMAL. Raises EngineFailure beyond 38 digits, and for a NaN Decimal.
+    """
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        value = Decimal(value)
+    if isinstance(value, Decimal):
+        _, digits, exponent = value.as_tuple()
+        if not isinstance(exponent, int) or max(len(digits) + max(exponent, 0), -exponent) > _DECIMAL_DIGITS:
+            raise EngineFailure("refused: a parameter of more than 38 digits")
+    return value
+
+
+def _setting(connection: duckdb.DuckDBPyConnection, name: str) -> str:
+    row = connection.cursor().execute("SELECT CAST(current_setting(?) AS VARCHAR)", [name]).fetchone()
+    return str(row[0]) if row is not None else ""
+
+
+def _guarded(stage: str, action: Callable[[], _T]) -> _T:
+    """Return what the action returns; every error of the engine becomes an EngineFailure without its text.
+
+    ValueError and OverflowError are what the Python binding raises for a value that Python cannot hold.
+    """
+    try:
+        return action()
+    except duckdb.InterruptException:
+        failure = EngineFailure("cancelled", sqlstate="57014")
+    except (duckdb.Error, ValueError, OverflowError) as error:
+        failure = EngineFailure(_describe(stage, error))
+    raise failure
+
+
+def _describe(stage: str, error: Exception) -> str:
+    """Return what the owner's log may say: the stage and the class of the error, never its text."""
+    if stage == "open" and isinstance(error, duckdb.ConnectionException):
+        return "busy: this process has the database file open for writing"
+    if stage == "open" and isinstance(error, duckdb.IOException):
+        # No row has been read yet: this text is about the file alone. It is looked at, not passed on.
+        if "lock" in str(error):
+            return "busy: another process has the database file open for writing"
+        if "does not exist" in str(error):
+            return "open: the database file does not exist"
+    return f"{stage}: {type(error).__name__}"

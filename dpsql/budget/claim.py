@@ -1,0 +1,202 @@
+"""What a statement asks of the ledger, and what it gets back: charges, claims, draws, reservations.
+
+House rules:
+
+1. Integers only: epsilon in 1e-9 (nano), delta and rho in 1e-18 (atto). A float never enters.
+2. A charge is never negative: nothing in this package can take from what is spent (law L5).
+3. A payload is noisy output and nothing else; this package neither reads nor logs it (law L8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+__all__ = [
+    "Caps", "Charge", "Claim", "Draw", "Reservation", "VectorClaim", "delta_text", "epsilon_text",
+]  # fmt: skip
+
+KEY_BYTES = 32
+"""The length of a measure key (a sha256 digest)."""
+
+MOST_EPSILON_NANO = 10**15
+"""No single charge, cap or grant is larger: one million epsilon, far inside SQL's 64-bit integers."""
+
+MOST_DELTA_ATTO = 10**18
+"""No delta is larger than 1."""
+
+
+def epsilon_text(nano: int) -> str:
+    """Return the plain decimal text of an epsilon in 1e-9: 1500000000 gives "1.5"."""
+    return _decimal_text(nano, 9)
+
+
+def delta_text(atto: int) -> str:
+    """Return the plain decimal text of a delta (or rho) in 1e-18."""
+    return _decimal_text(atto, 18)
+
+
+def _decimal_text(units: int, places: int) -> str:
+    whole, part = divmod(abs(units), 10**places)
+    text = f"{whole}.{part:0{places}d}".rstrip("0").rstrip(".")
+    return f"-{text}" if units < 0 else text
+
+
+def require_integer(name: str, value: int, least: int, most: int) -> None:
+    """Raise ValueError unless `value` is an int (no bool, no float) in [least, most]."""
+    if type(value) is not int or not least <= value <= most:
+        raise ValueError(f"{name} must be an integer in [{least}, {most}]")
+
+
+def require_text(name: str, value: str) -> None:
+    """Raise ValueError unless `value` can be written as UTF-8 (a lone surrogate cannot)."""
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{name} is not valid Unicode text") from error
+
+
+def _require_keys(measures: tuple[bytes, ...]) -> None:
+    if not all(type(key) is bytes and len(key) == KEY_BYTES for key in measures):
+        raise ValueError(f"a measure key is {KEY_BYTES} bytes")
+    if len(set(measures)) != len(measures):
+        raise ValueError("a vector holds each measure once")
+
+
+def _require_scale(scale: Fraction) -> None:
+    if not isinstance(scale, Fraction) or scale <= 0:
+        raise ValueError("a noise scale is a positive Fraction")
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """A privacy loss: epsilon in 1e-9 and delta in 1e-18, both never negative."""
+
+    epsilon_nano: int
+    delta_atto: int
+
+    def __post_init__(self) -> None:
+        if type(self.epsilon_nano) is not int or type(self.delta_atto) is not int:
+            raise ValueError("a charge is made of integers")
+        if self.epsilon_nano < 0 or self.delta_atto < 0:
+            raise ValueError("a charge is never negative")
+
+    def __add__(self, other: Charge) -> Charge:
+        return Charge(self.epsilon_nano + other.epsilon_nano, self.delta_atto + other.delta_atto)
+
+    @property
+    def rho_atto(self) -> int:
+        """epsilon²/2 in 1e-18, rounded up: the zCDP loss of ONE epsilon-DP draw (soundness.md 3.1).
+
+        Of a sum of charges it is an upper bound only; a ledger adds up the rho of its entries.
+        """
+        return -(-self.epsilon_nano * self.epsilon_nano // 2)
+
+
+ZERO = Charge(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class VectorClaim:
+    """One vector: measures drawn together, stored together, under one joint charge.
+
+    `measures`: 32-byte keys, without dataset and epoch (the store adds these). `scale`: the largest
+    noise scale that will do, in each measure's own lattice units. `note`: measures and scales in
+    words, for the audit trail.
+
+    Empty `measures` means that the key is not known yet, since it holds an earlier stage's bytes
+    (amendments.md a6): such a vector is always charged and never looked up; its keys and its true
+    scale come with `commit`.
+    """
+
+    measures: tuple[bytes, ...]
+    scale: Fraction
+    charge: Charge
+    note: str
+
+    def __post_init__(self) -> None:
+        _require_keys(self.measures)
+        _require_scale(self.scale)
+        require_integer("epsilon_nano", self.charge.epsilon_nano, 1, MOST_EPSILON_NANO)
+        require_integer("delta_atto", self.charge.delta_atto, 0, MOST_DELTA_ATTO)
+        require_text("note", self.note)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """All that one statement wants, for all its stages at once (amendments.md a5).
+
+    `statement`: canonical SQL for the audit trail. `reuse`: False draws anew and pays, whatever is
+    stored.
+    """
+
+    analyst: str
+    statement: str
+    vectors: tuple[VectorClaim, ...]
+    reuse: bool = True
+
+    def __post_init__(self) -> None:
+        require_text("analyst", self.analyst)
+        require_text("statement", self.statement)
+        if not self.analyst:
+            raise ValueError("a claim names its analyst")
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """One joint draw: the measures that it holds, its common noise scale, and the noisy bytes."""
+
+    measures: tuple[bytes, ...]
+    scale: Fraction
+    payload: bytes = field(repr=False)
+
+    def __post_init__(self) -> None:
+        _require_keys(self.measures)
+        _require_scale(self.scale)
+        if not self.measures:
+            raise ValueError("a draw holds at least one measure")
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """What became of a claim. `entries` and `found` are aligned with `claim.vectors`.
+
+    For a vector that is answered from the store, `entries[i]` is None and `found[i]` has one draw
+    for each of its measures, in their order: the same draw throughout when one holds them all,
+    else the best draw of each. For a vector that must be drawn now, `found[i]` is None and
+    `entries[i]` is the ledger entry under which it is charged already.
+
+    `charge`: what this claim cost (the sum over the vectors to draw).
+    """
+
+    entries: tuple[int | None, ...]
+    found: tuple[tuple[Draw, ...] | None, ...]
+    charge: Charge
+    epoch: int
+
+    @property
+    def to_draw(self) -> tuple[int, ...]:
+        """The entries to be committed or failed, in the order of the claim's vectors."""
+        return tuple(entry for entry in self.entries if entry is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """The lifetime caps that the policy declares.
+
+    `epsilon_nano`, `delta_atto`: for everybody together; these are the privacy guarantee.
+    `analysts`: personal epsilon caps in 1e-9; None, or a name that is not there: no personal cap.
+    Personal caps are fairness and no guarantee, since analysts may collude (soundness.md 3.4).
+    """
+
+    epsilon_nano: int
+    delta_atto: int
+    analysts: Mapping[str, int | None]
+
+    def __post_init__(self) -> None:
+        require_integer("epsilon cap", self.epsilon_nano, 0, MOST_EPSILON_NANO)
+        require_integer("delta cap", self.delta_atto, 0, MOST_DELTA_ATTO)
+        for cap in self.analysts.values():
+            if cap is not None:
+                require_integer("analyst cap", cap, 0, MOST_EPSILON_NANO)

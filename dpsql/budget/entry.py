@@ -1,0 +1,184 @@
+"""What the ledger records, and how a record is written as text.
+
+A record's text is canonical JSON (sorted keys, ASCII): the same bytes stand in the append-only log
+and in the ledger, so that the two can be compared byte for byte. What may change later (an entry's
+state) is not part of it. Times are for people; nothing is decided by them (soundness.md G14).
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from ..errors import LedgerError
+from .claim import Charge
+
+__all__ = [
+    "Entry",
+    "EpochStart",
+    "Grant",
+    "Header",
+    "Record",
+    "State",
+    "Status",
+    "read_record",
+    "record_text",
+]
+
+FORMAT = 1
+"""The version of the records and of the schema beside them."""
+
+
+class State(enum.Enum):
+    """What became of an entry; all three are spent. RESERVED moves once, to one of the others."""
+
+    RESERVED = "reserved"
+    COMMITTED = "committed"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The first record: whose ledger this is."""
+
+    seq: int
+    at: str
+    dataset: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One charged vector: who, when, which statement, which measures at which scale, what it cost."""
+
+    seq: int
+    at: str
+    epoch: int
+    analyst: str
+    statement: str
+    note: str
+    measures: tuple[bytes, ...]
+    scale: Fraction
+    charge: Charge
+    state: State = State.RESERVED
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """The owner's act that raises a cap by `epsilon_nano`: the global one when `analyst` is None."""
+
+    seq: int
+    at: str
+    analyst: str | None
+    epsilon_nano: int
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class EpochStart:
+    """The owner's act that makes stored releases of earlier epochs stop answering."""
+
+    seq: int
+    at: str
+    epoch: int
+
+
+Record = Header | Entry | Grant | EpochStart
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What is spent and what the caps are (policy and grants together).
+
+    Epsilon in 1e-9, delta and rho in 1e-18. A spent figure can exceed its cap when the owner has
+    lowered the policy since. `analyst_cap_nano` is None when the analyst has no personal cap.
+    """
+
+    epsilon_spent_nano: int
+    epsilon_cap_nano: int
+    delta_spent_atto: int
+    delta_cap_atto: int
+    rho_spent_atto: int
+    analyst_spent_nano: int
+    analyst_cap_nano: int | None
+
+
+def record_text(record: Record) -> str:
+    """Return the record as one line of canonical JSON (without a newline)."""
+    fields: dict[str, Any] = {"seq": record.seq, "at": record.at}
+    match record:
+        case Header():
+            fields |= {"kind": "header", "dataset": record.dataset, "format": FORMAT}
+        case Entry():
+            fields |= {
+                "kind": "entry",
+                "epoch": record.epoch,
+                "analyst": record.analyst,
+                "statement": record.statement,
+                "note": record.note,
+                "measures": [key.hex() for key in record.measures],
+                "scale": str(record.scale),
+                "epsilon_nano": record.charge.epsilon_nano,
+                "delta_atto": record.charge.delta_atto,
+                "rho_atto": record.charge.rho_atto,
+            }
+        case Grant():
+            fields |= {
+                "kind": "grant",
+                "analyst": record.analyst,
+                "epsilon_nano": record.epsilon_nano,
+                "by": record.by,
+            }
+        case EpochStart():
+            fields |= {"kind": "epoch", "epoch": record.epoch}
+    return json.dumps(fields, sort_keys=True, separators=(",", ":"))
+
+
+def read_record(text: str, state: State = State.RESERVED) -> Record:
+    """Return the record that `record_text` wrote; `state` is the state of an Entry.
+
+    Raises LedgerError for text that this version did not write.
+    """
+    try:
+        fields = json.loads(text)
+        record = _record(fields, state)
+    except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
+        raise _unreadable() from error
+    if record_text(record) != text:
+        raise _unreadable()
+    return record
+
+
+def _record(fields: dict[str, Any], state: State) -> Record:
+    seq, at = fields["seq"], fields["at"]
+    match fields["kind"]:
+        case "header":
+            return Header(seq, at, fields["dataset"])
+        case "entry":
+            return Entry(
+                seq=seq,
+                at=at,
+                epoch=fields["epoch"],
+                analyst=fields["analyst"],
+                statement=fields["statement"],
+                note=fields["note"],
+                measures=tuple(bytes.fromhex(key) for key in fields["measures"]),
+                scale=Fraction(fields["scale"]),
+                charge=Charge(fields["epsilon_nano"], fields["delta_atto"]),
+                state=state,
+            )
+        case "grant":
+            return Grant(seq, at, fields["analyst"], fields["epsilon_nano"], fields["by"])
+        case "epoch":
+            return EpochStart(seq, at, fields["epoch"])
+        case _:
+            raise ValueError("unknown kind of record")
+
+
+def _unreadable() -> LedgerError:
+    return LedgerError(
+        "the ledger holds a record that this version cannot read",
+        hint="use the version of dpsql that wrote it, or a newer one",
+    )

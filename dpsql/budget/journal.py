@@ -1,0 +1,150 @@
+"""The append-only log beside the ledger: its high-water mark, and enough to rebuild what is spent.
+
+House rules:
+
+1. The file only grows. Nothing here truncates or rewrites it; a line torn by a crash is marked and
+   stays.
+2. `append` returns after fsync. A record that is not yet durable was never acted upon.
+3. A line is a record and the sha256 of its text. A line that is neither sound nor marked as torn
+   stops everything (LedgerError): the owner has to look.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from ..errors import LedgerError
+
+__all__ = ["Journal", "create_journal"]
+
+_LINE = re.compile(rb'\{"sha256":"([0-9a-f]{64})","record":(.*)\}', re.DOTALL)
+_TORN = re.compile(rb"(.*)#torn ([0-9a-f]{64})", re.DOTALL)
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).hexdigest().encode()
+
+
+def _line(text: str) -> bytes:
+    body = text.encode("ascii")
+    return b'{"sha256":"%b","record":%b}\n' % (_digest(body), body)
+
+
+def _sound_record(line: bytes) -> str | None:
+    """Return the record of a line without its newline, or None when its checksum does not hold."""
+    match = _LINE.fullmatch(line)
+    if match is None or _digest(match[2]) != match[1]:
+        return None
+    return match[2].decode("ascii")
+
+
+def _is_marked_torn(line: bytes) -> bool:
+    match = _TORN.fullmatch(line)
+    return match is not None and _digest(match[1]) == match[2]
+
+
+def _sync(fd: int) -> None:
+    if hasattr(fcntl, "F_FULLFSYNC"):  # macOS: fsync alone stops at the drive's cache
+        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+    else:
+        os.fsync(fd)
+
+
+def _write_all(fd: int, content: bytes) -> None:
+    while content:
+        content = content[os.write(fd, content) :]
+
+
+def create_journal(path: Path, header: str) -> None:
+    """Make the log with its first record; it is there whole and durable, or not at all.
+
+    Requires: nobody else creates it at the same time.
+    """
+    draft = path.with_name(path.name + ".new")
+    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        _write_all(fd, _line(header))
+        _sync(fd)
+    finally:
+        os.close(fd)
+    draft.rename(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+class Journal:
+    """The open log. `append` and `mend` require that the ledger's write lock is held.
+
+    Raises LedgerError where a line is unsound, OSError where the file cannot be read or written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._fd = os.open(path, os.O_RDWR | os.O_APPEND)
+        os.fchmod(self._fd, 0o600)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def size(self) -> int:
+        """Return the length in bytes."""
+        return os.fstat(self._fd).st_size
+
+    def append(self, texts: Sequence[str], step: Callable[[str], None]) -> int:
+        """Write the records, wait until they are on the disk, and return the new length."""
+        _write_all(self._fd, b"".join(map(_line, texts)))
+        step("log written")
+        _sync(self._fd)
+        step("log synced")
+        return self.size()
+
+    def mend(self) -> None:
+        """End a last line that has no newline: a sound one as it is, a torn one with a mark.
+
+        A torn line was never fsynced as a whole, so nothing ever ran under it.
+        """
+        last = self._last_line()
+        if not last or last.endswith(b"\n"):
+            return
+        mark = b"" if _sound_record(last) is not None else b"#torn " + _digest(last)
+        _write_all(self._fd, mark + b"\n")
+        _sync(self._fd)
+
+    def _last_line(self) -> bytes:
+        with open(self.path, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            length = 4096
+            while True:
+                start = file.seek(max(0, size - length))
+                tail = file.read()
+                cut = tail.rfind(b"\n", 0, -1)
+                if cut >= 0 or start == 0:
+                    return tail[cut + 1 :]
+                length *= 4
+
+    def records(self, start: int) -> Iterator[tuple[int, str]]:
+        """Yield (offset just after the line, record text) for each record from offset `start` on.
+
+        Requires: `start` is at the beginning of a line, and `mend` was called.
+        """
+        with open(self.path, "rb") as file:
+            file.seek(start)
+            offset = start
+            for line in file:
+                offset += len(line)
+                text = _sound_record(line.removesuffix(b"\n")) if line.endswith(b"\n") else None
+                if text is not None:
+                    yield offset, text
+                elif not _is_marked_torn(line.removesuffix(b"\n")):
+                    raise LedgerError(
+                        f"the ledger's log is damaged near byte {offset - len(line)}",
+                        hint=f"restore {self.path.name} from a backup that is not older than the ledger",
+                    )

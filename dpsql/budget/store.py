@@ -1,0 +1,85 @@
+"""What every budget store offers, whatever it is built on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Protocol
+
+from .claim import Charge, Claim, Draw, Reservation
+from .entry import Entry, Status
+
+__all__ = ["BudgetStore", "never_cancelled"]
+
+
+def never_cancelled() -> bool:
+    """Return False: the caller cannot be cancelled."""
+    return False
+
+
+class BudgetStore(Protocol):
+    """The ledger and the releases of one dataset.
+
+    Invariant, at all times and through any crash: what is spent >= the sum of the charges of all
+    draws that anybody has seen; it never decreases (laws L5 and L7). All methods may be called from
+    any thread; all raise LedgerError when the ledger cannot be trusted or reached.
+    """
+
+    def lookup(self, measures: Sequence[bytes], scale: Fraction) -> tuple[Draw, ...] | None:
+        """Return one stored draw a measure with noise scale <= `scale`, or None; charges nothing."""
+        ...
+
+    def reserve(
+        self, claim: Claim, *, wait_seconds: float = 60.0, cancelled: Callable[[], bool] = never_cancelled
+    ) -> Reservation:
+        """Find what is stored and charge for the rest, durably and in one step.
+
+        Where another statement is drawing the same measures, waits for it: its draw is then a hit;
+        if it fails, this claim is charged on its own.
+
+        Raises BudgetExhausted when a cap does not allow it, EngineFailure (57014) when `cancelled()`
+        turns true while waiting, EngineFailure when `wait_seconds` have passed; nothing is charged
+        in these cases.
+        """
+        ...
+
+    def commit(self, reservation: Reservation, draws: Sequence[Draw]) -> None:
+        """Store what was drawn, one draw for each of `reservation.to_draw`; durable on return.
+
+        Only after this may a byte of the answer leave (soundness.md 3.5).
+        Raises ValueError when a draw does not hold the measures, or the scale, that were reserved.
+        """
+        ...
+
+    def fail(self, reservation: Reservation) -> None:
+        """Give up what was not committed. It stays spent."""
+        ...
+
+    def spent(self) -> Charge:
+        """Return what everybody together has spent."""
+        ...
+
+    def status(self, analyst: str | None = None) -> Status:
+        """Return what is spent and what the caps are, in all scopes that bind `analyst`."""
+        ...
+
+    def log(self, limit: int) -> list[Entry]:
+        """Return the newest `limit` entries, newest first."""
+        ...
+
+    def grant(self, analyst: str | None, epsilon_nano: int, by: str) -> None:
+        """Raise the analyst's cap, or the global one for None: an owner's act, recorded."""
+        ...
+
+    @property
+    def epoch(self) -> int:
+        """The dataset's epoch, from 1."""
+        ...
+
+    def advance_epoch(self) -> int:
+        """Begin a new epoch and return it: stored releases stop answering, nothing comes back."""
+        ...
+
+    def secret(self) -> bytes:
+        """Return 32 random bytes made with the ledger, for the salt of contribution bounding."""
+        ...

@@ -1,0 +1,76 @@
+"""The program `dpsql`: its global options, its commands, and how a failure leaves it.
+
+The engine, DuckDB and sqlglot are imported inside the commands that need them: `dpsql --help` stays quick.
+"""
+
+from __future__ import annotations
+
+import click
+
+from ..errors import DpsqlError
+from .budget import budget
+from .check import check
+from .demo import demo
+from .explain import explain
+from .failure import Failure
+from .faults import install_bug_hook
+from .init import init
+from .query import query
+from .refresh import refresh
+from .settings import Settings
+
+__all__ = ["main", "program"]
+
+
+class _Program(click.Group):
+    """A group in which every `DpsqlError` becomes its text and its exit code."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except DpsqlError as error:
+            raise Failure(error) from None
+
+
+@click.group(
+    cls=_Program,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 answered, 1 a bug in dpsql, 2 wrong usage, 3 refused, 4 budget spent, "
+    "5 policy wrong, 6 database failed or statement cancelled, 7 ledger unusable.",
+)
+@click.version_option(package_name="dpsql", prog_name="dpsql")
+@click.option(
+    "-P",
+    "--policy",
+    "policy_path",
+    type=click.Path(dir_okay=False),
+    envvar="DPSQL_POLICY",
+    default="dpsql.toml",
+    show_default=True,
+    show_envvar=True,
+    help="The policy file: what the owner of the data declares.",
+)
+@click.option(
+    "--analyst",
+    default="local",
+    show_default=True,
+    help="Who asks: a label for the ledger, not an identity. Anybody who can run this command can write "
+    "any label; the cap for everybody together is what protects.",
+)
+@click.pass_context
+def program(ctx: click.Context, policy_path: str, analyst: str) -> None:
+    """Ask a private database in SQL; get differentially private answers with error bars.
+
+    Begin with `dpsql demo`, which makes a small university and walks through it.
+    """
+    ctx.obj = Settings.of(policy_path, analyst)
+
+
+for _command in (query, explain, check, init, budget, refresh, demo):
+    program.add_command(_command)
+
+
+def main() -> None:
+    """Run the program and leave the process with its exit code."""
+    install_bug_hook()
+    program(prog_name="dpsql")

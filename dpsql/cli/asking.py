@@ -1,0 +1,88 @@
+"""What `query` and `explain` share: their options, and where the statement comes from."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import IO, Any, TypeVar
+
+import click
+
+from ..errors import DpsqlError
+from .failure import Failure
+from .statements import Statement, split_statements
+from .worker import RunningSession
+
+__all__ = ["apply_settings", "one_of", "script_text", "source_options"]
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def source_options(command: _Command) -> _Command:
+    """Add the statement argument, `-f`, `-p` and `--epsilon`."""
+    command = click.option(
+        "--epsilon",
+        metavar="NUMBER",
+        help="What each statement may spend; without it, the policy's default.",
+    )(command)
+    command = click.option(
+        "-p",
+        "--parameter",
+        "parameters",
+        multiple=True,
+        metavar="VALUE",
+        help="The value of $1, then $2, …: a number, NULL, TRUE or FALSE as such; 'quoted' or anything else "
+        "as text.",
+    )(command)
+    command = click.option(
+        "-f",
+        "--file",
+        "source_file",
+        type=click.File("r", encoding="utf-8"),
+        help="Read the statements from this file (- is standard input).",
+    )(command)
+    return click.argument("statement", required=False)(command)
+
+
+def script_text(statement: str | None, source_file: IO[str] | None) -> str | None:
+    """Return the text to run, or None when a person sits at a terminal and gave none.
+
+    Raises click.UsageError for two sources at once, an empty text, or one that is not UTF-8.
+    """
+    if statement is not None and source_file is not None:
+        raise click.UsageError("Give the statement or --file, not both.")
+    if statement is None and source_file is None and sys.stdin.isatty():
+        return None
+    text = (
+        statement if statement is not None else _read(source_file or click.open_file("-", encoding="utf-8"))
+    )
+    if not split_statements(text):
+        raise click.UsageError("There is no statement to run.")
+    return text
+
+
+def _read(source: IO[str]) -> str:
+    try:
+        return source.read()
+    except UnicodeDecodeError:
+        raise click.UsageError("The statements are not UTF-8 text.") from None
+
+
+def one_of(statements: list[Statement], reason: str) -> Statement:
+    """Return the only statement, or raise click.UsageError with the reason why there may be one alone."""
+    if len(statements) != 1:
+        raise click.UsageError(f"There are {len(statements)} statements: {reason}")
+    return statements[0]
+
+
+def apply_settings(running: RunningSession, **settings: str | None) -> None:
+    """SET the given dpsql.* settings for this session; the engine judges the values (code 22023, PV301)."""
+    for name, value in settings.items():
+        if value is None:
+            continue
+        quoted = value.replace("'", "''")
+        try:
+            running.run(running.session.execute, f"SET dpsql.{name} = '{quoted}'")
+        except DpsqlError as error:
+            error.position = None
+            raise Failure(error) from None

@@ -1,0 +1,144 @@
+"""`dpsql budget`: what is spent, on what, and the owner's act of allowing more."""
+
+from __future__ import annotations
+
+import getpass
+import json
+from fractions import Fraction
+
+import click
+
+from .failure import tell
+from .owner import open_ledger
+from .settings import Settings, json_option, pass_settings, wants_json
+from .text_cells import decimal_text, terminal_text
+
+__all__ = ["budget"]
+
+_NANO = 10**9
+_ATTO = 10**18
+
+
+@click.group()
+def budget() -> None:
+    """Make the ledger, show what is spent, list what it was spent on, allow more."""
+
+
+@budget.command()
+@pass_settings
+def create(settings: Settings) -> None:
+    """Make the ledger of a new dataset. Once: without its ledger a dataset is not answered.
+
+    A ledger that is lost is restored from its backup or from the log beside it, not made anew: a new
+    one has forgotten what was spent.
+    """
+    with open_ledger(settings.policy_path, create=True) as ledger:
+        status = ledger.status()
+    click.echo(f"epsilon  {_line(_epsilon(status.epsilon_spent_nano), _epsilon(status.epsilon_cap_nano))}")
+
+
+@budget.command()
+@json_option
+@pass_settings
+def show(settings: Settings) -> None:
+    """Show what is spent and what is left, for everybody together and for --analyst."""
+    with open_ledger(settings.policy_path) as ledger:
+        status = ledger.status(settings.analyst)
+        epoch = ledger.epoch
+    epsilon, cap = _epsilon(status.epsilon_spent_nano), _epsilon(status.epsilon_cap_nano)
+    delta, delta_cap = Fraction(status.delta_spent_atto, _ATTO), Fraction(status.delta_cap_atto, _ATTO)
+    own = _epsilon(status.analyst_spent_nano)
+    own_cap = None if status.analyst_cap_nano is None else _epsilon(status.analyst_cap_nano)
+    if wants_json():
+        body = {
+            "epsilon": _scope(epsilon, cap),
+            "delta": _scope(delta, delta_cap),
+            "analyst": {"name": settings.analyst, **_scope(own, own_cap)},
+            "epoch": epoch,
+        }
+        click.echo(json.dumps(body))
+        return
+    click.echo(f"epsilon  {_line(epsilon, cap)}")
+    click.echo(f"delta    {_line(delta, delta_cap)}")
+    click.echo(f"analyst  {terminal_text(settings.analyst)}: epsilon {_line(own, own_cap)}")
+    click.echo(f"epoch    {epoch}")
+
+
+@budget.command()
+@click.option(
+    "-n", "--limit", type=click.IntRange(1, 1_000_000), default=20, show_default=True, help="At most so many."
+)
+@json_option
+@pass_settings
+def log(settings: Settings, limit: int) -> None:
+    """List the newest charges: when, who, what it cost, which measures, which statement."""
+    with open_ledger(settings.policy_path) as ledger:
+        entries = ledger.log(limit)
+    for entry in entries:
+        epsilon, delta = _epsilon(entry.charge.epsilon_nano), Fraction(entry.charge.delta_atto, _ATTO)
+        if wants_json():
+            body = {
+                "number": entry.seq,
+                "at": entry.at,
+                "epoch": entry.epoch,
+                "analyst": entry.analyst,
+                "epsilon": float(epsilon),
+                "delta": float(delta),
+                "state": entry.state.value,
+                "note": entry.note,
+                "statement": entry.statement,
+            }
+            click.echo(json.dumps(body))
+            continue
+        cost = f"epsilon {decimal_text(epsilon)}" + (f", delta {decimal_text(delta)}" if delta else "")
+        click.echo(f"{entry.at}  {terminal_text(entry.analyst)}  {cost}  {entry.state.value}")
+        click.echo(f"    {terminal_text(entry.note)}")
+        click.echo(f"    {terminal_text(' '.join(entry.statement.split()))}")
+    if not entries:
+        tell("Nothing was charged yet.")
+
+
+@budget.command()
+@click.argument("epsilon")
+@click.option("--to", "analyst", help="Raise this analyst's cap; without it, the cap for everybody together.")
+@pass_settings
+def grant(settings: Settings, epsilon: str, analyst: str | None) -> None:
+    """Raise a cap by EPSILON: the owner's act, recorded for ever in the ledger.
+
+    More epsilon means that more can be learned about each person. It cannot be taken back.
+    """
+    from ..mechanisms import parse_epsilon
+
+    amount = parse_epsilon(epsilon)
+    with open_ledger(settings.policy_path) as ledger:
+        if analyst is not None and ledger.status(analyst).analyst_cap_nano is None:
+            raise click.UsageError(f"{analyst} has no cap of their own that could be raised.")
+        ledger.grant(analyst, int(amount * _NANO), by=_login_name())
+        status = ledger.status(analyst)
+    cap = status.epsilon_cap_nano if analyst is None else status.analyst_cap_nano
+    whose = "everybody together" if analyst is None else terminal_text(analyst)
+    click.echo(f"The cap for {whose} is now epsilon {decimal_text(_epsilon(cap or 0))}.")
+
+
+def _epsilon(nano: int) -> Fraction:
+    return Fraction(nano, _NANO)
+
+
+def _scope(spent: Fraction, cap: Fraction | None) -> dict[str, float | None]:
+    left = None if cap is None else float(max(cap - spent, Fraction(0)))
+    return {"spent": float(spent), "cap": None if cap is None else float(cap), "left": left}
+
+
+def _line(spent: Fraction, cap: Fraction | None) -> str:
+    if cap is None:
+        return f"{decimal_text(spent)} spent, no cap of their own"
+    left = max(cap - spent, Fraction(0))
+    return f"{decimal_text(spent)} of {decimal_text(cap)} spent, {decimal_text(left)} left"
+
+
+def _login_name() -> str:
+    """Return the login name for the record, or "unknown" where the system knows none."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return "unknown"

@@ -1,0 +1,156 @@
+"""The demo's folder: what is in it, and the two policies that a reader may take as a model.
+
+House rule: only files that the demo itself names are ever removed, and only on `--fresh`. A ledger is
+never reset in passing: what was spent stays spent (law L5), in a demo too.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import click
+
+from .demo_data import BRANCHES, MAJORS, SEMESTERS, write_database
+from .owner import open_ledger
+
+__all__ = ["DATABASE", "MAIN_POLICY", "TEXTBOOK_POLICY", "is_made", "make_folder"]
+
+DATABASE = "campus.duckdb"
+MAIN_POLICY = "campus.toml"
+TEXTBOOK_POLICY = "textbook.toml"
+
+_HALF_MADE = "campus.duckdb.partial"
+_WITH_COMPANIONS = (DATABASE, "campus-ledger.db", "textbook-ledger.db")
+"""Beside these the database and the ledger keep files of the same name with something after it."""
+
+
+def _toml_list(values: tuple[str, ...]) -> str:
+    return "[" + ", ".join(f'"{value}"' for value in values) + "]"
+
+
+_CAMPUS = f"""\
+# Written by `dpsql demo`. The people in this database are invented.
+# One file says everything that the owner declares. What is not here does not exist for an analyst.
+
+database = "duckdb:{DATABASE}"
+ledger   = "sqlite:campus-ledger.db"     # what was spent, and the released answers
+
+[privacy]
+epsilon    = 10             # for everybody together, for ever: the most that can be learned about one student
+delta      = 1e-6
+neighbours = "add-remove"   # protects whether a student is in the database at all
+
+[defaults]
+epsilon     = 0.1           # for a statement, when the analyst sets none
+max_epsilon = 1             # for a statement, whatever the analyst sets
+delta       = 1e-9          # for a release whose group keys are not declared
+
+# The root: one row per person. Its key is what is protected.
+[tables.student]
+unit = "id"
+[tables.student.columns]
+name     = {{}}                                        # may be counted, nothing more
+gpa      = {{ bounds = [2.0, 4.0], step = 0.01 }}
+major    = {{ values = {_toml_list(MAJORS)} }}
+enrolled = {{ bounds = [2019, 2025] }}
+born     = {{ bounds = [1999-01-01, 2009-12-31] }}
+
+# A student has many loans. One student counts in at most 3 groups of a result, with at most 20 loans
+# in each. More than that is dropped, so that the noise can be small.
+[tables.loan]
+unit = {{ column = "student_id", references = "student.id" }}
+rows_per_unit   = 20
+groups_per_unit = 3
+[tables.loan.columns]
+branch    = {{ values = {_toml_list(BRANCHES)} }}
+loaned_on = {{ bounds = [2025-01-01, 2025-12-31] }}
+days_out  = {{ bounds = [0, 60] }}
+fee       = {{ bounds = [0, 10] }}
+
+[tables.enrolment]
+unit = {{ column = "student_id", references = "student.id" }}
+rows_per_unit   = 6
+groups_per_unit = 6
+[tables.enrolment.columns]
+course_id = {{ bounds = [1, 120] }}
+semester  = {{ values = {_toml_list(SEMESTERS)} }}
+grade     = {{ bounds = [1.0, 4.0] }}
+
+# Nobody's data: answered as it is.
+[tables.course]
+public = true
+"""
+
+_TEXTBOOK = f"""\
+# Written by `dpsql demo`: the textbook's example. Neighbours differ in one student's row being replaced,
+# and the average is noised directly, with the width of its range as sensitivity.
+# (Two ledgers over the same people add up. A real owner keeps one; this policy is here to be explained.)
+
+database = "duckdb:{DATABASE}"
+ledger   = "sqlite:textbook-ledger.db"
+
+[privacy]
+epsilon    = 1
+delta      = 0
+neighbours = "replace-one"
+
+[defaults]
+epsilon = 0.01
+
+[tables.student]
+unit = "id"
+[tables.student.columns]
+gpa = {{ bounds = [2.0, 4.0], step = 0.01 }}
+"""
+
+
+def is_made(folder: Path) -> bool:
+    """Return whether `folder` holds a finished demo (the policies are written last)."""
+    return all((folder / name).is_file() for name in (DATABASE, MAIN_POLICY, TEXTBOOK_POLICY))
+
+
+def make_folder(folder: Path, *, fresh: bool) -> bool:
+    """Make the demo in `folder`, or leave the one that is there; return whether it was made now.
+
+    Args:
+        fresh: remove the demo's files first, its ledgers included.
+
+    Raises click.UsageError when the folder holds anything that the demo did not write.
+    """
+    strangers = sorted(entry.name for entry in _entries(folder) if not _is_ours(entry))
+    if strangers:
+        raise click.UsageError(
+            f"{folder} holds something else ({strangers[0]}). Name another folder: dpsql demo DIR"
+        )
+    if is_made(folder) and not fresh:
+        return False
+    folder.mkdir(parents=True, exist_ok=True)
+    for entry in _entries(folder):
+        _remove(entry)
+    write_database(folder / _HALF_MADE)
+    (folder / _HALF_MADE).rename(folder / DATABASE)
+    (folder / MAIN_POLICY).write_text(_CAMPUS, encoding="utf-8")
+    (folder / TEXTBOOK_POLICY).write_text(_TEXTBOOK, encoding="utf-8")
+    for policy in (MAIN_POLICY, TEXTBOOK_POLICY):
+        with open_ledger(folder / policy, create=True):
+            pass
+    return True
+
+
+def _entries(folder: Path) -> list[Path]:
+    if folder.exists() and not folder.is_dir():
+        raise click.UsageError(f"{folder} is a file. Name a folder: dpsql demo DIR")
+    return list(folder.iterdir()) if folder.exists() else []
+
+
+def _is_ours(entry: Path) -> bool:
+    """Return whether the demo, or the ledger and the database under it, writes something of this name."""
+    return entry.name in (MAIN_POLICY, TEXTBOOK_POLICY) or entry.name.startswith(_WITH_COMPANIONS)
+
+
+def _remove(entry: Path) -> None:
+    if entry.is_dir() and not entry.is_symlink():
+        shutil.rmtree(entry)
+    else:
+        entry.unlink()

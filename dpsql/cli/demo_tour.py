@@ -1,0 +1,120 @@
+"""The walk of `dpsql demo`: what is asked, and why it is worth seeing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from ..errors import Refusal
+from .faults import error_text
+from .render import receipt_line, render
+from .worker import RunningSession, open_session
+
+__all__ = ["CAMPUS", "TEXTBOOK", "Stop", "walk"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """One stop of the walk: what to notice, and the statements to run."""
+
+    remark: str
+    statements: tuple[str, ...]
+    is_refused: bool = False
+
+
+_BY_MAJOR = """\
+SELECT major, COUNT(*) AS students
+FROM student
+GROUP BY major
+ORDER BY students DESC"""
+
+CAMPUS = (
+    Stop(
+        "Students by major. With intervals set, each number brings its error bar: the true count lies in\n"
+        "it 95 times out of 100. One student can change one count by one; the noise hides exactly that.",
+        ("SET dpsql.intervals = 0.95", _BY_MAJOR),
+    ),
+    Stop("The average GPA.", ("SELECT AVG(gpa) AS gpa FROM student",)),
+    Stop(
+        "A student has many loans, so one student can change these counts by more than one (the policy\n"
+        "says: up to 3 groups with 20 loans in each). More noise is needed; we pay more to see more.",
+        (
+            "SET dpsql.epsilon = 0.5",
+            "SELECT branch, COUNT(*) AS loans FROM loan GROUP BY branch ORDER BY loans DESC",
+        ),
+    ),
+    Stop(
+        "Loans by month. The months come from the declared bounds of the dates, not from the data.",
+        (
+            "SELECT date_trunc('month', loaned_on) AS month, COUNT(*) AS loans\n"
+            "FROM loan\n"
+            "GROUP BY 1\n"
+            "ORDER BY 1",
+        ),
+    ),
+    Stop(
+        "A histogram. A student stands in one bar alone, so all the bars together cost as much as one.",
+        (
+            "SET dpsql.epsilon = 0.1",
+            "SELECT COUNT(*) FILTER (WHERE gpa < 2.5) AS below_2_5,\n"
+            "       COUNT(*) FILTER (WHERE gpa >= 2.5 AND gpa < 3.0) AS below_3_0,\n"
+            "       COUNT(*) FILTER (WHERE gpa >= 3.0 AND gpa < 3.5) AS below_3_5,\n"
+            "       COUNT(*) FILTER (WHERE gpa >= 3.5) AS from_3_5\n"
+            "FROM student",
+        ),
+    ),
+    Stop(
+        "The first question again: the same numbers, from the store, free. Asking twice would otherwise\n"
+        "be the way to average the noise out.",
+        (_BY_MAJOR,),
+    ),
+    Stop(
+        "A question about persons is refused: where, why, and what to write instead.",
+        ("SELECT name, gpa FROM student",),
+        is_refused=True,
+    ),
+)
+"""The walk under campus.toml."""
+
+TEXTBOOK = (
+    Stop(
+        "The textbook's example, under textbook.toml: GPA in [2, 4], one row replaced, the average noised\n"
+        "directly. Sensitivity 2, so epsilon 0.01 means Laplace noise of scale 200: sound, and useless.\n"
+        "EXPLAIN costs nothing. Compare with the average above, at ten times the epsilon.",
+        ("SET dpsql.epsilon = 0.01", "EXPLAIN SELECT dp_avg_direct(gpa) FROM student"),
+    ),
+    Stop(
+        "At epsilon 0.0001 the scale is 20000.",
+        ("SET dpsql.epsilon = 0.0001", "EXPLAIN SELECT dp_avg_direct(gpa) FROM student"),
+    ),
+)
+"""The walk under textbook.toml."""
+
+
+def walk(policy_path: Path, stops: tuple[Stop, ...]) -> None:
+    """Run the stops against the policy and print each with its answer and its cost.
+
+    Raises DpsqlError for any failure that is not the one a stop announces.
+    """
+    with open_session(policy_path, "local") as running:
+        for stop in stops:
+            click.echo(f"\n{click.style(stop.remark, bold=True)}")
+            for sql in stop.statements:
+                click.echo("\n" + "\n".join(f"  {line}" for line in f"{sql};".split("\n")) + "\n")
+                _show(running, sql, is_refused=stop.is_refused)
+
+
+def _show(running: RunningSession, sql: str, *, is_refused: bool) -> None:
+    try:
+        answer = running.run(running.session.execute, sql)
+    except Refusal as refusal:
+        if not is_refused:
+            raise
+        click.echo(error_text(refusal, sql))
+        return
+    if answer.command != "SET":
+        click.echo(render(answer, "table"))
+    if answer.receipt is not None and answer.command == "SELECT":
+        click.echo(receipt_line(answer.receipt))

@@ -1,0 +1,46 @@
+"""`dpsql init`: a first policy file, from the schema alone."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from .failure import tell
+from .owner import read_live_schema
+from .settings import Settings, pass_settings
+
+__all__ = ["init"]
+
+
+@click.command()
+@click.argument("database_url")
+@pass_settings
+def init(settings: Settings, database_url: str) -> None:
+    """Write a first policy file for DATABASE_URL, such as duckdb:campus.duckdb.
+
+    A relative path counts from the current folder. The file goes where --policy says; one that exists
+    is kept. Only the schema is read, never the data: bounds are left for the owner to fill in, since
+    a bound that was read off the data tells of the data.
+    """
+    from ..policy import scaffold
+
+    path = settings.policy_path
+    if path.exists():
+        raise click.UsageError(f"{path} exists. Name another file: dpsql -P other.toml init {database_url}")
+    text = scaffold(read_live_schema(database_url), _from_folder(database_url, path.parent))
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise click.UsageError(f"{path} cannot be written: {error.strerror}") from None
+    tell(f"Wrote {path}. Fill in what it asks for, then run: dpsql -P {path} check")
+
+
+def _from_folder(database_url: str, folder: Path) -> str:
+    """Return the URL as the policy file must have it: a relative path counts from the file's own folder."""
+    scheme, _, rest = database_url.partition(":")
+    if scheme != "duckdb" or Path(rest).is_absolute():
+        return database_url
+    return f"{scheme}:{os.path.relpath(rest, folder)}"

@@ -1,0 +1,89 @@
+"""`dpsql query`: run statements and print their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import IO
+
+import click
+
+from ..errors import DpsqlError
+from .asking import apply_settings, one_of, script_text, source_options
+from .failure import Failure, tell
+from .parameters import parameter_value
+from .render import FORMATS, receipt_line, render
+from .settings import Settings, json_option, pass_settings, wants_json
+from .statements import Statement, split_statements
+from .worker import RunningSession, open_session
+
+__all__ = ["ask", "query"]
+
+
+@click.command()
+@source_options
+@click.option(
+    "--intervals",
+    metavar="LEVEL",
+    help="Add columns with the ends of an error bar at this level, such as 0.95.",
+)
+@click.option(
+    "--format",
+    "format_name",
+    type=click.Choice(FORMATS),
+    default="table",
+    show_default=True,
+    help="How answers are printed.",
+)
+@json_option
+@pass_settings
+def query(
+    settings: Settings,
+    statement: str | None,
+    source_file: IO[str] | None,
+    parameters: tuple[str, ...],
+    epsilon: str | None,
+    intervals: str | None,
+    format_name: str,
+) -> None:
+    """Run SQL statements and print their differentially private answers.
+
+    STATEMENT may hold several statements separated by semicolons; they are run one by one, and the
+    first that fails ends the run. Without STATEMENT and --file, statements are read from standard
+    input; on a terminal that is a prompt with a history. Answers go to standard output; what they
+    cost and what is left go to standard error. Ctrl-C cancels the running statement.
+
+    \b
+      dpsql query "SELECT major, COUNT(*) AS n FROM student GROUP BY major"
+      dpsql query --intervals 0.95 "SELECT AVG(gpa) FROM student WHERE major = $1" -p CS
+      dpsql query -f report.sql --format csv > report.csv
+    """
+    chosen = "json" if wants_json() else format_name
+    script = script_text(statement, source_file)
+    values = [parameter_value(text) for text in parameters]
+    statements = split_statements(script or "")
+    if values and script is not None:
+        one_of(statements, "--parameter goes with one.")
+    with open_session(settings.policy_path, settings.analyst) as running:
+        apply_settings(running, epsilon=epsilon, intervals=intervals)
+        if script is None:
+            from .prompt import prompt_loop
+
+            prompt_loop(lambda text, piece: ask(running, text, piece, chosen, values))
+            return
+        for piece in statements:
+            ask(running, script, piece, chosen, values)
+
+
+def ask(
+    running: RunningSession, script: str, piece: Statement, format_name: str, parameters: Sequence[object]
+) -> None:
+    """Run one statement of `script`, print its answer, and tell its cost. Raises Failure."""
+    try:
+        answer = running.run(running.session.execute, piece.text, parameters)
+    except DpsqlError as error:
+        raise Failure(error, script, piece.start) from None
+    text = render(answer, format_name)
+    if text:
+        click.echo(text)
+    if answer.receipt is not None and format_name != "json":
+        tell(receipt_line(answer.receipt))

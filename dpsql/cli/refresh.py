@@ -1,0 +1,29 @@
+"""`dpsql refresh`: the owner has loaded new data."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from .owner import open_ledger
+from .settings import Settings, json_option, pass_settings, wants_json
+
+__all__ = ["refresh"]
+
+
+@click.command()
+@json_option
+@pass_settings
+def refresh(settings: Settings) -> None:
+    """Make stored answers stop answering, after new data has been loaded.
+
+    Questions asked before are then drawn and charged anew. The budget does not come back: somebody
+    who was in the data before and after loses the sum of both.
+    """
+    with open_ledger(settings.policy_path) as ledger:
+        epoch = ledger.advance_epoch()
+    if wants_json():
+        click.echo(json.dumps({"epoch": epoch}))
+    else:
+        click.echo(f"The dataset is at epoch {epoch}: earlier answers are no longer given again.")

@@ -1,0 +1,128 @@
+"""An answer as text, in one of four formats: a table for people, CSV, JSON lines, Markdown."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from ..relation.types import Kind, SqlType
+from .text_cells import decimal_text, display_width, plain_text, terminal_text
+
+if TYPE_CHECKING:
+    from ..engine import Answer, Receipt
+
+__all__ = ["FORMATS", "receipt_line", "render"]
+
+FORMATS = ("table", "csv", "json", "markdown")
+
+_LEFT_ALIGNED = frozenset(
+    {Kind.TEXT, Kind.BOOLEAN, Kind.OPAQUE, Kind.DATE, Kind.TIMESTAMP, Kind.INTERVAL, Kind.NULL}
+)
+
+
+def render(answer: Answer, format_name: str) -> str:
+    """Return the whole answer as text without a last newline; `format_name` is one of `FORMATS`."""
+    names = [column.name for column in answer.columns]
+    types = [column.type for column in answer.columns]
+    if format_name == "json":
+        return _json(answer, names, types)
+    if format_name == "csv":
+        return "\n".join(_csv_lines(names, answer.rows))
+    cells = [[_cell(value) for value in row] for row in answer.rows]
+    heads = [terminal_text(name) for name in names]
+    if format_name == "markdown":
+        return "\n".join(_markdown_lines(heads, types, cells))
+    if not names:
+        return answer.command
+    return "\n".join(_table_lines(heads, types, cells))
+
+
+def receipt_line(receipt: Receipt) -> str:
+    """Return what the statement cost and what is left, as one line, notes below it."""
+    left = f"{decimal_text(receipt.left)} left"
+    if receipt.reused:
+        first = f"free: answered from stored releases; epsilon {left}"
+    else:
+        delta = f", delta {decimal_text(receipt.delta)}" if receipt.delta else ""
+        first = f"charged epsilon {decimal_text(receipt.epsilon)}{delta}; {left}"
+    return "\n".join([first, *(f"NOTE: {terminal_text(note)}" for note in receipt.notes)])
+
+
+def _cell(value: object) -> str:
+    return "NULL" if value is None else terminal_text(plain_text(value))
+
+
+def _table_lines(
+    heads: Sequence[str], types: Sequence[SqlType], cells: Sequence[Sequence[str]]
+) -> Iterator[str]:
+    widths = [max(map(display_width, column)) for column in zip(heads, *cells, strict=True)]
+
+    def line(row: Sequence[str]) -> str:
+        parts = []
+        for text, width, kind in zip(row, widths, types, strict=True):
+            blank = " " * (width - display_width(text))
+            parts.append(text + blank if kind.kind in _LEFT_ALIGNED else blank + text)
+        return " " + " | ".join(parts).rstrip()
+
+    yield line(heads)
+    yield "-" + "-+-".join("-" * width for width in widths) + "-"
+    yield from map(line, cells)
+    yield f"({len(cells)} row{'' if len(cells) == 1 else 's'})"
+
+
+def _markdown_lines(
+    heads: Sequence[str], types: Sequence[SqlType], cells: Sequence[Sequence[str]]
+) -> Iterator[str]:
+    def line(row: Sequence[str]) -> str:
+        return "| " + " | ".join(text.replace("\\", "\\\\").replace("|", "\\|") for text in row) + " |"
+
+    yield line(heads)
+    yield "|" + "|".join(" --- " if kind.kind in _LEFT_ALIGNED else " ---: " for kind in types) + "|"
+    yield from map(line, cells)
+
+
+def _csv_lines(names: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[str]:
+    """RFC 4180 with Postgres' NULL: an empty cell is NULL, a quoted empty cell is the empty text."""
+
+    def cell(value: object) -> str:
+        text = plain_text(value)
+        if value is not None and (not text or any(c in text for c in ',"\r\n')):
+            return '"' + text.replace('"', '""') + '"'
+        return text
+
+    yield ",".join(map(cell, names))
+    for row in rows:
+        yield ",".join(map(cell, row))
+
+
+def _json(answer: Answer, names: Sequence[str], types: Sequence[SqlType]) -> str:
+    receipt = answer.receipt
+    body = {
+        "command": answer.command,
+        "columns": [{"name": name, "type": str(kind)} for name, kind in zip(names, types, strict=True)],
+        "rows": [[_json_value(value) for value in row] for row in answer.rows],
+        "receipt": None
+        if receipt is None
+        else {
+            "epsilon": float(receipt.epsilon),
+            "delta": float(receipt.delta),
+            "left": float(receipt.left),
+            "reused": receipt.reused,
+            "notes": list(receipt.notes),
+        },
+    }
+    return json.dumps(body, allow_nan=False)
+
+
+def _json_value(value: object) -> object:
+    """Return a JSON value: numbers stay numbers (a numeric is a double inside), the rest is text."""
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, datetime.datetime):
+        return value.isoformat()
+    return plain_text(value)

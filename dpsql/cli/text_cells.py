@@ -1,0 +1,67 @@
+"""A released value as text: plain, exact where the type is exact, and harmless on a terminal."""
+
+from __future__ import annotations
+
+import datetime
+import unicodedata
+from decimal import Decimal
+from fractions import Fraction
+
+__all__ = ["decimal_text", "display_width", "plain_text", "terminal_text"]
+
+_UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Unicode categories that move the cursor, reorder or hide text: control, format, surrogate, separators."""
+
+
+def plain_text(value: object) -> str:
+    """Return one value as people read it; NULL is the empty text (CSV's convention)."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, datetime.datetime):
+        return value.isoformat(sep=" ")
+    return str(value)
+
+
+def terminal_text(text: str) -> str:
+    """Return `text` with every character that could steer a terminal spelled out (ESC is \\x1b).
+
+    Released group keys are data content: a row may hold escape sequences on purpose.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_spelled(c) if unicodedata.category(c) in _UNSAFE else c for c in text)
+
+
+def _spelled(character: str) -> str:
+    code = ord(character)
+    if character in "\t\n\r":
+        return {"\t": "\\t", "\n": "\\n", "\r": "\\r"}[character]
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def display_width(text: str) -> int:
+    """Return how many terminal cells `terminal_text` output takes: two for a wide character."""
+    if text.isascii():
+        return len(text)
+    from prompt_toolkit.utils import get_cwidth
+
+    return get_cwidth(text)
+
+
+def decimal_text(number: Fraction) -> str:
+    """Return a privacy parameter in decimal: exact when it ends within 18 places, else cut there.
+
+    Powers of ten below 1e-4 are shown as 1e-9, which is how people write a delta.
+    """
+    places = 18
+    scaled = number.numerator * 10**places // number.denominator
+    value = Decimal(scaled).scaleb(-places).normalize()
+    if value and abs(value) < Decimal("1e-4"):
+        return f"{value:e}"
+    return format(value, "f")

@@ -1,0 +1,9 @@
+"""The spine: one statement from text to rows. `session.Session` is the door of all interfaces."""
+
+from __future__ import annotations
+
+from .answer import Answer, AnswerColumn, Receipt
+from .explain import Explanation
+from .session import Session
+
+__all__ = ["Answer", "AnswerColumn", "Explanation", "Receipt", "Session"]

@@ -1,0 +1,40 @@
+"""What a statement gives back: rows, their columns, and a receipt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ..relation.types import SqlType
+
+__all__ = ["Answer", "AnswerColumn", "Receipt"]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerColumn:
+    """A result column."""
+
+    name: str
+    type: SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a statement cost: `epsilon` and `delta` charged, epsilon `left` under the caps that bind this
+    analyst, whether everything was `reused` from the store, and `notes` for the analyst."""
+
+    epsilon: Fraction
+    delta: Fraction
+    left: Fraction
+    reused: bool
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A statement's result; `command` is SELECT, EXPLAIN, SET, SHOW or RESET."""
+
+    columns: tuple[AnswerColumn, ...]
+    rows: list[tuple[object, ...]]
+    command: str
+    receipt: Receipt | None

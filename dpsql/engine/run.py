@@ -1,0 +1,288 @@
+"""One statement's releases: looked up, reserved, run, noised, stored. The spine's delicate half.
+
+House rules (laws L5, L6, L7; soundness.md 3.5, amendments.md a5, j):
+
+1. Nothing reaches the engine before `BudgetStore.reserve` has returned: all stages of the statement
+   are reserved at once, and nothing is ever given back.
+2. Nothing reaches the analyst before `BudgetStore.commit` has returned: what was drawn is stored, and
+   the answer is made from what was stored.
+3. Which way is taken (store, engine) depends on the store's noisy content alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from ..budget import BudgetStore, Charge, Claim, Draw, VectorClaim
+from ..errors import EngineFailure
+from ..mechanisms import ATTO, NANO, Noise
+from ..plan.planner import Plan, ReleasePlan
+from ..plan.print_release import BackendQuery
+from .privatise import Exact, draw, privatise, published_keys
+from .released import Key, ReleasedVector, canonical_key, declared_key, decode, encode
+
+if TYPE_CHECKING:
+    from ..backends import Snapshot
+    from ..budget import Reservation
+
+__all__ = ["ReleasedRows", "Runner"]
+
+
+@dataclass
+class ReleasedRows:
+    """A release's groups and the noisy vectors over them, as far as they are known yet."""
+
+    plan: ReleasePlan
+    groups: tuple[Key, ...] | None = None
+    vectors: dict[int, ReleasedVector] = field(default_factory=dict)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all vectors are there."""
+        return self.groups is not None and len(self.vectors) == len(self.plan.vectors)
+
+
+@dataclass
+class Runner:
+    """Carries one plan out. `stage_value(i, rows)` computes stage i from the releases so far."""
+
+    plan: Plan
+    store: BudgetStore
+    noise: Noise
+    analyst: str
+    statement: str
+    reuse: bool
+    stage_value: Callable[[int, list[ReleasedRows]], object]
+    cancelled: Callable[[], bool]
+    rows: list[ReleasedRows] = field(default_factory=list)
+    stages: list[object] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.rows = [ReleasedRows(plan, _declared_groups(plan)) for plan in self.plan.releases]
+
+    # --- the store -----------------------------------------------------------------------------------
+
+    def from_store(self) -> bool:
+        """Fill what the store has; say whether that is all."""
+        if not self.reuse:
+            return all(not rows.plan.vectors for rows in self.rows)
+        for number in range(len(self.rows)):
+            if not self._advance_stages(number) or not self._look_up(number):
+                return False
+        return True
+
+    def _advance_stages(self, number: int) -> bool:
+        """Compute the stage values that release `number` needs; False while they cannot be known yet."""
+        needed = [value.stage for value in self.rows[number].plan.stages]
+        while needed and len(self.stages) <= max(needed):
+            if not all(self.rows[i].is_complete for i in self._sources(len(self.stages))):
+                return False
+            self.stages.append(self.stage_value(len(self.stages), self.rows))
+        return True
+
+    def _sources(self, stage: int) -> list[int]:
+        from ..plan.planner import releases_of
+
+        wanted = set(releases_of(self.plan.stages[stage]))
+        return [i for i, rows in enumerate(self.rows) if rows.plan.release in wanted]
+
+    def _look_up(self, number: int) -> bool:
+        rows = self.rows[number]
+        plan = rows.plan
+        relation = self._relation_key(number)
+        keyset = b""
+        if plan.counted is not None:
+            found = self.store.lookup((_keyset_key(relation),), plan.scale(plan.counted))
+            if found is None:
+                return False
+            rows.vectors[plan.counted] = keys = decode(found[0].payload)
+            rows.groups = keys.keys
+            keyset = _keyset_id(keys)
+        for index in range(len(plan.vectors)):
+            if index in rows.vectors:
+                continue
+            measures = plan.measure_keys(index, relation, keyset)
+            draws = self.store.lookup(measures, plan.scale(index))
+            if draws is None:
+                return False
+            rows.vectors[index] = _assemble(measures, draws)
+        return True
+
+    def _relation_key(self, number: int) -> bytes:
+        values = [repr(self.stages[value.stage]) for value in self.rows[number].plan.stages]
+        return self.rows[number].plan.salted("\x1f".join(values).encode())
+
+    # --- the charge ------------------------------------------------------------------------------------
+
+    def claim(self) -> tuple[Claim, list[tuple[int, int]]]:
+        """Return the statement's claim, and which (release, vector) each of its vectors is."""
+        vectors: list[VectorClaim] = []
+        places: list[tuple[int, int]] = []
+        for number, rows in enumerate(self.rows):
+            plan = rows.plan
+            known = all(value.stage < len(self.stages) for value in plan.stages)
+            for index in range(len(plan.vectors)):
+                measures: tuple[bytes, ...] = ()
+                if known and index == plan.counted:
+                    measures = (_keyset_key(self._relation_key(number)),)
+                elif known and plan.counted is None:
+                    measures = plan.measure_keys(index, self._relation_key(number), b"")
+                elif known and plan.counted in rows.vectors:
+                    keyset = _keyset_id(rows.vectors[plan.counted])
+                    measures = plan.measure_keys(index, self._relation_key(number), keyset)
+                delta = plan.delta if index == plan.counted else Fraction(0)
+                charge = Charge(_ceil(plan.epsilons[index] * NANO), _ceil(delta * ATTO))
+                vectors.append(VectorClaim(measures, plan.scale(index), charge, _note(plan, index)))
+                places.append((number, index))
+        return Claim(self.analyst, self.statement, tuple(vectors), self.reuse), places
+
+    # --- the engine --------------------------------------------------------------------------------------
+
+    def from_engine(self, snapshot: Snapshot, epoch_secret: Callable[[int], bytes]) -> Charge:
+        """Reserve, run, noise and store what the store did not have; return what was charged."""
+        claim, places = self.claim()
+        with self._reserved(claim) as reservation:
+            salt = epoch_secret(reservation.epoch)
+            owed = [place for place, e in zip(places, reservation.entries, strict=True) if e is not None]
+            self._take_found(reservation, claim, places)
+            drawn: dict[tuple[int, int], Draw] = {}
+            for number in range(len(self.rows)):
+                if not self._advance_stages(number):
+                    raise AssertionError("a stage was not ready in its order")
+                wanted = [index for release, index in owed if release == number]
+                for index, vector_draw in self._run_release(number, wanted, snapshot, salt):
+                    drawn[number, index] = vector_draw
+            self.store.commit(reservation, [drawn[place] for place in owed])
+        return reservation.charge
+
+    @contextmanager
+    def _reserved(self, claim: Claim) -> Iterator[Reservation]:
+        """Reserve; whatever goes wrong afterwards, the entries are closed and stay spent."""
+        reservation = self.store.reserve(claim, cancelled=self.cancelled)
+        done = False
+        try:
+            yield reservation
+            done = True
+        finally:
+            if not done:
+                self.store.fail(reservation)
+
+    def _take_found(self, reservation: Reservation, claim: Claim, places: list[tuple[int, int]]) -> None:
+        """Take in what another statement stored since `from_store` looked."""
+        for (number, index), found, vector in zip(places, reservation.found, claim.vectors, strict=True):
+            rows = self.rows[number]
+            if found is None:
+                if index in rows.vectors:
+                    raise EngineFailure("the epoch was advanced while this statement began")
+                continue
+            if index in rows.vectors:
+                continue  # what was looked up first stays: the other vectors' keys speak of these groups
+            rows.vectors[index] = released = _assemble(vector.measures, found)
+            if released.keys is not None:
+                rows.groups = released.keys
+
+    def _run_release(
+        self, number: int, wanted: list[int], snapshot: Snapshot, salt: bytes
+    ) -> list[tuple[int, Draw]]:
+        """Ask the engine for the wanted vectors, add noise, and return them as draws to be stored."""
+        rows, plan = self.rows[number], self.rows[number].plan
+        if not wanted:
+            return []
+        relation = self._relation_key(number)
+        noises = {}
+        if plan.counted not in wanted:
+            assert rows.groups is not None
+            noises = {index: draw(plan, index, len(rows.groups), self.noise) for index in wanted}
+        exact = Exact()
+        for query in plan.queries(tuple(wanted)):
+            self._ask(exact, plan, query, snapshot, hmac.new(salt, relation, hashlib.sha256).hexdigest())
+        drawn: list[tuple[int, Draw]] = []
+        keyset = b""
+        if plan.counted in wanted:
+            assert plan.counted is not None
+            keys = published_keys(exact, plan, self.noise, self.plan.privacy.minimum_units)
+            rows.groups, rows.vectors[plan.counted] = keys.keys, keys
+            keyset = _keyset_id(keys)
+            drawn.append(
+                (plan.counted, Draw((_keyset_key(relation),), plan.scale(plan.counted), encode(keys)))
+            )
+        elif plan.counted is not None:
+            keyset = _keyset_id(rows.vectors[plan.counted])
+        assert rows.groups is not None
+        for index in wanted:
+            if index == plan.counted:
+                continue
+            noise = noises.get(index) or draw(plan, index, len(rows.groups), self.noise)
+            released = privatise(exact, plan, index, rows.groups, noise)
+            rows.vectors[index] = released
+            measures = plan.measure_keys(index, relation, keyset)
+            drawn.append((index, Draw(measures, plan.scale(index), encode(released))))
+        return drawn
+
+    def _ask(
+        self, exact: Exact, plan: ReleasePlan, query: BackendQuery, snapshot: Snapshot, salt: str
+    ) -> None:
+        """Run one backend query and take its exact integers in."""
+        parameters: list[object] = [salt] if query.salted else []
+        parameters += [self.stages[value.stage] for value in query.stages]
+        width = len(plan.release.keys)
+        chunks = list(snapshot.run(query.sql, parameters))
+        columns: list[list[Any]] = [
+            [] for _ in range(width + sum(plan.vectors[v].size for v in query.vectors))
+        ]
+        for chunk in chunks:
+            for column, part in zip(columns, zip(*chunk, strict=True), strict=True):
+                column.extend(part)
+        for place, key in enumerate(plan.release.keys):
+            change = canonical_key(key.type)
+            if change is not None:
+                columns[place] = [change(value) for value in columns[place]]
+        rows = max((len(column) for column in columns), default=0)
+        keys: list[Key] = list(zip(*columns[:width], strict=True)) if width else [()] * rows
+        coordinates = [(v, i) for v in query.vectors for i in range(plan.vectors[v].size)]
+        exact.add(coordinates, keys, columns[width:])
+
+
+def _declared_groups(plan: ReleasePlan) -> tuple[Key, ...] | None:
+    if plan.groups is None:
+        return None
+    types = [key.type for key in plan.release.keys]
+    return tuple(
+        tuple(declared_key(value, type_) for value, type_ in zip(group, types, strict=True))
+        for group in plan.groups
+    )
+
+
+def _keyset_id(keys: ReleasedVector) -> bytes:
+    """Return what the measures of a thresholded release are keyed by: the very groups that were published."""
+    return hashlib.sha256(encode(keys)).digest()
+
+
+def _keyset_key(relation: bytes) -> bytes:
+    return hashlib.sha256(relation + b"published keys").digest()
+
+
+def _assemble(measures: tuple[bytes, ...], draws: tuple[Draw, ...]) -> ReleasedVector:
+    """Return the vector of the asked measures, each from the draw that the store chose for it."""
+    decoded: dict[int, ReleasedVector] = {}
+    values = []
+    for measure, stored in zip(measures, draws, strict=True):
+        vector = decoded.setdefault(id(stored), decode(stored.payload))
+        values.append(vector.values[stored.measures.index(measure)])
+    return ReleasedVector(tuple(values), next(iter(decoded.values())).keys)
+
+
+def _ceil(value: Fraction) -> int:
+    return -(-value.numerator // value.denominator)
+
+
+def _note(plan: ReleasePlan, index: int) -> str:
+    vector = plan.vectors[index]
+    what = vector.kind.value if vector.value is None else f"{vector.kind.value} of an expression"
+    return f"{plan.release.table.name}: {what}, sensitivity {vector.sensitivity}, scale {plan.scale(index)}"

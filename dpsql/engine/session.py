@@ -1,0 +1,320 @@
+"""The spine: one statement, station by station, and a session's settings.
+
+text ─parse→ tree ─bind→ relation ─judge, plan→ plan ─charge, run, privatise→ releases ─post-process→ rows
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from ..backends import Backend, open_backend
+from ..budget import BudgetStore, Caps, SqliteStore, Status
+from ..errors import EngineFailure, Refusal
+from ..mechanisms import ATTO, NANO, LaplaceNoise, Noise
+from ..plan.planner import Plan, Privacy, plan
+from ..policy import Neighbours, Policy, build_catalog, load_policy
+from ..postprocess import SealedEngine
+from ..postprocess.bars import add_companions
+from ..relation.catalog import Catalog
+from ..relation.relations import Limit, Relation
+from ..relation.types import TEXT
+from ..sql.bind_select import bind
+from ..sql.scope import Context
+from ..sql.statement import (
+    Explain,
+    Query,
+    ResetSetting,
+    SetSetting,
+    ShowSetting,
+    parse_statement,
+)
+from .answer import Answer, AnswerColumn, Receipt
+from .explain import Explanation
+from .finish import Compiled, compile_public, run_public
+from .run import ReleasedRows, Runner
+from .settings import Settings, decimal_text
+
+if TYPE_CHECKING:
+    from ..backends import Snapshot
+
+__all__ = ["Session", "open_ledger"]
+
+T = TypeVar("T")
+
+DEFAULT_LEVEL = Fraction(19, 20)
+_MAX_CACHED = 256
+
+
+def open_ledger(policy: Policy, *, create: bool) -> SqliteStore:
+    """Open the ledger that a policy names.
+
+    Raises:
+        LedgerError: it is missing (unless `create`), damaged, or of another dataset.
+    """
+    caps = Caps(
+        int(policy.privacy.epsilon * NANO),
+        int(policy.privacy.delta * ATTO),
+        {name: int(analyst.epsilon * NANO) for name, analyst in policy.analysts.items()},
+    )
+    return SqliteStore.open(Path(policy.ledger.removeprefix("sqlite:")), policy.dataset_id, caps, create)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A planned statement with its post-processing compiled; `is_lasting`: it does not read the clock."""
+
+    plan: Plan
+    compiled: Compiled
+    stages: tuple[Compiled, ...]
+    is_lasting: bool
+
+
+@dataclass
+class Session:
+    """One analyst's session on one dataset. Statements run one at a time; `cancel` may come from outside.
+
+    An embedded session runs in the analyst's own process: a convenience for the trusted, not a security
+    boundary; `analyst` is a label for the ledger's fairness caps, not an identity (design.md 8, 9).
+    """
+
+    policy: Policy
+    backend: Backend
+    store: BudgetStore
+    analyst: str = "local"
+    _noise: Noise = field(default_factory=LaplaceNoise, repr=False)
+    _sealed: SealedEngine = field(default_factory=SealedEngine, repr=False)
+
+    def __post_init__(self) -> None:
+        with self.backend.snapshot() as snapshot:
+            self.catalog: Catalog = build_catalog(self.policy, snapshot.schema())
+        self.settings = Settings.of(self.policy.defaults)
+        self._cancelled = threading.Event()
+        self._prepared: dict[object, Prepared] = {}
+        self._answers: dict[object, Answer] = {}
+
+    @classmethod
+    def open(cls, policy_path: Path, *, analyst: str = "local") -> Session:
+        """Open a session on the dataset that a policy file describes.
+
+        Raises:
+            PolicyError, LedgerError, EngineFailure: each says what the owner has to mend.
+        """
+        policy = load_policy(Path(policy_path))
+        return cls(policy, open_backend(policy.database), open_ledger(policy, create=False), analyst)
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let the database, the ledger and the sealed engine go."""
+        self.backend.close_idle()
+        close = getattr(self.store, "close", None)
+        if close is not None:
+            close()
+        self._sealed.close()
+
+    def cancel(self) -> None:
+        """Stop the running statement, from any thread; what it has charged stays spent."""
+        self._cancelled.set()
+        self.backend.cancel()
+
+    def budget(self) -> Status:
+        """Return what is spent and what the caps are."""
+        return self.store.status(self.analyst)
+
+    # --- statements --------------------------------------------------------------------------------
+
+    def execute(self, sql: str, parameters: Sequence[object] = ()) -> Answer:
+        """Answer one statement: a query, EXPLAIN, or SET / SHOW / RESET of a dpsql setting.
+
+        Raises:
+            Refusal: decided from the text, the policy and the schema; nothing was charged.
+            BudgetExhausted: the charge does not fit; nothing was charged, nothing was run.
+            EngineFailure: the database failed or the statement was cancelled; the charge stays spent.
+        """
+        self._cancelled.clear()
+        key = self._key(sql, parameters)
+        cached = self._answers.get(key)
+        if cached is not None and self.settings.reuse and cached.receipt is not None:
+            return Answer(
+                cached.columns, cached.rows, cached.command, self._receipt(Fraction(0), Fraction(0), True)
+            )
+        statement = parse_statement(sql)
+        if isinstance(statement, Query):
+            return self._query(statement, tuple(parameters), key)
+        if isinstance(statement, Explain):
+            shown = self._explain(statement.query, tuple(parameters))
+            lines = [shown.json_text()] if statement.json else shown.text().split("\n")
+            return Answer((AnswerColumn("QUERY PLAN", TEXT),), [(line,) for line in lines], "EXPLAIN", None)
+        return self._setting(statement)
+
+    def explain(self, sql: str, parameters: Sequence[object] = ()) -> Explanation:
+        """Return what a query would release, how noisy it would be and what it would cost; costs nothing."""
+        statement = parse_statement(sql)
+        if isinstance(statement, Explain):
+            statement = statement.query
+        if not isinstance(statement, Query):
+            raise Refusal("only queries can be explained", sqlstate="0A000")
+        return self._explain(statement, tuple(parameters))
+
+    def _setting(self, statement: SetSetting | ShowSetting | ResetSetting) -> Answer:
+        if isinstance(statement, SetSetting):
+            self.settings = self.settings.set(statement.name, statement.value, self.policy.defaults)
+            return Answer((), [], "SET", None)
+        if isinstance(statement, ResetSetting):
+            self.settings = self.settings.reset(statement.name, self.policy.defaults)
+            return Answer((), [], "RESET", None)
+        if statement.name == "dpsql.budget":
+            text = f"{decimal_text(self._left())} of {decimal_text(self._cap())} epsilon left"
+        else:
+            text = self.settings.show(statement.name)
+        return Answer((AnswerColumn(statement.name, TEXT),), [(text,)], "SHOW", None)
+
+    # --- one query -----------------------------------------------------------------------------------
+
+    def _query(self, query: Query, parameters: tuple[object, ...], key: object) -> Answer:
+        prepared = self._prepare(query, parameters, key)
+        runner = Runner(
+            prepared.plan, self.store, self._noise, self.analyst, " ".join(query.text.split()), self.settings.reuse,
+            lambda number, rows: self._stage_value(prepared.stages[number], rows), self._cancelled.is_set,
+        )  # fmt: skip
+        if runner.from_store():
+            with self._lazy_snapshot() as snapshot:
+                return self._answer(prepared, runner.rows, Fraction(0), Fraction(0), snapshot, key)
+        with self._snapshot() as open_snapshot:
+            charge = runner.from_engine(open_snapshot, self._salt)
+            epsilon, delta = Fraction(charge.epsilon_nano, NANO), Fraction(charge.delta_atto, ATTO)
+            return self._answer(prepared, runner.rows, epsilon, delta, lambda: open_snapshot, key)
+
+    def _prepare(self, query: Query, parameters: tuple[object, ...], key: object) -> Prepared:
+        known = self._prepared.get(key)
+        if known is not None:
+            return known
+        now = time.time_ns() // 1000
+        context = Context(self.catalog, query.text, parameters, now, {})
+        relation = bind(query, context)
+        planned = self._plan(relation)
+        level = self.settings.intervals or DEFAULT_LEVEL
+        root = planned.root
+        if self.settings.intervals is not None:
+            root = add_companions(root, {p.release: p for p in planned.releases})
+        compiled = compile_public(root, planned.releases, level)
+        stages = tuple(compile_public(stage, planned.releases, level) for stage in planned.stages)
+        lasting = not any(word in query.text.lower() for word in ("now", "current", "localtime"))
+        prepared = Prepared(planned, compiled, stages, lasting)
+        if lasting:
+            _remember(self._prepared, key, prepared)
+        return prepared
+
+    def _plan(self, relation: Relation) -> Plan:
+        """Plan a bound statement; one whose LIMIT is 0 needs no release (amendments.md i)."""
+        privacy = Privacy(
+            self.settings.epsilon,
+            self.policy.defaults.delta,
+            self.policy.defaults.minimum_units,
+            self.policy.privacy.neighbours is Neighbours.REPLACE_ONE,
+        )
+        planned = plan(relation, self.catalog, privacy)
+        if isinstance(planned.root, Limit) and planned.root.limit == 0:
+            from ..relation.relations import Values
+
+            empty = Values((), planned.root.columns)
+            return Plan(empty, (), (), privacy)
+        return planned
+
+    def _stage_value(self, compiled: Compiled, rows: list[ReleasedRows]) -> object:
+        """Return the one value of a stage; NULL for no row."""
+        with self._lazy_snapshot() as snapshot:
+            answer = run_public(compiled, rows, self._sealed, DEFAULT_LEVEL, snapshot)
+        return answer[0][0] if len(answer) == 1 else None
+
+    def _answer(
+        self, prepared: Prepared, rows: list[ReleasedRows], epsilon: Fraction, delta: Fraction,
+        snapshot: Callable[[], Snapshot], key: object,
+    ) -> Answer:  # fmt: skip
+        level = self.settings.intervals or DEFAULT_LEVEL
+        found = run_public(prepared.compiled, rows, self._sealed, level, snapshot)
+        columns = tuple(AnswerColumn(c.name, c.type) for c in prepared.compiled.relation.columns)
+        reused = epsilon == 0 and bool(rows)
+        answer = Answer(columns, found, "SELECT", self._receipt(epsilon, delta, reused))
+        if prepared.is_lasting and not prepared.compiled.tables and len(found) <= 10_000:
+            _remember(self._answers, key, answer)
+        return answer
+
+    def _explain(self, query: Query, parameters: tuple[object, ...]) -> Explanation:
+        prepared = self._prepare(query, parameters, self._key("EXPLAIN " + query.text, parameters))
+        return Explanation(prepared.plan, prepared.compiled, prepared.stages, self._left())
+
+    # --- what the stations share ------------------------------------------------------------------------
+
+    def _key(self, sql: str, parameters: Sequence[object]) -> object:
+        typed = tuple((type(value).__name__, repr(value)) for value in parameters)
+        return sql, typed, self.settings, self.store.epoch
+
+    def _salt(self, epoch: int) -> bytes:
+        """Return the owner's secret for an epoch: the salt of a relation's bounding comes from it."""
+        return self.store.secret() + epoch.to_bytes(8, "big")
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[Snapshot]:
+        """Open a snapshot whose schema and constraints are the ones the plan was made for (law L9).
+
+        Raises:
+            EngineFailure: the schema has changed since the session was opened; nothing was charged.
+        """
+        with self.backend.snapshot() as snapshot:
+            if build_catalog(self.policy, snapshot.schema()).fingerprint != self.catalog.fingerprint:
+                raise EngineFailure("the database's schema has changed; open the session again")
+            yield snapshot
+
+    @contextmanager
+    def _lazy_snapshot(self) -> Iterator[Callable[[], Snapshot]]:
+        """Yield a function that opens a snapshot on first use (a repeated question does not touch the database)."""
+        opened: list[Snapshot] = []
+        contexts: list[AbstractContextManager[Snapshot]] = []
+
+        def get() -> Snapshot:
+            if not opened:
+                context = self._snapshot()
+                opened.append(context.__enter__())
+                contexts.append(context)
+            return opened[0]
+
+        try:
+            yield get
+        finally:
+            for context in contexts:
+                context.__exit__(None, None, None)
+
+    def _cap(self) -> Fraction:
+        status = self.budget()
+        caps = [status.epsilon_cap_nano]
+        if status.analyst_cap_nano is not None:
+            caps.append(status.analyst_cap_nano)
+        return Fraction(min(caps), NANO)
+
+    def _left(self) -> Fraction:
+        status = self.budget()
+        left = [status.epsilon_cap_nano - status.epsilon_spent_nano]
+        if status.analyst_cap_nano is not None:
+            left.append(status.analyst_cap_nano - status.analyst_spent_nano)
+        return Fraction(max(0, min(left)), NANO)
+
+    def _receipt(self, epsilon: Fraction, delta: Fraction, reused: bool) -> Receipt:
+        return Receipt(epsilon, delta, self._left(), reused)
+
+
+def _remember(cache: dict[object, T], key: object, value: T) -> None:
+    if len(cache) >= _MAX_CACHED:
+        del cache[next(iter(cache))]
+    cache[key] = value

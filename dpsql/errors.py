@@ -1,0 +1,153 @@
+"""Every error a person can meet, as one table of codes and one small tree of exceptions.
+
+House rules:
+
+1. A message is built from the statement's own text and the public schema. It never holds a value
+   from the data, and never a word of the engine's own error text (law L6, soundness.md 4.3).
+2. The class says who has to act: the analyst (`Refusal`, `BudgetExhausted`), the owner
+   (`PolicyError`, `LedgerError`), or nobody yet (`EngineFailure`, constant text).
+3. A code names one kind of refusal; `CODES` is the list that the README shows and that the grammar
+   cases must cover.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import ClassVar
+
+__all__ = [
+    "CODES",
+    "BudgetExhausted",
+    "DpsqlError",
+    "EngineFailure",
+    "LedgerError",
+    "PolicyError",
+    "Position",
+    "Refusal",
+]
+
+CODES = MappingProxyType(
+    {
+        # Postgres' own codes, where one exists.
+        "42601": "syntax error",
+        "42703": "no such column",
+        "42702": "ambiguous column",
+        "42P01": "no such table (missing or not declared: the same)",
+        "42883": "no such function, or not for these argument types",
+        "42804": "types do not match",
+        "42803": "a column is neither grouped nor aggregated",
+        "42P02": "no such parameter",
+        "42P10": "bad ordinal or column reference",
+        "42704": "no such setting",
+        "42501": "not permitted",
+        "22023": "bad value for a setting or parameter",
+        "54001": "statement too complex",
+        "0A000": "statement or clause not supported",
+        # Class PV: privacy refusals.
+        "PV001": "this form is not in the grammar that dpsql can prove private",
+        "PV002": "a private column stands outside an aggregate",
+        "PV003": "a relation whose rows have no single owner",
+        "PV004": "this subquery over private rows has no private reading",
+        "PV005": "a group key would single out people",
+        "PV101": "column bounds are not declared",
+        "PV102": "contribution bounds are not declared",
+        "PV103": "undeclared group keys need a delta",
+        "PV201": "the sensitivity cannot be bounded",
+        "PV202": "the expression could fail on some row",
+        "PV203": "too many group keys",
+        "PV301": "bad privacy parameter",
+        # Resources.
+        "53V01": "the privacy budget is spent",
+        "57014": "statement cancelled",
+        "58V01": "the engine failed",
+        "F0V01": "the policy is wrong",
+        "F0V02": "the ledger cannot be used",
+    }
+)
+"""SQLSTATE -> what it means, for all codes that dpsql raises."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in the statement's text: line and column count from 1, offset from 0 in characters."""
+
+    line: int
+    column: int
+    offset: int
+
+    def __str__(self) -> str:
+        return f"{self.line}:{self.column}"
+
+
+class DpsqlError(Exception):
+    """The base of all errors that dpsql raises on purpose.
+
+    Attributes: `sqlstate` (a key of `CODES`), `message` (one sentence), `hint` (what to write or
+    declare instead), `position` (where in the statement, when known).
+    """
+
+    default_sqlstate: ClassVar[str] = "58V01"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        sqlstate: str | None = None,
+        hint: str | None = None,
+        position: Position | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.sqlstate = sqlstate if sqlstate is not None else self.default_sqlstate
+        if self.sqlstate not in CODES:
+            raise AssertionError(f"unlisted SQLSTATE {self.sqlstate}")
+        self.message = message
+        self.hint = hint
+        self.position = position
+
+    def __str__(self) -> str:
+        where = f" at {self.position}" if self.position else ""
+        hint = f"\nHINT: {self.hint}" if self.hint else ""
+        return f"{self.sqlstate}{where}: {self.message}{hint}"
+
+
+class Refusal(DpsqlError):
+    """The statement is not answered: a decision made from the text, the policy and the schema alone."""
+
+    default_sqlstate = "PV001"
+
+
+class BudgetExhausted(DpsqlError):
+    """The charge does not fit under a cap; nothing was charged and nothing was run."""
+
+    default_sqlstate = "53V01"
+
+
+class EngineFailure(DpsqlError):
+    """The owner's database did not answer. Constant text for the analyst; the charge stays spent.
+
+    `detail` is for the owner's log alone and is never part of `str()`.
+    """
+
+    default_sqlstate = "58V01"
+
+    def __init__(self, detail: str = "", *, sqlstate: str | None = None) -> None:
+        text = (
+            "the statement was cancelled"
+            if sqlstate == "57014"
+            else "the database could not answer this statement"
+        )
+        super().__init__(text, sqlstate=sqlstate, hint="the owner's log says more")
+        self.detail = detail
+
+
+class PolicyError(DpsqlError):
+    """The owner's policy file is wrong: the message names the file, the key and the fix."""
+
+    default_sqlstate = "F0V01"
+
+
+class LedgerError(DpsqlError):
+    """The ledger cannot be trusted or reached; nothing is answered until the owner has mended it."""
+
+    default_sqlstate = "F0V02"

@@ -1,0 +1,202 @@
+"""The discrete Laplace distribution, sampled exactly: Pr[Y = y] = (1-q)/(1+q) q^|y|, q = exp(-1/scale).
+
+Canonne, Kamath, Steinke, "The Discrete Gaussian for Differential Privacy" (2020), algorithms 1 and 2;
+soundness.md 2.3. With scale = t/s: U uniform below t, kept with probability exp(-U/t); V geometric,
+Pr[V >= v] = e^-v; then floor((U + tV)/s) is geometric with ratio exp(-s/t), and a sign makes it two-sided
+(the pair "negative, zero" is dropped). exp(-x) for x in [0, 1] comes from a chain of rational coins:
+coin k shows heads with probability x/k; the first tails is at an odd k with probability exp(-x).
+
+House rules:
+
+1. Integers and integer comparisons only. A float may choose how many candidates to draw, never a value.
+2. Candidates are independent and kept in order; the first `count` kept are the draws. Nothing is redrawn
+   because of how large it came out, and nothing is truncated.
+3. The time to draw one sample depends on its size (Jin et al. 2022). Draw the whole batch that a release
+   needs, before the SQL is sent; the engine sees to that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from .random_source import RandomSource
+from .scale import sampled_scale
+from .uniform import draw_below, draw_one_below, random_words
+
+__all__ = ["draw_discrete_laplace"]
+
+_Integers = npt.NDArray[Any]  # int64, or dtype object holding Python ints
+_Mask = npt.NDArray[np.bool_]
+_Below = Callable[[int], int]
+
+_FEW: Final = 16  # below this, arrays cost more than they save
+_ARRAY_LIMIT: Final = 2**55  # of t and s: then U + tV fits int64 for all V < 255
+_LARGEST_SAFE_V: Final = 254
+_CHUNK: Final = 2**16  # candidates at a time: temporaries stay in the cache, memory stays flat
+
+
+def draw_discrete_laplace(scale: Fraction, count: int, source: RandomSource) -> _Integers:
+    """Return `count` independent draws from the discrete Laplace distribution, in lattice units.
+
+    Requires: `scale` > 0, an exact Fraction. Above 2^20 its ceiling is sampled (see `sampled_scale`).
+    Ensures: exactly that distribution. int64, or an array of Python ints (dtype object) when numerator
+    or denominator exceeds 2^55, or a draw does not fit (probability below e^-254). A sum of
+    data and noise can leave int64: add in Python ints, or saturate afterwards.
+    Raises TypeError, ValueError on a bad `scale` or a negative `count`, before anything is drawn.
+    """
+    t, s = sampled_scale(scale).as_integer_ratio()
+    if count < 0:
+        raise ValueError("the number of draws is not negative")
+    if max(t, s) > _ARRAY_LIMIT or count < _FEW:
+        return _as_array(_draw_few(t, s, count, source), fits=max(t, s) <= _ARRAY_LIMIT)
+    chunks: list[_Integers] = []
+    missing = count
+    rate = _acceptance_rate(t, s)
+    while missing:
+        size = min(_CHUNK, int(missing / rate * 1.02) + 32)
+        chunk = _draw_candidates(t, s, size, source)[:missing]
+        chunks.append(chunk)
+        missing -= chunk.size
+    return np.concatenate(chunks)
+
+
+def _acceptance_rate(t: int, s: int) -> float:
+    """Return about the share of candidates that are kept; it sizes batches and nothing else."""
+    kept_u = 1.0 if t == 1 else -math.expm1(-1.0)
+    return kept_u * (1.0 + math.exp(-s / t)) / 2.0
+
+
+def _draw_candidates(t: int, s: int, size: int, source: RandomSource) -> _Integers:
+    """Return the draws among `size` candidates: fewer than `size`, in the candidates' order."""
+    u = draw_below(t, size, source)
+    u = u[_draw_exp_of_fraction(u, t, source)]
+    v = _draw_geometric_e(u.size, source)
+    magnitude = _combine(u, v, t, s)
+    signs = np.frombuffer(source.random_bytes((u.size + 7) // 8), dtype=np.uint8)
+    is_negative = np.unpackbits(signs, count=u.size).view(np.bool_)
+    np.negative(magnitude, out=magnitude, where=is_negative)
+    is_kept: _Mask = (magnitude != 0) | ~is_negative
+    return magnitude[is_kept]
+
+
+def _combine(u: npt.NDArray[Any], v: npt.NDArray[np.int64], t: int, s: int) -> _Integers:
+    """Return floor((u + t v) / s); in Python ints when some v is too large for int64."""
+    if v.size and int(v.max()) > _LARGEST_SAFE_V:
+        return np.asarray((u.astype(object) + t * v.astype(object)) // s, dtype=object)
+    x = v * t
+    x += u.astype(np.int64)
+    return x if s == 1 else x // s
+
+
+def _draw_exp_of_fraction(u: npt.NDArray[Any], t: int, source: RandomSource) -> _Mask:
+    """Return coins, the i-th true with probability exp(-u[i]/t). Requires 0 <= u < t.
+
+    Round k leaves those running whose coin k shows heads; the others stop at k, true iff k is odd.
+    """
+    coins = np.ones(u.size, dtype=np.bool_)
+    running = np.flatnonzero(draw_below(t, u.size, source) < u)
+    k = 2
+    while running.size:
+        coins[running] = k % 2 == 1
+        heads = running[draw_below(k, running.size, source) == 0]
+        running = heads[draw_below(t, heads.size, source) < u[heads]]
+        k += 1
+    return coins
+
+
+# Coins with probability 1/e from 16-bit words. With x = 1 coin k shows heads with probability 1/k, so the
+# first tails comes after k with probability 1/k!: one uniform r below 7! decides it unless all seven show
+# heads (r = 0). 13 * 7! = 65520 words are used, 16 are rejected.
+_DECIDED: Final = 7
+_FACTORIAL: Final = math.factorial(_DECIDED)
+_CONTINUE: Final = 2
+_REJECT: Final = 3
+
+
+def _inverse_e_table() -> npt.NDArray[np.uint8]:
+    """Return word -> 0 or 1 (the coin), _CONTINUE (heads up to coin 7) or _REJECT."""
+    table = np.full(2**16, _REJECT, dtype=np.uint8)
+    remainders = np.arange(2**16 // _FACTORIAL * _FACTORIAL) % _FACTORIAL
+    for k in range(2, _DECIDED + 1):
+        # The first tails is at k or later iff r < 7!/(k-1)!.
+        table[: remainders.size][remainders < _FACTORIAL // math.factorial(k - 1)] = k % 2
+    table[: remainders.size][remainders == 0] = _CONTINUE
+    return table
+
+
+_INVERSE_E: Final = _inverse_e_table()
+
+
+def _draw_inverse_e(size: int, source: RandomSource) -> npt.NDArray[np.uint8]:
+    """Return `size` coins, 1 with probability exactly 1/e."""
+    coins = _INVERSE_E.take(random_words(np.dtype("<u2"), size, source))
+    for index in np.flatnonzero(coins > 1):
+        first = _DECIDED + 1 if coins[index] == _CONTINUE else 2
+        coins[index] = _first_tails_is_odd(first, lambda n: draw_one_below(n, source))
+    return coins
+
+
+def _draw_geometric_e(size: int, source: RandomSource) -> npt.NDArray[np.int64]:
+    """Return `size` geometric integers, Pr[V >= v] = e^-v: the runs of ones in one stream of coins."""
+    coins = _draw_inverse_e(int(size * 1.6) + 64, source)
+    while (ends := np.flatnonzero(coins == 0)).size < size:
+        coins = np.concatenate((coins, _draw_inverse_e(size // 4 + 64, source)))
+    return np.diff(ends[:size], prepend=-1) - 1
+
+
+# One at a time, in Python ints of any size.
+
+
+def _draw_few(t: int, s: int, count: int, source: RandomSource) -> list[int]:
+    def below(n: int) -> int:
+        return draw_one_below(n, source)
+
+    return [_draw_one(t, s, below) for _ in range(count)]
+
+
+def _draw_one(t: int, s: int, below: _Below) -> int:
+    """Return one draw (CKS20 algorithm 2); `below(n)` gives a uniform integer in [0, n)."""
+    while True:
+        u = below(t)
+        if not _is_exp_of_fraction(u, t, below):
+            continue
+        v = 0
+        while _first_tails_is_odd(2, below):
+            v += 1
+        magnitude = (u + t * v) // s
+        if below(2) == 0:
+            return magnitude
+        if magnitude:
+            return -magnitude
+
+
+def _is_exp_of_fraction(u: int, t: int, below: _Below) -> bool:
+    """Return True with probability exp(-u/t) (CKS20 algorithm 1). Requires 0 <= u < t."""
+    k = 1
+    while below(k) == 0 and below(t) < u:
+        k += 1
+    return k % 2 == 1
+
+
+def _first_tails_is_odd(k: int, below: _Below) -> bool:
+    """Return whether the first tails is at an odd coin, from coin `k` on, coin k being heads w.p. 1/k.
+
+    From k = 2 (coin 1 is always heads): True with probability exp(-1).
+    """
+    while below(k) == 0:
+        k += 1
+    return k % 2 == 1
+
+
+def _as_array(values: list[int], *, fits: bool) -> _Integers:
+    if fits and all(abs(value) < 2**63 for value in values):
+        return np.array(values, dtype=np.int64)
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array

@@ -1,0 +1,77 @@
+"""Exactly uniform integers below n, from random bytes; one at a time or as an array.
+
+House rules:
+
+1. Every rejected word is drawn anew, and only that word: no result depends on which others were rejected.
+2. No modulo without rejection, no floats.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from .random_source import RandomSource
+
+__all__ = ["WORD_LIMIT", "draw_below", "draw_one_below", "random_words"]
+
+WORD_LIMIT: Final = 2**63
+"""Arrays of integers can be drawn below any n up to this one."""
+
+_Words = npt.NDArray[np.unsignedinteger[Any]]
+_UINT16: Final = np.dtype("<u2")
+_UINT32: Final = np.dtype("<u4")
+_UINT64: Final = np.dtype("<u8")
+_WIDEST_FOR_16 = 2**10  # above it a 16-bit word is rejected too often (here at most 1 in 64)
+_WIDEST_FOR_32 = 2**31
+
+
+def draw_one_below(n: int, source: RandomSource) -> int:
+    """Return one uniform integer in [0, n), for any n >= 1: the bits that n - 1 needs, until they fit."""
+    bits = (n - 1).bit_length()
+    size = (bits + 7) // 8
+    while True:
+        value = int.from_bytes(source.random_bytes(size), "little") >> (8 * size - bits)
+        if value < n:
+            return value
+
+
+def draw_below(n: int, size: int, source: RandomSource) -> _Words:
+    """Return `size` independent uniform integers in [0, n), unsigned.
+
+    Requires: 1 <= n <= `WORD_LIMIT`.
+    Ensures: exactly uniform. For words of L bits with n small beside 2^L: the word w gives
+    floor(w * n / 2^L), kept iff (w * n) mod 2^L >= 2^L mod n, which leaves every value exactly
+    floor(2^L / n) words (Lemire 2019, theorem 1). Otherwise w mod n of a 64-bit w below the largest
+    multiple of n.
+    """
+    if not 1 <= n <= WORD_LIMIT:
+        raise ValueError("n is out of range for arrays")
+    if n <= _WIDEST_FOR_16:
+        values, rejected = _multiply_shift(random_words(_UINT16, size, source), n, 16, np.dtype(np.uint32))
+    elif n <= _WIDEST_FOR_32:
+        values, rejected = _multiply_shift(random_words(_UINT32, size, source), n, 32, np.dtype(np.uint64))
+    else:
+        words = random_words(_UINT64, size, source)
+        values, rejected = words % np.uint64(n), words > np.uint64(2**64 - 1 - 2**64 % n)
+    again = np.flatnonzero(rejected)
+    if again.size:
+        values[again] = draw_below(n, again.size, source)
+    return values
+
+
+def _multiply_shift(
+    words: _Words, n: int, bits: int, wide: np.dtype[Any]
+) -> tuple[_Words, npt.NDArray[np.bool_]]:
+    """Return (value, is rejected) for each word of `bits` bits; `wide` has twice as many bits."""
+    products = np.multiply(words, n, dtype=wide)
+    rejected = products.astype(words.dtype) < 2**bits % n
+    products >>= bits
+    return products, rejected
+
+
+def random_words(dtype: np.dtype[Any], size: int, source: RandomSource) -> _Words:
+    """Return `size` uniform words of the unsigned type `dtype` (read-only). ValueError on a short source."""
+    return np.frombuffer(source.random_bytes(size * dtype.itemsize), dtype=dtype, count=size)

@@ -1,0 +1,256 @@
+"""From a judged statement to its plan: which releases, which measures, which noise, which charge.
+
+House rules:
+
+1. Pure: text, policy and parameters in; no store, no data, no randomness (this is all that EXPLAIN
+   and Describe run).
+2. Epsilon is split by the text alone: equally over the blocks of the statement that aggregate, a block's
+   part over its grouping sets by the groups a unit can touch in each, and a release's part equally over
+   its vectors (soundness.md 1.8, amendments.md a5, f).
+3. The charge is the sum of what the scales were computed from: each share is cut down to 1e-9.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from fractions import Fraction
+
+from ..errors import Refusal
+from ..mechanisms import floor_to_nano, threshold
+from ..relation.catalog import Catalog, Scalar
+from ..relation.expressions import Call, Expr, StageValue, walk
+from ..relation.expressions import Scalar as Subquery
+from ..relation.intervals import Environment
+from ..relation.relations import Relation
+from .formulas import Formula
+from .judge import judge
+from .keys import domain_of, environment_of, groups_per_unit_in, product_of
+from .measures import measure
+from .print_release import BackendQuery, print_release
+from .rows import Private, Release
+from .vectors import Bounding, Kind, Vector
+
+__all__ = ["Plan", "Privacy", "ReleasePlan", "plan", "releases_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Privacy:
+    """What a statement may spend, and under which definition.
+
+    `epsilon`: for the whole statement. `delta`: per query block with undeclared keys. `minimum_units`:
+    keys with fewer units are never published. `replace_one`: the neighbouring relation.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    minimum_units: int
+    replace_one: bool
+
+
+@dataclass(frozen=True)
+class ReleasePlan:
+    """One release: what is asked of the engine, and the noise and charge of each vector.
+
+    `groups`: the declared groups, None when keys are found by threshold (`tau`, on vector `counted`,
+    at `delta`). `epsilons`: per vector. `identity` hashes everything the exact measures depend on
+    but data and epoch; it is completed by `measure_keys`.
+    """
+
+    release: Release
+    bounding: Bounding
+    vectors: tuple[Vector, ...]
+    formulas: tuple[Formula, ...]
+    epsilons: tuple[Fraction, ...]
+    groups: tuple[tuple[Scalar, ...], ...] | None
+    counted: int | None
+    tau: int | None
+    delta: Fraction
+    identity: bytes
+    env: Environment = field(repr=False, compare=False)
+
+    def scale(self, number: int) -> Fraction:
+        """Return the noise scale of a vector, in its lattice units."""
+        return self.vectors[number].scale(self.epsilons[number])
+
+    def vector_of(self, coordinate: int) -> int:
+        """Return the vector that a coordinate belongs to, coordinates counted over all vectors."""
+        for number, vector in enumerate(self.vectors):
+            if coordinate < vector.size:
+                return number
+            coordinate -= vector.size
+        raise AssertionError("no such coordinate")
+
+    def queries(self, wanted: tuple[int, ...]) -> tuple[BackendQuery, ...]:
+        """Return the backend queries for some of the vectors."""
+        release = self.release
+        return print_release(
+            release.table, release.predicate, release.keys, self.vectors, wanted, self.bounding, self.env
+        )
+
+    @property
+    def stages(self) -> tuple[StageValue, ...]:
+        """The stage values that the private rows depend on."""
+        exprs = [*self.release.predicate, *self.release.keys, *(v.value for v in self.vectors if v.value)]
+        exprs += [term for v in self.vectors for mask in v.masks for term, _ in mask.terms]
+        found = {part: None for expr in exprs for part in walk(expr) if isinstance(part, StageValue)}
+        return tuple(found)
+
+    def salted(self, extra: bytes) -> bytes:
+        """Return this relation's identity with what became known while running (stage values)."""
+        return hashlib.sha256(self.identity + extra).digest()
+
+    def measure_keys(self, number: int, relation: bytes, keyset: bytes) -> tuple[bytes, ...]:
+        """Return the store keys of a vector's coordinates (design.md 9: a release's identity is per measure).
+
+        With one row per unit a coordinate does not depend on its neighbours in the vector, so that a
+        sum asked alone and a sum from a pair are one measure when they are one number.
+        """
+        vector = self.vectors[number]
+        keys = []
+        for index, mask in enumerate(vector.masks):
+            for part in range(vector.per_mask):
+                label: tuple[object, ...] = (vector.kind.value, part, vector.value, vector.lattice)
+                if self.bounding.per_row:
+                    lattice = vector.lattice
+                    if vector.kind is Kind.UNITS:
+                        label = (Kind.COUNT.value, 0, None, None)
+                    elif vector.kind is Kind.PAIR and part == 0 and lattice is not None and lattice.low == 0:
+                        label = (Kind.SUM.value, 0, vector.value, lattice)
+                    label = (*label, mask)
+                else:
+                    label = (*label, vector.null_rows, vector.distinct_limit, vector.masks, index)
+                keys.append(hashlib.sha256(relation + keyset + repr(label).encode()).digest())
+        return tuple(keys)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A statement's plan: stages are drawn in order, each from releases that come before it.
+
+    `releases` in order of drawing; `stages` are one-cell relations over them; `root` the statement.
+    """
+
+    root: Relation
+    stages: tuple[Relation, ...]
+    releases: tuple[ReleasePlan, ...]
+    privacy: Privacy
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The charge in epsilon, when nothing is in the store."""
+        return sum((e for release in self.releases for e in release.epsilons), Fraction(0))
+
+    @property
+    def delta(self) -> Fraction:
+        """The charge in delta, when nothing is in the store."""
+        return sum((release.delta for release in self.releases), Fraction(0))
+
+
+def plan(relation: Relation, catalog: Catalog, privacy: Privacy) -> Plan:
+    """Return the plan of a bound statement.
+
+    Raises:
+        Refusal: what `judge`, `measure` and the printer raise; PV103 when undeclared keys have no delta.
+    """
+    judged = judge(relation, catalog)
+    ordered: dict[Release, None] = {}
+    for part in (*judged.stages, judged.root):
+        ordered.update(dict.fromkeys(releases_of(part)))
+    blocks = sum((Fraction(*release.share) for release in ordered), Fraction(0))
+    releases = tuple(_plan_release(release, catalog, privacy, blocks) for release in ordered)
+    for release in releases:
+        release.queries(tuple(range(len(release.vectors))))  # printing may refuse: before anything is charged
+    return Plan(judged.root, judged.stages, releases, privacy)
+
+
+def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: Fraction) -> ReleasePlan:
+    unit = release.table.unit
+    assert unit is not None
+    env = environment_of(release.table.columns, release.predicate)
+    domains = [domain_of(key, env) for key in release.keys]
+    declared = [domain for domain in domains if domain is not None]
+    groups = tuple(product_of(declared, release.keys)) if len(declared) == len(domains) else None
+    bounding = _bounding(release, env, privacy, groups)
+    measured = measure(release.aggregates, env, bounding, release.table, threshold=groups is None)
+    count = len(measured.vectors)
+    part = Fraction(*release.share) / blocks
+    each = floor_to_nano(privacy.epsilon * part / count) if count else Fraction(0)
+    if count and each <= 0:
+        raise Refusal(
+            "epsilon is too small to be shared between the aggregates",
+            sqlstate="PV301",
+            hint="raise dpsql.epsilon",
+        )
+    delta, tau = Fraction(0), None
+    if measured.counted is not None:
+        delta = privacy.delta * Fraction(*release.share)
+        if delta <= 0:
+            raise Refusal(
+                "these group keys are not declared, and there is no delta to find them with",
+                sqlstate="PV103",
+                position=release.keys[0].position,
+                hint="declare the key's values, list them in WHERE key IN (…), or ask the owner for a delta",
+            )
+        scale = measured.vectors[measured.counted].scale(each)
+        tau = threshold(scale, delta, bounding.groups, privacy.minimum_units)
+    identity = hashlib.sha256(
+        repr((catalog.fingerprint, release.table.name, release.predicate, release.keys, bounding, groups,
+              privacy.minimum_units)).encode()
+    ).digest()  # fmt: skip
+    return ReleasePlan(
+        release, bounding, measured.vectors, measured.formulas, (each,) * count, groups, measured.counted,
+        tau, delta, identity, env,
+    )  # fmt: skip
+
+
+def _bounding(
+    release: Release, env: Environment, privacy: Privacy, groups: tuple[tuple[Scalar, ...], ...] | None
+) -> Bounding:
+    """Return the contribution bounds, as the printer will enforce them."""
+    unit = release.table.unit
+    assert unit is not None
+    grouped = bool(release.keys)
+    if unit.is_unique:
+        return Bounding(1, 1, True, False, privacy.replace_one, grouped)
+    if unit.rows_per_unit is None:
+        raise Refusal(
+            f'rows_per_unit is not declared for table "{release.table.name}"',
+            sqlstate="PV102",
+            position=release.position,
+            hint="ask the owner to declare how many rows of one person may count in one group",
+        )
+    if not grouped:
+        rows = unit.rows_per_unit * (unit.groups_per_unit or 1)
+        return Bounding(rows, 1, False, False, privacy.replace_one, False)
+    source = Private(release.table, release.predicate, (), ())
+    c = groups_per_unit_in(source, release.keys, env)
+    ranked = groups is None or len(groups) > c
+    return Bounding(unit.rows_per_unit, c, False, ranked, privacy.replace_one, True)
+
+
+def releases_of(relation: Relation) -> Iterator[Release]:
+    """Yield the releases of a judged relation, subqueries included, in order of their text."""
+    if isinstance(relation, Release):
+        yield relation
+        return
+    for entry in fields(relation):
+        yield from _inside(getattr(relation, entry.name))
+
+
+def _inside(value: object) -> Iterator[Release]:
+    if isinstance(value, Relation):
+        yield from releases_of(value)
+    elif isinstance(value, Subquery):
+        yield from releases_of(value.relation)
+    elif isinstance(value, Call):
+        yield from _inside(value.args)
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _inside(item)
+    elif hasattr(value, "expr") and isinstance(value.expr, Expr):  # a sort key
+        yield from _inside(value.expr)
+    elif hasattr(value, "args") and not isinstance(value, Expr):  # an aggregate or window call
+        for name in ("args", "filter", "partition", "orders"):
+            yield from _inside(getattr(value, name, None))

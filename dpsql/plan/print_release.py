@@ -1,0 +1,358 @@
+"""The backend query of a release: exact integers per group, contributions bounded in the SQL itself.
+
+House rules (soundness.md 1.9, amendments.md 0 and c):
+
+1. Every figure that a sensitivity was computed from is an operator here: the value clamp, the joint
+   clamp to M rows per (unit, group), the rank to C groups per unit, the d distinct values. The one
+   exception is `Bounding.per_row`: the engine's own constraint holds one row per unit.
+2. What is kept of a unit is a function of that unit's own rows and of constants: hashes with a total
+   order, never LIMIT, never a volatile function.
+3. Joint clamp: with c rows of the unit in the group and parts p_i >= 0 that sum to W·c, the scaled
+   parts p_i·M div max(c, M) are >= 0 and sum to at most W·min(c, M); the last part takes what is left
+   of that, so the parts sum to W·min(c, M) exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ..relation.catalog import Table
+from ..relation.expressions import Expr, Field, StageValue
+from ..relation.intervals import Environment
+from ..relation.types import Kind as TypeKind
+from .lattice import Lattice
+from .print_private import PrivatePrinter, clamp
+from .quote import decimal, identifier, table_name, text
+from .vectors import Bounding, Kind, Mask, Vector
+
+__all__ = ["BackendQuery", "print_release"]
+
+
+@dataclass(frozen=True, slots=True)
+class BackendQuery:
+    """One SELECT: the group keys first, then one integer column per coordinate of `vectors`, in order.
+
+    Parameter $1 is the bounding salt when `salted`; the others are `stages`, numbered on.
+    """
+
+    sql: str
+    vectors: tuple[int, ...]
+    salted: bool
+    stages: tuple[StageValue, ...]
+
+
+def print_release(
+    table: Table,
+    predicate: tuple[Expr, ...],
+    keys: tuple[Expr, ...],
+    vectors: tuple[Vector, ...],
+    wanted: tuple[int, ...],
+    bounding: Bounding,
+    env: Environment,
+) -> tuple[BackendQuery, ...]:
+    """Return the queries for the wanted vectors of a release (all of them, or those not in the store)."""
+    plain = tuple(i for i in wanted if vectors[i].kind is not Kind.DISTINCT or bounding.per_row)
+    queries = []
+    if plain:
+        queries.append(_Query(table, predicate, keys, vectors, bounding, env).main(plain))
+    for number in wanted:
+        if number not in plain:
+            queries.append(_Query(table, predicate, keys, vectors, bounding, env).distinct(number))
+    return tuple(queries)
+
+
+class _Query:
+    """Prints one query of a release; the inner relation r computes keys, values and masks once."""
+
+    def __init__(
+        self, table: Table, predicate: tuple[Expr, ...], keys: tuple[Expr, ...], vectors: tuple[Vector, ...],
+        bounding: Bounding, env: Environment,
+    ) -> None:  # fmt: skip
+        assert table.unit is not None
+        self.table, self.unit, self.predicate, self.keys = table, table.unit, predicate, keys
+        self.vectors, self.bounding = vectors, bounding
+        self.salted = not bounding.per_row
+        self.printer = PrivatePrinter(env, self.unit.column, first_parameter=2 if self.salted else 1)
+        self.items: dict[str, str] = {}
+        self.key_names = [f"k{i}" for i in range(len(keys))]
+
+    # --- the inner rows ----------------------------------------------------------------------------
+
+    def item(self, sql: str, prefix: str) -> str:
+        """Return the name of a column of r, adding it once."""
+        if sql not in self.items:
+            self.items[sql] = f"{prefix}{sum(name.startswith(prefix) for name in self.items.values())}"
+        return self.items[sql]
+
+    def mask(self, mask: Mask) -> str | None:
+        """Return a mask as a predicate over r; None for all rows."""
+        parts = []
+        for predicate, truth in mask.terms:
+            flag = self.item(self.printer.boolean(predicate), "f")
+            parts.append(f"{flag} IS TRUE" if truth else f"{flag} IS NOT TRUE")
+        return " AND ".join(parts) if parts else None
+
+    def rows(self) -> str:
+        """Return the relation r: unit, keys, values and masks of the rows that pass the filter."""
+        select = [] if self.bounding.per_row else [f"{identifier(self.unit.column)} AS u"]
+        select += [
+            f"{self.printer.key(key)} AS {name}" for key, name in zip(self.keys, self.key_names, strict=True)
+        ]
+        select += [f"{sql} AS {name}" for sql, name in self.items.items()]
+        where = [self.printer.boolean(term) for term in self.predicate]
+        if not self.unit.is_not_null:
+            where.append(f"({identifier(self.unit.column)} IS NOT NULL)")
+        clause = f" WHERE {' AND '.join(where)}" if where else ""
+        return f"SELECT {', '.join(select) or '1 AS one'} FROM {table_name(self.table.path)}{clause}"
+
+    def value(self, vector: Vector) -> _Value:
+        """Return how a summed value is clamped and turned into integers."""
+        assert vector.value is not None
+        assert vector.lattice is not None
+        return _value(self, vector.value, vector.lattice)
+
+    # --- the main query ----------------------------------------------------------------------------
+
+    def main(self, numbers: tuple[int, ...]) -> BackendQuery:
+        coordinates: list[tuple[str, str]] = []
+        steps: list[str] = []
+        if self.bounding.per_row:
+            for number in numbers:
+                coordinates += self._per_row(number)
+            source = self.rows()
+            sql = self._grouped(f"({source}) AS r", coordinates, self.key_names)
+        else:
+            parts: list[tuple[str, str]] = []
+            for number in numbers:
+                part, coordinate = self._per_unit(number)
+                parts += part
+                coordinates += coordinate
+            columns = ", ".join(["u", *self.key_names, *(f"{sql} AS {name}" for name, sql in parts)])
+            by = ", ".join(["u", *self.key_names])
+            steps = [f"r AS ({self.rows()})", f"p AS (SELECT {columns} FROM r GROUP BY {by})"]
+            source = "p"
+            if self.bounding.ranked:
+                steps.append(self._rank("p"))
+                source = f"(SELECT * FROM ranked WHERE rn <= {self.bounding.groups})"
+            sql = f"WITH {', '.join(steps)} " + self._grouped(f"{source} AS b", coordinates, self.key_names)
+        salted = self.salted and self.bounding.ranked
+        if self.salted and not salted:
+            sql = _renumber(sql, self.printer)
+        return BackendQuery(sql, numbers, salted, tuple(self.printer.parameters))
+
+    def _grouped(self, source: str, coordinates: list[tuple[str, str]], keys: list[str]) -> str:
+        columns = [*keys, *(f"CAST({sql} AS HUGEINT) AS {name}" for name, sql in coordinates)]
+        group = f" GROUP BY {', '.join(keys)}" if keys else ""
+        return f"SELECT {', '.join(columns) or 'COUNT(*) AS present'} FROM {source}{group}"
+
+    def _rank(self, source: str) -> str:
+        """Return the step that keeps C groups of each unit, in hashed order with the keys as the last word."""
+        by = ", ".join([self._hash(self.key_names), *(f"{name} NULLS LAST" for name in self.key_names)])
+        return f"ranked AS (SELECT {source}.*, ROW_NUMBER() OVER (PARTITION BY u ORDER BY {by}) AS rn FROM {source})"
+
+    def _hash(self, names: list[str]) -> str:
+        parts = ["CAST($1 AS VARCHAR)", "CAST(u AS VARCHAR)"]
+        parts += [f"COALESCE(CAST({name} AS VARCHAR), chr(30))" for name in names]
+        return f"md5({' || chr(31) || '.join(parts)})"
+
+    # --- coordinates with one row per unit -----------------------------------------------------------
+
+    def _per_row(self, number: int) -> list[tuple[str, str]]:
+        vector = self.vectors[number]
+        found: list[str] = []
+        for mask in vector.masks:
+            where = self.mask(mask)
+            only = f" FILTER (WHERE {where})" if where else ""
+            if vector.kind in (Kind.COUNT, Kind.UNITS):
+                found.append(f"COUNT(*){only}")
+            elif vector.kind is Kind.DISTINCT:
+                assert vector.value is not None
+                name = self.item(self.printer.key(vector.value), "v")
+                found.append(f"COUNT(DISTINCT {name}){only}")
+            else:
+                value = self.value(vector)
+                rows, total = f"COUNT({value.z}){only}", value.sum(only)
+                found += self._from_sums(vector, rows, total, value.squares(only), f"COUNT(*){only}")
+        return [(f"m{number}_{i}", sql) for i, sql in enumerate(found)]
+
+    def _from_sums(self, vector: Vector, rows: str, total: str, squares: str, everyone: str) -> list[str]:
+        """Return a mask's coordinates from its row count, its exact sum and its sum of squares."""
+        lattice = vector.lattice
+        assert lattice is not None
+        if vector.kind is Kind.SUM:
+            return [total]
+        if vector.kind is Kind.MOMENT:
+            # Σ(2u² - W²) with u = 2z - (L+H): u² = 4z² - 4z(L+H) + (L+H)²
+            s = lattice.low + lattice.high
+            return [f"(8 * {squares} - {8 * s} * {total} + {2 * s * s - lattice.width**2} * {rows})"]
+        if vector.kind is Kind.DIRECT:
+            above = f"({total} - {lattice.low} * {rows})"
+            middle = (lattice.low + lattice.high) // 2
+            return [f"COALESCE({lattice.low} + (2 * {above} + {rows}) // NULLIF(2 * {rows}, 0), {middle})"]
+        parts = [f"({total} - {lattice.low} * {rows})", f"({lattice.high} * {rows} - {total})"]
+        if vector.null_rows:
+            parts.append(f"({lattice.width} * ({everyone} - {rows}))")
+        return parts
+
+    # --- coordinates with many rows per unit ------------------------------------------------------------
+
+    def _per_unit(self, number: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+        """Return the partial sums per (unit, group), and the bounded coordinates summed over units."""
+        vector, m = self.vectors[number], self.bounding.rows
+        if vector.kind is Kind.UNITS:
+            return self._units(number)
+        parts: list[tuple[str, str]] = []
+        shown: list[str] = []
+        counts: list[str] = []
+        for index, mask in enumerate(vector.masks):
+            where = self.mask(mask)
+            only = f" FILTER (WHERE {where})" if where else ""
+            c = f"c{number}_{index}"
+            if vector.kind is Kind.COUNT:
+                parts.append((c, f"COUNT(*){only}"))
+                shown.append(c)
+                counts.append(c)
+                continue
+            value = self.value(vector)
+            parts += [(c, f"COUNT({value.z}){only}"), (f"s{number}_{index}", value.sum(only))]
+            everyone = c
+            if vector.null_rows:
+                everyone = f"a{number}_{index}"
+                parts.append((everyone, f"COUNT(*){only}"))
+            squares = ""
+            if vector.kind is Kind.MOMENT:
+                squares = f"q{number}_{index}"
+                parts.append((squares, value.squares(only)))
+            shown += self._from_sums(vector, c, f"s{number}_{index}", squares, everyone)
+            counts.append(everyone)
+        bounded = self._bounded(vector, shown, counts, m)
+        return parts, [(f"m{number}_{i}", sql) for i, sql in enumerate(bounded)]
+
+    def _units(self, number: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+        where = self.mask(self.vectors[number].masks[0])
+        if where is None:
+            return [], [(f"m{number}_0", "COUNT(*)")]
+        name = f"c{number}_0"
+        return [(name, f"COUNT(*) FILTER (WHERE {where})")], [
+            (f"m{number}_0", f"COUNT(*) FILTER (WHERE {name} > 0)")
+        ]
+
+    def _bounded(self, vector: Vector, shown: list[str], counts: list[str], m: int) -> list[str]:
+        """Return Σ over units of the jointly clamped parts (house rule 3)."""
+        c = counts[0] if len(counts) == 1 else f"({' + '.join(counts)})"
+        few = f"CASE WHEN {c} <= {m} THEN {c} ELSE {m} END"
+        scaled = [f"CASE WHEN {c} <= {m} THEN {p} ELSE ({p} * {m}) // GREATEST({c}, {m}) END" for p in shown]
+        if vector.kind is Kind.DIRECT:
+            return self._direct(vector, counts)
+        if vector.kind is Kind.SUM and len(shown) == 1:
+            assert vector.lattice is not None
+            lo, hi = min(0, m * vector.lattice.low), max(0, m * vector.lattice.high)
+            return [f"COALESCE(SUM({clamp(shown[0], str(lo), str(hi))}), 0)"]
+        if vector.kind in (Kind.SUM, Kind.MOMENT):
+            return [f"COALESCE(SUM({part}), 0)" for part in scaled]
+        weight = 1 if vector.lattice is None else vector.lattice.width
+        others = [f"COALESCE(SUM({part}), 0)" for part in scaled[:-1]]
+        left = "".join(f" - {part}" for part in others)
+        total = f"SUM({few})" if weight == 1 else f"{weight} * SUM({few})"
+        return [*others, f"(COALESCE({total}, 0){left})"]
+
+    def _direct(self, vector: Vector, counts: list[str]) -> list[str]:
+        name = counts[0].removeprefix("c")
+        return self._from_sums(vector, f"COALESCE(SUM(c{name}), 0)", f"COALESCE(SUM(s{name}), 0)", "", "")
+
+    # --- distinct values of many rows per unit -----------------------------------------------------------
+
+    def distinct(self, number: int) -> BackendQuery:
+        """COUNT(DISTINCT x): per (unit, group) at most d values in hashed order, then each value once."""
+        vector, groups = self.vectors[number], self.key_names
+        assert vector.value is not None
+        where = self.mask(vector.masks[0])
+        name = self.item(self.printer.key(vector.value), "v")
+        present = f"{name} IS NOT NULL" + (f" AND {where}" if where else "")
+        unit_keys = ", ".join(["u", *groups])
+        steps = [f"r AS ({self.rows()})"]
+        source = "r"
+        if self.bounding.ranked:
+            steps.append(f"g AS (SELECT {unit_keys} FROM r GROUP BY {unit_keys})")
+            steps.append(self._rank("g"))
+            match = " AND ".join(f"r.{key} IS NOT DISTINCT FROM ranked.{key}" for key in ("u", *groups))
+            steps.append(
+                f"kept AS (SELECT r.* FROM r JOIN ranked ON {match} WHERE ranked.rn <= {self.bounding.groups})"
+            )
+            source = "kept"
+        steps.append(f"v AS (SELECT DISTINCT {unit_keys}, {name} AS x FROM {source} WHERE {present})")
+        order = "md5(CAST($1 AS VARCHAR) || chr(31) || CAST(x AS VARCHAR)), x"
+        steps.append(
+            f"few AS (SELECT v.*, ROW_NUMBER() OVER (PARTITION BY {unit_keys} ORDER BY {order}) AS vn FROM v)"
+        )
+        column = (f"m{number}_0", "COUNT(DISTINCT x)")
+        body = self._grouped(
+            f"(SELECT * FROM few WHERE vn <= {vector.distinct_limit}) AS b", [column], groups
+        )
+        sql = f"WITH {', '.join(steps)} {body}"
+        return BackendQuery(sql, (number,), True, tuple(self.printer.parameters))
+
+
+def _renumber(sql: str, printer: PrivatePrinter) -> str:
+    """Number stage parameters from $1 where there is no salt."""
+    for index in range(len(printer.parameters)):
+        sql = sql.replace(f"CAST(${index + 2} AS", f"CAST(${index + 1} AS")
+    return sql
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A clamped value: `z` is SQL over r, in the lattice's integers or (with `factor` > 1) in decimals."""
+
+    z: str
+    factor: int
+
+    def sum(self, only: str) -> str:
+        """Return the exact sum in lattice integers, 0 for no rows."""
+        total = f"SUM({self.z}){only}"
+        if self.factor != 1:
+            total = f"CAST({total} * {self.factor} AS HUGEINT)"
+        return f"COALESCE({total}, 0)"
+
+    def squares(self, only: str) -> str:
+        """Return the exact sum of squares in lattice integers, 0 for no rows."""
+        z = self.z if self.factor == 1 else f"CAST(({self.z}) * {self.factor} AS BIGINT)"
+        return f"COALESCE(SUM(CAST(({z}) AS HUGEINT) * ({z})){only}, 0)"
+
+
+def _value(query: _Query, expr: Expr, lattice: Lattice) -> _Value:
+    """Clamp a value to its lattice: in its own type where it is a bare column, else as printed numbers.
+
+    Reals: v is clamped to [lo, hi], multiplied by 1/step (or divided by step) and cast, which rounds half
+    to even; both are monotone in IEEE arithmetic, so the result lies between the images of lo and hi,
+    which `lattice_of` computed in the same way: `low` and `high`.
+    """
+    bare = isinstance(expr, Field)
+    if bare and lattice.exact:
+        name = query.item(query.printer.column(expr), "v")  # type: ignore[arg-type]  # a Field
+        lo, hi = decimal(lattice.low * lattice.step), decimal(lattice.high * lattice.step)
+        assert lo is not None
+        assert hi is not None
+        clamped = name if query.printer.is_held(expr, lattice.lo, lattice.hi) else clamp(name, lo, hi)  # type: ignore[arg-type]  # a Field
+        return _Value(clamped, (1 / lattice.step).numerator)
+    if lattice.exact:
+        number = query.printer.number(expr)
+        shown = query.printer.on_grid(number, lattice.step)
+        name = query.item(shown, "v")
+        return _Value(clamp(name, str(lattice.low), str(lattice.high)), 1)
+    if bare and expr.type.is_float:
+        shown = query.printer.column(expr)  # type: ignore[arg-type]  # a Field
+        shown = f"CAST({shown} AS DOUBLE)" if expr.type.kind is TypeKind.REAL else shown
+    else:
+        shown = query.printer.double(query.printer.number(expr))
+    name = query.item(shown, "v")
+    lo, hi = (_double(end) for end in (lattice.lo, lattice.hi))
+    inside = clamp(name, lo, hi, nan=True)
+    inverse = 1 / lattice.step
+    scaled = f"* {_double(inverse)}" if inverse.denominator == 1 else f"/ {_double(lattice.step)}"
+    return _Value(f"CAST(({inside}) {scaled} AS BIGINT)", 1)
+
+
+def _double(value: Fraction) -> str:
+    return f"CAST({text(repr(float(value)))} AS DOUBLE)"

@@ -1,0 +1,31 @@
+"""What the owner declares: the policy file, held against the live schema."""
+
+from __future__ import annotations
+
+from .catalog import build_catalog
+from .check import Report, check
+from .live_schema import LiveColumn, LiveForeignKey, LiveSchema, LiveTable
+from .load import load_policy, parse_policy
+from .model import Analyst, ColumnPolicy, Defaults, Neighbours, Policy, Privacy, TablePolicy, UnitPolicy
+from .scaffold import scaffold
+
+__all__ = [
+    "Analyst",
+    "ColumnPolicy",
+    "Defaults",
+    "LiveColumn",
+    "LiveForeignKey",
+    "LiveSchema",
+    "LiveTable",
+    "Neighbours",
+    "Policy",
+    "Privacy",
+    "Report",
+    "TablePolicy",
+    "UnitPolicy",
+    "build_catalog",
+    "check",
+    "load_policy",
+    "parse_policy",
+    "scaffold",
+]

@@ -1,0 +1,126 @@
+"""Joins the policy with the live schema into the catalog that the binder resolves against."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from fractions import Fraction
+from types import MappingProxyType
+
+from ..errors import PolicyError
+from ..relation.catalog import Catalog, Column, Table, Unit
+from .columns import build_column, describe_column
+from .live_schema import LiveColumn, LiveSchema, LiveTable
+from .model import ColumnPolicy, Policy, TablePolicy
+from .section import quote_key, suggest
+from .units import build_unit, find_live_table
+
+__all__ = ["build_catalog", "column_key", "match_column", "table_key"]
+
+
+def build_catalog(policy: Policy, live: LiveSchema) -> Catalog:
+    """Return all declared tables with the types and constraints that the database has right now.
+
+    A table is found under the name that the policy gives it: `table`, or `schema.table` outside the
+    default schema. Ensures: what `build_unit` and `build_column` ensure, for every table. Raises
+    PolicyError on the first disagreement; `check` lists them all.
+    """
+    tables = {name: _build_table(policy, declared, live) for name, declared in policy.tables.items()}
+    return Catalog(MappingProxyType(tables), live.default_schema, _fingerprint(policy, tables, live))
+
+
+def table_key(policy: Policy, table: str) -> str:
+    """Return where a table is declared, for messages: `campus.toml: tables.student`."""
+    return f"{policy.source}: tables.{quote_key(table)}"
+
+
+def column_key(policy: Policy, table: str, column: str) -> str:
+    """Return where a column is declared, for messages: `campus.toml: tables.student.columns.gpa`."""
+    return f"{table_key(policy, table)}.columns.{quote_key(column)}"
+
+
+def match_column(where: str, declared: ColumnPolicy, table: LiveTable) -> LiveColumn:
+    """Return the live column of exactly the declared name. Raises PolicyError if there is none."""
+    column = table.column(declared.name)
+    if column is None:
+        known = [column.name for column in table.columns]
+        raise PolicyError(
+            f'{where}: table "{table.path[1]}" has no column "{declared.name}"{suggest(declared.name, known)}'
+        )
+    return column
+
+
+def _build_table(policy: Policy, declared: TablePolicy, live: LiveSchema) -> Table:
+    where = table_key(policy, declared.name)
+    table = find_live_table(where, declared.name, live)
+    unit = build_unit(where, policy, declared, live)
+    columns: dict[str, Column] = {}
+    for column in declared.columns:
+        place = column_key(policy, declared.name, column.name)
+        columns[column.name] = build_column(place, column, match_column(place, column, table))
+    ordered = []
+    for known in table.columns:
+        if known.name in columns:
+            ordered.append(columns[known.name])
+        elif unit is None and not known.is_generated:
+            ordered.append(describe_column(known))
+    return Table(declared.name, table.path, tuple(ordered), unit, declared.description)
+
+
+def _fingerprint(policy: Policy, tables: dict[str, Table], live: LiveSchema) -> str:
+    """Return SHA-256 in hex over all that a plan may rely on: declarations, types, enforced constraints.
+
+    Caps, analysts and descriptions are left out: they change no plan, and stored releases outlive them.
+    """
+    content = {
+        "version": 1,
+        "dataset": policy.dataset_id,
+        "neighbours": policy.privacy.neighbours.value,
+        "minimum_units": policy.defaults.minimum_units,
+        "root": policy.root,
+        "default_schema": live.default_schema,
+        "tables": {name: _table_content(table, live) for name, table in tables.items()},
+    }
+    text = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def _table_content(table: Table, live: LiveSchema) -> dict[str, object]:
+    found = live.table((table.path[0], table.path[1]))
+    assert found is not None, "the catalog's tables were found in this schema"
+    engine_types = {column.name: column.engine_type for column in found.columns}
+    return {
+        "path": table.path,
+        "unit": None if table.unit is None else _unit_content(table.unit, engine_types),
+        "columns": [_column_content(column, engine_types[column.name]) for column in table.columns],
+    }
+
+
+def _unit_content(unit: Unit, engine_types: dict[str, str]) -> dict[str, object]:
+    return {
+        "column": unit.column,
+        "type": [str(unit.type), engine_types[unit.column]],
+        "references": unit.references,
+        "is_unique": unit.is_unique,
+        "is_not_null": unit.is_not_null,
+        "rows_per_unit": unit.rows_per_unit,
+        "groups_per_unit": unit.groups_per_unit,
+    }
+
+
+def _column_content(column: Column, engine_type: str) -> dict[str, object]:
+    return {
+        "name": column.name,
+        "type": [str(column.type), engine_type],
+        "enforced": [column.enforced.not_null, _text(column.enforced.lo), _text(column.enforced.hi)],
+        "bounds": None if column.bounds is None else [str(bound) for bound in column.bounds],
+        "step": _text(column.step),
+        "values": None
+        if column.values is None
+        else [[type(value).__name__, str(value)] for value in column.values],
+        "max_length": column.max_length,
+    }
+
+
+def _text(number: Fraction | None) -> str | None:
+    return None if number is None else str(number)

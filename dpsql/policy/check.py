@@ -1,0 +1,246 @@
+"""Tells the owner what the policy lets an analyst do, and what is still wrong or missing."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+
+from ..errors import PolicyError
+from ..relation.catalog import Column, Unit
+from ..relation.types import Kind
+from .catalog import column_key, match_column, table_key
+from .columns import build_column, describe_column
+from .live_schema import LiveColumn, LiveSchema, LiveTable
+from .model import Policy, TablePolicy
+from .section import plain, quote_key
+from .units import build_unit, find_live_table
+
+__all__ = ["ColumnReport", "Report", "TableReport", "check"]
+
+_WEAK_EPSILON = Fraction(10)
+_LARGE_DELTA = Fraction(1, 10**5)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnReport:
+    """A declared column: what the policy says of it, what an analyst may do, what would allow more."""
+
+    name: str
+    type: str
+    declared: str
+    allows: str
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TableReport:
+    """A declared table. `role` is root, private or public; `hidden` are the columns no analyst sees."""
+
+    name: str
+    role: str
+    unit: str
+    missing: tuple[str, ...]
+    columns: tuple[ColumnReport, ...]
+    hidden: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The policy held against the live schema. It is servable exactly if `problems` is empty."""
+
+    source: str
+    dataset: str
+    privacy: str
+    tables: tuple[TableReport, ...]
+    problems: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    def to_json(self) -> dict[str, object]:
+        """Return the report as plain dicts, tuples and strings, for `json.dumps`."""
+        return asdict(self)
+
+    def to_text(self) -> str:
+        """Return the report for a terminal, problems first."""
+        lines = [f"{self.source}: dataset {self.dataset}", f"{self.privacy}", ""]
+        lines += [f"problem: {problem}" for problem in self.problems]
+        lines += [f"warning: {warning}" for warning in self.warnings]
+        for table in self.tables:
+            lines += ["", f"{quote_key(table.name)}: {table.unit}"]
+            lines += [f"  missing: {what}" for what in table.missing]
+            width = max((len(quote_key(column.name)) for column in table.columns), default=0)
+            for column in table.columns:
+                declared = f" [{column.declared}]" if column.declared else ""
+                lines.append(f"  {quote_key(column.name):{width}}  {column.type}{declared}: {column.allows}")
+                lines += [f"  {'':{width}}  missing: {what}" for what in column.missing]
+            if table.hidden:
+                lines.append(f"  hidden, not declared: {', '.join(map(quote_key, table.hidden))}")
+        return "\n".join(lines).replace("\n\n\n", "\n\n") + "\n"
+
+
+def check(policy: Policy, live: LiveSchema) -> Report:
+    """Return what the policy and the live schema mean together; every disagreement is a problem in it.
+
+    Looks at the schema alone, never at a row.
+    """
+    problems: list[str] = []
+    warnings = _privacy_warnings(policy)
+    tables = []
+    for declared in policy.tables.values():
+        where = table_key(policy, declared.name)
+        try:
+            table = find_live_table(where, declared.name, live)
+        except PolicyError as error:
+            problems.append(error.message)
+            continue
+        unit = None
+        try:
+            unit = build_unit(where, policy, declared, live)
+        except PolicyError as error:
+            problems.append(error.message)
+        columns = _column_reports(policy, declared, table, problems)
+        warnings += _table_warnings(policy, declared, table, unit, live)
+        tables.append(_table_report(policy, declared, table, unit, columns))
+    privacy = (
+        f"lifetime epsilon {plain(policy.privacy.epsilon)}, delta {plain(policy.privacy.delta)}; "
+        f"{policy.privacy.neighbours.value} neighbours"
+    )
+    return Report(policy.source, policy.dataset_id, privacy, tuple(tables), tuple(problems), tuple(warnings))
+
+
+def _column_reports(
+    policy: Policy, declared: TablePolicy, table: LiveTable, problems: list[str]
+) -> tuple[ColumnReport, ...]:
+    """Return the reports of the columns that an analyst sees, and add what is wrong to `problems`."""
+    built: dict[str, Column] = {}
+    for column in declared.columns:
+        where = column_key(policy, declared.name, column.name)
+        try:
+            built[column.name] = build_column(where, column, match_column(where, column, table))
+        except PolicyError as error:
+            problems.append(error.message)
+    reports = []
+    for live in table.columns:
+        column_built = built.get(live.name)
+        if declared.unit is None and column_built is None and not live.is_generated:
+            column_built = describe_column(live)
+        if column_built is not None:
+            reports.append(_column_report(policy, declared, column_built, live))
+    return tuple(reports)
+
+
+def _column_report(policy: Policy, declared: TablePolicy, column: Column, live: LiveColumn) -> ColumnReport:
+    type_name = live.engine_type.lower() if column.type.kind is Kind.OPAQUE else str(column.type)
+    if declared.unit is None:
+        return ColumnReport(column.name, type_name, _declared(column), "anything, at no charge")
+    allows, missing = "COUNT only", []
+    if column.type.is_number:
+        if column.bounds is not None:
+            allows = "COUNT, SUM, AVG, STDDEV"
+        else:
+            missing.append(f"bounds, for SUM and AVG{_hint(column)}")
+    elif column.type.is_temporal and column.bounds is None:
+        missing.append("bounds, for computing with dates")
+    keys = _keys(policy, column)
+    return ColumnReport(column.name, type_name, _declared(column), f"{allows}; {keys}", tuple(missing))
+
+
+def _keys(policy: Policy, column: Column) -> str:
+    if column.values is not None:
+        return f"group keys: {len(column.values)} public values"
+    if column.type.is_float or column.type.kind in (Kind.OPAQUE, Kind.INTERVAL):
+        return "no GROUP BY"
+    if policy.defaults.delta > 0:
+        return "group keys by threshold"
+    return "GROUP BY needs values, or a delta"
+
+
+def _hint(column: Column) -> str:
+    lo, hi = column.enforced.lo, column.enforced.hi
+    return f"; its CHECK allows [{plain(lo)}, {plain(hi)}]" if lo is not None and hi is not None else ""
+
+
+def _declared(column: Column) -> str:
+    parts = []
+    if column.bounds is not None:
+        if column.type.is_temporal:
+            parts.append("bounds")  # In days or microseconds here; the file shows them as dates.
+        else:
+            parts.append(f"bounds {plain(column.bounds[0])} to {plain(column.bounds[1])}")
+    if column.step is not None:
+        parts.append(f"step {plain(column.step)}")
+    if column.max_length is not None:
+        parts.append(f"at most {column.max_length} characters")
+    return ", ".join(parts)
+
+
+def _table_report(
+    policy: Policy,
+    declared: TablePolicy,
+    table: LiveTable,
+    unit: Unit | None,
+    columns: tuple[ColumnReport, ...],
+) -> TableReport:
+    seen = {column.name for column in columns}
+    hidden = tuple(column.name for column in table.columns if column.name not in seen)
+    if declared.unit is None:
+        return TableReport(declared.name, "public", "public, nobody's data", (), columns, hidden)
+    role = "root" if declared.unit.references is None else "private"
+    if declared.unit.references is None:
+        text = f'root, one row per unit in "{declared.unit.column}"'
+    else:
+        text = f'private, owned through "{declared.unit.column}" by {".".join(declared.unit.references)}'
+    missing = []
+    if unit is not None and not unit.is_unique:
+        if unit.rows_per_unit is None:
+            missing.append("rows_per_unit, without which queries on this table are refused")
+        if unit.groups_per_unit is None:
+            missing.append("groups_per_unit, without which queries on this table are refused")
+    if declared.unit.references is not None and declared.unit.references[0] != policy.root:
+        missing.append(f"a column that holds the key of {policy.root}: queries over several hops are refused")
+    return TableReport(declared.name, role, text, tuple(missing), columns, hidden)
+
+
+def _privacy_warnings(policy: Policy) -> list[str]:
+    warnings = []
+    if policy.privacy.epsilon > _WEAK_EPSILON:
+        warnings.append(
+            f"{policy.source}: privacy.epsilon: {plain(policy.privacy.epsilon)} protects little; "
+            "1 is strong, 10 is weak"
+        )
+    if policy.privacy.delta > _LARGE_DELTA:
+        warnings.append(
+            f"{policy.source}: privacy.delta: {plain(policy.privacy.delta)} is large; "
+            "keep it far below one in the number of units"
+        )
+    for analyst in policy.analysts.values():
+        if analyst.epsilon > policy.privacy.epsilon:
+            warnings.append(
+                f"{policy.source}: analysts.{quote_key(analyst.name)}.epsilon: is above privacy.epsilon, "
+                "which binds first"
+            )
+    return warnings
+
+
+def _table_warnings(
+    policy: Policy, declared: TablePolicy, table: LiveTable, unit: Unit | None, live: LiveSchema
+) -> list[str]:
+    """Return what is allowed and yet may not be what the owner means."""
+    where = table_key(policy, declared.name)
+    warnings = []
+    for key in table.foreign_keys:
+        parent = policy.tables.get(live.name_of(key.table))
+        if parent is None or parent.unit is None or parent.name == declared.name:
+            continue
+        columns = ", ".join(key.columns)
+        if declared.unit is None:
+            warnings.append(f'{where}: is public, and "{columns}" points at the private table {parent.name}')
+        elif key.columns != (declared.unit.column,):
+            warnings.append(
+                f'{where}: "{columns}" points at {parent.name} too; only the owner through '
+                f'"{declared.unit.column}" is protected'
+            )
+    if unit is not None and not unit.is_not_null:
+        warnings.append(f'{where}: rows whose "{unit.column}" is NULL have no owner and are never counted')
+    if unit is not None and unit.is_unique and (unit.rows_per_unit or unit.groups_per_unit):
+        warnings.append(f"{where}: a unit has one row here; rows_per_unit and groups_per_unit change nothing")
+    return warnings

@@ -1,0 +1,203 @@
+"""A declared column meets its type: canonical bounds, step and keys, or a PolicyError that says the fix."""
+
+from __future__ import annotations
+
+import struct
+from datetime import date, datetime, timedelta
+from fractions import Fraction
+from typing import NoReturn
+
+from ..errors import PolicyError
+from ..relation.catalog import Column, Enforced
+from ..relation.types import Kind, SqlType
+from .live_schema import LiveColumn
+from .model import Bound, ColumnPolicy, Key
+from .section import plain
+
+__all__ = ["build_column", "describe_column", "type_range"]
+
+Scalar = bool | int | Fraction | str | None
+
+_INTEGER_BITS = {Kind.SMALLINT: 16, Kind.INTEGER: 32, Kind.BIGINT: 64}
+_FLOAT_MAX = {
+    Kind.REAL: Fraction(struct.unpack("<f", b"\xff\xff\x7f\x7f")[0]),
+    Kind.DOUBLE: Fraction(struct.unpack("<d", b"\xff\xff\xff\xff\xff\xff\xef\x7f")[0]),
+}
+_EPOCH = datetime(1970, 1, 1)
+
+
+def type_range(kind: SqlType) -> tuple[Fraction, Fraction] | None:
+    """Return the least and the greatest finite value of a number type; None if it has none."""
+    if kind.is_integer:
+        half = 2 ** (_INTEGER_BITS[kind.kind] - 1)
+        return Fraction(-half), Fraction(half - 1)
+    if kind.is_float:
+        return -_FLOAT_MAX[kind.kind], _FLOAT_MAX[kind.kind]
+    if kind.kind is Kind.NUMERIC and kind.precision is not None:
+        greatest = Fraction(10**kind.precision - 1, 10 ** (kind.scale or 0))
+        return -greatest, greatest
+    return None
+
+
+def describe_column(live: LiveColumn) -> Column:
+    """Return a column of a public table that the policy says nothing about: all that is known is enforced."""
+    return Column(live.name, live.type, Enforced(live.not_null, live.lo, live.hi), values=_own_values(live))
+
+
+def build_column(where: str, declared: ColumnPolicy, live: LiveColumn) -> Column:
+    """Return the catalog's column. `where` is the file and the column's key, for messages.
+
+    Ensures: bounds lie within the type's range with lower <= upper; values are distinct values of the
+    type. A column of a small public type (ENUM, BOOLEAN) has its own values unless others are declared,
+    NULL among them when the engine allows it. Raises PolicyError.
+    """
+    if live.is_generated:
+        _fail(where, "", "is computed when it is read and may fail on a row; store it, or take it out")
+    if live.type.kind is Kind.TEXT:
+        _refuse_for_text(where, declared)
+    elif declared.max_length is not None:
+        _fail(where, "max_length", f"is for text, and the column is {live.type}; take it out")
+    return Column(
+        name=declared.name,
+        type=live.type,
+        enforced=Enforced(live.not_null, live.lo, live.hi),
+        bounds=None if declared.bounds is None else _bounds(f"{where}.bounds", declared.bounds, live.type),
+        step=None if declared.step is None else _step(f"{where}.step", declared.step, live.type),
+        values=_own_values(live) if declared.values is None else _values(f"{where}.values", declared, live),
+        max_length=declared.max_length,
+        description=declared.description,
+    )
+
+
+def _fail(where: str, key: str, problem: str) -> NoReturn:
+    raise PolicyError(f"{where}{'.' if key else ''}{key}: {problem}")
+
+
+def _refuse_for_text(where: str, declared: ColumnPolicy) -> None:
+    if declared.bounds is not None:
+        _fail(where, "bounds", "is for numbers and dates, and the column is text; write max_length or values")
+    if declared.step is not None:
+        _fail(where, "step", "is for numbers, and the column is text; take it out")
+
+
+def _bounds(where: str, bounds: tuple[Bound, Bound], kind: SqlType) -> tuple[Fraction, Fraction]:
+    """Return bounds in the catalog's units (days, microseconds), cut to what the type can hold."""
+    if not (kind.is_number or kind.is_temporal):
+        _fail(where, "", f"is for numbers and dates, and the column is {kind}; take it out")
+    lower, upper = (_bound(where, bound, kind) for bound in bounds)
+    if kind.is_integer and (lower.denominator != 1 or upper.denominator != 1):
+        inner = f"[{-(-lower // 1)}, {upper // 1}]"
+        _fail(where, "", f"the column is {kind}; write whole numbers, like {inner}")
+    span = type_range(kind)
+    if span is not None:
+        if upper < span[0] or lower > span[1]:
+            _fail(where, "", f"no {kind} lies between {plain(lower)} and {plain(upper)}; write other bounds")
+        lower, upper = max(lower, span[0]), min(upper, span[1])
+    return lower, upper
+
+
+def _bound(where: str, bound: Bound, kind: SqlType) -> Fraction:
+    if kind.is_number and isinstance(bound, Fraction):
+        return bound
+    if kind.kind is Kind.DATE and isinstance(bound, date) and not isinstance(bound, datetime):
+        return Fraction((bound - _EPOCH.date()).days)
+    if kind.kind is Kind.TIMESTAMP and isinstance(bound, date):
+        moment = bound if isinstance(bound, datetime) else datetime(bound.year, bound.month, bound.day)
+        return Fraction((moment - _EPOCH) // timedelta(microseconds=1))
+    example = {
+        Kind.DATE: "dates, like [2020-01-01, 2020-12-31]",
+        Kind.TIMESTAMP: "date-times, like [2020-01-01T00:00:00, 2020-12-31T23:59:59]",
+    }.get(kind.kind, "numbers")
+    _fail(where, "", f"the column is {kind}; write {example}")
+
+
+def _step(where: str, step: Fraction, kind: SqlType) -> Fraction:
+    if not kind.is_number:
+        _fail(where, "", f"is for numbers, and the column is {kind}; take it out")
+    if kind.is_integer and step.denominator != 1:
+        _fail(where, "", f"the column is {kind}; write a whole number")
+    if kind.kind is Kind.NUMERIC and kind.precision is not None:
+        unit = Fraction(1, 10 ** (kind.scale or 0))
+        if (step / unit).denominator != 1:
+            _fail(where, "", f"the column is {kind}; write a multiple of {plain(unit)}")
+    return step
+
+
+def _own_values(live: LiveColumn) -> tuple[Scalar, ...] | None:
+    """Return the values that the type itself makes public, NULL last if the engine allows it."""
+    if live.type.kind is Kind.BOOLEAN:
+        own: tuple[Scalar, ...] = (False, True)
+    elif live.enum_values is not None and live.type.kind is Kind.TEXT:
+        own = live.enum_values
+    else:
+        return None
+    return own if live.not_null else (*own, None)
+
+
+def _values(where: str, declared: ColumnPolicy, live: LiveColumn) -> tuple[Scalar, ...]:
+    values: list[Scalar] = []
+    if live.type.is_float or live.type.kind in (Kind.OPAQUE, Kind.INTERVAL):
+        _fail(where, "", f"the column is {live.type}, which cannot be a group key; take it out")
+    for key in declared.values or ():
+        value = None if key is None else _value(where, key, live)
+        if value in values:
+            _fail(where, "", f"{_show(value)} is listed twice; list it once")
+        limit = declared.max_length  # Only text has one.
+        if limit is not None and isinstance(value, str) and len(value) > limit:
+            _fail(where, "", f"{_show(value)} is longer than max_length {limit}; raise that")
+        values.append(value)
+    return tuple(values)
+
+
+def _value(where: str, key: Key, live: LiveColumn) -> Scalar:
+    """Return one key in the type's own canonical form: dates and date-times as ISO text."""
+    kind = live.type.kind
+    if kind is Kind.BOOLEAN and isinstance(key, bool):
+        return key
+    if kind is Kind.TEXT and isinstance(key, str):
+        if live.enum_values is not None and key not in live.enum_values:
+            _fail(where, "", f"{_show(key)} is not a label of the column's enum; write one, or take it out")
+        return key
+    if kind is Kind.DATE and isinstance(key, date) and not isinstance(key, datetime):
+        return key.isoformat()
+    if kind is Kind.TIMESTAMP and isinstance(key, date):
+        moment = key if isinstance(key, datetime) else datetime(key.year, key.month, key.day)
+        return moment.isoformat(sep=" ")
+    if live.type.is_number and isinstance(key, Fraction):
+        return _number(where, key, live.type)
+    example = {
+        Kind.BOOLEAN: "true and false",
+        Kind.TEXT: "text in quotes",
+        Kind.DATE: "dates, like 2020-12-31",
+        Kind.TIMESTAMP: "date-times, like 2020-12-31T00:00:00",
+    }.get(kind, "numbers")
+    _fail(where, "", f"{_show(key)} does not fit in {live.type}; write {example}")
+
+
+def _number(where: str, key: Fraction, kind: SqlType) -> Scalar:
+    span = type_range(kind)
+    if span is not None and not span[0] <= key <= span[1]:
+        _fail(where, "", f"{plain(key)} does not fit in {kind}; take it out")
+    if kind.is_integer:
+        if key.denominator != 1:
+            _fail(where, "", f"{plain(key)} does not fit in {kind}; write whole numbers")
+        return int(key)
+    if kind.precision is not None and (key * 10 ** (kind.scale or 0)).denominator != 1:
+        _fail(where, "", f"{plain(key)} has more digits than {kind} holds; round it")
+    return key
+
+
+def _show(value: Key | Scalar) -> str:
+    match value:
+        case None:
+            return "{ null = true }"
+        case bool():
+            return str(value).lower()
+        case str():
+            return f'"{value}"'
+        case Fraction():
+            return plain(value)
+        case date():
+            return value.isoformat()
+        case _:
+            return str(value)

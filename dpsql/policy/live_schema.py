@@ -1,0 +1,87 @@
+"""What the owner's database really has, as a backend reads it from the engine's own catalog.
+
+It lives here, below `backends`, because the policy is checked against it. Everything in it is public
+schema: names, types, constraints, enum labels. No value of a row is ever part of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ..relation.types import SqlType
+
+__all__ = ["LiveColumn", "LiveForeignKey", "LiveSchema", "LiveTable"]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveColumn:
+    """A column as the engine has it.
+
+    `type`: our type, OPAQUE where dpsql cannot compute with it; `engine_type`: the engine's own text.
+    `lo`, `hi`: inclusive bounds from a CHECK constraint in the column's own units (NULL and NaN aside).
+    `enum_values`: the labels of an ENUM, in its order. `is_bytewise`: False for text under a collation,
+    where equality is coarser than the uniqueness that the engine enforces. `is_generated`: computed
+    when it is read, so that reading it may fail on some row.
+    """
+
+    name: str
+    type: SqlType
+    engine_type: str
+    not_null: bool = False
+    lo: Fraction | None = None
+    hi: Fraction | None = None
+    enum_values: tuple[str, ...] | None = None
+    is_bytewise: bool = True
+    is_generated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LiveForeignKey:
+    """An enforced foreign key: `columns` of this table point at `referenced` columns of `table` (a path)."""
+
+    columns: tuple[str, ...]
+    table: tuple[str, str]
+    referenced: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTable:
+    """A table or view. `path` is (schema, name); `unique` the UNIQUE constraints but for the primary key."""
+
+    path: tuple[str, str]
+    columns: tuple[LiveColumn, ...]
+    primary_key: tuple[str, ...] = ()
+    unique: tuple[tuple[str, ...], ...] = ()
+    foreign_keys: tuple[LiveForeignKey, ...] = ()
+    is_view: bool = False
+
+    def column(self, name: str) -> LiveColumn | None:
+        """Return the column of exactly this name, or None."""
+        return next((column for column in self.columns if column.name == name), None)
+
+    def is_unique(self, column: str) -> bool:
+        """Say whether the engine enforces that no two rows share a non-NULL value of this one column."""
+        return (column,) == self.primary_key or (column,) in self.unique
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSchema:
+    """All persistent tables and views, ordered by path; `default_schema` is where bare names live."""
+
+    default_schema: str
+    tables: tuple[LiveTable, ...]
+
+    def table(self, path: tuple[str, str]) -> LiveTable | None:
+        """Return the table at exactly this path, or None."""
+        return next((table for table in self.tables if table.path == path), None)
+
+    def path_of(self, name: str) -> tuple[str, str]:
+        """Return the path that a name in the policy means: `table`, or `schema.table`."""
+        schema, dot, table = name.partition(".")
+        return (schema, table) if dot else (self.default_schema, name)
+
+    def name_of(self, path: tuple[str, str]) -> str:
+        """Return the name that the policy uses for a path: the inverse of `path_of`."""
+        schema, table = path
+        return table if schema == self.default_schema else f"{schema}.{table}"

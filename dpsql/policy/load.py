@@ -1,0 +1,219 @@
+"""Reads a policy file into the model. What needs the database's types is left to the catalog.
+
+House rules:
+
+1. Deny by default: a key that is not known is an error, so that no declaration is ever lost to a typo.
+2. Every number is read from its decimal text as a Fraction; no float is ever made.
+3. A message is one line: `<file>: <key>: <problem>; <what to write>`.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from ..errors import PolicyError
+from .load_tables import read_tables
+from .model import Analyst, Defaults, Neighbours, Policy, Privacy, TablePolicy
+from .section import Section, plain, suggest
+
+__all__ = ["load_policy", "parse_policy"]
+
+_EPSILON_STEP = Fraction(1, 10**9)  # The ledger's unit, soundness.md 3.3.
+_EPSILON_LEAST = Fraction(1, 10**6)
+_EPSILON_CAP = Fraction(10**4)  # Exclusive: the ledger takes four digits before the point.
+_STATEMENT_CAP = Fraction(10)
+_DELTA_STEP = Fraction(1, 10**18)
+_FILE_SCHEMES = {"database": "duckdb", "ledger": "sqlite"}
+_POSTGRES = re.compile(r"postgres(ql)?://")
+
+
+def load_policy(path: Path) -> Policy:
+    """Return the policy in a file; relative paths in it are relative to its folder.
+
+    Raises PolicyError, which names the file, the key and the fix.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise PolicyError(f"{path.name}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise PolicyError(f"{path.name}: is not UTF-8 text; save it as UTF-8") from None
+    return parse_policy(text, path)
+
+
+def parse_policy(text: str, path: Path) -> Policy:
+    """Return the policy that a TOML text means, as if `path` held it. Raises PolicyError."""
+    try:
+        content = tomllib.loads(text, parse_float=Decimal)
+    except ValueError as error:  # TOMLDecodeError, or Python's own for an integer of thousands of digits.
+        raise PolicyError(f"{path.name}: is not valid TOML: {error}") from None
+    top = Section(path.name, content)
+    folder = path.absolute().parent
+    written = top.text("database")
+    if written is None:
+        raise top.error('is missing; write database = "duckdb:<file>"', "database")
+    database = _read_url(top, "database", written, folder)
+    ledger = _read_url(top, "ledger", top.text("ledger") or f"sqlite:{path.stem}-ledger.db", folder)
+    dataset = top.text("dataset")
+    privacy = _read_privacy(top)
+    defaults = _read_defaults(top, privacy)
+    tables = read_tables(top)
+    analysts = _read_analysts(top)
+    top.finish()
+    root = _find_root(top, tables)
+    _check_references(top, tables)
+    return Policy(
+        source=path.name,
+        database=database,
+        ledger=ledger,
+        dataset_id=dataset or f"{root}@{written}",
+        privacy=privacy,
+        defaults=defaults,
+        root=root,
+        tables=tables,
+        analysts=analysts,
+    )
+
+
+def _read_url(top: Section, key: str, url: str, folder: Path) -> str:
+    """Return a URL with its path made absolute. A password in it is refused."""
+    scheme = _FILE_SCHEMES[key]
+    if url.startswith(f"{scheme}:"):
+        path = url.removeprefix(f"{scheme}:")
+        if not path or path.startswith((":", "//")):
+            raise top.error(f'name a file; write "{scheme}:<file>"', key)
+        return f"{scheme}:{folder / path}"
+    if _POSTGRES.match(url):
+        try:
+            parts = urlsplit(url)
+            has_password = parts.password is not None or "password" in parts.query.lower()
+        except ValueError:
+            raise top.error("is not a URL; write postgresql://user@host/database", key) from None
+        if has_password:
+            raise top.error("holds a password; take it out, use the environment or a passfile", key)
+        return url
+    raise top.error(f'unknown kind of URL; write "{scheme}:<file>" or postgresql://…', key)
+
+
+def _read_epsilon(section: Section, key: str) -> Fraction | None:
+    epsilon = section.number(key)
+    if epsilon is None:
+        return None
+    if not _EPSILON_LEAST <= epsilon < _EPSILON_CAP:
+        raise section.error("must be at least 0.000001 and below 10000; 1 is a usual cap", key)
+    if (epsilon / _EPSILON_STEP).denominator != 1:
+        raise section.error(f"has too many digits; write {plain(_floor(epsilon, _EPSILON_STEP))}", key)
+    return epsilon
+
+
+def _read_delta(section: Section, key: str) -> Fraction | None:
+    delta = section.number(key)
+    if delta is None:
+        return None
+    if not 0 <= delta < 1:
+        raise section.error("must be at least 0 and below 1; 1e-6 is a usual cap, 1e-9 a release", key)
+    if (delta / _DELTA_STEP).denominator != 1:
+        raise section.error(f"has too many digits; write {plain(_floor(delta, _DELTA_STEP))}", key)
+    return delta
+
+
+def _floor(number: Fraction, step: Fraction) -> Fraction:
+    return number // step * step
+
+
+def _read_privacy(top: Section) -> Privacy:
+    section = top.section("privacy")
+    if section is None:
+        raise top.error("is missing; write [privacy] with epsilon, the lifetime cap", "privacy")
+    epsilon = _read_epsilon(section, "epsilon")
+    if epsilon is None:
+        raise section.error("is missing; write the lifetime cap for everybody together", "epsilon")
+    delta = _read_delta(section, "delta")
+    name = section.text("neighbours") or Neighbours.ADD_REMOVE.value
+    if name not in {kind.value for kind in Neighbours}:
+        raise section.error('write "add-remove" or "replace-one"', "neighbours")
+    section.finish()
+    return Privacy(epsilon, delta if delta is not None else Fraction(0), Neighbours(name))
+
+
+def _read_defaults(top: Section, privacy: Privacy) -> Defaults:
+    """Return the defaults; what the owner leaves out is made to fit under the caps that are written."""
+    section = top.section("defaults") or Section(top.source, {}, ("defaults",))
+    maximum = _read_epsilon(section, "max_epsilon")
+    if maximum is None:
+        maximum = min(Fraction(1), privacy.epsilon)
+    if maximum > _STATEMENT_CAP:
+        raise section.error(
+            "is above 10, the most that a statement may take; write 10 or less", "max_epsilon"
+        )
+    if maximum > privacy.epsilon:
+        raise section.error(f"is above privacy.epsilon {plain(privacy.epsilon)}; write less", "max_epsilon")
+    epsilon = _read_epsilon(section, "epsilon")
+    if epsilon is None:
+        epsilon = min(Fraction(1, 10), maximum)
+    if epsilon > maximum:
+        raise section.error(
+            f"is above max_epsilon {plain(maximum)}; write {plain(maximum)} or less", "epsilon"
+        )
+    delta = _read_delta(section, "delta")
+    if delta is None:
+        delta = min(Fraction(1, 10**9), privacy.delta)
+    if delta > privacy.delta:
+        raise section.error(
+            f"is above privacy.delta {plain(privacy.delta)}; raise that, or write less", "delta"
+        )
+    minimum_units = section.count("minimum_units") or 1
+    section.finish()
+    return Defaults(epsilon, maximum, delta, minimum_units)
+
+
+def _read_analysts(top: Section) -> dict[str, Analyst]:
+    analysts: dict[str, Analyst] = {}
+    section = top.section("analysts") or Section(top.source, {})
+    for name in section.names():
+        analyst = section.section(name)
+        assert analyst is not None, "the key was just listed"
+        if not name.strip():
+            raise section.error("give the analyst a name", name)
+        epsilon = _read_epsilon(analyst, "epsilon")
+        if epsilon is None:
+            raise analyst.error("is missing; write this analyst's cap", "epsilon")
+        analyst.finish()
+        analysts[name] = Analyst(name, epsilon)
+    return analysts
+
+
+def _find_root(top: Section, tables: dict[str, TablePolicy]) -> str:
+    roots = [name for name, table in tables.items() if table.unit and table.unit.references is None]
+    if not roots:
+        raise top.error('one table must be the root, one row per unit; write unit = "<its key>"', "tables")
+    if len(roots) > 1:
+        raise top.error(
+            f"{' and '.join(roots)} are both roots, and a dataset has one; "
+            'give the others unit = { column = "…", references = "…" }',
+            "tables",
+        )
+    return roots[0]
+
+
+def _check_references(top: Section, tables: dict[str, TablePolicy]) -> None:
+    """Raise PolicyError unless every private table's references lead to the root."""
+    for name, table in tables.items():
+        seen = [name]
+        unit = table.unit
+        while unit is not None and unit.references is not None:
+            parent = unit.references[0]
+            here = ("tables", seen[-1], "unit", "references")
+            if parent not in tables:
+                raise top.error(f'no table "{parent}" is declared{suggest(parent, list(tables))}', *here)
+            if tables[parent].unit is None:
+                raise top.error(f'table "{parent}" is public and has no owners; name a private one', *here)
+            if parent in seen:
+                raise top.error("leads back to itself; it must end at the root", *here)
+            seen.append(parent)
+            unit = tables[parent].unit

@@ -1,0 +1,136 @@
+"""Reads the `[tables.…]` part of a policy file: the shapes alone, since the types are the database's."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from fractions import Fraction
+
+from .model import Bound, ColumnPolicy, Key, TablePolicy, UnitPolicy
+from .section import Section, exact, plain
+
+__all__ = ["read_tables"]
+
+
+def read_tables(top: Section) -> dict[str, TablePolicy]:
+    """Return the declared tables by name, in the file's order. Raises PolicyError."""
+    section = top.section("tables") or Section(top.source, {})
+    tables: dict[str, TablePolicy] = {}
+    for name in section.names():
+        table = section.section(name)
+        assert table is not None, "the key was just listed"
+        if not all(name.split(".")) or name.count(".") > 1:
+            raise section.error('write [tables.<table>] or [tables."<schema>.<table>"]', name)
+        tables[name] = _read_table(name, table)
+    return tables
+
+
+def _read_table(name: str, section: Section) -> TablePolicy:
+    unit = _read_unit(section)
+    is_public = section.flag("public")
+    if is_public and unit is not None:
+        raise section.error("is both public and owned by a unit; keep either public or unit", "public")
+    if not is_public and unit is None:
+        raise section.error("has no unit; write unit = …, or public = true if nobody's data is in it")
+    rows, groups = section.count("rows_per_unit"), section.count("groups_per_unit")
+    for key, value in (("rows_per_unit", rows), ("groups_per_unit", groups)):
+        if is_public and value is not None:
+            raise section.error("a public table has no units; take it out", key)
+    columns = []
+    declared = section.section("columns") or Section(section.source, {})
+    for column_name in declared.names():
+        column = declared.section(column_name)
+        assert column is not None, "the key was just listed"
+        columns.append(_read_column(column_name, column))
+    description = section.text("description")
+    section.finish()
+    return TablePolicy(name, unit, tuple(columns), rows, groups, description)
+
+
+def _read_unit(section: Section) -> UnitPolicy | None:
+    value = section.take("unit")
+    if value is None:
+        return None
+    if isinstance(value, str) and value:
+        return UnitPolicy(value)
+    fix = 'write unit = "id", or unit = { column = "student_id", references = "student.id" }'
+    if not isinstance(value, dict):
+        raise section.error(fix, "unit")
+    unit = section.section("unit")
+    assert unit is not None, "it was just seen to be a table"
+    column, references = unit.text("column"), unit.text("references")
+    unit.finish()
+    if column is None or references is None:
+        raise section.error(f"needs both column and references; {fix}", "unit")
+    table, _, key = references.rpartition(".")
+    if not table or not key:
+        raise unit.error('write "<table>.<column>"', "references")
+    return UnitPolicy(column, (table, key))
+
+
+def _read_column(name: str, section: Section) -> ColumnPolicy:
+    bounds = _read_bounds(section)
+    step = section.number("step")
+    if step is not None and step <= 0:
+        raise section.error("must be above 0", "step")
+    column = ColumnPolicy(
+        name=name,
+        bounds=bounds,
+        step=step,
+        values=_read_values(section),
+        max_length=section.count("max_length"),
+        description=section.text("description"),
+    )
+    section.finish()
+    return column
+
+
+def _read_bounds(section: Section) -> tuple[Bound, Bound] | None:
+    items = section.array("bounds")
+    if items is None:
+        return None
+    if len(items) != 2:
+        raise section.error("write the two ends, [lower, upper]", "bounds")
+    lower, upper = (_read_bound(section, item) for item in items)
+    if type(lower) is not type(upper):
+        raise section.error("both ends must be of one kind: numbers, dates, or date-times", "bounds")
+    if lower > upper:  # type: ignore[operator]  # both are of one type, as was just checked
+        low, high = _show(lower), _show(upper)
+        raise section.error(f"lower {low} is above upper {high}; write [{high}, {low}]", "bounds")
+    return lower, upper
+
+
+def _read_bound(section: Section, item: object) -> Bound:
+    if isinstance(item, datetime) and item.tzinfo is not None:
+        raise section.error("has an offset; write the date-time in UTC, without one", "bounds")
+    if isinstance(item, date):
+        return item
+    number = exact(item)
+    if number is None:
+        raise section.error("write finite numbers, dates or date-times, without quotes", "bounds")
+    return number
+
+
+def _show(bound: Bound) -> str:
+    return plain(bound) if isinstance(bound, Fraction) else bound.isoformat()
+
+
+def _read_values(section: Section) -> tuple[Key, ...] | None:
+    items = section.array("values")
+    if items is None:
+        return None
+    if not items:
+        raise section.error("is empty; list the keys, or take it out", "values")
+    return tuple(_read_key(section, item) for item in items)
+
+
+def _read_key(section: Section, item: object) -> Key:
+    if item == {"null": True}:
+        return None
+    if isinstance(item, datetime) and item.tzinfo is not None:
+        raise section.error("has an offset; write the date-time in UTC, without one", "values")
+    if isinstance(item, bool | str | date):
+        return item
+    number = exact(item)
+    if number is None:
+        raise section.error("write text, finite numbers, true, false, dates, or { null = true }", "values")
+    return number

@@ -1,0 +1,122 @@
+"""What the owner declares, as frozen values: the policy file after reading, before it meets the database.
+
+Numbers are exact (`Fraction`); text stands for nothing but itself. A declaration chooses a bound; it
+never stands in for a constraint that the engine enforces (law L9).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from fractions import Fraction
+
+__all__ = [
+    "Analyst",
+    "Bound",
+    "ColumnPolicy",
+    "Defaults",
+    "Key",
+    "Neighbours",
+    "Policy",
+    "Privacy",
+    "TablePolicy",
+    "UnitPolicy",
+]
+
+Bound = Fraction | date | datetime
+"""One end of `bounds`: a number, a local date, or a local date-time (taken as UTC)."""
+
+Key = bool | Fraction | str | date | datetime | None
+"""One of `values`, as the file has it; None is the NULL key, written `{ null = true }`."""
+
+
+class Neighbours(enum.Enum):
+    """Which two databases must look alike: one unit more or less, or one unit replaced by another."""
+
+    ADD_REMOVE = "add-remove"
+    REPLACE_ONE = "replace-one"
+
+
+@dataclass(frozen=True, slots=True)
+class Privacy:
+    """The lifetime cap for everybody together: `epsilon` in steps of 1e-9, `delta` in steps of 1e-18."""
+
+    epsilon: Fraction
+    delta: Fraction
+    neighbours: Neighbours
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """Per statement: `epsilon` when the analyst sets none, `max_epsilon` whatever the analyst sets.
+
+    `delta`: per release with undeclared keys. `minimum_units`: a thresholded key with fewer privacy units
+    than this is never published (amendments.md f, N*delta); 1 adds nothing.
+    """
+
+    epsilon: Fraction
+    max_epsilon: Fraction
+    delta: Fraction
+    minimum_units: int
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPolicy:
+    """A declared column. Its `bounds` and `values` are checked against the type when the catalog is built."""
+
+    name: str
+    bounds: tuple[Bound, Bound] | None = None
+    step: Fraction | None = None
+    values: tuple[Key, ...] | None = None
+    max_length: int | None = None
+    description: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UnitPolicy:
+    """How a table's rows find their owner: `references` is (table name, column); None on the root."""
+
+    column: str
+    references: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TablePolicy:
+    """A declared table; `unit` is None exactly for public ones. `name` is `table` or `schema.table`."""
+
+    name: str
+    unit: UnitPolicy | None
+    columns: tuple[ColumnPolicy, ...] = ()
+    rows_per_unit: int | None = None
+    groups_per_unit: int | None = None
+    description: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Analyst:
+    """An analyst and a personal cap: fairness, not a privacy guarantee (soundness.md 3.4)."""
+
+    name: str
+    epsilon: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A whole policy file.
+
+    `source`: the file's name, for messages. `database` and `ledger`: URLs with absolute paths.
+    `dataset_id`: what the ledger is bound to; the `dataset` key, or the root's name and the database URL
+    as it is written in the file. `root`: the name of the one table whose rows are the privacy units.
+    """
+
+    source: str
+    database: str
+    ledger: str
+    dataset_id: str
+    privacy: Privacy
+    defaults: Defaults
+    root: str
+    tables: Mapping[str, TablePolicy]
+    analysts: Mapping[str, Analyst]

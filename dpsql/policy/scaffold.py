@@ -1,0 +1,193 @@
+"""Writes a first policy file from the live schema: valid where it can be, with comments for what is left.
+
+House rule: everything here comes from names, types and constraints. No number that shapes an answer is
+made up, and none is read from a row: bounds are left to the owner, as comments.
+"""
+
+from __future__ import annotations
+
+from ..relation.types import Kind
+from .live_schema import LiveColumn, LiveForeignKey, LiveSchema, LiveTable
+from .section import plain, quote_key, quote_text
+from .units import can_identify_unit
+
+__all__ = ["scaffold"]
+
+_HEAD = """\
+# A dpsql policy. What is not declared here does not exist for an analyst.
+#
+# Each number you fill in must come from what you know about the subject, never from a look at the data:
+# a bound that was read off the data gives the data away.
+
+database = {database}
+
+[privacy]
+epsilon    = 1             # lifetime cap for everybody together: 1 is strong, 10 is weak
+delta      = 1e-6          # lifetime cap; far below one in the number of units. 0: declared group keys only
+neighbours = "add-remove"  # or "replace-one"
+
+[defaults]
+epsilon     = 0.1   # of one statement, when the analyst sets none
+max_epsilon = 1     # of one statement, whatever the analyst sets
+delta       = 1e-9  # of one release with undeclared group keys
+"""
+_NO_ROOT = """
+# No table could be told to hold the people: it needs a primary key of one column, and the tables about
+# the same people need foreign keys to it. Take the comment signs off that table first, with
+#   unit = "<its primary key>"
+"""
+_TAIL = """
+# An analyst and a personal cap:
+# [analysts.alice]
+# epsilon = 0.5
+"""
+
+
+def scaffold(live: LiveSchema, database_url: str) -> str:
+    """Return TOML text for a new policy. Views, and names that a policy cannot write, are left out.
+
+    The root is a guess: the table whose one-column primary key most foreign keys point at. Where no
+    table has such a key, every table is commented out.
+    """
+    tables = [
+        table
+        for table in live.tables
+        if not table.is_view and all(part and "." not in part for part in table.path)
+    ]
+    root = _guess_root(tables)
+    owners = _find_owners(root, tables) if root is not None else {}
+    parts = [_HEAD.replace("{database}", quote_text(database_url))]
+    if root is None:
+        parts.append(_NO_ROOT)
+    else:
+        parts.append(_root_text(root, live))
+    for table in tables:
+        if table is root:
+            continue
+        if key := owners.get(table.path):
+            parts.append(_owned_text(table, key, live))
+        else:
+            parts.append(_unowned_text(table, root, live))
+    return "".join(parts) + _TAIL
+
+
+def _guess_root(tables: list[LiveTable]) -> LiveTable | None:
+    """Return the table most pointed at; of equals the widest, since lookup tables are narrow."""
+    references: dict[tuple[str, str], int] = {}
+    for table in tables:
+        for key in table.foreign_keys:
+            references[key.table] = references.get(key.table, 0) + (key.table != table.path)
+    candidates = [table for table in tables if _single_key(table)]
+    if len(candidates) > 1:
+        candidates = [table for table in candidates if references.get(table.path, 0)]
+    return max(candidates, key=lambda t: (references.get(t.path, 0), len(t.columns)), default=None)
+
+
+def _single_key(table: LiveTable) -> str | None:
+    if len(table.primary_key) != 1:
+        return None
+    column = table.column(table.primary_key[0])
+    return column.name if column is not None and can_identify_unit(column) else None
+
+
+def _find_owners(root: LiveTable, tables: list[LiveTable]) -> dict[tuple[str, str], LiveForeignKey]:
+    """Return, for each table that foreign keys lead from to the root, the first step of a shortest way."""
+    owners: dict[tuple[str, str], LiveForeignKey] = {}
+    reached = {root.path}
+    while True:
+        found = {
+            table.path: key
+            for table in tables
+            if table.path not in reached
+            for key in reversed(table.foreign_keys)  # The first one wins.
+            if key.table in reached and _can_own(table, key, tables)
+        }
+        if not found:
+            return owners
+        owners |= found
+        reached |= found.keys()
+
+
+def _can_own(table: LiveTable, key: LiveForeignKey, tables: list[LiveTable]) -> bool:
+    parent = next(parent for parent in tables if parent.path == key.table)
+    if len(key.columns) != 1 or not parent.is_unique(key.referenced[0]):
+        return False
+    child_column, parent_column = table.column(key.columns[0]), parent.column(key.referenced[0])
+    return (
+        child_column is not None
+        and parent_column is not None
+        and parent_column.not_null
+        and can_identify_unit(child_column)
+        and child_column.type == parent_column.type
+    )
+
+
+def _root_text(root: LiveTable, live: LiveSchema) -> str:
+    key = root.primary_key[0]
+    return (
+        f"\n[tables.{quote_key(live.name_of(root.path))}]\n"
+        f"unit = {quote_text(key)}  # a guess: one row here is one privacy unit, the one who is protected\n"
+        + _columns_text(root, live, key)
+    )
+
+
+def _owned_text(table: LiveTable, key: LiveForeignKey, live: LiveSchema) -> str:
+    parent = f"{live.name_of(key.table)}.{key.referenced[0]}"
+    text = (
+        f"\n[tables.{quote_key(live.name_of(table.path))}]\n"
+        f"unit = {{ column = {quote_text(key.columns[0])}, references = {quote_text(parent)} }}\n"
+    )
+    if not table.is_unique(key.columns[0]):
+        text += (
+            "# rows_per_unit   =   # most rows of one unit that count in one group\n"
+            "# groups_per_unit =   # most groups of one result that one unit may touch\n"
+        )
+    return text + _columns_text(table, live, key.columns[0])
+
+
+def _unowned_text(table: LiveTable, root: LiveTable | None, live: LiveSchema) -> str:
+    name = quote_key(live.name_of(table.path))
+    if root is None:
+        return f'\n# [tables.{name}]\n# unit = ""\n'
+    return (
+        f"\n# No foreign key leads from here to {quote_key(live.name_of(root.path))}. "
+        f"If no row is about a person:\n# [tables.{name}]\n# public = true\n"
+    )
+
+
+def _columns_text(table: LiveTable, live: LiveSchema, unit: str) -> str:
+    lines = [f"[tables.{quote_key(live.name_of(table.path))}.columns]"]
+    for column in table.columns:
+        if column.name == unit:
+            continue
+        name, note = quote_key(column.name), _note(table, column)
+        is_hidden = column.type.kind is Kind.OPAQUE or column.is_generated or _is_key(table, column)
+        lines.append(f"{'# ' if is_hidden else ''}{name} = {{}}  # {note}")
+    return "\n".join(lines) + "\n"
+
+
+def _is_key(table: LiveTable, column: LiveColumn) -> bool:
+    keys = (table.primary_key, *table.unique, *(key.columns for key in table.foreign_keys))
+    return any(column.name in key for key in keys)
+
+
+def _note(table: LiveTable, column: LiveColumn) -> str:
+    """Return what the owner can fill in. Holds only text of ours: a comment must not run on."""
+    if column.is_generated:
+        return "computed when it is read: cannot be declared"
+    if _is_key(table, column):
+        return "a key: as a group key it singles people out"
+    kind = column.type
+    if column.enum_values is not None or kind.kind is Kind.BOOLEAN:
+        return f"{kind}: its values are public keys"
+    if kind.is_number:
+        known = ""
+        if column.lo is not None and column.hi is not None:
+            known = f" (its CHECK allows {plain(column.lo)} to {plain(column.hi)})"
+        step = ", step = resolution" if kind.is_float else ""
+        return f"{kind}: {{ bounds = [lower, upper]{step} }} for SUM and AVG{known}"
+    if kind.is_temporal:
+        return f"{kind}: {{ bounds = [first, last] }} for computing with it"
+    if kind.kind is Kind.TEXT:
+        return 'text: { values = ["…", "…"] } for public group keys, { max_length = n } for LENGTH'
+    return f"{kind.kind.value}: COUNT only"

@@ -1,0 +1,144 @@
+"""One TOML table under the reader's hand: every key that is asked for is known, every other is an error."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from difflib import get_close_matches
+from fractions import Fraction
+from itertools import count
+
+from ..errors import PolicyError
+
+__all__ = ["Section", "exact", "plain", "quote_key", "quote_text", "suggest"]
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_EXPONENT_LIMIT = 400  # Beyond any column type; an exponent of 10^9 would fill the memory.
+
+
+def quote_key(key: str) -> str:
+    """Return a key as TOML writes it: bare, or as a basic string."""
+    return key if _BARE_KEY.fullmatch(key) else quote_text(key)
+
+
+def quote_text(text: str) -> str:
+    """Return text as a TOML basic string."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def plain(number: Fraction) -> str:
+    """Return a number as decimal text if it has any, else as a fraction: `4`, `0.01`, `1/3`."""
+    rest = number.denominator
+    for factor in (2, 5):
+        while rest % factor == 0:
+            rest //= factor
+    if rest > 1:
+        return str(number)
+    places = next(places for places in count() if (number * 10**places).denominator == 1)
+    digits = str(abs(number.numerator) * 10**places // number.denominator).rjust(places + 1, "0")
+    sign = "-" if number < 0 else ""
+    return f"{sign}{digits[:-places]}.{digits[-places:]}" if places else sign + digits
+
+
+def exact(value: object) -> Fraction | None:
+    """Return a TOML number as the exact Fraction of its text; None for anything else, inf and nan included.
+
+    Requires: floats were read as Decimal.
+    """
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return Fraction(value)
+    if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) <= _EXPONENT_LIMIT:
+        return Fraction(value)
+    return None
+
+
+def suggest(word: str, known: list[str]) -> str:
+    """Return the end of a message about an unknown word: the close one, else all, else nothing."""
+    if close := get_close_matches(word, known, n=1) or [k for k in known if k.lower() == word.lower()]:
+        return f'; did you mean "{close[0]}"?'
+    return f"; known here: {', '.join(sorted(known))}" if known else ""
+
+
+class Section:
+    """A TOML table with its place in the file. Its readers return None for a key that is not there."""
+
+    __slots__ = ("_asked", "_content", "_keys", "source")
+
+    def __init__(self, source: str, content: Mapping[str, object], keys: tuple[str, ...] = ()) -> None:
+        self.source = source
+        self._content = content
+        self._keys = keys
+        self._asked: list[str] = []
+
+    def error(self, problem: str, *keys: str) -> PolicyError:
+        """Return the error for this table, or for a key below it: file, key, problem with its fix."""
+        where = ".".join(quote_key(key) for key in self._keys + keys)
+        return PolicyError(f"{self.source}: {where}: {problem}" if where else f"{self.source}: {problem}")
+
+    def take(self, key: str) -> object:
+        """Return the raw value of a key, or None."""
+        self._asked.append(key)
+        return self._content.get(key)
+
+    def names(self) -> list[str]:
+        """Return all keys that the file has here, in its order."""
+        return list(self._content)
+
+    def text(self, key: str) -> str | None:
+        """Return a string that is not blank."""
+        value = self.take(key)
+        if value is not None and (not isinstance(value, str) or not value.strip()):
+            raise self.error('write text in quotes, like "…"', key)
+        return value
+
+    def flag(self, key: str) -> bool | None:
+        """Return a boolean."""
+        value = self.take(key)
+        if value is not None and not isinstance(value, bool):
+            raise self.error("write true or false", key)
+        return value
+
+    def count(self, key: str) -> int | None:
+        """Return a whole number of at least 1."""
+        value = self.take(key)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise self.error("write a whole number of at least 1", key)
+        return value
+
+    def number(self, key: str) -> Fraction | None:
+        """Return a finite number, exactly as its decimal text says."""
+        value = self.take(key)
+        if value is None:
+            return None
+        number = exact(value)
+        if number is None:
+            raise self.error("write a finite number without quotes", key)
+        return number
+
+    def array(self, key: str) -> list[object] | None:
+        """Return an array."""
+        value = self.take(key)
+        if value is not None and not isinstance(value, list):
+            raise self.error("write an array, like [ …, … ]", key)
+        return value
+
+    def section(self, key: str) -> Section | None:
+        """Return the table under a key."""
+        value = self.take(key)
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            raise self.error("write a table, like { … }", key)
+        return Section(self.source, value, (*self._keys, key))
+
+    def finish(self) -> None:
+        """Raise PolicyError if the file has a key here that nobody asked for."""
+        for key in self._content:
+            if key not in self._asked:
+                raise self.error(f"unknown key{suggest(key, self._asked)}", key)

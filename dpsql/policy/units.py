@@ -1,0 +1,118 @@
+"""How a table's rows find their owner: the declaration is held against what the engine enforces.
+
+House rule: on an owner path only a constraint that the engine enforces is accepted. With two parents for
+one key a child row has two owners, and no SQL repairs that (amendments.md e). A key that was unique when
+somebody looked may not be so after the next insert.
+"""
+
+from __future__ import annotations
+
+from ..errors import PolicyError
+from ..relation.catalog import Unit
+from ..relation.types import Kind
+from .live_schema import LiveColumn, LiveSchema, LiveTable
+from .model import Policy, TablePolicy
+from .section import suggest
+
+__all__ = ["build_unit", "can_identify_unit", "find_live_table"]
+
+# Types whose equality is the equality of their text, so that a key of one privacy unit is one key. Left
+# out: floats (NaN, -0.0), intervals ('1 month' = '30 days'), collated text, nested types, json.
+_UNIT_KINDS = frozenset(
+    {Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.NUMERIC, Kind.TEXT, Kind.DATE, Kind.TIMESTAMP}
+)
+_UNIT_ENGINE_TYPES = frozenset({"UUID", "BLOB", "UHUGEINT", "TIMESTAMP WITH TIME ZONE"})
+
+
+def find_live_table(where: str, name: str, live: LiveSchema) -> LiveTable:
+    """Return the base table that a policy name means. Raises PolicyError: missing, or a view."""
+    table = live.table(live.path_of(name))
+    if table is None:
+        known = [live.name_of(table.path) for table in live.tables if not table.is_view]
+        raise PolicyError(f'{where}: the database has no table "{name}"{suggest(name, known)}')
+    if live.name_of(table.path) != name:
+        raise PolicyError(
+            f'{where}: "{live.default_schema}" is the default schema; write {table.path[1]} alone'
+        )
+    if table.is_view:
+        raise PolicyError(f"{where}: is a view, which can show anybody's rows; declare its base tables")
+    return table
+
+
+def build_unit(where: str, policy: Policy, declared: TablePolicy, live: LiveSchema) -> Unit | None:
+    """Return the catalog's unit of a declared table, None if it is public. `where` is its key, for messages.
+
+    Requires: the references lead to the root (checked when the policy was read).
+    Ensures: a root key, and every referenced key, is enforced unique and never NULL; both sides of a
+    reference have one type. `is_unique` is only claimed where the column itself holds the owner.
+    Raises PolicyError.
+    """
+    if declared.unit is None:
+        return None
+    table = find_live_table(where, declared.name, live)
+    column = _unit_column(f"{where}.unit", table, declared.unit.column)
+    references = declared.unit.references
+    if references is None:
+        _require_key(f"{where}.unit", table, column)
+        holds_owner = True
+    else:
+        place = f"{where}.unit.references"
+        parent = find_live_table(place, references[0], live)
+        key = _unit_column(place, parent, references[1])
+        _require_key(place, parent, key)
+        if column.type != key.type or (
+            key.type.kind is Kind.OPAQUE and column.engine_type != key.engine_type
+        ):
+            raise PolicyError(
+                f'{place}: "{column.name}" is {_type_name(column)} and "{references[1]}" is '
+                f"{_type_name(key)}; give both columns one type"
+            )
+        root = policy.tables[policy.root].unit
+        assert root is not None, "the root has a unit"
+        holds_owner = references == (policy.root, root.column)
+    return Unit(
+        column=column.name,
+        type=column.type,
+        references=references,
+        is_unique=holds_owner and table.is_unique(column.name),
+        is_not_null=column.not_null,
+        rows_per_unit=declared.rows_per_unit,
+        groups_per_unit=declared.groups_per_unit,
+    )
+
+
+def can_identify_unit(column: LiveColumn) -> bool:
+    """Say whether equal values of the column are one unit, to every query and every constraint alike."""
+    is_opaque_key = column.type.kind is Kind.OPAQUE and column.engine_type in _UNIT_ENGINE_TYPES
+    is_key = column.type.kind in _UNIT_KINDS or is_opaque_key
+    return is_key and column.is_bytewise and not column.is_generated
+
+
+def _unit_column(where: str, table: LiveTable, name: str) -> LiveColumn:
+    column = table.column(name)
+    if column is None:
+        known = [column.name for column in table.columns]
+        raise PolicyError(f'{where}: table "{table.path[1]}" has no column "{name}"{suggest(name, known)}')
+    if not column.is_bytewise:
+        raise PolicyError(
+            f'{where}: "{name}" has a collation, under which two keys can be equal to a query and yet '
+            "distinct to the key's constraint; remove the collation"
+        )
+    if not can_identify_unit(column):
+        what = "a generated column" if column.is_generated else _type_name(column)
+        raise PolicyError(
+            f'{where}: "{name}" is {what}, which cannot identify a unit; use a stored integer, text or uuid'
+        )
+    return column
+
+
+def _require_key(where: str, table: LiveTable, column: LiveColumn) -> None:
+    if not table.is_unique(column.name) or not column.not_null:
+        raise PolicyError(
+            f'{where}: the database does not enforce that "{column.name}" of "{table.path[1]}" is unique; '
+            f"add PRIMARY KEY ({column.name}), or UNIQUE and NOT NULL"
+        )
+
+
+def _type_name(column: LiveColumn) -> str:
+    return column.engine_type.lower() if column.type.kind is Kind.OPAQUE else str(column.type)

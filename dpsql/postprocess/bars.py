@@ -1,0 +1,176 @@
+"""Error bars: which output columns have them, and how each is computed (design.md 9).
+
+An expression has bars when it is a function of one released row: it is traced down through
+projections, filters, ORDER BY and LIMIT to one release. A released number with one noise has exact bars
+from the noise's quantile; everything else is simulated from released values and public scales;
+what does not trace has NULL.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+
+from ..mechanisms import half_width
+from ..plan.formulas import Linear
+from ..plan.planner import ReleasePlan
+from ..plan.rows import Release
+from ..relation.expressions import Call, Expr, Field, Literal, fields_of, map_children, substitute, walk
+from ..relation.relations import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Limit,
+    OutputColumn,
+    Project,
+    Relation,
+    SetOperation,
+    Sort,
+    Window,
+)
+from ..relation.types import DOUBLE
+
+__all__ = ["Bar", "WithBars", "add_companions", "resolve_bars"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """The bars of one expression over a release's columns.
+
+    `half_width`: exact ± in the expression's unit, when it is one noisy number; None: to be simulated
+    over `coordinates`.
+    """
+
+    expr: Expr
+    half_width: Fraction | None
+    coordinates: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class WithBars(Relation):
+    """A release's columns followed by low and high of each bar."""
+
+    release: Release
+    bars: tuple[Bar, ...]
+
+    @cached_property
+    def columns(self) -> tuple[OutputColumn, ...]:
+        return (*self.release.columns, *(OutputColumn(DOUBLE) for _ in self.bars for _ in range(2)))
+
+
+def add_companions(root: Relation, plans: dict[Release, ReleasePlan]) -> Relation:
+    """Return the statement with `x_low` and `x_high` beside each numeric column that is not a group key."""
+    exprs: list[Expr] = []
+    names: list[str] = []
+    for index, column in enumerate(root.columns):
+        field_ = Field(column.type, index, column.name)
+        exprs.append(field_)
+        names.append(column.name)
+        if column.type.is_number and not _is_key(root, field_):
+            exprs += [Call(DOUBLE, "dp_low", (field_,)), Call(DOUBLE, "dp_high", (field_,))]
+            names += [f"{column.name}_low", f"{column.name}_high"]
+    return Project(root, tuple(exprs), tuple(names))
+
+
+def _is_key(root: Relation, expr: Expr) -> bool:
+    """Say whether an output column is made of group keys and constants alone."""
+    traced = _trace(root, expr)
+    return traced is not None and all(i < len(traced[0].keys) for i in fields_of(traced[1]))
+
+
+def _trace(node: Relation, expr: Expr) -> tuple[Release, Expr] | None:
+    if isinstance(node, Release):
+        return node, expr
+    if isinstance(node, (Filter, Sort, Limit)):
+        return _trace(node.input, expr)
+    if isinstance(node, Project):
+        return _trace(node.input, substitute(expr, node.exprs))
+    return None
+
+
+@dataclass
+class _Wanted:
+    bars: list[Bar] = field(default_factory=list)
+
+    def number(self, bar: Bar) -> int:
+        if bar not in self.bars:
+            self.bars.append(bar)
+        return self.bars.index(bar)
+
+
+def resolve_bars(node: Relation, plans: dict[Release, ReleasePlan], level: Fraction) -> Relation:
+    """Return the relation with every dp_low and dp_high replaced by a column or by NULL."""
+    node = _below(node, plans, level)
+    if not isinstance(node, Project):
+        return node
+    wanted = _Wanted()
+    width = len(node.input.columns)
+    exprs = tuple(_resolved(expr, node.input, plans, level, wanted, width) for expr in node.exprs)
+    if not wanted.bars:
+        return replace(node, exprs=exprs)
+    return replace(node, input=_extended(node.input, tuple(wanted.bars)), exprs=exprs)
+
+
+def _below(node: Relation, plans: dict[Release, ReleasePlan], level: Fraction) -> Relation:
+    """Resolve the bars of the relations that a node stands on."""
+    if isinstance(node, (Project, Filter, Sort, Limit, Distinct, Aggregate, Window)):
+        return replace(node, input=resolve_bars(node.input, plans, level))
+    if isinstance(node, (SetOperation, Join)):
+        left, right = (resolve_bars(side, plans, level) for side in (node.left, node.right))
+        return replace(node, left=left, right=right)
+    return node
+
+
+def _resolved(
+    expr: Expr,
+    source: Relation,
+    plans: dict[Release, ReleasePlan],
+    level: Fraction,
+    wanted: _Wanted,
+    width: int,
+) -> Expr:
+    if isinstance(expr, Call) and expr.function in ("dp_low", "dp_high"):
+        traced = _trace(source, expr.args[0])
+        bar = None if traced is None else _bar(traced[0], plans[traced[0]], traced[1], level)
+        if bar is None:
+            return Literal(DOUBLE, None)
+        high = expr.function == "dp_high"
+        column = Field(DOUBLE, width + 2 * wanted.number(bar) + high)
+        whole = expr.args[0].type.is_integer
+        return Call(DOUBLE, "ceil" if high else "floor", (column,)) if whole else column
+    return map_children(expr, lambda child: _resolved(child, source, plans, level, wanted, width))
+
+
+def _bar(release: Release, plan: ReleasePlan, expr: Expr, level: Fraction) -> Bar | None:
+    from ..relation.expressions import Scalar
+
+    used = [i - len(release.keys) for i in sorted(fields_of(expr)) if i >= len(release.keys)]
+    if not used or any(isinstance(part, Scalar) for part in walk(expr)):
+        return None
+    coordinates = tuple(sorted({c for i in used for c in plan.formulas[i].coordinates}))
+    if isinstance(expr, Field):
+        formula = plan.formulas[used[0]]
+        if isinstance(formula, Linear) and len(formula.terms) == 1:
+            index, weight = formula.terms[0]
+            half = half_width(plan.scale(plan.vector_of(index)), 1 - level)
+            return Bar(expr, abs(weight) * half, coordinates)
+    return Bar(expr, None, coordinates)
+
+
+def _extended(node: Relation, bars: tuple[Bar, ...]) -> Relation:
+    """Return the chain down to the release with the bars' columns carried up at the end of each node."""
+    if isinstance(node, Release):
+        return WithBars(node, bars)
+    if isinstance(node, WithBars):
+        raise AssertionError("bars are asked for twice on one way down")
+    assert isinstance(node, (Filter, Sort, Limit, Project))
+    below = _extended(node.input, bars)
+    if not isinstance(node, Project):
+        return replace(node, input=below)
+    width = len(node.input.columns)
+    carried = tuple(Field(DOUBLE, width + i) for i in range(2 * len(bars)))
+    return replace(
+        node, input=below, exprs=(*node.exprs, *carried), names=(*node.names, *("" for _ in carried))
+    )

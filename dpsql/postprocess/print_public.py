@@ -1,0 +1,441 @@
+"""The query above the door: a judged relation printed as one SELECT for the sealed engine.
+
+House rule: post-processing never raises (design.md 9). Every operator that could is printed by one
+of the total forms of `total_sql`; what has no total form is not in the tables below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..plan.formulas import print_formula
+from ..plan.planner import ReleasePlan
+from ..plan.quote import literal
+from ..plan.rows import Release
+from ..relation.catalog import Table
+from ..relation.expressions import Call, Expr, Field, Literal, Months, Scalar
+from ..relation.relations import (
+    Aggregate,
+    AggregateCall,
+    Distinct,
+    Filter,
+    Join,
+    Limit,
+    Order,
+    Project,
+    Relation,
+    Scan,
+    SetOperation,
+    Sort,
+    Values,
+    Window,
+    WindowCall,
+)
+from ..relation.types import Kind, SqlType
+from . import total_sql as total
+from .bars import Bar, WithBars
+from .bind import engine_type
+
+__all__ = ["PublicPrinter"]
+
+
+@dataclass
+class PublicPrinter:
+    """Prints judged relations; collects the released and public tables that the query reads.
+
+    A relation is printed as a SELECT with columns c0, c1, …; release number i is table "r<i>" with
+    columns k0…, m0… and, for error bars that had to be simulated, lo0…, hi0….
+    """
+
+    releases: Mapping[Release, tuple[int, ReleasePlan]]
+    tables: dict[str, Table] = field(default_factory=dict)
+    bars: dict[int, tuple[Bar, ...]] = field(default_factory=dict)
+    used: set[int] = field(default_factory=set)
+
+    # --- relations ---------------------------------------------------------------------------------
+
+    def relation(self, node: Relation) -> str:
+        """Return the SELECT of a relation."""
+        return _RELATIONS[type(node)](self, node)
+
+    def source(self, node: Relation) -> str:
+        """Return a relation as a FROM item."""
+        return f"({self.relation(node)}) AS t"
+
+    def row(self, node: Relation) -> list[str]:
+        """Return the column names of a relation printed as a FROM item."""
+        return [f"t.c{i}" for i in range(len(node.columns))]
+
+    def over_release(self, release: Release, expr: Expr) -> str:
+        """Return an expression over a release's columns as one over its stored columns k0…, m0…."""
+        return self.expr(expr, _release_row(self, release)[1])
+
+    # --- expressions -------------------------------------------------------------------------------
+
+    def expr(self, expr: Expr, row: Sequence[str]) -> str:
+        """Return a scalar expression over the columns of a row."""
+        if isinstance(expr, Field):
+            return row[expr.index]
+        if isinstance(expr, Literal):
+            return print_literal(expr)
+        if isinstance(expr, Scalar):
+            return total.scalar_subquery(self.relation(expr.relation))
+        assert isinstance(expr, Call)
+        args = [self.expr(arg, row) for arg in expr.args]
+        return _CALLS[expr.function](expr, args)
+
+
+def print_literal(value: Literal) -> str:
+    """Return a literal in the type that carries it in the engine."""
+    if value.value is None:
+        return "NULL" if value.type.kind is Kind.NULL else f"CAST(NULL AS {engine_type(value.type)})"
+    if value.type.is_number:
+        return f"CAST({literal(value)} AS {engine_type(value.type)})"
+    return literal(value)
+
+
+# --- relations -----------------------------------------------------------------------------------------
+
+
+def _select(columns: Sequence[str], source: str, tail: str = "") -> str:
+    shown = ", ".join(f"{sql} AS c{i}" for i, sql in enumerate(columns)) or "1 AS one"
+    return f"SELECT {shown} FROM {source}{tail}"
+
+
+def _release_row(printer: PublicPrinter, node: Release) -> tuple[int, list[str]]:
+    number, plan = printer.releases[node]
+    printer.used.add(number)
+    columns = [f"k{i}" for i in range(len(node.keys))]
+    calls = zip(plan.formulas, node.aggregates, strict=True)
+    return number, columns + [print_formula(formula, call.type) for formula, call in calls]
+
+
+def _release(printer: PublicPrinter, node: Relation) -> str:
+    assert isinstance(node, Release)
+    number, columns = _release_row(printer, node)
+    return _select(columns, f'"r{number}"')
+
+
+def _with_bars(printer: PublicPrinter, node: Relation) -> str:
+    """Print a release with its error bars: exact ones inline, simulated ones as columns of the table."""
+    assert isinstance(node, WithBars)
+    number, columns = _release_row(printer, node.release)
+    known = list(printer.bars.get(number, ()))
+    row = list(columns)
+    for bar in node.bars:
+        if bar not in known:
+            known.append(bar)
+        if bar.half_width is None:
+            columns += [f"{end}{known.index(bar)}" for end in ("lo", "hi")]
+        else:
+            centre, half = f"CAST({printer.expr(bar.expr, row)} AS DOUBLE)", repr(float(bar.half_width))
+            columns += [f"({centre} - {half})", f"({centre} + {half})"]
+    printer.bars[number] = tuple(known)
+    return _select(columns, f'"r{number}"')
+
+
+def _scan(printer: PublicPrinter, node: Relation) -> str:
+    assert isinstance(node, Scan)
+    name = f"t_{node.table.name}"
+    printer.tables[name] = node.table
+    quoted = '"' + name.replace('"', '""') + '"'
+    return _select([f"c{i}" for i in range(len(node.columns))], quoted)
+
+
+def _values(printer: PublicPrinter, node: Relation) -> str:
+    assert isinstance(node, Values)
+    if not node.outputs:
+        return "SELECT 1 AS one"
+    types = [
+        engine_type(column.type) if column.type.kind is not Kind.NULL else "VARCHAR"
+        for column in node.outputs
+    ]
+    if not node.rows:
+        empty = ", ".join(f"CAST(NULL AS {t}) AS c{i}" for i, t in enumerate(types))
+        return f"SELECT {empty} WHERE FALSE"
+    rows = ", ".join(
+        "(" + ", ".join(f"CAST({print_literal(v)} AS {t})" for v, t in zip(row, types, strict=True)) + ")"
+        for row in node.rows
+    )
+    names = ", ".join(f"c{i}" for i in range(len(types)))
+    return f"SELECT * FROM (VALUES {rows}) AS v({names})"
+
+
+def _filter(printer: PublicPrinter, node: Relation) -> str:
+    assert isinstance(node, Filter)
+    predicate = printer.expr(node.predicate, printer.row(node.input))
+    return _select(printer.row(node.input), printer.source(node.input), f" WHERE {predicate}")
+
+
+def _project(printer: PublicPrinter, node: Relation) -> str:
+    """Print a projection, taking ORDER BY and LIMIT right below it into the same SELECT to keep the order."""
+    assert isinstance(node, Project)
+    below, tail = _tail(printer, node.input)
+    columns = [printer.expr(expr, printer.row(below)) for expr in node.exprs]
+    return _select(columns, printer.source(below), tail)
+
+
+def _ordered(printer: PublicPrinter, node: Relation) -> str:
+    below, tail = _tail(printer, node)
+    return _select(printer.row(below), printer.source(below), tail)
+
+
+def _tail(printer: PublicPrinter, node: Relation) -> tuple[Relation, str]:
+    """Return what stands below ORDER BY and LIMIT, and these two as SQL."""
+    limit = ""
+    if isinstance(node, Limit):
+        limit = "" if node.limit is None else f" LIMIT {node.limit}"
+        limit += f" OFFSET {node.offset}" if node.offset else ""
+        node = node.input
+    if not isinstance(node, Sort):
+        return node, limit
+    return node.input, f" ORDER BY {_orders(printer, node.orders, printer.row(node.input))}{limit}"
+
+
+def _orders(printer: PublicPrinter, orders: Sequence[Order], row: Sequence[str]) -> str:
+    return ", ".join(
+        f"{printer.expr(order.expr, row)} {'DESC' if order.descending else 'ASC'} "
+        f"NULLS {'FIRST' if order.nulls_first else 'LAST'}"
+        for order in orders
+    )
+
+
+def _distinct(printer: PublicPrinter, node: Relation) -> str:
+    assert isinstance(node, Distinct)
+    below, tail = _tail(printer, node.input)
+    if tail:
+        return f"SELECT DISTINCT * FROM ({_select(printer.row(below), printer.source(below), tail)}) AS t"
+    return f"SELECT DISTINCT * FROM {printer.source(node.input)}"
+
+
+def _aggregate(printer: PublicPrinter, node: Relation) -> str:
+    assert isinstance(node, Aggregate)
+    row = printer.row(node.input)
+    keys = [printer.expr(key, row) for key in node.keys]
+    inner = [f"{sql} AS g{i}" for i, sql in enumerate(keys)]
+    aggregates = [_aggregate_call(printer, call, row) for call in node.aggregates]
+    names = [f"g{i}" for i in range(len(keys))]
+    bits = [f"CAST(GROUPING({', '.join(f'g{i}' for i in wanted)}) AS INTEGER)" for wanted in node.groupings]
+    sets = ", ".join("(" + ", ".join(f"g{i}" for i in chosen) + ")" for chosen in node.sets)
+    group = f" GROUP BY GROUPING SETS ({sets})" if keys else ""
+    extended = f"(SELECT t.*{''.join(', ' + item for item in inner)} FROM {printer.source(node.input)}) AS t"
+    return _select([*names, *aggregates, *bits], extended, group)
+
+
+_PLAIN_AGGREGATES = {"min": "min", "max": "max", "bool_and": "bool_and", "bool_or": "bool_or"}
+
+
+def _aggregate_call(printer: PublicPrinter, call: AggregateCall, row: Sequence[str]) -> str:
+    tail = "" if call.filter is None else f" FILTER (WHERE {printer.expr(call.filter, row)})"
+    word = "DISTINCT " if call.distinct else ""
+    if call.function == "count":
+        inner = f"{word}{printer.expr(call.args[0], row)}" if call.args else "*"
+        return f"count({inner}){tail}"
+    operand = printer.expr(call.args[0], row)
+    if call.function in _PLAIN_AGGREGATES:
+        return f"{call.function}({operand}){tail}"
+    function = "avg" if call.function == "avg_direct" else call.function
+    if call.distinct:
+        return f"CAST({function}(DISTINCT CAST({operand} AS DOUBLE)){tail} AS {engine_type(call.type)})"
+    return total.aggregate(function, operand, call.args[0].type, tail)
+
+
+def _window(printer: PublicPrinter, node: Relation) -> str:
+    assert isinstance(node, Window)
+    row = printer.row(node.input)
+    columns = [*row, *(_window_call(printer, call, row) for call in node.calls)]
+    return _select(columns, printer.source(node.input))
+
+
+def _window_call(printer: PublicPrinter, call: WindowCall, row: Sequence[str]) -> str:
+    parts = []
+    if call.partition:
+        parts.append("PARTITION BY " + ", ".join(printer.expr(part, row) for part in call.partition))
+    if call.orders:
+        parts.append("ORDER BY " + _orders(printer, call.orders, row))
+    if call.frame:
+        parts.append(call.frame)
+    over = f" OVER ({' '.join(parts)})"
+    args = [printer.expr(arg, row) for arg in call.args]
+    if call.function in ("sum", "avg"):
+        return total.aggregate(call.function, args[0], call.args[0].type, over)
+    if call.function == "ntile":
+        return f"CAST(ntile(greatest({args[0]}, 1)){over} AS INTEGER)"
+    if call.function in ("lag", "lead") and len(args) > 1:
+        args[1] = f"CAST({args[1]} AS BIGINT)"
+    inner = ", ".join(args) or ("*" if call.function == "count" else "")
+    return f"{call.function}({inner}){over}"
+
+
+def _set_operation(printer: PublicPrinter, node: Relation) -> str:
+    assert isinstance(node, SetOperation)
+    word = node.kind.upper() + (" ALL" if node.all else "")
+    sides = []
+    for side in (node.left, node.right):
+        types = [engine_type(c.type) if c.type.kind is not Kind.NULL else "VARCHAR" for c in node.outputs]
+        columns = [f"CAST({name} AS {t})" for name, t in zip(printer.row(side), types, strict=True)]
+        sides.append(_select(columns, printer.source(side)))
+    return f"SELECT * FROM (({sides[0]}) {word} ({sides[1]})) AS t"
+
+
+def _join(printer: PublicPrinter, node: Relation) -> str:
+    assert isinstance(node, Join)
+    left = [f"a.c{i}" for i in range(len(node.left.columns))]
+    right = [f"b.c{i}" for i in range(len(node.right.columns))]
+    sides = (
+        f"({printer.relation(node.left)}) AS a {node.kind.upper()} JOIN ({printer.relation(node.right)}) AS b"
+    )
+    condition = "" if node.kind == "cross" else f" ON {printer.expr(node.condition, [*left, *right])}"
+    return _select([*left, *right], sides + condition)
+
+
+_RELATIONS: dict[type[Relation], Callable[[PublicPrinter, Relation], str]] = {
+    Release: _release, WithBars: _with_bars, Scan: _scan, Values: _values, Filter: _filter, Project: _project, Sort: _ordered,
+    Limit: _ordered, Distinct: _distinct, Aggregate: _aggregate, Window: _window,
+    SetOperation: _set_operation, Join: _join,
+}  # fmt: skip
+
+
+# --- calls -----------------------------------------------------------------------------------------------
+
+Form = Callable[[Call, list[str]], str]
+_SIGNS = {
+    "eq": "=",
+    "ne": "<>",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "is_not_distinct": "IS NOT DISTINCT FROM",
+}
+
+
+def _arithmetic(call: Call, args: list[str]) -> str:
+    left, right = call.args[0].type, call.args[1].type
+    sign = {"add": "+", "sub": "-", "mul": "*"}[call.function]
+    if Kind.INTERVAL in (left.kind, right.kind):
+        moment, interval = (0, 1) if right.kind is Kind.INTERVAL else (1, 0)
+        literal_ = call.args[interval]
+        assert isinstance(literal_, Literal)
+        assert isinstance(literal_.value, Months)
+        direction = -1 if call.function == "sub" else 1
+        months = literal_.value
+        return total.add_interval(
+            args[moment], direction * months.months, direction * months.days, direction * months.microseconds
+        )
+    if left.kind is Kind.DATE and right.kind is Kind.DATE:
+        return total.days_between(args[0], args[1])
+    if left.kind is Kind.DATE:
+        return total.add_days(args[0], args[1] if call.function == "add" else f"(-({args[1]}))")
+    return total.arithmetic(sign, args[0], args[1], call.type)
+
+
+def _compare(call: Call, args: list[str]) -> str:
+    return f"({args[0]} {_SIGNS[call.function]} {args[1]})"
+
+
+def _listed(call: Call, args: list[str]) -> str:
+    return f"({args[0]} IN ({', '.join(args[1:])}))"
+
+
+def _logic(call: Call, args: list[str]) -> str:
+    return "(" + f" {call.function.upper()} ".join(args) + ")"
+
+
+def _case(call: Call, args: list[str]) -> str:
+    type_ = engine_type(call.type) if call.type.kind is not Kind.NULL else "VARCHAR"
+    branches = " ".join(
+        f"WHEN {args[i]} THEN CAST({args[i + 1]} AS {type_})" for i in range(0, len(args) - 1, 2)
+    )
+    return f"(CASE {branches} ELSE CAST({args[-1]} AS {type_}) END)"
+
+
+def _chosen(call: Call, args: list[str]) -> str:
+    type_ = engine_type(call.type) if call.type.kind is not Kind.NULL else "VARCHAR"
+    return f"{call.function}({', '.join(f'CAST({arg} AS {type_})' for arg in args)})"
+
+
+def _round(call: Call, args: list[str]) -> str:
+    digits = call.args[1] if len(call.args) > 1 else None
+    places = digits.value if isinstance(digits, Literal) and isinstance(digits.value, int) else 0
+    if call.function == "trunc":
+        return total.truncate(args[0], places)
+    return total.round_half_even(args[0]) if call.type.is_float else total.round_half_away(args[0], places)
+
+
+def _cast(call: Call, args: list[str]) -> str:
+    return total.cast(args[0], call.args[0].type, call.type)
+
+
+def _concat(call: Call, args: list[str]) -> str:
+    texts = [
+        arg if part.type.kind is Kind.TEXT else total.cast(arg, part.type, _TEXT)
+        for arg, part in zip(args, call.args, strict=True)
+    ]
+    if call.function == "concat":
+        texts = [f"coalesce({text}, '')" for text in texts]
+    joined = texts[0]
+    for text in texts[1:]:
+        joined = total.concatenate(joined, text)
+    return joined
+
+
+_TEXT = SqlType(Kind.TEXT)
+
+
+def _like(call: Call, args: list[str]) -> str:
+    escape = call.args[2]
+    assert isinstance(escape, Literal)
+    return total.like(args[0], args[1], escape=str(escape.value))
+
+
+def _sign(call: Call, args: list[str]) -> str:
+    return f"CAST(sign(CAST({args[0]} AS DOUBLE)) AS {engine_type(call.type)})"
+
+
+def _field(call: Call) -> str:
+    unit = call.args[0]
+    assert isinstance(unit, Literal)
+    return str(unit.value)
+
+
+_CALLS: dict[str, Form] = {
+    **dict.fromkeys(("add", "sub", "mul"), _arithmetic),
+    "div": lambda call, args: total.divide(args[0], args[1], call.type),
+    "mod": lambda call, args: total.modulo(args[0], args[1], call.type),
+    "neg": lambda call, args: total.negate(args[0], call.type),
+    "abs": lambda call, args: total.absolute(args[0], call.type),
+    **dict.fromkeys(_SIGNS, _compare), "in": _listed, "and": _logic, "or": _logic,
+    "not": lambda call, args: f"(NOT {args[0]})",
+    "is_null": lambda call, args: f"({args[0]} IS NULL)",
+    "is_true": lambda call, args: f"({args[0]} IS TRUE)",
+    "is_false": lambda call, args: f"({args[0]} IS FALSE)",
+    "case": _case, **dict.fromkeys(("coalesce", "greatest", "least"), _chosen),
+    "nullif": lambda call, args: total.nullif(args[0], args[1]),
+    "round": _round, "trunc": _round,
+    "floor": lambda call, args: total.floor(args[0]),
+    "ceil": lambda call, args: total.ceil(args[0]),
+    "sqrt": lambda call, args: total.square_root(args[0]),
+    "ln": lambda call, args: total.logarithm(args[0]),
+    "log": lambda call, args: total.logarithm(args[0], base_ten=True),
+    "exp": lambda call, args: total.exponential(args[0]),
+    "power": lambda call, args: total.power(args[0], args[1]),
+    "sign": _sign,
+    **{name: (lambda call, args: f"{call.function}(CAST({args[0]} AS DOUBLE))")
+       for name in ("sin", "cos", "atan", "tanh")},
+    **{name: (lambda call, args: f"{call.function}({args[0]})") for name in ("lower", "upper")},
+    "length": lambda call, args: f"CAST(length({args[0]}) AS INTEGER)",
+    "trim": lambda call, args: total.trim(args[0]),
+    "ltrim": lambda call, args: total.trim(args[0], side="leading"),
+    "rtrim": lambda call, args: total.trim(args[0], side="trailing"),
+    "position": lambda call, args: total.position(args[1], args[0]),
+    "substr": lambda call, args: total.substring(*args),
+    "left": lambda call, args: total.left(args[0], args[1]),
+    "right": lambda call, args: total.right(args[0], args[1]),
+    "replace": lambda call, args: f"replace({', '.join(args)})",
+    "concat": _concat, "concat_op": _concat, "like": _like,
+    "extract": lambda call, args: total.extract(_field(call), args[1]),
+    "date_trunc": lambda call, args: total.date_trunc(_field(call), args[1]),
+    "cast": _cast,
+}  # fmt: skip

@@ -1,0 +1,175 @@
+"""The sealed engine: an in-memory DuckDB that answers SQL printed by us over released tables.
+
+House rules:
+
+1. The analyst's text never comes here. Were it to come, it would still reach no file, no network,
+   no extension, no Python variable and no setting (soundness.md 4.4 D03): the seal is DuckDB's own
+   configuration, locked before the first statement, and one SELECT is all that `run` executes.
+2. A setting of `_SEAL` that this DuckDB does not know is a failure, never a warning.
+3. One statement's tables live in its own cursor, as temporary tables, and end with it: statements
+   that run at the same time do not see each other.
+4. The engine's error text may quote released values. It goes to the owner's log (`detail`), no
+   further.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+from ..errors import EngineFailure, Refusal
+from .released import ReleasedTable, encode_column, parameters_of, quote
+from .rows import Rows
+from .watchdog import interrupt_after
+
+__all__ = ["Limits", "SealedEngine"]
+
+_SEAL = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "allow_unsigned_extensions": "false",
+    "allow_persistent_secrets": "false",
+    "python_enable_replacements": "false",
+    "python_scan_all_frames": "false",
+    "temp_directory": "",
+    "disabled_filesystems": "LocalFileSystem",
+    "enable_external_access": "false",
+    "threads": "1",
+}
+"""What closes the engine; in every DuckDB from 1.4 on."""
+
+_POSTGRES_WAYS = {
+    "default_null_order": "nulls_last_on_asc_first_on_desc",
+    "integer_division": "true",
+    "ieee_floating_point_ops": "true",
+    "error_on_division_by_zero": "false",
+    "scalar_subquery_error_on_multiple_rows": "false",
+    "TimeZone": "UTC",
+    "allow_extension_repositories": "forbidden",
+}
+"""What makes the engine behave, where this DuckDB has the setting; some came with 2.0."""
+
+_LOADING = "loading$"
+_FEW_ROWS = 16
+"""Up to so many rows travel as parameters: half a millisecond faster than as arrays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one engine's statements may take.
+
+    `memory_mib` is shared by the statements that run at the same time; `seconds` is wall time for
+    one statement, loading included; `max_rows` is the length of one result.
+    """
+
+    memory_mib: int = 1024
+    seconds: float = 10.0
+    max_rows: int = 1_000_000
+
+
+class SealedEngine:
+    """A sealed DuckDB, opened by the first statement (20 ms) and kept warm; safe to share by threads."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self._limits = limits or Limits()
+        self._lock = threading.Lock()
+        self._database: duckdb.DuckDBPyConnection | None = None
+
+    def run(self, sql: str, tables: Sequence[ReleasedTable], parameters: Sequence[Any] = ()) -> Rows:
+        """Return the rows of one SELECT over `tables`, each known by its name.
+
+        Requires: `sql` was printed by us; `parameters` are its positional ones ($1, …). Ensures:
+        the tables are gone when this returns or raises. Raises Refusal (54001) when the result has
+        too many rows or takes too much memory, EngineFailure (57014) when it takes too long, and
+        EngineFailure for everything else that the engine may say.
+        """
+        cursor = self._open_cursor()
+        try:
+            with interrupt_after(cursor, self._limits.seconds):
+                for table in tables:
+                    _load(cursor, table)
+                return self._answer(cursor, sql, parameters)
+        except duckdb.InterruptException as error:
+            raise EngineFailure("post-processing ran out of time", sqlstate="57014") from error
+        except duckdb.OutOfMemoryException as error:
+            raise Refusal(
+                "the answer takes more memory than one statement may use",
+                sqlstate="54001",
+                hint="join or sort fewer rows above the aggregates",
+            ) from error
+        except (duckdb.FatalException, duckdb.InternalException) as error:
+            self.close()  # DuckDB answers nothing more after these; the next statement opens anew.
+            raise EngineFailure(f"post-processing: {error}") from error
+        except duckdb.Error as error:
+            raise EngineFailure(f"post-processing: {error}") from error
+        finally:
+            cursor.close()
+
+    def close(self) -> None:
+        """Let the database go; the next statement opens a new one. Running statements end first."""
+        with self._lock:
+            self._database = None
+
+    def _open_cursor(self) -> duckdb.DuckDBPyConnection:
+        with self._lock:
+            if self._database is None:
+                self._database = _open_sealed(self._limits.memory_mib)
+            return self._database.cursor()
+
+    def _answer(self, cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Any]) -> Rows:
+        statements = cursor.extract_statements(sql)
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            raise EngineFailure("post-processing is one SELECT")
+        cursor.execute(statements[0], list(parameters))
+        names = tuple(column[0] for column in cursor.description or ())
+        rows = cursor.fetchmany(self._limits.max_rows + 1)
+        if len(rows) > self._limits.max_rows:
+            raise Refusal(
+                f"the answer has more than {self._limits.max_rows} rows",
+                sqlstate="54001",
+                hint="add a LIMIT or aggregate further",
+            )
+        return Rows(names, rows)
+
+
+def _open_sealed(memory_mib: int) -> duckdb.DuckDBPyConnection:
+    database = duckdb.connect(":memory:")
+    known = {name for (name,) in database.execute("SELECT name FROM duckdb_settings()").fetchall()}
+    settings = {name: value for name, value in _POSTGRES_WAYS.items() if name in known}
+    settings |= {"memory_limit": f"{memory_mib}MiB"} | _SEAL | {"lock_configuration": "true"}
+    try:
+        for name, value in settings.items():
+            database.execute(f"SET GLOBAL {name} = '{value}'")
+    except duckdb.Error as error:
+        database.close()
+        raise EngineFailure(f"the post-processing engine cannot be sealed: {error}") from error
+    return database
+
+
+def _load(cursor: duckdb.DuckDBPyConnection, table: ReleasedTable) -> None:
+    """Create `table` as a temporary table of this cursor."""
+    create = f"CREATE TEMP TABLE {quote(table.name)} AS SELECT"
+    if 0 < table.row_count <= _FEW_ROWS:
+        types, columns = zip(*map(parameters_of, table.columns), strict=True)
+        values = [value for row in zip(*columns, strict=True) for value in row]
+        cells = iter(
+            f"TRY_CAST(${number + 1} AS {types[number % len(types)]})" for number in range(len(values))
+        )
+        rows = ", ".join(f"({', '.join(row)})" for row in zip(*[cells] * len(types), strict=True))
+        names = ", ".join(quote(column.name) for column in table.columns)
+        cursor.execute(f"{create} * FROM (VALUES {rows}) AS v({names})", values)
+        return
+    arrays: dict[str, Any] = {}
+    selected: list[str] = []
+    for index, column in enumerate(table.columns):
+        encoded = encode_column(column)
+        arrays |= {f"{index}{suffix}": array for suffix, array in encoded.arrays.items()}
+        selected.append(f"{encoded.expression.replace('{}', str(index))} AS {quote(column.name)}")
+    cursor.register(_LOADING, arrays)
+    cursor.execute(f"{create} {', '.join(selected)} FROM {quote(_LOADING)}")
+    cursor.unregister(_LOADING)

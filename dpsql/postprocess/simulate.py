@@ -1,0 +1,116 @@
+"""Error bars of expressions by simulation: post-processing of released values and public scales.
+
+The noise of a release is drawn again, many times, from its public distribution; the expression is
+computed at the released measures `y` and at `y* = y + noise`. With `d = f(y*) - f(y)` the basic
+bootstrap interval is `[f(y) - q_hi(d), f(y) - q_lo(d)]` (Davison and Hinkley 1997, 5.2): exact in the
+limit for linear `f`, an approximation for ratios and roots. Nothing here is private: the exact
+values are not known to it, and the draws are independent of the noise in the release.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..relation.types import BIGINT
+from .bind import to_double
+from .released import ReleasedColumn, ReleasedTable, quote
+from .sealed import SealedEngine
+
+__all__ = ["error_bars"]
+
+_EVALUATIONS_PER_STATEMENT = 1_000_000
+_ROW, _DRAW = "row$", "draw$"
+_ROWS, _NOISE = "rows$", "noise$"
+
+Bounds = list[float | None]
+
+
+def error_bars(
+    engine: SealedEngine,
+    expression_sql: str,
+    table: ReleasedTable,
+    replicas: Mapping[str, npt.NDArray[Any]],
+    level: Fraction,
+) -> tuple[Bounds, Bounds]:
+    """Return (low, high): for each row of `table` the bounds of a printed numeric expression.
+
+    `expression_sql` names columns of `table` and nothing else. `replicas` has, for each noisy column,
+    the simulated noise in that column's own integers, shape (draws,), shared by all rows; draws of
+    one index belong together. `level` is the coverage, in (0, 1). A bound is None where the
+    expression is NULL, or NULL in more than half of the draws.
+
+    Raises ValueError for a level outside (0, 1), no or unequal draws, or a column that is not an
+    integer one of the table; what `SealedEngine.run` raises.
+    """
+    draws = _count_draws(table, replicas)
+    if not 0 < level < 1:
+        raise ValueError("the level is between 0 and 1")
+    tail = float((1 - level) / 2)
+    sql = _print_query(expression_sql, table, frozenset(replicas))
+    noise = _noise_table(replicas, draws)
+    low: Bounds = []
+    high: Bounds = []
+    step = max(1, _EVALUATIONS_PER_STATEMENT // (draws + 1))
+    for start in range(0, table.row_count, step):
+        rows = _slice(table, start, start + step)
+        for centre, lower, upper, answered in engine.run(sql, (rows, noise), (tail, 1 - tail)).rows:
+            is_known = centre is not None and 2 * answered >= draws
+            low.append(_reflect(centre, upper) if is_known else None)
+            high.append(_reflect(centre, lower) if is_known else None)
+    return low, high
+
+
+def _count_draws(table: ReleasedTable, replicas: Mapping[str, npt.NDArray[Any]]) -> int:
+    lengths = {noise.shape for noise in replicas.values()}
+    if len(lengths) != 1 or len(shape := lengths.pop()) != 1 or shape[0] == 0:
+        raise ValueError("replicas are one-dimensional arrays of one length")
+    integers = {column.name for column in table.columns if column.type.is_integer}
+    if not replicas.keys() <= integers:
+        raise ValueError("replicas are given for integer columns of the table alone")
+    return int(shape[0])
+
+
+def _noise_table(replicas: Mapping[str, npt.NDArray[Any]], draws: int) -> ReleasedTable:
+    """Return the draws 1, 2, … and draw 0, which has no noise."""
+    columns = [ReleasedColumn(_DRAW, BIGINT, np.arange(draws + 1))]
+    for name, noise in replicas.items():
+        columns.append(ReleasedColumn(name, BIGINT, np.concatenate([noise[:1] * 0, noise])))
+    return ReleasedTable(_NOISE, tuple(columns))
+
+
+def _slice(table: ReleasedTable, start: int, stop: int) -> ReleasedTable:
+    columns = tuple(ReleasedColumn(c.name, c.type, c.values[start:stop]) for c in table.columns)
+    numbers = np.arange(len(columns[0].values))
+    return ReleasedTable(_ROWS, (ReleasedColumn(_ROW, BIGINT, numbers), *columns))
+
+
+def _print_query(expression_sql: str, table: ReleasedTable, noisy: frozenset[str]) -> str:
+    rows, noise = quote(_ROWS), quote(_NOISE)
+    columns = []
+    for column in table.columns:
+        name = quote(column.name)
+        value = f"{rows}.{name}"
+        if column.name in noisy:
+            value = f"{value} + TRY_CAST({noise}.{name} AS HUGEINT)"
+        columns.append(f"{value} AS {name}")
+    return (
+        f"SELECT max(f) FILTER (WHERE draw = 0),"
+        f" quantile_cont(f, CAST($1 AS DOUBLE)) FILTER (WHERE draw > 0),"
+        f" quantile_cont(f, CAST($2 AS DOUBLE)) FILTER (WHERE draw > 0),"
+        f" count(f) FILTER (WHERE draw > 0)"
+        f" FROM (SELECT {quote(_ROW)} AS number, {quote(_DRAW)} AS draw, {to_double(expression_sql)} AS f"
+        f" FROM (SELECT {rows}.{quote(_ROW)}, {noise}.{quote(_DRAW)}, {', '.join(columns)}"
+        f" FROM {rows} CROSS JOIN {noise}) AS {quote(table.name)}) AS evaluated"
+        f" GROUP BY number ORDER BY number"
+    )
+
+
+def _reflect(centre: float, quantile: float) -> float | None:
+    bound = 2 * centre - quantile
+    return bound if math.isfinite(bound) else None

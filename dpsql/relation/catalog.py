@@ -1,0 +1,111 @@
+"""What the binder may resolve: declared tables and columns, joined with what the engine enforces.
+
+A `Catalog` is built by `policy` from the policy file and the live schema. What is not in it does
+not exist for the analyst. Two kinds of knowledge are kept apart (law L9): *declared* numbers choose
+a bound and are always enforced in the printed SQL; *enforced* facts (NOT NULL, a unique unit) come
+from the engine's own constraints and may let the printer leave an operator out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from .types import SqlType
+
+__all__ = ["Catalog", "Column", "Enforced", "Table", "Unit"]
+
+Scalar = bool | int | Fraction | str | None
+"""A public key value: text, a number, a boolean; dates and timestamps as ISO text; None is NULL."""
+
+
+@dataclass(frozen=True, slots=True)
+class Enforced:
+    """What the engine itself guarantees of a column, read from its constraints.
+
+    `lo`/`hi`: bounds from a CHECK constraint (in the column's own units); None where there is none.
+    """
+
+    not_null: bool = False
+    lo: Fraction | None = None
+    hi: Fraction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A declared column.
+
+    `bounds`: inclusive declared (lower, upper): plain units for numbers, days since 1970-01-01 for
+    DATE, microseconds since then (UTC) for TIMESTAMP, as Fractions. `step`: the resolution (lattice
+    spacing) for floats or to coarsen; None means the type's own. `values`: the declared public keys.
+    `max_length`: declared length of a text column in characters.
+    """
+
+    name: str
+    type: SqlType
+    enforced: Enforced = Enforced()
+    bounds: tuple[Fraction, Fraction] | None = None
+    step: Fraction | None = None
+    values: tuple[Scalar, ...] | None = None
+    max_length: int | None = None
+    description: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """How a private table's rows find their owner.
+
+    `column`: the column of this table that holds the owner (or leads to it). `references`: (table
+    name, column) of the parent through the declared foreign key; None on the root table.
+    `is_unique`: the engine enforces one row per value of `column` with the owner in `column`.
+    `is_not_null`: the engine enforces that `column` is never NULL.
+    `rows_per_unit` (M) and `groups_per_unit` (C): declared contribution bounds; None: not declared.
+    """
+
+    column: str
+    type: SqlType
+    references: tuple[str, str] | None = None
+    is_unique: bool = False
+    is_not_null: bool = False
+    rows_per_unit: int | None = None
+    groups_per_unit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A declared table: `unit` is None exactly for public tables.
+
+    `name` is what the analyst writes; `path` is (schema, table) as the engine knows it.
+    `columns` are the declared columns in the live schema's order; the unit column is among them only
+    when the policy declares it as a column too (or the table is public: then all live columns are).
+    """
+
+    name: str
+    path: tuple[str, ...]
+    columns: tuple[Column, ...]
+    unit: Unit | None
+    description: str | None = None
+
+    def column(self, name: str) -> Column | None:
+        """Return the declared column of this name."""
+        return next((column for column in self.columns if column.name == name), None)
+
+    def is_owner(self, index: int) -> bool:
+        """Say whether a scan's column holds the privacy unit: the last one, or a declared column of its name."""
+        if self.unit is None:
+            return False
+        return index == len(self.columns) or self.columns[index].name == self.unit.column
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """All declared tables by name, the schema that unqualified names live in, and a fingerprint.
+
+    `fingerprint` is a hex digest over everything a plan may rely on (declarations, types, engine
+    constraints): two catalogs with one fingerprint give the same plans.
+    """
+
+    tables: Mapping[str, Table]
+    default_schema: str
+    fingerprint: str

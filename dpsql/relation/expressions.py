@@ -1,0 +1,138 @@
+"""Typed scalar expressions: what the binder makes of the analyst's text, and all that is ever printed.
+
+House rules:
+
+1. An expression is a value: frozen, compared by meaning. Names of columns take no part in equality,
+   so that two spellings of one expression are one expression (and one entry in the release store).
+2. Columns are positions in the input row of the relation node that holds the expression.
+3. There is one node for every operator and function, `Call`; what a call may do is in `functions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from ..errors import Position
+from .types import BOOLEAN, SqlType
+
+if TYPE_CHECKING:
+    from .relations import Relation
+
+__all__ = [
+    "FALSE", "TRUE", "Call", "Expr", "Field", "Literal", "LiteralValue", "Months", "Scalar", "StageValue",
+    "conjunction", "conjuncts", "fields_of", "map_children", "substitute", "walk",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Months:
+    """An interval literal: whole months, days and microseconds, as Postgres keeps them."""
+
+    months: int
+    days: int
+    microseconds: int
+
+
+LiteralValue = bool | int | Fraction | float | str | Months | None
+
+
+@dataclass(frozen=True, slots=True)
+class Expr:
+    """A scalar expression with its SQL type. `position` points into the statement's text."""
+
+    type: SqlType
+    position: Position | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Field(Expr):
+    """Column `index` of the input row; `name` is for messages alone."""
+
+    index: int
+    name: str = field(default="", compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Expr):
+    """A constant: DATE as days, TIMESTAMP as microseconds since 1970-01-01, exact numbers as int or Fraction."""
+
+    value: LiteralValue
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Expr):
+    """A function or operator of the table in `functions`, applied to `args`."""
+
+    function: str
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar(Expr):
+    """A scalar subquery: the single value of a closed relation of one column (no row: NULL)."""
+
+    relation: Relation
+
+
+@dataclass(frozen=True, slots=True)
+class StageValue(Expr):
+    """The released value of an earlier stage, unknown while planning: only its static range is used.
+
+    `lo`, `hi`: the static range (amendments.md a2), both None when it has none.
+    """
+
+    stage: int
+    lo: Fraction | None
+    hi: Fraction | None
+
+
+TRUE = Literal(BOOLEAN, True)
+FALSE = Literal(BOOLEAN, False)
+
+
+def map_children(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """Return `expr` with `change` applied to each direct child; `expr` itself when nothing changed."""
+    if not isinstance(expr, Call):
+        return expr
+    args = tuple(change(arg) for arg in expr.args)
+    return expr if all(a is b for a, b in zip(args, expr.args, strict=True)) else replace(expr, args=args)
+
+
+def substitute(expr: Expr, row: tuple[Expr, ...]) -> Expr:
+    """Return `expr` with each `Field(i)` replaced by `row[i]`; positions stay those of `expr`."""
+    if isinstance(expr, Field):
+        put = row[expr.index]
+        return put if expr.position is None else replace(put, position=expr.position)
+    return map_children(expr, lambda child: substitute(child, row))
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """Yield `expr` and all expressions below it, parents first (not into subqueries)."""
+    yield expr
+    if isinstance(expr, Call):
+        for arg in expr.args:
+            yield from walk(arg)
+
+
+def fields_of(*exprs: Expr) -> frozenset[int]:
+    """Return the input positions that the expressions read."""
+    return frozenset(node.index for expr in exprs for node in walk(expr) if isinstance(node, Field))
+
+
+def conjuncts(expr: Expr) -> tuple[Expr, ...]:
+    """Return the top-level AND terms of a predicate, without TRUE and without repeats, in stable order."""
+    terms: dict[Expr, None] = {}
+    for term in expr.args if isinstance(expr, Call) and expr.function == "and" else (expr,):
+        if term != TRUE:
+            terms[term] = None
+    return tuple(sorted(terms, key=repr))
+
+
+def conjunction(terms: tuple[Expr, ...]) -> Expr:
+    """Return the AND of the terms; TRUE for none."""
+    if not terms:
+        return TRUE
+    return terms[0] if len(terms) == 1 else Call(BOOLEAN, "and", terms)

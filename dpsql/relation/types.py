@@ -1,0 +1,83 @@
+"""SQL types as dpsql knows them: one small set with Postgres' meaning, whatever the engine below."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+__all__ = [
+    "BIGINT", "BOOLEAN", "DATE", "DOUBLE", "INTEGER", "INTERVAL", "NULL", "NUMERIC", "OPAQUE",
+    "REAL", "SMALLINT", "TEXT", "TIMESTAMP", "Kind", "SqlType", "numeric",
+]  # fmt: skip
+
+
+class Kind(enum.Enum):
+    """What a value is. OPAQUE (uuid, blob, …) can only be a privacy unit; NULL is the type of a bare NULL."""
+
+    BOOLEAN = "boolean"
+    SMALLINT = "smallint"
+    INTEGER = "integer"
+    BIGINT = "bigint"
+    NUMERIC = "numeric"
+    REAL = "real"
+    DOUBLE = "double precision"
+    TEXT = "text"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+    INTERVAL = "interval"
+    OPAQUE = "opaque"
+    NULL = "unknown"
+
+
+_INTEGERS = frozenset({Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT})
+_FLOATS = frozenset({Kind.REAL, Kind.DOUBLE})
+
+
+@dataclass(frozen=True, slots=True)
+class SqlType:
+    """A type; `precision` and `scale` are for NUMERIC alone (None: no fixed scale)."""
+
+    kind: Kind
+    precision: int | None = None
+    scale: int | None = None
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in _INTEGERS
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind in _FLOATS
+
+    @property
+    def is_number(self) -> bool:
+        return self.kind in _INTEGERS or self.kind in _FLOATS or self.kind is Kind.NUMERIC
+
+    @property
+    def is_temporal(self) -> bool:
+        return self.kind is Kind.DATE or self.kind is Kind.TIMESTAMP
+
+    def __str__(self) -> str:
+        if self.kind is Kind.NUMERIC and self.precision is not None:
+            return f"numeric({self.precision},{self.scale or 0})"
+        return self.kind.value
+
+
+BOOLEAN = SqlType(Kind.BOOLEAN)
+SMALLINT = SqlType(Kind.SMALLINT)
+INTEGER = SqlType(Kind.INTEGER)
+BIGINT = SqlType(Kind.BIGINT)
+NUMERIC = SqlType(Kind.NUMERIC)
+REAL = SqlType(Kind.REAL)
+DOUBLE = SqlType(Kind.DOUBLE)
+TEXT = SqlType(Kind.TEXT)
+DATE = SqlType(Kind.DATE)
+TIMESTAMP = SqlType(Kind.TIMESTAMP)
+INTERVAL = SqlType(Kind.INTERVAL)
+OPAQUE = SqlType(Kind.OPAQUE)
+NULL = SqlType(Kind.NULL)
+
+
+def numeric(precision: int, scale: int) -> SqlType:
+    """Return NUMERIC(precision, scale)."""
+    return SqlType(Kind.NUMERIC, precision, scale)

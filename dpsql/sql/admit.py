@@ -1,0 +1,180 @@
+"""The allow-list of syntax: every kind of tree node and every argument of it that is read at all.
+
+House rules (law L4):
+
+1. A node kind that is not a key of `ADMITTED` is refused, wherever it stands.
+2. An argument that is not listed for its node is refused unless it is absent (None or an empty list);
+   False counts as present, since False can be a clause of its own.
+3. Listing an argument here is a promise that the binder reads it. Nothing is ever dropped.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from ..errors import Refusal
+from .text import MAX_DEPTH, MAX_NODES, position_of
+
+__all__ = ["ADMITTED", "admit"]
+
+_BINARY = frozenset({"this", "expression"})
+_UNARY = frozenset({"this"})
+
+ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
+    exp.Select: frozenset(
+        {"expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "distinct",
+         "with_", "windows"}
+    ),
+    exp.Union: frozenset({"this", "expression", "distinct", "order", "limit", "offset", "with_"}),
+    exp.Intersect: frozenset({"this", "expression", "distinct", "order", "limit", "offset", "with_"}),
+    exp.Except: frozenset({"this", "expression", "distinct", "order", "limit", "offset", "with_"}),
+    exp.Subquery: frozenset({"this", "alias"}),
+    exp.With: frozenset({"expressions"}),
+    exp.CTE: frozenset({"this", "alias"}),
+    exp.TableAlias: frozenset({"this", "columns"}),
+    exp.From: _UNARY,
+    exp.Table: frozenset({"this", "db", "alias"}),
+    exp.Join: frozenset({"this", "on", "using", "side", "kind"}),
+    exp.Where: _UNARY,
+    exp.Having: _UNARY,
+    exp.Group: frozenset({"expressions", "all"}),
+    exp.Rollup: frozenset({"expressions"}),
+    exp.Cube: frozenset({"expressions"}),
+    exp.GroupingSets: frozenset({"expressions"}),
+    exp.Tuple: frozenset({"expressions"}),
+    exp.Order: frozenset({"expressions"}),
+    exp.Ordered: frozenset({"this", "desc", "nulls_first"}),
+    exp.Limit: frozenset({"expression"}),
+    exp.Offset: frozenset({"expression"}),
+    exp.Distinct: frozenset({"expressions"}),
+    exp.Values: frozenset({"expressions", "alias"}),
+    exp.Column: frozenset({"this", "table", "db"}),
+    exp.Identifier: frozenset({"this", "quoted"}),
+    exp.Star: frozenset(),
+    exp.Alias: frozenset({"this", "alias"}),
+    exp.Paren: _UNARY,
+    exp.Literal: frozenset({"this", "is_string"}),
+    exp.RawString: _UNARY,
+    exp.Boolean: _UNARY,
+    exp.Null: frozenset(),
+    exp.Var: _UNARY,
+    exp.Parameter: _UNARY,
+    exp.Interval: frozenset({"this", "unit"}),
+    exp.DataType: frozenset({"this", "expressions", "nested"}),
+    exp.DataTypeParam: _UNARY,
+    exp.Cast: frozenset({"this", "to"}),
+    # operators
+    **dict.fromkeys(
+        (exp.And, exp.Or, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Add, exp.Sub, exp.Mul,
+         exp.Mod, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Escape),
+        _BINARY,
+    ),
+    exp.Like: frozenset({"this", "expression", "negate"}),
+    exp.Is: frozenset({"this", "expression", "negate"}),
+    exp.Div: frozenset({"this", "expression", "typed", "safe"}),
+    exp.DPipe: frozenset({"this", "expression", "safe"}),
+    exp.Not: _UNARY,
+    exp.Neg: _UNARY,
+    exp.Between: frozenset({"this", "low", "high", "negate"}),
+    exp.In: frozenset({"this", "expressions", "query", "negate"}),
+    exp.Exists: _UNARY,
+    exp.Case: frozenset({"this", "ifs", "default"}),
+    exp.If: frozenset({"this", "true"}),
+    # functions
+    exp.Coalesce: frozenset({"this", "expressions"}),
+    exp.Nullif: _BINARY,
+    exp.Greatest: frozenset({"this", "expressions", "ignore_nulls"}),
+    exp.Least: frozenset({"this", "expressions", "ignore_nulls"}),
+    exp.Round: frozenset({"this", "decimals"}),
+    exp.Trunc: frozenset({"this", "decimals"}),
+    **dict.fromkeys(
+        (exp.Abs, exp.Floor, exp.Ceil, exp.Sqrt, exp.Ln, exp.Exp, exp.Sign, exp.Sin, exp.Cos, exp.Atan,
+         exp.Tanh, exp.Lower, exp.Upper),
+        _UNARY,
+    ),
+    exp.Length: _UNARY,
+    exp.Log: _UNARY,
+    exp.Pow: _BINARY,
+    exp.Trim: frozenset({"this", "position"}),
+    exp.Substring: frozenset({"this", "start", "length"}),
+    exp.Left: _BINARY,
+    exp.Right: _BINARY,
+    exp.StrPosition: frozenset({"this", "substr"}),
+    exp.Concat: frozenset({"expressions", "coalesce", "safe"}),
+    exp.Replace: frozenset({"this", "expression", "replacement"}),
+    exp.Extract: _BINARY,
+    exp.TimestampTrunc: frozenset({"this", "unit"}),
+    exp.CurrentDate: frozenset(),
+    exp.CurrentTimestamp: frozenset(),
+    exp.Localtimestamp: frozenset(),
+    exp.Anonymous: frozenset({"this", "expressions"}),
+    # aggregates and windows
+    exp.Count: frozenset({"this", "big_int"}),
+    **dict.fromkeys(
+        (exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop,
+         exp.StddevSamp, exp.LogicalAnd, exp.LogicalOr, exp.FirstValue, exp.LastValue, exp.Ntile),
+        _UNARY,
+    ),
+    exp.Filter: _BINARY,
+    exp.Grouping: frozenset({"expressions"}),
+    exp.Window: frozenset({"this", "partition_by", "order", "spec", "over", "alias"}),
+    exp.WindowSpec: frozenset({"kind", "start", "start_side", "end", "end_side"}),
+    **dict.fromkeys((exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist), frozenset()),
+    exp.Lag: frozenset({"this", "offset", "default"}),
+    exp.Lead: frozenset({"this", "offset", "default"}),
+}  # fmt: skip
+"""Node kind -> the arguments that the binder reads."""
+
+_SAID: dict[type[exp.Expr], str] = {
+    exp.Command: "this kind of statement",
+    exp.TableSample: "TABLESAMPLE",
+    exp.Lateral: "LATERAL",
+    exp.WithinGroup: "WITHIN GROUP",
+    exp.Qualify: "QUALIFY",
+    exp.Lock: "FOR UPDATE and FOR SHARE",
+    exp.RegexpLike: "regular expressions (~)",
+    exp.SimilarTo: "SIMILAR TO",
+    exp.ILike: "ILIKE",
+    exp.Into: "SELECT INTO",
+    exp.ByteString: "an E'' string",
+}
+
+_HINTS: dict[type[exp.Expr], str] = {
+    exp.ILike: "write lower(x) LIKE '…'",
+    exp.RegexpLike: "use LIKE",
+    exp.SimilarTo: "use LIKE",
+    exp.ByteString: "write a plain '…' literal",
+    exp.WithinGroup: "COUNT(*) FILTER (WHERE x < c) gives points of the distribution",
+}
+
+
+def admit(tree: exp.Expr, text: str) -> None:
+    """Check that a tree holds nothing but admitted nodes and arguments.
+
+    Raises:
+        Refusal: PV001 for a node or an argument outside the allow-list, 54001 for a tree that is too large.
+    """
+    count = 0
+    stack: list[tuple[exp.Expr, int]] = [(tree, 1)]
+    while stack:
+        node, depth = stack.pop()
+        count += 1
+        if depth > MAX_DEPTH or count > MAX_NODES:
+            raise Refusal("the statement is too complex", sqlstate="54001", hint="split it into smaller ones")
+        allowed = ADMITTED.get(type(node))
+        if allowed is None:
+            said = _SAID.get(type(node)) or node.key.upper()
+            raise Refusal(
+                f"{said} is not supported", position=position_of(text, node), hint=_HINTS.get(type(node))
+            )
+        for name, value in node.args.items():
+            if value is None or value == []:
+                continue
+            if name not in allowed:
+                raise Refusal(
+                    f"{name.rstrip('_').replace('_', ' ').upper()} is not supported here",
+                    position=position_of(text, value if isinstance(value, exp.Expr) else node),
+                )
+            for child in value if isinstance(value, list) else (value,):
+                if isinstance(child, exp.Expr):
+                    stack.append((child, depth + 1))

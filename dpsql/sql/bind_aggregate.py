@@ -1,0 +1,144 @@
+"""Aggregate calls."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from ..errors import Refusal
+from ..relation.expressions import TRUE, Expr
+from ..relation.relations import AggregateCall
+from ..relation.types import BIGINT, BOOLEAN, DOUBLE, NUMERIC, Kind, SqlType
+from .bind_expression import Binder, call
+
+__all__ = [
+    "aggregate_type",
+    "bind_aggregate",
+    "bind_anonymous",
+    "bind_filter",
+    "bind_grouping",
+    "read_aggregate",
+]
+
+_NAMES: dict[type[exp.Expr], str] = {
+    exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max",
+    exp.Variance: "var_samp", exp.VariancePop: "var_pop", exp.Stddev: "stddev_samp",
+    exp.StddevSamp: "stddev_samp", exp.StddevPop: "stddev_pop", exp.LogicalAnd: "bool_and",
+    exp.LogicalOr: "bool_or",
+}  # fmt: skip
+_NAMED = {"dp_avg_direct": "avg_direct", "every": "bool_and"}
+_SCALARS = {"dp_low": "dp_low", "dp_high": "dp_high", "now": ""}
+
+
+def aggregate_type(function: str, argument: SqlType) -> SqlType | None:
+    """Return Postgres' result type of an aggregate over an argument type; None when it does not fit."""
+    if function in ("bool_and", "bool_or"):
+        return BOOLEAN if argument.kind is Kind.BOOLEAN else None
+    if function in ("min", "max"):
+        return None if argument.kind in (Kind.OPAQUE, Kind.INTERVAL) else argument
+    if not argument.is_number:
+        return None
+    if function == "sum":
+        if argument.is_integer:
+            return SqlType(Kind.NUMERIC, 38, 0) if argument.kind is Kind.BIGINT else BIGINT
+        return argument if argument.is_float else SqlType(Kind.NUMERIC, 38, argument.scale)
+    return DOUBLE if argument.is_float else NUMERIC
+
+
+def read_aggregate(binder: Binder, node: exp.Expr, name: str) -> AggregateCall:
+    """Return the aggregate that a function node stands for.
+
+    Raises:
+        Refusal: 42803 for nested aggregates, 42883 for arguments that do not fit.
+    """
+    position = binder.position(node)
+    if not binder.allow_aggregates:
+        raise Refusal(f"{name}() cannot stand {binder.place}", sqlstate="42803", position=position)
+    argument = node.args.get("this")
+    if isinstance(node, exp.Anonymous):
+        arguments = node.args["expressions"]
+        if len(arguments) != 1:
+            raise Refusal(f"{node.args['this']} takes one argument", sqlstate="42883", position=position)
+        argument = arguments[0]
+    if isinstance(argument, exp.Star):
+        return AggregateCall(BIGINT, "count", (), False, None, position=position)
+    distinct = isinstance(argument, exp.Distinct)
+    if isinstance(argument, exp.Distinct):
+        expressions = argument.args["expressions"]
+        if len(expressions) != 1 or isinstance(expressions[0], exp.Tuple):
+            raise Refusal(
+                "DISTINCT takes one expression inside an aggregate",
+                sqlstate="0A000",
+                position=position,
+                hint="join the columns: COUNT(DISTINCT a || '-' || b)",
+            )
+        argument = expressions[0]
+    assert isinstance(argument, exp.Expr)
+    inside, binder.allow_aggregates, binder.place = binder.place, False, "inside an aggregate"
+    try:
+        expr = binder.bind(argument)
+    finally:
+        binder.allow_aggregates, binder.place = True, inside
+    if name == "count":
+        return AggregateCall(BIGINT, name, (expr,), distinct, None, position=position)
+    result = aggregate_type(
+        "avg" if name not in ("sum", "min", "max", "bool_and", "bool_or") else name, expr.type
+    )
+    if result is None:
+        raise Refusal(
+            f"{name}({expr.type}) does not exist",
+            sqlstate="42883",
+            position=position,
+            hint="cast the argument",
+        )
+    if name in ("min", "max", "bool_and", "bool_or"):
+        distinct = False
+    return AggregateCall(result, name, (expr,), distinct, None, position=position)
+
+
+def bind_aggregate(binder: Binder, node: exp.Expr) -> Expr:
+    """Take an aggregate out of an expression."""
+    return binder.add_aggregate(read_aggregate(binder, node, _NAMES[type(node)]))
+
+
+def bind_anonymous(binder: Binder, node: exp.Expr) -> Expr:
+    """Return a call of a function that the parser has no node for: dpsql's own, or none."""
+    name = str(node.args["this"]).lower()
+    if name in _NAMED:
+        return binder.add_aggregate(read_aggregate(binder, node, _NAMED[name]))
+    if name == "now" and not node.args.get("expressions"):
+        return binder.moment(node)
+    if name in ("dp_low", "dp_high"):
+        args = node.args.get("expressions") or []
+        if len(args) == 1:
+            return call(name, [binder.bind(args[0])], binder.position(node))
+    raise Refusal(
+        f'function "{name}" does not exist here',
+        sqlstate="42883",
+        position=binder.position(node),
+        hint="the README lists the functions that are answered",
+    )
+
+
+def bind_filter(binder: Binder, node: exp.Expr) -> Expr:
+    """Take `aggregate FILTER (WHERE predicate)` out of an expression."""
+    inner, where = node.args["this"], node.args["expression"]
+    name = _NAMES.get(type(inner))
+    if name is None and isinstance(inner, exp.Anonymous):
+        name = _NAMED.get(str(inner.args["this"]).lower())
+    if name is None:
+        raise Refusal("FILTER stands after an aggregate", sqlstate="42601", position=binder.position(node))
+    aggregate = read_aggregate(binder, inner, name)
+    inside, binder.allow_aggregates, binder.place = binder.place, False, "inside FILTER"
+    try:
+        predicate = binder.bind_boolean(where.args["this"], "FILTER")
+    finally:
+        binder.allow_aggregates, binder.place = True, inside
+    return binder.add_aggregate(replace(aggregate, filter=None if predicate == TRUE else predicate))
+
+
+def bind_grouping(binder: Binder, node: exp.Expr) -> Expr:
+    """Take GROUPING(keys) out of an expression."""
+    keys = tuple(binder.bind(part) for part in node.args["expressions"])
+    return binder.add_grouping(keys, binder.position(node))

@@ -1,0 +1,298 @@
+"""Scalar expressions: admitted tree nodes to typed expressions.
+
+Aggregates and window calls are taken out as they are met: each becomes a `Pending` marker here and
+a column of an Aggregate or Window node in `bind_select`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from ..errors import Position, Refusal
+from ..relation.calendar import DAY, EXTRACT_FIELDS, TRUNC_UNITS
+from ..relation.expressions import Call, Expr, Literal, Scalar
+from ..relation.functions import FUNCTIONS, common_type
+from ..relation.relations import AggregateCall, WindowCall
+from ..relation.types import BOOLEAN, DATE, INTEGER, NULL, TEXT, TIMESTAMP, Kind, SqlType
+from .literals import coerce_literal, fold, interval_literal, number_literal, parameter_literal
+from .scope import Context, Scope
+from .text import position_of
+from .types import cast_target
+
+if TYPE_CHECKING:
+    from ..relation.relations import Relation
+
+__all__ = ["Binder", "Pending", "call", "cast"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pending(Expr):
+    """An aggregate, GROUPING() or window call that was taken out: `kind` and its number among them."""
+
+    kind: str
+    index: int
+
+
+def call(name: str, args: list[Expr], position: Position | None, said: str | None = None) -> Expr:
+    """Return a typed call, with text literals read as their neighbours' type and constants folded.
+
+    Raises:
+        Refusal: 42883 when the argument types do not fit.
+    """
+    args = _coerce(name, args)
+    result = FUNCTIONS[name].result(tuple(args))
+    if result is None:
+        types = ", ".join(str(arg.type) for arg in args)
+        raise Refusal(
+            f"{said or name} does not take ({types})",
+            sqlstate="42883",
+            position=position or next((arg.position for arg in args if arg.position), None),
+            hint="cast the arguments",
+        )
+    built = Call(result, name, tuple(args), position=position)
+    return fold(built)
+
+
+_COMPARED = frozenset(
+    {"eq", "ne", "lt", "le", "gt", "ge", "in", "is_not_distinct", "coalesce", "greatest", "least", "nullif",
+     "add", "sub", "mul", "div", "mod"}
+)  # fmt: skip
+_INTERVAL_FRIENDS = frozenset({"add", "sub"})
+
+
+def _coerce(name: str, args: list[Expr]) -> list[Expr]:
+    """Read bare text literals and NULLs as the type of the other arguments, as Postgres does."""
+    if name == "case":
+        values = [*range(1, len(args) - 1, 2), len(args) - 1]
+    elif name in _COMPARED:
+        values = list(range(len(args)))
+    else:
+        return args
+    typed = [args[i].type for i in values if not _is_untyped(args[i])]
+    target = common_type(typed) if typed else None
+    if target is None or (name in _INTERVAL_FRIENDS and any(t.kind is Kind.INTERVAL for t in typed)):
+        return args
+    return [coerce_literal(arg, target) if i in values else arg for i, arg in enumerate(args)]
+
+
+def _is_untyped(expr: Expr) -> bool:
+    return isinstance(expr, Literal) and (expr.value is None or expr.type.kind is Kind.TEXT)
+
+
+def cast(expr: Expr, target: SqlType, position: Position | None) -> Expr:
+    """Return `expr` as `target`; literals are converted here and now."""
+    if expr.type == target:
+        return expr
+    if isinstance(expr, Literal):
+        literal = coerce_literal(expr, target)
+        if isinstance(literal, Literal) and literal.type.kind is target.kind:
+            return replace(literal, type=target) if target.scale is None else literal
+        expr = literal
+        if isinstance(expr, Literal) and expr.value is not None:
+            if target.is_float and isinstance(expr.value, (int, Fraction)):
+                return replace(expr, type=target)
+            if target.kind is Kind.TIMESTAMP and expr.type.kind is Kind.DATE and isinstance(expr.value, int):
+                return Literal(target, expr.value * DAY, position=expr.position)
+    if not _castable(expr.type, target):
+        raise Refusal(
+            f"{expr.type} cannot be cast to {target}",
+            sqlstate="42804",
+            position=position,
+        )
+    return Call(target, "cast", (expr,), position=position)
+
+
+def _castable(source: SqlType, target: SqlType) -> bool:
+    if source.kind is Kind.NULL or (target.kind is Kind.TEXT and source.kind is not Kind.OPAQUE):
+        return True
+    if source.is_number and target.is_number:
+        return True
+    if source.is_temporal and target.is_temporal:
+        return True
+    if source.kind is Kind.BOOLEAN:
+        return target.kind is Kind.INTEGER or target.kind is Kind.BOOLEAN
+    return source.kind is Kind.TEXT and (target.is_number or target.is_temporal)
+
+
+_BINARY: dict[type[exp.Expr], str] = {
+    exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge", exp.Add: "add",
+    exp.Sub: "sub", exp.Mul: "mul", exp.Mod: "mod", exp.Div: "div", exp.Pow: "power",
+    exp.NullSafeEQ: "is_not_distinct", exp.Left: "left", exp.Right: "right", exp.Nullif: "nullif",
+}  # fmt: skip
+_UNARY: dict[type[exp.Expr], str] = {
+    exp.Neg: "neg", exp.Abs: "abs", exp.Floor: "floor", exp.Ceil: "ceil", exp.Sqrt: "sqrt", exp.Ln: "ln",
+    exp.Log: "log", exp.Exp: "exp", exp.Sign: "sign", exp.Sin: "sin", exp.Cos: "cos", exp.Atan: "atan",
+    exp.Tanh: "tanh", exp.Lower: "lower", exp.Upper: "upper", exp.Length: "length", exp.Not: "not",
+}  # fmt: skip
+_VARIADIC: dict[type[exp.Expr], str] = {
+    exp.Coalesce: "coalesce",
+    exp.Greatest: "greatest",
+    exp.Least: "least",
+}
+
+
+@dataclass
+class Binder:
+    """Binds the expressions of one SELECT over one scope, collecting its aggregates and windows."""
+
+    context: Context
+    scope: Scope
+    bind_query: Callable[[exp.Expr, Context], Relation]
+    aggregates: list[AggregateCall] = field(default_factory=list)
+    groupings: list[tuple[Expr, ...]] = field(default_factory=list)
+    windows: list[WindowCall] = field(default_factory=list)
+    named_windows: dict[str, exp.Expr] = field(default_factory=dict)
+    place: str = "here"
+    allow_aggregates: bool = True
+
+    def position(self, node: exp.Expr) -> Position | None:
+        return position_of(self.context.text, node)
+
+    def bind(self, node: exp.Expr) -> Expr:
+        """Return the typed expression of an admitted node."""
+        if isinstance(node, (exp.Paren, exp.Alias)):
+            return self.bind(node.args["this"])
+        if isinstance(node, exp.Column):
+            return self._column(node)
+        if (name := _BINARY.get(type(node))) is not None:
+            args = [self.bind(node.args["this"]), self.bind(node.args["expression"])]
+            return call(name, args, self.position(node), said=_said(node))
+        if (name := _UNARY.get(type(node))) is not None:
+            return call(name, [self.bind(node.args["this"])], self.position(node))
+        if (name := _VARIADIC.get(type(node))) is not None:
+            parts = [node.args["this"], *node.args["expressions"]]
+            return call(name, [self.bind(part) for part in parts], self.position(node))
+        from .bind_forms import FORMS
+
+        form = FORMS.get(type(node))
+        if form is None:
+            raise Refusal(f"{node.key.upper()} is not supported {self.place}", position=self.position(node))
+        return form(self, node)
+
+    def bind_boolean(self, node: exp.Expr, where: str) -> Expr:
+        """Return a predicate.
+
+        Raises:
+            Refusal: 42804 when it is not boolean.
+        """
+        expr = coerce_literal(self.bind(node), BOOLEAN)
+        if expr.type.kind not in (Kind.BOOLEAN, Kind.NULL):
+            raise Refusal(
+                f"{where} must be true or false, not {expr.type}",
+                sqlstate="42804",
+                position=self.position(node),
+            )
+        return expr
+
+    def literal(self, node: exp.Expr) -> Literal:
+        """Return a number or text literal, or a parameter's value."""
+        position = self.position(node)
+        if isinstance(node, exp.Boolean):
+            return Literal(BOOLEAN, bool(node.args["this"]), position=position)
+        if isinstance(node, exp.Null):
+            return Literal(NULL, None, position=position)
+        if isinstance(node, exp.RawString) or node.args.get("is_string"):
+            return Literal(TEXT, str(node.args["this"]), position=position)
+        return number_literal(str(node.args["this"]), position)
+
+    def parameter(self, node: exp.Expr) -> Literal:
+        """Return the value bound to $n."""
+        inner = node.args["this"]
+        text = str(inner.args["this"]) if isinstance(inner, exp.Expr) else str(inner)
+        number = int(text) if text.isascii() and text.isdigit() and len(text) < 5 else 0
+        if not 1 <= number <= len(self.context.parameters):
+            raise Refusal(
+                f"there is no parameter ${text}",
+                sqlstate="42P02",
+                position=self.position(node),
+                hint=f"{len(self.context.parameters)} were given; they count from $1",
+            )
+        return parameter_literal(self.context.parameters[number - 1], number)
+
+    def scalar_subquery(self, node: exp.Expr) -> Expr:
+        """Return a scalar subquery; it sees no column of the outer query."""
+        relation = self.bind_query(node, self.context)
+        if len(relation.columns) != 1:
+            raise Refusal("a scalar subquery has one column", sqlstate="42601", position=self.position(node))
+        return Scalar(relation.columns[0].type, relation, position=self.position(node))
+
+    def interval(self, node: exp.Expr) -> Expr:
+        """Return an INTERVAL literal."""
+        value, unit = node.args["this"], node.args.get("unit")
+        if not isinstance(value, exp.Literal):
+            raise Refusal(
+                "an interval is written as a literal", sqlstate="42601", position=self.position(node)
+            )
+        unit_name = str(unit.args["this"]) if isinstance(unit, exp.Expr) else None
+        return interval_literal(str(value.args["this"]), unit_name, self.position(node))
+
+    def part_of_date(self, node: exp.Expr) -> Expr:
+        """Return EXTRACT(field FROM x) or date_trunc('unit', x)."""
+        known: Sequence[str]
+        if isinstance(node, exp.Extract):
+            unit, value, known, name = (
+                node.args["this"],
+                node.args["expression"],
+                list(EXTRACT_FIELDS),
+                "extract",
+            )
+        else:
+            unit, value, known, name = node.args["unit"], node.args["this"], TRUNC_UNITS, "date_trunc"
+        word = str(unit.args["this"]).lower()
+        if word not in known:
+            raise Refusal(
+                f'{name} has no field "{word}" here',
+                sqlstate="22023",
+                position=self.position(node),
+                hint="one of " + ", ".join(known),
+            )
+        return call(name, [Literal(TEXT, word), self.bind(value)], self.position(node))
+
+    def cast_node(self, node: exp.Expr) -> Expr:
+        """Return CAST(x AS type) or x::type."""
+        target = cast_target(node.args["to"], self.position(node))
+        return cast(self.bind(node.args["this"]), target, self.position(node))
+
+    def moment(self, node: exp.Expr) -> Expr:
+        """Return CURRENT_DATE or the statement's moment, cut to the minute, as a literal."""
+        if isinstance(node, exp.CurrentDate):
+            return Literal(DATE, self.context.now // DAY, position=self.position(node))
+        minute = DAY // 1440
+        return Literal(TIMESTAMP, self.context.now // minute * minute, position=self.position(node))
+
+    def _column(self, node: exp.Column) -> Expr:
+        return self.scope.resolve(node, self.position(node))
+
+    def add_aggregate(self, aggregate: AggregateCall) -> Expr:
+        """Take an aggregate out and return its marker."""
+        if aggregate not in self.aggregates:
+            self.aggregates.append(aggregate)
+        index = self.aggregates.index(aggregate)
+        return Pending(aggregate.type, "aggregate", index, position=aggregate.position)
+
+    def add_grouping(self, keys: tuple[Expr, ...], position: Position | None) -> Expr:
+        """Take GROUPING(keys) out and return its marker."""
+        if keys not in self.groupings:
+            self.groupings.append(keys)
+        return Pending(INTEGER, "grouping", self.groupings.index(keys), position=position)
+
+    def add_window(self, window: WindowCall) -> Expr:
+        """Take a window call out and return its marker."""
+        if window not in self.windows:
+            self.windows.append(window)
+        return Pending(window.type, "window", self.windows.index(window), position=window.position)
+
+
+_SYMBOLS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.Add: "+",
+    exp.Sub: "-", exp.Mul: "*", exp.Mod: "%", exp.Div: "/",
+}  # fmt: skip
+
+
+def _said(node: exp.Expr) -> str | None:
+    return _SYMBOLS.get(type(node))

@@ -1,0 +1,216 @@
+"""The forms that are not plain operators: one small function per kind of node, in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from ..errors import Refusal
+from ..relation.expressions import Call, Expr, Literal
+from ..relation.types import BOOLEAN, TEXT, Kind
+from .bind_aggregate import bind_aggregate, bind_anonymous, bind_filter, bind_grouping
+from .bind_expression import Binder, call
+from .bind_window import bind_window
+
+__all__ = ["FORMS"]
+
+Form = Callable[[Binder, exp.Expr], Expr]
+
+
+def _negated(node: exp.Expr, expr: Expr) -> Expr:
+    return Call(BOOLEAN, "not", (expr,), position=expr.position) if node.args.get("negate") else expr
+
+
+def _logic(binder: Binder, node: exp.Expr) -> Expr:
+    """AND and OR, flattened, each term once, in stable order."""
+    kind = type(node)
+    terms: dict[Expr, None] = {}
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        inner = top.args["this"] if isinstance(top, exp.Paren) else top
+        if isinstance(inner, kind):
+            stack += [inner.args["expression"], inner.args["this"]]
+        else:
+            terms[binder.bind_boolean(top, "each side of AND and OR")] = None
+    if len(terms) == 1:
+        return next(iter(terms))
+    name = "and" if kind is exp.And else "or"
+    return Call(BOOLEAN, name, tuple(sorted(terms, key=repr)), position=binder.position(node))
+
+
+def _is(binder: Binder, node: exp.Expr) -> Expr:
+    value, what = binder.bind(node.args["this"]), node.args["expression"]
+    position = binder.position(node)
+    if isinstance(what, exp.Null):
+        return _negated(node, Call(BOOLEAN, "is_null", (value,), position=position))
+    if isinstance(what, exp.Boolean):
+        name = "is_true" if what.args["this"] else "is_false"
+        return _negated(node, call(name, [value], position))
+    raise Refusal("IS takes NULL, TRUE or FALSE", sqlstate="42601", position=position)
+
+
+def _not_distinct(binder: Binder, node: exp.Expr) -> Expr:
+    args = [binder.bind(node.args["this"]), binder.bind(node.args["expression"])]
+    same = call("is_not_distinct", args, binder.position(node))
+    return Call(BOOLEAN, "not", (same,), position=same.position)
+
+
+def _between(binder: Binder, node: exp.Expr) -> Expr:
+    value = binder.bind(node.args["this"])
+    position = binder.position(node)
+    low = call("ge", [value, binder.bind(node.args["low"])], position, said="BETWEEN")
+    high = call("le", [value, binder.bind(node.args["high"])], position, said="BETWEEN")
+    return _negated(node, Call(BOOLEAN, "and", tuple(sorted((low, high), key=repr)), position=position))
+
+
+def _in(binder: Binder, node: exp.Expr) -> Expr:
+    position = binder.position(node)
+    if node.args.get("query") is not None:
+        raise Refusal(
+            "IN (SELECT …) is not supported yet",
+            sqlstate="PV004",
+            position=position,
+            hint="list the values, or join to the public table",
+        )
+    items = [binder.bind(item) for item in node.args["expressions"]]
+    if not all(isinstance(item, Literal) for item in items):
+        raise Refusal("IN takes a list of literals", position=position, hint="write x = a OR x = b")
+    value = binder.bind(node.args["this"])
+    bound = call("in", [value, *items], position, said="IN")
+    assert isinstance(bound, Call)
+    listed = sorted(dict.fromkeys(bound.args[1:]), key=repr)
+    if len(listed) == 1:
+        return _negated(node, call("eq", [bound.args[0], listed[0]], position))
+    return _negated(node, Call(BOOLEAN, "in", (bound.args[0], *listed), position=position))
+
+
+def _like(binder: Binder, node: exp.Expr, escape: str | None = None) -> Expr:
+    value, pattern = binder.bind(node.args["this"]), binder.bind(node.args["expression"])
+    position = binder.position(node)
+    if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
+        raise Refusal("LIKE takes a literal pattern", sqlstate="PV202", position=position)
+    escape = "\\" if escape is None else escape
+    if pattern.value.count("%") + pattern.value.count("_") > 8 or len(pattern.value) > 200:
+        raise Refusal(
+            "this LIKE pattern has too many wildcards", sqlstate="PV202", position=position, hint="8 at most"
+        )
+    bare = pattern.value.replace(escape * 2, "") if escape else pattern.value
+    if escape and bare.endswith(escape):
+        raise Refusal("the LIKE pattern ends in its escape character", sqlstate="22023", position=position)
+    args = [value, pattern, Literal(TEXT, escape)]
+    return _negated(node, call("like", args, position, said="LIKE"))
+
+
+def _escape(binder: Binder, node: exp.Expr) -> Expr:
+    like, character = node.args["this"], node.args["expression"]
+    text = str(character.args.get("this", "")) if isinstance(character, exp.Literal) else "  "
+    if not isinstance(like, exp.Like) or len(text) > 1:
+        raise Refusal(
+            "ESCAPE takes one character after LIKE", sqlstate="42601", position=binder.position(node)
+        )
+    return _like(binder, like, text)
+
+
+def _case(binder: Binder, node: exp.Expr) -> Expr:
+    subject = node.args.get("this")
+    args: list[Expr] = []
+    for branch in node.args["ifs"]:
+        condition = branch.args["this"]
+        if subject is None:
+            args.append(binder.bind_boolean(condition, "WHEN"))
+        else:
+            args.append(call("eq", [binder.bind(subject), binder.bind(condition)], binder.position(node)))
+        args.append(binder.bind(branch.args["true"]))
+    default = node.args.get("default")
+    args.append(binder.bind(default) if default is not None else Literal(args[1].type, None))
+    return call("case", args, binder.position(node), said="CASE")
+
+
+def _digits(binder: Binder, node: exp.Expr) -> Expr:
+    name = "round" if isinstance(node, exp.Round) else "trunc"
+    args = [binder.bind(node.args["this"])]
+    if node.args.get("decimals") is not None:
+        digits = binder.bind(node.args["decimals"])
+        if not isinstance(digits, Literal) or not isinstance(digits.value, int) or abs(digits.value) > 15:
+            raise Refusal(
+                f"{name} takes a literal number of digits, -15 to 15", position=binder.position(node)
+            )
+        args.append(digits)
+    return call(name, args, binder.position(node))
+
+
+def _trim(binder: Binder, node: exp.Expr) -> Expr:
+    side = str(node.args.get("position") or "").upper()
+    name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(side, "trim")
+    return call(name, [binder.bind(node.args["this"])], binder.position(node))
+
+
+def _substring(binder: Binder, node: exp.Expr) -> Expr:
+    parts = [node.args["this"], node.args.get("start"), node.args.get("length")]
+    args = [binder.bind(part) for part in parts if part is not None]
+    for arg in args[1:]:
+        if not isinstance(arg, Literal) or not isinstance(arg.value, int):
+            raise Refusal("substring takes literal numbers", sqlstate="PV202", position=binder.position(node))
+    first = args[1].value if len(args) > 1 and isinstance(args[1], Literal) else 1
+    last = args[2].value if len(args) > 2 and isinstance(args[2], Literal) else 0
+    if (isinstance(first, int) and first < 1) or (isinstance(last, int) and last < 0):
+        raise Refusal(
+            "substring starts at 1 or later and its length is not negative",
+            sqlstate="PV202",
+            position=binder.position(node),
+        )
+    return call("substr", args, binder.position(node))
+
+
+def _position(binder: Binder, node: exp.Expr) -> Expr:
+    args = [binder.bind(node.args["this"]), binder.bind(node.args["substr"])]
+    return call("position", args, binder.position(node))
+
+
+def _concat(binder: Binder, node: exp.Expr) -> Expr:
+    if isinstance(node, exp.DPipe):
+        args = [binder.bind(node.args["this"]), binder.bind(node.args["expression"])]
+        if not any(arg.type.kind is Kind.TEXT for arg in args):
+            raise Refusal("|| joins texts", sqlstate="42883", position=binder.position(node))
+        return call("concat_op", args, binder.position(node), said="||")
+    return call("concat", [binder.bind(part) for part in node.args["expressions"]], binder.position(node))
+
+
+def _replace(binder: Binder, node: exp.Expr) -> Expr:
+    parts = [node.args["this"], node.args["expression"], node.args["replacement"]]
+    return call("replace", [binder.bind(part) for part in parts], binder.position(node))
+
+
+def _subquery(binder: Binder, node: exp.Expr) -> Expr:
+    return binder.scalar_subquery(node)
+
+
+def _exists(binder: Binder, node: exp.Expr) -> Expr:
+    raise Refusal(
+        "EXISTS is not supported yet",
+        sqlstate="PV004",
+        position=binder.position(node),
+        hint="compare with a scalar subquery that aggregates",
+    )
+
+
+FORMS: dict[type[exp.Expr], Form] = {
+    exp.Literal: Binder.literal, exp.RawString: Binder.literal, exp.Boolean: Binder.literal,
+    exp.Null: Binder.literal, exp.Parameter: Binder.parameter, exp.Interval: Binder.interval,
+    exp.And: _logic, exp.Or: _logic, exp.Is: _is, exp.NullSafeNEQ: _not_distinct, exp.Between: _between,
+    exp.In: _in, exp.Like: _like, exp.Escape: _escape, exp.Case: _case, exp.Round: _digits,
+    exp.Trunc: _digits, exp.Trim: _trim, exp.Substring: _substring, exp.StrPosition: _position,
+    exp.Concat: _concat, exp.DPipe: _concat, exp.Replace: _replace, exp.Extract: Binder.part_of_date,
+    exp.TimestampTrunc: Binder.part_of_date, exp.Cast: Binder.cast_node, exp.CurrentDate: Binder.moment,
+    exp.CurrentTimestamp: Binder.moment, exp.Localtimestamp: Binder.moment, exp.Subquery: _subquery,
+    exp.Exists: _exists, exp.Anonymous: bind_anonymous, exp.Filter: bind_filter,
+    exp.Grouping: bind_grouping, exp.Window: bind_window,
+    **dict.fromkeys(
+        (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Variance, exp.VariancePop, exp.Stddev,
+         exp.StddevPop, exp.StddevSamp, exp.LogicalAnd, exp.LogicalOr),
+        bind_aggregate,
+    ),
+}  # fmt: skip
+"""Node kind -> the function that binds it."""

@@ -1,0 +1,136 @@
+"""Text to one statement: a query, EXPLAIN of a query, or SET / SHOW / RESET of a dpsql setting."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError
+from sqlglot.tokenizer_core import TokenType
+
+from ..errors import Refusal
+from .admit import admit
+from .text import blank_prefix, place, tokenize
+
+__all__ = ["Explain", "Query", "ResetSetting", "SetSetting", "ShowSetting", "Statement", "parse_statement"]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """An admitted SELECT, VALUES or set operation; `text` is what positions point into."""
+
+    tree: exp.Expr
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explain:
+    """EXPLAIN of a query, for people or (FORMAT JSON) for programs."""
+
+    query: Query
+    json: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SetSetting:
+    """SET name = value; the value is text still."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShowSetting:
+    """SHOW name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResetSetting:
+    """RESET name."""
+
+    name: str
+
+
+Statement = Query | Explain | SetSetting | ShowSetting | ResetSetting
+
+_EXPLAIN = re.compile(r"\s*explain\b\s*(?:\(\s*format\s+(json|text)\s*\))?\s*", re.IGNORECASE)
+_SET = re.compile(
+    r"\s*set\s+(?:session\s+)?([a-z_][a-z_0-9.]*)\s*(?:=|\bto\b)\s*('([^']*)'|[^\s';]+)\s*;?\s*",
+    re.IGNORECASE,
+)
+_SHOW = re.compile(r"\s*show\s+([a-z_][a-z_0-9.]*)\s*;?\s*", re.IGNORECASE)
+_RESET = re.compile(r"\s*reset\s+([a-z_][a-z_0-9.]*)\s*;?\s*", re.IGNORECASE)
+
+
+def parse_statement(text: str) -> Statement:
+    """Return the one statement in the text.
+
+    Raises:
+        Refusal: 42601 for a syntax error or more than one statement, 0A000 for statements that are
+            not answered, and what `admit` raises.
+    """
+    tokens = [token for token in tokenize(text) if token.token_type is not TokenType.SEMICOLON]
+    if not tokens:
+        raise Refusal("there is no statement", sqlstate="42601", hint="write a SELECT")
+    first = tokens[0].text.lower()
+    if first == "set":
+        match = _SET.fullmatch(text)
+        if match is None:
+            raise Refusal("SET is not written right", sqlstate="42601", hint="SET dpsql.epsilon = 0.5")
+        return SetSetting(match[1].lower(), match[3] if match[3] is not None else match[2])
+    if first == "show" and (match := _SHOW.fullmatch(text)):
+        return ShowSetting(match[1].lower())
+    if first == "reset" and (match := _RESET.fullmatch(text)):
+        return ResetSetting(match[1].lower())
+    if first == "explain":
+        match = _EXPLAIN.match(text, tokens[0].start)
+        assert match is not None
+        rest = blank_prefix(text, match.end())
+        return Explain(_parse_query(rest), (match[1] or "").lower() == "json")
+    return _parse_query(text)
+
+
+_STARTS = ("select", "with", "values", "(", "table", "from")
+
+
+def _parse_query(text: str) -> Query:
+    tokens = tokenize(text)
+    first = tokens[0].text.lower() if tokens else ""
+    if first not in _STARTS or first in ("table", "from"):
+        raise Refusal(
+            f"only queries are answered, not {first.upper() or 'an empty statement'}",
+            sqlstate="0A000",
+            position=place(text, tokens[0].start) if tokens else None,
+            hint="write a SELECT with aggregates",
+        )
+    try:
+        trees = [tree for tree in sqlglot.parse(text, read="postgres") if tree is not None]
+    except ParseError as error:
+        raise _syntax_error(text, error) from None
+    except RecursionError:
+        raise Refusal("the statement is too complex", sqlstate="54001") from None
+    if len(trees) != 1:
+        raise Refusal(
+            "there is more than one statement", sqlstate="42601", hint="send one statement at a time"
+        )
+    tree = trees[0]
+    if not isinstance(tree, (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)):
+        raise Refusal("only queries are answered", sqlstate="0A000", hint="write a SELECT with aggregates")
+    admit(tree, text)
+    return Query(tree, text)
+
+
+def _syntax_error(text: str, error: ParseError) -> Refusal:
+    details = error.errors[0] if error.errors else {}
+    line, column, token = details.get("line"), details.get("col"), str(details.get("highlight") or "")
+    position = None
+    if isinstance(line, int) and isinstance(column, int):
+        lines = text.split("\n")
+        offset = sum(len(part) + 1 for part in lines[: line - 1]) + max(column - len(token), 0)
+        position = place(text, min(offset, len(text)))
+    near = f' at or near "{token}"' if token and token.isprintable() and len(token) <= 60 else ""
+    return Refusal(f"syntax error{near}", sqlstate="42601", position=position)

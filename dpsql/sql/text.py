@@ -1,0 +1,153 @@
+"""The statement's text: limits, characters, and where in it a tree node stands.
+
+House rules: what a lenient parser could read in two ways is refused here, before it parses
+(soundness.md 4.5): characters outside ASCII anywhere but inside quotes and comments, U& escapes, E''
+strings, and string literals side by side.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+from sqlglot.dialects.postgres import Postgres
+from sqlglot.errors import TokenError
+from sqlglot.tokenizer_core import TokenType
+
+from ..errors import Position, Refusal
+
+if TYPE_CHECKING:
+    from sqlglot.tokenizer_core import Token
+
+__all__ = [
+    "MAX_DEPTH",
+    "MAX_NODES",
+    "MAX_TEXT",
+    "blank_prefix",
+    "place",
+    "position_of",
+    "split_statements",
+    "tokenize",
+]
+
+MAX_TEXT = 65_536
+"""Longest statement, in characters."""
+MAX_DEPTH = 60
+"""Deepest nesting of the parse tree."""
+MAX_NODES = 5_000
+"""Most nodes of the parse tree."""
+
+_COMMENT = re.compile(r"--[^\n]*|/\*.*\*/", re.DOTALL)
+_FOREIGN = re.compile(r"[^\t\n\r\x20-\x7e]")
+
+
+def place(text: str, offset: int) -> Position:
+    """Return the line and column (from 1) of a character offset."""
+    before = text[:offset]
+    line = before.count("\n") + 1
+    return Position(line, offset - (before.rfind("\n") + 1) + 1, offset)
+
+
+def tokenize(text: str) -> list[Token]:
+    """Return the tokens of a statement's text.
+
+    Raises:
+        Refusal: too long (54001), not a text of SQL (42601), or one of the forms named above.
+    """
+    if len(text) > MAX_TEXT:
+        raise Refusal(
+            f"the statement has more than {MAX_TEXT} characters", sqlstate="54001", hint="write it shorter"
+        )
+    if "\x00" in text:
+        raise Refusal(
+            "the statement holds a zero byte", sqlstate="42601", position=place(text, text.index("\x00"))
+        )
+    try:
+        tokens: list[Token] = Postgres().tokenize(text)
+    except TokenError:
+        raise Refusal(
+            "the text ends inside a quote or a comment", sqlstate="42601", hint="close every quote"
+        ) from None
+    _check_characters(text, tokens)
+    _check_neighbours(text, tokens)
+    return tokens
+
+
+def _check_characters(text: str, tokens: Sequence[Token]) -> None:
+    if text.isascii() and not _FOREIGN.search(text):
+        return
+    start = 0
+    quoted = (TokenType.STRING, TokenType.IDENTIFIER, TokenType.RAW_STRING, TokenType.HEREDOC_STRING)
+    for token in [*tokens, None]:
+        end = len(text) if token is None else token.start
+        gap = _COMMENT.sub(lambda match: " " * len(match.group()), text[start:end])
+        bad = _FOREIGN.search(gap)
+        if bad is None and token is not None and token.token_type not in quoted:
+            bad = _FOREIGN.search(text[token.start : token.end + 1])
+            start = token.start
+        if bad is not None:
+            raise Refusal(
+                "a character outside plain ASCII stands outside quotes",
+                sqlstate="42601",
+                position=place(text, start + bad.start()),
+                hint="retype the spaces and quotes around it, or quote the name",
+            )
+        start = end if token is None else token.end + 1
+
+
+def _check_neighbours(text: str, tokens: Sequence[Token]) -> None:
+    strings = (TokenType.STRING, TokenType.RAW_STRING, TokenType.HEREDOC_STRING)
+    for left, right in itertools.pairwise(tokens):
+        if left.token_type in strings and right.token_type in strings:
+            raise Refusal(
+                "two string literals stand side by side",
+                sqlstate="42601",
+                position=place(text, right.start),
+                hint="join them with ||",
+            )
+        if (
+            left.text.lower() == "u"
+            and text[left.end + 1 : left.end + 2] == "&"
+            and right.start == left.end + 1
+        ):
+            following = text[left.end + 2 : left.end + 3]
+            if following in ("'", '"'):
+                raise Refusal(
+                    "U& escapes are not read here",
+                    sqlstate="42601",
+                    position=place(text, left.start),
+                    hint="write the character itself inside quotes",
+                )
+
+
+def split_statements(text: str) -> list[str]:
+    """Return the statements of a script, without their semicolons; positions count within each one."""
+    statements: list[str] = []
+    start = 0
+    for token in tokenize(text):
+        if token.token_type is TokenType.SEMICOLON:
+            statements.append(text[start : token.start])
+            start = token.end + 1
+    statements.append(text[start:])
+    return [part.strip() for part in statements if _COMMENT.sub("", part).strip()]
+
+
+def blank_prefix(text: str, end: int) -> str:
+    """Return the text with everything before `end` blanked, so that positions stay true."""
+    return re.sub(r"[^\n]", " ", text[:end]) + text[end:]
+
+
+def position_of(text: str, node: exp.Expr | None) -> Position | None:
+    """Return where a node starts: its own token, or the first that is known below it, or above it."""
+    above = node
+    while above is not None:
+        starts = [n.meta["start"] for n in above.walk() if "start" in n.meta] if above is node else []
+        if not starts and "start" in above.meta:
+            starts = [above.meta["start"]]
+        if starts:
+            return place(text, min(starts))
+        above = above.parent
+    return None

@@ -1,0 +1,398 @@
+"""A snapshot of a real DuckDB file: reads exactly, writes nothing, reaches no file, stops when told."""
+
+from __future__ import annotations
+
+import decimal
+import math
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from dpsql.backends import Backend, DuckDBBackend, open_backend
+from dpsql.errors import EngineFailure, PolicyError
+
+SECRET = "Chandler"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "campus.duckdb"
+    connection = duckdb.connect(str(path))
+    connection.execute("CREATE TABLE student (id INTEGER PRIMARY KEY, name VARCHAR)")
+    connection.execute("CREATE SEQUENCE numbers")
+    connection.execute("INSERT INTO student VALUES (1, ?), (2, 'Ada')", [SECRET])
+    connection.close()
+    return path
+
+
+@pytest.fixture
+def backend(path: Path) -> Iterator[Backend]:
+    backend = open_backend(f"duckdb:{path}")
+    yield backend
+    assert backend.close_idle()
+
+
+def rows(backend: Backend, sql: str, parameters: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
+    with backend.snapshot() as snapshot:
+        return [row for chunk in snapshot.run(sql, parameters) for row in chunk]
+
+
+def test_a_query_with_parameters(backend: Backend) -> None:
+    assert backend.dialect == "duckdb"
+    assert rows(backend, "SELECT name FROM student WHERE id = ?", (2,)) == [("Ada",)]
+    assert rows(backend, "SELECT 1 WHERE false") == []
+    with backend.snapshot() as snapshot:
+        assert [table.path for table in snapshot.schema().tables] == [("main", "student")]
+
+
+def test_rows_come_in_chunks(backend: Backend) -> None:
+    with backend.snapshot() as snapshot:
+        sizes = [len(chunk) for chunk in snapshot.run("SELECT i FROM range(140000) AS r(i)")]
+    assert sizes == [65536, 65536, 8928]
+
+
+def test_numbers_come_exact(backend: Backend) -> None:
+    greatest, least = 2**127 - 1, -(2**127)
+    (row,) = rows(
+        backend,
+        f"SELECT {greatest}::HUGEINT, '{least}'::HUGEINT, {2**128 - 1}::UHUGEINT, {2**63 - 1}::BIGINT,"
+        f" 99999999999999999999999999999999999.999::DECIMAL(38,3), 0.1::DECIMAL(38,37),"
+        f" (SELECT SUM(i::HUGEINT * {10**20}) FROM range(1000) AS r(i))",
+    )
+    assert row == (
+        greatest,
+        least,
+        2**128 - 1,
+        2**63 - 1,
+        decimal.Decimal("99999999999999999999999999999999999.999"),
+        decimal.Decimal("0.1"),
+        499500 * 10**20,
+    )
+    assert [type(value) for value in row] == [int] * 4 + [decimal.Decimal] * 2 + [int]
+
+
+def test_exact_numbers_can_be_sent(backend: Backend) -> None:
+    numbers = (10**38 - 1, -(2**63), 2**63, decimal.Decimal("0.10"), None, "it's", True)
+    assert rows(backend, "SELECT ?, ?, ?, ?, ?, ?, ?", numbers) == [numbers]
+    assert rows(backend, "SELECT CAST(? AS VARCHAR)", (2**64 + 1,)) == [("18446744073709551617",)]
+
+
+@pytest.mark.parametrize(
+    "number", [10**38, -(10**38), decimal.Decimal("1e38"), decimal.Decimal("1e-39"), decimal.Decimal("NaN")]
+)
+def test_a_number_that_would_be_rounded_is_not_sent(backend: Backend, number: object) -> None:
+    with pytest.raises(EngineFailure) as caught:
+        rows(backend, "SELECT ?", (number,))
+    assert caught.value.detail == "refused: a parameter of more than 38 digits"
+
+
+def test_what_is_not_a_number_comes_back_right(backend: Backend) -> None:
+    ((nan, infinity, minus, zero, tiny),) = rows(
+        backend,
+        "SELECT 'nan'::DOUBLE, 'inf'::DOUBLE, '-inf'::FLOAT, '-0.0'::DOUBLE, 5e-324::DOUBLE",
+    )
+    assert isinstance(nan, float)
+    assert math.isnan(nan)
+    assert (infinity, minus, tiny) == (math.inf, -math.inf, 5e-324)
+    assert isinstance(zero, float)
+    assert math.copysign(1, zero) == -1
+
+
+def test_dates_beyond_python_come_as_text(backend: Backend) -> None:
+    ((far, cast),) = rows(backend, "SELECT DATE '290000-01-01', CAST(DATE 'infinity' AS VARCHAR)")
+    assert (far, cast) == ("290000-01-01", "infinity")
+
+
+def test_a_snapshot_is_of_one_moment() -> None:
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t (x INT)")
+    backend = DuckDBBackend.over(connection)
+    with backend.snapshot() as snapshot:
+        before = snapshot.schema()
+        connection.execute("INSERT INTO t VALUES (1)")
+        connection.execute("CREATE TABLE u (x INT)")
+        assert list(snapshot.run("SELECT COUNT(*) FROM t")) == [[(0,)]]
+        assert snapshot.schema() == before
+    assert rows(backend, "SELECT COUNT(*) FROM t") == [(1,)]
+    connection.close()
+
+
+FORBIDDEN = [
+    "INSERT INTO student VALUES (3, 'x')",
+    "UPDATE student SET name = 'x'",
+    "DELETE FROM student",
+    "TRUNCATE student",
+    "DROP TABLE student",
+    "ALTER TABLE student ADD COLUMN x INT",
+    "CREATE TABLE t (x INT)",
+    "CREATE TEMP TABLE t (x INT)",
+    "CREATE TABLE t AS SELECT * FROM student",
+    "CREATE MACRO m() AS 1",
+    "SELECT nextval('numbers')",
+    "COPY student TO '{folder}/out.csv'",
+    "COPY student FROM '{folder}/in.csv'",
+    "COPY (SELECT 1) TO '{folder}/out.csv'",
+    "EXPORT DATABASE '{folder}/out'",
+    "ATTACH '{folder}/other.duckdb'",
+    "ATTACH ':memory:' AS other",
+    "SELECT * FROM read_csv('{folder}/in.csv')",
+    "SELECT * FROM read_text('{folder}/in.csv')",
+    "SELECT * FROM read_blob('{folder}/in.csv')",
+    "SELECT * FROM read_json('{folder}/in.csv')",
+    "SELECT * FROM read_parquet('{folder}/in.csv')",
+    "SELECT * FROM glob('{folder}/*')",
+    "SELECT * FROM '{folder}/in.csv'",
+    "SELECT * FROM python_variable",
+    "INSTALL httpfs",
+    "LOAD httpfs",
+    "SET threads = 1",
+    "SET VARIABLE x = 1",
+    "SET search_path = 'other'",
+    "RESET ALL",
+    "PRAGMA enable_profiling",
+    "CALL pragma_version()",
+    "CHECKPOINT",
+    "COMMIT",
+    "ROLLBACK",
+    "BEGIN",
+    "PREPARE p AS SELECT 1",
+    "EXPLAIN SELECT 1",
+    "EXPLAIN ANALYZE SELECT 1",
+    "SELECT 1; SELECT 2",
+    "SELECT 1; DROP TABLE student",
+    "WITH x AS (SELECT 1) INSERT INTO student SELECT 3, 'x'",
+    "VACUUM",
+    "",
+    ";",
+    "nonsense",
+]
+
+
+@pytest.mark.parametrize("sql", FORBIDDEN)
+def test_nothing_is_written_and_no_file_is_reached(path: Path, backend: Backend, sql: str) -> None:
+    (path.parent / "in.csv").write_text("id,name\n3,x\n", encoding="utf-8")
+    python_variable = duckdb.sql("SELECT 1 AS x")
+    before = {file.name: file.read_bytes() for file in path.parent.iterdir()}
+    with pytest.raises(EngineFailure):
+        rows(backend, sql.replace("{folder}", str(path.parent)))
+    assert backend.close_idle()
+    assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == before
+    assert python_variable.fetchall() == [(1,)]
+
+
+SEALED = [
+    "INSERT INTO student VALUES (3, 'x')",
+    "CREATE TABLE t (x INT)",
+    "COPY student TO '{folder}/out.csv'",
+    "ATTACH '{folder}/other.duckdb'",
+    "SET enable_external_access = true",
+    "SET lock_configuration = false",
+    "LOAD httpfs",
+]
+
+
+@pytest.mark.parametrize("sql", SEALED)
+def test_the_file_is_sealed_whatever_the_statement(path: Path, backend: Backend, sql: str) -> None:
+    """The second wall: the raw cursor under a snapshot, without the check for a single SELECT."""
+    with backend.snapshot() as snapshot, pytest.raises(duckdb.Error):
+        snapshot._cursor.execute(sql.replace("{folder}", str(path.parent)))  # type: ignore[attr-defined]
+
+
+def test_the_settings_that_hold_on_a_file(backend: Backend) -> None:
+    expected = {
+        "allow_community_extensions": "false",
+        "allow_persistent_secrets": "false",
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "default_collation": "",
+        "default_null_order": "NULLS_LAST",
+        "enable_external_access": "false",
+        "ieee_floating_point_ops": "true",
+        "integer_division": "false",
+        "lock_configuration": "true",
+        "python_enable_replacements": "false",
+    }
+    found = rows(backend, "SELECT name, value FROM duckdb_settings()")
+    assert {name: value for name, value in found if name in expected} == expected
+
+
+def test_a_handed_in_connection_is_not_written_either() -> None:
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t (x INT)")
+    backend = DuckDBBackend.over(connection)
+    for sql in ("INSERT INTO t VALUES (1)", "DROP TABLE t", "CREATE TABLE u (x INT)"):
+        with pytest.raises(EngineFailure):
+            rows(backend, sql)
+        with backend.snapshot() as snapshot, pytest.raises(duckdb.Error):
+            snapshot._cursor.execute(sql)
+    assert connection.execute("SELECT COUNT(*) FROM t").fetchall() == [(0,)]
+    assert not backend.close_idle()
+    connection.close()
+
+
+def test_a_failed_statement_leaves_no_lock_behind(backend: Backend) -> None:
+    with pytest.raises(EngineFailure):
+        rows(backend, "SELECT * FROM nowhere")
+    assert rows(backend, "SELECT 1") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT CAST(name AS INTEGER) FROM student",
+        "SELECT CASE WHEN id = 1 THEN error(name) END FROM student",
+        "SELECT to_months(id::INTEGER * 1000000000) FROM student",
+    ],
+)
+def test_no_traceback_holds_a_value(backend: Backend, sql: str) -> None:
+    with pytest.raises(EngineFailure) as caught:
+        rows(backend, sql)
+    failure = caught.value
+    assert failure.__context__ is None
+    assert failure.__cause__ is None
+    everything = "".join(traceback.format_exception(failure)) + failure.detail + repr(failure) + str(failure)
+    assert SECRET not in everything
+    assert "1000000000" not in failure.detail
+    assert failure.sqlstate == "58V01"
+    assert failure.message == "the database could not answer this statement"
+
+
+LONG = "SELECT COUNT(*) FROM range(1000000000) AS a(i), range(1000000) AS b(j) WHERE (i * j) % 7 = 3"
+
+
+@pytest.mark.parametrize("through", ["backend", "snapshot"])
+def test_cancel_from_another_thread(backend: Backend, through: str) -> None:
+    with backend.snapshot() as snapshot:
+        target = backend if through == "backend" else snapshot
+        timer = threading.Timer(0.2, target.cancel)
+        timer.start()
+        with pytest.raises(EngineFailure) as caught:
+            list(snapshot.run(LONG))
+        timer.join()
+        assert caught.value.sqlstate == "57014"
+        assert caught.value.message == "the statement was cancelled"
+        with pytest.raises(EngineFailure) as caught:
+            list(snapshot.run("SELECT 1"))
+        assert caught.value.sqlstate == "57014"
+    assert rows(backend, "SELECT 1") == [(1,)]
+
+
+def test_cancel_between_two_chunks(backend: Backend) -> None:
+    with backend.snapshot() as snapshot:
+        chunks = snapshot.run("SELECT i FROM range(1000000) AS r(i)")
+        next(chunks)
+        snapshot.cancel()
+        with pytest.raises(EngineFailure) as caught:
+            next(chunks)
+        assert caught.value.sqlstate == "57014"
+
+
+def test_cancel_stops_one_snapshot_and_no_other(backend: Backend) -> None:
+    with backend.snapshot() as first, backend.snapshot() as second:
+        first.cancel()
+        assert list(second.run("SELECT 1")) == [[(1,)]]
+
+
+def test_cancel_of_nothing(backend: Backend) -> None:
+    backend.cancel()
+    assert rows(backend, "SELECT 1") == [(1,)]
+
+
+def test_an_older_result_is_given_up(backend: Backend) -> None:
+    with backend.snapshot() as snapshot:
+        first = snapshot.run("SELECT i FROM range(200000) AS r(i)")
+        next(first)
+        assert list(snapshot.run("SELECT 1")) == [[(1,)]]
+        with pytest.raises(RuntimeError, match="given up"):
+            next(first)
+
+
+def test_threads_share_the_file(backend: Backend) -> None:
+    found: list[object] = []
+    threads = [
+        threading.Thread(target=lambda: found.extend(rows(backend, "SELECT COUNT(*) FROM student")))
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [(2,)] * 8
+
+
+def test_idle_means_that_no_snapshot_is_open(path: Path, backend: Backend) -> None:
+    with backend.snapshot():
+        assert not backend.close_idle()
+    assert backend.close_idle()
+    writer = duckdb.connect(str(path))
+    writer.execute("INSERT INTO student VALUES (3, 'Bob')")
+    writer.close()
+    assert rows(backend, "SELECT COUNT(*) FROM student") == [(3,)]
+
+
+def test_a_writer_in_this_process_makes_it_busy(path: Path, backend: Backend) -> None:
+    writer = duckdb.connect(str(path))
+    with pytest.raises(EngineFailure) as caught:
+        rows(backend, "SELECT 1")
+    writer.close()
+    assert caught.value.detail == "busy: this process has the database file open for writing"
+    assert rows(backend, "SELECT 1") == [(1,)]
+
+
+def test_a_writer_in_another_process_makes_it_busy(path: Path, backend: Backend) -> None:
+    program = (
+        "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print('open', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"open\n"
+        with pytest.raises(EngineFailure) as caught:
+            rows(backend, "SELECT 1")
+        writer.communicate()
+    assert caught.value.detail == "busy: another process has the database file open for writing"
+    assert str(path) not in str(caught.value)
+    assert rows(backend, "SELECT 1") == [(1,)]
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    backend = open_backend(f"duckdb:{tmp_path / 'none.duckdb'}")
+    with pytest.raises(EngineFailure) as caught, backend.snapshot():
+        pass
+    assert caught.value.detail == "open: the database file does not exist"
+    assert not (tmp_path / "none.duckdb").exists()
+
+
+def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    (tmp_path / "x.duckdb").write_bytes(b"not a database" * 1000)
+    with pytest.raises(EngineFailure) as caught, open_backend(f"duckdb:{tmp_path / 'x.duckdb'}").snapshot():
+        pass
+    assert caught.value.detail == "open: IOException"
+
+
+def test_a_connection_with_other_meanings_is_refused() -> None:
+    connection = duckdb.connect()
+    connection.execute("SET default_collation = 'NOCASE'")
+    with pytest.raises(PolicyError) as caught:
+        DuckDBBackend.over(connection)
+    connection.close()
+    assert caught.value.message == (
+        "the DuckDB connection has default_collation = 'NOCASE'; "
+        "SET default_collation = '' before handing it in"
+    )
+
+
+@pytest.mark.parametrize(
+    "url", ["", "duckdb:", "duckdb::memory:", "postgresql://h/x", "md:x", "campus.duckdb"]
+)
+def test_only_files_can_be_opened(url: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        open_backend(url)
+    assert caught.value.message == 'database: only DuckDB files can be served; write "duckdb:<file>"'

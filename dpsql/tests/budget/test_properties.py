@@ -1,0 +1,129 @@
+"""Any sequence of acts, restarts and losses of the ledger file: spent is the sum of what was reserved."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from fractions import Fraction
+from pathlib import Path
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from dpsql.budget import Caps, Charge, Claim, Draw, Reservation, SqliteStore
+from dpsql.errors import BudgetExhausted, EngineFailure
+
+from .samples import claim, key, open_store, vector
+
+CAP, DELTA_CAP, ALICE = 60, 40, 30
+NAMES = st.lists(st.sampled_from("abcd"), max_size=3, unique=True)
+VECTOR = st.builds(
+    lambda names, scale, epsilon, delta: vector(*names, scale=scale, epsilon=epsilon, delta=delta),
+    NAMES, st.integers(1, 4), st.integers(1, 6), st.integers(0, 4),
+)  # fmt: skip
+CLAIM = st.builds(
+    lambda vectors, analyst, reuse: claim(*vectors, analyst=analyst, reuse=reuse),
+    st.lists(VECTOR, max_size=3), st.sampled_from(["alice", "bob"]), st.booleans(),
+)  # fmt: skip
+
+
+class Ledger(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp())
+        self.caps = Caps(CAP, DELTA_CAP, {"alice": ALICE})
+        self.store = self._open()
+        self.charged = {"alice": Charge(0, 0), "bob": Charge(0, 0)}
+        self.rho = 0
+        self.granted = 0
+        self.running: list[tuple[Reservation, list[Draw]]] = []
+        self.drawn = 0
+
+    def _open(self) -> SqliteStore:
+        return open_store(self.folder / "ledger.db", self.caps)
+
+    def teardown(self) -> None:
+        self.store.close()
+        shutil.rmtree(self.folder)
+
+    @rule(wanted=CLAIM)
+    def reserve(self, wanted: Claim) -> None:
+        total = self.charged["alice"] + self.charged["bob"]
+        try:
+            got = self.store.reserve(wanted, wait_seconds=0)
+        except EngineFailure:
+            assert self.running
+            return
+        except BudgetExhausted:
+            most = sum((each.charge for each in wanted.vectors), Charge(0, 0))
+            own = self.charged[wanted.analyst].epsilon_nano + most.epsilon_nano
+            assert (
+                total.epsilon_nano + most.epsilon_nano > CAP + self.granted
+                or total.delta_atto + most.delta_atto > DELTA_CAP
+                or (wanted.analyst == "alice" and own > ALICE)
+            )
+            return
+        missed = [each for each, found in zip(wanted.vectors, got.found, strict=True) if found is None]
+        assert got.charge == sum((each.charge for each in missed), Charge(0, 0))
+        for each, found in zip(wanted.vectors, got.found, strict=True):
+            if found is not None:
+                assert wanted.reuse
+                assert all(k in one.measures for k, one in zip(each.measures, found, strict=True))
+                assert all(one.scale <= each.scale for one in found)
+        self.charged[wanted.analyst] += got.charge
+        self.rho += sum(each.charge.rho_atto for each in missed)
+        if got.to_draw:
+            self.running.append((got, [self._draw(each.measures, each.scale) for each in missed]))
+
+    def _draw(self, measures: tuple[bytes, ...], scale: Fraction) -> Draw:
+        self.drawn += 1
+        return Draw(measures or (key("late"),), scale, b"%d" % self.drawn)
+
+    @precondition(lambda self: self.running)
+    @rule(commits=st.booleans())
+    def end(self, commits: bool) -> None:
+        reservation, draws = self.running.pop()
+        if commits:
+            self.store.commit(reservation, draws)
+        else:
+            self.store.fail(reservation)
+
+    @rule()
+    def restart(self) -> None:
+        self.running.clear()
+        self.store.close()
+        self.store = self._open()
+
+    @rule()
+    def lose_the_ledger(self) -> None:
+        self.running.clear()
+        self.store.close()
+        for name in ("ledger.db", "ledger.db-wal", "ledger.db-shm"):
+            (self.folder / name).unlink(missing_ok=True)
+        self.granted = 0
+        self.store = self._open()
+
+    @rule()
+    def refresh(self) -> None:
+        self.store.advance_epoch()
+        assert self.store.lookup([key("a")], Fraction(100)) is None
+
+    @rule(epsilon=st.integers(1, 10))
+    def grant(self, epsilon: int) -> None:
+        self.store.grant(None, epsilon, "owner")
+        self.granted += epsilon
+
+    @invariant()
+    def spent_is_the_sum_of_all_that_was_reserved(self) -> None:
+        total = self.charged["alice"] + self.charged["bob"]
+        assert self.store.spent() == total
+        status = self.store.status("alice")
+        assert status.analyst_spent_nano == self.charged["alice"].epsilon_nano <= ALICE
+        assert status.rho_spent_atto == self.rho
+        assert status.epsilon_cap_nano == CAP + self.granted
+        assert sum((entry.charge for entry in self.store.log(1000)), Charge(0, 0)) == total
+
+
+TestLedger = Ledger.TestCase
+TestLedger.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)

@@ -1,0 +1,89 @@
+"""Every command explains itself, and the README knows every command and every code."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from dpsql.cli.application import program
+from dpsql.cli.faults import EXIT_CODES
+from dpsql.errors import CODES
+from dpsql.policy import parse_policy
+
+README = Path(__file__).parents[3] / "README.md"
+
+
+def commands(
+    group: click.Group, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    for name, command in group.commands.items():
+        yield (*path, name), command
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+
+
+ALL = dict(commands(program))
+
+
+@pytest.mark.parametrize("path", ALL, ids=" ".join)
+def test_a_command_has_help(path: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(program, [*path, "--help"])
+    assert result.exit_code == 0
+    assert ALL[path].help
+    for parameter in ALL[path].params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help, f"{parameter.name} has no help"
+
+
+def test_the_program_has_help() -> None:
+    result = CliRunner().invoke(program, ["--help"])
+    assert result.exit_code == 0
+    assert all(f"\n  {name} " in result.output for name in program.commands)
+    assert "not an identity" in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(
+    "path", [path for path, command in ALL.items() if not isinstance(command, click.Group)]
+)
+def test_the_readme_names_the_command(path: tuple[str, ...]) -> None:
+    assert f"| `dpsql {' '.join(path)}` |" in README.read_text("utf-8")
+
+
+def test_the_readme_lists_the_codes_as_they_are() -> None:
+    rows = re.findall(r"^\| `([0-9A-Z]{5})` \| (.*) \|$", README.read_text("utf-8"), re.MULTILINE)
+    assert rows == list(CODES.items())
+
+
+def test_exit_codes_are_told_everywhere() -> None:
+    told = re.compile(r"Exit codes: 0 answered, 1 a bug .*2 wrong usage(.*?)unusable\.", re.DOTALL)
+    for text in (README.read_text("utf-8"), CliRunner().invoke(program, ["--help"]).output):
+        found = told.search(text)
+        assert found
+        assert [int(code) for code in re.findall(r"\d", found[1])] == [code for _, code in EXIT_CODES]
+
+
+def test_the_policy_in_the_readme_is_a_policy() -> None:
+    block = re.search(r"```toml\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
+    assert block
+    assert set(parse_policy(block[1], Path("campus.toml")).tables) == {"student", "loan", "course"}
+
+
+def test_version() -> None:
+    assert CliRunner().invoke(program, ["--version"]).output == f"dpsql, version {version('dpsql')}\n"
+
+
+def test_help_loads_no_engine() -> None:
+    code = (
+        "import sys, dpsql.cli; "
+        "print(sorted({'duckdb', 'sqlglot', 'numpy', 'prompt_toolkit'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

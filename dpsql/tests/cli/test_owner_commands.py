@@ -1,0 +1,130 @@
+"""`check`, `init`, `budget` and `refresh`, on a real database and a real ledger."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from dpsql.policy import load_policy
+
+from .conftest import Run
+
+
+def test_check(run: Run) -> None:
+    result = run("check")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "gpa" in result.stdout
+    assert json.loads(run("check", "--json").stdout)["problems"] == []
+
+
+def test_check_finds_a_column_that_is_not_there(run: Run, campus: Path) -> None:
+    campus.write_text(campus.read_text("utf-8").replace("gpa      =", "gpq      ="), "utf-8")
+    result = run("check")
+    assert result.exit_code == 5
+    assert "gpq" in result.output
+    assert run("check", "--json").exit_code == 5
+
+
+def test_check_says_why_the_database_cannot_be_read(run: Run, campus: Path) -> None:
+    (campus.parent / "campus.duckdb").unlink()
+    result = run("check")
+    assert (result.exit_code, result.stdout) == (5, "")
+    assert "the database file does not exist" in result.stderr
+
+
+def test_a_policy_that_is_not_there(run: Run, tmp_path: Path) -> None:
+    result = run("check", "--json", policy=tmp_path / "none.toml")
+    assert (result.exit_code, result.stdout) == (5, "")
+    assert json.loads(result.stderr)["error"]["code"] == "F0V01"
+
+
+def test_init_writes_a_policy_that_loads(run: Run, campus: Path, tmp_path: Path) -> None:
+    path = tmp_path / "first.toml"
+    result = run("init", f"duckdb:{campus.parent / 'campus.duckdb'}", policy=path)
+    assert result.exit_code == 0, result.output
+    policy = load_policy(path)
+    assert policy.root == "student"
+    assert all(column.bounds is None for table in policy.tables.values() for column in table.columns)
+
+
+def test_init_path_counts_from_the_current_folder(
+    run: Run, campus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(campus.parent)
+    (tmp_path / "elsewhere").mkdir()
+    path = Path(os.pardir) / "elsewhere" / "first.toml"
+    assert run("init", "duckdb:campus.duckdb", policy=path).exit_code == 0
+    assert 'database = "duckdb:../demo/campus.duckdb"' in path.read_text("utf-8")
+    assert run("check", policy=path).exit_code == 0
+
+
+def test_init_keeps_a_file_that_exists(run: Run, campus: Path) -> None:
+    before = campus.read_bytes()
+    result = run("init", f"duckdb:{campus.parent / 'campus.duckdb'}")
+    assert result.exit_code == 2
+    assert campus.read_bytes() == before
+
+
+def test_init_makes_nothing_of_a_database_that_is_not_there(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "first.toml"
+    assert run("init", f"duckdb:{tmp_path / 'none.duckdb'}", policy=path).exit_code == 5
+    assert run("init", "mysql:none", policy=path).exit_code == 5
+    assert not path.exists()
+    assert not (tmp_path / "none.duckdb").exists()
+
+
+def test_budget_show(run: Run) -> None:
+    result = run("budget", "show")
+    assert result.exit_code == 0
+    assert "epsilon  0 of 10 spent, 10 left" in result.stdout
+    assert json.loads(run("budget", "show", "--json").stdout)["epsilon"] == {
+        "spent": 0.0,
+        "cap": 10.0,
+        "left": 10.0,
+    }
+
+
+def test_budget_grant_raises_the_cap(run: Run) -> None:
+    assert run("budget", "grant", "2.5").stdout == "The cap for everybody together is now epsilon 12.5.\n"
+    assert "0 of 12.5 spent" in run("budget", "show").stdout
+
+
+def test_budget_grant_to_an_analyst(run: Run, campus: Path) -> None:
+    with campus.open("a", encoding="utf-8") as file:
+        file.write("\n[analysts.alice]\nepsilon = 1\n")
+    assert run("budget", "grant", "0.5", "--to", "alice").stdout == "The cap for alice is now epsilon 1.5.\n"
+    assert run("budget", "grant", "0.5", "--to", "bob").exit_code == 2
+    assert "0 of 10 spent" in run("budget", "show").stdout
+
+
+@pytest.mark.parametrize("epsilon", ["0", "-1", "NaN", "1e-3", "11", "x", "0.0000000001"])
+def test_budget_grant_of_nonsense(run: Run, epsilon: str) -> None:
+    result = run("budget", "grant", "--", epsilon)
+    assert result.exit_code == 3
+    assert "PV301" in result.stderr
+    assert "0 of 10 spent" in run("budget", "show").stdout
+
+
+def test_a_ledger_that_was_tampered_with(run: Run, campus: Path) -> None:
+    run("budget", "grant", "1")
+    log = campus.parent / "campus-ledger.db.log"
+    log.write_bytes(log.read_bytes().replace(b'"epsilon_nano":1000000000', b'"epsilon_nano":2000000000'))
+    result = run("budget", "show")
+    assert (result.exit_code, result.stdout) == (7, "")
+    assert "F0V02" in result.stderr
+
+
+def test_refresh(run: Run) -> None:
+    assert "epoch 2" in run("refresh").stdout
+    assert json.loads(run("refresh", "--json").stdout) == {"epoch": 3}
+
+
+def test_a_database_that_somebody_writes_to(run: Run, campus: Path) -> None:
+    with duckdb.connect(str(campus.parent / "campus.duckdb")):
+        result = run("check")
+    assert result.exit_code == 5
+    assert "busy" in result.stderr

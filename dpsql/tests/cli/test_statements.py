@@ -1,0 +1,62 @@
+"""A script is cut at the semicolons that Postgres would cut it at."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpsql.cli.statements import ends_statement, split_statements
+
+
+@pytest.mark.parametrize(
+    ("script", "pieces"),
+    [
+        ("SELECT 1", ["SELECT 1"]),
+        ("SELECT 1;", ["SELECT 1"]),
+        (" SELECT 1 ; SELECT 2 ", ["SELECT 1", "SELECT 2"]),
+        ("SELECT ';'; SELECT 2", ["SELECT ';'", "SELECT 2"]),
+        ("SELECT 'it''s;'; SELECT 2", ["SELECT 'it''s;'", "SELECT 2"]),
+        (r"SELECT E'\';'; SELECT 2", [r"SELECT E'\';'", "SELECT 2"]),
+        (r"SELECT '\'; SELECT 2", [r"SELECT '\'", "SELECT 2"]),
+        ('SELECT "a;""b"; SELECT 2', ['SELECT "a;""b"', "SELECT 2"]),
+        ("SELECT $$;$$; SELECT 2", ["SELECT $$;$$", "SELECT 2"]),
+        ("SELECT $a$;$$;$a$; SELECT 2", ["SELECT $a$;$$;$a$", "SELECT 2"]),
+        ("SELECT $1; SELECT $2", ["SELECT $1", "SELECT $2"]),
+        ("-- first; second\nSELECT 1 -- a;b\n; SELECT 2", ["SELECT 1 -- a;b", "SELECT 2"]),
+        ("/* a; /* b; */ c; */ SELECT 1; SELECT 2", ["SELECT 1", "SELECT 2"]),
+        ("SELECT 1 /* ; */ + 1; SELECT 2", ["SELECT 1 /* ; */ + 1", "SELECT 2"]),
+        (";;; -- nothing\n ;", []),
+        ("", []),
+        ("SELECT 'never closed; SELECT 2", ["SELECT 'never closed; SELECT 2"]),
+        ("SELECT 1 /* never closed; SELECT 2", ["SELECT 1 /* never closed; SELECT 2"]),
+        ("SELECT size'; x'; SELECT 2", ["SELECT size'; x'", "SELECT 2"]),
+    ],
+)
+def test_cuts(script: str, pieces: list[str]) -> None:
+    assert [piece.text for piece in split_statements(script)] == pieces
+
+
+@given(st.text(alphabet="a;'\"$-/*\n E\\", max_size=40))
+def test_pieces_lie_in_the_script(script: str) -> None:
+    end = 0
+    for piece in split_statements(script):
+        assert piece.text
+        assert piece.start >= end
+        end = piece.start + len(piece.text)
+        assert script[piece.start : end] == piece.text
+
+
+@pytest.mark.parametrize(
+    ("script", "is_complete"),
+    [
+        ("SELECT 1;", True),
+        ("SELECT 1; -- done", True),
+        ("SELECT 1", False),
+        ("SELECT 1; SELECT", False),
+        ("SELECT ';", False),
+        ("", False),
+    ],
+)
+def test_the_prompt_knows_a_whole_statement(script: str, is_complete: bool) -> None:
+    assert ends_statement(script) is is_complete

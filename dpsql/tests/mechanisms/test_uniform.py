@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpsql.mechanisms.random_source import OS_RANDOM
+from dpsql.mechanisms.uniform import WORD_LIMIT, _multiply_shift, draw_below, draw_one_below
+
+from .tape import Tape
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 7, 8, 10, 20, 255, 256, 257, 720, 1000, 1023, 1024])
+def test_every_value_has_exactly_as_many_16_bit_words(n: int) -> None:
+    words = np.arange(2**16, dtype=np.uint16)
+    values, rejected = _multiply_shift(words, n, 16, np.dtype(np.uint32))
+    counts = np.bincount(values[~rejected], minlength=n)
+    assert counts.tolist() == [2**16 // n] * n
+
+
+@pytest.mark.parametrize("n", [1025, 10**4, 10**9, 2**31 - 1, 2**31])
+def test_every_value_has_exactly_as_many_32_bit_words(n: int) -> None:
+    """The words of value v are the w with floor(w n / 2^32) = v; count those that are kept."""
+    for v in (0, 1, n // 3, n // 2, n - 2, n - 1):
+        first, last = -(-v * 2**32 // n), -(-(v + 1) * 2**32 // n) - 1
+        words = np.arange(first, last + 1, dtype=np.uint32)[:100_000]
+        values, rejected = _multiply_shift(words, n, 32, np.dtype(np.uint64))
+        assert set(values.tolist()) == {v}
+        # What was cut off above is kept: only a first word may be rejected.
+        assert (last - first + 1) - int(rejected.sum()) == 2**32 // n
+
+
+@pytest.mark.parametrize("n", [2**31 + 1, 10**12, 2**55, 2**55 - 1, 2**63 - 1, 2**63])
+def test_64_bit_words_are_kept_up_to_the_largest_multiple(n: int) -> None:
+    last_kept = 2**64 // n * n - 1
+    tape = Tape(b"".join(w.to_bytes(8, "little") for w in (last_kept, 0, n - 1, n)))
+    assert draw_below(n, 4, tape).tolist() == [n - 1, 0, n - 1, 0]
+    if last_kept < 2**64 - 1:
+        tape = Tape(b"".join(w.to_bytes(8, "little") for w in (5, last_kept + 1, 6, 7)))
+        assert draw_below(n, 3, tape).tolist() == [5, 7, 6]  # the rejected word alone is drawn anew
+        assert tape.rest == b""
+
+
+def test_a_rejected_16_bit_word_alone_is_drawn_anew() -> None:
+    # 2^16 mod 3 = 1, so that only the word 0 is rejected.
+    words = (60000, 0, 30000, 0, 1)
+    tape = Tape(b"".join(w.to_bytes(2, "little") for w in words))
+    assert draw_below(3, 3, tape).tolist() == [2, 0, 1]
+    assert tape.rest == b""
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 200, 255, 256, 257, 40_000])
+def test_one_at_a_time_every_value_has_exactly_one_word(n: int) -> None:
+    bits = (n - 1).bit_length()
+    size = (bits + 7) // 8
+    step = 2 ** (8 * size - bits)  # the low bits of the last byte are not used
+    seen = []
+    for word in range(0, 2 ** (8 * size), step):
+        tape = Tape(word.to_bytes(size, "little") + bytes(size))
+        value = draw_one_below(n, tape)
+        if word // step < n:
+            assert len(tape.rest) == size
+            seen.append(value)
+        else:
+            assert (value, tape.rest) == (0, b"")
+    assert seen == list(range(n))
+
+
+def test_big_n_one_at_a_time() -> None:
+    values = [draw_one_below(10**40, OS_RANDOM) for _ in range(200)]
+    assert all(0 <= value < 10**40 for value in values)
+    assert max(values) > 10**39  # fails with probability 10^-200
+
+
+@pytest.mark.parametrize("n", [0, -1, WORD_LIMIT + 1])
+def test_n_out_of_range_is_an_error(n: int) -> None:
+    with pytest.raises(ValueError, match="out of range"):
+        draw_below(n, 1, OS_RANDOM)
+
+
+def test_a_source_that_gives_too_little_is_an_error() -> None:
+    class Short:
+        def random_bytes(self, count: int) -> bytes:
+            return bytes(count // 2)
+
+    with pytest.raises(ValueError, match="buffer"):
+        draw_below(20, 100, Short())

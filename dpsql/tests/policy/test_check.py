@@ -1,0 +1,163 @@
+"""The owner's report: what an analyst may do, what is missing, what is wrong, what may not be meant."""
+
+from __future__ import annotations
+
+import json
+
+from dpsql.policy import LiveSchema, Report, check
+
+from .conftest import HEAD, STUDENT, policy_from
+
+LOAN = '\n[tables.loan]\nunit = { column = "student_id", references = "student.id" }\n'
+
+
+def report_on(live: LiveSchema, text: str) -> Report:
+    return check(policy_from(text), live)
+
+
+def allowed(report: Report, table: int = 0) -> dict[str, str]:
+    return {column.name: column.allows for column in report.tables[table].columns}
+
+
+COLUMNS = """
+[tables.student.columns]
+name = {}
+gpa = { bounds = [2.0, 4.0], step = 0.01 }
+height = {}
+major = { values = ["CS", "EE", "ME"] }
+born = {}
+seen = { bounds = [2020-01-01, 2020-12-31] }
+state = {}
+active = {}
+badge = {}
+credits = {}
+"""
+
+
+def test_what_each_column_allows(campus: LiveSchema) -> None:
+    assert allowed(report_on(campus, HEAD + STUDENT + COLUMNS)) == {
+        "name": "COUNT only; group keys by threshold",
+        "gpa": "COUNT, SUM, AVG, STDDEV; group keys by threshold",
+        "height": "COUNT only; no GROUP BY",
+        "major": "COUNT only; group keys: 3 public values",
+        "born": "COUNT only; group keys by threshold",
+        "seen": "COUNT only; group keys by threshold",
+        "state": "COUNT only; group keys: 2 public values",
+        "active": "COUNT only; group keys: 3 public values",
+        "badge": "COUNT only; no GROUP BY",
+        "credits": "COUNT only; group keys by threshold",
+    }
+
+
+def test_without_a_delta_keys_must_be_declared(campus: LiveSchema) -> None:
+    report = report_on(campus, HEAD.replace("delta = 1e-6", "") + STUDENT + COLUMNS)
+    assert allowed(report)["name"] == "COUNT only; GROUP BY needs values, or a delta"
+    assert allowed(report)["major"] == "COUNT only; group keys: 3 public values"
+
+
+def test_what_is_missing(campus: LiveSchema) -> None:
+    text = HEAD + STUDENT + COLUMNS.replace("{ bounds = [2.0, 4.0], step = 0.01 }", "{}") + LOAN
+    report = report_on(campus, text)
+    missing = {column.name: column.missing for column in report.tables[0].columns}
+    assert missing["gpa"] == ("bounds, for SUM and AVG; its CHECK allows [0, 4]",)
+    assert missing["height"] == ("bounds, for SUM and AVG",)
+    assert missing["born"] == ("bounds, for computing with dates",)
+    assert missing["name"] == missing["seen"] == ()
+    assert report.tables[0].missing == ()
+    assert report.tables[1].missing == (
+        "rows_per_unit, without which queries on this table are refused",
+        "groups_per_unit, without which queries on this table are refused",
+    )
+
+
+def test_what_the_engine_enforces_is_not_missing(campus: LiveSchema) -> None:
+    report = report_on(campus, HEAD + STUDENT + LOAN.replace("loan", "card"))
+    assert report.tables[1].missing == ()
+
+
+def test_several_hops_are_reported(campus: LiveSchema) -> None:
+    payment = (
+        '[tables.payment]\nunit = { column = "loan_id", references = "loan.id" }\n'
+        "rows_per_unit = 1\ngroups_per_unit = 1\n"
+    )
+    report = report_on(campus, HEAD + STUDENT + LOAN + payment)
+    assert report.tables[2].missing == (
+        "a column that holds the key of student: queries over several hops are refused",
+    )
+    assert report.problems == ()
+
+
+def test_problems_are_collected_and_the_rest_is_still_reported(campus: LiveSchema) -> None:
+    text = HEAD + STUDENT + "columns.gap = {}\ncolumns.gpa = { step = 0.005 }\ncolumns.name = {}\n"
+    text += LOAN.replace('"student_id"', '"nobody"') + "[tables.ghost]\npublic = true\n"
+    report = report_on(campus, text)
+    assert [problem.split(": ")[1] for problem in report.problems] == [
+        "tables.student.columns.gap",
+        "tables.student.columns.gpa.step",
+        "tables.loan.unit",
+        "tables.ghost",
+    ]
+    assert list(allowed(report)) == ["name"]
+
+
+def test_warnings(campus: LiveSchema) -> None:
+    text = (
+        HEAD.replace("epsilon = 10", "epsilon = 20").replace("1e-6", "1e-3")
+        + STUDENT
+        + "rows_per_unit = 5\n"
+        + LOAN
+        + "[tables.card]\npublic = true\n"
+        + "[analysts.alice]\nepsilon = 30\n"
+    )
+    assert report_on(campus, text).warnings == (
+        "campus.toml: privacy.epsilon: 20 protects little; 1 is strong, 10 is weak",
+        "campus.toml: privacy.delta: 0.001 is large; keep it far below one in the number of units",
+        "campus.toml: analysts.alice.epsilon: is above privacy.epsilon, which binds first",
+        "campus.toml: tables.student: a unit has one row here; "
+        "rows_per_unit and groups_per_unit change nothing",
+        'campus.toml: tables.loan: "guarantor_id" points at student too; only the owner through '
+        '"student_id" is protected',
+        'campus.toml: tables.loan: rows whose "student_id" is NULL have no owner and are never counted',
+        'campus.toml: tables.card: is public, and "student_id" points at the private table student',
+    )
+
+
+TEXT = """\
+campus.toml: dataset student@duckdb:campus.duckdb
+lifetime epsilon 10, delta 0.000001; add-remove neighbours
+
+warning: campus.toml: tables.loan: "guarantor_id" points at student too; only the owner through "student_id" is protected
+warning: campus.toml: tables.loan: rows whose "student_id" is NULL have no owner and are never counted
+
+student: root, one row per unit in "id"
+  name  text [at most 9 characters]: COUNT only; group keys by threshold
+  gpa   numeric(3,2) [bounds 2 to 4, step 0.01]: COUNT, SUM, AVG, STDDEV; group keys by threshold
+  hidden, not declared: id, major, born, seen, height, credits, state, active, badge, alias, twice, mentor, country
+
+loan: private, owned through "student_id" by student.id
+  missing: groups_per_unit, without which queries on this table are refused
+  amount  double precision: COUNT only; no GROUP BY
+          missing: bounds, for SUM and AVG
+  hidden, not declared: id, student_id, guarantor_id, note
+
+country: public, nobody's data
+  code  text: anything, at no charge
+  name  text: anything, at no charge
+"""  # noqa: E501  # the report's own lines
+
+
+def test_the_text_and_json_of_a_report(campus: LiveSchema) -> None:
+    text = (
+        HEAD
+        + STUDENT
+        + "columns.gpa = { bounds = [2, 4], step = 0.01 }\ncolumns.name = { max_length = 9 }\n"
+        + LOAN
+        + "rows_per_unit = 20\ncolumns.amount = {}\n[tables.country]\npublic = true\n"
+    )
+    report = report_on(campus, text)
+    assert report.to_text() == TEXT
+    read_back = json.loads(json.dumps(report.to_json()))
+    assert (
+        read_back["tables"][0]["columns"][1]["allows"] == "COUNT, SUM, AVG, STDDEV; group keys by threshold"
+    )
+    assert read_back["problems"] == []

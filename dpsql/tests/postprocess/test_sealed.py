@@ -1,0 +1,292 @@
+"""The sealed engine: nothing escapes, nothing stays behind, nothing runs on for ever."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpsql.errors import EngineFailure, Refusal
+from dpsql.postprocess import Limits, ReleasedColumn, ReleasedTable, SealedEngine
+from dpsql.relation.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    INTERVAL,
+    NULL,
+    NUMERIC,
+    OPAQUE,
+    REAL,
+    TEXT,
+    TIMESTAMP,
+    SqlType,
+)  # fmt: skip
+
+python_variable = {"a": np.arange(3)}
+
+
+@pytest.fixture
+def secret_file(tmp_path: Path) -> Path:
+    path = tmp_path / "secret.csv"
+    path.write_text("a,b\n1,2\n")
+    return path
+
+
+ESCAPES = [
+    "SELECT * FROM read_csv('{file}')",
+    "SELECT * FROM read_csv_auto('{file}')",
+    "SELECT * FROM sniff_csv('{file}')",
+    "SELECT * FROM '{file}'",
+    'SELECT * FROM "{file}"',
+    "SELECT * FROM read_text('{file}')",
+    "SELECT * FROM read_blob('{file}')",
+    "SELECT * FROM read_json('{file}')",
+    "SELECT * FROM read_parquet('{file}')",
+    "SELECT * FROM parquet_scan('{file}')",
+    "SELECT * FROM glob('{directory}/*')",
+    "SELECT * FROM query('SELECT * FROM read_csv(''{file}'')')",
+    "SELECT * FROM 'https://127.0.0.1:9/x.csv'",
+    "SELECT * FROM read_csv('https://127.0.0.1:9/x.csv')",
+    "SELECT pg_read_file('{file}')",
+    "SELECT getenv('HOME')",
+    "SELECT * FROM python_variable",
+    "SELECT * FROM sqlite_scan('{file}', 't')",
+    "SELECT * FROM postgres_scan('host=127.0.0.1', 'public', 't')",
+    "COPY (SELECT 1) TO '{directory}/out.csv'",
+    "COPY t FROM '{file}'",
+    "WITH w AS (COPY (SELECT 1) TO '{directory}/out.csv') SELECT 1",
+    "EXPORT DATABASE '{directory}/out'",
+    "IMPORT DATABASE '{directory}'",
+    "ATTACH '{directory}/other.db'",
+    "ATTACH ':memory:' AS other",
+    "INSTALL httpfs",
+    "LOAD httpfs",
+    "LOAD '{file}'",
+    "PRAGMA threads = 4",
+    "PRAGMA enable_profiling",
+    "PRAGMA import_database('{directory}')",
+    "SET enable_external_access = true",
+    "SET GLOBAL lock_configuration = false",
+    "SET threads = 4",
+    "RESET memory_limit",
+    "CREATE TABLE kept AS SELECT 1",
+    "CREATE SECRET s (TYPE http, BEARER_TOKEN 'x')",
+    "CREATE MACRO f(x) AS x",
+    "CALL pragma_version()",
+    "CHECKPOINT",
+    "USE memory",
+    "BEGIN TRANSACTION",
+    "EXPLAIN ANALYZE SELECT 1",
+    "PREPARE p AS SELECT 1",
+    "SELECT 1; SELECT 2",
+    "SELECT 1; SET threads = 4",
+    "",
+    "no SQL at all",
+]
+
+
+@pytest.mark.parametrize("attempt", ESCAPES)
+def test_nothing_escapes(engine: SealedEngine, secret_file: Path, attempt: str) -> None:
+    before = sorted(secret_file.parent.iterdir())
+    with pytest.raises(EngineFailure) as caught:
+        engine.run(attempt.format(file=secret_file, directory=secret_file.parent), [])
+    assert caught.value.sqlstate == "58V01"
+    assert str(caught.value).startswith("58V01: the database could not answer this statement")
+    assert sorted(secret_file.parent.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("enable_external_access", "false"),
+        ("autoinstall_known_extensions", "false"),
+        ("autoload_known_extensions", "false"),
+        ("allow_community_extensions", "false"),
+        ("allow_unsigned_extensions", "false"),
+        ("allow_persistent_secrets", "false"),
+        ("python_enable_replacements", "false"),
+        ("lock_configuration", "true"),
+        ("threads", "1"),
+        ("memory_limit", "1.0 GiB"),
+        ("temp_directory", ""),
+        ("integer_division", "true"),
+        ("default_null_order", "NULLS_LAST_ON_ASC_FIRST_ON_DESC"),
+    ],
+)
+def test_the_seal_is_set(engine: SealedEngine, setting: str, value: str) -> None:
+    rows = engine.run("SELECT value FROM duckdb_settings() WHERE name = $1", [], [setting]).rows
+    assert [row[0].casefold() for row in rows] == [value.casefold()]
+
+
+def _one(type_: SqlType, *values: object) -> ReleasedTable:
+    return ReleasedTable("r", (ReleasedColumn("x", type_, list(values)),))
+
+
+def test_nulls_come_last_and_first_when_descending(engine: SealedEngine) -> None:
+    table = _one(INTEGER, 1, None, 2)
+    assert engine.run("SELECT x FROM r ORDER BY x", [table]).rows == [(1,), (2,), (None,)]
+    assert engine.run("SELECT x FROM r ORDER BY x DESC", [table]).rows == [(None,), (2,), (1,)]
+
+
+def test_text_compares_by_bytes(engine: SealedEngine) -> None:
+    rows = engine.run("SELECT x FROM r ORDER BY x", [_one(TEXT, "é", "a", "Z", "z", "")]).rows
+    assert [x for (x,) in rows] == sorted(["é", "a", "Z", "z", ""], key=str.encode)
+
+
+LAST_TIME = datetime(9999, 12, 31, 23, 59, 59, 999999)
+WIDE = ReleasedTable(
+    'w"; DROP',
+    (
+        ReleasedColumn('te"xt', TEXT, ["x", None, "\0é", ""]),
+        ReleasedColumn("small", BIGINT, np.array([-(2**63), 2**63 - 1, 0, 1])),
+        ReleasedColumn("nullable", INTEGER, [1, None, -3, 0]),
+        ReleasedColumn("huge", BIGINT, [-(2**126), None, 2**126 - 1, 2**64]),
+        ReleasedColumn("objects", BIGINT, np.array([2**63, -(2**64) - 1, 0, 2**100], dtype=object)),
+        ReleasedColumn("beyond", BIGINT, [2**126, None, -(2**2000), 5]),
+        ReleasedColumn("number", NUMERIC, [Decimal("0.1"), None, 3, Decimal("1E+400")]),
+        ReleasedColumn("double", DOUBLE, [float("nan"), float("inf"), 1e308, None]),
+        ReleasedColumn("real", REAL, [0.5, 1e300, None, float("-inf")]),
+        ReleasedColumn("day", DATE, [date(1, 1, 1), None, date(9999, 12, 31), date(2024, 2, 29)]),
+        ReleasedColumn("time", TIMESTAMP, [datetime(1, 1, 1), None, LAST_TIME, datetime(2024, 2, 29, 12)]),
+        ReleasedColumn("truth", BOOLEAN, [True, None, False, True]),
+        ReleasedColumn("nothing", NULL, [None] * 4),
+    ),
+)  # fmt: skip
+WIDE_LOADED = {
+    "huge": [-(2**126), None, 2**126 - 1, 2**64],
+    "beyond": [2.0**126, None, None, 5.0],
+    "number": [0.1, None, 3.0, None],
+    "double": [None, None, 1e308, None],
+    "real": [0.5, None, None, None],
+}
+
+
+@pytest.mark.parametrize("copies", [1, 2000])
+def test_every_type_is_loaded(engine: SealedEngine, copies: int) -> None:
+    """Few rows travel as parameters and many as arrays: both give the same."""
+    columns = tuple(
+        ReleasedColumn(c.name, c.type, np.tile(c.values, copies) if isinstance(c.values, np.ndarray)
+                       else list(c.values) * copies)
+        for c in WIDE.columns
+    )  # fmt: skip
+    result = engine.run('SELECT * FROM "w""; DROP"', [ReleasedTable(WIDE.name, columns)])
+    expected = [WIDE_LOADED.get(c.name, list(c.values)) * copies for c in WIDE.columns]
+    assert result.columns == tuple(c.name for c in WIDE.columns)
+    assert result.rows == list(zip(*expected, strict=True))
+
+
+@pytest.mark.parametrize("rows", [0, 3, 5000])
+def test_all_null_and_empty_columns_keep_their_type(engine: SealedEngine, rows: int) -> None:
+    columns = tuple(ReleasedColumn(c.name, c.type, [None] * rows) for c in WIDE.columns)
+    types = engine.run('SELECT typeof(max(COLUMNS(*))) FROM "w""; DROP"', [ReleasedTable(WIDE.name, columns)])
+    assert types.rows == [
+        ("VARCHAR", *["BIGINT"] * 5, "DOUBLE", "DOUBLE", "FLOAT", "DATE", "TIMESTAMP", "BOOLEAN", "VARCHAR")
+    ]
+
+
+def test_text_that_begins_late_is_text(engine: SealedEngine) -> None:
+    table = _one(TEXT, *[None] * 5000, "1")
+    assert engine.run("SELECT max(x), count(x) FROM r", [table]).rows == [("1", 1)]
+
+
+@pytest.mark.parametrize("type_", [OPAQUE, INTERVAL])
+@pytest.mark.parametrize("count", [1, 100])
+def test_types_that_are_never_released(engine: SealedEngine, type_: SqlType, count: int) -> None:
+    with pytest.raises(ValueError, match="never released"):
+        engine.run("SELECT 1", [_one(type_, *[None] * count)])
+
+
+@pytest.mark.parametrize("columns", [(), (("a", [1]), ("b", [])), (("a", [1]), ("A", [1]))])
+def test_columns_that_do_not_fit(columns: tuple[tuple[str, list[int]], ...]) -> None:
+    with pytest.raises(ValueError, match="released table"):
+        ReleasedTable("r", tuple(ReleasedColumn(name, BIGINT, values) for name, values in columns))
+
+
+def test_parameters_are_bound(engine: SealedEngine) -> None:
+    rows = engine.run("SELECT x FROM r WHERE x = $1", [_one(TEXT, "a'; --", "b")], ["a'; --"]).rows
+    assert rows == [("a'; --",)]
+
+
+def _count_left_behind(engine: SealedEngine) -> int:
+    count: int = engine.run(
+        "SELECT (SELECT count(*) FROM duckdb_tables()) + (SELECT count(*) FROM duckdb_views()"
+        " WHERE NOT internal)",
+        [],
+    ).rows[0][0]
+    return count
+
+
+@pytest.mark.parametrize("rows", [1, 5000])
+@pytest.mark.parametrize("sql", ["SELECT * FROM r", "SELECT * FROM missing", "SET threads = 2"])
+def test_nothing_stays_behind(engine: SealedEngine, rows: int, sql: str) -> None:
+    try:
+        engine.run(sql, [_one(BIGINT, *range(rows))])
+    except EngineFailure:
+        assert sql != "SELECT * FROM r"
+    with pytest.raises(EngineFailure):
+        engine.run("SELECT * FROM r", [])
+    assert _count_left_behind(engine) == 0
+    assert engine.run("SELECT sum(memory_usage_bytes) < 1000000 FROM duckdb_memory()", []).rows == [(True,)]
+
+
+def test_threads_do_not_see_each_other(engine: SealedEngine) -> None:
+    start = threading.Barrier(8)
+
+    def work(number: int) -> bool:
+        start.wait()
+        for step in range(20):
+            values = [number, step] * (1 if step % 2 else 200)
+            rows = engine.run("SELECT sum(x) FROM r", [_one(BIGINT, *values)]).rows
+            if rows != [(sum(values),)]:
+                return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(8)))
+    assert _count_left_behind(engine) == 0
+
+
+def test_late_statements_are_interrupted_and_others_are_not() -> None:
+    engine = SealedEngine(Limits(seconds=0.2))
+    with ThreadPoolExecutor(2) as pool:
+        endless = pool.submit(engine.run, "SELECT count(*) FROM range(10000000) a, range(10000000) b", [])
+        assert engine.run("SELECT 1", []).rows == [(1,)]
+        with pytest.raises(EngineFailure) as caught:
+            endless.result(timeout=60)
+    assert caught.value.sqlstate == "57014"
+    time.sleep(0.2)
+    assert engine.run("SELECT 1", []).rows == [(1,)]
+
+
+def test_a_result_that_is_too_long_is_refused() -> None:
+    engine = SealedEngine(Limits(max_rows=10))
+    assert len(engine.run("SELECT * FROM range(10)", []).rows) == 10
+    with pytest.raises(Refusal) as caught:
+        engine.run("SELECT * FROM range(1000000000)", [])
+    assert caught.value.sqlstate == "54001"
+
+
+def test_memory_is_limited_and_never_spills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    engine = SealedEngine(Limits(memory_mib=32, seconds=60))
+    with pytest.raises(Refusal) as caught:
+        engine.run("SELECT range, range % 7 AS b FROM range(20000000) ORDER BY hash(range)", [])
+    assert caught.value.sqlstate == "54001"
+    assert list(tmp_path.iterdir()) == []
+    assert engine.run("SELECT 1", []).rows == [(1,)]
+
+
+def test_a_closed_engine_opens_again(engine: SealedEngine) -> None:
+    other = SealedEngine()
+    other.close()
+    assert other.run("SELECT 1", []).rows == [(1,)]
+    other.close()
+    assert other.run("SELECT 2", []).rows == [(2,)]
