@@ -20,7 +20,7 @@ import numpy.typing as npt
 from ..mechanisms import Noise
 from ..plan.planner import ReleasePlan
 from ..plan.vectors import Kind
-from .released import Key, ReleasedVector, integers, order_of
+from .released import Key, ReleasedVector, integers, is_publishable, order_of
 
 __all__ = ["Exact", "draw", "privatise", "published_keys"]
 
@@ -108,7 +108,12 @@ def published_keys(exact: Exact, plan: ReleasePlan, noise: Noise, minimum_units:
     assert number is not None
     assert tau is not None
     index, column = exact._columns[(number, 0)]
-    tested = [(key, column[row]) for key, row in index.items() if column[row] >= minimum_units]
+    types = [key.type for key in plan.release.keys]
+    tested = [
+        (key, column[row])
+        for key, row in index.items()
+        if column[row] >= minimum_units and is_publishable(key, types)
+    ]
     (drawn,) = draw(plan, number, len(tested), noise)
     noisy = _plus(integers([count for _, count in tested]), drawn)
     kept = [(key, value) for (key, _), value in zip(tested, noisy.tolist(), strict=True) if value >= tau]

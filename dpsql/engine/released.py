@@ -52,7 +52,11 @@ class ReleasedVector:
 
 
 def canonical_key(type_: SqlType) -> Callable[[Any], Scalar] | None:
-    """Return what turns an engine's value of a key type into canonical form; None: nothing to do."""
+    """Return what turns an engine's value of a key type into canonical form; None: nothing to do.
+
+    Dates and timestamps come as text. One that has no place in our calendar (infinity, years beyond
+    9999 or before 1) stays text: no declared group has such a key, and none is ever published.
+    """
     if type_.kind is Kind.DATE:
         return _days
     if type_.kind is Kind.TIMESTAMP:
@@ -62,16 +66,19 @@ def canonical_key(type_: SqlType) -> Callable[[Any], Scalar] | None:
     return None
 
 
+def is_publishable(key: Key, types: Sequence[SqlType]) -> bool:
+    """Say whether a group's key has a value of its type: a temporal key that stayed text has none."""
+    return not any(isinstance(v, str) and t.is_temporal for v, t in zip(key, types, strict=True))
+
+
 def _days(value: Any) -> Scalar:
-    if isinstance(value, datetime.date):
-        return (value - _EPOCH.date()).days
-    return None if value is None else parse_date(str(value))
+    days = None if value is None else parse_date(value)
+    return value if days is None else days
 
 
 def _microseconds(value: Any) -> Scalar:
-    if isinstance(value, datetime.datetime):
-        return (value - _EPOCH) // datetime.timedelta(microseconds=1)
-    return None if value is None else parse_timestamp(str(value))
+    moment = None if value is None else parse_timestamp(value)
+    return value if moment is None else moment
 
 
 def _exact(value: Any) -> Scalar:

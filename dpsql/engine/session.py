@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ..backends import Backend, open_backend
 from ..budget import BudgetStore, Caps, SqliteStore, Status
-from ..errors import EngineFailure, Refusal
+from ..errors import EngineFailure, PolicyError, Refusal
 from ..mechanisms import ATTO, NANO, LaplaceNoise, Noise
 from ..plan.planner import Plan, Privacy, plan
 from ..policy import Neighbours, Policy, build_catalog, load_policy
@@ -192,6 +192,8 @@ class Session:
             with self._lazy_snapshot() as snapshot:
                 return self._answer(prepared, runner.rows, Fraction(0), Fraction(0), snapshot, key)
         with self._snapshot() as open_snapshot:
+            if not self.settings.reuse:
+                self._answers.clear()  # what is drawn now answers from now on
             charge = runner.from_engine(open_snapshot, self._salt)
             epsilon, delta = Fraction(charge.epsilon_nano, NANO), Fraction(charge.delta_atto, ATTO)
             return self._answer(prepared, runner.rows, epsilon, delta, lambda: open_snapshot, key)
@@ -245,7 +247,7 @@ class Session:
         level = self.settings.intervals or DEFAULT_LEVEL
         found = run_public(prepared.compiled, rows, self._sealed, level, snapshot)
         columns = tuple(AnswerColumn(c.name, c.type) for c in prepared.compiled.relation.columns)
-        reused = epsilon == 0 and bool(rows)
+        reused = epsilon == 0 and any(row.plan.vectors for row in rows)
         answer = Answer(columns, found, "SELECT", self._receipt(epsilon, delta, reused))
         if prepared.is_lasting and not prepared.compiled.tables and len(found) <= 10_000:
             _remember(self._answers, key, answer)
@@ -273,7 +275,11 @@ class Session:
             EngineFailure: the schema has changed since the session was opened; nothing was charged.
         """
         with self.backend.snapshot() as snapshot:
-            if build_catalog(self.policy, snapshot.schema()).fingerprint != self.catalog.fingerprint:
+            try:
+                fingerprint = build_catalog(self.policy, snapshot.schema()).fingerprint
+            except PolicyError as error:
+                raise EngineFailure(f"the database no longer fits the policy: {error.message}") from None
+            if fingerprint != self.catalog.fingerprint:
                 raise EngineFailure("the database's schema has changed; open the session again")
             yield snapshot
 

@@ -85,7 +85,7 @@ def _narrowing(term: Expr) -> tuple[Expr, Facts] | None:
     if not isinstance(value, Fraction):
         return left, Facts(nullable=False)
     if function in ("gt", "ge"):
-        return left, Facts(lo=value, nullable=False)
+        return left, Facts(lo=value, nullable=left.type.is_float)  # NaN is above every number
     return left, Facts(hi=value, nullable=False)
 
 

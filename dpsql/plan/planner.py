@@ -26,7 +26,7 @@ from ..relation.intervals import Environment
 from ..relation.relations import Relation
 from .formulas import Formula
 from .judge import judge
-from .keys import domain_of, environment_of, groups_per_unit_in, product_of
+from .keys import Domain, domain_of, environment_of, groups_per_unit_in, product_of
 from .measures import measure
 from .print_release import BackendQuery, print_release
 from .rows import Private, Release
@@ -53,8 +53,8 @@ class Privacy:
 class ReleasePlan:
     """One release: what is asked of the engine, and the noise and charge of each vector.
 
-    `groups`: the declared groups, None when keys are found by threshold (`tau`, on vector `counted`,
-    at `delta`). `epsilons`: per vector. `identity` hashes everything the exact measures depend on
+    `domains`: the public values of each key, where it has them. `groups`: the declared groups, None
+    when keys are found by threshold (`tau`, on vector `counted`, at `delta`). `epsilons`: per vector. `identity` hashes everything the exact measures depend on
     but data and epoch; it is completed by `measure_keys`.
     """
 
@@ -63,6 +63,7 @@ class ReleasePlan:
     vectors: tuple[Vector, ...]
     formulas: tuple[Formula, ...]
     epsilons: tuple[Fraction, ...]
+    domains: tuple[Domain | None, ...]
     groups: tuple[tuple[Scalar, ...], ...] | None
     counted: int | None
     tau: int | None
@@ -86,7 +87,14 @@ class ReleasePlan:
         """Return the backend queries for some of the vectors."""
         release = self.release
         return print_release(
-            release.table, release.predicate, release.keys, self.vectors, wanted, self.bounding, self.env
+            release.table,
+            release.predicate,
+            release.keys,
+            self.vectors,
+            wanted,
+            self.bounding,
+            self.env,
+            self.domains,
         )
 
     @property
@@ -196,12 +204,12 @@ def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: 
         scale = measured.vectors[measured.counted].scale(each)
         tau = threshold(scale, delta, bounding.groups, privacy.minimum_units)
     identity = hashlib.sha256(
-        repr((catalog.fingerprint, release.table.name, release.predicate, release.keys, bounding, groups,
+        repr((catalog.fingerprint, release.table.name, release.predicate, release.keys, bounding, domains,
               privacy.minimum_units)).encode()
     ).digest()  # fmt: skip
     return ReleasePlan(
-        release, bounding, measured.vectors, measured.formulas, (each,) * count, groups, measured.counted,
-        tau, delta, identity, env,
+        release, bounding, measured.vectors, measured.formulas, (each,) * count, tuple(domains), groups,
+        measured.counted, tau, delta, identity, env,
     )  # fmt: skip
 
 

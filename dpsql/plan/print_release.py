@@ -17,13 +17,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ..relation.catalog import Table
-from ..relation.expressions import Expr, Field, StageValue
+from ..relation.catalog import Scalar, Table
+from ..relation.expressions import Expr, Literal, StageValue
 from ..relation.intervals import Environment
-from ..relation.types import Kind as TypeKind
-from .lattice import Lattice
-from .print_private import PrivatePrinter, clamp
-from .quote import decimal, identifier, table_name, text
+from ..relation.types import SqlType
+from .keys import Domain
+from .print_private import PrivatePrinter
+from .print_value import PrintedValue, print_value
+from .private_sql import clamp
+from .quote import identifier, literal, table_name, text
 from .vectors import Bounding, Kind, Mask, Vector
 
 __all__ = ["BackendQuery", "print_release"]
@@ -50,15 +52,16 @@ def print_release(
     wanted: tuple[int, ...],
     bounding: Bounding,
     env: Environment,
+    domains: tuple[Domain | None, ...],
 ) -> tuple[BackendQuery, ...]:
     """Return the queries for the wanted vectors of a release (all of them, or those not in the store)."""
     plain = tuple(i for i in wanted if vectors[i].kind is not Kind.DISTINCT or bounding.per_row)
     queries = []
     if plain:
-        queries.append(_Query(table, predicate, keys, vectors, bounding, env).main(plain))
+        queries.append(_Query(table, predicate, keys, vectors, bounding, env, domains).main(plain))
     for number in wanted:
         if number not in plain:
-            queries.append(_Query(table, predicate, keys, vectors, bounding, env).distinct(number))
+            queries.append(_Query(table, predicate, keys, vectors, bounding, env, domains).distinct(number))
     return tuple(queries)
 
 
@@ -67,11 +70,11 @@ class _Query:
 
     def __init__(
         self, table: Table, predicate: tuple[Expr, ...], keys: tuple[Expr, ...], vectors: tuple[Vector, ...],
-        bounding: Bounding, env: Environment,
+        bounding: Bounding, env: Environment, domains: tuple[Domain | None, ...],
     ) -> None:  # fmt: skip
         assert table.unit is not None
         self.table, self.unit, self.predicate, self.keys = table, table.unit, predicate, keys
-        self.vectors, self.bounding = vectors, bounding
+        self.vectors, self.bounding, self.domains = vectors, bounding, domains
         self.salted = not bounding.per_row
         self.printer = PrivatePrinter(env, self.unit.column, first_parameter=2 if self.salted else 1)
         self.items: dict[str, str] = {}
@@ -106,11 +109,11 @@ class _Query:
         clause = f" WHERE {' AND '.join(where)}" if where else ""
         return f"SELECT {', '.join(select) or '1 AS one'} FROM {table_name(self.table.path)}{clause}"
 
-    def value(self, vector: Vector) -> _Value:
+    def value(self, vector: Vector) -> PrintedValue:
         """Return how a summed value is clamped and turned into integers."""
         assert vector.value is not None
         assert vector.lattice is not None
-        return _value(self, vector.value, vector.lattice)
+        return print_value(self.printer, self.item, vector.value, vector.lattice)
 
     # --- the main query ----------------------------------------------------------------------------
 
@@ -121,7 +124,7 @@ class _Query:
             for number in numbers:
                 coordinates += self._per_row(number)
             source = self.rows()
-            sql = self._grouped(f"({source}) AS r", coordinates, self.key_names)
+            sql = self._grouped(f"({source}) AS r", coordinates, filtered=False)
         else:
             parts: list[tuple[str, str]] = []
             for number in numbers:
@@ -130,20 +133,35 @@ class _Query:
                 coordinates += coordinate
             columns = ", ".join(["u", *self.key_names, *(f"{sql} AS {name}" for name, sql in parts)])
             by = ", ".join(["u", *self.key_names])
-            steps = [f"r AS ({self.rows()})", f"p AS (SELECT {columns} FROM r GROUP BY {by})"]
+            steps = [
+                f"r AS ({self.rows()})",
+                f"p AS (SELECT {columns} FROM r GROUP BY {by}{self._in_domain()})",
+            ]
             source = "p"
             if self.bounding.ranked:
                 steps.append(self._rank("p"))
                 source = f"(SELECT * FROM ranked WHERE rn <= {self.bounding.groups})"
-            sql = f"WITH {', '.join(steps)} " + self._grouped(f"{source} AS b", coordinates, self.key_names)
+            sql = f"WITH {', '.join(steps)} " + self._grouped(f"{source} AS b", coordinates, filtered=True)
         salted = self.salted and self.bounding.ranked
         if self.salted and not salted:
             sql = _renumber(sql, self.printer)
         return BackendQuery(sql, numbers, salted, tuple(self.printer.parameters))
 
-    def _grouped(self, source: str, coordinates: list[tuple[str, str]], keys: list[str]) -> str:
-        columns = [*keys, *(f"CAST({sql} AS HUGEINT) AS {name}" for name, sql in coordinates)]
-        group = f" GROUP BY {', '.join(keys)}" if keys else ""
+    def _in_domain(self) -> str:
+        """Return the HAVING clause that keeps declared groups alone; nothing when none is declared."""
+        pairs = zip(self.keys, self.key_names, self.domains, strict=True)
+        tests = [_member(name, key.type, domain) for key, name, domain in pairs if domain is not None]
+        return f" HAVING {' AND '.join(tests)}" if tests else ""
+
+    def _grouped(self, source: str, coordinates: list[tuple[str, str]], *, filtered: bool) -> str:
+        """Return the outer SELECT; dates and timestamps leave as text, which holds every value they have."""
+        shown = [
+            f"CAST({name} AS VARCHAR) AS {name}" if key.type.is_temporal else name
+            for key, name in zip(self.keys, self.key_names, strict=True)
+        ]
+        columns = [*shown, *(f"CAST({sql} AS HUGEINT) AS {name}" for name, sql in coordinates)]
+        group = f" GROUP BY {', '.join(self.key_names)}" if self.keys else ""
+        group += "" if filtered else self._in_domain()
         return f"SELECT {', '.join(columns) or 'COUNT(*) AS present'} FROM {source}{group}"
 
     def _rank(self, source: str) -> str:
@@ -173,7 +191,9 @@ class _Query:
             else:
                 value = self.value(vector)
                 rows, total = f"COUNT({value.z}){only}", value.sum(only)
-                found += self._from_sums(vector, rows, total, value.squares(only), f"COUNT(*){only}")
+                assert vector.lattice is not None
+                squares = value.squares(only, vector.lattice.low)
+                found += self._from_sums(vector, rows, total, squares, f"COUNT(*){only}")
         return [(f"m{number}_{i}", sql) for i, sql in enumerate(found)]
 
     def _from_sums(self, vector: Vector, rows: str, total: str, squares: str, everyone: str) -> list[str]:
@@ -183,9 +203,9 @@ class _Query:
         if vector.kind is Kind.SUM:
             return [total]
         if vector.kind is Kind.MOMENT:
-            # Σ(2u² - W²) with u = 2z - (L+H): u² = 4z² - 4z(L+H) + (L+H)²
-            s = lattice.low + lattice.high
-            return [f"(8 * {squares} - {8 * s} * {total} + {2 * s * s - lattice.width**2} * {rows})"]
+            # Σ(2u² - W²) with u = 2z - (L+H) = 2a - W for a = z - L: 2u² - W² = 8a² - 8aW + W²
+            above = f"({total} - {lattice.low} * {rows})"
+            return [f"(8 * {squares} - {8 * lattice.width} * {above} + {lattice.width**2} * {rows})"]
         if vector.kind is Kind.DIRECT:
             above = f"({total} - {lattice.low} * {rows})"
             middle = (lattice.low + lattice.high) // 2
@@ -223,7 +243,8 @@ class _Query:
             squares = ""
             if vector.kind is Kind.MOMENT:
                 squares = f"q{number}_{index}"
-                parts.append((squares, value.squares(only)))
+                assert vector.lattice is not None
+                parts.append((squares, value.squares(only, vector.lattice.low)))
             shown += self._from_sums(vector, c, f"s{number}_{index}", squares, everyone)
             counts.append(everyone)
         bounded = self._bounded(vector, shown, counts, m)
@@ -274,7 +295,7 @@ class _Query:
         steps = [f"r AS ({self.rows()})"]
         source = "r"
         if self.bounding.ranked:
-            steps.append(f"g AS (SELECT {unit_keys} FROM r GROUP BY {unit_keys})")
+            steps.append(f"g AS (SELECT {unit_keys} FROM r GROUP BY {unit_keys}{self._in_domain()})")
             steps.append(self._rank("g"))
             match = " AND ".join(f"r.{key} IS NOT DISTINCT FROM ranked.{key}" for key in ("u", *groups))
             steps.append(
@@ -288,10 +309,27 @@ class _Query:
         )
         column = (f"m{number}_0", "COUNT(DISTINCT x)")
         body = self._grouped(
-            f"(SELECT * FROM few WHERE vn <= {vector.distinct_limit}) AS b", [column], groups
+            f"(SELECT * FROM few WHERE vn <= {vector.distinct_limit}) AS b", [column], filtered=False
         )
         sql = f"WITH {', '.join(steps)} {body}"
         return BackendQuery(sql, (number,), True, tuple(self.printer.parameters))
+
+
+def _member(name: str, type_: SqlType, domain: Domain) -> str:
+    """Return the test that a key is in its domain."""
+    values = [_domain_literal(value, type_) for value in domain.values if value is not None]
+    tests = [f"{name} IN ({', '.join(values)})"] if values else []
+    tests += [f"{name} IS NULL"] if None in domain.values else []
+    return f"({' OR '.join(tests)})" if tests else "FALSE"
+
+
+def _domain_literal(value: Scalar, type_: SqlType) -> str:
+    """Return a public key value as a literal; temporal ones may be declared as ISO text."""
+    if isinstance(value, str) and type_.is_temporal:
+        return f"CAST({text(value)} AS {type_.kind.value.upper()})"
+    if isinstance(value, Fraction) and (type_.is_temporal or value.denominator == 1):
+        value = int(value)
+    return literal(Literal(type_, value))
 
 
 def _renumber(sql: str, printer: PrivatePrinter) -> str:
@@ -299,60 +337,3 @@ def _renumber(sql: str, printer: PrivatePrinter) -> str:
     for index in range(len(printer.parameters)):
         sql = sql.replace(f"CAST(${index + 2} AS", f"CAST(${index + 1} AS")
     return sql
-
-
-@dataclass(frozen=True, slots=True)
-class _Value:
-    """A clamped value: `z` is SQL over r, in the lattice's integers or (with `factor` > 1) in decimals."""
-
-    z: str
-    factor: int
-
-    def sum(self, only: str) -> str:
-        """Return the exact sum in lattice integers, 0 for no rows."""
-        total = f"SUM({self.z}){only}"
-        if self.factor != 1:
-            total = f"CAST({total} * {self.factor} AS HUGEINT)"
-        return f"COALESCE({total}, 0)"
-
-    def squares(self, only: str) -> str:
-        """Return the exact sum of squares in lattice integers, 0 for no rows."""
-        z = self.z if self.factor == 1 else f"CAST(({self.z}) * {self.factor} AS BIGINT)"
-        return f"COALESCE(SUM(CAST(({z}) AS HUGEINT) * ({z})){only}, 0)"
-
-
-def _value(query: _Query, expr: Expr, lattice: Lattice) -> _Value:
-    """Clamp a value to its lattice: in its own type where it is a bare column, else as printed numbers.
-
-    Reals: v is clamped to [lo, hi], multiplied by 1/step (or divided by step) and cast, which rounds half
-    to even; both are monotone in IEEE arithmetic, so the result lies between the images of lo and hi,
-    which `lattice_of` computed in the same way: `low` and `high`.
-    """
-    bare = isinstance(expr, Field)
-    if bare and lattice.exact:
-        name = query.item(query.printer.column(expr), "v")  # type: ignore[arg-type]  # a Field
-        lo, hi = decimal(lattice.low * lattice.step), decimal(lattice.high * lattice.step)
-        assert lo is not None
-        assert hi is not None
-        clamped = name if query.printer.is_held(expr, lattice.lo, lattice.hi) else clamp(name, lo, hi)  # type: ignore[arg-type]  # a Field
-        return _Value(clamped, (1 / lattice.step).numerator)
-    if lattice.exact:
-        number = query.printer.number(expr)
-        shown = query.printer.on_grid(number, lattice.step)
-        name = query.item(shown, "v")
-        return _Value(clamp(name, str(lattice.low), str(lattice.high)), 1)
-    if bare and expr.type.is_float:
-        shown = query.printer.column(expr)  # type: ignore[arg-type]  # a Field
-        shown = f"CAST({shown} AS DOUBLE)" if expr.type.kind is TypeKind.REAL else shown
-    else:
-        shown = query.printer.double(query.printer.number(expr))
-    name = query.item(shown, "v")
-    lo, hi = (_double(end) for end in (lattice.lo, lattice.hi))
-    inside = clamp(name, lo, hi, nan=True)
-    inverse = 1 / lattice.step
-    scaled = f"* {_double(inverse)}" if inverse.denominator == 1 else f"/ {_double(lattice.step)}"
-    return _Value(f"CAST(({inside}) {scaled} AS BIGINT)", 1)
-
-
-def _double(value: Fraction) -> str:
-    return f"CAST({text(repr(float(value)))} AS DOUBLE)"

@@ -74,7 +74,8 @@ def _cast_to_fraction(operand: str, source: SqlType, target: SqlType) -> str:
 def _cast_to_text(operand: str, source: SqlType) -> str:
     if source.kind is Kind.NUMERIC and source.scale is not None and source.scale < DECIMAL_DIGITS:
         return bind(
-            to_double(operand), f"coalesce(CAST({decimal('v', source.scale)} AS VARCHAR), CAST(v AS VARCHAR))"
+            round_half_away(operand, source.scale),
+            f"coalesce(CAST({decimal('v', source.scale)} AS VARCHAR), CAST(v AS VARCHAR))",
         )
     if source.is_float or source.kind is Kind.NUMERIC:
         single = "FLOAT" if source.kind is Kind.REAL else "DOUBLE"

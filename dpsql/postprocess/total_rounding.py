@@ -55,7 +55,7 @@ def decimal(operand: str, scale: int) -> str:
 
 
 def decimal_to_double(operand: str) -> str:
-    """Return the double nearest to a DECIMAL (DuckDB's own cast divides, and misses it by a bit)."""
+    """Return the double nearest to a DECIMAL (DuckDB 1.4's own cast misses it by a bit)."""
     return f"CAST(CAST({operand} AS VARCHAR) AS DOUBLE)"
 
 
@@ -74,5 +74,6 @@ def _rounded(name: str, places: int) -> str:
     by_double = f"round({scaled}) / {scale}"
     by_text = decimal_to_double(decimal(name, places))
     if places > _EXACT_POWER:
-        return f"CASE WHEN {fits} THEN {by_text} ELSE {name} END"
+        is_nothing = f"abs({name}) < 4e-{places + 1}"
+        return f"CASE WHEN {is_nothing} THEN 0e0 WHEN {fits} THEN {by_text} ELSE {name} END"
     return f"CASE WHEN {is_plain} THEN {by_double} WHEN {fits} THEN {by_text} ELSE {name} END"

@@ -1,0 +1,73 @@
+"""Values on their lattice: the printed clamp that every sensitivity of a sum relies on (law L9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..relation.expressions import Expr, Field
+from ..relation.types import Kind
+from .lattice import Lattice
+from .print_private import PrivatePrinter
+from .private_sql import clamp, double_literal
+from .quote import decimal
+
+__all__ = ["PrintedValue", "print_value"]
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedValue:
+    """A clamped value: `z` is SQL over r, in the lattice's integers or (with `factor` > 1) in decimals."""
+
+    z: str
+    factor: int
+
+    def sum(self, only: str) -> str:
+        """Return the exact sum in lattice integers, 0 for no rows."""
+        total = f"SUM({self.z}){only}"
+        if self.factor != 1:
+            total = f"CAST({total} * {self.factor} AS HUGEINT)"
+        return f"COALESCE({total}, 0)"
+
+    def squares(self, only: str, low: int) -> str:
+        """Return the exact sum of (z - low)², 0 for no rows; each square fits 64 bits, as z - low <= 2^30."""
+        z = self.z if self.factor == 1 else f"CAST(({self.z}) * {self.factor} AS BIGINT)"
+        above = f"(CAST(({z}) AS BIGINT) - {low})"
+        return f"COALESCE(SUM({above} * {above}){only}, 0)"
+
+
+def print_value(
+    printer: PrivatePrinter, item: Callable[[str, str], str], expr: Expr, lattice: Lattice
+) -> PrintedValue:
+    """Clamp a value to its lattice: in its own type where it is a bare column, else as printed numbers.
+
+    Reals: v is clamped to [lo, hi], multiplied by 1/step (or divided by step) and cast, which rounds half
+    to even; both are monotone in IEEE arithmetic, so the result lies between the images of lo and hi,
+    which `lattice_of` computed in the same way: `low` and `high`.
+    """
+    bare = isinstance(expr, Field)
+    if bare and lattice.exact:
+        name = item(printer.column(expr), "v")  # type: ignore[arg-type]  # a Field
+        lo, hi = decimal(lattice.low * lattice.step), decimal(lattice.high * lattice.step)
+        assert lo is not None
+        assert hi is not None
+        clamped = name if printer.is_held(expr, lattice.lo, lattice.hi) else clamp(name, lo, hi)  # type: ignore[arg-type]  # a Field
+        return PrintedValue(clamped, (1 / lattice.step).numerator)
+    if lattice.exact:
+        number = printer.number(expr)
+        shown = printer.on_grid(number, lattice.step)
+        name = item(shown, "v")
+        return PrintedValue(clamp(name, str(lattice.low), str(lattice.high)), 1)
+    if bare and expr.type.is_float:
+        shown = printer.column(expr)  # type: ignore[arg-type]  # a Field
+        shown = f"CAST({shown} AS DOUBLE)" if expr.type.kind is Kind.REAL else shown
+    else:
+        shown = printer.double(printer.number(expr))
+    name = item(shown, "v")
+    lo, hi = (double_literal(end) for end in (lattice.lo, lattice.hi))
+    inside = clamp(name, lo, hi, nan=True)
+    inverse = 1 / lattice.step
+    scaled = (
+        f"* {double_literal(inverse)}" if inverse.denominator == 1 else f"/ {double_literal(lattice.step)}"
+    )
+    return PrintedValue(f"CAST(({inside}) {scaled} AS BIGINT)", 1)

@@ -1,0 +1,143 @@
+"""Predicates, text and calendar forms on private rows; `print_private` has the house rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ..errors import Refusal
+from ..relation.expressions import Call, Expr, Field, Literal
+from ..relation.intervals import facts_of
+from ..relation.types import Kind
+from .private_sql import CASTS, is_bare, unbounded
+
+if TYPE_CHECKING:
+    from .print_private import PrivatePrinter
+
+__all__ = ["FORMS"]
+
+_SIGNS = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+
+
+def _comparison(printer: PrivatePrinter, expr: Call) -> str:
+    return printer.compared(expr.args[0], expr.args[1], _SIGNS[expr.function])
+
+
+def _same(printer: PrivatePrinter, expr: Call) -> str:
+    return printer.compared(expr.args[0], expr.args[1], "IS NOT DISTINCT FROM")
+
+
+def _in_list(printer: PrivatePrinter, expr: Call) -> str:
+    if is_bare(expr.args[0]) or not expr.args[0].type.is_number:
+        items = ", ".join(printer.beside(item, (expr.args[0], item)) for item in expr.args[1:])
+        return f"({printer.value(expr.args[0])} IN ({items}))"
+    return "(" + " OR ".join(printer.compared(expr.args[0], item, "=") for item in expr.args[1:]) + ")"
+
+
+def _logic(printer: PrivatePrinter, expr: Call) -> str:
+    return "(" + f" {expr.function.upper()} ".join(printer.boolean(arg) for arg in expr.args) + ")"
+
+
+def _not(printer: PrivatePrinter, expr: Call) -> str:
+    inner = expr.args[0]
+    if isinstance(inner, Call) and inner.function == "is_null":
+        return f"({_null_test(printer, inner.args[0])} IS NOT NULL)"
+    return f"(NOT {printer.boolean(inner)})"
+
+
+def _null_test(printer: PrivatePrinter, expr: Expr) -> str:
+    if expr.type.is_float and isinstance(expr, Field):
+        shown = printer.column(expr)
+        return f"CASE WHEN isnan({shown}) THEN NULL ELSE {shown} END"  # NaN counts as NULL everywhere below the door
+    if expr.type.is_number and not is_bare(expr):
+        return printer.number(expr).sql
+    return printer.value(expr)
+
+
+def _is_null(printer: PrivatePrinter, expr: Call) -> str:
+    return f"({_null_test(printer, expr.args[0])} IS NULL)"
+
+
+def _truth(printer: PrivatePrinter, expr: Call) -> str:
+    return f"({printer.boolean(expr.args[0])} IS {'TRUE' if expr.function == 'is_true' else 'FALSE'})"
+
+
+def _like(printer: PrivatePrinter, expr: Call) -> str:
+    shown, pattern, escape = (printer.value(arg) for arg in expr.args)
+    ending = "" if escape == "''" else f" ESCAPE {escape}"
+    return f"({shown} LIKE {pattern}{ending})"
+
+
+def _case(printer: PrivatePrinter, expr: Call) -> str:
+    branches = [
+        f"WHEN {printer.boolean(expr.args[i])} THEN {printer.value(expr.args[i + 1])}"
+        for i in range(0, len(expr.args) - 1, 2)
+    ]
+    return f"CASE {' '.join(branches)} ELSE {printer.value(expr.args[-1])} END"
+
+
+def _function(printer: PrivatePrinter, expr: Call) -> str:
+    name = {"substr": "substring"}.get(expr.function, expr.function)
+    if expr.function in ("left", "right") and not (
+        isinstance(expr.args[1], Literal) and isinstance(expr.args[1].value, int) and expr.args[1].value >= 0
+    ):
+        raise Refusal(f"{name} takes a literal length", sqlstate="PV202", position=expr.position)
+    return f"{name}({', '.join(printer.value(arg) for arg in expr.args)})"
+
+
+def _concat(printer: PrivatePrinter, expr: Call) -> str:
+    parts = []
+    for arg in expr.args:
+        if arg.type.is_float:
+            raise Refusal("a floating-point number cannot be joined to text here", sqlstate="PV202",
+                          position=expr.position)  # fmt: skip
+        shown = f"CAST({printer.value(arg)} AS VARCHAR)"
+        parts.append(shown if expr.function == "concat_op" else f"COALESCE({shown}, '')")
+    return "(" + " || ".join(parts) + ")"
+
+
+def _date_trunc(printer: PrivatePrinter, expr: Call) -> str:
+    unit = expr.args[0]
+    assert isinstance(unit, Literal)
+    return f"CAST(date_trunc('{unit.value}', {printer.moment(expr.args[1])}) AS TIMESTAMP)"
+
+
+def _shift(printer: PrivatePrinter, expr: Call) -> str:
+    facts = facts_of(expr, printer.env)
+    if facts.lo is None or facts.hi is None or not facts.declared:
+        raise unbounded(expr)
+    left, right = expr.args
+    if left.type.kind is Kind.INTERVAL:
+        left, right = right, left
+    sign = "-" if expr.function == "sub" else "+"
+    if right.type.is_integer:
+        return f"({printer.moment(left)} {sign} CAST({printer.number(right).sql} AS INTEGER))"
+    return f"({printer.moment(left)} {sign} {printer.value(right)})"
+
+
+def _cast_value(printer: PrivatePrinter, expr: Call) -> str:
+    source, target = expr.args[0].type, expr.type
+    good = target.kind is Kind.TEXT and not source.is_float and source.kind is not Kind.OPAQUE
+    if good or source == target:
+        return f"CAST({printer.value(expr.args[0])} AS VARCHAR)"
+    if source.is_temporal and target.is_temporal:
+        if facts_of(expr.args[0], printer.env).lo is None:
+            raise unbounded(expr)
+        return f"CAST({printer.moment(expr.args[0])} AS {CASTS[target.kind]})"
+    raise Refusal(
+        f"a cast from {source} to {target} could fail on some row", sqlstate="PV202", position=expr.position
+    )
+
+
+FORMS: dict[str, Callable[[PrivatePrinter, Call], str]] = {
+    **dict.fromkeys(_SIGNS, _comparison), "is_not_distinct": _same, "in": _in_list, "and": _logic,
+    "or": _logic, "not": _not, "is_null": _is_null, "is_true": _truth, "is_false": _truth, "like": _like,
+    "case": _case,
+    **dict.fromkeys(
+        ("coalesce", "greatest", "least", "nullif", "lower", "upper", "trim", "ltrim", "rtrim", "substr",
+         "left", "right"),
+        _function,
+    ),
+    "concat": _concat, "concat_op": _concat, "date_trunc": _date_trunc, "add": _shift, "sub": _shift,
+    "cast": _cast_value,
+}  # fmt: skip
