@@ -54,8 +54,9 @@ class ReleasePlan:
     """One release: what is asked of the engine, and the noise and charge of each vector.
 
     `domains`: the public values of each key, where it has them. `groups`: the declared groups, None
-    when keys are found by threshold (`tau`, on vector `counted`, at `delta`). `epsilons`: per vector. `identity` hashes everything the exact measures depend on
-    but data and epoch; it is completed by `measure_keys`.
+    when keys are found by threshold (`tau`, on vector `counted`, at `delta`). `epsilons`: per vector.
+    `identity` hashes everything the exact measures depend on but data and epoch; it is completed by
+    `measure_keys`.
     """
 
     release: Release

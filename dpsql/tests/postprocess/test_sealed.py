@@ -9,11 +9,12 @@ from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pytest
 
 from dpsql.errors import EngineFailure, Refusal
-from dpsql.postprocess import Limits, ReleasedColumn, ReleasedTable, SealedEngine
+from dpsql.postprocess import Limits, ReleasedColumn, ReleasedTable, SealedEngine, sealed
 from dpsql.relation.types import (
     BIGINT,
     BOOLEAN,
@@ -40,7 +41,7 @@ def secret_file(tmp_path: Path) -> Path:
     return path
 
 
-ESCAPES = [
+REACHES_OUT = [
     "SELECT * FROM read_csv('{file}')",
     "SELECT * FROM read_csv_auto('{file}')",
     "SELECT * FROM sniff_csv('{file}')",
@@ -48,35 +49,40 @@ ESCAPES = [
     'SELECT * FROM "{file}"',
     "SELECT * FROM read_text('{file}')",
     "SELECT * FROM read_blob('{file}')",
+    "SELECT * FROM glob('{directory}/*')",
+    "SELECT * FROM query('SELECT * FROM read_csv(''{file}'')')",
+    "SELECT * FROM python_variable",
+    "COPY (SELECT 1) TO '{directory}/out.csv'",
+    "EXPORT DATABASE '{directory}/out'",
+    "ATTACH '{directory}/other.db'",
+    "SET threads = 4",
+    "SET GLOBAL memory_limit = '2GiB'",
+    "RESET memory_limit",
+    "PRAGMA threads = 4",
+]
+"""What an open DuckDB would do: the seal alone must stop it, without the one-SELECT rule."""
+
+OUT_OF_PLACE = [
     "SELECT * FROM read_json('{file}')",
     "SELECT * FROM read_parquet('{file}')",
     "SELECT * FROM parquet_scan('{file}')",
-    "SELECT * FROM glob('{directory}/*')",
-    "SELECT * FROM query('SELECT * FROM read_csv(''{file}'')')",
     "SELECT * FROM 'https://127.0.0.1:9/x.csv'",
     "SELECT * FROM read_csv('https://127.0.0.1:9/x.csv')",
     "SELECT pg_read_file('{file}')",
     "SELECT getenv('HOME')",
-    "SELECT * FROM python_variable",
     "SELECT * FROM sqlite_scan('{file}', 't')",
     "SELECT * FROM postgres_scan('host=127.0.0.1', 'public', 't')",
-    "COPY (SELECT 1) TO '{directory}/out.csv'",
     "COPY t FROM '{file}'",
     "WITH w AS (COPY (SELECT 1) TO '{directory}/out.csv') SELECT 1",
-    "EXPORT DATABASE '{directory}/out'",
     "IMPORT DATABASE '{directory}'",
-    "ATTACH '{directory}/other.db'",
     "ATTACH ':memory:' AS other",
     "INSTALL httpfs",
     "LOAD httpfs",
     "LOAD '{file}'",
-    "PRAGMA threads = 4",
     "PRAGMA enable_profiling",
     "PRAGMA import_database('{directory}')",
     "SET enable_external_access = true",
     "SET GLOBAL lock_configuration = false",
-    "SET threads = 4",
-    "RESET memory_limit",
     "CREATE TABLE kept AS SELECT 1",
     "CREATE SECRET s (TYPE http, BEARER_TOKEN 'x')",
     "CREATE MACRO f(x) AS x",
@@ -93,14 +99,36 @@ ESCAPES = [
 ]
 
 
-@pytest.mark.parametrize("attempt", ESCAPES)
+@pytest.mark.parametrize("attempt", REACHES_OUT + OUT_OF_PLACE)
 def test_nothing_escapes(engine: SealedEngine, secret_file: Path, attempt: str) -> None:
     before = sorted(secret_file.parent.iterdir())
+    assert engine.run("SELECT 1", []).rows == [(1,)]  # it is the attempt that fails, not the engine
     with pytest.raises(EngineFailure) as caught:
         engine.run(attempt.format(file=secret_file, directory=secret_file.parent), [])
     assert caught.value.sqlstate == "58V01"
     assert str(caught.value).startswith("58V01: the database could not answer this statement")
     assert sorted(secret_file.parent.iterdir()) == before
+    assert engine.run("SELECT 1", []).rows == [(1,)]
+
+
+@pytest.mark.parametrize("attempt", REACHES_OUT)
+def test_the_seal_holds_without_the_rule_of_one_select(secret_file: Path, attempt: str) -> None:
+    sql = attempt.format(file=secret_file, directory=secret_file.parent)
+    with duckdb.connect(":memory:") as open_database:
+        open_database.execute(sql)  # the attempt is a real one
+    before = sorted(secret_file.parent.rglob("*"))
+    cursor = SealedEngine()._open_cursor()
+    with pytest.raises(duckdb.Error, match=r"(?i)permission|disabled|locked|does not exist|change"):
+        cursor.execute(sql)
+    cursor.close()
+    assert sorted(secret_file.parent.rglob("*")) == before
+
+
+def test_a_duckdb_that_cannot_be_sealed_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sealed._SEAL, "a_setting_of_the_future", "true")
+    with pytest.raises(EngineFailure) as caught:
+        SealedEngine().run("SELECT 1", [])
+    assert "cannot be sealed" in caught.value.detail
 
 
 @pytest.mark.parametrize(
@@ -257,7 +285,7 @@ def test_threads_do_not_see_each_other(engine: SealedEngine) -> None:
 def test_late_statements_are_interrupted_and_others_are_not() -> None:
     engine = SealedEngine(Limits(seconds=0.2))
     with ThreadPoolExecutor(2) as pool:
-        endless = pool.submit(engine.run, "SELECT count(*) FROM range(10000000) a, range(10000000) b", [])
+        endless = pool.submit(engine.run, "SELECT count(*) FROM range(200000) a, range(200000) b", [])
         assert engine.run("SELECT 1", []).rows == [(1,)]
         with pytest.raises(EngineFailure) as caught:
             endless.result(timeout=60)

@@ -67,7 +67,7 @@ CASES: list[tuple[SqlType, SqlType, list[tuple[Any, Any]]]] = [
     (DOUBLE, TEXT, [(1.0, "1"), (0.1, "0.1"), (1e20, "1e+20"), (-2.5, "-2.5"), (None, None),
                     (1e-5, "1e-05")]),
     (REAL, TEXT, [(0.1, "0.1"), (2.0, "2")]),
-    (numeric(10, 2), TEXT, [(2.5, "2.50"), (-0.125, "-0.13"), (1e300, "1e+300")]),
+    (numeric(10, 2), TEXT, [(2.5, "2.50"), (-0.125, "-0.13"), (1e300, "1e+300"), (8.4e-185, "0.00")]),
     (NUMERIC, TEXT, [(2.5, "2.5"), (3.0, "3")]),
     (BOOLEAN, TEXT, [(True, "true"), (False, "false")]),
     (BIGINT, TEXT, [(-5, "-5"), (2**100, str(2**100))]),

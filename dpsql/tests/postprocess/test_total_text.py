@@ -82,6 +82,15 @@ def test_like(evaluate: Evaluate, rows: list[tuple[str | None, str | None]], esc
     assert found == [None if a is None or b is None else pg_like(a, b, escape) for a, b in rows]
 
 
+@pytest.mark.parametrize(
+    ("pattern", "answer"), [("ab\\", None), ("\\", None), ("ab\\\\\\", None), ("a%\\b", True)]
+)
+def test_a_pattern_that_ends_in_an_escape_has_no_answer(
+    evaluate: Evaluate, pattern: str, answer: bool | None
+) -> None:
+    assert evaluate(total_sql.like('"a"', '"b"'), [TEXT, TEXT], [("ab", pattern)]) == [answer]
+
+
 def test_like_ignoring_case(evaluate: Evaluate) -> None:
     sql = total_sql.like('"a"', "'h\\%L%'", ignore_case=True)
     assert evaluate(sql, [TEXT], [("H%llo",), ("Hello",), (None,)]) == [True, False, None]
