@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from textwrap import wrap
 
 from ..mechanisms import half_width
 from ..plan.formulas import Average, Linear, Variance
 from ..plan.planner import Plan, ReleasePlan
+from ..plan.rows import Release
 from ..plan.vectors import Kind
+from ..relation.catalog import Table
+from ..relation.expressions import Field
+from ..relation.relations import AggregateCall, Filter, Limit, Project, Relation, Sort, Window
 from .finish import Compiled
 from .settings import decimal_text
 
-__all__ = ["Explanation"]
+__all__ = ["Explanation", "bias_notes", "layout_sql"]
+
+Names = dict[tuple[Release, int], str]
 
 _SAID = {
     Kind.COUNT: "count of rows",
@@ -38,10 +47,12 @@ class Explanation:
 
     def as_dict(self) -> dict[str, object]:
         """Return the same for programs; numbers are exact decimals or fractions as text."""
+        names = _result_names(self.compiled.relation)
         return {
-            "releases": [_release(number, plan) for number, plan in enumerate(self.plan.releases)],
+            "releases": [_release(number, plan, names) for number, plan in enumerate(self.plan.releases)],
             "charge": {"epsilon": decimal_text(self.plan.epsilon), "delta": _small(self.plan.delta)},
             "epsilon_left": decimal_text(self.left),
+            "notes": list(bias_notes(self.plan)),
             "stages": [stage.sql for stage in self.stages],
             "post_processing": self.compiled.sql,
         }
@@ -52,15 +63,48 @@ class Explanation:
 
     def text(self) -> str:
         """Return the same for people."""
+        names = _result_names(self.compiled.relation)
         lines: list[str] = []
         for number, plan in enumerate(self.plan.releases):
-            lines += _release_text(number, plan)
-        lines.append(f"charge: epsilon {decimal_text(self.plan.epsilon)}"
-                     + (f", delta {_small(self.plan.delta)}" if self.plan.delta else "")
-                     + f" (nothing, if it is answered already); {decimal_text(self.left)} left")  # fmt: skip
-        lines += [f"stage {i + 1}: {stage.sql}" for i, stage in enumerate(self.stages)]
-        lines.append(f"post-processing: {self.compiled.sql}")
+            lines += _release_text(number, plan, names)
+        if self.plan.releases:
+            delta = f", delta {_small(self.plan.delta)}" if self.plan.delta else ""
+            charge = f"epsilon {decimal_text(self.plan.epsilon)}{delta} (nothing, if it is answered already)"
+        else:
+            charge = "nothing"
+        lines.append(f"charge: {charge}; {decimal_text(self.left)} left")
+        for note in bias_notes(self.plan):
+            lines += wrap(f"note: {note}", _WIDTH, subsequent_indent="  ")
+        for number, stage in enumerate(self.stages):
+            lines += [f"stage {number + 1}:", *_indented(stage.sql, "  ")]
+        lines += ["post-processing:", *_indented(self.compiled.sql, "  ")]
         return "\n".join(lines)
+
+
+def bias_notes(plan: Plan) -> tuple[str, ...]:
+    """Return what may bend the answers besides the noise: contribution bounds that leave rows out.
+
+    From the plan alone: nothing is known, or said, of whether any row was left out.
+    """
+    notes = []
+    for release in plan.releases:
+        bounding, table = release.bounding, release.release.table.name
+        bounds = []
+        if any(vector.kind is not Kind.UNITS for vector in release.vectors) and not bounding.per_row:
+            where = " in a group" if bounding.grouped else ""
+            bounds.append(f'{_counted(bounding.rows, "row")} of "{table}"{where}')
+        if bounding.ranked:
+            bounds.append(_counted(bounding.groups, "group"))
+        if bounds:
+            notes.append(
+                f"a person counts with at most {' and '.join(bounds)}; "
+                "the error bars do not show what this leaves out"
+            )
+    return tuple(dict.fromkeys(notes))
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _small(value: Fraction) -> str:
@@ -73,7 +117,7 @@ def number_text(value: Fraction) -> str:
     return exact if Fraction(exact) == value and len(exact) <= 15 else f"{float(value):.6g}"
 
 
-def _release(number: int, plan: ReleasePlan) -> dict[str, object]:
+def _release(number: int, plan: ReleasePlan, names: Names) -> dict[str, object]:
     bounding = plan.bounding
     return {
         "name": f"r{number}",
@@ -86,7 +130,11 @@ def _release(number: int, plan: ReleasePlan) -> dict[str, object]:
         "delta": _small(plan.delta),
         "measures": [_measure(plan, index) for index in range(len(plan.vectors))],
         "outputs": [
-            {"name": call.function, "expected": _expected(plan, i)}
+            {
+                "name": call.function,
+                "column": names.get((plan.release, len(plan.release.keys) + i)),
+                "expected": _expected(plan, i),
+            }
             for i, call in enumerate(plan.release.aggregates)
         ],
         "backend_sql": [query.sql for query in plan.queries(tuple(range(len(plan.vectors))))],
@@ -136,29 +184,133 @@ def _expected(plan: ReleasePlan, index: int) -> str:
     return f"± {1.96 * unit * math.hypot(squares, spread):.6g} / n at most (of the variance)"
 
 
-def _release_text(number: int, plan: ReleasePlan) -> list[str]:
+def _release_text(number: int, plan: ReleasePlan, names: Names) -> list[str]:
     bounding, release = plan.bounding, plan.release
     lines = [f'release r{number} from "{release.table.name}"']
     if bounding.per_row:
         lines.append("  one row per person, held by the database")
     else:
-        lines.append(
-            f"  at most {bounding.rows} rows of a person in a group, {bounding.groups} groups of a person"
-        )
+        grouped = f" in a group, {_counted(bounding.groups, 'group')} of a person" if bounding.grouped else ""
+        lines.append(f"  at most {_counted(bounding.rows, 'row')} of a person{grouped}")
     if plan.groups is None:
         lines.append(
             f"  groups: those whose noisy count of people reaches {plan.tau} (delta {_small(plan.delta)})"
         )
-    else:
+    elif bounding.grouped:
         lines.append(f"  groups: {len(plan.groups)}, declared")
     for index in range(len(plan.vectors)):
         shown = _measure(plan, index)
-        lines.append(
-            f"  {shown['measure']} ({shown['coordinates']}): sensitivity {shown['sensitivity']}, Laplace scale "
-            f"{shown['scale']}, variance {shown['variance']}, ± {shown['plus_minus_95']} at 95 %, "
-            f"epsilon {shown['epsilon']}"
-        )
+        several = "" if shown["coordinates"] == 1 else f", {shown['coordinates']} numbers a group"
+        lines += [
+            f"  {shown['measure']}{several}: epsilon {shown['epsilon']}",
+            f"    sensitivity {shown['sensitivity']}, Laplace scale {shown['scale']}, "
+            f"variance {shown['variance']}, ± {shown['plus_minus_95']} at 95 %",
+        ]
     for index, call in enumerate(release.aggregates):
-        lines.append(f"  {call.function}: expected {_expected(plan, index)} at 95 %")
-    lines += [f"  backend: {query.sql}" for query in plan.queries(tuple(range(len(plan.vectors))))]
+        name = names.get((release, len(release.keys) + index))
+        said = _call_text(call, release.table)
+        shown_as = said if name in (None, call.function) else f"{name} = {said}"
+        lines.append(f"  {shown_as}: expected {_expected(plan, index)} at 95 %")
+    for query in plan.queries(tuple(range(len(plan.vectors)))):
+        lines += ["  backend:", *_indented(query.sql, "    ")]
     return lines
+
+
+# --- whose column an output is ----------------------------------------------------------------------
+
+
+def _result_names(root: Relation) -> Names:
+    """Return the analyst's column names of release outputs that reach the result as they are."""
+    names: Names = {}
+    for index, column in enumerate(root.columns):
+        origin = _origin(root, index)
+        if origin is not None and column.name:
+            names.setdefault(origin, column.name)
+    return names
+
+
+def _origin(relation: Relation, index: int) -> tuple[Release, int] | None:
+    """Return the release and its output that column `index` of a relation carries unchanged, if one."""
+    while True:
+        if isinstance(relation, Release):
+            return relation, index
+        if isinstance(relation, Project):
+            expr = relation.exprs[index]
+            if not isinstance(expr, Field):
+                return None
+            index = expr.index
+        elif isinstance(relation, Window):
+            if index >= len(relation.input.columns):
+                return None
+        elif not isinstance(relation, (Filter, Sort, Limit)):
+            return None
+        relation = relation.input
+
+
+def _call_text(call: AggregateCall, table: Table) -> str:
+    """Return an aggregate in the query's own words, as far as they are column names."""
+    columns = len(table.columns)
+    plain = [
+        table.columns[arg.index].name if isinstance(arg, Field) and arg.index < columns else "…"
+        for arg in call.args
+    ]
+    shown = f"{'DISTINCT ' if call.distinct else ''}{', '.join(plain)}" if call.args else "*"
+    return f"{call.function}({shown})" + (" FILTER (…)" if call.filter is not None else "")
+
+
+# --- SQL over several lines, for display alone --------------------------------------------------------
+
+_WIDTH = 96
+_PIECE = re.compile(
+    r"""'(?:[^']|'')*' | "(?:[^"]|"")*" | [(),] | \s+ | [^\s'"(),]+ | .""", re.VERBOSE | re.DOTALL
+)
+_CLAUSES = frozenset({"WITH", "SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION"})
+
+
+def layout_sql(sql: str, width: int = _WIDTH) -> list[str]:
+    """Return printed SQL as indented lines: a clause a line, long ones broken at commas and blanks.
+
+    For display alone: the pieces are those of `sql` in their order, and quoted text is never broken.
+    """
+    pieces = [" " if piece.isspace() else piece for piece in _PIECE.findall(sql)]
+    lines: list[str] = []
+    line, indent = "", ""
+    levels = [True]  # open parentheses: does a query stand in them
+    for index, piece in enumerate(pieces):
+        following = pieces[index + 1 : index + 2]
+        breaks_before = levels[-1] and (piece in _CLAUSES or piece == ")") and len(levels) + len(line) > 1
+        if piece == ")" and len(levels) > 1 and levels.pop() and breaks_before:
+            indent = indent[2:]
+        if breaks_before:
+            lines += [line.rstrip()] if line.strip() else []
+            line = indent
+        if piece != " " or line.strip():
+            line += piece
+        if piece == "(":
+            levels.append(following in (["SELECT"], ["WITH"]))
+            if levels[-1]:
+                lines.append(line)
+                indent += "  "
+                line = indent
+        elif piece == " " and line.strip() not in ("", "),"):
+            at_comma = levels[-1] and pieces[index - 1] == ","
+            room = width - len(line)
+            if (_reach(pieces, index + 1) if at_comma else sum(map(len, following))) > room:
+                lines.append(line.rstrip())
+                line = indent + "  "
+    return [*lines, line.rstrip()] if line.strip() else lines
+
+
+def _indented(sql: str, indent: str) -> list[str]:
+    return [indent + line for line in layout_sql(sql, _WIDTH - len(indent))]
+
+
+def _reach(pieces: Sequence[str], start: int) -> int:
+    """Return how long the list item is that begins at `start`: up to a comma or clause outside parentheses."""
+    depth = length = 0
+    for piece in pieces[start:]:
+        depth += (piece == "(") - (piece == ")")
+        length += len(piece)
+        if depth < 0 or (depth == 0 and (piece == "," or piece in _CLAUSES)):
+            break
+    return length

@@ -17,16 +17,16 @@ from ..plan.rows import Release
 from ..postprocess import ReleasedColumn, ReleasedTable, SealedEngine, error_bars, finish
 from ..postprocess.bars import Bar, resolve_bars
 from ..postprocess.print_public import PublicPrinter
-from ..relation.catalog import Table
+from ..relation.catalog import Scalar, Table
 from ..relation.relations import Relation
 from ..relation.types import BIGINT, DOUBLE
-from .released import shown_key
+from .released import Groups, ReleasedVector, integers, shown
 from .run import ReleasedRows
 
 if TYPE_CHECKING:
     from ..backends import Snapshot
 
-__all__ = ["Compiled", "compile_public", "run_public"]
+__all__ = ["Compiled", "check_public", "compile_public", "run_public"]
 
 MAX_PUBLIC_ROWS = 1_000_000
 """Most rows of a public table that a statement may read."""
@@ -76,20 +76,42 @@ def run_public(
     return finish(answer, types).rows if types else answer.rows
 
 
+def check_public(compiled: Compiled, plans: Sequence[ReleasePlan], engine: SealedEngine) -> None:
+    """Run a compiled query over tables without rows: what the engine cannot bind fails before the charge.
+
+    Raises:
+        Refusal: 54001, as `run_public`; EngineFailure: the printed query is not one that the engine takes.
+    """
+    tables = []
+    for number in sorted(compiled.releases):
+        keys: tuple[list[Scalar], ...] = tuple([] for _ in plans[number].release.keys)
+        empty = ReleasedRows(plans[number], Groups(keys, 0), {})
+        for index, vector in enumerate(plans[number].vectors):
+            empty.vectors[index] = ReleasedVector(tuple(integers([]) for _ in range(vector.size)), None)
+        table = _table(number, empty)
+        for index, bar in enumerate(compiled.bars.get(number, ())):
+            if bar.half_width is None:
+                table = _with_ends(table, index, [], [])
+        tables.append(table)
+    for name, public in compiled.tables.items():
+        columns = tuple(ReleasedColumn(f"c{i}", column.type, []) for i, column in enumerate(public.columns))
+        tables.append(ReleasedTable(name, columns))
+    engine.run(compiled.sql, tables)
+
+
 def _table(number: int, rows: ReleasedRows) -> ReleasedTable:
     release = rows.plan.release
     assert rows.groups is not None
     columns = []
     for index, key in enumerate(release.keys):
-        values = [shown_key(group[index], key.type) for group in rows.groups]
-        columns.append(ReleasedColumn(f"k{index}", key.type, values))
+        columns.append(ReleasedColumn(f"k{index}", key.type, shown(rows.groups.columns[index], key.type)))
     coordinate = 0
     for vector in range(len(rows.plan.vectors)):
         for noisy in rows.vectors[vector].values:
             columns.append(ReleasedColumn(f"m{coordinate}", BIGINT, noisy))
             coordinate += 1
     if not columns:
-        columns.append(ReleasedColumn("one", BIGINT, [1] * len(rows.groups)))
+        columns.append(ReleasedColumn("one", BIGINT, [1] * rows.groups.size))
     return ReleasedTable(f"r{number}", tuple(columns))
 
 
@@ -111,6 +133,12 @@ def _simulated(
         printer = PublicPrinter({plan.release: (0, plan)})
         sql = printer.over_release(plan.release, bar.expr)
         low, high = error_bars(engine, sql, table, replicas, level)
+    return _with_ends(table, index, low, high)
+
+
+def _with_ends(
+    table: ReleasedTable, index: int, low: list[float | None], high: list[float | None]
+) -> ReleasedTable:
     added = (ReleasedColumn(f"lo{index}", DOUBLE, low), ReleasedColumn(f"hi{index}", DOUBLE, high))
     return ReleasedTable(table.name, (*table.columns, *added))
 

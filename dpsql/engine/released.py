@@ -1,7 +1,10 @@
 """Released values: group keys in canonical form, noisy integers, and both as bytes for the store.
 
-House rule: nothing exact comes in here. `privatise` is the only maker of a `ReleasedVector`, and the
-bytes hold noisy integers and published keys alone (amendments.md b).
+House rules:
+
+1. Nothing exact comes in here. `privatise` is the only maker of a `ReleasedVector`, and the bytes hold
+   noisy integers and published keys alone (amendments.md b).
+2. Keys are kept by column, since a release may have a million of them.
 """
 
 from __future__ import annotations
@@ -22,36 +25,42 @@ from ..relation.catalog import Scalar
 from ..relation.types import Kind, SqlType
 
 __all__ = [
-    "Key",
-    "ReleasedVector",
-    "canonical_key",
-    "declared_key",
-    "decode",
-    "encode",
-    "integers",
-    "order_of",
-    "shown_key",
-]
-
-Key = tuple[Scalar, ...]
-"""A group: text, bool, int (whole numbers, days, microseconds), Fraction, or None for NULL."""
+    "Array", "Groups", "ReleasedVector", "canonical", "declared_groups", "decode", "encode", "integers",
+    "publishable", "shown",
+]  # fmt: skip
 
 Array = npt.NDArray[Any]
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
+class Groups:
+    """The groups of a release: one column of canonical values per key, all of length `size`.
+
+    A canonical value is text, bool, int (whole numbers, days, microseconds), Fraction, or None for NULL.
+    An ungrouped release has no column and size 1.
+    """
+
+    columns: tuple[list[Scalar], ...]
+    size: int
+
+    def tuples(self) -> list[tuple[Scalar, ...]]:
+        """Return the groups as tuples."""
+        return list(zip(*self.columns, strict=True)) if self.columns else [()] * self.size
+
+
+@dataclass(frozen=True, slots=True)
 class ReleasedVector:
     """The noisy integers of one vector, one array per coordinate over the release's groups.
 
-    `keys`: the published groups, where the vector was drawn together with them.
+    `groups`: the published groups, where the vector was drawn together with them.
     """
 
     values: tuple[Array, ...]
-    keys: tuple[Key, ...] | None
+    groups: Groups | None
 
 
-def canonical_key(type_: SqlType) -> Callable[[Any], Scalar] | None:
+def canonical(type_: SqlType) -> Callable[[Any], Scalar] | None:
     """Return what turns an engine's value of a key type into canonical form; None: nothing to do.
 
     Dates and timestamps come as text. One that has no place in our calendar (infinity, years beyond
@@ -64,11 +73,6 @@ def canonical_key(type_: SqlType) -> Callable[[Any], Scalar] | None:
     if type_.kind is Kind.NUMERIC:
         return _exact
     return None
-
-
-def is_publishable(key: Key, types: Sequence[SqlType]) -> bool:
-    """Say whether a group's key has a value of its type: a temporal key that stayed text has none."""
-    return not any(isinstance(v, str) and t.is_temporal for v, t in zip(key, types, strict=True))
 
 
 def _days(value: Any) -> Scalar:
@@ -88,8 +92,25 @@ def _exact(value: Any) -> Scalar:
     return int(number) if number.denominator == 1 else number
 
 
-def declared_key(value: Scalar, type_: SqlType) -> Scalar:
-    """Return a declared domain's value in canonical form; dates and timestamps may come as ISO text."""
+def publishable(columns: Sequence[list[Scalar]], types: Sequence[SqlType], size: int) -> Array:
+    """Return which groups have a key of their type: a temporal key that stayed text has no place."""
+    good = np.ones(size, dtype=bool)
+    for column, type_ in zip(columns, types, strict=True):
+        if type_.is_temporal:
+            good &= np.array([not isinstance(value, str) for value in column], dtype=bool)
+    return good
+
+
+def declared_groups(groups: Sequence[tuple[Scalar, ...]], types: Sequence[SqlType]) -> Groups:
+    """Return declared groups in canonical form; dates and timestamps may come as ISO text."""
+    columns = zip(*groups, strict=True) if groups else ([] for _ in types)
+    parts = zip(columns, types, strict=True) if types else []
+    return Groups(
+        tuple([_declared(value, type_) for value in column] for column, type_ in parts), len(groups)
+    )
+
+
+def _declared(value: Scalar, type_: SqlType) -> Scalar:
     if isinstance(value, str) and type_.kind is Kind.DATE:
         return parse_date(value)
     if isinstance(value, str) and type_.kind is Kind.TIMESTAMP:
@@ -99,49 +120,48 @@ def declared_key(value: Scalar, type_: SqlType) -> Scalar:
     return value
 
 
-def shown_key(value: Scalar, type_: SqlType) -> object:
-    """Return a canonical key value as the Python value of its SQL type."""
-    if value is None or isinstance(value, (bool, str)):
-        return value
+def shown(column: list[Scalar], type_: SqlType) -> list[Any]:
+    """Return a column of canonical values as Python values of its SQL type."""
     if type_.kind is Kind.DATE:
-        return _EPOCH.date() + datetime.timedelta(days=int(value))
+        return [_EPOCH.date() + datetime.timedelta(days=v) if isinstance(v, int) else None for v in column]
     if type_.kind is Kind.TIMESTAMP:
-        return _EPOCH + datetime.timedelta(microseconds=int(value))
+        return [_EPOCH + datetime.timedelta(microseconds=v) if isinstance(v, int) else None for v in column]
     if type_.kind is Kind.NUMERIC:
-        return Decimal(Fraction(value).numerator) / Decimal(Fraction(value).denominator)
-    return int(value)
+        return [None if v is None else _decimal(Fraction(v)) for v in column]
+    return column
 
 
-def order_of(key: Key) -> tuple[tuple[int, Any], ...]:
-    """Return a sort key that does not depend on the data: by value, text bytewise, NULL last."""
-    return tuple((1, 0) if v is None else (0, v.encode() if isinstance(v, str) else v) for v in key)
+def _decimal(value: Fraction) -> Decimal:
+    return Decimal(value.numerator) / Decimal(value.denominator)
 
 
 def encode(vector: ReleasedVector) -> bytes:
     """Return a released vector as bytes."""
     body: dict[str, object] = {"values": [array.tolist() for array in vector.values]}
-    if vector.keys is not None:
-        body["keys"] = [[_plain(value) for value in key] for key in vector.keys]
-    return json.dumps(body, separators=(",", ":")).encode()
+    if vector.groups is not None:
+        body["size"] = vector.groups.size
+        body["keys"] = vector.groups.columns
+    return json.dumps(body, separators=(",", ":"), default=_plain).encode()
 
 
-def _plain(value: Scalar) -> object:
-    return {"n": [value.numerator, value.denominator]} if isinstance(value, Fraction) else value
+def _plain(value: Any) -> object:
+    if isinstance(value, Fraction):
+        return {"n": [value.numerator, value.denominator]}
+    raise TypeError(f"{type(value).__name__} has no place in a release")
 
 
 def decode(payload: bytes) -> ReleasedVector:
     """Return the released vector that `encode` made bytes of."""
-    body = json.loads(payload)
+    body = json.loads(payload, object_hook=_fraction)
+    if "n" in body:
+        raise ValueError("not a released vector")
     keys = body.get("keys")
-    parsed = None if keys is None else tuple(tuple(_scalar(value) for value in key) for key in keys)
-    return ReleasedVector(tuple(integers(values) for values in body["values"]), parsed)
+    groups = None if keys is None else Groups(tuple(keys), body["size"])
+    return ReleasedVector(tuple(integers(values) for values in body["values"]), groups)
 
 
-def _scalar(value: Any) -> Scalar:
-    if isinstance(value, dict):
-        return Fraction(*value["n"])
-    assert value is None or isinstance(value, (bool, int, str))
-    return value
+def _fraction(body: dict[str, Any]) -> object:
+    return Fraction(*body["n"]) if "n" in body else body
 
 
 def integers(values: Sequence[int]) -> Array:

@@ -24,8 +24,8 @@ from ..errors import EngineFailure
 from ..mechanisms import ATTO, NANO, Noise
 from ..plan.planner import Plan, ReleasePlan
 from ..plan.print_release import BackendQuery
-from .privatise import Exact, draw, privatise, published_keys
-from .released import Key, ReleasedVector, canonical_key, declared_key, decode, encode
+from .privatise import Exact, draw, privatise, publish
+from .released import Groups, ReleasedVector, canonical, declared_groups, decode, encode
 
 if TYPE_CHECKING:
     from ..backends import Snapshot
@@ -39,7 +39,7 @@ class ReleasedRows:
     """A release's groups and the noisy vectors over them, as far as they are known yet."""
 
     plan: ReleasePlan
-    groups: tuple[Key, ...] | None = None
+    groups: Groups | None = None
     vectors: dict[int, ReleasedVector] = field(default_factory=dict)
 
     @property
@@ -102,7 +102,7 @@ class Runner:
             if found is None:
                 return False
             rows.vectors[plan.counted] = keys = decode(found[0].payload)
-            rows.groups = keys.keys
+            rows.groups = keys.groups
             keyset = _keyset_id(keys)
         for index in range(len(plan.vectors)):
             if index in rows.vectors:
@@ -184,8 +184,8 @@ class Runner:
             if index in rows.vectors:
                 continue  # what was looked up first stays: the other vectors' keys speak of these groups
             rows.vectors[index] = released = _assemble(vector.measures, found)
-            if released.keys is not None:
-                rows.groups = released.keys
+            if released.groups is not None:
+                rows.groups = released.groups
 
     def _run_release(
         self, number: int, wanted: list[int], snapshot: Snapshot, salt: bytes
@@ -198,7 +198,7 @@ class Runner:
         noises = {}
         if plan.counted not in wanted:
             assert rows.groups is not None
-            noises = {index: draw(plan, index, len(rows.groups), self.noise) for index in wanted}
+            noises = {index: draw(plan, index, rows.groups.size, self.noise) for index in wanted}
         exact = Exact()
         for query in plan.queries(tuple(wanted)):
             self._ask(exact, plan, query, snapshot, hmac.new(salt, relation, hashlib.sha256).hexdigest())
@@ -206,8 +206,8 @@ class Runner:
         keyset = b""
         if plan.counted in wanted:
             assert plan.counted is not None
-            keys = published_keys(exact, plan, self.noise, self.plan.privacy.minimum_units)
-            rows.groups, rows.vectors[plan.counted] = keys.keys, keys
+            keys = publish(exact, plan, self.noise, self.plan.privacy.minimum_units)
+            rows.groups, rows.vectors[plan.counted] = keys.groups, keys
             keyset = _keyset_id(keys)
             drawn.append(
                 (plan.counted, Draw((_keyset_key(relation),), plan.scale(plan.counted), encode(keys)))
@@ -218,7 +218,7 @@ class Runner:
         for index in wanted:
             if index == plan.counted:
                 continue
-            noise = noises.get(index) or draw(plan, index, len(rows.groups), self.noise)
+            noise = noises.get(index) or draw(plan, index, rows.groups.size, self.noise)
             released = privatise(exact, plan, index, rows.groups, noise)
             rows.vectors[index] = released
             measures = plan.measure_keys(index, relation, keyset)
@@ -231,32 +231,30 @@ class Runner:
         """Run one backend query and take its exact integers in."""
         parameters: list[object] = [salt] if query.salted else []
         parameters += [self.stages[value.stage] for value in query.stages]
-        width = len(plan.release.keys)
-        chunks = list(snapshot.run(query.sql, parameters))
-        columns: list[list[Any]] = [
-            [] for _ in range(width + sum(plan.vectors[v].size for v in query.vectors))
-        ]
-        for chunk in chunks:
-            for column, part in zip(columns, zip(*chunk, strict=True), strict=True):
-                column.extend(part)
-        for place, key in enumerate(plan.release.keys):
-            change = canonical_key(key.type)
+        keys = plan.release.keys
+        columns: list[list[Any]] = []
+        for chunk in snapshot.run(query.sql, parameters):
+            parts = zip(*chunk, strict=True)
+            if not columns:
+                columns = [list(part) for part in parts]
+            else:
+                for column, part in zip(columns, parts, strict=True):
+                    column.extend(part)
+        places = [(v, i) for v in query.vectors for i in range(plan.vectors[v].size)]
+        columns = columns or [[] for _ in range(len(keys) + len(places))]
+        size = len(columns[0])
+        for place, key in enumerate(keys):
+            change = canonical(key.type)
             if change is not None:
                 columns[place] = [change(value) for value in columns[place]]
-        rows = max((len(column) for column in columns), default=0)
-        keys: list[Key] = list(zip(*columns[:width], strict=True)) if width else [()] * rows
-        coordinates = [(v, i) for v in query.vectors for i in range(plan.vectors[v].size)]
-        exact.add(coordinates, keys, columns[width:])
+        values = dict(zip(places, columns[len(keys) :], strict=True))
+        exact.add(columns[: len(keys)], values, size)
 
 
-def _declared_groups(plan: ReleasePlan) -> tuple[Key, ...] | None:
+def _declared_groups(plan: ReleasePlan) -> Groups | None:
     if plan.groups is None:
         return None
-    types = [key.type for key in plan.release.keys]
-    return tuple(
-        tuple(declared_key(value, type_) for value, type_ in zip(group, types, strict=True))
-        for group in plan.groups
-    )
+    return declared_groups(plan.groups, [key.type for key in plan.release.keys])
 
 
 def _keyset_id(keys: ReleasedVector) -> bytes:
@@ -275,7 +273,7 @@ def _assemble(measures: tuple[bytes, ...], draws: tuple[Draw, ...]) -> ReleasedV
     for measure, stored in zip(measures, draws, strict=True):
         vector = decoded.setdefault(id(stored), decode(stored.payload))
         values.append(vector.values[stored.measures.index(measure)])
-    return ReleasedVector(tuple(values), next(iter(decoded.values())).keys)
+    return ReleasedVector(tuple(values), next(iter(decoded.values())).groups)
 
 
 def _ceil(value: Fraction) -> int:

@@ -37,7 +37,7 @@ from ..sql.statement import (
 )
 from .answer import Answer, AnswerColumn, Receipt
 from .explain import Explanation
-from .finish import Compiled, compile_public, run_public
+from .finish import Compiled, check_public, compile_public, run_public
 from .run import ReleasedRows, Runner
 from .settings import Settings, decimal_text
 
@@ -191,6 +191,8 @@ class Session:
         if runner.from_store():
             with self._lazy_snapshot() as snapshot:
                 return self._answer(prepared, runner.rows, Fraction(0), Fraction(0), snapshot, key)
+        for compiled in (*prepared.stages, prepared.compiled):
+            check_public(compiled, prepared.plan.releases, self._sealed)
         with self._snapshot() as open_snapshot:
             if not self.settings.reuse:
                 self._answers.clear()  # what is drawn now answers from now on
@@ -222,7 +224,7 @@ class Session:
         """Plan a bound statement; one whose LIMIT is 0 needs no release (amendments.md i)."""
         privacy = Privacy(
             self.settings.epsilon,
-            self.policy.defaults.delta,
+            self.policy.defaults.delta if self.policy.privacy.delta else Fraction(0),
             self.policy.defaults.minimum_units,
             self.policy.privacy.neighbours is Neighbours.REPLACE_ONE,
         )

@@ -31,6 +31,10 @@ from .vectors import Bounding, Kind, Mask, Vector
 __all__ = ["BackendQuery", "print_release"]
 
 
+MAX_ROWS = 2**40
+"""Most rows, or units, of a table: beyond what one machine holds. Totals are sized by it."""
+
+
 @dataclass(frozen=True, slots=True)
 class BackendQuery:
     """One SELECT: the group keys first, then one integer column per coordinate of `vectors`, in order.
@@ -159,10 +163,23 @@ class _Query:
             f"CAST({name} AS VARCHAR) AS {name}" if key.type.is_temporal else name
             for key, name in zip(self.keys, self.key_names, strict=True)
         ]
-        columns = [*shown, *(f"CAST({sql} AS HUGEINT) AS {name}" for name, sql in coordinates)]
+        columns = [*shown, *(f"CAST({sql} AS {self._carrier(name)}) AS {name}" for name, sql in coordinates)]
         group = f" GROUP BY {', '.join(self.key_names)}" if self.keys else ""
         group += "" if filtered else self._in_domain()
+        if None in self.domains:  # keys that are found come out in their own order, whatever the data's
+            group += f" ORDER BY {', '.join(f'{name} NULLS LAST' for name in self.key_names)}"
         return f"SELECT {', '.join(columns) or 'COUNT(*) AS present'} FROM {source}{group}"
+
+    def _carrier(self, name: str) -> str:
+        """Return the integer type of a coordinate's total: BIGINT where 2^40 units or rows cannot pass it."""
+        vector = self.vectors[int(name[1:].split("_")[0])]
+        reach = 1
+        if vector.lattice is not None:
+            width = vector.lattice.width
+            reach = {Kind.MOMENT: width * width, Kind.DIRECT: 1}.get(
+                vector.kind, max(width, vector.lattice.reach)
+            )
+        return "BIGINT" if reach * self.bounding.rows < 2**63 // MAX_ROWS else "HUGEINT"
 
     def _rank(self, source: str) -> str:
         """Return the step that keeps C groups of each unit, in hashed order with the keys as the last word."""

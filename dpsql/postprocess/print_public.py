@@ -327,7 +327,7 @@ def _arithmetic(call: Call, args: list[str]) -> str:
     if left.kind is Kind.DATE and right.kind is Kind.DATE:
         return total.days_between(args[0], args[1])
     if left.kind is Kind.DATE:
-        return total.add_days(args[0], args[1] if call.function == "add" else f"(-({args[1]}))")
+        return total.add_days(args[0], args[1] if call.function == "add" else total.negate(args[1], call.args[1].type))
     return total.arithmetic(sign, args[0], args[1], call.type)
 
 
@@ -433,7 +433,6 @@ _CALLS: dict[str, Form] = {
     "substr": lambda call, args: total.substring(*args),
     "left": lambda call, args: total.left(args[0], args[1]),
     "right": lambda call, args: total.right(args[0], args[1]),
-    "replace": lambda call, args: f"replace({', '.join(args)})",
     "concat": _concat, "concat_op": _concat, "like": _like,
     "extract": lambda call, args: total.extract(_field(call), args[1]),
     "date_trunc": lambda call, args: total.date_trunc(_field(call), args[1]),

@@ -36,7 +36,8 @@ def round_half_away(operand: str, places: int = 0) -> str:
 def truncate(operand: str, places: int = 0) -> str:
     """Return Postgres' `trunc(numeric, places)`, as DOUBLE, of the number's shortest decimal text.
 
-    With no places it is also `trunc(double precision)`.
+    With no places it is also `trunc(double precision)`. Where `places` reach the sixteenth digit of
+    the number, that digit may be one off.
     """
     if places == 0:
         return f"trunc({to_double(operand)})"

@@ -273,7 +273,6 @@ _TABLE = (
     Function("right", _text_integers),
     Function("concat", _concat),
     Function("concat_op", _concat),
-    Function("replace", _text(TEXT, 3), private=False),
     Function("extract", _extract),
     Function("date_trunc", _date_trunc),
     Function("cast", _cast),

@@ -101,7 +101,6 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
     exp.Right: _BINARY,
     exp.StrPosition: frozenset({"this", "substr"}),
     exp.Concat: frozenset({"expressions", "coalesce", "safe"}),
-    exp.Replace: frozenset({"this", "expression", "replacement"}),
     exp.Extract: _BINARY,
     exp.TimestampTrunc: frozenset({"this", "unit"}),
     exp.CurrentDate: frozenset(),

@@ -106,7 +106,7 @@ def _like(binder: Binder, node: exp.Expr, escape: str | None = None) -> Expr:
 def _escape(binder: Binder, node: exp.Expr) -> Expr:
     like, character = node.args["this"], node.args["expression"]
     text = str(character.args.get("this", "")) if isinstance(character, exp.Literal) else "  "
-    if not isinstance(like, exp.Like) or len(text) > 1:
+    if not isinstance(like, exp.Like) or len(text) > 1 or not text.isascii() or text == "'":
         raise Refusal(
             "ESCAPE takes one character after LIKE", sqlstate="42601", position=binder.position(node)
         )
@@ -178,11 +178,6 @@ def _concat(binder: Binder, node: exp.Expr) -> Expr:
     return call("concat", [binder.bind(part) for part in node.args["expressions"]], binder.position(node))
 
 
-def _replace(binder: Binder, node: exp.Expr) -> Expr:
-    parts = [node.args["this"], node.args["expression"], node.args["replacement"]]
-    return call("replace", [binder.bind(part) for part in parts], binder.position(node))
-
-
 def _subquery(binder: Binder, node: exp.Expr) -> Expr:
     return binder.scalar_subquery(node)
 
@@ -202,7 +197,7 @@ FORMS: dict[type[exp.Expr], Form] = {
     exp.And: _logic, exp.Or: _logic, exp.Is: _is, exp.NullSafeNEQ: _not_distinct, exp.Between: _between,
     exp.In: _in, exp.Like: _like, exp.Escape: _escape, exp.Case: _case, exp.Round: _digits,
     exp.Trunc: _digits, exp.Trim: _trim, exp.Substring: _substring, exp.StrPosition: _position,
-    exp.Concat: _concat, exp.DPipe: _concat, exp.Replace: _replace, exp.Extract: Binder.part_of_date,
+    exp.Concat: _concat, exp.DPipe: _concat, exp.Extract: Binder.part_of_date,
     exp.TimestampTrunc: Binder.part_of_date, exp.Cast: Binder.cast_node, exp.CurrentDate: Binder.moment,
     exp.CurrentTimestamp: Binder.moment, exp.Localtimestamp: Binder.moment, exp.Subquery: _subquery,
     exp.Exists: _exists, exp.Anonymous: bind_anonymous, exp.Filter: bind_filter,

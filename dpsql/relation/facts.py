@@ -1,0 +1,75 @@
+"""What may be known of a value: bounds, a lattice, whether it may be NULL, and a finite list of values.
+
+House rule: every figure is an exact rational; an endpoint that is not rational is widened outward.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from .catalog import Scalar
+from .types import Kind, SqlType
+
+__all__ = ["ONE", "ZERO", "Facts", "common_grid", "grid_of", "intersect"]
+
+ONE = Fraction(1)
+ZERO = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The possible values of an expression.
+
+    `lo`, `hi`: inclusive bounds (numbers in their own unit, DATE in days, TIMESTAMP in microseconds,
+    booleans 0 and 1), None when unbounded. `grid`: all values are integer multiples of it; None for
+    reals. `nullable`: NULL is possible. `values`: all non-NULL values, where they are finite and
+    known. `declared`: the bounds come from declarations and literals, not from the type alone.
+    """
+
+    lo: Fraction | None = None
+    hi: Fraction | None = None
+    grid: Fraction | None = None
+    nullable: bool = True
+    values: tuple[Scalar, ...] | None = None
+    declared: bool = False
+
+    @property
+    def bounded(self) -> bool:
+        """Both ends are known."""
+        return self.lo is not None and self.hi is not None
+
+
+def grid_of(type_: SqlType) -> Fraction | None:
+    """Return the lattice that a column's type puts its values on; None for floats and free NUMERIC."""
+    if type_.kind is Kind.NUMERIC:
+        return None if type_.scale is None else Fraction(1, 10**type_.scale)
+    return None if type_.is_float else ONE
+
+
+def common_grid(grids: Sequence[Fraction | None]) -> Fraction | None:
+    """Return the coarsest grid that holds all the grids; None when one of them is real."""
+    result: Fraction | None = None
+    for grid in grids:
+        if grid is None:
+            return None
+        if result is None:
+            result = grid
+        else:
+            denominator = math.lcm(result.denominator, grid.denominator)
+            result = Fraction(math.gcd(int(result * denominator), int(grid * denominator)), denominator)
+    return result
+
+
+def intersect(known: Facts, other: Facts) -> Facts:
+    """Return the facts of a value of which both are true."""
+    lo = known.lo if other.lo is None else other.lo if known.lo is None else max(known.lo, other.lo)
+    hi = known.hi if other.hi is None else other.hi if known.hi is None else min(known.hi, other.hi)
+    values = other.values if known.values is None else known.values
+    if known.values is not None and other.values is not None:
+        values = tuple(value for value in known.values if value in other.values)
+    bounded_here = (known.declared or other.lo is not None) and (known.declared or other.hi is not None)
+    grid = known.grid if known.grid is not None else other.grid
+    return Facts(lo, hi, grid, known.nullable and other.nullable, values, bounded_here)
