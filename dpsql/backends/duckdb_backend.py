@@ -54,8 +54,10 @@ _SEAL = {
 class DuckDBSnapshot:
     """One read-only transaction; made by `DuckDBBackend.snapshot`, used by one thread (but for `cancel`)."""
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, cursor: duckdb.DuckDBPyConnection, seen: list[LiveSchema] | None) -> None:
+        """`seen`: where the schema is kept while it cannot change; None: it is read every time."""
         self._cursor = cursor
+        self._seen = seen
         self._cancelled = threading.Event()
         self._at_rest = threading.Event()
         self._at_rest.set()
@@ -64,7 +66,12 @@ class DuckDBSnapshot:
 
     def schema(self) -> LiveSchema:
         """Return the schema as this transaction sees it. Raises EngineFailure."""
-        return self._call("schema", lambda: read_schema(lambda sql: self._cursor.execute(sql).fetchall()))
+        if self._seen:
+            return self._seen[0]
+        found = self._call("schema", lambda: read_schema(lambda sql: self._cursor.execute(sql).fetchall()))
+        if self._seen is not None:
+            self._seen.append(found)
+        return found
 
     def run(self, sql: str, parameters: Sequence[object] = ()) -> Iterator[list[tuple[Any, ...]]]:
         """Run one SELECT and yield its rows in chunks; nothing runs before the first chunk is asked for.
@@ -132,6 +139,7 @@ class DuckDBBackend:
         """Point at a file. Nothing is opened, and nothing is checked, before the first snapshot."""
         self._path: Path | None = path.absolute()
         self._connection: duckdb.DuckDBPyConnection | None = None
+        self._schema_seen: list[LiveSchema] = []  # a file that is open for reading has no writer
         self._snapshots: set[DuckDBSnapshot] = set()
         self._lock = threading.Lock()
 
@@ -159,7 +167,7 @@ class DuckDBBackend:
         Raises EngineFailure when the file is missing, broken, or held by a writer (detail "busy: …").
         """
         with self._lock:
-            snapshot = DuckDBSnapshot(self._open_cursor())
+            snapshot = DuckDBSnapshot(self._open_cursor(), None if self._path is None else self._schema_seen)
             self._snapshots.add(snapshot)
         try:
             yield snapshot
@@ -183,6 +191,7 @@ class DuckDBBackend:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
+                self._schema_seen = []
             return True
 
     def _open_cursor(self) -> duckdb.DuckDBPyConnection:

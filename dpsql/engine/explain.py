@@ -209,7 +209,7 @@ def _release_text(number: int, plan: ReleasePlan, names: Names) -> list[str]:
     for index, call in enumerate(release.aggregates):
         name = names.get((release, len(release.keys) + index))
         said = _call_text(call, release.table)
-        shown_as = said if name in (None, call.function) else f"{name} = {said}"
+        shown_as = said if name is None or said.startswith(f"{name}(") else f"{name} = {said}"
         lines.append(f"  {shown_as}: expected {_expected(plan, index)} at 95 %")
     for query in plan.queries(tuple(range(len(plan.vectors)))):
         lines += ["  backend:", *_indented(query.sql, "    ")]
@@ -255,7 +255,8 @@ def _call_text(call: AggregateCall, table: Table) -> str:
         for arg in call.args
     ]
     shown = f"{'DISTINCT ' if call.distinct else ''}{', '.join(plain)}" if call.args else "*"
-    return f"{call.function}({shown})" + (" FILTER (…)" if call.filter is not None else "")
+    function = "dp_avg_direct" if call.function == "avg_direct" else call.function
+    return f"{function}({shown})" + (" FILTER (…)" if call.filter is not None else "")
 
 
 # --- SQL over several lines, for display alone --------------------------------------------------------
@@ -294,8 +295,7 @@ def layout_sql(sql: str, width: int = _WIDTH) -> list[str]:
                 line = indent
         elif piece == " " and line.strip() not in ("", "),"):
             at_comma = levels[-1] and pieces[index - 1] == ","
-            room = width - len(line)
-            if (_reach(pieces, index + 1) if at_comma else sum(map(len, following))) > room:
+            if len(line) + _reach(pieces, index + 1, is_item=at_comma) > width:
                 lines.append(line.rstrip())
                 line = indent + "  "
     return [*lines, line.rstrip()] if line.strip() else lines
@@ -305,10 +305,13 @@ def _indented(sql: str, indent: str) -> list[str]:
     return [indent + line for line in layout_sql(sql, _WIDTH - len(indent))]
 
 
-def _reach(pieces: Sequence[str], start: int) -> int:
-    """Return how long the list item is that begins at `start`: up to a comma or clause outside parentheses."""
+def _reach(pieces: Sequence[str], start: int, *, is_item: bool) -> int:
+    """Return how long the word is that begins at `start`, or the list item: to a comma outside parentheses."""
     depth = length = 0
-    for piece in pieces[start:]:
+    for index in range(start, len(pieces)):
+        piece = pieces[index]
+        if piece == " " and not is_item:
+            break
         depth += (piece == "(") - (piece == ")")
         length += len(piece)
         if depth < 0 or (depth == 0 and (piece == "," or piece in _CLAUSES)):

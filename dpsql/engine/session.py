@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ..backends import Backend, open_backend
 from ..budget import BudgetStore, Caps, SqliteStore, Status
-from ..errors import EngineFailure, PolicyError, Refusal
+from ..errors import EngineFailure, Refusal
 from ..mechanisms import ATTO, NANO, LaplaceNoise, Noise
 from ..plan.planner import Plan, Privacy, plan
 from ..policy import Neighbours, Policy, build_catalog, load_policy
@@ -93,7 +93,8 @@ class Session:
 
     def __post_init__(self) -> None:
         with self.backend.snapshot() as snapshot:
-            self.catalog: Catalog = build_catalog(self.policy, snapshot.schema())
+            self._live = snapshot.schema()
+        self.catalog: Catalog = build_catalog(self.policy, self._live)
         self.settings = Settings.of(self.policy.defaults)
         self._cancelled = threading.Event()
         self._prepared: dict[object, Prepared] = {}
@@ -277,11 +278,7 @@ class Session:
             EngineFailure: the schema has changed since the session was opened; nothing was charged.
         """
         with self.backend.snapshot() as snapshot:
-            try:
-                fingerprint = build_catalog(self.policy, snapshot.schema()).fingerprint
-            except PolicyError as error:
-                raise EngineFailure(f"the database no longer fits the policy: {error.message}") from None
-            if fingerprint != self.catalog.fingerprint:
+            if snapshot.schema() != self._live:
                 raise EngineFailure("the database's schema has changed; open the session again")
             yield snapshot
 
