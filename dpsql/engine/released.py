@@ -13,7 +13,7 @@ import datetime
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -31,6 +31,7 @@ __all__ = [
 
 Array = npt.NDArray[Any]
 _EPOCH = datetime.datetime(1970, 1, 1)
+_WIDE = Context(prec=80)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +103,16 @@ def publishable(columns: Sequence[list[Scalar]], types: Sequence[SqlType], size:
 
 
 def declared_groups(groups: Sequence[tuple[Scalar, ...]], types: Sequence[SqlType]) -> Groups:
-    """Return declared groups in canonical form; dates and timestamps may come as ISO text."""
-    columns = zip(*groups, strict=True) if groups else ([] for _ in types)
-    parts = zip(columns, types, strict=True) if types else []
-    return Groups(
-        tuple([_declared(value, type_) for value in column] for column, type_ in parts), len(groups)
+    """Return declared groups in canonical form, each once, however it is spelled (ISO text, or a number).
+
+    One group in two spellings would be two releases of the same rows.
+    """
+    spelled = (
+        tuple(_declared(value, type_) for value, type_ in zip(group, types, strict=True)) for group in groups
     )
+    unique = list(dict.fromkeys(spelled))
+    columns = zip(*unique, strict=True) if unique else ([] for _ in types)
+    return Groups(tuple(list(column) for column in columns), len(unique))
 
 
 def _declared(value: Scalar, type_: SqlType) -> Scalar:
@@ -132,7 +137,7 @@ def shown(column: list[Scalar], type_: SqlType) -> list[Any]:
 
 
 def _decimal(value: Fraction) -> Decimal:
-    return Decimal(value.numerator) / Decimal(value.denominator)
+    return _WIDE.divide(Decimal(value.numerator), Decimal(value.denominator))
 
 
 def encode(vector: ReleasedVector) -> bytes:

@@ -28,6 +28,7 @@ from ..relation.expressions import (
     StageValue,
     conjuncts,
     map_children,
+    size_of,
     substitute,
     walk,
 )
@@ -52,6 +53,9 @@ from .keys import groups_per_unit_in
 from .rows import Private, Release
 
 __all__ = ["Judged", "judge"]
+
+MAX_EXPRESSION = 1_000
+"""Most nodes of one expression on private rows, its subqueries' columns put in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +143,7 @@ class _Judgement:
         source = self.relation(node.input)
         if not isinstance(source, Private):
             return replace(node, input=source, predicate=self._above(node.predicate))
-        terms = conjuncts(self._below(substitute(node.predicate, source.outputs)))
+        terms = conjuncts(self._onto(node.predicate, source))
         merged = dict.fromkeys((*source.predicate, *terms))
         return replace(source, predicate=tuple(sorted(merged, key=repr)))
 
@@ -147,7 +151,7 @@ class _Judgement:
         source = self.relation(node.input)
         if not isinstance(source, Private):
             return replace(node, input=source, exprs=tuple(self._above(expr) for expr in node.exprs))
-        outputs = tuple(self._below(substitute(expr, source.outputs)) for expr in node.exprs)
+        outputs = tuple(self._onto(expr, source) for expr in node.exprs)
         return replace(source, outputs=outputs, names=node.names)
 
     def _ordered(self, node: Sort | Limit | Window) -> Relation:
@@ -204,13 +208,13 @@ class _Judgement:
 
     def _release(self, node: Aggregate, source: Private) -> Relation:
         """Open the door: one release per grouping set, put together by UNION ALL."""
-        keys = tuple(self._below(substitute(key, source.outputs)) for key in node.keys)
+        keys = tuple(self._onto(key, source) for key in node.keys)
         _check_keys(source, keys)
         aggregates = tuple(
             replace(
                 call,
-                args=tuple(self._below(substitute(arg, source.outputs)) for arg in call.args),
-                filter=None if call.filter is None else self._below(substitute(call.filter, source.outputs)),
+                args=tuple(self._onto(arg, source) for arg in call.args),
+                filter=None if call.filter is None else self._onto(call.filter, source),
             )
             for call in node.aggregates
         )
@@ -232,6 +236,20 @@ class _Judgement:
         for part in parts[1:]:
             result = SetOperation("union", True, result, part, node.columns)
         return result
+
+    def _onto(self, expr: Expr, source: Private) -> Expr:
+        """Return an expression over the output of private rows as one over the table's own columns.
+
+        Raises:
+            Refusal: 54001 when it grows too large (subqueries that use a column twice double it).
+        """
+        whole = substitute(expr, source.outputs)
+        if size_of(whole, MAX_EXPRESSION) >= MAX_EXPRESSION:
+            raise Refusal(
+                "the statement is too complex", sqlstate="54001", position=expr.position,
+                hint="nest fewer expressions inside each other",
+            )  # fmt: skip
+        return self._below(whole)
 
     def _below(self, expr: Expr) -> Expr:
         """Check an expression that will run on private rows, and turn its subqueries into stages."""

@@ -105,7 +105,8 @@ def _listed(expr: Expr, values: list[Scalar]) -> Facts:
     if numbers and len(numbers) == len(unique):
         grid = common_grid(numbers) or Fraction(1)
         kept = None if expr.type.is_temporal or expr.type.is_float else unique
-        return Facts(min(numbers), max(numbers), None if expr.type.is_temporal else grid, False, kept)
+        on_grid = not (expr.type.is_temporal or expr.type.is_float)
+        return Facts(min(numbers), max(numbers), grid if on_grid else None, False, kept)
     return Facts(nullable=False, values=unique)
 
 

@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ..errors import Refusal
-from ..relation.expressions import Expr, Field
+from ..relation.expressions import Expr, Field, StageValue, walk
 from ..relation.intervals import Environment, narrowed_facts
 
 __all__ = ["Lattice", "lattice_of"]
 
 _MAX_ENDPOINT = 2**61
+_MAX_REAL = Fraction(10) ** 300
 _REAL_WIDTH = 2**32
 _SQUARED_WIDTH = 2**24
 _EXACT_SQUARED_WIDTH = 2**30
@@ -67,6 +68,14 @@ def lattice_of(expr: Expr, env: Environment, *, squared: bool) -> Lattice | None
     lo, hi = facts.lo, facts.hi
     if lo > hi:
         return None
+    loose = hi - lo > 2**53 and any(isinstance(part, StageValue) for part in walk(expr))
+    if loose or max(abs(lo), abs(hi)) > _MAX_REAL:
+        raise Refusal(
+            "the bounds of this expression are too wide for a useful answer",
+            sqlstate="PV201",
+            position=expr.position,
+            hint="clamp it: GREATEST(low, LEAST(high, …))",
+        )
     step = facts.grid
     if isinstance(expr, Field):
         step = env.columns[expr.index].step or step
@@ -113,8 +122,6 @@ def _rounded(end: Fraction, step: Fraction) -> int:
 
 
 def _undeclared(expr: Expr, env: Environment) -> Refusal:
-    from ..relation.expressions import walk
-
     for part in walk(expr):
         if isinstance(part, Field) and part.index < len(env.columns):
             column = env.columns[part.index]

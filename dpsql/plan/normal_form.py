@@ -123,6 +123,8 @@ def _linear(expr: Expr, env: Environment) -> tuple[Expr, Fraction, Fraction]:
     """Split exact `factor · value + offset` with literal numbers off an expression."""
     factor, offset = Fraction(1), Fraction(0)
     while isinstance(expr, Call) and narrowed_facts(expr, env).grid is not None:
+        if expr.type.is_temporal or any(arg.type.is_temporal for arg in expr.args):
+            break
         numbers = [_number(arg) for arg in expr.args]
         if expr.function in ("add", "sub") and numbers[1] is not None and not expr.type.is_temporal:
             sign = -1 if expr.function == "sub" else 1

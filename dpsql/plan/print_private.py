@@ -16,18 +16,27 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from ..errors import Refusal
-from ..relation.expressions import Call, Expr, Field, Literal, StageValue
+from ..relation.calendar import calendar_ends
+from ..relation.expressions import Call, Expr, Field, Literal, Months, StageValue
 from ..relation.intervals import Environment, Facts, common_grid, facts_of
 from ..relation.types import Kind
 from .private_forms import FORMS
 from .private_numbers import NUMBERS
-from .private_sql import CASTS, Number, clamp, decimal_scale, integer_type, is_bare, unbounded
+from .private_sql import (
+    CASTS,
+    Number,
+    clamp,
+    decimal_scale,
+    double_literal,
+    integer_kind,
+    is_bare,
+    reach_of,
+    times,
+    unbounded,
+)
 from .quote import decimal, identifier, literal, text
 
 __all__ = ["PrivatePrinter"]
-
-_BIG = 2**62
-_HUGE = 2**125
 
 
 @dataclass
@@ -82,8 +91,12 @@ class PrivatePrinter:
         if expr not in self.parameters:
             self.parameters.append(expr)
         number = self.first_parameter + self.parameters.index(expr)
-        type_ = "DOUBLE" if expr.type.is_number else CASTS[expr.type.kind]
-        return f"CAST(${number} AS {type_})"
+        if not expr.type.is_number:
+            return f"CAST(${number} AS {CASTS[expr.type.kind]})"
+        assert expr.lo is not None
+        assert expr.hi is not None
+        shown = f"CAST(${number} AS DOUBLE)"
+        return f"({clamp(shown, double_literal(expr.lo), double_literal(expr.hi), nan=True)})"
 
     def _plain_number(self, expr: Expr) -> str:
         """Return a computed number in its own unit: exact ones as integers or DECIMAL."""
@@ -99,13 +112,13 @@ class PrivatePrinter:
                 position=expr.position,
                 hint="round it, floor it, or cast it to integer or numeric(p,s)",
             )
-        whole = f"({number.sql} * {(number.grid * 10**scale).numerator})"
+        whole = times(number, (number.grid * 10**scale).numerator, expr)
         if scale == 0:
-            return whole
-        if max(abs(facts.lo), abs(facts.hi)) >= 10 ** (36 - 2 * scale):
+            return whole.sql
+        if whole.reach >= 10 ** (37 - scale):
             raise Refusal("this number is too large to be a key", sqlstate="PV202", position=expr.position)
         unit = "0." + "1".rjust(scale, "0")
-        return f"(CAST({whole} AS DECIMAL(38, 0)) * {unit})"
+        return f"(CAST({whole.sql} AS DECIMAL(38, 0)) * {unit})"
 
     def boolean(self, expr: Expr) -> str:
         """Return a predicate."""
@@ -133,16 +146,14 @@ class PrivatePrinter:
     def _literal_number(self, expr: Literal) -> Number:
         value = expr.value
         if value is None:
-            return Number("CAST(NULL AS BIGINT)", Fraction(1))
+            return Number("CAST(NULL AS BIGINT)", Fraction(1), 0)
         if isinstance(value, float) or not isinstance(value, (int, Fraction)):
             assert isinstance(value, float)
             return Number(f"CAST({text(repr(value))} AS DOUBLE)", None)
         number = Fraction(value)
         grid = Fraction(1, number.denominator)
-        kind = "BIGINT" if abs(number.numerator) < _BIG else "HUGEINT"
-        if abs(number.numerator) >= _HUGE:
-            raise Refusal("this number is out of range", sqlstate="22023", position=expr.position)
-        return Number(f"CAST({number.numerator} AS {kind})", grid)
+        reach = abs(number.numerator)
+        return Number(f"CAST({number.numerator} AS {integer_kind(reach, expr)})", grid, reach)
 
     def _leaf(self, expr: Field, facts: Facts) -> Number:
         """Return a column, clamped in its own type unless its type or a constraint already bounds it."""
@@ -153,18 +164,28 @@ class PrivatePrinter:
             lo, hi = (f"CAST({text(repr(float(end)))} AS DOUBLE)" for end in (facts.lo, facts.hi))
             source = f"CAST({shown} AS DOUBLE)" if expr.type.kind is Kind.REAL else shown
             return Number(f"({clamp(source, lo, hi, nan=True)})", None)
-        assert facts.grid is not None or expr.type.kind is Kind.NUMERIC
-        if facts.grid is None or facts.lo is None or facts.hi is None:
+        if facts.grid is None or facts.lo is None or facts.hi is None or not expr.type.is_number:
             raise unbounded(expr)
-        kind = integer_type(facts, facts.grid, expr)
+        reach = reach_of(facts, facts.grid, expr)
+        kind = integer_kind(reach, expr)
         if not self.is_held(expr, facts.lo, facts.hi):
             ends = decimal(facts.lo), decimal(facts.hi)
             if ends[0] is None or ends[1] is None:
                 raise unbounded(expr)
             shown = f"({clamp(shown, ends[0], ends[1])})"
-        if facts.grid != 1:
-            shown = f"{shown} * {(1 / facts.grid).numerator}"
-        return Number(f"CAST({shown} AS {kind})", facts.grid)
+        factor = (1 / facts.grid).numerator
+        if factor == 1:
+            return Number(f"CAST({shown} AS {kind})", facts.grid, reach)
+        if reach * factor < 10**37:  # the product is a DECIMAL(38) that still has the decimals
+            return Number(f"CAST({shown} * {factor} AS {kind})", facts.grid, reach)
+        if factor > 10**18:
+            raise Refusal(
+                "this column has too many decimals for arithmetic", sqlstate="PV202", position=expr.position
+            )
+        part = f"CAST(({shown} - trunc({shown})) * {factor} AS HUGEINT)"
+        return Number(
+            f"CAST(CAST(trunc({shown}) AS HUGEINT) * {factor} + {part} AS {kind})", facts.grid, reach
+        )
 
     def is_held(self, expr: Field, lo: Fraction, hi: Fraction) -> bool:
         """Say whether the engine itself holds the column inside [lo, hi], by its type or a CHECK constraint."""
@@ -174,14 +195,12 @@ class PrivatePrinter:
         highs = [end for end in (bare.hi, column.enforced.hi) if end is not None]
         return bool(lows and highs) and max(lows) >= lo and min(highs) <= hi
 
-    def on_grid(self, number: Number, grid: Fraction | None) -> str:
-        """Return a number as an integer count of a finer grid, or as DOUBLE for None."""
-        if grid is None:
-            return self.double(number)
+    def on_grid(self, number: Number, grid: Fraction, expr: Expr) -> Number:
+        """Return an integer number as a count of a finer grid. Raises Refusal (PV202) when it could overflow."""
         assert number.grid is not None
         factor = number.grid / grid
         assert factor.denominator == 1
-        return number.sql if factor == 1 else f"({number.sql} * {factor.numerator})"
+        return times(number, factor.numerator, expr)
 
     def double(self, number: Number) -> str:
         """Return a number as DOUBLE in its own unit."""
@@ -192,23 +211,21 @@ class PrivatePrinter:
             shown = f"({shown} * {number.grid.numerator}e0)"
         return shown if number.grid.denominator == 1 else f"({shown} / {number.grid.denominator}e0)"
 
-    def aligned(self, exprs: list[Expr], grid: Fraction | None) -> list[str]:
-        """Return numbers on one grid."""
-        return [self.on_grid(self.number(expr), grid) for expr in exprs]
-
     # --- comparisons and moments ------------------------------------------------------------------
 
-    def compared(self, left: Expr, right: Expr, sign: str) -> str:
-        if left.type.is_number and right.type.is_number and not (is_bare(left) and is_bare(right)):
-            numbers = [self.number(left), self.number(right)]
-            grids = [number.grid for number in numbers]
-            grid = None
-            if None not in grids:
-                grid = common_grid(grids)
-            shown = [self.on_grid(number, grid) for number in numbers]
-            if grid is not None:
-                shown = [f"CAST({part} AS HUGEINT)" if "HUGEINT" in part else part for part in shown]
-            return f"({shown[0]} {sign} {shown[1]})"
+    def compared(self, left: Expr, right: Expr, sign: str, expr: Expr) -> str:
+        """Return a comparison: computed numbers on one grid, bare columns and literals as they stand."""
+        if left.type.is_number and right.type.is_number:
+            if not (is_bare(left) and is_bare(right)):
+                numbers = [self.number(left), self.number(right)]
+                grid = common_grid([number.grid for number in numbers])
+                if grid is None:
+                    shown = [self.double(number) for number in numbers]
+                else:
+                    shown = [self.on_grid(number, grid, expr).sql for number in numbers]
+                return f"({shown[0]} {sign} {shown[1]})"
+            if not _fit_together(left, right):
+                return f"(CAST({self.value(left)} AS DOUBLE) {sign} CAST({self.value(right)} AS DOUBLE))"
         sides = [self.beside(side, (left, right)) for side in (left, right)]
         return f"({sides[0]} {sign} {sides[1]})"
 
@@ -221,15 +238,45 @@ class PrivatePrinter:
         return shown
 
     def moment(self, expr: Expr) -> str:
-        """Return a date or timestamp for calendar functions, clamped into its declared bounds."""
-        if not isinstance(expr, Field):
-            return self.value(expr)
-        column = self.env.columns[expr.index]
-        shown = self.column(expr)
-        if column.bounds is None:
+        """Return a date or timestamp for calendar functions: inside its known bounds, or NULL outside our calendar.
+
+        Results of calendar functions are inside already; columns and choices between them are clamped.
+        """
+        shown = self.value(expr)
+        if isinstance(expr, Literal) or (isinstance(expr, Call) and expr.function in _CALENDAR):
             return shown
         facts = facts_of(expr, self.env)
-        assert facts.lo is not None
-        assert facts.hi is not None
+        if facts.lo is None or facts.hi is None:
+            first, last = (literal(Literal(expr.type, end)) for end in calendar_ends(expr.type))
+            return f"(CASE WHEN {shown} BETWEEN {first} AND {last} THEN {shown} END)"
         lo, hi = (literal(Literal(expr.type, int(end))) for end in (facts.lo, facts.hi))
         return f"({clamp(shown, lo, hi)})"
+
+
+_CALENDAR = frozenset({"add", "sub", "date_trunc"})
+
+
+def _fit_together(left: Expr, right: Expr) -> bool:
+    """Say whether DuckDB has one type for two exact numbers: more than 38 digits together and a cast may raise."""
+    sizes = [_digits(expr) for expr in (left, right)]
+    if any(size is None for size in sizes):
+        return True
+    known = [size for size in sizes if size is not None]
+    return max(size[0] for size in known) + max(size[1] for size in known) <= 38
+
+
+def _digits(expr: Expr) -> tuple[int, int] | None:
+    """Return the digits before and after the point of a bare exact number; None for doubles."""
+    if isinstance(expr, Literal):
+        if isinstance(expr.value, (float, str)) or expr.value is None or isinstance(expr.value, Months):
+            return None
+        number = Fraction(expr.value)
+        scale = decimal_scale(Fraction(1, number.denominator))
+        return len(str(abs(int(number)))), 39 if scale is None else scale
+    if expr.type.is_float:
+        return None
+    if expr.type.kind is Kind.NUMERIC:
+        scale = expr.type.scale or 0
+        precision = expr.type.precision or 39
+        return (39 if precision == 38 and scale == 0 else precision - scale), scale
+    return {Kind.SMALLINT: 5, Kind.INTEGER: 10}.get(expr.type.kind, 19), 0

@@ -23,16 +23,12 @@ from ..relation.intervals import Environment
 from ..relation.types import SqlType
 from .keys import Domain
 from .print_private import PrivatePrinter
-from .print_value import PrintedValue, print_value
+from .print_value import MAX_ROWS, PrintedValue, print_value
 from .private_sql import clamp
 from .quote import identifier, literal, table_name, text
 from .vectors import Bounding, Kind, Mask, Vector
 
 __all__ = ["BackendQuery", "print_release"]
-
-
-MAX_ROWS = 2**40
-"""Most rows, or units, of a table: beyond what one machine holds. Totals are sized by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +58,14 @@ def print_release(
     plain = tuple(i for i in wanted if vectors[i].kind is not Kind.DISTINCT or bounding.per_row)
     queries = []
     if plain:
-        queries.append(_Query(table, predicate, keys, vectors, bounding, env, domains).main(plain))
+        queries.append(
+            _Query(table, predicate, keys, vectors, bounding, env, domains, bounding.ranked).main(plain)
+        )
     for number in wanted:
         if number not in plain:
-            queries.append(_Query(table, predicate, keys, vectors, bounding, env, domains).distinct(number))
+            queries.append(
+                _Query(table, predicate, keys, vectors, bounding, env, domains, True).distinct(number)
+            )
     return tuple(queries)
 
 
@@ -75,12 +75,12 @@ class _Query:
     def __init__(
         self, table: Table, predicate: tuple[Expr, ...], keys: tuple[Expr, ...], vectors: tuple[Vector, ...],
         bounding: Bounding, env: Environment, domains: tuple[Domain | None, ...],
+        salted: bool,
     ) -> None:  # fmt: skip
         assert table.unit is not None
         self.table, self.unit, self.predicate, self.keys = table, table.unit, predicate, keys
         self.vectors, self.bounding, self.domains = vectors, bounding, domains
-        self.salted = not bounding.per_row
-        self.printer = PrivatePrinter(env, self.unit.column, first_parameter=2 if self.salted else 1)
+        self.printer = PrivatePrinter(env, self.unit.column, first_parameter=2 if salted else 1)
         self.items: dict[str, str] = {}
         self.key_names = [f"k{i}" for i in range(len(keys))]
 
@@ -146,10 +146,7 @@ class _Query:
                 steps.append(self._rank("p"))
                 source = f"(SELECT * FROM ranked WHERE rn <= {self.bounding.groups})"
             sql = f"WITH {', '.join(steps)} " + self._grouped(f"{source} AS b", coordinates, filtered=True)
-        salted = self.salted and self.bounding.ranked
-        if self.salted and not salted:
-            sql = _renumber(sql, self.printer)
-        return BackendQuery(sql, numbers, salted, tuple(self.printer.parameters))
+        return BackendQuery(sql, numbers, self.bounding.ranked, tuple(self.printer.parameters))
 
     def _in_domain(self) -> str:
         """Return the HAVING clause that keeps declared groups alone; nothing when none is declared.
@@ -221,6 +218,7 @@ class _Query:
         """Return a mask's coordinates from its row count, its exact sum and its sum of squares."""
         lattice = vector.lattice
         assert lattice is not None
+        rows, everyone = (f"CAST({count} AS HUGEINT)" for count in (rows, everyone))
         if vector.kind is Kind.SUM:
             return [total]
         if vector.kind is Kind.MOMENT:
@@ -351,10 +349,3 @@ def _domain_literal(value: Scalar, type_: SqlType) -> str:
     if isinstance(value, Fraction) and (type_.is_temporal or value.denominator == 1):
         value = int(value)
     return literal(Literal(type_, value))
-
-
-def _renumber(sql: str, printer: PrivatePrinter) -> str:
-    """Number stage parameters from $1 where there is no salt."""
-    for index in range(len(printer.parameters)):
-        sql = sql.replace(f"CAST(${index + 2} AS", f"CAST(${index + 1} AS")
-    return sql

@@ -12,7 +12,10 @@ from .print_private import PrivatePrinter
 from .private_sql import clamp, double_literal
 from .quote import decimal
 
-__all__ = ["PrintedValue", "print_value"]
+__all__ = ["MAX_ROWS", "PrintedValue", "print_value"]
+
+MAX_ROWS = 2**40
+"""Most rows, or units, of a table: beyond what one machine holds. Totals are sized by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +49,17 @@ def print_value(
     which `lattice_of` computed in the same way: `low` and `high`.
     """
     bare = isinstance(expr, Field)
-    if bare and lattice.exact:
+    factor = (1 / lattice.step).numerator
+    if bare and lattice.exact and lattice.reach * factor * MAX_ROWS < 10**38:  # the sum stays a DECIMAL(38)
         name = item(printer.column(expr), "v")  # type: ignore[arg-type]  # a Field
         lo, hi = decimal(lattice.low * lattice.step), decimal(lattice.high * lattice.step)
         assert lo is not None
         assert hi is not None
         clamped = name if printer.is_held(expr, lattice.lo, lattice.hi) else clamp(name, lo, hi)  # type: ignore[arg-type]  # a Field
-        return PrintedValue(clamped, (1 / lattice.step).numerator)
+        return PrintedValue(clamped, factor)
     if lattice.exact:
         number = printer.number(expr)
-        shown = printer.on_grid(number, lattice.step)
-        name = item(shown, "v")
+        name = item(printer.on_grid(number, lattice.step, expr).sql, "v")
         return PrintedValue(clamp(name, str(lattice.low), str(lattice.high)), 1)
     if bare and expr.type.is_float:
         shown = printer.column(expr)  # type: ignore[arg-type]  # a Field

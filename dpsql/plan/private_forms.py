@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ..errors import Refusal
+from ..relation.calendar import calendar_ends
 from ..relation.expressions import Call, Expr, Field, Literal
 from ..relation.intervals import facts_of
 from ..relation.types import Kind
@@ -16,22 +18,25 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMS"]
 
+_MAX_LENGTH = 2**31 - 1
+
 _SIGNS = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
 def _comparison(printer: PrivatePrinter, expr: Call) -> str:
-    return printer.compared(expr.args[0], expr.args[1], _SIGNS[expr.function])
+    return printer.compared(expr.args[0], expr.args[1], _SIGNS[expr.function], expr)
 
 
 def _same(printer: PrivatePrinter, expr: Call) -> str:
-    return printer.compared(expr.args[0], expr.args[1], "IS NOT DISTINCT FROM")
+    return printer.compared(expr.args[0], expr.args[1], "IS NOT DISTINCT FROM", expr)
 
 
 def _in_list(printer: PrivatePrinter, expr: Call) -> str:
-    if is_bare(expr.args[0]) or not expr.args[0].type.is_number:
-        items = ", ".join(printer.beside(item, (expr.args[0], item)) for item in expr.args[1:])
-        return f"({printer.value(expr.args[0])} IN ({items}))"
-    return "(" + " OR ".join(printer.compared(expr.args[0], item, "=") for item in expr.args[1:]) + ")"
+    subject, items = expr.args[0], expr.args[1:]
+    if subject.type.is_number:
+        return "(" + " OR ".join(printer.compared(subject, item, "=", expr) for item in items) + ")"
+    shown = ", ".join(printer.beside(item, (subject, item)) for item in items)
+    return f"({printer.value(subject)} IN ({shown}))"
 
 
 def _logic(printer: PrivatePrinter, expr: Call) -> str:
@@ -77,9 +82,16 @@ def _case(printer: PrivatePrinter, expr: Call) -> str:
 
 
 def _function(printer: PrivatePrinter, expr: Call) -> str:
+    for arg in expr.args[1:] if expr.function == "substr" else ():
+        if not isinstance(arg, Literal) or not isinstance(arg.value, int) or not 0 <= arg.value < _MAX_LENGTH:
+            raise Refusal(
+                "substring takes literal numbers below 2^31", sqlstate="PV202", position=expr.position
+            )
     name = {"substr": "substring"}.get(expr.function, expr.function)
     if expr.function in ("left", "right") and not (
-        isinstance(expr.args[1], Literal) and isinstance(expr.args[1].value, int) and expr.args[1].value >= 0
+        isinstance(expr.args[1], Literal)
+        and isinstance(expr.args[1].value, int)
+        and 0 <= expr.args[1].value < _MAX_LENGTH
     ):
         raise Refusal(f"{name} takes a literal length", sqlstate="PV202", position=expr.position)
     return f"{name}({', '.join(printer.value(arg) for arg in expr.args)})"
@@ -103,15 +115,25 @@ def _date_trunc(printer: PrivatePrinter, expr: Call) -> str:
 
 
 def _shift(printer: PrivatePrinter, expr: Call) -> str:
+    """Return a date or timestamp moved by days or an interval; the result stays in the years 1 to 9999."""
     facts = facts_of(expr, printer.env)
     if facts.lo is None or facts.hi is None or not facts.declared:
         raise unbounded(expr)
+    first, last = calendar_ends(expr.type)
     left, right = expr.args
     if left.type.kind is Kind.INTERVAL:
         left, right = right, left
+    reach = facts_of(right, printer.env) if right.type.is_integer else None
+    far = reach is not None and (reach.lo is None or reach.hi is None or max(-reach.lo, reach.hi) > 4_000_000)
+    if facts.lo < first or facts.hi > last or far:
+        raise Refusal(
+            "this date arithmetic could leave the years 1 to 9999", sqlstate="PV202", position=expr.position,
+            hint="narrow the bounds with BETWEEN",
+        )  # fmt: skip
     sign = "-" if expr.function == "sub" else "+"
     if right.type.is_integer:
-        return f"({printer.moment(left)} {sign} CAST({printer.number(right).sql} AS INTEGER))"
+        days = printer.on_grid(printer.number(right), Fraction(1), expr)
+        return f"({printer.moment(left)} {sign} CAST({days.sql} AS INTEGER))"
     return f"({printer.moment(left)} {sign} {printer.value(right)})"
 
 
@@ -121,8 +143,6 @@ def _cast_value(printer: PrivatePrinter, expr: Call) -> str:
     if good or source == target:
         return f"CAST({printer.value(expr.args[0])} AS VARCHAR)"
     if source.is_temporal and target.is_temporal:
-        if facts_of(expr.args[0], printer.env).lo is None:
-            raise unbounded(expr)
         return f"CAST({printer.moment(expr.args[0])} AS {CASTS[target.kind]})"
     raise Refusal(
         f"a cast from {source} to {target} could fail on some row", sqlstate="PV202", position=expr.position

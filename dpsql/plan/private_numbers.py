@@ -10,126 +10,108 @@ from ..errors import Refusal
 from ..relation.expressions import Call, Literal
 from ..relation.intervals import Facts, facts_of
 from ..relation.types import Kind
-from .private_sql import Number, clamp, double_literal, integer_type, unbounded
+from .private_sql import (
+    LARGEST,
+    Number,
+    clamp,
+    combined,
+    double_literal,
+    integer_kind,
+    product,
+    reach_of,
+    unbounded,
+    widened,
+)
 
 if TYPE_CHECKING:
     from .print_private import PrivatePrinter
 
 __all__ = ["NUMBERS"]
 
-_BIG = 2**62
 
-
-def _widened(printer: PrivatePrinter, expr: Call, facts: Facts, sign: str) -> Number:
+def _add(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
     if expr.type.is_temporal or any(arg.type.is_temporal for arg in expr.args):
         return _days_between(printer, expr, facts)
+    sign = "+" if expr.function == "add" else "-"
     numbers = [printer.number(arg) for arg in expr.args]
     if facts.grid is None:
         left, right = (printer.double(number) for number in numbers)
         return Number(f"({left} {sign} {right})", None)
-    kind = integer_type(facts, facts.grid, expr)
-    left, right = (printer.on_grid(number, facts.grid) for number in numbers)
-    for arg in expr.args:
-        inner = facts_of(arg, printer.env)
-        assert inner.lo is not None
-        assert inner.hi is not None
-        if max(abs(inner.lo), abs(inner.hi)) / facts.grid >= _BIG:
-            kind = "HUGEINT"
-    if kind == "HUGEINT":
-        left, right = (f"CAST({number.sql} AS HUGEINT)" for number in numbers)
-        factors = [(number.grid or facts.grid) / facts.grid for number in numbers]
-        left, right = (
-            side if factor == 1 else f"({side} * {factor.numerator})"
-            for side, factor in zip((left, right), factors, strict=True)
-        )
-    return Number(f"({left} {sign} {right})", facts.grid)
-
-
-def _add(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
-    return _widened(printer, expr, facts, "+" if expr.function == "add" else "-")
+    first, second = (printer.on_grid(number, facts.grid, expr) for number in numbers)
+    return combined(first, sign, second, expr)
 
 
 def _days_between(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
     if facts.lo is None or not all(arg.type.kind is Kind.DATE for arg in expr.args):
         raise unbounded(expr)
     later, earlier = (printer.moment(arg) for arg in expr.args)
-    return Number(f"date_diff('day', {earlier}, {later})", Fraction(1))
+    return Number(f"date_diff('day', {earlier}, {later})", Fraction(1), reach_of(facts, Fraction(1), expr))
 
 
 def _mul(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
-    numbers = [printer.number(arg) for arg in expr.args]
-    if facts.grid is None:
-        left, right = (printer.double(number) for number in numbers)
-        return Number(f"({left} * {right})", None)
-    kind = integer_type(facts, facts.grid, expr)
-    left, right = (number.sql for number in numbers)
-    if kind == "HUGEINT":
-        left, right = f"CAST({left} AS HUGEINT)", f"CAST({right} AS HUGEINT)"
-    return Number(f"({left} * {right})", facts.grid)
+    first, second = (printer.number(arg) for arg in expr.args)
+    if first.grid is None or second.grid is None:
+        return Number(f"({printer.double(first)} * {printer.double(second)})", None)
+    return product(first, second, expr)
 
 
 def _div(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
-    numbers = [printer.number(arg) for arg in expr.args]
+    first, second = (printer.number(arg) for arg in expr.args)
     if expr.type.is_integer:
-        kind = integer_type(facts, Fraction(1), expr)
-        left, right = (printer.on_grid(number, Fraction(1)) for number in numbers)
-        if kind == "HUGEINT":
-            left = f"CAST({left} AS HUGEINT)"
-        return Number(f"({left} // NULLIF({right}, 0))", Fraction(1))
-    if facts.grid is not None and numbers[0].grid is not None:  # an exact number over a constant
+        left, right = (printer.on_grid(number, Fraction(1), expr) for number in (first, second))
+        kind = integer_kind(max(left.reach, right.reach), expr)
+        sql = f"({widened(left, kind)} // NULLIF({widened(right, kind)}, 0))"
+        return Number(sql, Fraction(1), max(left.reach, right.reach))
+    if facts.grid is not None and first.grid is not None:  # an exact number over a constant
         divisor = facts_of(expr.args[1], printer.env).lo
         assert divisor is not None
-        return Number(numbers[0].sql if divisor > 0 else f"(-{numbers[0].sql})", facts.grid)
-    left, right = (printer.double(number) for number in numbers)
-    return Number(f"({left} / NULLIF({right}, 0e0))", None)
+        return Number(first.sql if divisor > 0 else f"(-{first.sql})", facts.grid, first.reach)
+    return Number(f"({printer.double(first)} / NULLIF({printer.double(second)}, 0e0))", None)
 
 
 def _mod(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
     if facts.grid is None:
         raise unbounded(expr)
-    left, right = printer.aligned(list(expr.args), facts.grid)
-    return Number(f"({left} % NULLIF({right}, 0))", facts.grid)
+    left, right = (printer.on_grid(printer.number(arg), facts.grid, expr) for arg in expr.args)
+    kind = integer_kind(max(left.reach, right.reach), expr)
+    sql = f"({widened(left, kind)} % NULLIF({widened(right, kind)}, 0))"
+    return Number(sql, facts.grid, max(left.reach, right.reach))
 
 
 def _neg(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
     number = printer.number(expr.args[0])
-    if number.grid is None:
-        return Number(f"(-{number.sql})", None)
-    kind = integer_type(facts, number.grid, expr)
-    return Number(f"(-CAST({number.sql} AS {kind}))", number.grid)
+    return Number(f"(-{number.sql})", number.grid, number.reach)
 
 
 def _abs(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
     number = printer.number(expr.args[0])
-    if number.grid is None:
-        return Number(f"abs({number.sql})", None)
-    kind = integer_type(facts, number.grid, expr)
-    return Number(f"abs(CAST({number.sql} AS {kind}))", number.grid)
+    return Number(f"abs({number.sql})", number.grid, number.reach)
 
 
 def _chosen(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
-    """CASE, COALESCE, GREATEST, LEAST, NULLIF over numbers, all branches on one grid."""
-    if expr.function == "case":
-        values = [*range(1, len(expr.args) - 1, 2), len(expr.args) - 1]
-    elif expr.function == "nullif":
+    """CASE, COALESCE, GREATEST, LEAST over numbers, all branches on one grid and of one type."""
+    if expr.function == "nullif":
         return _nullif_number(printer, expr)
+    last = len(expr.args) - 1
+    values = [*range(1, last, 2), last] if expr.function == "case" else list(range(last + 1))
+    if facts.grid is None:
+        shown = {i: printer.double(printer.number(expr.args[i])) for i in values}
+        reach = 0
     else:
-        values = list(range(len(expr.args)))
-    shown = dict(zip(values, printer.aligned([expr.args[i] for i in values], facts.grid), strict=True))
+        numbers = {i: printer.on_grid(printer.number(expr.args[i]), facts.grid, expr) for i in values}
+        reach = max(number.reach for number in numbers.values())
+        kind = integer_kind(reach, expr)
+        shown = {i: widened(number, kind) for i, number in numbers.items()}
     if expr.function == "case":
-        branches = [
-            f"WHEN {printer.boolean(expr.args[i])} THEN {shown[i + 1]}"
-            for i in range(0, len(expr.args) - 1, 2)
-        ]
-        return Number(f"CASE {' '.join(branches)} ELSE {shown[len(expr.args) - 1]} END", facts.grid)
-    return Number(f"{expr.function}({', '.join(shown.values())})", facts.grid)
+        branches = [f"WHEN {printer.boolean(expr.args[i])} THEN {shown[i + 1]}" for i in range(0, last, 2)]
+        return Number(f"CASE {' '.join(branches)} ELSE {shown[last]} END", facts.grid, reach)
+    return Number(f"{expr.function}({', '.join(shown.values())})", facts.grid, reach)
 
 
 def _nullif_number(printer: PrivatePrinter, expr: Call) -> Number:
-    first, other = printer.number(expr.args[0]), printer.number(expr.args[1])
-    equal = printer.compared(expr.args[0], expr.args[1], "=")
-    del other
-    return Number(f"CASE WHEN {equal} THEN NULL ELSE {first.sql} END", first.grid)
+    first = printer.number(expr.args[0])
+    equal = printer.compared(expr.args[0], expr.args[1], "=", expr)
+    return Number(f"CASE WHEN {equal} THEN NULL ELSE {first.sql} END", first.grid, first.reach)
 
 
 def _stepped(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
@@ -137,31 +119,40 @@ def _stepped(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
     number, step = printer.number(expr.args[0]), facts.grid
     assert step is not None
     if number.grid is None:
-        kind = integer_type(facts, step, expr)
+        if facts.lo is None or facts.hi is None:
+            raise unbounded(expr)
+        reach = reach_of(facts, step, expr)
         shown = number.sql if step == 1 else f"({number.sql} / {double_literal(step)})"
         rounded = {
             "round": f"round_even({shown}, 0)" if expr.type.is_float else f"round({shown})",
             "floor": f"floor({shown})", "ceil": f"ceil({shown})", "trunc": f"trunc({shown})",
         }[expr.function]  # fmt: skip
-        return Number(f"CAST({rounded} AS {kind})", step)
+        inside = clamp(
+            f"({rounded})", double_literal(facts.lo / step), double_literal(facts.hi / step), nan=True
+        )
+        # The nearest double of an end may lie a little beyond it.
+        return Number(f"CAST({inside} AS {integer_kind(2 * reach, expr)})", step, 2 * reach)
     ratio = step / number.grid
     if ratio.numerator == 1:
-        return Number(printer.on_grid(number, step), step) if ratio != 1 else number
+        return printer.on_grid(number, step, expr)
     if ratio.denominator != 1:
         raise Refusal("this rounding is not supported", sqlstate="PV202", position=expr.position)
-    return Number(_integer_step(number.sql, ratio.numerator, expr.function), step)
+    return _integer_step(number, ratio.numerator, expr, step)
 
 
-def _integer_step(sql: str, q: int, function: str) -> str:
-    if function == "floor":
-        return f"(({sql} - ((({sql} % {q}) + {q}) % {q})) // {q})"
-    if function == "ceil":
-        return f"(-((-({sql}) - (((-({sql}) % {q}) + {q}) % {q})) // {q}))"
-    if function == "trunc":
-        return f"({sql} // {q})"
-    return (
-        f"(CASE WHEN {sql} >= 0 THEN (2 * {sql} + {q}) // {2 * q} ELSE -((-2 * {sql} + {q}) // {2 * q}) END)"
-    )
+def _integer_step(number: Number, q: int, expr: Call, step: Fraction) -> Number:
+    """Return an integer in steps of q: nothing on the way is larger than 2·reach + 2q."""
+    kind = integer_kind(2 * (number.reach + q), expr)
+    n = widened(number, kind)
+    if expr.function == "floor":
+        sql = f"(({n} - ((({n} % {q}) + {q}) % {q})) // {q})"
+    elif expr.function == "ceil":
+        sql = f"(-((-({n}) - (((-({n}) % {q}) + {q}) % {q})) // {q}))"
+    elif expr.function == "trunc":
+        sql = f"({n} // {q})"
+    else:
+        sql = f"(CASE WHEN {n} >= 0 THEN (2 * {n} + {q}) // {2 * q} ELSE -((-2 * {n} + {q}) // {2 * q}) END)"
+    return Number(sql, step, 2 * (number.reach + q))
 
 
 def _real_function(name: str) -> Callable[[PrivatePrinter, Call, Facts], Number]:
@@ -197,22 +188,26 @@ def _power(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
     number = printer.number(expr.args[0])
     if number.grid is None:
         return Number("(" + " * ".join([number.sql] * exponent.value or ["1e0"]) + ")", None)
-    grid = number.grid**exponent.value
-    kind = integer_type(facts, grid, expr)
-    parts = [f"CAST({number.sql} AS {kind})"] * exponent.value or [f"CAST(1 AS {kind})"]
-    return Number("(" + " * ".join(parts) + ")", grid)
+    result = Number("CAST(1 AS BIGINT)", Fraction(1), 1)
+    for _ in range(exponent.value):
+        result = product(result, number, expr)
+    return result
 
 
 def _sign(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
     shown = printer.number(expr.args[0]).sql
     return Number(
-        f"CASE WHEN {shown} > 0 THEN 1 WHEN {shown} = 0 THEN 0 WHEN {shown} < 0 THEN -1 END", Fraction(1)
+        f"CASE WHEN {shown} > 0 THEN CAST(1 AS BIGINT) WHEN {shown} = 0 THEN 0 WHEN {shown} < 0 THEN -1 END",
+        Fraction(1),
+        1,
     )
 
 
 def _circular(name: str) -> Callable[[PrivatePrinter, Call, Facts], Number]:
     def form(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
-        return Number(f"{name}({printer.double(printer.number(expr.args[0]))})", None)
+        argument = f"({printer.double(printer.number(expr.args[0]))})"
+        finite = clamp(argument, double_literal(-LARGEST), double_literal(LARGEST), nan=True)
+        return Number(f"{name}({finite})", None)
 
     return form
 
@@ -220,7 +215,7 @@ def _circular(name: str) -> Callable[[PrivatePrinter, Call, Facts], Number]:
 def _cast_number(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
     source, target = expr.args[0], expr.type
     if source.type.kind is Kind.BOOLEAN:
-        return Number(f"CAST({printer.boolean(source)} AS BIGINT)", Fraction(1))
+        return Number(f"CAST({printer.boolean(source)} AS BIGINT)", Fraction(1), 1)
     if not source.type.is_number:
         raise Refusal(
             f"a cast from {source.type} to {target} could fail on some row",
@@ -228,7 +223,9 @@ def _cast_number(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
             position=expr.position,
         )
     if target.is_integer or (target.kind is Kind.NUMERIC and target.scale is not None):
-        rounding = Call(target, "round", (source,), position=expr.position)
+        rounding = Call(
+            source.type if source.type.is_float else target, "round", (source,), position=expr.position
+        )
         return _stepped(printer, rounding, facts)
     return printer.number(source)
 
@@ -236,16 +233,18 @@ def _cast_number(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
 def _extract(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
     unit = expr.args[0]
     assert isinstance(unit, Literal)
-    return Number(f"CAST(extract({unit.value} FROM {printer.moment(expr.args[1])}) AS BIGINT)", Fraction(1))
+    return Number(
+        f"CAST(extract({unit.value} FROM {printer.moment(expr.args[1])}) AS BIGINT)", Fraction(1), 10_000
+    )
 
 
 def _length(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
-    return Number(f"CAST(length({printer.value(expr.args[0])}) AS BIGINT)", Fraction(1))
+    return Number(f"CAST(length({printer.value(expr.args[0])}) AS BIGINT)", Fraction(1), 2**32)
 
 
 def _position(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
     inside, part = (printer.value(arg) for arg in expr.args)
-    return Number(f"CAST(instr({inside}, {part}) AS BIGINT)", Fraction(1))
+    return Number(f"CAST(instr({inside}, {part}) AS BIGINT)", Fraction(1), 2**32)
 
 
 NUMBERS: dict[str, Callable[[PrivatePrinter, Call, Facts], Number]] = {

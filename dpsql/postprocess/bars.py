@@ -16,7 +16,17 @@ from ..mechanisms import half_width
 from ..plan.formulas import Linear
 from ..plan.planner import ReleasePlan
 from ..plan.rows import Release
-from ..relation.expressions import Call, Expr, Field, Literal, fields_of, map_children, substitute, walk
+from ..relation.expressions import (
+    Call,
+    Expr,
+    Field,
+    Literal,
+    fields_of,
+    map_children,
+    size_of,
+    substitute,
+    walk,
+)
 from ..relation.relations import (
     Aggregate,
     Distinct,
@@ -33,6 +43,8 @@ from ..relation.relations import (
 from ..relation.types import DOUBLE
 
 __all__ = ["Bar", "WithBars", "add_companions", "resolve_bars"]
+
+_MAX_TRACED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +98,8 @@ def _trace(node: Relation, expr: Expr) -> tuple[Release, Expr] | None:
     if isinstance(node, (Filter, Sort, Limit)):
         return _trace(node.input, expr)
     if isinstance(node, Project):
-        return _trace(node.input, substitute(expr, node.exprs))
+        whole = substitute(expr, node.exprs)
+        return _trace(node.input, whole) if size_of(whole, _MAX_TRACED) < _MAX_TRACED else None
     return None
 
 

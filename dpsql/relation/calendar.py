@@ -1,21 +1,44 @@
-"""Calendar arithmetic on the integers that stand for dates (days) and timestamps (microseconds)."""
+"""Calendar arithmetic on the integers that stand for dates (days) and timestamps (microseconds).
+
+House rule: nothing here raises, whatever the integer. `datetime` ends at the years 1 and 9999; an engine's
+dates go on, so bounds beyond them are widened and texts are computed from the 400-year cycle.
+"""
 
 from __future__ import annotations
 
 import datetime
+import re
 from fractions import Fraction
 
 from .expressions import LiteralValue, Months
 from .types import Kind, SqlType
 
 __all__ = [
-    "DAY", "EXTRACT_FIELDS", "TRUNC_UNITS", "date_text", "extract_bounds", "parse_date", "parse_timestamp",
-    "shift_bounds", "step_units", "timestamp_text", "truncate_bounds",
+    "DAY",
+    "EXTRACT_FIELDS",
+    "TRUNC_UNITS",
+    "calendar_ends",
+    "date_text",
+    "extract_bounds",
+    "parse_date",
+    "parse_timestamp",
+    "shift_bounds",
+    "step_units",
+    "timestamp_text",
+    "truncate_bounds",
 ]  # fmt: skip
 
 DAY = 86_400_000_000
 _EPOCH = datetime.date(1970, 1, 1)
 _EPOCH_MOMENT = datetime.datetime(1970, 1, 1)
+_CYCLE = 146_097
+"""Days of 400 years, after which the calendar repeats."""
+_FIRST = (datetime.date(1600, 1, 1) - _EPOCH).days
+"""A day that starts a cycle."""
+_WIDTHS = {"week": 7 * DAY, "day": DAY, "hour": DAY // 24, "minute": DAY // 1440}
+_MONTHS = {"year": 12, "quarter": 3, "month": 1}
+_DATE = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})|([0-9]{4})([0-9]{2})([0-9]{2})")
+_TIME = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6}))?)?")
 
 EXTRACT_FIELDS = {
     "year": None, "quarter": (1, 4), "month": (1, 12), "week": (1, 53), "day": (1, 31), "doy": (1, 366),
@@ -27,33 +50,56 @@ TRUNC_UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute")
 """Units of date_trunc, coarsest first."""
 
 
+def calendar_ends(type_: SqlType) -> tuple[int, int]:
+    """Return the first and last value of the years 1 to 9999: days of a DATE, microseconds of a TIMESTAMP."""
+    first, last = -719_162, 2_932_896
+    return (first, last) if type_.kind is Kind.DATE else (first * DAY, (last + 1) * DAY - 1)
+
+
 def parse_date(text: str) -> int | None:
-    """Return days since 1970-01-01 for an ISO date; None when it is not one."""
+    """Return days since 1970-01-01 for YYYY-MM-DD or YYYYMMDD; None when it is not one."""
+    match = _DATE.fullmatch(text.strip())
+    if match is None:
+        return None
+    year, month, day = (int(part) for part in match.groups() if part is not None)
     try:
-        return (datetime.date.fromisoformat(text.strip()) - _EPOCH).days
+        return (datetime.date(year, month, day) - _EPOCH).days
     except ValueError:
         return None
 
 
 def parse_timestamp(text: str) -> int | None:
-    """Return microseconds since 1970-01-01 for an ISO date or timestamp without zone; None when it is not one."""
-    try:
-        moment = datetime.datetime.fromisoformat(text.strip())
-    except ValueError:
+    """Return microseconds since 1970-01-01 for a date, or a date and a time without zone; None for others."""
+    date, _, time = text.strip().replace("T", " ", 1).partition(" ")
+    days = parse_date(date)
+    if days is None or not time:
+        return None if days is None else days * DAY
+    match = _TIME.fullmatch(time.strip())
+    if match is None:
         return None
-    if moment.tzinfo is not None:
+    hour, minute, second = (int(part or 0) for part in match.groups()[:3])
+    if hour > 23 or minute > 59 or second > 59:
         return None
-    return (moment - _EPOCH_MOMENT) // datetime.timedelta(microseconds=1)
+    fraction = int((match[4] or "").ljust(6, "0"))
+    return days * DAY + ((hour * 60 + minute) * 60 + second) * 1_000_000 + fraction
 
 
 def date_text(days: int) -> str:
-    """Return the ISO text of a date."""
-    return (_EPOCH + datetime.timedelta(days=days)).isoformat()
+    """Return the ISO text of a date; years before 1 as the engine writes them, with (BC)."""
+    cycles = (days - _FIRST) // _CYCLE
+    inside = _EPOCH + datetime.timedelta(days=days - cycles * _CYCLE)
+    year, ending = inside.year + 400 * cycles, f"-{inside.month:02d}-{inside.day:02d}"
+    return f"{year:04d}{ending}" if year > 0 else f"{1 - year:04d}{ending} (BC)"
 
 
 def timestamp_text(microseconds: int) -> str:
     """Return the ISO text of a timestamp, with a space, as Postgres prints it."""
-    return (_EPOCH_MOMENT + datetime.timedelta(microseconds=microseconds)).isoformat(" ")
+    days, rest = divmod(microseconds, DAY)
+    date, _, era = date_text(days).partition(" ")
+    seconds, fraction = divmod(rest, 1_000_000)
+    time = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    shown = f"{date} {time}" + (f".{fraction:06d}" if fraction else "")
+    return f"{shown} {era}" if era else shown
 
 
 def _moment(value: Fraction, type_: SqlType) -> datetime.datetime:
@@ -93,33 +139,43 @@ def truncate_bounds(unit: str, lo: Fraction, hi: Fraction, type_: SqlType) -> tu
 
 
 def step_units(unit: str, lo: int, hi: int, limit: int) -> list[int] | None:
-    """Return all values of date_trunc(unit, ·) in [lo, hi] microseconds; None when there are over `limit`."""
-    moment = _floor(unit, _EPOCH_MOMENT + datetime.timedelta(microseconds=lo))
-    last = _EPOCH_MOMENT + datetime.timedelta(microseconds=hi)
+    """Return all values of date_trunc(unit, ·) in [lo, hi] microseconds; None when there are over `limit`.
+
+    None too for moments outside the years 1 to 9999: such a range has no list.
+    """
+    try:
+        moment = _floor(unit, _EPOCH_MOMENT + datetime.timedelta(microseconds=lo))
+        last = _EPOCH_MOMENT + datetime.timedelta(microseconds=hi)
+    except OverflowError:
+        return None
     found: list[int] = []
     while moment <= last:
         if len(found) >= limit:
             return None
         found.append(_microseconds(moment))
-        if unit in ("year", "quarter", "month"):
-            months = {"year": 12, "quarter": 3, "month": 1}[unit]
-            total = moment.year * 12 + moment.month - 1 + months
-            if total // 12 > 9999:
-                break
-            moment = moment.replace(year=total // 12, month=total % 12 + 1)
-        else:
-            width = {"week": 7 * DAY, "day": DAY, "hour": DAY // 24, "minute": DAY // 1440}[unit]
-            try:
-                moment += datetime.timedelta(microseconds=width)
-            except OverflowError:
-                break
+        after = _next(unit, moment)
+        if after is None:
+            break
+        moment = after
     return found
+
+
+def _next(unit: str, moment: datetime.datetime) -> datetime.datetime | None:
+    """Return the start of the unit after the one that starts at `moment`; None past the year 9999."""
+    months = _MONTHS.get(unit)
+    try:
+        if months is None:
+            return moment + datetime.timedelta(microseconds=_WIDTHS[unit])
+        total = moment.year * 12 + moment.month - 1 + months
+        return moment.replace(year=total // 12, month=total % 12 + 1)
+    except (OverflowError, ValueError):
+        return None
 
 
 def extract_bounds(
     name: str, lo: Fraction | None, hi: Fraction | None, type_: SqlType
 ) -> tuple[Fraction, Fraction, bool] | None:
-    """Return (lowest, highest, whole numbers only) of EXTRACT(name FROM x) for x in [lo, hi]; None: unknown."""
+    """Return (lowest, highest, whole numbers only) of EXTRACT(name FROM x), x in [lo, hi]; None: unknown."""
     fixed = EXTRACT_FIELDS.get(name)
     if fixed is not None:
         return Fraction(fixed[0]), Fraction(fixed[1]), True

@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from .types import SqlType
 
-__all__ = ["Catalog", "Column", "Enforced", "Table", "Unit"]
+__all__ = ["Catalog", "Column", "Enforced", "Scalar", "Table", "Unit"]
 
 Scalar = bool | int | Fraction | str | None
 """A public key value: text, a number, a boolean; dates and timestamps as ISO text; None is NULL."""
@@ -92,7 +92,7 @@ class Table:
         return next((column for column in self.columns if column.name == name), None)
 
     def is_owner(self, index: int) -> bool:
-        """Say whether a scan's column holds the privacy unit: the last one, or a declared column of its name."""
+        """Say whether a scan's column holds the unit: the last one, or a declared column of its name."""
         if self.unit is None:
             return False
         return index == len(self.columns) or self.columns[index].name == self.unit.column

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FALSE", "TRUE", "Call", "Expr", "Field", "Literal", "LiteralValue", "Months", "Scalar", "StageValue",
-    "conjunction", "conjuncts", "fields_of", "map_children", "substitute", "walk",
+    "conjunction", "conjuncts", "fields_of", "map_children", "size_of", "substitute", "walk",
 ]  # fmt: skip
 
 
@@ -57,7 +57,10 @@ class Field(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Literal(Expr):
-    """A constant: DATE as days, TIMESTAMP as microseconds since 1970-01-01, exact numbers as int or Fraction."""
+    """A constant: DATE as days, TIMESTAMP as microseconds since 1970-01-01, numbers as int or Fraction.
+
+    A number of a floating-point type is a Fraction that a double holds exactly, or a float.
+    """
 
     value: LiteralValue
 
@@ -123,12 +126,27 @@ def fields_of(*exprs: Expr) -> frozenset[int]:
 
 
 def conjuncts(expr: Expr) -> tuple[Expr, ...]:
-    """Return the top-level AND terms of a predicate, without TRUE and without repeats, in stable order."""
+    """Return the AND terms of a predicate, nested ones too, without TRUE and repeats, in stable order."""
     terms: dict[Expr, None] = {}
-    for term in expr.args if isinstance(expr, Call) and expr.function == "and" else (expr,):
-        if term != TRUE:
+    stack = [expr]
+    while stack:
+        term = stack.pop()
+        if isinstance(term, Call) and term.function == "and":
+            stack += term.args
+        elif term != TRUE:
             terms[term] = None
     return tuple(sorted(terms, key=repr))
+
+
+def size_of(expr: Expr, limit: int) -> int:
+    """Return how many nodes an expression has, or `limit` when it has as many or more."""
+    count, stack = 0, [expr]
+    while stack and count < limit:
+        node = stack.pop()
+        count += 1
+        if isinstance(node, Call):
+            stack += node.args
+    return count
 
 
 def conjunction(terms: tuple[Expr, ...]) -> Expr:

@@ -131,7 +131,7 @@ def _absolute(args: list[Facts], call: Call) -> Facts:
 
 def _hull(args: Sequence[Facts], nullable: bool) -> Facts:
     """Return the facts of a value that is one of the arguments' values."""
-    live = [arg for arg in args if arg.values != ()]  # a bare NULL adds nothing but NULL
+    live = [arg for arg in args if arg.values != () or arg.lo is not None]  # a bare NULL adds only NULL
     if not live:
         return Facts(values=(), grid=ONE, declared=True)
     lows = [arg.lo for arg in live if arg.lo is not None]
@@ -162,7 +162,14 @@ def _coalesce(args: list[Facts], call: Call) -> Facts:
 
 
 def _extreme(args: list[Facts], call: Call) -> Facts:
-    return replace(_hull(args, all(arg.nullable for arg in args)), values=None)
+    """GREATEST and LEAST skip NULL: an argument that is never NULL holds the result on its side."""
+    hull = replace(_hull(args, all(arg.nullable for arg in args)), values=None)
+    certain = [arg for arg in args if not arg.nullable]
+    if call.function == "greatest":
+        ends = [arg.lo for arg in certain if arg.lo is not None]
+        return replace(hull, lo=max(ends)) if ends else hull
+    ends = [arg.hi for arg in certain if arg.hi is not None]
+    return replace(hull, hi=min(ends)) if ends else hull
 
 
 def _nullif(args: list[Facts], call: Call) -> Facts:
@@ -229,7 +236,9 @@ def _substring(args: list[Facts], call: Call) -> Facts:
         cut = [text[max(start - 1, 0) : stop] for text in texts]
     else:
         count = int(numbers[0])  # type: ignore[arg-type]  # checked to be int above
-        cut = [text[:count] if call.function == "left" else text[len(text) - count :] for text in texts]
+        cut = [
+            text[:count] if call.function == "left" else text[max(len(text) - count, 0) :] for text in texts
+        ]
     return Facts(nullable=_nullable(args), values=tuple(dict.fromkeys(cut)))
 
 
@@ -259,7 +268,7 @@ def _date_trunc(args: list[Facts], call: Call) -> Facts:
     assert isinstance(unit, Literal)
     a = args[1]
     if a.lo is None or a.hi is None:
-        return Facts(nullable=a.nullable, grid=ONE)
+        return Facts(nullable=True, grid=ONE)  # outside the years 1 to 9999: NULL
     lo, hi = truncate_bounds(str(unit.value), a.lo, a.hi, call.args[1].type)
     return Facts(lo, hi, ONE, a.nullable, None, a.declared)
 
@@ -267,15 +276,13 @@ def _date_trunc(args: list[Facts], call: Call) -> Facts:
 def _cast(args: list[Facts], call: Call) -> Facts:
     a, source, target = args[0], call.args[0].type, call.type
     if source.kind is Kind.DATE and target.kind is Kind.TIMESTAMP:
-        day = Fraction(86_400_000_000)
-        lo = None if a.lo is None else a.lo * day
-        hi = None if a.hi is None else a.hi * day
+        lo = None if a.lo is None else a.lo * DAY
+        hi = None if a.hi is None else a.hi * DAY
         return Facts(lo, hi, ONE, a.nullable, None, a.declared)
     if source.kind is Kind.TIMESTAMP and target.kind is Kind.DATE:
         if a.lo is None or a.hi is None:
             return Facts(nullable=a.nullable, grid=ONE)
-        day = Fraction(86_400_000_000)
-        return Facts(Fraction(a.lo // day), Fraction(a.hi // day), ONE, a.nullable, None, a.declared)
+        return Facts(Fraction(a.lo // DAY), Fraction(a.hi // DAY), ONE, a.nullable, None, a.declared)
     if target.is_integer or (target.kind is Kind.NUMERIC and target.scale is not None):
         step = grid_of(target)
         assert step is not None
@@ -284,6 +291,8 @@ def _cast(args: list[Facts], call: Call) -> Facts:
         lo, hi = math.floor(a.lo / step) * step, math.ceil(a.hi / step) * step
         exact = a.grid is not None and (a.grid / step).denominator == 1
         values = a.values if exact else None
+        if source.kind is Kind.BOOLEAN:
+            values = None if a.values is None else tuple(Fraction(bool(value)) for value in a.values)
         return Facts(a.lo if exact else lo, a.hi if exact else hi, step, a.nullable, values, a.declared)
     if target.kind is Kind.TEXT:
         return Facts(nullable=a.nullable, values=a.values if source.kind is Kind.TEXT else None)

@@ -13,11 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from .catalog import Column
+from .calendar import parse_date, parse_timestamp
+from .catalog import Column, Scalar
 from .expressions import Call, Expr, Field, Literal, StageValue
 from .facts import ONE, ZERO, Facts, common_grid, grid_of, intersect
 from .interval_rules import RULES
-from .types import Kind
+from .types import Kind, SqlType
 
 __all__ = ["Environment", "Facts", "common_grid", "facts_of", "grid_of", "intersect", "narrowed_facts"]
 
@@ -55,8 +56,16 @@ def _of_column(column: Column) -> Facts:
     if type_.kind is Kind.BOOLEAN:
         values = (False, True) if values is None else values
     nullable = not column.enforced.not_null or type_.is_float
-    known = None if values is None else tuple(value for value in values if value is not None)
+    known = None if values is None else tuple(_counted(v, type_) for v in values if v is not None)
     return Facts(lo, hi, grid_of(type_), nullable, known, declared)
+
+
+def _counted(value: Scalar, type_: SqlType) -> Scalar:
+    """Return a declared value as literals have it: dates in days and timestamps in microseconds."""
+    if not isinstance(value, str) or not type_.is_temporal:
+        return value
+    number = parse_date(value) if type_.kind is Kind.DATE else parse_timestamp(value)
+    return value if number is None else Fraction(number)
 
 
 def _of_literal(literal: Literal) -> Facts:
@@ -91,8 +100,8 @@ def facts_of(expr: Expr, env: Environment) -> Facts:
     if isinstance(expr, Literal):
         return _of_literal(expr)
     if isinstance(expr, StageValue):
-        grid = ONE if expr.type.is_integer else None
-        return Facts(expr.lo, expr.hi, grid, True, None, expr.lo is not None)
+        # It travels as a DOUBLE, whatever its type (amendments.md a2): no lattice.
+        return Facts(expr.lo, expr.hi, None, True, None, expr.lo is not None)
     if isinstance(expr, Call):
         args = [facts_of(arg, env) for arg in expr.args]
         return RULES[expr.function](args, expr)

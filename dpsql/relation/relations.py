@@ -12,7 +12,7 @@ from functools import cached_property
 from ..errors import Position
 from .catalog import Table
 from .expressions import Expr, Literal
-from .types import SqlType
+from .types import INTEGER, SqlType
 
 __all__ = [
     "Aggregate", "AggregateCall", "Distinct", "Filter", "Join", "Limit", "Order", "OutputColumn", "Project",
@@ -36,6 +36,7 @@ class Relation:
 
     @property
     def columns(self) -> tuple[OutputColumn, ...]:
+        """The output columns, in order."""
         raise AssertionError(type(self).__name__)
 
 
@@ -133,8 +134,6 @@ class Aggregate(Relation):
 
     @cached_property
     def columns(self) -> tuple[OutputColumn, ...]:
-        from .types import INTEGER
-
         types = [e.type for e in self.keys] + [a.type for a in self.aggregates]
         types += [INTEGER] * len(self.groupings)
         names = list(self.names) + [""] * (len(types) - len(self.names))

@@ -43,18 +43,22 @@ class SqlType:
 
     @property
     def is_integer(self) -> bool:
+        """SMALLINT, INTEGER or BIGINT."""
         return self.kind in _INTEGERS
 
     @property
     def is_float(self) -> bool:
+        """REAL or DOUBLE."""
         return self.kind in _FLOATS
 
     @property
     def is_number(self) -> bool:
+        """Any type of arithmetic."""
         return self.kind in _INTEGERS or self.kind in _FLOATS or self.kind is Kind.NUMERIC
 
     @property
     def is_temporal(self) -> bool:
+        """DATE or TIMESTAMP."""
         return self.kind is Kind.DATE or self.kind is Kind.TIMESTAMP
 
     def __str__(self) -> str:

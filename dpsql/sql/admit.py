@@ -75,7 +75,7 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
     exp.DPipe: frozenset({"this", "expression", "safe"}),
     exp.Not: _UNARY,
     exp.Neg: _UNARY,
-    exp.Between: frozenset({"this", "low", "high", "negate"}),
+    exp.Between: frozenset({"this", "low", "high", "negate", "symmetric"}),
     exp.In: frozenset({"this", "expressions", "query", "negate"}),
     exp.Exists: _UNARY,
     exp.Case: frozenset({"this", "ifs", "default"}),

@@ -28,7 +28,6 @@ _NAMES: dict[type[exp.Expr], str] = {
     exp.LogicalOr: "bool_or",
 }  # fmt: skip
 _NAMED = {"dp_avg_direct": "avg_direct", "every": "bool_and"}
-_SCALARS = {"dp_low": "dp_low", "dp_high": "dp_high", "now": ""}
 
 
 def aggregate_type(function: str, argument: SqlType) -> SqlType | None:
@@ -103,7 +102,11 @@ def bind_aggregate(binder: Binder, node: exp.Expr) -> Expr:
 
 
 def bind_anonymous(binder: Binder, node: exp.Expr) -> Expr:
-    """Return a call of a function that the parser has no node for: dpsql's own, or none."""
+    """Return a call of a function that the parser has no node for: dpsql's own, or none.
+
+    Raises:
+        Refusal: 42883 for a function that does not exist here.
+    """
     name = str(node.args["this"]).lower()
     if name in _NAMED:
         return binder.add_aggregate(read_aggregate(binder, node, _NAMED[name]))
@@ -122,7 +125,11 @@ def bind_anonymous(binder: Binder, node: exp.Expr) -> Expr:
 
 
 def bind_filter(binder: Binder, node: exp.Expr) -> Expr:
-    """Take `aggregate FILTER (WHERE predicate)` out of an expression."""
+    """Take `aggregate FILTER (WHERE predicate)` out of an expression.
+
+    Raises:
+        Refusal: 42601 after anything but an aggregate, and what `read_aggregate` raises.
+    """
     inner, where = node.args["this"], node.args["expression"]
     name = _NAMES.get(type(inner))
     if name is None and isinstance(inner, exp.Anonymous):
@@ -139,6 +146,14 @@ def bind_filter(binder: Binder, node: exp.Expr) -> Expr:
 
 
 def bind_grouping(binder: Binder, node: exp.Expr) -> Expr:
-    """Take GROUPING(keys) out of an expression."""
+    """Take GROUPING(keys) out of an expression.
+
+    Raises:
+        Refusal: 42803 where no aggregate may stand.
+    """
+    if not binder.allow_aggregates:
+        raise Refusal(
+            f"GROUPING() cannot stand {binder.place}", sqlstate="42803", position=binder.position(node)
+        )
     keys = tuple(binder.bind(part) for part in node.args["expressions"])
     return binder.add_grouping(keys, binder.position(node))

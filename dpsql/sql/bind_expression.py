@@ -2,13 +2,18 @@
 
 Aggregates and window calls are taken out as they are met: each becomes a `Pending` marker here and
 a column of an Aggregate or Window node in `bind_select`.
+
+House rules:
+
+1. `call` is the only way to a typed call: it reads text literals as their neighbours' type, brings
+   comparisons to one form, and folds constants; what does not fit its function is refused there.
+2. A node kind without a row in one of the tables is refused (law L4).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from fractions import Fraction
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -18,8 +23,10 @@ from ..relation.calendar import DAY, EXTRACT_FIELDS, TRUNC_UNITS
 from ..relation.expressions import Call, Expr, Literal, Scalar
 from ..relation.functions import FUNCTIONS, common_type
 from ..relation.relations import AggregateCall, WindowCall
-from ..relation.types import BOOLEAN, DATE, INTEGER, NULL, TEXT, TIMESTAMP, Kind, SqlType
-from .literals import coerce_literal, fold, interval_literal, number_literal, parameter_literal
+from ..relation.types import BOOLEAN, DATE, INTEGER, INTERVAL, NULL, TEXT, TIMESTAMP, Kind, SqlType
+from .comparison import COMPARISONS, compare, same_moments
+from .constants import cast_literal, coerce_literal, fold
+from .literals import interval_literal, number_literal, parameter_literal
 from .scope import Context, Scope
 from .text import position_of
 from .types import cast_target
@@ -44,7 +51,7 @@ def call(name: str, args: list[Expr], position: Position | None, said: str | Non
     Raises:
         Refusal: 42883 when the argument types do not fit.
     """
-    args = _coerce(name, args)
+    args = _arranged(name, _coerce(name, args))
     result = FUNCTIONS[name].result(tuple(args))
     if result is None:
         types = ", ".join(str(arg.type) for arg in args)
@@ -54,30 +61,46 @@ def call(name: str, args: list[Expr], position: Position | None, said: str | Non
             position=position or next((arg.position for arg in args if arg.position), None),
             hint="cast the arguments",
         )
-    built = Call(result, name, tuple(args), position=position)
-    return fold(built)
+    if name in COMPARISONS:
+        return compare(name, args[0], args[1], position)
+    return fold(Call(result, name, tuple(args), position=position))
 
 
 _COMPARED = frozenset(
     {"eq", "ne", "lt", "le", "gt", "ge", "in", "is_not_distinct", "coalesce", "greatest", "least", "nullif",
      "add", "sub", "mul", "div", "mod"}
 )  # fmt: skip
-_INTERVAL_FRIENDS = frozenset({"add", "sub"})
+_CHOOSING = frozenset({"case", "coalesce", "greatest", "least", "nullif"})
+
+
+def _values_of(name: str, args: list[Expr]) -> list[int]:
+    """Return which arguments have to be of one type."""
+    if name == "case":
+        return [*range(1, len(args) - 1, 2), len(args) - 1]
+    return list(range(len(args))) if name in _COMPARED else []
 
 
 def _coerce(name: str, args: list[Expr]) -> list[Expr]:
     """Read bare text literals and NULLs as the type of the other arguments, as Postgres does."""
-    if name == "case":
-        values = [*range(1, len(args) - 1, 2), len(args) - 1]
-    elif name in _COMPARED:
-        values = list(range(len(args)))
-    else:
-        return args
+    values = _values_of(name, args)
     typed = [args[i].type for i in values if not _is_untyped(args[i])]
     target = common_type(typed) if typed else None
-    if target is None or (name in _INTERVAL_FRIENDS and any(t.kind is Kind.INTERVAL for t in typed)):
+    if target is None or (name in ("add", "sub") and any(t.kind is Kind.INTERVAL for t in typed)):
         return args
+    if name == "add" and target.kind is Kind.TIMESTAMP:
+        target = INTERVAL
     return [coerce_literal(arg, target) if i in values else arg for i, arg in enumerate(args)]
+
+
+def _arranged(name: str, args: list[Expr]) -> list[Expr]:
+    """Return the moment first in a sum, and dates as timestamps where a choice mixes the two."""
+    if name == "add" and args[1].type.is_temporal and not args[0].type.is_temporal:
+        return [args[1], args[0]]
+    if name not in _CHOOSING:
+        return args
+    values = _values_of(name, args)
+    alike = dict(zip(values, same_moments([args[i] for i in values]), strict=True))
+    return [alike.get(i, arg) for i, arg in enumerate(args)]
 
 
 def _is_untyped(expr: Expr) -> bool:
@@ -85,25 +108,19 @@ def _is_untyped(expr: Expr) -> bool:
 
 
 def cast(expr: Expr, target: SqlType, position: Position | None) -> Expr:
-    """Return `expr` as `target`; literals are converted here and now."""
+    """Return `expr` as `target`; literals are converted here and now.
+
+    Raises:
+        Refusal: 42804 when there is no such cast, 22023 for a literal that the type cannot hold.
+    """
     if expr.type == target:
         return expr
     if isinstance(expr, Literal):
-        literal = coerce_literal(expr, target)
-        if isinstance(literal, Literal) and literal.type.kind is target.kind:
-            return replace(literal, type=target) if target.scale is None else literal
-        expr = literal
-        if isinstance(expr, Literal) and expr.value is not None:
-            if target.is_float and isinstance(expr.value, (int, Fraction)):
-                return replace(expr, type=target)
-            if target.kind is Kind.TIMESTAMP and expr.type.kind is Kind.DATE and isinstance(expr.value, int):
-                return Literal(target, expr.value * DAY, position=expr.position)
+        literal = cast_literal(expr, target)
+        if literal is not None:
+            return literal
     if not _castable(expr.type, target):
-        raise Refusal(
-            f"{expr.type} cannot be cast to {target}",
-            sqlstate="42804",
-            position=position,
-        )
+        raise Refusal(f"{expr.type} cannot be cast to {target}", sqlstate="42804", position=position)
     return Call(target, "cast", (expr,), position=position)
 
 
@@ -151,10 +168,15 @@ class Binder:
     allow_aggregates: bool = True
 
     def position(self, node: exp.Expr) -> Position | None:
+        """Return where a node stands in the statement's text."""
         return position_of(self.context.text, node)
 
     def bind(self, node: exp.Expr) -> Expr:
-        """Return the typed expression of an admitted node."""
+        """Return the typed expression of an admitted node.
+
+        Raises:
+            Refusal: names, types and forms that do not bind.
+        """
         if isinstance(node, (exp.Paren, exp.Alias)):
             return self.bind(node.args["this"])
         if isinstance(node, exp.Column):
@@ -167,7 +189,7 @@ class Binder:
         if (name := _VARIADIC.get(type(node))) is not None:
             parts = [node.args["this"], *node.args["expressions"]]
             return call(name, [self.bind(part) for part in parts], self.position(node))
-        from .bind_forms import FORMS
+        from .bind_forms import FORMS  # its functions take a Binder: the one import that has to wait
 
         form = FORMS.get(type(node))
         if form is None:
@@ -201,7 +223,11 @@ class Binder:
         return number_literal(str(node.args["this"]), position)
 
     def parameter(self, node: exp.Expr) -> Literal:
-        """Return the value bound to $n."""
+        """Return the value bound to $n.
+
+        Raises:
+            Refusal: 42P02 when there is none.
+        """
         inner = node.args["this"]
         text = str(inner.args["this"]) if isinstance(inner, exp.Expr) else str(inner)
         number = int(text) if text.isascii() and text.isdigit() and len(text) < 5 else 0
@@ -215,14 +241,22 @@ class Binder:
         return parameter_literal(self.context.parameters[number - 1], number)
 
     def scalar_subquery(self, node: exp.Expr) -> Expr:
-        """Return a scalar subquery; it sees no column of the outer query."""
+        """Return a scalar subquery; it sees no column of the outer query.
+
+        Raises:
+            Refusal: 42601 when it has not one column.
+        """
         relation = self.bind_query(node, self.context)
         if len(relation.columns) != 1:
             raise Refusal("a scalar subquery has one column", sqlstate="42601", position=self.position(node))
         return Scalar(relation.columns[0].type, relation, position=self.position(node))
 
     def interval(self, node: exp.Expr) -> Expr:
-        """Return an INTERVAL literal."""
+        """Return an INTERVAL literal.
+
+        Raises:
+            Refusal: 42601 when it is not a literal, 22023 when it is not an interval.
+        """
         value, unit = node.args["this"], node.args.get("unit")
         if not isinstance(value, exp.Literal):
             raise Refusal(
@@ -232,7 +266,11 @@ class Binder:
         return interval_literal(str(value.args["this"]), unit_name, self.position(node))
 
     def part_of_date(self, node: exp.Expr) -> Expr:
-        """Return EXTRACT(field FROM x) or date_trunc('unit', x)."""
+        """Return EXTRACT(field FROM x) or date_trunc('unit', x).
+
+        Raises:
+            Refusal: 22023 for a field that is not answered.
+        """
         known: Sequence[str]
         if isinstance(node, exp.Extract):
             unit, value, known, name = (

@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from ..errors import Refusal
+from ..errors import Position, Refusal
 from ..relation.expressions import Call, Expr, Literal
-from ..relation.types import BOOLEAN, TEXT, Kind
+from ..relation.types import BOOLEAN, INTEGER, TEXT, Kind
 from .bind_aggregate import bind_aggregate, bind_anonymous, bind_filter, bind_grouping
 from .bind_expression import Binder, call
 from .bind_window import bind_window
+from .comparison import compare_in
 
 __all__ = ["FORMS"]
 
@@ -58,11 +59,18 @@ def _not_distinct(binder: Binder, node: exp.Expr) -> Expr:
 
 
 def _between(binder: Binder, node: exp.Expr) -> Expr:
-    value = binder.bind(node.args["this"])
-    position = binder.position(node)
-    low = call("ge", [value, binder.bind(node.args["low"])], position, said="BETWEEN")
-    high = call("le", [value, binder.bind(node.args["high"])], position, said="BETWEEN")
-    return _negated(node, Call(BOOLEAN, "and", tuple(sorted((low, high), key=repr)), position=position))
+    value, position = binder.bind(node.args["this"]), binder.position(node)
+    low, high = binder.bind(node.args["low"]), binder.bind(node.args["high"])
+    inside = _within(value, low, high, position)
+    if node.args.get("symmetric"):
+        either = sorted({inside, _within(value, high, low, position)}, key=repr)
+        inside = Call(BOOLEAN, "or", tuple(either), position=position) if len(either) > 1 else inside
+    return _negated(node, inside)
+
+
+def _within(value: Expr, low: Expr, high: Expr, position: Position | None) -> Expr:
+    ends = [call(name, [value, end], position, said="BETWEEN") for name, end in (("ge", low), ("le", high))]
+    return Call(BOOLEAN, "and", tuple(sorted(ends, key=repr)), position=position)
 
 
 def _in(binder: Binder, node: exp.Expr) -> Expr:
@@ -77,13 +85,9 @@ def _in(binder: Binder, node: exp.Expr) -> Expr:
     items = [binder.bind(item) for item in node.args["expressions"]]
     if not all(isinstance(item, Literal) for item in items):
         raise Refusal("IN takes a list of literals", position=position, hint="write x = a OR x = b")
-    value = binder.bind(node.args["this"])
-    bound = call("in", [value, *items], position, said="IN")
+    bound = call("in", [binder.bind(node.args["this"]), *items], position, said="IN")
     assert isinstance(bound, Call)
-    listed = sorted(dict.fromkeys(bound.args[1:]), key=repr)
-    if len(listed) == 1:
-        return _negated(node, call("eq", [bound.args[0], listed[0]], position))
-    return _negated(node, Call(BOOLEAN, "in", (bound.args[0], *listed), position=position))
+    return _negated(node, compare_in(bound.args[0], list(bound.args[1:]), position))
 
 
 def _like(binder: Binder, node: exp.Expr, escape: str | None = None) -> Expr:
@@ -148,20 +152,23 @@ def _trim(binder: Binder, node: exp.Expr) -> Expr:
 
 
 def _substring(binder: Binder, node: exp.Expr) -> Expr:
-    parts = [node.args["this"], node.args.get("start"), node.args.get("length")]
-    args = [binder.bind(part) for part in parts if part is not None]
-    for arg in args[1:]:
-        if not isinstance(arg, Literal) or not isinstance(arg.value, int):
-            raise Refusal("substring takes literal numbers", sqlstate="PV202", position=binder.position(node))
-    first = args[1].value if len(args) > 1 and isinstance(args[1], Literal) else 1
-    last = args[2].value if len(args) > 2 and isinstance(args[2], Literal) else 0
-    if (isinstance(first, int) and first < 1) or (isinstance(last, int) and last < 0):
-        raise Refusal(
-            "substring starts at 1 or later and its length is not negative",
-            sqlstate="PV202",
-            position=binder.position(node),
-        )
-    return call("substr", args, binder.position(node))
+    """substring(x FROM start FOR length): a start before the first character is counted from there."""
+    position = binder.position(node)
+    parts = [node.args.get("start"), node.args.get("length")]
+    start, length = (1 if part is None else _whole_of(binder, part) for part in parts)
+    if length < 0:
+        raise Refusal("a substring's length is not negative", sqlstate="22023", position=position)
+    args = [binder.bind(node.args["this"]), Literal(INTEGER, max(start, 1))]
+    if parts[1] is not None:
+        args.append(Literal(INTEGER, max(length + min(start, 1) - 1, 0)))
+    return call("substr", args, position)
+
+
+def _whole_of(binder: Binder, node: exp.Expr) -> int:
+    arg = binder.bind(node)
+    if not isinstance(arg, Literal) or not isinstance(arg.value, int) or not abs(arg.value) < 2**31:
+        raise Refusal("substring takes literal numbers", sqlstate="PV202", position=binder.position(node))
+    return arg.value
 
 
 def _position(binder: Binder, node: exp.Expr) -> Expr:

@@ -8,9 +8,10 @@ from ..errors import Refusal
 from ..relation.expressions import Expr, Literal
 from ..relation.relations import Order, WindowCall
 from ..relation.types import BIGINT, DOUBLE, INTEGER, Kind, SqlType
+from .bind_aggregate import aggregate_type
 from .bind_expression import Binder, cast
 
-__all__ = ["bind_window", "read_orders"]
+__all__ = ["bind_window", "nulls_first", "read_orders"]
 
 _RANKS: dict[type[exp.Expr], tuple[str, SqlType]] = {
     exp.RowNumber: ("row_number", BIGINT), exp.Rank: ("rank", BIGINT), exp.DenseRank: ("dense_rank", BIGINT),
@@ -32,18 +33,22 @@ def read_orders(binder: Binder, node: exp.Expr | None) -> tuple[Order, ...]:
         return ()
     orders = []
     for item in node.args["expressions"]:
-        descending = bool(item.args.get("desc"))
-        orders.append(Order(binder.bind(item.args["this"]), descending, _nulls_first(item, descending)))
+        orders.append(Order(binder.bind(item.args["this"]), bool(item.args.get("desc")), nulls_first(item)))
     return tuple(orders)
 
 
-def _nulls_first(item: exp.Expr, descending: bool) -> bool:
+def nulls_first(item: exp.Expr) -> bool:
+    """Say whether NULL comes first: as written, else as if NULL were larger than all, as in Postgres."""
     written = item.args.get("nulls_first")
-    return descending if written is None else bool(written)
+    return bool(item.args.get("desc")) if written is None else bool(written)
 
 
 def bind_window(binder: Binder, node: exp.Expr) -> Expr:
-    """Take `function OVER (…)` out of an expression."""
+    """Take `function OVER (…)` out of an expression.
+
+    Raises:
+        Refusal: 42803 where no window function may stand, PV001 for a function or frame that is not answered.
+    """
     position = binder.position(node)
     if binder.place != "here" and binder.place != "in ORDER BY":
         raise Refusal(f"a window function cannot stand {binder.place}", sqlstate="42803", position=position)
@@ -99,8 +104,6 @@ def _function(binder: Binder, node: exp.Expr) -> tuple[str, SqlType, tuple[Expr,
 
 
 def _result(binder: Binder, name: str, value: Expr, node: exp.Expr) -> SqlType:
-    from .bind_aggregate import aggregate_type
-
     if name == "count":
         return BIGINT
     result = aggregate_type(name, value.type)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import sqlglot
 from sqlglot import exp
@@ -13,6 +15,9 @@ from sqlglot.tokenizer_core import TokenType
 from ..errors import Refusal
 from .admit import admit
 from .text import blank_prefix, place, tokenize
+
+if TYPE_CHECKING:
+    from sqlglot.tokenizer_core import Token
 
 __all__ = ["Explain", "Query", "ResetSetting", "SetSetting", "ShowSetting", "Statement", "parse_statement"]
 
@@ -94,6 +99,7 @@ def parse_statement(text: str) -> Statement:
     return _parse_query(text)
 
 
+_OF_JOIN = ("side", "kind", "on", "using")
 _STARTS = ("select", "with", "values", "(", "table", "from")
 
 
@@ -121,7 +127,16 @@ def _parse_query(text: str) -> Query:
     if not isinstance(tree, (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)):
         raise Refusal("only queries are answered", sqlstate="0A000", hint="write a SELECT with aggregates")
     admit(tree, text)
+    _check_joins(tree, tokens, text)
     return Query(tree, text)
+
+
+def _check_joins(tree: exp.Expr, tokens: Sequence[Token], text: str) -> None:
+    """Refuse JOIN without ON or USING: the parser's tree shows it as a comma, and for Postgres it is no query."""
+    written = [token for token in tokens if token.token_type is TokenType.JOIN]
+    known = sum(any(join.args.get(name) for name in _OF_JOIN) for join in tree.find_all(exp.Join))
+    if len(written) != known:
+        raise Refusal("JOIN takes ON or USING", sqlstate="42601", position=place(text, written[-1].start))
 
 
 def _syntax_error(text: str, error: ParseError) -> Refusal:

@@ -1,8 +1,8 @@
 """The statement's text: limits, characters, and where in it a tree node stands.
 
 House rules: what a lenient parser could read in two ways is refused here, before it parses
-(soundness.md 4.5): characters outside ASCII anywhere but inside quotes and comments, U& escapes, E''
-strings, and string literals side by side.
+(soundness.md 4.5): characters outside ASCII anywhere but inside quotes and comments, U& escapes, a carriage
+return that ends a line for Postgres alone, a number that runs into a name, and string literals side by side.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ MAX_NODES = 5_000
 """Most nodes of the parse tree."""
 
 _COMMENT = re.compile(r"--[^\n]*|/\*.*\*/", re.DOTALL)
+_LONE_RETURN = re.compile(r"\r(?!\n)")
+_NAME = re.compile(r"[A-Za-z_]")
 _FOREIGN = re.compile(r"[^\t\n\r\x20-\x7e]")
 
 
@@ -99,8 +101,26 @@ def _check_characters(text: str, tokens: Sequence[Token]) -> None:
 
 
 def _check_neighbours(text: str, tokens: Sequence[Token]) -> None:
+    lone = _LONE_RETURN.search(text)
+    if lone is not None:
+        raise Refusal(
+            "a carriage return stands without a line feed",
+            sqlstate="42601",
+            position=place(text, lone.start()),
+            hint="end lines with a line feed",
+        )
     strings = (TokenType.STRING, TokenType.RAW_STRING, TokenType.HEREDOC_STRING)
-    for left, right in itertools.pairwise(tokens):
+    for left, right in itertools.pairwise([*tokens, None]):
+        assert left is not None
+        if _is_unicode_escape(text, left, right):
+            raise Refusal(
+                "U& escapes are not read here",
+                sqlstate="42601",
+                position=place(text, left.start),
+                hint="write the character itself inside quotes",
+            )
+        if right is None:
+            break
         if left.token_type in strings and right.token_type in strings:
             raise Refusal(
                 "two string literals stand side by side",
@@ -108,31 +128,38 @@ def _check_neighbours(text: str, tokens: Sequence[Token]) -> None:
                 position=place(text, right.start),
                 hint="join them with ||",
             )
-        if (
-            left.text.lower() == "u"
-            and text[left.end + 1 : left.end + 2] == "&"
-            and right.start == left.end + 1
-        ):
-            following = text[left.end + 2 : left.end + 3]
-            if following in ("'", '"'):
-                raise Refusal(
-                    "U& escapes are not read here",
-                    sqlstate="42601",
-                    position=place(text, left.start),
-                    hint="write the character itself inside quotes",
-                )
+        if left.token_type is TokenType.NUMBER and right.start == left.end + 1 and _NAME.match(right.text):
+            raise Refusal(
+                "a number runs into a name",
+                sqlstate="42601",
+                position=place(text, left.start),
+                hint="put a space between them",
+            )
+
+
+def _is_unicode_escape(text: str, left: Token, right: Token | None) -> bool:
+    if left.token_type is TokenType.UNICODE_STRING:
+        return True
+    after = text[left.end + 1 : left.end + 3]
+    return left.text.lower() == "u" and right is not None and after in ("&'", '&"')
 
 
 def split_statements(text: str) -> list[str]:
-    """Return the statements of a script, without their semicolons; positions count within each one."""
+    """Return the statements of a script, without their semicolons; positions count within each one.
+
+    Raises:
+        Refusal: what `tokenize` raises.
+    """
     statements: list[str] = []
-    start = 0
+    start, is_empty = 0, True
     for token in tokenize(text):
-        if token.token_type is TokenType.SEMICOLON:
-            statements.append(text[start : token.start])
-            start = token.end + 1
-    statements.append(text[start:])
-    return [part.strip() for part in statements if _COMMENT.sub("", part).strip()]
+        if token.token_type is not TokenType.SEMICOLON:
+            is_empty = False
+            continue
+        if not is_empty:
+            statements.append(text[start : token.start].strip())
+        start, is_empty = token.end + 1, True
+    return statements if is_empty else [*statements, text[start:].strip()]
 
 
 def blank_prefix(text: str, end: int) -> str:

@@ -11,6 +11,7 @@ from ..relation.types import (
     DATE,
     DOUBLE,
     INTEGER,
+    INTERVAL,
     NUMERIC,
     REAL,
     SMALLINT,
@@ -25,6 +26,7 @@ __all__ = ["cast_target"]
 _NAMES = {
     "SMALLINT": SMALLINT, "INT": INTEGER, "BIGINT": BIGINT, "DECIMAL": NUMERIC, "FLOAT": REAL,
     "DOUBLE": DOUBLE, "TEXT": TEXT, "VARCHAR": TEXT, "BOOLEAN": BOOLEAN, "DATE": DATE, "TIMESTAMP": TIMESTAMP,
+    "INTERVAL": INTERVAL,
 }  # fmt: skip
 
 

@@ -1,0 +1,104 @@
+"""ORDER BY, LIMIT and OFFSET: items that name an output column, and the counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from ..errors import Refusal
+from ..relation.expressions import Expr, Literal
+from ..relation.relations import Limit, Order, OutputColumn, Relation
+from .bind_expression import Binder
+from .bind_window import nulls_first
+from .scope import fold_name
+
+__all__ = ["bind_limit", "bind_order", "output_index"]
+
+
+def output_index(
+    binder: Binder, node: exp.Expr, columns: Sequence[OutputColumn], items: Sequence[Expr]
+) -> int | None:
+    """Return which output column an ORDER BY or GROUP BY item names by its number or its bare name.
+
+    `items`: the columns' expressions where they are known; two columns of one name are one if these are.
+
+    Raises:
+        Refusal: 42P10 for a number without a column, 42702 for a name of several, 42601 for another constant.
+    """
+    inner = node.args["this"] if isinstance(node, exp.Neg) else node
+    if isinstance(inner, (exp.Literal, exp.Null, exp.Boolean)):
+        return _ordinal(binder, node, len(columns))
+    if not isinstance(node, exp.Column) or node.args.get("table") is not None:
+        return None
+    if not isinstance(node.args["this"], exp.Identifier):
+        return None
+    name = fold_name(node.args["this"])[0]
+    found = [index for index, column in enumerate(columns) if column.name == name]
+    if found and any(not items or items[index] != items[found[0]] for index in found[1:]):
+        raise Refusal(f'"{name}" is ambiguous', sqlstate="42702", position=binder.position(node))
+    return found[0] if found else None
+
+
+def _ordinal(binder: Binder, node: exp.Expr, count: int) -> int:
+    sign, inner = (-1, node.args["this"]) if isinstance(node, exp.Neg) else (1, node)
+    text = str(inner.args.get("this", ""))
+    if not isinstance(inner, exp.Literal) or inner.args.get("is_string") or not text.isdigit():
+        raise Refusal(
+            "a constant here is the number of an output column",
+            sqlstate="42601",
+            position=binder.position(node),
+        )
+    index = sign * int(text) - 1
+    if not 0 <= index < count:
+        raise Refusal(
+            f"there is no output column {sign * int(text)}",
+            sqlstate="42P10",
+            position=binder.position(node),
+            hint=f"there are {count}",
+        )
+    return index
+
+
+def bind_order(binder: Binder, node: exp.Expr, names: Sequence[str], items: Sequence[Expr]) -> list[Order]:
+    """Return the sort keys of a SELECT: an output column by number or name, else any expression.
+
+    An output name goes before an input column of the same name, as in Postgres.
+    """
+    order = node.args.get("order")
+    columns = [OutputColumn(e.type, n) for e, n in zip(items, names, strict=True)]
+    orders: list[Order] = []
+    binder.place = "in ORDER BY"
+    for item in order.args["expressions"] if order is not None else []:
+        index = output_index(binder, item.args["this"], columns, items)
+        expr = items[index] if index is not None else binder.bind(item.args["this"])
+        orders.append(Order(expr, bool(item.args.get("desc")), nulls_first(item)))
+    binder.place = "here"
+    return orders
+
+
+def bind_limit(binder: Binder, node: exp.Expr, relation: Relation) -> Relation:
+    """Return the relation cut by the LIMIT and OFFSET of its query.
+
+    Raises:
+        Refusal: 22023 when one is not a literal whole number.
+    """
+    limit, offset = _count(binder, node, "limit"), _count(binder, node, "offset")
+    return relation if limit is None and offset is None else Limit(relation, limit, offset or 0)
+
+
+def _count(binder: Binder, node: exp.Expr, name: str) -> int | None:
+    clause = node.args.get(name)
+    if clause is None:
+        return None
+    value = binder.bind(clause.args["expression"])
+    number = value.value if isinstance(value, Literal) else -1
+    if number is None:
+        return None
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 2**63:
+        raise Refusal(
+            f"{name.upper()} takes a literal whole number",
+            sqlstate="22023",
+            position=binder.position(clause),
+        )
+    return number
