@@ -10,7 +10,7 @@ WORKERS ?= 2
 help:
 	@echo "make demo      make a small university database and ask it some questions"
 	@echo "make test      check the code and run the tests (minutes)"
-	@echo "make test-all  the same with the long tests"
+	@echo "make test-all  the same with the long tests (the audit, the wheel in a clean environment)"
 	@echo "make check     style, types and the one-way imports alone"
 	@echo "make bench     the measurements in benchmarks/"
 	@echo "make clean     remove .venv and what the tools left behind"
@@ -38,7 +38,7 @@ test-all: check
 	$(BIN)/pytest -q -n $(WORKERS)
 
 bench: .venv/ready
-	@for file in benchmarks/bench_*.py; do echo "$$file"; $(BIN)/python "$$file" || exit 1; done
+	$(BIN)/python -m benchmarks
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

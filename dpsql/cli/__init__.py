@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
-from .application import main
+import sys
 
 __all__ = ["main"]
+
+
+def main() -> None:
+    """Run the program and leave the process with its exit code, quietly also when interrupted at once."""
+    try:
+        from .application import run
+
+        run()
+    except KeyboardInterrupt:
+        sys.stderr.write("ERROR 57014: cancelled\n")
+        raise SystemExit(6) from None

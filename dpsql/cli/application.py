@@ -5,31 +5,53 @@ The engine, DuckDB and sqlglot are imported inside the commands that need them: 
 
 from __future__ import annotations
 
+import errno
+import os
+import sys
+from io import TextIOWrapper
+
 import click
 
-from ..errors import DpsqlError
+from ..errors import DpsqlError, EngineFailure, PolicyError
 from .budget import budget
 from .check import check
 from .demo import demo
 from .explain import explain
-from .failure import Failure
+from .failure import Failure, leave_streams
 from .faults import install_bug_hook
 from .init import init
 from .query import query
 from .refresh import refresh
 from .settings import Settings
 
-__all__ = ["main", "program"]
+__all__ = ["program", "run"]
+
+_READER_LEFT = 141
+"""What a shell says of a program that wrote to a closed pipe (128 + SIGPIPE)."""
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class _Program(click.Group):
-    """A group in which every `DpsqlError` becomes its text and its exit code."""
+    """A group in which every `DpsqlError` becomes its text and its exit code, and Ctrl-C that of 57014."""
 
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
         except DpsqlError as error:
+            if isinstance(error, PolicyError) and error.hint is None and not _names_a_file(ctx):
+                error.hint = "name the policy with -P; dpsql init writes a first one, dpsql demo an example"
             raise Failure(error) from None
+        except KeyboardInterrupt:
+            raise Failure(EngineFailure(sqlstate="57014")) from None
+        except BrokenPipeError:
+            leave_streams()
+            raise click.exceptions.Exit(_READER_LEFT) from None
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            leave_streams()
+            raise click.UsageError(f"The output cannot be written: {os.strerror(error.errno)}.") from None
 
 
 @click.group(
@@ -63,6 +85,8 @@ def program(ctx: click.Context, policy_path: str, analyst: str) -> None:
 
     Begin with `dpsql demo`, which makes a small university and walks through it.
     """
+    if not analyst.isprintable() or not analyst:
+        raise click.UsageError("--analyst is a name: letters, digits, blanks and signs.")
     ctx.obj = Settings.of(policy_path, analyst)
 
 
@@ -70,7 +94,13 @@ for _command in (query, explain, check, init, budget, refresh, demo):
     program.add_command(_command)
 
 
-def main() -> None:
+def run() -> None:
     """Run the program and leave the process with its exit code."""
     install_bug_hook()
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that lacks a letter is no bug
     program(prog_name="dpsql")
+
+
+def _names_a_file(ctx: click.Context) -> bool:
+    return isinstance(ctx.obj, Settings) and ctx.obj.policy_path.exists()

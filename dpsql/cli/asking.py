@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import IO, Any, TypeVar
 
 import click
 
 from ..errors import DpsqlError
 from .failure import Failure
+from .parameters import ParameterValue, parameter_value
 from .statements import Statement, split_statements
 from .worker import RunningSession
 
-__all__ = ["apply_settings", "one_of", "script_text", "source_options"]
+__all__ = ["apply_settings", "one_of", "parameter_values", "script_text", "source_options"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -38,7 +39,7 @@ def source_options(command: _Command) -> _Command:
         "-f",
         "--file",
         "source_file",
-        type=click.File("r", encoding="utf-8"),
+        type=click.File("r", encoding="utf-8-sig"),
         help="Read the statements from this file (- is standard input).",
     )(command)
     return click.argument("statement", required=False)(command)
@@ -54,11 +55,27 @@ def script_text(statement: str | None, source_file: IO[str] | None) -> str | Non
     if statement is None and source_file is None and sys.stdin.isatty():
         return None
     text = (
-        statement if statement is not None else _read(source_file or click.open_file("-", encoding="utf-8"))
+        statement
+        if statement is not None
+        else _read(source_file or click.open_file("-", encoding="utf-8-sig"))
     )
+    _require_unicode(text, "The statements are")
     if not split_statements(text):
         raise click.UsageError("There is no statement to run.")
     return text
+
+
+def parameter_values(texts: Sequence[str]) -> list[ParameterValue]:
+    """Return the values of `-p`. Raises click.UsageError for one that is not UTF-8."""
+    for text in texts:
+        _require_unicode(text, "A parameter is")
+    return [parameter_value(text) for text in texts]
+
+
+def _require_unicode(text: str, subject: str) -> None:
+    """Raise click.UsageError for bytes of the command line that are no UTF-8 (Python reads them as surrogates)."""
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise click.UsageError(f"{subject} not UTF-8 text.")
 
 
 def _read(source: IO[str]) -> str:

@@ -9,7 +9,7 @@ from fractions import Fraction
 import click
 
 from .failure import tell
-from .owner import open_ledger
+from .owner import ledger_file, open_ledger
 from .settings import Settings, json_option, pass_settings, wants_json
 from .text_cells import decimal_text, terminal_text
 
@@ -32,8 +32,10 @@ def create(settings: Settings) -> None:
     A ledger that is lost is restored from its backup or from the log beside it, not made anew: a new
     one has forgotten what was spent.
     """
+    was_there = ledger_file(settings.policy_path).exists()
     with open_ledger(settings.policy_path, create=True) as ledger:
         status = ledger.status()
+    click.echo("The ledger was there already." if was_there else "The ledger is made. Keep it, and its log.")
     click.echo(f"epsilon  {_line(_epsilon(status.epsilon_spent_nano), _epsilon(status.epsilon_cap_nano))}")
 
 

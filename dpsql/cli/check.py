@@ -6,7 +6,9 @@ import json
 
 import click
 
-from .owner import read_live_schema
+from ..errors import LedgerError
+from .faults import error_text, exit_code
+from .owner import open_ledger, read_live_schema
 from .settings import Settings, json_option, pass_settings, wants_json
 from .text_cells import terminal_text
 
@@ -20,16 +22,32 @@ def check(settings: Settings) -> None:
     """Check the policy file against the live database.
 
     Says, for each table and column, what an analyst may do with it and what is still missing. Reads
-    the schema, never the data. Ends with exit code 5 when something must be mended.
+    the schema, never the data. Looks after the ledger too. Ends with exit code 5 when the policy must
+    be mended, 7 when the ledger is missing or cannot be used.
     """
     from ..policy import check as check_policy
     from ..policy import load_policy
 
     policy = load_policy(settings.policy_path)
     report = check_policy(policy, read_live_schema(policy.database))
+    fault = _ledger_fault(settings)
     if wants_json():
-        click.echo(json.dumps(report.to_json()))
+        ledger = None if fault is None else {"message": fault.message, "hint": fault.hint}
+        click.echo(json.dumps({**report.to_json(), "ledger_problem": ledger}))
     else:
         click.echo("\n".join(map(terminal_text, report.to_text().rstrip().split("\n"))))
+        if fault is not None:
+            click.echo(f"\n{error_text(fault)}")
     if report.problems:
         click.get_current_context().exit(5)
+    if fault is not None:
+        click.get_current_context().exit(exit_code(fault))
+
+
+def _ledger_fault(settings: Settings) -> LedgerError | None:
+    """Return why the ledger cannot be used, or None. A missing one is not made."""
+    try:
+        with open_ledger(settings.policy_path):
+            return None
+    except LedgerError as error:
+        return error

@@ -56,11 +56,11 @@ major    = {{ values = {_toml_list(MAJORS)} }}
 enrolled = {{ bounds = [2019, 2025] }}
 born     = {{ bounds = [1999-01-01, 2009-12-31] }}
 
-# A student has many loans. One student counts in at most 3 groups of a result, with at most 20 loans
+# A student has many loans. One student counts in at most 3 groups of a result, with at most 30 loans
 # in each. More than that is dropped, so that the noise can be small.
 [tables.loan]
 unit = {{ column = "student_id", references = "student.id" }}
-rows_per_unit   = 20
+rows_per_unit   = 30
 groups_per_unit = 3
 [tables.loan.columns]
 branch    = {{ values = {_toml_list(BRANCHES)} }}
@@ -125,6 +125,15 @@ def make_folder(folder: Path, *, fresh: bool) -> bool:
         )
     if is_made(folder) and not fresh:
         return False
+    try:
+        _write_folder(folder)
+    except OSError as error:
+        raise click.UsageError(f"{folder} cannot be written: {error.strerror or 'the disk'}") from None
+    return True
+
+
+def _write_folder(folder: Path) -> None:
+    """Write the demo, the policies last. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     for entry in _entries(folder):
         _remove(entry)
@@ -135,7 +144,6 @@ def make_folder(folder: Path, *, fresh: bool) -> bool:
     for policy in (MAIN_POLICY, TEXTBOOK_POLICY):
         with open_ledger(folder / policy, create=True):
             pass
-    return True
 
 
 def _entries(folder: Path) -> list[Path]:

@@ -36,10 +36,14 @@ CAMPUS = (
         "it 95 times out of 100. One student can change one count by one; the noise hides exactly that.",
         ("SET dpsql.intervals = 0.95", _BY_MAJOR),
     ),
-    Stop("The average GPA.", ("SELECT AVG(gpa) AS gpa FROM student",)),
+    Stop(
+        "The average GPA. Rounding, like everything above the noise, costs nothing.",
+        ("SELECT ROUND(AVG(gpa), 4) AS gpa FROM student",),
+    ),
     Stop(
         "A student has many loans, so one student can change these counts by more than one (the policy\n"
-        "says: up to 3 groups with 20 loans in each). More noise is needed; we pay more to see more.",
+        "says: up to 3 groups with 30 loans in each). More noise is needed; we pay more to see more.\n"
+        "What a heavy borrower has above that is left out: here about 2 % of 300,000 loans.",
         (
             "SET dpsql.epsilon = 0.5",
             "SELECT branch, COUNT(*) AS loans FROM loan GROUP BY branch ORDER BY loans DESC",
@@ -58,23 +62,29 @@ CAMPUS = (
         "A histogram. A student stands in one bar alone, so all the bars together cost as much as one.",
         (
             "SET dpsql.epsilon = 0.1",
-            "SELECT COUNT(*) FILTER (WHERE gpa < 2.5) AS below_2_5,\n"
-            "       COUNT(*) FILTER (WHERE gpa >= 2.5 AND gpa < 3.0) AS below_3_0,\n"
-            "       COUNT(*) FILTER (WHERE gpa >= 3.0 AND gpa < 3.5) AS below_3_5,\n"
-            "       COUNT(*) FILTER (WHERE gpa >= 3.5) AS from_3_5\n"
-            "FROM student",
+            "SELECT floor(gpa * 4) / 4 AS gpa_from, COUNT(*) AS students\n"
+            "FROM student\n"
+            "GROUP BY 1\n"
+            "ORDER BY 1",
         ),
     ),
     Stop(
-        "The first question again: the same numbers, from the store, free. Asking twice would otherwise\n"
-        "be the way to average the noise out.",
-        (_BY_MAJOR,),
+        "The first question again, asked differently: the same numbers, from the store, free. Asking\n"
+        "again would otherwise be the way to average the noise out.",
+        (
+            "SELECT major, COUNT(*) AS students\n"
+            "FROM student\n"
+            "GROUP BY major\n"
+            "HAVING COUNT(*) > 3000\n"
+            "ORDER BY major",
+        ),
     ),
     Stop(
         "A question about persons is refused: where, why, and what to write instead.",
         ("SELECT name, gpa FROM student",),
         is_refused=True,
     ),
+    Stop("What is left of the budget.", ("SHOW dpsql.budget",)),
 )
 """The walk under campus.toml."""
 
@@ -100,9 +110,9 @@ def walk(policy_path: Path, stops: tuple[Stop, ...]) -> None:
     """
     with open_session(policy_path, "local") as running:
         for stop in stops:
-            click.echo(f"\n{click.style(stop.remark, bold=True)}")
+            click.echo(f"\n{click.style(stop.remark, bold=True)}\n")
             for sql in stop.statements:
-                click.echo("\n" + "\n".join(f"  {line}" for line in f"{sql};".split("\n")) + "\n")
+                click.echo("\n".join(f"  {line}" for line in f"{sql};".split("\n")))
                 _show(running, sql, is_refused=stop.is_refused)
 
 
@@ -112,9 +122,9 @@ def _show(running: RunningSession, sql: str, *, is_refused: bool) -> None:
     except Refusal as refusal:
         if not is_refused:
             raise
-        click.echo(error_text(refusal, sql))
+        click.echo("\n" + error_text(refusal, sql))
         return
     if answer.command != "SET":
-        click.echo(render(answer, "table"))
+        click.echo("\n" + render(answer, "table"))
     if answer.receipt is not None and answer.command == "SELECT":
         click.echo(receipt_line(answer.receipt))

@@ -8,9 +8,8 @@ from typing import IO
 import click
 
 from ..errors import DpsqlError
-from .asking import apply_settings, one_of, script_text, source_options
+from .asking import apply_settings, one_of, parameter_values, script_text, source_options
 from .failure import Failure
-from .parameters import parameter_value
 from .settings import Settings, json_option, pass_settings, wants_json
 from .statements import split_statements
 from .text_cells import terminal_text
@@ -41,7 +40,7 @@ def explain(
     if script is None:
         raise click.UsageError("Give a statement.")
     piece = one_of(split_statements(script), "explain takes one.")
-    values = [parameter_value(text) for text in parameters]
+    values = parameter_values(parameters)
     with open_session(settings.policy_path, settings.analyst) as running:
         apply_settings(running, epsilon=epsilon)
         try:

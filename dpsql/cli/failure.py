@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import IO, Any
 
 import click
@@ -10,7 +12,7 @@ from ..errors import DpsqlError
 from .faults import error_json, error_text, exit_code
 from .settings import wants_json
 
-__all__ = ["Failure", "tell"]
+__all__ = ["Failure", "leave_streams", "tell"]
 
 
 class Failure(click.ClickException):
@@ -25,9 +27,22 @@ class Failure(click.ClickException):
         self._text = (error_json if wants_json() else error_text)(error, source, start)
 
     def show(self, file: IO[Any] | None = None) -> None:
-        click.echo(self._text, file=file, err=file is None)
+        try:
+            click.echo(self._text, file=file, err=file is None)
+        except OSError:
+            leave_streams()  # where nobody can be told, the exit code still says it
 
 
 def tell(text: str) -> None:
     """Write a line for people to standard error, so that standard output holds answers alone."""
     click.echo(text, err=True)
+
+
+def leave_streams() -> None:
+    """Send what is still to be flushed nowhere, on each stream that takes nothing any more."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(nowhere, stream.fileno())

@@ -97,7 +97,8 @@ def install_bug_hook() -> None:
     """Make every uncaught exception of this process, on any thread, end as `bug_line` (exit code 1)."""
 
     def tell(kind: type[BaseException], trace: TracebackType | None) -> None:
-        click.echo(bug_line(kind, trace), err=True)
+        if not issubclass(kind, KeyboardInterrupt):
+            click.echo(bug_line(kind, trace), err=True)
 
     sys.excepthook = lambda kind, _, trace: tell(kind, trace)
     sys.unraisablehook = lambda fault: tell(fault.exc_type, fault.exc_traceback)

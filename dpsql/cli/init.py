@@ -14,6 +14,14 @@ from .settings import Settings, pass_settings
 __all__ = ["init"]
 
 
+_NEXT = """\
+Wrote {path}. Next:
+  1. fill in what it asks for, from what you know of the subject and never from the data
+  2. dpsql -P {path} check            says what an analyst may do, and what is missing
+  3. dpsql -P {path} budget create    makes the ledger, once
+  4. dpsql -P {path} query            asks"""
+
+
 @click.command()
 @click.argument("database_url")
 @pass_settings
@@ -35,7 +43,7 @@ def init(settings: Settings, database_url: str) -> None:
             file.write(text)
     except OSError as error:
         raise click.UsageError(f"{path} cannot be written: {error.strerror}") from None
-    tell(f"Wrote {path}. Fill in what it asks for, then run: dpsql -P {path} check")
+    tell(_NEXT.format(path=path))
 
 
 def _from_folder(database_url: str, folder: Path) -> str:

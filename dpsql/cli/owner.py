@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..budget import SqliteStore
     from ..policy.live_schema import LiveSchema
 
-__all__ = ["open_ledger", "read_live_schema"]
+__all__ = ["ledger_file", "open_ledger", "read_live_schema"]
 
 
 def read_live_schema(database_url: str) -> LiveSchema:
@@ -32,6 +32,13 @@ def read_live_schema(database_url: str) -> LiveSchema:
             f"{database_url}: the schema cannot be read ({failure.detail})",
             hint="the database must exist, and no other program may have it open for writing",
         ) from None
+
+
+def ledger_file(policy_path: Path) -> Path:
+    """Return the file of the ledger that the policy names. Raises PolicyError."""
+    from ..policy import load_policy
+
+    return Path(load_policy(policy_path).ledger.removeprefix("sqlite:"))
 
 
 @contextmanager

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-__all__ = ["parameter_value"]
+__all__ = ["ParameterValue", "parameter_value"]
+
+ParameterValue = int | Decimal | str | bool | None
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,38}")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]{1,38}\.[0-9]{0,38}|\.[0-9]{1,38})")
@@ -13,7 +15,7 @@ _QUOTED = re.compile(r"'(?:[^']|'')*'", re.DOTALL)
 _WORDS = {"null": None, "true": True, "false": False}
 
 
-def parameter_value(text: str) -> int | Decimal | str | bool | None:
+def parameter_value(text: str) -> ParameterValue:
     """Return the value that `-p text` stands for: as an SQL literal where it is one, else as text.
 
     >>> [parameter_value(t) for t in ("3", "2.50", "CS", "NULL", "true", "'42'", "2025-01-31")]

@@ -7,10 +7,9 @@ from typing import IO
 
 import click
 
-from ..errors import DpsqlError
-from .asking import apply_settings, one_of, script_text, source_options
+from ..errors import DpsqlError, EngineFailure
+from .asking import apply_settings, one_of, parameter_values, script_text, source_options
 from .failure import Failure, tell
-from .parameters import parameter_value
 from .render import FORMATS, receipt_line, render
 from .settings import Settings, json_option, pass_settings, wants_json
 from .statements import Statement, split_statements
@@ -59,7 +58,7 @@ def query(
     """
     chosen = "json" if wants_json() else format_name
     script = script_text(statement, source_file)
-    values = [parameter_value(text) for text in parameters]
+    values = parameter_values(parameters)
     statements = split_statements(script or "")
     if values and script is not None:
         one_of(statements, "--parameter goes with one.")
@@ -72,6 +71,8 @@ def query(
             return
         for piece in statements:
             ask(running, script, piece, chosen, values)
+            if running.was_interrupted:
+                raise EngineFailure(sqlstate="57014")
 
 
 def ask(

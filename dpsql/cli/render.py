@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
+import shutil
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from itertools import chain
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from ..relation.types import Kind, SqlType
-from .text_cells import decimal_text, display_width, plain_text, terminal_text
+from .text_cells import decimal_text, display_width, float_text, plain_text, terminal_text
 
 if TYPE_CHECKING:
     from ..engine import Answer, Receipt
@@ -45,13 +49,19 @@ def receipt_line(receipt: Receipt) -> str:
     left = f"{decimal_text(receipt.left)} left"
     if receipt.reused:
         first = f"free: answered from stored releases; epsilon {left}"
+    elif not receipt.epsilon and not receipt.delta:
+        first = f"free: nothing private was asked; epsilon {left}"
     else:
         delta = f", delta {decimal_text(receipt.delta)}" if receipt.delta else ""
         first = f"charged epsilon {decimal_text(receipt.epsilon)}{delta}; {left}"
-    return "\n".join([first, *(f"NOTE: {terminal_text(note)}" for note in receipt.notes)])
+    notes = [wrap(f"NOTE: {terminal_text(note)}", 96, subsequent_indent="  ") for note in receipt.notes]
+    return "\n".join([first, *chain.from_iterable(notes)])
 
 
 def _cell(value: object) -> str:
+    """Return a value for people; a double with the 15 digits that are sure to mean something."""
+    if isinstance(value, float) and math.isfinite(value):
+        value = float(f"{value:.15g}")
     return "NULL" if value is None else terminal_text(plain_text(value))
 
 
@@ -67,8 +77,10 @@ def _table_lines(
             parts.append(text + blank if kind.kind in _LEFT_ALIGNED else blank + text)
         return " " + " | ".join(parts).rstrip()
 
-    yield line(heads)
-    yield "-" + "-+-".join("-" * width for width in widths) + "-"
+    head = line(heads)
+    rule = "-" + "-+-".join("-" * width for width in widths) + "-"
+    yield head
+    yield rule[: max(shutil.get_terminal_size().columns, display_width(head))]
     yield from map(line, cells)
     yield f"({len(cells)} row{'' if len(cells) == 1 else 's'})"
 
@@ -118,7 +130,12 @@ def _json(answer: Answer, names: Sequence[str], types: Sequence[SqlType]) -> str
 
 
 def _json_value(value: object) -> object:
-    """Return a JSON value: numbers stay numbers (a numeric is a double inside), the rest is text."""
+    """Return a JSON value: numbers stay numbers (a numeric is a double inside), the rest is text.
+
+    JSON has no infinity and no NaN: these are text too.
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        return float_text(value)
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     if value is None or isinstance(value, bool | int | float | str):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import datetime
+import math
 import unicodedata
 from decimal import Decimal
 from fractions import Fraction
 
-__all__ = ["decimal_text", "display_width", "plain_text", "terminal_text"]
+__all__ = ["decimal_text", "display_width", "float_text", "plain_text", "terminal_text"]
 
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Unicode categories that move the cursor, reorder or hide text: control, format, surrogate, separators."""
@@ -21,9 +22,24 @@ def plain_text(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, Decimal):
         return format(value, "f")
+    if isinstance(value, float):
+        return float_text(value)
     if isinstance(value, datetime.datetime):
         return value.isoformat(sep=" ")
     return str(value)
+
+
+def float_text(value: float) -> str:
+    """Return a double as Postgres writes it: the shortest digits that mean it, 5420 and not 5420.0.
+
+    >>> [float_text(x) for x in (0.1, 5420.0, -0.0, 1e300, float("inf"), float("nan"))]
+    ['0.1', '5420', '-0', '1e+300', 'Infinity', 'NaN']
+    """
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return repr(value).removesuffix(".0")
 
 
 def terminal_text(text: str) -> str:

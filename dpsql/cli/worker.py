@@ -47,14 +47,19 @@ def _open(policy_path: Path, analyst: str) -> Session:
 
 
 class RunningSession:
-    """A session and its thread: `run(running.session.execute, sql)` waits for the answer."""
+    """A session and its thread: `run(running.session.execute, sql)` waits for the answer.
+
+    `was_interrupted`: Ctrl-C came during the last call. It may have come too late to stop that one.
+    """
 
     def __init__(self, session: Session, thread: ThreadPoolExecutor) -> None:
         self.session = session
+        self.was_interrupted = False
         self._thread = thread
 
     def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return what the call returns or raises; Ctrl-C cancels it, and its error then comes back here."""
+        self.was_interrupted = False
         future = self._thread.submit(call, *args, **kwargs)
         spins = sys.stderr.isatty()
         for frame in itertools.cycle(_FRAMES):
@@ -64,6 +69,7 @@ class RunningSession:
                 if spins:
                     _write(f"\r{frame} ")
             except KeyboardInterrupt:
+                self.was_interrupted = True
                 self.session.cancel()
         if spins:
             _write("\r  \r")

@@ -152,7 +152,7 @@ def _measure(plan: ReleasePlan, index: int) -> dict[str, object]:
         "sensitivity": number_text(vector.sensitivity * step),
         "scale": number_text(scale * step),
         "variance": number_text(2 * (scale * step) ** 2),
-        "plus_minus_95": number_text(half_width(scale, Fraction(1, 20)) * step),
+        "plus_minus_95": number_text(_half_width(scale) * step),
         "epsilon": decimal_text(plan.epsilons[index]),
     }
 
@@ -164,13 +164,17 @@ def _deviation(plan: ReleasePlan, formula: Linear) -> float:
     )
 
 
+def _half_width(scale: Fraction) -> int:
+    return half_width(scale, Fraction(1, 20)) if scale else 0
+
+
 def _expected(plan: ReleasePlan, index: int) -> str:
     """Return the expected ± at 95 % of an aggregate: a figure, or a formula in the number of rows n."""
     formula = plan.formulas[index]
     if isinstance(formula, Linear):
         if len(formula.terms) == 1:
             coordinate, weight = formula.terms[0]
-            half = half_width(plan.scale(plan.vector_of(coordinate)), Fraction(1, 20))
+            half = _half_width(plan.scale(plan.vector_of(coordinate)))
             return f"± {number_text(abs(weight) * half)}"
         return f"± {1.96 * _deviation(plan, formula):.6g}"
     if isinstance(formula, Average):
@@ -192,6 +196,8 @@ def _release_text(number: int, plan: ReleasePlan, names: Names) -> list[str]:
     else:
         grouped = f" in a group, {_counted(bounding.groups, 'group')} of a person" if bounding.grouped else ""
         lines.append(f"  at most {_counted(bounding.rows, 'row')} of a person{grouped}")
+    if plan.is_empty:
+        return [*lines, "  no row can count, by the statement's own text: answered exactly, and free"]
     if plan.groups is None:
         lines.append(
             f"  groups: those whose noisy count of people reaches {plan.tau} (delta {_small(plan.delta)})"

@@ -18,7 +18,6 @@ import numpy as np
 
 from ..mechanisms import Noise
 from ..plan.planner import ReleasePlan
-from ..plan.vectors import Kind
 from ..relation.catalog import Scalar
 from .released import Array, Groups, ReleasedVector, integers, publishable
 
@@ -91,9 +90,8 @@ def privatise(
     Ensures: value = exact + noise, in Python integers where 64 bits could overflow.
     """
     vector = plan.vectors[number]
-    lattice = vector.lattice
-    empty = (lattice.low + lattice.high) // 2 if vector.kind is Kind.DIRECT and lattice is not None else 0
-    values = [_plus(_over(exact, (number, i), groups, empty), noise[i]) for i in range(vector.size)]
+    exact_values = (_over(exact, (number, i), groups, vector.empty_value) for i in range(vector.size))
+    values = [_plus(column, drawn) for column, drawn in zip(exact_values, noise, strict=True)]
     return ReleasedVector(tuple(values), None)
 
 

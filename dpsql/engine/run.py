@@ -25,7 +25,7 @@ from ..mechanisms import ATTO, NANO, Noise
 from ..plan.planner import Plan, ReleasePlan
 from ..plan.print_release import BackendQuery
 from .privatise import Exact, draw, privatise, publish
-from .released import Groups, ReleasedVector, canonical, declared_groups, decode, encode
+from .released import Groups, ReleasedVector, canonical, declared_groups, decode, encode, integers
 
 if TYPE_CHECKING:
     from ..backends import Snapshot
@@ -64,14 +64,14 @@ class Runner:
     stages: list[object] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.rows = [ReleasedRows(plan, _declared_groups(plan)) for plan in self.plan.releases]
+        self.rows = [_known_rows(plan) for plan in self.plan.releases]
 
     # --- the store -----------------------------------------------------------------------------------
 
     def from_store(self) -> bool:
         """Fill what the store has; say whether that is all."""
         if not self.reuse:
-            return all(not rows.plan.vectors for rows in self.rows)
+            return all(rows.plan.is_empty or not rows.plan.vectors for rows in self.rows)
         for number in range(len(self.rows)):
             if not self._advance_stages(number) or not self._look_up(number):
                 return False
@@ -95,6 +95,8 @@ class Runner:
     def _look_up(self, number: int) -> bool:
         rows = self.rows[number]
         plan = rows.plan
+        if plan.is_empty:
+            return True
         relation = self._relation_key(number)
         keyset = b""
         if plan.counted is not None:
@@ -126,6 +128,8 @@ class Runner:
         places: list[tuple[int, int]] = []
         for number, rows in enumerate(self.rows):
             plan = rows.plan
+            if plan.is_empty:
+                continue
             known = all(value.stage < len(self.stages) for value in plan.stages)
             for index in range(len(plan.vectors)):
                 measures: tuple[bytes, ...] = ()
@@ -249,6 +253,17 @@ class Runner:
                 columns[place] = [change(value) for value in columns[place]]
         values = dict(zip(places, columns[len(keys) :], strict=True))
         exact.add(columns[: len(keys)], values, size)
+
+
+def _known_rows(plan: ReleasePlan) -> ReleasedRows:
+    """Return what the plan alone says of a release: declared groups, and all of a statically empty one."""
+    rows = ReleasedRows(plan, _declared_groups(plan))
+    if plan.is_empty:
+        rows.groups = rows.groups or Groups(tuple([] for _ in plan.release.keys), 0)
+        for index, vector in enumerate(plan.vectors):
+            values = tuple(integers([vector.empty_value] * rows.groups.size) for _ in range(vector.size))
+            rows.vectors[index] = ReleasedVector(values, None)
+    return rows
 
 
 def _declared_groups(plan: ReleasePlan) -> Groups | None:

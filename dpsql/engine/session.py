@@ -9,14 +9,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from ..backends import Backend, open_backend
 from ..budget import BudgetStore, Caps, SqliteStore, Status
-from ..errors import EngineFailure, Refusal
+from ..errors import EngineFailure, PolicyError, Refusal
 from ..mechanisms import ATTO, NANO, LaplaceNoise, Noise
 from ..plan.planner import Plan, Privacy, plan
 from ..policy import Neighbours, Policy, build_catalog, load_policy
@@ -33,10 +33,12 @@ from ..sql.statement import (
     ResetSetting,
     SetSetting,
     ShowSetting,
+    check_parameters,
     parse_statement,
 )
+from ..sql.text import is_text
 from .answer import Answer, AnswerColumn, Receipt
-from .explain import Explanation
+from .explain import Explanation, bias_notes
 from .finish import Compiled, check_public, compile_public, run_public
 from .run import ReleasedRows, Runner
 from .settings import Settings, decimal_text
@@ -66,14 +68,18 @@ def open_ledger(policy: Policy, *, create: bool) -> SqliteStore:
     return SqliteStore.open(Path(policy.ledger.removeprefix("sqlite:")), policy.dataset_id, caps, create)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Prepared:
-    """A planned statement with its post-processing compiled; `is_lasting`: it does not read the clock."""
+    """A planned statement with its post-processing compiled; `is_lasting`: it does not read the clock.
+
+    `is_checked`: the sealed engine has bound the post-processing over empty tables.
+    """
 
     plan: Plan
     compiled: Compiled
     stages: tuple[Compiled, ...]
     is_lasting: bool
+    is_checked: bool = False
 
 
 @dataclass
@@ -92,6 +98,8 @@ class Session:
     _sealed: SealedEngine = field(default_factory=SealedEngine, repr=False)
 
     def __post_init__(self) -> None:
+        if not is_text(self.analyst):
+            raise PolicyError("the analyst's name is not text")
         with self.backend.snapshot() as snapshot:
             self._live = snapshot.schema()
         self.catalog: Catalog = build_catalog(self.policy, self._live)
@@ -128,6 +136,7 @@ class Session:
         """Stop the running statement, from any thread; what it has charged stays spent."""
         self._cancelled.set()
         self.backend.cancel()
+        self._sealed.cancel()
 
     def budget(self) -> Status:
         """Return what is spent and what the caps are."""
@@ -147,9 +156,9 @@ class Session:
         key = self._key(sql, parameters)
         cached = self._answers.get(key)
         if cached is not None and self.settings.reuse and cached.receipt is not None:
-            return Answer(
-                cached.columns, cached.rows, cached.command, self._receipt(Fraction(0), Fraction(0), True)
-            )
+            was = cached.receipt
+            again = Receipt(Fraction(0), Fraction(0), self._left(), was.reused or was.epsilon > 0, was.notes)
+            return replace(cached, receipt=again)
         statement = parse_statement(sql)
         if isinstance(statement, Query):
             return self._query(statement, tuple(parameters), key)
@@ -192,9 +201,13 @@ class Session:
         if runner.from_store():
             with self._lazy_snapshot() as snapshot:
                 return self._answer(prepared, runner.rows, Fraction(0), Fraction(0), snapshot, key)
-        for compiled in (*prepared.stages, prepared.compiled):
-            check_public(compiled, prepared.plan.releases, self._sealed)
+        if not prepared.is_checked:
+            for compiled in (*prepared.stages, prepared.compiled):
+                check_public(compiled, prepared.plan.releases, self._sealed)
+            prepared.is_checked = True
         with self._snapshot() as open_snapshot:
+            if self._cancelled.is_set():
+                raise EngineFailure("cancelled before anything was charged", sqlstate="57014")
             if not self.settings.reuse:
                 self._answers.clear()  # what is drawn now answers from now on
             charge = runner.from_engine(open_snapshot, self._salt)
@@ -205,6 +218,7 @@ class Session:
         known = self._prepared.get(key)
         if known is not None:
             return known
+        check_parameters(query, len(parameters))
         now = time.time_ns() // 1000
         context = Context(self.catalog, query.text, parameters, now, {})
         relation = bind(query, context)
@@ -251,7 +265,8 @@ class Session:
         found = run_public(prepared.compiled, rows, self._sealed, level, snapshot)
         columns = tuple(AnswerColumn(c.name, c.type) for c in prepared.compiled.relation.columns)
         reused = epsilon == 0 and any(row.plan.vectors for row in rows)
-        answer = Answer(columns, found, "SELECT", self._receipt(epsilon, delta, reused))
+        receipt = Receipt(epsilon, delta, self._left(), reused, bias_notes(prepared.plan))
+        answer = Answer(columns, found, "SELECT", receipt)
         if prepared.is_lasting and not prepared.compiled.tables and len(found) <= 10_000:
             _remember(self._answers, key, answer)
         return answer
@@ -314,9 +329,6 @@ class Session:
         if status.analyst_cap_nano is not None:
             left.append(status.analyst_cap_nano - status.analyst_spent_nano)
         return Fraction(max(0, min(left)), NANO)
-
-    def _receipt(self, epsilon: Fraction, delta: Fraction, reused: bool) -> Receipt:
-        return Receipt(epsilon, delta, self._left(), reused)
 
 
 def _remember(cache: dict[object, T], key: object, value: T) -> None:

@@ -105,7 +105,7 @@ def _linear(formula: Linear) -> str:
 def print_formula(formula: Formula, type_: SqlType) -> str:
     """Return the SQL of a formula: BIGINT for integer types, DOUBLE for all others."""
     if isinstance(formula, Linear):
-        whole = all(weight.denominator == 1 for _, weight in formula.terms)
+        whole = all(weight == 1 for _, weight in formula.terms) and abs(formula.constant) < 2**62
         if type_.is_integer or (type_.kind is Kind.NUMERIC and type_.scale == 0):
             if whole and formula.constant.denominator == 1:
                 return _integer_sum(formula)
@@ -119,13 +119,10 @@ def print_formula(formula: Formula, type_: SqlType) -> str:
 
 
 def _integer_sum(formula: Linear) -> str:
-    parts = [
-        f"CAST(m{index} AS HUGEINT)" if weight == 1 else f"CAST(m{index} AS HUGEINT) * {weight.numerator}"
-        for index, weight in formula.terms
-    ]
+    parts = [f"CAST(m{index} AS HUGEINT)" for index, _ in formula.terms]
     if formula.constant or not parts:
         parts.append(f"CAST({formula.constant.numerator} AS HUGEINT)")
-    return f"TRY_CAST(({' + '.join(parts)}) AS BIGINT)"
+    return f"TRY_CAST(TRY({' + '.join(parts)}) AS BIGINT)"
 
 
 def _variance(formula: Variance) -> str:

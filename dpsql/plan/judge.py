@@ -255,6 +255,11 @@ class _Judgement:
         """Check an expression that will run on private rows, and turn its subqueries into stages."""
         if isinstance(expr, Scalar):
             relation = self.public(expr.relation)
+            if not _is_single(expr.relation):
+                raise Refusal(
+                    "this subquery may have more than one row", sqlstate="PV004", position=expr.position,
+                    hint="leave out GROUP BY, or end it with LIMIT 1",
+                )  # fmt: skip
             if relation not in self.stages:
                 self.stages.append(relation)
             lo, hi = _static_range(expr)
@@ -284,6 +289,17 @@ def _static_range(expr: Scalar) -> tuple[Fraction | None, Fraction | None]:
     raise Refusal(
         "this subquery's type cannot be used on private rows", sqlstate="PV004", position=expr.position
     )
+
+
+def _is_single(relation: Relation) -> bool:
+    """Say whether a relation has at most one row, whatever is released (amendments.md a4)."""
+    while isinstance(relation, (Project, Filter, Sort, Window, Distinct)):
+        relation = relation.input
+    if isinstance(relation, Limit):
+        return relation.limit in (0, 1)
+    if isinstance(relation, Values):
+        return len(relation.rows) <= 1
+    return isinstance(relation, Aggregate) and relation.sets == ((),)
 
 
 def _spread(node: Aggregate, release: Release, chosen: tuple[int, ...]) -> Relation:

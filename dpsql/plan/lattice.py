@@ -136,5 +136,5 @@ def _undeclared(expr: Expr, env: Environment) -> Refusal:
         "this expression has no finite bounds",
         sqlstate="PV201",
         position=expr.position,
-        hint="clamp it: GREATEST(low, LEAST(high, …)), and keep 0 out of divisors",
+        hint="filter it in WHERE with … BETWEEN low AND high, and keep 0 out of divisors",
     )

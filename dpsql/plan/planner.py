@@ -20,7 +20,7 @@ from fractions import Fraction
 from ..errors import Refusal
 from ..mechanisms import floor_to_nano, threshold
 from ..relation.catalog import Catalog, Scalar
-from ..relation.expressions import Call, Expr, StageValue, walk
+from ..relation.expressions import Call, Expr, Literal, StageValue, walk
 from ..relation.expressions import Scalar as Subquery
 from ..relation.intervals import Environment
 from ..relation.relations import Relation
@@ -56,7 +56,8 @@ class ReleasePlan:
     `domains`: the public values of each key, where it has them. `groups`: the declared groups, None
     when keys are found by threshold (`tau`, on vector `counted`, at `delta`). `epsilons`: per vector.
     `identity` hashes everything the exact measures depend on but data and epoch; it is completed by
-    `measure_keys`.
+    `measure_keys`. `is_empty`: no row can count, by the text alone: answered exactly and free, without the
+    engine (amendments.md i).
     """
 
     release: Release
@@ -69,11 +70,14 @@ class ReleasePlan:
     counted: int | None
     tau: int | None
     delta: Fraction
+    is_empty: bool
     identity: bytes
     env: Environment = field(repr=False, compare=False)
 
     def scale(self, number: int) -> Fraction:
-        """Return the noise scale of a vector, in its lattice units."""
+        """Return the noise scale of a vector, in its lattice units; 0 for what is empty and gets no noise."""
+        if self.is_empty:
+            return Fraction(0)
         return self.vectors[number].scale(self.epsilons[number])
 
     def vector_of(self, coordinate: int) -> int:
@@ -85,7 +89,9 @@ class ReleasePlan:
         raise AssertionError("no such coordinate")
 
     def queries(self, wanted: tuple[int, ...]) -> tuple[BackendQuery, ...]:
-        """Return the backend queries for some of the vectors."""
+        """Return the backend queries for some of the vectors; none for what is empty."""
+        if self.is_empty:
+            return ()
         release = self.release
         return print_release(
             release.table,
@@ -163,6 +169,7 @@ def plan(relation: Relation, catalog: Catalog, privacy: Privacy) -> Plan:
     Raises:
         Refusal: what `judge`, `measure` and the printer raise; PV103 when undeclared keys have no delta.
     """
+    _check_size(relation)
     judged = judge(relation, catalog)
     ordered: dict[Release, None] = {}
     for part in (*judged.stages, judged.root):
@@ -172,6 +179,24 @@ def plan(relation: Relation, catalog: Catalog, privacy: Privacy) -> Plan:
     for release in releases:
         release.queries(tuple(range(len(release.vectors))))  # printing may refuse: before anything is charged
     return Plan(judged.root, judged.stages, releases, privacy)
+
+
+MAX_NODES = 5_000
+"""Most relation nodes of a statement, a CTE counted each time it is used."""
+MAX_VECTORS = 64
+"""Most vectors of a release."""
+
+
+def _check_size(relation: Relation) -> None:
+    """Refuse a statement that unfolds into too much. Raises Refusal (54001)."""
+    count, stack = 0, [relation]
+    while stack:
+        node = stack.pop()
+        count += 1
+        if count > MAX_NODES:
+            raise Refusal("the statement is too complex", sqlstate="54001", hint="split it into smaller ones")
+        children = (getattr(node, name, None) for name in ("input", "left", "right"))
+        stack += [child for child in children if isinstance(child, Relation)]
 
 
 def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: Fraction) -> ReleasePlan:
@@ -184,6 +209,13 @@ def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: 
     bounding = _bounding(release, env, privacy, groups)
     measured = measure(release.aggregates, env, bounding, release.table, threshold=groups is None)
     count = len(measured.vectors)
+    if count > MAX_VECTORS:
+        raise Refusal(
+            f"these aggregates need {count} measures; at most {MAX_VECTORS} are answered in one query",
+            sqlstate="54001",
+            position=release.position,
+            hint="ask for fewer aggregates at a time",
+        )
     part = Fraction(*release.share) / blocks
     each = floor_to_nano(privacy.epsilon * part / count) if count else Fraction(0)
     if count and each <= 0:
@@ -192,14 +224,19 @@ def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: 
             sqlstate="PV301",
             hint="raise dpsql.epsilon",
         )
+    is_empty = groups == () or _is_contradiction(release.predicate, env)
+    if is_empty:
+        each = Fraction(0)
     delta, tau = Fraction(0), None
-    if measured.counted is not None:
+    if measured.counted is not None and not is_empty:
         delta = privacy.delta * Fraction(*release.share)
         if delta <= 0:
             raise Refusal(
                 "these group keys are not declared, and there is no delta to find them with",
                 sqlstate="PV103",
-                position=release.keys[0].position,
+                position=next(
+                    key for key, d in zip(release.keys, domains, strict=True) if d is None
+                ).position,
                 hint="declare the key's values, list them in WHERE key IN (…), or ask the owner for a delta",
             )
         scale = measured.vectors[measured.counted].scale(each)
@@ -210,8 +247,21 @@ def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: 
     ).digest()  # fmt: skip
     return ReleasePlan(
         release, bounding, measured.vectors, measured.formulas, (each,) * count, tuple(domains), groups,
-        measured.counted, tau, delta, identity, env,
+        measured.counted, tau, delta, is_empty, identity, env,
     )  # fmt: skip
+
+
+def _is_contradiction(predicate: tuple[Expr, ...], env: Environment) -> bool:
+    """Say whether the filter's own terms leave nothing: FALSE, or literals that exclude each other.
+
+    Declared bounds and values play no part: the data may lie outside them.
+    """
+    if any(isinstance(term, Literal) and term.value in (False, None) for term in predicate):
+        return True
+    return any(
+        facts.values == () or (facts.lo is not None and facts.hi is not None and facts.lo > facts.hi)
+        for facts in env.narrowed.values()
+    )
 
 
 def _bounding(

@@ -85,6 +85,13 @@ class Vector:
         """Coordinates in all."""
         return self.per_mask * len(self.masks)
 
+    @property
+    def empty_value(self) -> int:
+        """A coordinate's value over no rows: 0, and the middle of the range for DIRECT."""
+        if self.kind is Kind.DIRECT and self.lattice is not None:
+            return (self.lattice.low + self.lattice.high) // 2
+        return 0
+
     def scale(self, epsilon: Fraction) -> Fraction:
         """Return the noise scale in lattice units: sensitivity / epsilon."""
         return Fraction(self.sensitivity) / epsilon

@@ -162,6 +162,8 @@ def _bar(release: Release, plan: ReleasePlan, expr: Expr, level: Fraction) -> Ba
     used = [i - len(release.keys) for i in sorted(fields_of(expr)) if i >= len(release.keys)]
     if not used or any(isinstance(part, Scalar) for part in walk(expr)):
         return None
+    if plan.is_empty:
+        return Bar(expr, Fraction(0), ())
     coordinates = tuple(sorted({c for i in used for c in plan.formulas[i].coordinates}))
     if isinstance(expr, Field):
         formula = plan.formulas[used[0]]

@@ -291,8 +291,8 @@ def _join(printer: PublicPrinter, node: Relation) -> str:
 
 
 _RELATIONS: dict[type[Relation], Callable[[PublicPrinter, Relation], str]] = {
-    Release: _release, WithBars: _with_bars, Scan: _scan, Values: _values, Filter: _filter, Project: _project, Sort: _ordered,
-    Limit: _ordered, Distinct: _distinct, Aggregate: _aggregate, Window: _window,
+    Release: _release, WithBars: _with_bars, Scan: _scan, Values: _values, Filter: _filter, Project: _project,
+    Sort: _ordered, Limit: _ordered, Distinct: _distinct, Aggregate: _aggregate, Window: _window,
     SetOperation: _set_operation, Join: _join,
 }  # fmt: skip
 
@@ -327,7 +327,9 @@ def _arithmetic(call: Call, args: list[str]) -> str:
     if left.kind is Kind.DATE and right.kind is Kind.DATE:
         return total.days_between(args[0], args[1])
     if left.kind is Kind.DATE:
-        return total.add_days(args[0], args[1] if call.function == "add" else total.negate(args[1], call.args[1].type))
+        return total.add_days(
+            args[0], args[1] if call.function == "add" else total.negate(args[1], call.args[1].type)
+        )
     return total.arithmetic(sign, args[0], args[1], call.type)
 
 

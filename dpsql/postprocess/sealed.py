@@ -79,6 +79,7 @@ class SealedEngine:
         self._limits = limits or Limits()
         self._lock = threading.Lock()
         self._database: duckdb.DuckDBPyConnection | None = None
+        self._running: set[duckdb.DuckDBPyConnection] = set()
 
     def run(self, sql: str, tables: Sequence[ReleasedTable], parameters: Sequence[Any] = ()) -> Rows:
         """Return the rows of one SELECT over `tables`, each known by its name.
@@ -89,13 +90,17 @@ class SealedEngine:
         EngineFailure for everything else that the engine may say.
         """
         cursor = self._open_cursor()
+        with self._lock:
+            self._running.add(cursor)
         try:
             with interrupt_after(cursor, self._limits.seconds):
                 for table in tables:
                     _load(cursor, table)
                 return self._answer(cursor, sql, parameters)
         except duckdb.InterruptException as error:
-            raise EngineFailure("post-processing ran out of time", sqlstate="57014") from error
+            raise EngineFailure(
+                "post-processing was stopped, or ran out of time", sqlstate="57014"
+            ) from error
         except duckdb.OutOfMemoryException as error:
             raise Refusal(
                 "the answer takes more memory than one statement may use",
@@ -108,7 +113,15 @@ class SealedEngine:
         except duckdb.Error as error:
             raise EngineFailure(f"post-processing: {error}") from error
         finally:
+            with self._lock:
+                self._running.discard(cursor)
             cursor.close()
+
+    def cancel(self) -> None:
+        """Stop the running statements, from any thread: each raises EngineFailure (57014)."""
+        with self._lock:
+            for cursor in self._running:
+                cursor.interrupt()
 
     def close(self) -> None:
         """Let the database go; the next statement opens a new one. Running statements end first."""

@@ -63,7 +63,7 @@ def _shifted(args: list[Facts], call: Call) -> Facts:
     moment, interval = (0, 1) if call.args[1].type.kind is Kind.INTERVAL else (1, 0)
     literal = call.args[interval]
     if not isinstance(literal, Literal) or not args[moment].bounded:
-        return Facts(nullable=_nullable(args))
+        return Facts(nullable=True)  # outside the years 1 to 9999: NULL
     sign = -1 if call.function == "sub" else 1
     lo, hi = shift_bounds(args[moment].lo, args[moment].hi, call.args[moment].type, literal.value, sign)
     return Facts(lo, hi, ONE, args[moment].nullable, None, args[moment].declared)
@@ -278,10 +278,10 @@ def _cast(args: list[Facts], call: Call) -> Facts:
     if source.kind is Kind.DATE and target.kind is Kind.TIMESTAMP:
         lo = None if a.lo is None else a.lo * DAY
         hi = None if a.hi is None else a.hi * DAY
-        return Facts(lo, hi, ONE, a.nullable, None, a.declared)
+        return Facts(lo, hi, ONE, a.nullable or not a.bounded, None, a.declared)
     if source.kind is Kind.TIMESTAMP and target.kind is Kind.DATE:
         if a.lo is None or a.hi is None:
-            return Facts(nullable=a.nullable, grid=ONE)
+            return Facts(nullable=True, grid=ONE)
         return Facts(Fraction(a.lo // DAY), Fraction(a.hi // DAY), ONE, a.nullable, None, a.declared)
     if target.is_integer or (target.kind is Kind.NUMERIC and target.scale is not None):
         step = grid_of(target)

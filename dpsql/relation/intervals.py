@@ -10,7 +10,7 @@ House rules:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from .calendar import parse_date, parse_timestamp
@@ -33,6 +33,8 @@ class Environment:
     columns: Sequence[Column]
     narrowed: Mapping[Expr, Facts] = field(default_factory=dict)  # of columns, and of whole expressions
 
+
+_HUGE = Fraction(10) ** 300
 
 _TYPE_RANGE = {
     Kind.SMALLINT: (Fraction(-(2**15)), Fraction(2**15 - 1)),
@@ -104,8 +106,17 @@ def facts_of(expr: Expr, env: Environment) -> Facts:
         return Facts(expr.lo, expr.hi, None, True, None, expr.lo is not None)
     if isinstance(expr, Call):
         args = [facts_of(arg, env) for arg in expr.args]
-        return RULES[expr.function](args, expr)
+        return _sized(RULES[expr.function](args, expr))
     return Facts()
+
+
+def _sized(facts: Facts) -> Facts:
+    """Forget bounds and grids beyond what any number here can use; they would grow without end."""
+    if facts.lo is not None and facts.hi is not None and max(-facts.lo, facts.hi) > _HUGE:
+        facts = replace(facts, lo=None, hi=None, values=None)
+    if facts.grid is not None and max(facts.grid.numerator, facts.grid.denominator) > _HUGE:
+        facts = replace(facts, grid=None)
+    return facts
 
 
 def narrowed_facts(expr: Expr, env: Environment) -> Facts:

@@ -166,6 +166,11 @@ def admit(tree: exp.Expr, text: str) -> None:
             raise Refusal(
                 f"{said} is not supported", position=position_of(text, node), hint=_HINTS.get(type(node))
             )
+        missing = next(
+            (n for n, needed in node.arg_types.items() if needed and node.args.get(n) is None), None
+        )
+        if missing is not None:
+            raise Refusal("something is missing here", sqlstate="42601", position=position_of(text, node))
         for name, value in node.args.items():
             if value is None or value == []:
                 continue

@@ -7,7 +7,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from ..errors import Refusal
-from ..relation.expressions import TRUE, Expr
+from ..relation.expressions import TRUE, Call, Expr, walk
 from ..relation.relations import AggregateCall
 from ..relation.types import BIGINT, BOOLEAN, DOUBLE, NUMERIC, Kind, SqlType
 from .bind_expression import Binder, call
@@ -60,7 +60,13 @@ def read_aggregate(binder: Binder, node: exp.Expr, name: str) -> AggregateCall:
         if len(arguments) != 1:
             raise Refusal(f"{node.args['this']} takes one argument", sqlstate="42883", position=position)
         argument = arguments[0]
+    if argument is None or (isinstance(argument, exp.Star) and name != "count"):
+        raise Refusal(
+            f"{name}() takes one argument", sqlstate="42883", position=position, hint="COUNT(*) counts rows"
+        )
     if isinstance(argument, exp.Star):
+        if name != "count":
+            raise Refusal(f"{name}(*) does not exist", sqlstate="42883", position=position)
         return AggregateCall(BIGINT, "count", (), False, None, position=position)
     distinct = isinstance(argument, exp.Distinct)
     if isinstance(argument, exp.Distinct):
@@ -115,7 +121,10 @@ def bind_anonymous(binder: Binder, node: exp.Expr) -> Expr:
     if name in ("dp_low", "dp_high"):
         args = node.args.get("expressions") or []
         if len(args) == 1:
-            return call(name, [binder.bind(args[0])], binder.position(node))
+            inner = binder.bind(args[0])
+            if any(isinstance(part, Call) and part.function in ("dp_low", "dp_high") for part in walk(inner)):
+                raise Refusal("an error bar has no error bar", position=binder.position(node))
+            return call(name, [inner], binder.position(node))
     raise Refusal(
         f'function "{name}" does not exist here',
         sqlstate="42883",

@@ -82,6 +82,8 @@ def _in(binder: Binder, node: exp.Expr) -> Expr:
             position=position,
             hint="list the values, or join to the public table",
         )
+    if not node.args.get("expressions"):
+        raise Refusal("IN takes a list in parentheses", sqlstate="42601", position=position)
     items = [binder.bind(item) for item in node.args["expressions"]]
     if not all(isinstance(item, Literal) for item in items):
         raise Refusal("IN takes a list of literals", position=position, hint="write x = a OR x = b")

@@ -159,7 +159,7 @@ def bind_values(node: exp.Expr, context: Context, bind_query: BindQuery) -> Rela
     binder = Binder(context, Scope([]), bind_query, place="in VALUES", allow_aggregates=False)
     rows = []
     for row in node.args["expressions"]:
-        items = row.args["expressions"] if isinstance(row, exp.Tuple) else [row]
+        items = (row.args.get("expressions") or []) if isinstance(row, exp.Tuple) else [row]
         rows.append([binder.bind(item) for item in items])
     position = position_of(context.text, node)
     if len({len(row) for row in rows}) != 1:

@@ -59,6 +59,13 @@ def bind_group(
     if group is None:
         found.sets = [()]
         return found
+    written = group.args.get("expressions")
+    if group.args.get("all") is False or bool(group.args.get("all")) == bool(written):
+        raise Refusal(
+            "GROUP BY takes a list of keys, or the word ALL alone",
+            sqlstate="PV001",
+            position=binder.position(group),
+        )
     if group.args.get("all"):
         found.keys = list(dict.fromkeys(item for item in items if not holds_pending(item)))
         for key in found.keys:
@@ -101,7 +108,7 @@ def _sets_of(item: exp.Expr, index_of: Callable[[exp.Expr], int]) -> Sets:
 
 def _members(part: exp.Expr, index_of: Callable[[exp.Expr], int]) -> tuple[int, ...]:
     if isinstance(part, exp.Tuple):
-        return tuple(index_of(inner) for inner in part.args["expressions"])
+        return tuple(index_of(inner) for inner in part.args.get("expressions") or [])
     inner = part.args["this"] if isinstance(part, exp.Paren) else part
     return (index_of(inner),)
 

@@ -93,8 +93,12 @@ def _function(binder: Binder, node: exp.Expr) -> tuple[str, SqlType, tuple[Expr,
         return "lag" if isinstance(node, exp.Lag) else "lead", value.type, tuple(args)
     if type(node) in _AGGREGATES:
         name = _AGGREGATES[type(node)]
-        argument = node.args["this"]
+        argument = node.args.get("this")
+        if argument is None:
+            raise Refusal(f"{name}() takes one argument", sqlstate="42883", position=binder.position(node))
         if isinstance(argument, exp.Star):
+            if name != "count":
+                raise Refusal(f"{name}(*) does not exist", sqlstate="42883", position=binder.position(node))
             return "count", BIGINT, ()
         if isinstance(argument, exp.Distinct):
             raise Refusal("DISTINCT is not supported in a window", position=binder.position(node))

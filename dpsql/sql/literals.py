@@ -23,6 +23,7 @@ from ..relation.types import (
     TIMESTAMP,
     numeric,
 )
+from .text import is_text
 
 __all__ = ["interval_literal", "number_literal", "parameter_literal"]
 
@@ -119,7 +120,7 @@ def parameter_literal(value: object, number: int) -> Literal:
         return Literal(TIMESTAMP, (value - _EPOCH) // datetime.timedelta(microseconds=1))
     if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
         return Literal(DATE, (value - _EPOCH.date()).days)
-    if isinstance(value, str) and "\x00" not in value:
+    if isinstance(value, str) and is_text(value):
         return Literal(TEXT, value)
     raise Refusal(
         f"parameter ${number} has no SQL type here",

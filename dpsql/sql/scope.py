@@ -37,6 +37,8 @@ class Source:
 
 def fold_name(identifier: exp.Expr) -> tuple[str, bool]:
     """Return a name as Postgres folds it (lower case unless quoted), and whether it was quoted."""
+    if not isinstance(identifier, exp.Identifier):
+        raise Refusal("a name is expected", sqlstate="42601")
     name, quoted = str(identifier.args["this"]), bool(identifier.args.get("quoted"))
     return (name if quoted else name.lower()), quoted
 

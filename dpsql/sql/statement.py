@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +20,10 @@ from .text import blank_prefix, place, tokenize
 if TYPE_CHECKING:
     from sqlglot.tokenizer_core import Token
 
-__all__ = ["Explain", "Query", "ResetSetting", "SetSetting", "ShowSetting", "Statement", "parse_statement"]
+__all__ = [
+    "Explain", "Query", "ResetSetting", "SetSetting", "ShowSetting", "Statement", "check_parameters",
+    "parse_statement",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,9 @@ class ResetSetting:
 
 Statement = Query | Explain | SetSetting | ShowSetting | ResetSetting
 
+# The parser logs what it cannot read; the analyst's text belongs in no log.
+logging.getLogger("sqlglot").disabled = True
+
 _EXPLAIN = re.compile(r"\s*explain\b\s*(?:\(\s*format\s+(json|text)\s*\))?\s*", re.IGNORECASE)
 _SET = re.compile(
     r"\s*set\s+(?:session\s+)?([a-z_][a-z_0-9.]*)\s*(?:=|\bto\b)\s*('([^']*)'|[^\s';]+)\s*;?\s*",
@@ -69,6 +76,11 @@ _SET = re.compile(
 )
 _SHOW = re.compile(r"\s*show\s+([a-z_][a-z_0-9.]*)\s*;?\s*", re.IGNORECASE)
 _RESET = re.compile(r"\s*reset\s+([a-z_][a-z_0-9.]*)\s*;?\s*", re.IGNORECASE)
+
+
+def _word(token: Token) -> str:
+    """Return a token's word in lower case; a quoted name is no word."""
+    return "" if token.token_type is TokenType.IDENTIFIER else token.text.lower()
 
 
 def parse_statement(text: str) -> Statement:
@@ -81,7 +93,7 @@ def parse_statement(text: str) -> Statement:
     tokens = [token for token in tokenize(text) if token.token_type is not TokenType.SEMICOLON]
     if not tokens:
         raise Refusal("there is no statement", sqlstate="42601", hint="write a SELECT")
-    first = tokens[0].text.lower()
+    first = _word(tokens[0])
     if first == "set":
         match = _SET.fullmatch(text)
         if match is None:
@@ -91,7 +103,7 @@ def parse_statement(text: str) -> Statement:
         return ShowSetting(match[1].lower())
     if first == "reset" and (match := _RESET.fullmatch(text)):
         return ResetSetting(match[1].lower())
-    if first == "explain":
+    if first == "explain" and _EXPLAIN.match(text, tokens[0].start):
         match = _EXPLAIN.match(text, tokens[0].start)
         assert match is not None
         rest = blank_prefix(text, match.end())
@@ -105,7 +117,7 @@ _STARTS = ("select", "with", "values", "(", "table", "from")
 
 def _parse_query(text: str) -> Query:
     tokens = tokenize(text)
-    first = tokens[0].text.lower() if tokens else ""
+    first = _word(tokens[0]) if tokens else ""
     if first not in _STARTS or first in ("table", "from"):
         raise Refusal(
             f"only queries are answered, not {first.upper() or 'an empty statement'}",
@@ -117,6 +129,14 @@ def _parse_query(text: str) -> Query:
         trees = [tree for tree in sqlglot.parse(text, read="postgres") if tree is not None]
     except ParseError as error:
         raise _syntax_error(text, error) from None
+    except (
+        TypeError,
+        AttributeError,
+        KeyError,
+        IndexError,
+        ValueError,
+    ):  # sqlglot's own, on text that no SQL is
+        raise Refusal("syntax error", sqlstate="42601") from None
     except RecursionError:
         raise Refusal("the statement is too complex", sqlstate="54001") from None
     if len(trees) != 1:
@@ -136,7 +156,8 @@ def _check_joins(tree: exp.Expr, tokens: Sequence[Token], text: str) -> None:
     written = [token for token in tokens if token.token_type is TokenType.JOIN]
     known = sum(any(join.args.get(name) for name in _OF_JOIN) for join in tree.find_all(exp.Join))
     if len(written) != known:
-        raise Refusal("JOIN takes ON or USING", sqlstate="42601", position=place(text, written[-1].start))
+        position = place(text, written[-1].start) if written else None
+        raise Refusal("JOIN takes ON or USING", sqlstate="42601", position=position)
 
 
 def _syntax_error(text: str, error: ParseError) -> Refusal:
@@ -149,3 +170,18 @@ def _syntax_error(text: str, error: ParseError) -> Refusal:
         position = place(text, min(offset, len(text)))
     near = f' at or near "{token}"' if token and token.isprintable() and len(token) <= 60 else ""
     return Refusal(f"syntax error{near}", sqlstate="42601", position=position)
+
+
+def check_parameters(query: Query, given: int) -> None:
+    """Check that no more parameters are given than the query names.
+
+    Raises:
+        Refusal: 42P02, as Postgres refuses a bind message of the wrong length.
+    """
+    numbers = [str(node.args["this"].args.get("this")) for node in query.tree.find_all(exp.Parameter)]
+    named = max((int(number) for number in numbers if number.isascii() and number.isdigit()), default=0)
+    if given > named:
+        raise Refusal(
+            f"{given} parameters are given, but the statement names {named}", sqlstate="42P02",
+            hint="write $1, $2, … where they belong",
+        )  # fmt: skip

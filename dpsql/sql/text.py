@@ -27,6 +27,7 @@ __all__ = [
     "MAX_NODES",
     "MAX_TEXT",
     "blank_prefix",
+    "is_text",
     "place",
     "position_of",
     "split_statements",
@@ -40,7 +41,11 @@ MAX_DEPTH = 60
 MAX_NODES = 5_000
 """Most nodes of the parse tree."""
 
-_COMMENT = re.compile(r"--[^\n]*|/\*.*\*/", re.DOTALL)
+_COMMENT = re.compile(r"--[^\n]*|/\*(?:[^*/]|\*(?!/)|/(?!\*)|/\*(?:[^*]|\*(?!/))*\*/)*\*/", re.DOTALL)
+_TYPED = frozenset(
+    {"BIGINT", "BOOL", "BOOLEAN", "CHAR", "DATE", "DECIMAL", "FLOAT", "INT", "INTEGER", "INTERVAL", "NUMERIC",
+     "PRECISION", "REAL", "SMALLINT", "TEXT", "TIME", "TIMESTAMP", "TIMESTAMPTZ", "VARCHAR", "ZONE"}
+)  # fmt: skip
 _LONE_RETURN = re.compile(r"\r(?!\n)")
 _NAME = re.compile(r"[A-Za-z_]")
 _FOREIGN = re.compile(r"[^\t\n\r\x20-\x7e]")
@@ -53,6 +58,11 @@ def place(text: str, offset: int) -> Position:
     return Position(line, offset - (before.rfind("\n") + 1) + 1, offset)
 
 
+def is_text(value: str) -> bool:
+    """Say whether a Python string is text that SQL can hold: no zero, no half of a surrogate pair."""
+    return "\x00" not in value and not any("\ud800" <= character <= "\udfff" for character in value)
+
+
 def tokenize(text: str) -> list[Token]:
     """Return the tokens of a statement's text.
 
@@ -63,9 +73,11 @@ def tokenize(text: str) -> list[Token]:
         raise Refusal(
             f"the statement has more than {MAX_TEXT} characters", sqlstate="54001", hint="write it shorter"
         )
-    if "\x00" in text:
+    if not is_text(text):
         raise Refusal(
-            "the statement holds a zero byte", sqlstate="42601", position=place(text, text.index("\x00"))
+            "the statement holds a zero byte or half a character",
+            sqlstate="42601",
+            hint="send it as UTF-8 text",
         )
     try:
         tokens: list[Token] = Postgres().tokenize(text)
@@ -110,6 +122,19 @@ def _check_neighbours(text: str, tokens: Sequence[Token]) -> None:
             hint="end lines with a line feed",
         )
     strings = (TokenType.STRING, TokenType.RAW_STRING, TokenType.HEREDOC_STRING)
+    for kind, string, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if (
+            string.token_type in strings
+            and after.token_type is TokenType.DCOLON
+            and kind.text.upper() in _TYPED
+        ):
+            # For Postgres the cast is of the typed literal, for the parser of the text inside it.
+            raise Refusal(
+                "a cast stands after a typed literal",
+                sqlstate="42601",
+                position=place(text, after.start),
+                hint="put the literal in parentheses",
+            )
     for left, right in itertools.pairwise([*tokens, None]):
         assert left is not None
         if _is_unicode_escape(text, left, right):

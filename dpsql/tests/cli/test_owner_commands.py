@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import duckdb
@@ -19,6 +20,51 @@ def test_check(run: Run) -> None:
     assert (result.exit_code, result.stderr) == (0, "")
     assert "gpa" in result.stdout
     assert json.loads(run("check", "--json").stdout)["problems"] == []
+
+
+def test_check_tells_of_a_missing_ledger_and_makes_none(run: Run, campus: Path) -> None:
+    remove_ledger(campus)
+    result = run("check")
+    assert result.exit_code == 7
+    assert (
+        "ERROR F0V02: there is no ledger campus-ledger.db\nHINT: a new dataset: dpsql budget create"
+        in result.stdout
+    )
+    assert "gpa" in result.stdout
+    body = json.loads(run("check", "--json").stdout)
+    assert "budget create" in body["ledger_problem"]["hint"]
+    assert list(campus.parent.glob("campus-ledger.db*")) == []
+
+
+def test_nothing_is_answered_without_a_ledger(run: Run, campus: Path) -> None:
+    remove_ledger(campus)
+    for arguments in (["query", "SELECT COUNT(*) FROM student"], ["budget", "show"], ["refresh"]):
+        result = run(*arguments)
+        assert (result.exit_code, result.stdout) == (7, "")
+        assert "dpsql budget create" in result.stderr
+    assert list(campus.parent.glob("campus-ledger.db*")) == []
+
+
+def test_budget_create(run: Run, campus: Path) -> None:
+    remove_ledger(campus)
+    result = run("budget", "create")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout == "The ledger is made. Keep it, and its log.\nepsilon  0 of 10 spent, 10 left\n"
+    assert run("query", "SELECT COUNT(*) FROM student").exit_code == 0
+    assert run("check").exit_code == 0
+    again = run("budget", "create").stdout
+    assert again == "The ledger was there already.\nepsilon  0.1 of 10 spent, 9.9 left\n"
+
+
+def test_a_lost_ledger_comes_back_from_its_log(run: Run, campus: Path) -> None:
+    run("query", "SELECT COUNT(*) FROM student")
+    (campus.parent / "campus-ledger.db").unlink()
+    assert "0.1 of 10 spent" in run("budget", "show").stdout
+
+
+def remove_ledger(campus: Path) -> None:
+    for entry in campus.parent.glob("campus-ledger.db*"):
+        shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
 
 
 def test_check_finds_a_column_that_is_not_there(run: Run, campus: Path) -> None:
@@ -39,7 +85,9 @@ def test_check_says_why_the_database_cannot_be_read(run: Run, campus: Path) -> N
 def test_a_policy_that_is_not_there(run: Run, tmp_path: Path) -> None:
     result = run("check", "--json", policy=tmp_path / "none.toml")
     assert (result.exit_code, result.stdout) == (5, "")
-    assert json.loads(result.stderr)["error"]["code"] == "F0V01"
+    error = json.loads(result.stderr)["error"]
+    assert error["code"] == "F0V01"
+    assert "dpsql init" in error["hint"]
 
 
 def test_init_writes_a_policy_that_loads(run: Run, campus: Path, tmp_path: Path) -> None:
@@ -48,6 +96,11 @@ def test_init_writes_a_policy_that_loads(run: Run, campus: Path, tmp_path: Path)
     assert result.exit_code == 0, result.output
     policy = load_policy(path)
     assert policy.root == "student"
+    steps = [result.stderr.index(f"-P {path} {step}") for step in ("check", "budget create", "query")]
+    assert steps == sorted(steps)
+    assert (run("check", policy=path).exit_code, run("budget", "create", policy=path).exit_code) == (7, 0)
+    assert run("check", policy=path).exit_code == 0
+    assert run("query", "SELECT COUNT(*) FROM student", policy=path).exit_code == 0
     assert all(column.bounds is None for table in policy.tables.values() for column in table.columns)
 
 
@@ -59,6 +112,7 @@ def test_init_path_counts_from_the_current_folder(
     path = Path(os.pardir) / "elsewhere" / "first.toml"
     assert run("init", "duckdb:campus.duckdb", policy=path).exit_code == 0
     assert 'database = "duckdb:../demo/campus.duckdb"' in path.read_text("utf-8")
+    assert run("budget", "create", policy=path).exit_code == 0
     assert run("check", policy=path).exit_code == 0
 
 

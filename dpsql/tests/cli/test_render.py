@@ -85,6 +85,15 @@ def test_json_is_one_line() -> None:
     }
 
 
+def test_receipts_that_cost_nothing() -> None:
+    assert receipt_line(Receipt(Fraction(0), Fraction(0), Fraction(9), True)) == (
+        "free: answered from stored releases; epsilon 9 left"
+    )
+    assert receipt_line(Receipt(Fraction(0), Fraction(0), Fraction(9), False)) == (
+        "free: nothing private was asked; epsilon 9 left"
+    )
+
+
 def test_receipt() -> None:
     assert receipt_line(RECEIPT) == (
         "charged epsilon 0.1, delta 1e-9; 9.9 left\nNOTE: some groups are not shown"
@@ -166,6 +175,24 @@ def test_parameter_value(text: str, value: object) -> None:
     got = parameter_value(text)
     assert got == value
     assert type(got) is type(value)
+
+
+def test_the_rule_is_no_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    lines = render(answer([("QUERY PLAN", TEXT)], [("x" * 200,)]), "table").split("\n")
+    assert lines[:2] == [" QUERY PLAN", "-" * 40]
+    wide = [(f"a_rather_long_name_{i}", BIGINT) for i in range(5)]
+    lines = render(answer(wide, [(1, 2, 3, 4, 5)]), "table").split("\n")
+    assert len(lines[1]) == len(lines[0])
+
+
+def test_doubles() -> None:
+    rows: list[tuple[object, ...]] = [(5420.0,), (3.1157999999999997,), (float("nan"),), (float("-inf"),)]
+    shown = render(answer([("x", DOUBLE)], rows), "table").split("\n")[2:-1]
+    assert [line.strip() for line in shown] == ["5420", "3.1158", "NaN", "-Infinity"]
+    assert render(answer([("x", DOUBLE)], rows), "csv").split("\n")[2] == "3.1157999999999997"
+    body = json.loads(render(answer([("x", DOUBLE)], rows), "json"))
+    assert body["rows"] == [[5420.0], [3.1157999999999997], ["NaN"], ["-Infinity"]]
 
 
 def test_a_wide_table_of_floats() -> None:

@@ -143,7 +143,7 @@ loan: private, owned through "student_id" by student.id
 country: public, nobody's data
   code  text: anything, at no charge
   name  text: anything, at no charge
-"""  # noqa: E501  # the report's own lines
+"""  # the report's own lines
 
 
 def test_the_text_and_json_of_a_report(campus: LiveSchema) -> None:

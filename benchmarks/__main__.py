@@ -1,0 +1,57 @@
+"""Run the measurements: `python -m benchmarks [--quick] [name …]`. One table, one line a figure."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks import (
+    command_line,
+    many_groups,
+    noise_speed,
+    row_level,
+    stored_answers,
+    text_to_plan,
+    user_level,
+)
+from benchmarks.figure import Figure, Size
+
+FIGURES = {
+    "text_to_plan": text_to_plan.measure,
+    "stored_answers": stored_answers.measure,
+    "command_line": command_line.measure,
+    "noise_speed": noise_speed.measure,
+    "row_level": row_level.measure,
+    "user_level": user_level.measure,
+    "many_groups": many_groups.measure,
+}
+
+
+def main() -> int:
+    """Run what is asked for and return 1 if a figure missed its limit (never with --quick)."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="small data: shows that everything runs")
+    parser.add_argument("--folder", type=Path, help="keep the data here and use what is there")
+    parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(FIGURES)}; all without one")
+    asked = parser.parse_args()
+    unknown = [name for name in asked.names if name not in FIGURES]
+    if unknown:
+        parser.error(f"there is no measurement {unknown[0]}")
+    missed: list[Figure] = []
+    with tempfile.TemporaryDirectory(prefix="dpsql-bench-") as made:
+        folder = asked.folder or Path(made)
+        folder.mkdir(parents=True, exist_ok=True)
+        size = Size.quick(folder) if asked.quick else Size.full(folder)
+        for name in asked.names or FIGURES:
+            print(f"{name}: {sys.modules[FIGURES[name].__module__].__doc__}", flush=True)
+            for figure in FIGURES[name](size):
+                print(f"  {figure}", flush=True)
+                missed += [figure] if figure.is_missed else []
+    print(f"{len(missed)} missed" + (": " + "; ".join(figure.name for figure in missed) if missed else ""))
+    return 1 if missed and not asked.quick else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,217 @@
+"""The data of the measurements, made once a run: rows that are persons, and rows that belong to persons.
+
+`person`: one row per unit, 10 million of them at full size. `visit`: as many rows, of `owner`s who have
+ten each. The declared bounds hold, but for 1 % of `stray`. The sessions over it charge a real ledger and
+draw real noise; clocks show what is the engines'.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from benchmarks.figure import Size
+from dpsql import Session
+from dpsql.backends import DuckDBBackend, Snapshot
+from dpsql.engine.session import open_ledger
+from dpsql.policy import parse_policy
+from dpsql.policy.live_schema import LiveSchema
+from dpsql.postprocess import ReleasedTable, SealedEngine
+from dpsql.postprocess.rows import Rows
+
+__all__ = ["Bench", "Clocks", "TimedSealedEngine", "make_database", "open_bench"]
+
+_MAJORS = tuple(f"major {number:02}" for number in range(20))
+_SIDE = 315
+"""A person is in one of _SIDE * _SIDE cells: with NULLs a little below the most groups that are declared."""
+
+_PERSON = """
+CREATE TABLE person (
+    id BIGINT PRIMARY KEY, major VARCHAR, whole INTEGER, held INTEGER NOT NULL, stray INTEGER, money DECIMAL(9,2),
+    real DOUBLE, place BIGINT, p SMALLINT, q SMALLINT)
+"""
+_PERSONS = f"""
+INSERT INTO person SELECT
+    i, 'major ' || lpad(CAST(hash(i) % 20 AS VARCHAR), 2, '0'), CAST(hash(i + 1) % 1000 AS INTEGER),
+    CAST(hash(i + 2) % 1000 AS INTEGER), CAST(hash(i + 6) % 1000 AS INTEGER),
+    CAST(hash(i + 3) % 100000 AS DECIMAL(9,2)) / 100,
+    CAST(hash(i + 4) % 1000000 AS DOUBLE) / 1e4, i % $1, hash(i) % {_SIDE}, hash(i + 5) % {_SIDE}
+FROM range($2) AS t(i)
+"""
+_VISITS = """
+INSERT INTO visit SELECT
+    hash(i) % $1, CAST(hash(i + 1) % 12 AS INTEGER), 'major ' || lpad(CAST(hash(i + 2) % 20 AS VARCHAR), 2, '0'),
+    CAST(hash(i + 3) % 100 AS INTEGER)
+FROM range($2) AS t(i)
+"""
+
+_HEAD = """
+database = "duckdb:{database}"
+ledger = "sqlite:{ledger}"
+[privacy]
+epsilon = 1000
+delta = 0.5
+[defaults]
+epsilon = 1
+max_epsilon = 5
+delta = 1e-4
+"""
+_PEOPLE = f"""
+[tables.person]
+unit = "id"
+[tables.person.columns]
+major = {{ values = [{", ".join(f'"{major}"' for major in _MAJORS)}] }}
+whole = {{ bounds = [0, 1000] }}
+held = {{ bounds = [0, 1000] }}
+stray = {{ bounds = [0, 990] }}
+money = {{ bounds = [0, 1000] }}
+real = {{ bounds = [0, 100] }}
+place = {{}}
+p = {{ bounds = [0, {_SIDE - 1}] }}
+q = {{ bounds = [0, {_SIDE - 1}] }}
+"""
+_VISITORS = f"""
+[tables.owner]
+unit = "id"
+[tables.visit]
+unit = {{{{ column = "owner", references = "owner.id" }}}}
+rows_per_unit = 20
+groups_per_unit = {{groups}}
+[tables.visit.columns]
+month = {{{{ bounds = [0, 11] }}}}
+major = {{{{ values = [{", ".join(f'"{major}"' for major in _MAJORS)}] }}}}
+minutes = {{{{ bounds = [0, 100] }}}}
+"""
+
+
+def make_database(size: Size) -> Path:
+    """Make the tables in the run's folder, unless they are there, and return the file's path."""
+    path = size.folder / "big.duckdb"
+    if not path.exists():
+        with duckdb.connect(str(path)) as connection:
+            connection.execute(_PERSON)
+            connection.execute(_PERSONS, [size.groups, size.rows])
+            connection.execute("CREATE TABLE owner (id BIGINT PRIMARY KEY)")
+            connection.execute("INSERT INTO owner SELECT i FROM range($1) AS t(i)", [size.units])
+            connection.execute(
+                "CREATE TABLE visit (owner BIGINT NOT NULL REFERENCES owner (id), month INTEGER,"
+                " major VARCHAR, minutes INTEGER)"
+            )
+            connection.execute(_VISITS, [size.units, size.rows])
+    return path
+
+
+@dataclass
+class Clocks:
+    """Seconds in the owner's engine, in fetching its rows, and in the sealed engine; wall, and processor."""
+
+    engine: float = 0.0
+    engine_cpu: float = 0.0
+    fetching: float = 0.0
+    sealed: float = 0.0
+    sealed_cpu: float = 0.0
+    queries: list[str] = field(default_factory=list)
+
+    def reset(self) -> None:
+        """Start anew."""
+        self.engine = self.engine_cpu = self.fetching = self.sealed = self.sealed_cpu = 0.0
+        self.queries = []
+
+
+@dataclass
+class _TimedSnapshot:
+    snapshot: Snapshot
+    clocks: Clocks
+
+    def schema(self) -> LiveSchema:
+        return self.snapshot.schema()
+
+    def run(self, sql: str, parameters: Sequence[object] = ()) -> Iterator[list[tuple[Any, ...]]]:
+        self.clocks.queries.append(sql)
+        chunks = self.snapshot.run(sql, parameters)
+        is_first = True
+        while True:
+            start, processor = time.perf_counter(), time.process_time()
+            chunk = next(chunks, None)
+            if is_first:
+                self.clocks.engine += time.perf_counter() - start
+                self.clocks.engine_cpu += time.process_time() - processor
+            else:
+                self.clocks.fetching += time.perf_counter() - start
+            is_first = False
+            if chunk is None:
+                return
+            yield chunk
+
+    def cancel(self) -> None:
+        self.snapshot.cancel()
+
+
+@dataclass
+class _TimedBackend:
+    backend: DuckDBBackend
+    clocks: Clocks
+
+    @property
+    def dialect(self) -> str:
+        return self.backend.dialect
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        with self.backend.snapshot() as snapshot:
+            yield _TimedSnapshot(snapshot, self.clocks)
+
+    def cancel(self) -> None:
+        self.backend.cancel()
+
+    def close_idle(self) -> bool:
+        return self.backend.close_idle()
+
+
+class TimedSealedEngine(SealedEngine):
+    def __init__(self, clocks: Clocks) -> None:
+        super().__init__()
+        self._clocks = clocks
+
+    def run(self, sql: str, tables: Sequence[ReleasedTable], parameters: Sequence[Any] = ()) -> Rows:
+        start, processor = time.perf_counter(), time.process_time()
+        try:
+            return super().run(sql, tables, parameters)
+        finally:
+            self._clocks.sealed += time.perf_counter() - start
+            self._clocks.sealed_cpu += time.process_time() - processor
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A session on the big tables, its clocks, and the way to run the analyst's own exact query beside it."""
+
+    session: Session
+    clocks: Clocks
+    snapshot: Snapshot
+
+    def run_exact(self, sql: str) -> list[tuple[Any, ...]]:
+        """Return the exact rows of a query, run as written through the same connection settings."""
+        return [row for chunk in self.snapshot.run(sql) for row in chunk]
+
+
+@contextmanager
+def open_bench(size: Size, *, groups_per_unit: int | None = None) -> Iterator[Bench]:
+    """Open a session with a new ledger: over `visit` when `groups_per_unit` is given, else over `person`."""
+    number = len(list(size.folder.glob("ledger-*.db")))
+    path, ledger = make_database(size), size.folder / f"ledger-{number}.db"
+    tables = _PEOPLE if groups_per_unit is None else _VISITORS.format(groups=groups_per_unit)
+    policy = parse_policy(_HEAD.format(database=path, ledger=ledger) + tables, size.folder / "big.toml")
+    clocks, backend = Clocks(), DuckDBBackend(path)
+    timed, sealed = _TimedBackend(backend, clocks), TimedSealedEngine(clocks)
+    with (
+        backend.snapshot() as snapshot,
+        Session(policy, timed, open_ledger(policy, create=True), _sealed=sealed) as session,
+    ):
+        yield Bench(session, clocks, snapshot)

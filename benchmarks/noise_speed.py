@@ -1,0 +1,22 @@
+"""Discrete Laplace noise: samples a second in vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import partial
+
+from benchmarks.figure import Figure, Size, milliseconds
+from dpsql.mechanisms import LaplaceNoise
+
+__all__ = ["measure"]
+
+_SCALES = (Fraction(1), Fraction(7, 3), Fraction(20), Fraction(10**4), Fraction(10**6 + 1), Fraction(10**9))
+
+
+def measure(size: Size) -> Iterator[Figure]:
+    """Yield the best rate at each scale."""
+    noise = LaplaceNoise()
+    for scale in _SCALES:
+        best = min(milliseconds(partial(noise.laplace, scale, size.draws)) for _ in range(size.repeats))
+        yield Figure(f"noise at scale {scale}", size.draws / best / 1000, 2, "M/s", is_rate=True)

@@ -1,0 +1,144 @@
+"""The README's tables of what is answered and what is refused, each line by an example."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dpsql import Session
+from dpsql.errors import Refusal
+
+README = Path(__file__).parents[3] / "README.md"
+
+ANSWERED = {
+    "aggregates": [
+        "SELECT COUNT(*), COUNT(fee), COUNT(DISTINCT fee), SUM(fee), AVG(fee) FROM loan",
+        "SELECT VARIANCE(gpa), VAR_POP(gpa), VAR_SAMP(gpa) FROM student",
+        "SELECT STDDEV(gpa), STDDEV_POP(gpa), STDDEV_SAMP(gpa) FROM student",
+        "SELECT AVG(fee) FILTER (WHERE branch = 'Law'), COUNT(*) FILTER (WHERE days_out > 28) FROM loan",
+    ],
+    "counting people": ["SELECT COUNT(DISTINCT student_id) FROM loan"],
+    "on people's rows": [
+        "SELECT COUNT(*) FROM student WHERE COALESCE(gpa, 2) * 2 > 6 OR name LIKE 'A%' OR CAST(gpa AS integer) = 3",
+        "SELECT SUM(CASE WHEN fee > 0 THEN 1 ELSE 0 END) FROM loan",
+        "SELECT COUNT(*) FROM loan WHERE fee / days_out > 1 AND extract(month FROM loaned_on) = 3",
+        "SELECT COUNT(*) FROM student WHERE lower(name) = 'ada kim' AND length(name) > 3",
+    ],
+    "groups known beforehand": [
+        "SELECT major, COUNT(*) FROM student GROUP BY major",
+        "SELECT enrolled, gpa, born, COUNT(*) FROM student WHERE born < DATE '1999-02-01' GROUP BY 1, 2, 3",
+        "SELECT date_trunc('month', loaned_on), COUNT(*) FROM loan GROUP BY 1",
+        "SELECT days_out / 7, COUNT(*) FROM loan GROUP BY 1",
+        "SELECT gpa >= 3, CASE WHEN gpa < 2.5 THEN 'low' ELSE 'high' END, COUNT(*) FROM student GROUP BY 1, 2",
+    ],
+    "groups found in the data": ["SELECT name, COUNT(*) FROM student GROUP BY name"],
+    "several groupings": [
+        "SELECT major, enrolled, COUNT(*) FROM student GROUP BY ROLLUP (major, enrolled)",
+        "SELECT major, enrolled, COUNT(*) FROM student GROUP BY CUBE (major, enrolled)",
+        "SELECT major, enrolled, COUNT(*) FROM student GROUP BY GROUPING SETS ((major), (enrolled))",
+    ],
+    "above": [
+        "SELECT major, COUNT(*) AS n, RANK() OVER (ORDER BY COUNT(*)) FROM student GROUP BY major"
+        " HAVING COUNT(*) > 9 ORDER BY n LIMIT 3",
+        "WITH m AS (SELECT major, COUNT(*) AS n FROM student GROUP BY major)"
+        " SELECT a.major, CASE WHEN a.n > 9 THEN a.n - b.n END FROM m AS a JOIN m AS b ON a.major = b.major",
+        "SELECT c.title, n FROM (SELECT course_id, COUNT(*) AS n FROM enrolment GROUP BY 1) AS e"
+        " JOIN course AS c ON c.id = e.course_id",
+        "SELECT COUNT(*) FROM student UNION SELECT COUNT(*) FROM loan",
+        "SELECT (SELECT COUNT(*) FROM student) + 1",
+        "SELECT MAX(n) FROM (SELECT COUNT(*) AS n FROM student GROUP BY major) AS t",
+    ],
+    "a result used below": ["SELECT COUNT(*) FROM student WHERE gpa > (SELECT AVG(gpa) FROM student)"],
+    "public tables": ["SELECT title, MIN(credits) OVER () FROM course WHERE department LIKE 'C%'"],
+    "error bars": ["SELECT dp_low(COUNT(*)), dp_high(COUNT(*)) FROM student"],
+    "for teaching": ["SELECT dp_avg_direct(gpa) FROM student"],
+}
+REFUSED = {
+    "rows of people": [
+        "SELECT name FROM student",
+        "SELECT COUNT(*) FROM (SELECT * FROM student LIMIT 9) AS t",
+        "SELECT COUNT(*) OVER () FROM student",
+    ],
+    "a group per person": [
+        "SELECT id, COUNT(*) FROM student GROUP BY id",
+        "SELECT student_id, COUNT(*) FROM loan GROUP BY 1",
+    ],
+    "joins below": [
+        "SELECT COUNT(*) FROM loan JOIN student ON student.id = loan.student_id",
+        "SELECT COUNT(*) FROM enrolment JOIN course ON course.id = enrolment.course_id",
+    ],
+    "subqueries below": [
+        "SELECT COUNT(*) FROM student WHERE EXISTS (SELECT 1 FROM loan WHERE student_id = student.id)",
+        "SELECT COUNT(*) FROM student WHERE id IN (SELECT student_id FROM loan)",
+        "SELECT AVG(n) FROM (SELECT student_id, COUNT(*) AS n FROM loan GROUP BY student_id) AS t",
+        "SELECT COUNT(*) FROM (SELECT gpa FROM student UNION ALL SELECT fee FROM loan) AS t",
+    ],
+    "order statistics": [
+        "SELECT MIN(gpa) FROM student",
+        "SELECT MAX(gpa) FROM student",
+        "SELECT MEDIAN(gpa) FROM student",
+        "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY gpa) FROM student",
+    ],
+    "other aggregates": [
+        "SELECT BOOL_AND(gpa > 2) FROM student",
+        "SELECT STRING_AGG(name, ',') FROM student",
+        "SELECT CORR(gpa, enrolled) FROM student",
+        "SELECT AVG(DISTINCT gpa) FROM student",
+    ],
+    "without bounds": ["SELECT SUM(length(name)) FROM student", "SELECT AVG(id) FROM student"],
+    "anything else": [
+        "SELECT COUNT(*) FROM student WHERE name ~ '^A'",
+        "SELECT random()",
+        "DELETE FROM student",
+        "SET work_mem = 4",
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def session(made_once: Path) -> Iterator[Session]:
+    with Session.open(made_once / "campus.toml") as session:
+        yield session
+
+
+def rows_under(heading: str) -> list[str]:
+    """Return the first cells of the README's table with this second heading."""
+    table = README.read_text("utf-8").split(f"| | {heading} |\n|---|---|\n")[1].split("\n\n")[0]
+    return [line.split(" | ")[0].removeprefix("| ") for line in table.split("\n")]
+
+
+def test_every_line_has_its_examples() -> None:
+    assert rows_under("answered") == list(ANSWERED)
+    assert rows_under("refused in this version") == list(REFUSED)
+
+
+@pytest.mark.parametrize("sql", [sql for group in ANSWERED.values() for sql in group])
+def test_answered(session: Session, sql: str) -> None:
+    assert "charge: " in session.explain(sql).text()
+
+
+@pytest.mark.parametrize("sql", [sql for group in REFUSED.values() for sql in group])
+def test_refused(session: Session, sql: str) -> None:
+    with pytest.raises(Refusal):
+        session.execute(sql)
+
+
+def test_the_way_out_that_is_named(session: Session) -> None:
+    session.explain("SELECT AVG(length(name)) FROM student WHERE length(name) BETWEEN 0 AND 30")
+    session.explain("SELECT COUNT(*) FILTER (WHERE gpa < 3) FROM student")
+
+
+def test_the_python_example_runs(campus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    block = re.search(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
+    assert block
+    monkeypatch.chdir(campus.parents[1])
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown):
+        exec(block[1], {})  # noqa: S102 (our own README)
+    assert shown.getvalue().startswith("['gpa', 'gpa_low', 'gpa_high'] [(Decimal('")
+    assert "\n  at most 90 rows of a person\n" in shown.getvalue()

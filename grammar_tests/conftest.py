@@ -1,0 +1,60 @@
+"""Collects the case files: every `*.case` below this folder, one test a case (`-k name` picks one)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from datasets import DataSets
+
+from dpsql.postprocess import SealedEngine
+from dpsql.testing.case_file import Case, read_cases
+
+HERE = Path(__file__).parent
+
+
+def case_files() -> list[Path]:
+    """Return all case files, in order."""
+    return sorted(HERE.glob("*/*.case"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--rewrite-cases",
+        action="store_true",
+        help="refill what is no privacy claim in grammar_tests/*/*.case (see dpsql/testing/case_file.py)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--rewrite-cases") and getattr(config.option, "numprocesses", None):
+        raise pytest.UsageError("--rewrite-cases writes files: run it without -n")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "case" in metafunc.fixturenames:
+        cases = [case for path in case_files() for case in read_cases(path)]
+        metafunc.parametrize("case", cases, ids=str)
+
+
+@pytest.fixture(scope="session")
+def every_case() -> list[Case]:
+    """All cases of all files."""
+    return [case for path in case_files() for case in read_cases(path)]
+
+
+@pytest.fixture(scope="session")
+def sealed() -> Iterator[SealedEngine]:
+    """One sealed engine for all cases: it keeps nothing between statements."""
+    engine = SealedEngine()
+    yield engine
+    engine.close()
+
+
+@pytest.fixture(scope="session")
+def data(sealed: SealedEngine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataSets]:
+    """The policies' databases."""
+    sets = DataSets(HERE / "policies", tmp_path_factory.mktemp("ledgers"), sealed)
+    yield sets
+    sets.close()

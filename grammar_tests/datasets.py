@@ -1,0 +1,181 @@
+"""The policies' databases: as written, tame, and with each privacy unit in turn removed or replaced."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from dpsql import Session
+from dpsql.backends import DuckDBBackend, Snapshot
+from dpsql.budget import Caps, SqliteStore
+from dpsql.mechanisms import ATTO, NANO
+from dpsql.policy import Neighbours, Policy, parse_policy
+from dpsql.postprocess import SealedEngine
+from dpsql.testing.injected_noise import ZeroNoise
+
+__all__ = ["CountingBackend", "DataSets", "PolicyData"]
+
+
+class _CountingSnapshot:
+    """A snapshot that notes each statement, with its parameters, on its way to the engine."""
+
+    def __init__(self, snapshot: Snapshot, runs: list[tuple[str, tuple[object, ...]]]) -> None:
+        self._snapshot, self._runs = snapshot, runs
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._snapshot, name)
+
+    def run(self, sql: str, parameters: Sequence[object] = ()) -> Iterator[list[tuple[Any, ...]]]:
+        self._runs.append((sql, tuple(parameters)))
+        return self._snapshot.run(sql, parameters)
+
+
+class CountingBackend:
+    """A real DuckDB backend that notes what reaches it."""
+
+    def __init__(self, backend: DuckDBBackend) -> None:
+        self._backend = backend
+        self.runs: list[tuple[str, tuple[object, ...]]] = []
+        self.snapshots = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._backend, name)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[_CountingSnapshot]:
+        self.snapshots += 1
+        with self._backend.snapshot() as snapshot:
+            yield _CountingSnapshot(snapshot, self.runs)
+
+
+@dataclass
+class PolicyData:
+    """One policy with its databases. `wild`: the data as written, bounds bite; `tame`: none does."""
+
+    policy: Policy
+    schema: str
+    rows: str
+    wild: duckdb.DuckDBPyConnection
+    tame: duckdb.DuckDBPyConnection | None
+    opened: list[duckdb.DuckDBPyConnection] = field(default_factory=list)
+
+    @cached_property
+    def neighbours(self) -> list[duckdb.DuckDBPyConnection]:
+        """The wild data without each unit in turn, under replace-one with each other unit's rows in its
+        place; rows in reverse order."""
+        root = self.policy.tables[self.policy.root].unit
+        assert root is not None
+        found = self.wild.execute(f'SELECT "{root.column}" FROM "{self.policy.root}"').fetchall()
+        units = [unit for (unit,) in found]
+        if self.policy.privacy.neighbours is Neighbours.ADD_REMOVE:
+            changes: list[tuple[object, object]] = [(unit, None) for unit in units]
+        else:
+            changes = list(itertools.permutations(units, 2))
+        changed = [self._changed(unit, other) for unit, other in changes]
+        self.opened += changed
+        return changed
+
+    @cached_property
+    def owned(self) -> duckdb.DuckDBPyConnection:
+        """The wild data without the rows that have no owner: nothing may show a difference."""
+        self.opened.append(self._changed(None, None))
+        return self.opened[-1]
+
+    def _changed(self, unit: object, other: object) -> duckdb.DuckDBPyConnection:
+        """Copy the wild data without a unit's rows (None: the unowned), with those of `other` in its name."""
+        connection = duckdb.connect(config={"threads": 1})
+        wild = f"ATTACH ':memory:' AS wild; USE wild; {self.schema}; {self.rows}"
+        connection.execute(f"{wild}; USE memory; {self.schema}")
+        tables = self.wild.execute("SELECT table_name FROM duckdb_tables() ORDER BY table_oid").fetchall()
+        for (table,) in tables:
+            column = self._owner(table)
+            source = f'FROM wild."{table}"'
+            if column is None:
+                connection.execute(f'INSERT INTO "{table}" SELECT * {source}')
+                continue
+            kept = f'SELECT * {source} WHERE "{column}" IS DISTINCT FROM ? ORDER BY rowid DESC'
+            connection.execute(f'INSERT INTO "{table}" {kept}', [unit])
+            if other is not None:
+                taken = f'SELECT * REPLACE (? AS "{column}") {source} WHERE "{column}" = ?'
+                connection.execute(f'INSERT INTO "{table}" {taken}', [unit, other])
+        return connection
+
+    def _owner(self, table: str) -> str | None:
+        """Return a table's unit column; None for a public table, and where the unit is further away."""
+        unit = self.policy.tables[table].unit if table in self.policy.tables else None
+        if unit is None or (unit.references is not None and unit.references[0] != self.policy.root):
+            return None
+        return unit.column
+
+    def close(self) -> None:
+        for connection in (self.wild, *self.opened, *([self.tame] if self.tame else [])):
+            connection.close()
+
+
+class DataSets:
+    """Opens each policy's databases once."""
+
+    def __init__(self, folder: Path, ledgers: Path, sealed: SealedEngine) -> None:
+        self._folder, self._ledgers, self._sealed = folder, ledgers, sealed
+        self._known: dict[str, PolicyData] = {}
+        self._asked: dict[tuple[str, str], tuple[Session, CountingBackend]] = {}
+        self._ledgers_made = 0
+
+    def of(self, name: str) -> PolicyData:
+        """Return a policy's data."""
+        if name not in self._known:
+            path = self._folder / f"{name}.toml"
+            script = (self._folder / f"{name}.sql").read_text(encoding="utf-8")
+            schema, _, rows = script.partition("\n-- rows\n")
+            tame = self._folder / f"{name}_tame.sql"
+            self._known[name] = PolicyData(
+                parse_policy(path.read_text(encoding="utf-8"), path),
+                schema,
+                rows,
+                _connect(schema + rows),
+                _connect(schema + tame.read_text(encoding="utf-8")) if tame.exists() else None,
+            )
+        return self._known[name]
+
+    def refusing(self, name: str, analyst: str) -> tuple[Session, CountingBackend]:
+        """Return a session on the wild data that many refused statements share: they leave no trace."""
+        if (name, analyst) not in self._asked:
+            data = self.of(name)
+            self._asked[name, analyst] = self.session(data, data.wild, analyst)
+        return self._asked[name, analyst]
+
+    def session(
+        self, data: PolicyData, connection: duckdb.DuckDBPyConnection, analyst: str
+    ) -> tuple[Session, CountingBackend]:
+        """Return a noiseless session with a ledger of its own, and the backend that notes its calls."""
+        self._ledgers_made += 1
+        policy = data.policy
+        caps = Caps(
+            int(policy.privacy.epsilon * NANO),
+            int(policy.privacy.delta * ATTO),
+            {name: int(one.epsilon * NANO) for name, one in policy.analysts.items()},
+        )
+        path = self._ledgers / f"{self._ledgers_made}.db"
+        store = SqliteStore.open(path, policy.dataset_id, caps, create=True)
+        backend = CountingBackend(DuckDBBackend.over(connection))
+        session = Session(policy, backend, store, analyst, _noise=ZeroNoise(), _sealed=self._sealed)
+        backend.snapshots = 0
+        return session, backend
+
+    def close(self) -> None:
+        """Close every database."""
+        for data in self._known.values():
+            data.close()
+
+
+def _connect(sql: str) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(config={"threads": 1})
+    connection.execute(sql)
+    return connection

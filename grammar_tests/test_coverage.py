@@ -1,0 +1,49 @@
+"""What the case files must cover: every code an analyst can meet, every corpus query of one table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dpsql.errors import CODES
+from dpsql.testing.case_file import Accepted, Case, Refused
+
+HERE = Path(__file__).parent
+
+# Codes that no statement's text brings about, and where they are tested.
+_ELSEWHERE = {
+    "42501": "no statement is refused with it yet: kept for the server",
+    "57014": "a cancelled statement: dpsql/tests/backends, dpsql/tests/engine",
+    "58V01": "a database that fails: dpsql/tests/backends, dpsql/tests/engine",
+    "F0V01": "the owner's policy file: dpsql/tests/policy",
+    "F0V02": "the owner's ledger: dpsql/tests/budget",
+}
+
+
+@pytest.mark.parametrize("code", sorted(set(CODES) - set(_ELSEWHERE)))
+def test_every_code_has_a_case(code: str, every_case: list[Case]) -> None:
+    assert any(isinstance(case.expected, Refused) and case.expected.code == code for case in every_case)
+
+
+@pytest.mark.parametrize("path", sorted((HERE / "corpus").glob("*.sql")), ids=lambda path: path.stem)
+def test_every_corpus_query_is_a_case(path: Path, every_case: list[Case]) -> None:
+    """The statement as it is, but for lineitem, whose rows do not hold their owner: uli stands for it."""
+    comment, _, sql = path.read_text(encoding="utf-8").rstrip("\n").partition("\n")
+    assert comment.startswith("--")
+    wanted = path.stem.replace("_", "-")
+    (case,) = (case for case in every_case if case.path.parent.name == "corpus" and case.name == wanted)
+    assert case.sql == sql.replace("lineitem", "uli")
+
+
+def test_accepted_cases_are_many_and_compared(every_case: list[Case]) -> None:
+    accepted = [case for case in every_case if isinstance(case.expected, Accepted)]
+    assert len(accepted) >= 250
+    assert sum(case.is_compared for case in accepted) >= 0.9 * len(accepted)
+
+
+def test_every_claim_is_written_out(every_case: list[Case]) -> None:
+    for case in every_case:
+        if isinstance(case.expected, Accepted):
+            assert case.expected.charge is not None, str(case)
+            assert all(release.groups for release in case.expected.releases), str(case)
