@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -252,10 +253,13 @@ class Session:
         return planned
 
     def _stage_value(self, compiled: Compiled, rows: list[ReleasedRows]) -> object:
-        """Return the one value of a stage; NULL for no row."""
+        """Return the one value of a stage, numbers as doubles (amendments.md a2); NULL for no row."""
         with self._lazy_snapshot() as snapshot:
             answer = run_public(compiled, rows, self._sealed, DEFAULT_LEVEL, snapshot)
-        return answer[0][0] if len(answer) == 1 else None
+        value: object = answer[0][0] if len(answer) == 1 else None
+        if isinstance(value, (int, Decimal)) and not isinstance(value, bool):
+            return float(Decimal(value))
+        return value
 
     def _answer(
         self, prepared: Prepared, rows: list[ReleasedRows], epsilon: Fraction, delta: Fraction,

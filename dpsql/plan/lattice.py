@@ -21,7 +21,7 @@ from ..relation.intervals import Environment, narrowed_facts
 __all__ = ["Lattice", "lattice_of"]
 
 _MAX_ENDPOINT = 2**61
-_MAX_REAL = Fraction(10) ** 300
+_MAX_REAL = Fraction(10) ** 100
 _REAL_WIDTH = 2**32
 _SQUARED_WIDTH = 2**24
 _EXACT_SQUARED_WIDTH = 2**30
@@ -69,7 +69,7 @@ def lattice_of(expr: Expr, env: Environment, *, squared: bool) -> Lattice | None
     if lo > hi:
         return None
     loose = hi - lo > 2**53 and any(isinstance(part, StageValue) for part in walk(expr))
-    if loose or max(abs(lo), abs(hi)) > _MAX_REAL:
+    if loose or max(abs(lo), abs(hi)) > _MAX_REAL or (squared and (hi - lo) ** 2 > _MAX_REAL):
         raise Refusal(
             "the bounds of this expression are too wide for a useful answer",
             sqlstate="PV201",

@@ -58,6 +58,11 @@ def _mul(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
 def _div(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
     first, second = (printer.number(arg) for arg in expr.args)
     if expr.type.is_integer:
+        if first.grid is None or second.grid is None:
+            raise Refusal(
+                "a released number is not divided as an integer here", sqlstate="PV202", position=expr.position,
+                hint="cast the subquery to double precision",
+            )  # fmt: skip
         left, right = (printer.on_grid(number, Fraction(1), expr) for number in (first, second))
         kind = integer_kind(max(left.reach, right.reach), expr)
         sql = f"({widened(left, kind)} // NULLIF({widened(right, kind)}, 0))"

@@ -18,6 +18,9 @@ __all__ = ["Rows", "finish"]
 _LIMITS = {Kind.SMALLINT: 2**15, Kind.INTEGER: 2**31, Kind.BIGINT: 2**63}
 _EXACT = Context(prec=2000, rounding=ROUND_HALF_EVEN)
 _ONE = Decimal(1)
+_ZERO = Decimal(0)
+_FIXED = 1e16
+"""Doubles below this are shown in full by `repr`, or with a negative exponent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,9 @@ def _conversion(declared: SqlType, column: list[Any]) -> Callable[[Any], Any] | 
         return lambda value: _to_integer(value, limit)
     if declared.kind is Kind.NUMERIC:
         scale = None if declared.scale is None else _ONE.scaleb(-declared.scale)
+        is_plain = scale is None and found == {float} and all(map(math.isfinite, present))
+        if is_plain and min(present) > -_FIXED and max(present) < _FIXED:
+            return _short_decimal
         return lambda value: _to_decimal(value, scale)
     if declared.kind is Kind.DOUBLE and found == {float} and all(map(math.isfinite, present)):
         return None
@@ -97,6 +103,11 @@ def _to_real(value: Any) -> float | None:
         return None
     with np.errstate(over="ignore"):
         return _to_float(float(str(np.float32(number))))
+
+
+def _short_decimal(value: float) -> Decimal:
+    """Return the shortest decimal of a double that is shown without a positive exponent: the usual case, quickly."""
+    return Decimal(repr(value).removesuffix(".0")) or _ZERO
 
 
 def _to_decimal(value: Any, scale: Decimal | None) -> Decimal | None:

@@ -1,0 +1,35 @@
+"""Databases that several laws look at, written out by hand."""
+
+from __future__ import annotations
+
+from dpsql.testing.random_databases import PERSON, VISIT, Database, Row
+
+__all__ = ["HEAVY", "NOBODY", "ORDINARY", "person", "visit"]
+
+
+def person(unit: int, **cells: str | None) -> tuple[int, Row]:
+    """Return a row of `person`; what is not named is NULL, but `active`."""
+    return unit, tuple(cells.get(name, "true" if name == "active" else None) for name in PERSON.cells)
+
+
+def visit(unit: int | None, **cells: str | None) -> tuple[int | None, Row]:
+    """Return a row of `visit`; what is not named is NULL."""
+    return unit, tuple(cells.get(name) for name in VISIT.cells)
+
+
+HEAVY = Database(
+    (person(1, height="2.5"), person(2, height="0.5")),
+    (
+        *(visit(1, city=city, tag=tag, n="7", x="4", d="5", flag=flag, big="1152921504606846976")
+          for city in ("a", "b", "c") for tag in ("p", "q") for flag in ("true", "false", None) for _ in range(3)),
+        *(visit(2, city="a", tag="p", n="-3", x="-1", d="0", flag="true") for _ in range(5)),
+        visit(None, city="a", tag="p", n="7"),
+    ),
+)  # fmt: skip
+"""Unit 1 passes every bound: 18 rows in each of three cities and 27 in each of two tags; M is 3, C is 2."""
+
+ORDINARY = Database(
+    tuple(person(unit, age="30", height="1.8", team="red") for unit in range(1, 5)),
+    tuple(visit(unit, city="a", tag="t", n="1", x="0.3", d="2.50", flag="true") for unit in range(1, 5)),
+)
+NOBODY = Database((), ())

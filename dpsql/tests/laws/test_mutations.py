@@ -1,0 +1,256 @@
+"""The laws' tests can fail: each known way to be wrong turns one of them red (soundness.md 5.2(5)).
+
+Every mutant changes the running code or the printed SQL in process, and is undone. A mutant that no longer
+fits the code fails here by name: then it needs a new form, not to be taken out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dpsql.engine import privatise as noised
+from dpsql.engine import run
+from dpsql.engine.run import Runner
+from dpsql.plan import measures, print_release, vectors
+from dpsql.plan.planner import ReleasePlan
+from dpsql.plan.print_release import BackendQuery
+from dpsql.plan.vectors import Kind
+from dpsql.testing.injected_noise import ZeroNoise
+from dpsql.testing.random_databases import Database, load
+
+from .conftest import Desk, OpenDesk
+from .examples import HEAVY, NOBODY, visit
+from .measured import World, measure_release, world
+from .test_charge_first import watched_session
+from .test_neighbours import check, neighbours_of
+from .test_noise_always_on import test_every_coordinate_gets_a_draw_of_its_own as every_coordinate_is_noised
+
+Patch = pytest.MonkeyPatch
+
+
+@pytest.fixture
+def adding(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with world(tmp_path_factory.mktemp("mutant")) as made:
+        yield made
+
+
+def rewrite(patch: Patch, change: Callable[[str], str]) -> list[int]:
+    """Change all printed SQL; return a list that grows when a change did take place."""
+    original = ReleasePlan.queries
+    changed: list[int] = []
+
+    def queries(self: ReleasePlan, wanted: tuple[int, ...]) -> tuple[BackendQuery, ...]:
+        found = []
+        for query in original(self, wanted):
+            sql = change(query.sql)
+            changed.extend([1] * (sql != query.sql))
+            found.append(replace(query, sql=sql))
+        return tuple(found)
+
+    patch.setattr(ReleasePlan, "queries", queries)
+    return changed
+
+
+def holds(world: World, sql: str, database: Database = HEAVY) -> None:
+    """The law L1 for one statement; a failing engine counts as red."""
+    assert check(world, sql, database, neighbours_of(world, database, NOBODY)) is not None
+
+
+def by_order(
+    world: World, sql: str, settle: Callable[[World, int], None] = lambda w, o: load(w.connection, HEAVY, o)
+) -> None:
+    """The law L3 for one statement: rows in other physical orders give the same integers."""
+    (release,) = world.plan(sql).releases
+    found = []
+    for order in range(3):
+        settle(world, order)
+        with world.backend.snapshot() as snapshot:
+            found.append(measure_release(release, snapshot))
+    assert all(other == found[0] for other in found)
+
+
+CITY = "SELECT city, COUNT(*) FROM visit GROUP BY city"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [CITY, "SELECT city, COUNT(*) FILTER (WHERE flag), COUNT(*) FROM visit GROUP BY city", "SELECT AVG(x) FROM visit",
+     "SELECT tag, COUNT(*) FROM visit GROUP BY tag", "SELECT city, SUM(x) FROM visit GROUP BY city"],
+)  # fmt: skip
+def test_the_laws_hold_without_a_mutant(adding: World, sql: str) -> None:
+    holds(adding, sql)
+    by_order(adding, sql)
+
+
+def test_half_the_scale(adding: World, monkeypatch: Patch) -> None:
+    original = ReleasePlan.scale
+    monkeypatch.setattr(ReleasePlan, "scale", lambda self, number: original(self, number) / 2)
+    with pytest.raises(AssertionError):
+        holds(adding, CITY)
+
+
+def test_forget_the_groups_of_a_unit(adding: World, monkeypatch: Patch) -> None:
+    changed = rewrite(monkeypatch, lambda sql: re.sub(r"rn <= \d+", "rn <= 1000000", sql))
+    with pytest.raises(AssertionError):
+        holds(adding, CITY)
+    assert changed
+
+
+def test_forget_the_rows_of_a_unit(adding: World, monkeypatch: Patch) -> None:
+    changed = rewrite(monkeypatch, lambda sql: re.sub(r"(<=|ELSE) 3\b", r"\1 1000000", sql))
+    with pytest.raises(AssertionError):
+        holds(adding, CITY)
+    assert changed
+
+
+def test_forget_the_clamp_of_a_value(adding: World, monkeypatch: Patch) -> None:
+    far = Database((), (visit(1, n="2147483647"), visit(2, n="1")))
+    monkeypatch.setattr("dpsql.plan.print_value.clamp", lambda sql, lo, hi, **_: sql)
+    monkeypatch.setattr("dpsql.plan.print_release.clamp", lambda sql, lo, hi, **_: sql)
+    with pytest.raises(AssertionError):
+        holds(adding, "SELECT city, SUM(n) FROM visit GROUP BY city", far)
+
+
+def test_take_coalesce_out(adding: World, monkeypatch: Patch) -> None:
+    changed = rewrite(monkeypatch, lambda sql: re.sub(r"COALESCE\((SUM\()", r"(\1", sql).replace(", 0)", ")"))
+    load(adding.connection, NOBODY)
+    (release,) = adding.plan("SELECT SUM(x) FROM visit").releases
+    with pytest.raises(AssertionError), adding.backend.snapshot() as snapshot:
+        measure_release(release, snapshot)
+    assert changed
+
+
+def test_leave_a_count_exact(desk: OpenDesk, monkeypatch: Patch) -> None:
+    """AVG over an exact n, in the general form: one coordinate of a vector goes out without noise."""
+    original = noised.privatise
+
+    def mutant(exact: Any, plan: ReleasePlan, number: int, groups: Any, noise: tuple[Any, ...]) -> Any:
+        return original(exact, plan, number, groups, (*noise[:-1], noise[-1] * 0))
+
+    monkeypatch.setattr(run, "privatise", mutant)
+    with pytest.raises(AssertionError):
+        every_coordinate_is_noised(desk)
+
+
+def test_threshold_on_rows(adding: World, monkeypatch: Patch) -> None:
+    """One unit's many rows would bring its key over tau."""
+    sql = "SELECT tag, COUNT(*) FROM visit GROUP BY tag"
+    (release,) = adding.plan(sql).releases
+    name = f"m{release.counted}_0"
+    changed = rewrite(
+        monkeypatch,
+        lambda text: re.sub(
+            rf"CAST\(\(?COUNT\(\*\)\)? AS (\w+)\) AS {name}", rf"CAST(SUM(c0_0) AS \1) AS {name}", text
+        ),
+    )
+    with pytest.raises(AssertionError):
+        holds(adding, sql)
+    assert changed
+
+
+def test_number_groups_without_a_total_order(adding: World, monkeypatch: Patch) -> None:
+    """Among equals the engine takes what it met first; small tables happen to be sorted, 9000 groups are not."""
+
+    def many(world: World, order: int) -> None:
+        world.connection.execute("DELETE FROM visit")
+        rows = f"SELECT i % 3000, chr((97 + i // 3000)::INTEGER) FROM range(9000) t(i) ORDER BY hash(i + {order})"
+        world.connection.execute(f"INSERT INTO visit (person_id, city) {rows}")
+
+    by_order(adding, CITY, many)
+    tie = r"\1 ORDER BY length(CAST($1 AS VARCHAR))) AS rn"
+    changed = rewrite(
+        monkeypatch, lambda sql: re.sub(r"(PARTITION BY u) ORDER BY md5\(.*?\) AS rn", tie, sql)
+    )
+    with pytest.raises(AssertionError):
+        by_order(adding, CITY, many)
+    assert changed
+
+
+def test_sum_doubles(adding: World, monkeypatch: Patch) -> None:
+    values = [str(2**60 - number) for number in range(64)]
+    big = Database((), tuple(visit(unit, big=value) for unit, value in enumerate(values)))
+    sql = "SELECT SUM(big) FROM visit"
+    expected = sum(int(value) for value in values)
+    (release,) = adding.plan(sql).releases
+    load(adding.connection, big)
+    with adding.backend.snapshot() as snapshot:
+        assert measure_release(release, snapshot)[0] == {(): (expected,)}
+        changed = rewrite(monkeypatch, lambda text: re.sub(r"SUM\((\w+|CASE)", r"SUM(1e0 * \1", text))
+        assert measure_release(release, snapshot)[0] != {(): (expected,)}
+    assert changed
+
+
+def test_clamp_disjoint_counts_one_by_one(adding: World, monkeypatch: Patch) -> None:
+    """Two clamped counts of disjoint rows move by 2M together (amendments.md c)."""
+
+    def separate(self: Any, vector: Any, shown: list[str], counts: list[str], m: int) -> list[str]:
+        return [f"COALESCE(SUM(CASE WHEN {part} <= {m} THEN {part} ELSE {m} END), 0)" for part in shown]
+
+    monkeypatch.setattr(print_release._Query, "_bounded", separate)
+    with pytest.raises(AssertionError):
+        holds(adding, "SELECT city, COUNT(*) FILTER (WHERE flag), COUNT(*) FROM visit GROUP BY city")
+
+
+def test_charge_after_the_run(desk: OpenDesk, monkeypatch: Patch) -> None:
+    original = Runner.from_engine
+
+    def late(self: Runner, snapshot: Any, secret: Any) -> Any:
+        for rows in self.rows:
+            for query in rows.plan.queries(tuple(range(len(rows.plan.vectors)))):
+                list(snapshot.run(query.sql, ["00"] if query.salted else []))
+        return original(self, snapshot, secret)
+
+    monkeypatch.setattr(Runner, "from_engine", late)
+    session, watched = watched_session(desk)
+    session.execute(CITY)
+    assert set(watched.spent_at) != {10**9}
+
+
+def test_half_the_sensitivity_of_a_pair(adding: World, monkeypatch: Patch) -> None:
+    original = vectors.sensitivity_of
+
+    def halved(kind: Kind, *rest: Any) -> int:
+        return original(kind, *rest) // (2 if kind is Kind.PAIR else 1)
+
+    monkeypatch.setattr(measures, "sensitivity_of", halved)
+    with pytest.raises(AssertionError):
+        holds(adding, "SELECT AVG(x) FROM visit")
+
+
+def test_believe_that_a_unit_has_one_row(adding: World, monkeypatch: Patch) -> None:
+    """L9: a declaration that stands in for a constraint."""
+    visits = adding.catalog.tables["visit"]
+    assert visits.unit is not None
+    trusting = replace(visits, unit=replace(visits.unit, is_unique=True))
+    catalog = replace(adding.catalog, tables={**adding.catalog.tables, "visit": trusting})
+    with pytest.raises(AssertionError):
+        holds(replace(adding, catalog=catalog), "SELECT COUNT(*) FROM visit")
+
+
+def test_scale_for_replace_one_as_for_add_remove(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with world(tmp_path_factory.mktemp("rep"), replace_one=True) as replacing:
+        newcomer = Database((), tuple(visit(9, city="c", n="1") for _ in range(4)))
+        here = Database((), tuple(visit(1, city="a", n="1") for _ in range(4)))
+        from dpsql.testing.random_databases import replaced
+
+        neighbour = [replaced(here, 1, newcomer)]
+        assert check(replacing, CITY, here, neighbour) is not None
+        original = ReleasePlan.scale
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ReleasePlan, "scale", lambda self, number: original(self, number) * 3 / 4)
+            two_cities = Database((), tuple(visit(1, city=c) for c in ("a", "b") for _ in range(4)))
+            arrival = Database((), tuple(visit(9, city="c") for _ in range(4)) + (visit(9, city=None),) * 4)
+            with pytest.raises(AssertionError):
+                check(replacing, CITY, two_cities, [replaced(two_cities, 1, arrival)])
+
+
+def test_answer_the_empty_sum_with_null(desk: OpenDesk) -> None:
+    """The eye of the L6 tests: NULL for no rows would be seen."""
+    opened: Desk = desk(ZeroNoise())
+    opened.settle(NOBODY)
+    assert opened.session.execute("SELECT SUM(n) FROM visit").rows[0][0] is not None

@@ -1,0 +1,227 @@
+"""L1 and L9: what the printed SQL gives for neighbouring databases stays within the joint claim.
+
+The claim of a statement is Σ over releases, vectors, groups and coordinates of |change| / scale <= epsilon,
+in exact arithmetic, for every unit and whatever the rows hold (soundness.md 5.2(1), amendments.md S2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from dpsql.errors import EngineFailure, Refusal
+from dpsql.plan.planner import Plan, ReleasePlan
+from dpsql.plan.vectors import Kind
+from dpsql.testing.random_databases import (
+    NEWCOMER,
+    UNITS,
+    Database,
+    databases,
+    load,
+    replaced,
+    statements,
+    without,
+)
+
+from .examples import HEAVY, NOBODY, visit
+from .measured import Groups, World, distance, loss, measure_release, world
+
+FUZZ = settings(
+    deadline=None,
+    derandomize=True,
+    max_examples=40,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large],
+)  # fmt: skip
+LONG = settings(FUZZ, max_examples=3000, derandomize=False)
+STAGES = (2.5, -1.0, None, 0.0)
+
+
+@pytest.fixture(scope="module")
+def adding(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with world(tmp_path_factory.mktemp("add")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def replacing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with world(tmp_path_factory.mktemp("replace"), replace_one=True) as made:
+        yield made
+
+
+def planned(world: World, sql: str) -> Plan | None:
+    try:
+        return world.plan(sql)
+    except Refusal:
+        return None
+
+
+def measured(world: World, plan: Plan, database: Database, order: int) -> list[dict[int, Groups]] | None:
+    """Return the exact integers of all releases; None where the engine failed (test_total.py has that)."""
+    load(world.connection, database, order)
+    try:
+        with world.backend.snapshot() as snapshot:
+            return [measure_release(release, snapshot, STAGES) for release in plan.releases]
+    except EngineFailure:
+        return None
+
+
+def check(world: World, sql: str, database: Database, neighbours: list[Database]) -> Fraction | None:
+    """Hold a statement's claim against all neighbours; return the largest loss per epsilon."""
+    plan = planned(world, sql)
+    if plan is None or not plan.releases:
+        return None
+    here = measured(world, plan, database, 0)
+    if here is None:
+        return None
+    worst = Fraction(0)
+    for order, neighbour in enumerate(neighbours, 1):
+        there = measured(world, plan, neighbour, order)
+        if there is None:
+            continue
+        total = Fraction(0)
+        for release, left, right in zip(plan.releases, here, there, strict=True):
+            if release.is_empty:  # from its text alone: nothing is asked, noised or charged
+                assert left == right
+                continue
+            for number, vector in enumerate(release.vectors):
+                moved = distance(release, number, left[number], right[number])
+                assert moved <= vector.sensitivity, (sql, vector.kind, moved, vector.sensitivity)
+            check_new_keys(plan, release, left, right)
+            check_new_keys(plan, release, right, left)
+            total += loss(release, left, right)
+        assert total <= plan.epsilon <= plan.privacy.epsilon, sql
+        worst = max(worst, total / plan.epsilon if plan.epsilon else Fraction(0))
+    return worst
+
+
+def check_new_keys(
+    plan: Plan, release: ReleasePlan, left: dict[int, Groups], right: dict[int, Groups]
+) -> None:
+    """With undeclared keys one unit brings at most C new ones, and is alone in each (soundness.md 1.7)."""
+    if release.counted is None:
+        return
+    there, here = left[release.counted], right[release.counted]
+    new = [key for key in here if key not in there]
+    assert len(new) <= release.bounding.groups
+    assert all(here[key] == (1,) for key in new)
+    assert release.tau is not None
+    assert release.vectors[release.counted].kind in (Kind.UNITS, Kind.COUNT)
+    for vector in left:
+        known = left[vector].keys()
+        if release.vectors[vector].kind is not Kind.DISTINCT:
+            assert known == there.keys()
+        assert known <= there.keys()
+
+
+def neighbours_of(world: World, database: Database, newcomer: Database) -> list[Database]:
+    owned = {unit for unit, _ in (*database.persons, *database.visits)}
+    units = [unit for unit in UNITS if unit in owned]
+    if world.policy.privacy.neighbours.value == "replace-one":
+        return [replaced(database, unit, newcomer) for unit in units]
+    return [without(database, unit) for unit in units]
+
+
+@FUZZ
+@given(st.lists(statements(), min_size=1, max_size=4), databases())
+@example(["SELECT city, COUNT(*), COUNT(*) FILTER (WHERE flag), AVG(n) FROM visit GROUP BY city"], HEAVY)
+def test_one_unit_less(adding: World, sqls: list[str], database: Database) -> None:
+    for sql in sqls:
+        check(adding, sql, database, neighbours_of(adding, database, NOBODY))
+
+
+@FUZZ
+@given(st.lists(statements(), min_size=1, max_size=4), databases(), databases(most=8))
+@example(
+    ["SELECT city, COUNT(*), COUNT(*) FILTER (WHERE flag), AVG(n) FROM visit GROUP BY city"], HEAVY, HEAVY
+)
+def test_one_unit_replaced(replacing: World, sqls: list[str], database: Database, newcomer: Database) -> None:
+    for sql in sqls:
+        check(replacing, sql, database, neighbours_of(replacing, database, newcomer))
+
+
+@pytest.mark.long
+@LONG
+@given(st.lists(statements(), min_size=1, max_size=6), databases())
+def test_one_unit_less_at_length(adding: World, sqls: list[str], database: Database) -> None:
+    for sql in sqls:
+        check(adding, sql, database, neighbours_of(adding, database, NOBODY))
+
+
+@pytest.mark.long
+@LONG
+@given(st.lists(statements(), min_size=1, max_size=6), databases(), databases(most=8))
+def test_one_unit_replaced_at_length(
+    replacing: World, sqls: list[str], database: Database, newcomer: Database
+) -> None:
+    for sql in sqls:
+        check(replacing, sql, database, neighbours_of(replacing, database, newcomer))
+
+
+TIGHT = (
+    "SELECT COUNT(*) FROM visit",
+    "SELECT city, COUNT(*) FROM visit GROUP BY city",
+    "SELECT tag, COUNT(DISTINCT person_id) FROM visit GROUP BY tag",
+    "SELECT COUNT(DISTINCT person_id) FROM visit",
+    "SELECT city, SUM(n) FROM visit GROUP BY city",
+    "SELECT city, AVG(d) FROM visit GROUP BY city",
+    "SELECT city, COUNT(*) FILTER (WHERE flag), COUNT(*) FROM visit GROUP BY city",
+    "SELECT SUM(x) FROM visit",
+    "SELECT AVG(x) FROM visit",
+    "SELECT COUNT(*) FROM person",
+    "SELECT AVG(height) FROM person",
+    "SELECT SUM(height) FROM person",
+)
+
+
+@pytest.mark.parametrize("sql", TIGHT)
+def test_the_bound_is_reached(adding: World, sql: str) -> None:
+    """The scale is not larger than it has to be: a heavy unit moves the answer by all of it."""
+    assert check(adding, sql, HEAVY, neighbours_of(adding, HEAVY, NOBODY)) == 1
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT city, COUNT(*) FROM visit GROUP BY city",
+        "SELECT COUNT(*) FROM visit",
+        "SELECT SUM(x) FROM visit",
+    ],
+)
+def test_the_bound_is_reached_by_replacing(replacing: World, sql: str) -> None:
+    here = Database((), tuple(visit(1, city=c, x="4", n="7") for c in ("a", "b") for _ in range(4)))
+    there = Database((), tuple(visit(1, city="c", x="-1", n="-3") for _ in range(4)))
+    loss_here = check(replacing, sql, here, [replaced(here, 1, NOBODY), replaced(here, 1, there)])
+    both = Database((), (*there.visits, *(visit(1, x="-1") for _ in range(4))))
+    found = [loss_here, check(replacing, sql, here, [replaced(here, 1, both)])]
+    assert 1 in found
+
+
+def test_a_newcomer_is_no_unit_of_the_database() -> None:
+    """Replacing is removing and adding: the two owners differ, so that both count in full."""
+    assert NEWCOMER not in UNITS
+
+
+def test_most_random_statements_are_answered(adding: World) -> None:
+    """The fuzz is worth something only if statements pass: of all kinds of vectors, in both tables."""
+    kinds: dict[str, int] = {}
+    answered = 0
+
+    @settings(FUZZ, max_examples=150)
+    @given(statements())
+    def count(sql: str) -> None:
+        nonlocal answered
+        plan = planned(adding, sql)
+        if plan is None:
+            return
+        answered += 1
+        for release in plan.releases:
+            for vector in release.vectors:
+                kinds[vector.kind.name] = kinds.get(vector.kind.name, 0) + 1
+
+    count()
+    assert answered >= 40
+    assert set(kinds) == {kind.name for kind in Kind}

@@ -1,0 +1,246 @@
+"""L8: noise is always on, and no exact value gets out by a side door."""
+
+from __future__ import annotations
+
+import ast
+import logging
+import os
+import random
+import re
+import subprocess
+import sys
+import traceback
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import dpsql
+from dpsql.errors import EngineFailure, Refusal
+from dpsql.mechanisms import LaplaceNoise
+from dpsql.testing.injected_noise import ZeroNoise
+from dpsql.testing.random_databases import Database, load
+
+from .conftest import Desk, OpenDesk
+from .examples import HEAVY, ORDINARY, visit
+
+PACKAGE = Path(dpsql.__file__).parent
+CITIES = "SELECT city, COUNT(*) FROM visit GROUP BY city"
+
+
+def sources() -> Iterator[tuple[str, str]]:
+    """Yield the modules that are shipped and run: all but tests and test helpers."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = path.relative_to(PACKAGE).as_posix()
+        if not name.startswith(("tests/", "testing/")):
+            yield name, path.read_text(encoding="utf-8")
+
+
+def imports(text: str) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            found.update(f"{'.' * node.level}{node.module or ''}.{alias.name}" for alias in node.names)
+    return found
+
+
+# --- nothing turns it off ------------------------------------------------------------------------------
+
+
+def test_two_sessions_differ(desk: OpenDesk) -> None:
+    """16 draws of scale 600 each: equal once in more than 10^40."""
+    rows = []
+    for _ in range(2):
+        random.seed(0)
+        np.random.seed(0)  # the very thing that must have no effect
+        opened = desk(epsilon="0.01")
+        opened.settle(HEAVY)
+        rows.append([opened.session.execute(f"{CITIES}, {i}").rows for i in ("flag", "level")])
+    assert rows[0] != rows[1]
+
+
+@pytest.mark.parametrize(
+    "variable", ["DPSQL_SEED", "DPSQL_DEBUG", "DPSQL_NOISE", "PYTHONHASHSEED", "DPSQL_TEST"]
+)
+def test_no_variable_of_the_environment_changes_it(variable: str) -> None:
+    code = (
+        "from fractions import Fraction\nfrom dpsql.mechanisms import LaplaceNoise\n"
+        "print(LaplaceNoise().laplace(Fraction(10**9), 8).tolist())"
+    )
+    drawn = {
+        subprocess.run(
+            [sys.executable, "-O", "-c", code], env={**os.environ, variable: "0"}, capture_output=True,
+            text=True, check=True,
+        ).stdout
+        for _ in range(2)
+    }  # fmt: skip
+    assert len(drawn) == 2
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["SET dpsql.noise = off", "SET dpsql.seed = 1", "SET dpsql.debug = on", "SET seed = 1", "SET dpsql.epsilon = inf",
+     "SET dpsql.epsilon = 1e9", "SET dpsql.epsilon = nan"],
+)  # fmt: skip
+def test_no_setting_changes_it(desk: OpenDesk, statement: str) -> None:
+    with pytest.raises(Refusal):
+        desk().session.execute(statement)
+
+
+def test_the_injected_noises_are_for_tests_alone() -> None:
+    for name, text in sources():
+        assert "ZeroNoise" not in text, name
+        assert "SeededSource" not in text, name
+        assert not any("testing" in module.split(".") for module in imports(text)), name
+
+
+def test_only_the_command_line_reads_the_environment() -> None:
+    """What an operator may set there is a path or a name; nothing that a session reads."""
+    readers = {name for name, text in sources() if re.search(r"os\.environ|getenv|envvar", text)}
+    assert all(name.startswith("cli/") for name in readers), readers
+
+
+def test_randomness_comes_from_the_operating_system_alone() -> None:
+    for name, text in sources():
+        taken = {module.split(".")[0] for module in imports(text)}
+        if name != "cli/demo_data.py":  # the seeded university: data, not noise
+            assert "random" not in taken, name
+            assert "np.random" not in text, name
+            assert "numpy.random" not in text, name
+
+
+class Recorded:
+    """A noise that is different in every draw, and remembered."""
+
+    def __init__(self) -> None:
+        self.drawn: list[int] = []
+        self.next = 10**6
+
+    def laplace(self, scale: Fraction, count: int) -> npt.NDArray[Any]:
+        values = list(range(self.next, self.next + count))
+        self.next += 10**6
+        self.drawn += values
+        return np.array(values, dtype=np.int64)
+
+
+def test_every_coordinate_gets_a_draw_of_its_own(desk: OpenDesk) -> None:
+    """No count, no second half of a pair, no group goes out as it is; no draw is used twice."""
+    noise = Recorded()
+    noisy, plain = desk(noise), desk(ZeroNoise())
+    sql = "SELECT city, COUNT(*), COUNT(DISTINCT tag), COUNT(*) FILTER (WHERE flag) FROM visit GROUP BY city"
+    plan = noisy.session.explain(sql).plan
+    for opened in (noisy, plain):
+        opened.settle(
+            ORDINARY
+        )  # nobody passes C: what is kept of a unit does not depend on the ledger's salt
+    rows, exact = noisy.session.execute(sql).rows, plain.session.execute(sql).rows
+    sizes = sum(vector.size for release in plan.releases for vector in release.vectors)
+    assert len(noise.drawn) == len(set(noise.drawn)) == sizes * len(rows)
+    added = [a - b for r, e in zip(rows, exact, strict=True) for a, b in zip(r[1:], e[1:], strict=True)]  # type: ignore[operator]  # numbers
+    assert all(value >= 10**6 for value in added)
+
+
+def test_the_default_noise_is_the_real_one(desk: OpenDesk) -> None:
+    noise = desk().session._noise
+    assert noise == LaplaceNoise()
+
+
+# --- nothing shows an exact value -----------------------------------------------------------------------
+
+_SECRET = 777_123
+
+
+def _secret_database() -> Database:
+    rows = tuple(visit(unit, city="a", n="1", tag="777123") for unit in range(1, 6))
+    return Database((), rows)
+
+
+def test_an_error_on_the_way_shows_no_exact_value(desk: OpenDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault between the engine and the noise: no text of the traceback holds what was read."""
+    opened = desk()
+    load(opened.connection, _secret_database())
+
+    class Broken:
+        def laplace(self, scale: Fraction, count: int) -> npt.NDArray[Any]:
+            raise RuntimeError("no randomness")
+
+    opened.session._noise = Broken()
+    with pytest.raises(RuntimeError) as caught:
+        opened.session.execute("SELECT tag, COUNT(*) FROM visit GROUP BY tag")
+    shown = "".join(traceback.format_exception(caught.value))
+    assert str(_SECRET) not in shown
+    assert opened.session.store.spent().epsilon_nano == 10**9
+
+
+def test_what_is_exact_or_private_has_no_open_repr(desk: OpenDesk) -> None:
+    from dpsql.engine.privatise import Exact
+    from dpsql.plan.rows import Private
+
+    opened = desk()
+    table = opened.session.catalog.tables["visit"]
+    assert repr(Private(table, (), (), ())) == "Private(…)"
+    exact = Exact()
+    assert repr(exact) == str(exact) == "Exact(…)"
+    with pytest.raises(TypeError):
+        list(exact)  # type: ignore[call-overload]  # that is the test
+    assert str(_SECRET) not in repr(opened.session)
+
+
+def test_nothing_is_logged_or_printed(
+    desk: OpenDesk, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    opened = desk()
+    load(opened.connection, _secret_database())
+    opened.session.execute("SELECT tag, COUNT(*) FROM visit GROUP BY tag")
+    opened.connection.execute("DROP TABLE visit")
+    with pytest.raises(EngineFailure):
+        opened.session.execute("SELECT tag, SUM(n) FROM visit GROUP BY tag")
+    out, err = capfd.readouterr()
+    assert str(_SECRET) not in caplog.text + out + err
+
+
+def test_the_engine_has_no_way_to_print() -> None:
+    for name, text in sources():
+        if name.split("/")[0] in (
+            "engine",
+            "plan",
+            "sql",
+            "relation",
+            "mechanisms",
+            "postprocess",
+            "backends",
+            "budget",
+        ):
+            called = {
+                node.func.id
+                for node in ast.walk(ast.parse(text))
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+            }
+            assert "print" not in called, name
+            taken = {module.split(".")[0] for module in imports(text)}
+            assert not {"pickle", "warnings"} & taken, name
+            assert "logging" not in taken or name == "sql/statement.py", name  # it silences the parser's own
+
+
+def test_the_ledger_holds_no_exact_value(desk: OpenDesk, tmp_path: Path) -> None:
+    """Neither a suppressed key nor an exact count is in the ledger's files (amendments.md b)."""
+    folder = tmp_path / "kept"
+    opened: Desk = desk(Recorded(), folder=folder)
+    load(opened.connection, _secret_database())
+
+    class Negative:
+        def laplace(self, scale: Fraction, count: int) -> npt.NDArray[Any]:
+            return np.full(count, -(10**6), dtype=np.int64)
+
+    opened.session._noise = Negative()
+    answer = opened.session.execute("SELECT tag, COUNT(*) FROM visit GROUP BY tag")
+    assert answer.rows == []
+    for path in (path for path in folder.rglob("*") if path.is_file()):
+        assert str(_SECRET).encode() not in path.read_bytes(), path.name

@@ -1,0 +1,149 @@
+"""L7: one draw per charge. What has been drawn is what is read, by whatever statement, session or process."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from dpsql import Session
+from dpsql.backends import DuckDBBackend
+from dpsql.engine.answer import Answer
+from dpsql.engine.session import open_ledger
+
+from .conftest import Desk, OpenDesk
+from .examples import HEAVY, ORDINARY
+
+NOTHING = Fraction(0)
+COUNTS = "SELECT city, COUNT(*) AS n, SUM(x) AS s FROM visit GROUP BY city"
+
+
+def spent(desk: Desk) -> int:
+    return desk.session.store.spent().epsilon_nano
+
+
+def cost(answer: Answer) -> Fraction:
+    assert answer.receipt is not None
+    return answer.receipt.epsilon
+
+
+@pytest.fixture
+def full(desk: OpenDesk) -> Desk:
+    opened = desk()
+    opened.settle(HEAVY)
+    return opened
+
+
+def another_session(desk: Desk) -> Session:
+    backend = DuckDBBackend.over(desk.connection)
+    return Session(desk.policy, backend, desk.session.store, "somebody else")
+
+
+def test_a_repeated_statement_reads_the_stored_draw(full: Desk) -> None:
+    first = full.session.execute(COUNTS)
+    assert cost(first) == 1
+    for _ in range(3):
+        again = full.session.execute(COUNTS)
+        assert (again.rows, cost(again)) == (first.rows, NOTHING)
+        assert again.receipt is not None
+        assert again.receipt.reused
+    assert spent(full) == 10**9
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (COUNTS + " ORDER BY 2 DESC", lambda rows: sorted(rows, key=lambda row: -row[1])),
+        (COUNTS + " LIMIT 2", lambda rows: rows[:2]),
+        (COUNTS + " HAVING COUNT(*) > -1000000000", lambda rows: rows),
+        (
+            "SELECT city, COUNT(*) * 2 + 1, SUM(x) FROM visit GROUP BY city",
+            lambda rows: [(c, n * 2 + 1, s) for c, n, s in rows],
+        ),
+        ("select  city , count( * ) , sum(x) -- same\nfrom VISIT as v group by 1", lambda rows: rows),
+        (f"WITH t AS ({COUNTS}) SELECT city, n, s FROM t", lambda rows: rows),
+    ],
+)
+def test_what_stands_above_the_door_costs_nothing(full: Desk, sql: str, expected: object) -> None:
+    assert callable(expected)
+    first = full.session.execute(COUNTS)
+    again = full.session.execute(sql)
+    assert cost(again) == 0
+    assert [tuple(row) for row in again.rows] == [tuple(row) for row in expected(first.rows)]
+    assert spent(full) == 10**9
+
+
+def test_the_data_may_change_and_the_draw_does_not(full: Desk) -> None:
+    """Staleness is never computed from data (amendments.md b)."""
+    first = full.session.execute(COUNTS)
+    full.settle(ORDINARY)
+    for session in (full.session, another_session(full)):
+        assert session.execute(COUNTS).rows == first.rows
+    assert spent(full) == 10**9
+
+
+def test_another_session_reads_it(full: Desk) -> None:
+    first = full.session.execute(COUNTS)
+    again = another_session(full).execute(COUNTS)
+    assert (again.rows, cost(again)) == (first.rows, NOTHING)
+
+
+def test_a_restart_changes_nothing(full: Desk) -> None:
+    first = full.session.execute(COUNTS)
+    full.session.store.close()  # type: ignore[attr-defined]  # an SqliteStore
+    store = open_ledger(full.policy, create=False)
+    session = Session(full.policy, DuckDBBackend.over(full.connection), store, "tester")
+    again = session.execute(COUNTS)
+    assert (again.rows, cost(again)) == (first.rows, NOTHING)
+    assert store.spent().epsilon_nano == 10**9
+    store.close()
+
+
+def test_keys_that_were_found_are_kept(full: Desk) -> None:
+    """Later measures over undeclared keys speak of the groups that were published first."""
+    sql = "SELECT tag, COUNT(*) FROM visit GROUP BY tag"
+    first = full.session.execute(sql)
+    assert full.session.execute(sql).rows == first.rows
+    more = full.session.execute("SELECT tag, COUNT(*), SUM(n) FROM visit GROUP BY tag")
+    assert [row[:2] for row in more.rows] == first.rows
+
+
+def test_reuse_off_pays_and_later_readers_get_the_newest(full: Desk) -> None:
+    first = full.session.execute(COUNTS)
+    full.session.execute("SET dpsql.reuse = off")
+    fresh = full.session.execute(COUNTS)
+    assert cost(fresh) == 1
+    assert fresh.rows != first.rows
+    full.session.execute("SET dpsql.reuse = on")
+    assert full.session.execute(COUNTS).rows == fresh.rows
+    assert another_session(full).execute(COUNTS).rows == fresh.rows
+    assert spent(full) == 2 * 10**9
+
+
+def test_a_new_epoch_draws_anew_and_gives_nothing_back(full: Desk) -> None:
+    first = full.session.execute(COUNTS)
+    full.session.store.advance_epoch()
+    fresh = full.session.execute(COUNTS)
+    assert (cost(fresh), spent(full)) == (Fraction(1), 2 * 10**9)
+    assert fresh.rows != first.rows
+
+
+def test_a_smaller_epsilon_is_answered_by_the_better_draw(full: Desk) -> None:
+    first = full.session.execute(COUNTS)
+    full.session.execute("SET dpsql.epsilon = 0.1")
+    again = full.session.execute(COUNTS)
+    assert (again.rows, cost(again)) == (first.rows, NOTHING)
+
+
+def test_one_stage_is_drawn_once(full: Desk) -> None:
+    sql = "SELECT COUNT(*) FROM visit WHERE x > (SELECT AVG(x) FROM visit)"
+    first = full.session.execute(sql)
+    assert full.session.execute(sql).rows == first.rows
+    assert full.session.execute("SELECT AVG(x) FROM visit").receipt is not None
+    assert spent(full) <= 2 * 10**9
+
+
+def test_desks_have_ledgers_of_their_own(desk: OpenDesk, tmp_path: Path) -> None:
+    one, two = desk(), desk()
+    assert one.session.execute(COUNTS).rows != two.session.execute(COUNTS).rows
