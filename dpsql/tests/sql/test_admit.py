@@ -1,0 +1,100 @@
+"""The allow-list: what is not on it is refused where it stands, clauses that are false included (law L4)."""
+
+from __future__ import annotations
+
+import pytest
+from sqlglot import exp
+
+from dpsql.errors import Refusal
+from dpsql.sql.admit import ADMITTED, admit
+from dpsql.sql.statement import parse_statement
+
+from .campus import relation
+
+
+def failure(text: str) -> Refusal:
+    with pytest.raises(Refusal) as caught:
+        parse_statement(text)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM student TABLESAMPLE SYSTEM (10)",
+        "SELECT * FROM ONLY student",
+        "SELECT gpa FROM student FOR UPDATE",
+        "SELECT DISTINCT ON (major) gpa FROM student",
+        "SELECT x FROM student QUALIFY row_number() OVER () = 1",
+        "SELECT * FROM student NATURAL JOIN course",
+        "SELECT * FROM student, LATERAL (SELECT 1) AS s",
+        "SELECT gpa INTO x FROM student",
+        "WITH RECURSIVE a AS (SELECT 1) SELECT * FROM a",
+        "WITH a AS MATERIALIZED (SELECT 1) SELECT * FROM a",
+        "WITH a AS NOT MATERIALIZED (SELECT 1) SELECT * FROM a",
+        "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY gpa) FROM student",
+        "SELECT name ~ 'a' FROM student",
+        "SELECT name ILIKE 'a' FROM student",
+        "SELECT name SIMILAR TO 'a' FROM student",
+        'SELECT name COLLATE "C" FROM student',
+        "SELECT ARRAY[1]",
+        "SELECT ROW(1, 2)",
+        "SELECT gpa FROM student FETCH FIRST 1 ROWS ONLY",
+        "SELECT sum(gpa ORDER BY name) FROM student",
+        "SELECT count(gpa, name) FROM student",
+        "SELECT 1 & 2",
+        "SELECT seen AT TIME ZONE 'UTC' FROM student",
+        "SELECT random()",
+        "SELECT * FROM read_csv('x')",
+        "SELECT * FROM generate_series(1, 2)",
+        "SELECT * FROM 'x.csv'",
+        "SELECT CASE WHEN a THEN 1 END FROM student GROUP BY DISTINCT a",
+        "SELECT 1 UNION ALL BY NAME SELECT 2",
+        "SELECT * EXCLUDE (gpa) FROM student",
+        "SELECT * REPLACE (1 AS gpa) FROM student",
+        "SELECT student.* EXCLUDE (gpa) FROM student",
+        "SELECT COLUMNS('a') FROM student",
+        "SELECT a -> 'b' FROM student",
+        "SELECT name || ALL FROM student",
+        "SELECT {'a': 1}",
+        "SELECT any_value(gpa) FROM student",
+        "SELECT md5(name) FROM student",
+        "SELECT current_user",
+        "SELECT version()",
+        "SELECT substring(name, 'a') SIMILAR 'x' FROM student",
+        "SELECT lag(gpa) IGNORE NULLS OVER () FROM student",
+        "SELECT sum(gpa) OVER (ROWS BETWEEN 1 PRECEDING AND CURRENT ROW EXCLUDE TIES) FROM student",
+        "SELECT trim('x' FROM name) FROM student",
+        "SELECT * FROM student ASOF JOIN course ON TRUE",
+        "SELECT * FROM student POSITIONAL JOIN course",
+        "PIVOT student ON major",
+        "SELECT /*+ hint */ 1 FROM student AS OF TIMESTAMP '2020-01-01'",
+        "SELECT * FROM student USING SAMPLE 10",
+    ],
+)
+def test_what_is_not_on_the_list_is_refused(text: str) -> None:
+    with pytest.raises(Refusal):
+        relation(text)
+
+
+def test_an_unknown_node_is_refused_with_its_place() -> None:
+    found = failure("SELECT 1,\n name ILIKE 'a' FROM student")
+    assert found.sqlstate == "PV001"
+    assert found.position is not None
+    assert found.position.line == 2
+    assert found.hint is not None
+
+
+def test_an_argument_that_is_false_is_an_argument() -> None:
+    tree = exp.Select(expressions=[exp.Literal.number(1)], kind=False)
+    with pytest.raises(Refusal):
+        admit(tree, "")
+
+
+def test_absent_arguments_are_no_arguments() -> None:
+    admit(exp.Select(expressions=[exp.Literal.number(1)], kind=None, laterals=[]), "")
+
+
+def test_every_admitted_argument_exists_in_the_parser() -> None:
+    for node, arguments in ADMITTED.items():
+        assert arguments <= {*node.arg_types, "negate"}, node

@@ -1,0 +1,245 @@
+"""From text to one statement: limits, characters, positions, and what a lenient parser could read in two ways."""
+
+from __future__ import annotations
+
+import pytest
+
+from dpsql.errors import Refusal
+from dpsql.sql.statement import Explain, Query, ResetSetting, SetSetting, ShowSetting, parse_statement
+from dpsql.sql.text import MAX_TEXT, blank_prefix, place, split_statements
+
+from .campus import refused
+
+
+def failure(text: str) -> Refusal:
+    with pytest.raises(Refusal) as caught:
+        parse_statement(text)
+    return caught.value
+
+
+@pytest.mark.parametrize("text", ["", "   ", ";", ";;", "-- only a comment", "/* a */"])
+def test_a_text_without_a_statement_is_refused(text: str) -> None:
+    assert failure(text).sqlstate == "42601"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT 1;",
+        "SELECT 1 ; ",
+        "(SELECT 1)",
+        "VALUES (1)",
+        "WITH a AS (SELECT 1) SELECT * FROM a",
+        "SELECT 1 -- tail",
+        "/* a /* b */ c */ SELECT 1",
+        "select\n1",
+    ],
+)
+def test_a_query_is_read(text: str) -> None:
+    assert isinstance(parse_statement(text), Query)
+
+
+@pytest.mark.parametrize("text", ["SELECT 1; SELECT 2", "SELECT 1;;SELECT 2", "SELECT 1; DROP TABLE student"])
+def test_two_statements_are_refused(text: str) -> None:
+    assert failure(text).sqlstate == "42601"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "DROP TABLE student",
+        "INSERT INTO student VALUES (1)",
+        "UPDATE student SET gpa = 4",
+        "COPY student TO 'x'",
+        "ATTACH 'x'",
+        "PRAGMA database_list",
+        "CREATE TABLE x AS SELECT 1",
+        "TABLE student",
+        "FROM student",
+        "CALL f()",
+        "LOAD 'x'",
+        "BEGIN",
+    ],
+)
+def test_only_queries_are_answered(text: str) -> None:
+    found = failure(text)
+    assert found.sqlstate == "0A000"
+    assert found.position == place(text, 0)
+
+
+def test_the_text_has_a_limit() -> None:
+    text = "SELECT 1" + " " * (MAX_TEXT - 8)
+    assert isinstance(parse_statement(text), Query)
+    assert failure(text + " ").sqlstate == "54001"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT " + "(" * 70 + "1" + ")" * 70,
+        "SELECT " + "+".join("1" * 3000),
+        "SELECT " + "- " * 70 + "1",
+        "SELECT " + "(" * 5000 + "1" + ")" * 5000,
+    ],
+)
+def test_a_tree_has_a_limit(text: str) -> None:
+    assert failure(text).sqlstate == "54001"
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("SELECT\u00a01", 6),
+        ("SELECT 1 \u2019a\u2019", 9),
+        ("SELECT 'a' 'b'", 11),
+        ("SELECT 'a'\n'b'", 11),
+        ("SELECT U&'\\0041'", 7),
+        ('SELECT U&"a"', 7),
+        ("SELECT u&'a'", 7),
+        ("SELECT 1_000", 7),
+        ("SELECT 1abc", 7),
+        ("SELECT $1abc", 8),
+        ("SELECT 1 --\r + 1", 11),
+        ("SELECT \u0435", 7),
+        ("SELECT DATE '2020-01-01'::text", 24),
+        ("SELECT INTERVAL '1 day'::text", 23),
+    ],
+)
+def test_a_text_with_two_readings_is_refused(text: str, at: int) -> None:
+    found = failure(text)
+    assert found.sqlstate == "42601"
+    assert found.position == place(text, at)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT 'ä 🙂'",
+        'SELECT 1 AS "größe"',
+        "SELECT 1 -- ü",
+        "SELECT /* — */ 1",
+        "SELECT $$ü'a$$",
+        "SELECT 1\r\n",
+    ],
+)
+def test_quotes_and_comments_may_hold_any_character(text: str) -> None:
+    assert isinstance(parse_statement(text), Query)
+
+
+@pytest.mark.parametrize("text", ["SELECT 'a", 'SELECT "a', "SELECT /* a", "SELECT $$a", "SELECT $t$a$$"])
+def test_an_open_quote_is_refused(text: str) -> None:
+    assert failure(text).sqlstate == "42601"
+
+
+@pytest.mark.parametrize("text", ["SELECT E'a\\n'", "SELECT X'1F'", "SELECT B'1'"])
+def test_escape_and_bit_strings_are_refused(text: str) -> None:
+    assert failure(text).sqlstate in ("PV001", "42601")
+
+
+@pytest.mark.parametrize(
+    ("text", "near", "line"),
+    [
+        ("SELECT 1 +", None, 1),
+        ("SELECT FROM WHERE x", "WHERE", 1),
+        ("SELECT\n  1 AS\n  FROM WHERE", None, None),
+        ("SELECT (1", None, 1),
+    ],
+)
+def test_a_syntax_error_has_a_place(text: str, near: str | None, line: int | None) -> None:
+    found = failure(text)
+    assert found.sqlstate == "42601"
+    assert found.position is not None
+    if near is not None:
+        assert text[found.position.offset :].startswith(near)
+    if line is not None:
+        assert found.position.line == line
+
+
+def test_positions_count_lines_and_columns_from_one_and_offsets_from_zero() -> None:
+    text = "SELECT 1,\n  nothing\nFROM student"
+    assert refused(text) == ("42703", "nothing")
+    at = place(text, text.index("nothing"))
+    assert (at.line, at.column, at.offset) == (2, 3, 12)
+
+
+@pytest.mark.parametrize(
+    "prefix", ["EXPLAIN ", "explain (format json)\n", "  EXPLAIN\n\n", "EXPLAIN (FORMAT TEXT) "]
+)
+def test_a_position_below_explain_points_into_the_whole_text(prefix: str) -> None:
+    assert refused(prefix + "SELECT nothing FROM student") == ("42703", "nothing")
+
+
+@pytest.mark.parametrize(
+    ("text", "json"),
+    [
+        ("EXPLAIN SELECT 1", False),
+        ("explain (FORMAT JSON) select 1", True),
+        ("EXPLAIN (FORMAT TEXT) SELECT 1", False),
+    ],
+)
+def test_explain(text: str, json: bool) -> None:
+    found = parse_statement(text)
+    assert isinstance(found, Explain)
+    assert found.json is json
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "EXPLAIN ANALYZE SELECT 1",
+        "EXPLAIN DROP TABLE t",
+        "EXPLAIN",
+        "EXPLAIN (FORMAT XML) SELECT 1",
+        "EXPLAIN EXPLAIN SELECT 1",
+    ],
+)
+def test_explain_of_anything_else_is_refused(text: str) -> None:
+    assert failure(text).sqlstate in ("0A000", "42601")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SET dpsql.epsilon = 0.5", SetSetting("dpsql.epsilon", "0.5")),
+        ("set session DPSQL.epsilon to '0.5';", SetSetting("dpsql.epsilon", "0.5")),
+        ("SHOW dpsql.budget", ShowSetting("dpsql.budget")),
+        ("RESET dpsql.epsilon;", ResetSetting("dpsql.epsilon")),
+    ],
+)
+def test_settings(text: str, expected: object) -> None:
+    assert parse_statement(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["SET", "SET dpsql.epsilon", "SET a = 1; SELECT 1", "SHOW", "RESET", "SHOW a b", "SET a = 'x"]
+)
+def test_a_setting_written_wrong_is_refused(text: str) -> None:
+    assert failure(text).sqlstate in ("42601", "0A000")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT 1; SELECT 2", ["SELECT 1", "SELECT 2"]),
+        ("SELECT ';' ; -- ; \n SELECT 2 ;", ["SELECT ';'", "-- ; \n SELECT 2"]),
+        (" ;; ", []),
+        ("-- nothing", []),
+        ("/* a */ SELECT 1 /* b */", ["/* a */ SELECT 1 /* b */"]),
+        ('SELECT $$;$$; SELECT ";"', ["SELECT $$;$$", 'SELECT ";"']),
+    ],
+)
+def test_a_script_is_cut_at_its_semicolons(text: str, expected: list[str]) -> None:
+    assert split_statements(text) == expected
+
+
+def test_a_blanked_prefix_keeps_lines_and_offsets() -> None:
+    assert blank_prefix("EXPLAIN\n SELECT", 9) == "       \n SELECT"
+
+
+def test_a_zero_byte_is_refused() -> None:
+    assert failure("SELECT 1\x00").sqlstate == "42601"
+
+
+def test_a_quoted_word_is_no_keyword() -> None:
+    for word in ("explain", "set", "show", "reset", "select"):
+        assert failure(f'"{word}" 1').sqlstate in ("0A000", "42601")
