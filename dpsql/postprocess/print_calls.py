@@ -1,0 +1,165 @@
+"""Scalar calls above the door, each in its total form; `print_public` has the house rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..plan.quote import literal
+from ..relation.expressions import Call, Literal, Months
+from ..relation.types import Kind, SqlType
+from . import total_sql as total
+from .bind import engine_type
+
+__all__ = ["CALLS", "print_literal"]
+
+Form = Callable[[Call, list[str]], str]
+_SIGNS = {
+    "eq": "=",
+    "ne": "<>",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "is_not_distinct": "IS NOT DISTINCT FROM",
+}
+
+
+def _arithmetic(call: Call, args: list[str]) -> str:
+    left, right = call.args[0].type, call.args[1].type
+    sign = {"add": "+", "sub": "-", "mul": "*"}[call.function]
+    if Kind.INTERVAL in (left.kind, right.kind):
+        moment, interval = (0, 1) if right.kind is Kind.INTERVAL else (1, 0)
+        literal_ = call.args[interval]
+        assert isinstance(literal_, Literal)
+        assert isinstance(literal_.value, Months)
+        direction = -1 if call.function == "sub" else 1
+        months = literal_.value
+        return total.add_interval(
+            args[moment], direction * months.months, direction * months.days, direction * months.microseconds
+        )
+    if left.kind is Kind.DATE and right.kind is Kind.DATE:
+        return total.days_between(args[0], args[1])
+    if left.kind is Kind.DATE:
+        return total.add_days(
+            args[0], args[1] if call.function == "add" else total.negate(args[1], call.args[1].type)
+        )
+    return total.arithmetic(sign, args[0], args[1], call.type)
+
+
+def _compare(call: Call, args: list[str]) -> str:
+    return f"({args[0]} {_SIGNS[call.function]} {args[1]})"
+
+
+def _listed(call: Call, args: list[str]) -> str:
+    return f"({args[0]} IN ({', '.join(args[1:])}))"
+
+
+def _logic(call: Call, args: list[str]) -> str:
+    return "(" + f" {call.function.upper()} ".join(args) + ")"
+
+
+def _case(call: Call, args: list[str]) -> str:
+    type_ = engine_type(call.type) if call.type.kind is not Kind.NULL else "VARCHAR"
+    branches = " ".join(
+        f"WHEN {args[i]} THEN CAST({args[i + 1]} AS {type_})" for i in range(0, len(args) - 1, 2)
+    )
+    return f"(CASE {branches} ELSE CAST({args[-1]} AS {type_}) END)"
+
+
+def _chosen(call: Call, args: list[str]) -> str:
+    type_ = engine_type(call.type) if call.type.kind is not Kind.NULL else "VARCHAR"
+    return f"{call.function}({', '.join(f'CAST({arg} AS {type_})' for arg in args)})"
+
+
+def _round(call: Call, args: list[str]) -> str:
+    digits = call.args[1] if len(call.args) > 1 else None
+    places = digits.value if isinstance(digits, Literal) and isinstance(digits.value, int) else 0
+    if call.function == "trunc":
+        return total.truncate(args[0], places)
+    return total.round_half_even(args[0]) if call.type.is_float else total.round_half_away(args[0], places)
+
+
+def _cast(call: Call, args: list[str]) -> str:
+    return total.cast(args[0], call.args[0].type, call.type)
+
+
+def _concat(call: Call, args: list[str]) -> str:
+    texts = [
+        arg if part.type.kind is Kind.TEXT else total.cast(arg, part.type, _TEXT)
+        for arg, part in zip(args, call.args, strict=True)
+    ]
+    if call.function == "concat":
+        texts = [f"coalesce({text}, '')" for text in texts]
+    joined = texts[0]
+    for text in texts[1:]:
+        joined = total.concatenate(joined, text)
+    return joined
+
+
+_TEXT = SqlType(Kind.TEXT)
+
+
+def _like(call: Call, args: list[str]) -> str:
+    escape = call.args[2]
+    assert isinstance(escape, Literal)
+    return total.like(args[0], args[1], escape=str(escape.value))
+
+
+def _sign(call: Call, args: list[str]) -> str:
+    return f"CAST(sign(CAST({args[0]} AS DOUBLE)) AS {engine_type(call.type)})"
+
+
+def _field(call: Call) -> str:
+    unit = call.args[0]
+    assert isinstance(unit, Literal)
+    return str(unit.value)
+
+
+CALLS: dict[str, Form] = {
+    **dict.fromkeys(("add", "sub", "mul"), _arithmetic),
+    "div": lambda call, args: total.divide(args[0], args[1], call.type),
+    "mod": lambda call, args: total.modulo(args[0], args[1], call.type),
+    "neg": lambda call, args: total.negate(args[0], call.type),
+    "abs": lambda call, args: total.absolute(args[0], call.type),
+    **dict.fromkeys(_SIGNS, _compare), "in": _listed, "and": _logic, "or": _logic,
+    "not": lambda call, args: f"(NOT {args[0]})",
+    "is_null": lambda call, args: f"({args[0]} IS NULL)",
+    "is_true": lambda call, args: f"({args[0]} IS TRUE)",
+    "is_false": lambda call, args: f"({args[0]} IS FALSE)",
+    "case": _case, **dict.fromkeys(("coalesce", "greatest", "least"), _chosen),
+    "nullif": lambda call, args: total.nullif(args[0], args[1]),
+    "round": _round, "trunc": _round,
+    "floor": lambda call, args: total.floor(args[0]),
+    "ceil": lambda call, args: total.ceil(args[0]),
+    "sqrt": lambda call, args: total.square_root(args[0]),
+    "ln": lambda call, args: total.logarithm(args[0]),
+    "log": lambda call, args: total.logarithm(args[0], base_ten=True),
+    "exp": lambda call, args: total.exponential(args[0]),
+    "power": lambda call, args: total.power(args[0], args[1]),
+    "sign": _sign,
+    **{name: (lambda call, args: f"{call.function}(CAST({args[0]} AS DOUBLE))")
+       for name in ("sin", "cos", "atan", "tanh")},
+    **{name: (lambda call, args: f"{call.function}({args[0]})") for name in ("lower", "upper")},
+    "length": lambda call, args: f"CAST(length({args[0]}) AS INTEGER)",
+    "trim": lambda call, args: total.trim(args[0]),
+    "ltrim": lambda call, args: total.trim(args[0], side="leading"),
+    "rtrim": lambda call, args: total.trim(args[0], side="trailing"),
+    "position": lambda call, args: total.position(args[1], args[0]),
+    "substr": lambda call, args: total.substring(*args),
+    "left": lambda call, args: total.left(args[0], args[1]),
+    "right": lambda call, args: total.right(args[0], args[1]),
+    "concat": _concat, "concat_op": _concat, "like": _like,
+    "extract": lambda call, args: total.extract(_field(call), args[1]),
+    "date_trunc": lambda call, args: total.date_trunc(_field(call), args[1]),
+    "cast": _cast,
+}  # fmt: skip
+"""Function -> how a call of it is printed from its printed arguments."""
+
+
+def print_literal(value: Literal) -> str:
+    """Return a literal in the type that carries it in the engine."""
+    if value.value is None:
+        return "NULL" if value.type.kind is Kind.NULL else f"CAST(NULL AS {engine_type(value.type)})"
+    if value.type.is_number:
+        return f"CAST({literal(value)} AS {engine_type(value.type)})"
+    return literal(value)
