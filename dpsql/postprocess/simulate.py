@@ -1,10 +1,11 @@
 """Error bars of expressions by simulation: post-processing of released values and public scales.
 
-The noise of a release is drawn again, many times, from its public distribution; the expression is
-computed at the released measures `y` and at `y* = y + noise`. With `d = f(y*) - f(y)` the basic
-bootstrap interval is `[f(y) - q_hi(d), f(y) - q_lo(d)]` (Davison and Hinkley 1997, 5.2): exact in the
-limit for linear `f`, an approximation for ratios and roots. Nothing here is private: the exact
-values are not known to it, and the draws are independent of the noise in the release.
+The noise of a release is drawn again, many times, from its public distribution. The truth is the
+released measures less their noise, so the expression is computed at `y - noise`, and its quantiles
+are the ends. For linear expressions these are the noise's own quantiles; for ratios and roots they are
+an approximation that never leaves the range of the expression (an average stays inside its bounds).
+Nothing here is private: the exact values are not known to it, and the draws are independent of the
+noise in the release.
 """
 
 from __future__ import annotations
@@ -61,8 +62,8 @@ def error_bars(
         rows = _slice(table, start, start + step)
         for centre, lower, upper, answered in engine.run(sql, (rows, noise), (tail, 1 - tail)).rows:
             is_known = centre is not None and 2 * answered >= draws
-            low.append(_reflect(centre, upper) if is_known else None)
-            high.append(_reflect(centre, lower) if is_known else None)
+            low.append(_finite(lower) if is_known else None)
+            high.append(_finite(upper) if is_known else None)
     return low, high
 
 
@@ -97,7 +98,7 @@ def _print_query(expression_sql: str, table: ReleasedTable, noisy: frozenset[str
         name = quote(column.name)
         value = f"{rows}.{name}"
         if column.name in noisy:
-            value = f"{value} + TRY_CAST({noise}.{name} AS HUGEINT)"
+            value = f"{value} - TRY_CAST({noise}.{name} AS HUGEINT)"
         columns.append(f"{value} AS {name}")
     return (
         f"SELECT max(f) FILTER (WHERE draw = 0),"
@@ -111,6 +112,5 @@ def _print_query(expression_sql: str, table: ReleasedTable, noisy: frozenset[str
     )
 
 
-def _reflect(centre: float, quantile: float) -> float | None:
-    bound = 2 * centre - quantile
+def _finite(bound: float) -> float | None:
     return bound if math.isfinite(bound) else None

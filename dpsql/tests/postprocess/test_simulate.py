@@ -34,7 +34,7 @@ def test_a_linear_expression_has_the_noise_quantiles(engine: SealedEngine) -> No
     assert high == pytest.approx([2000 + 190, -10 + 190])
 
 
-def test_skewed_noise_is_reflected(engine: SealedEngine) -> None:
+def test_skewed_noise_points_to_the_truth(engine: SealedEngine) -> None:
     """The released value is too high when its noise was positive: the long side points down."""
     noise = np.array([0] * 50 + [100] * 50)
     low, high = error_bars(engine, '"n"', released(n=[500]), {"n": noise}, Fraction(9, 10))
@@ -49,7 +49,7 @@ def test_draws_of_one_index_belong_together(engine: SealedEngine) -> None:
 
 def test_null_where_neither_holds(engine: SealedEngine) -> None:
     ratio = total_sql.divide('"s"', '"n"', DOUBLE)
-    noise = {"n": np.array([-1, -1, 3])}
+    noise = {"n": np.array([1, 1, -3])}
     low, high = error_bars(engine, ratio, released(s=[5, 5, 5], n=[0, 1, 7]), noise, LEVEL)
     assert low[:2] == high[:2] == [None, None]
     assert low[2] is not None
@@ -58,8 +58,8 @@ def test_null_where_neither_holds(engine: SealedEngine) -> None:
 
 def test_half_of_the_draws_are_enough(engine: SealedEngine) -> None:
     ratio = total_sql.divide('"s"', '"n"', DOUBLE)
-    low, _ = error_bars(engine, ratio, released(s=[4], n=[1]), {"n": np.array([-1, -1, 1, 1])}, LEVEL)
-    assert low == [pytest.approx(4 * 2 - 2)]
+    low, _ = error_bars(engine, ratio, released(s=[4], n=[1]), {"n": np.array([1, 1, -1, -1])}, LEVEL)
+    assert low == [pytest.approx(2)]
 
 
 def test_large_and_missing_measures(engine: SealedEngine) -> None:
@@ -103,6 +103,14 @@ def test_ratios_are_covered_and_wrong_scales_are_not(engine: SealedEngine) -> No
         coverage.append(sum(lo <= true_s / true_n <= hi for lo, hi in zip(low, high, strict=True)) / size)
     assert 0.925 < coverage[0] < 0.975
     assert coverage[1] < 0.75
+
+
+def test_bars_stay_in_the_range_of_the_expression(engine: SealedEngine) -> None:
+    """An average that was clamped at its lower bound has the truth above it, and no bar below it."""
+    average = 'greatest(least(CAST("s" AS DOUBLE) / 10, 5e0), 0e0)'
+    low, high = error_bars(engine, average, released(s=[-3]), {"s": np.arange(-100, 101)}, LEVEL)
+    assert low == [0.0]
+    assert high == [5.0]
 
 
 @pytest.mark.parametrize(
