@@ -13,14 +13,13 @@ from fractions import Fraction
 
 from ..errors import Refusal
 from ..relation.calendar import step_units
-from ..relation.catalog import Column, Scalar
+from ..relation.catalog import MAX_DERIVED, Column, Scalar
 from ..relation.expressions import Call, Expr, Field, Literal, StageValue
 from ..relation.intervals import Environment, Facts, common_grid, intersect, narrowed_facts
 from ..relation.types import Kind
 from .rows import Private
 
 __all__ = [
-    "MAX_DERIVED",
     "MAX_DOMAIN",
     "Domain",
     "domain_of",
@@ -29,8 +28,6 @@ __all__ = [
     "product_of",
 ]
 
-MAX_DERIVED = 1_000
-"""Most values of a domain that comes from bounds; wider ranges are undeclared keys."""
 MAX_DOMAIN = 100_000
 """Most groups of a cross product of domains."""
 

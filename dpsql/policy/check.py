@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 
 from ..errors import PolicyError
-from ..relation.catalog import Column, Unit
+from ..relation.catalog import MAX_DERIVED, Column, Unit
+from ..relation.facts import grid_of
 from ..relation.types import Kind
 from .catalog import column_key, match_column, table_key
 from .columns import build_column, describe_column
@@ -149,9 +151,20 @@ def _keys(policy: Policy, column: Column) -> str:
         return f"group keys: {len(column.values)} public values"
     if column.type.is_float or column.type.kind in (Kind.OPAQUE, Kind.INTERVAL):
         return "no GROUP BY"
+    steps = _steps(column)
+    if steps is not None and steps <= MAX_DERIVED:
+        return f"group keys: {steps} values inside the bounds"
     if policy.defaults.delta > 0:
         return "group keys by threshold"
     return "GROUP BY needs values, or a delta"
+
+
+def _steps(column: Column) -> int | None:
+    """Return how many values a column can have inside its bounds; None when that is not known."""
+    grid = grid_of(column.type)
+    if column.bounds is None or grid is None or column.type.kind is Kind.TIMESTAMP:
+        return None
+    return math.floor(column.bounds[1] / grid) - math.ceil(column.bounds[0] / grid) + 1
 
 
 def _hint(column: Column) -> str:
@@ -181,6 +194,8 @@ def _table_report(
     columns: tuple[ColumnReport, ...],
 ) -> TableReport:
     seen = {column.name for column in columns}
+    if declared.unit is not None:
+        seen.add(declared.unit.column)  # it may be counted: COUNT(DISTINCT …)
     hidden = tuple(column.name for column in table.columns if column.name not in seen)
     if declared.unit is None:
         return TableReport(declared.name, "public", "public, nobody's data", (), columns, hidden)

@@ -14,7 +14,10 @@ from fractions import Fraction
 
 from .types import SqlType
 
-__all__ = ["Catalog", "Column", "Enforced", "Scalar", "Table", "Unit"]
+__all__ = ["MAX_DERIVED", "Catalog", "Column", "Enforced", "Scalar", "Table", "Unit"]
+
+MAX_DERIVED = 1_000
+"""Most public group keys that come from a column's bounds; wider ranges are undeclared keys."""
 
 Scalar = bool | int | Fraction | str | None
 """A public key value: text, a number, a boolean; dates and timestamps as ISO text; None is NULL."""
