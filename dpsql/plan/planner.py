@@ -259,8 +259,9 @@ def _is_contradiction(predicate: tuple[Expr, ...], env: Environment) -> bool:
     if any(isinstance(term, Literal) and term.value in (False, None) for term in predicate):
         return True
     return any(
-        facts.values == () or (facts.lo is not None and facts.hi is not None and facts.lo > facts.hi)
-        for facts in env.narrowed.values()
+        not expr.type.is_float  # literals are rounded when they meet a double
+        and (facts.values == () or (facts.lo is not None and facts.hi is not None and facts.lo > facts.hi))
+        for expr, facts in env.narrowed.items()
     )
 
 

@@ -18,7 +18,7 @@ from fractions import Fraction
 from ..errors import Refusal
 from ..relation.calendar import calendar_ends
 from ..relation.expressions import Call, Expr, Field, Literal, Months, StageValue
-from ..relation.intervals import Environment, Facts, common_grid, facts_of
+from ..relation.intervals import TYPE_RANGE, Environment, Facts, common_grid, facts_of
 from ..relation.types import Kind
 from .private_forms import FORMS
 from .private_numbers import NUMBERS
@@ -84,8 +84,19 @@ class PrivatePrinter:
                 position=expr.position,
                 hint="bin it: floor(x / 10) * 10, or cast it to integer",
             )
+        if expr.type.is_integer and isinstance(expr, Call):
+            self._check_range(expr)
         shown = self.value(expr)
         return f"{shown} COLLATE C" if expr.type.kind is Kind.TEXT else shown
+
+    def _check_range(self, expr: Expr) -> None:
+        """Refuse an integer key that may leave its SQL type: its groups would be shown as NULL."""
+        facts, (first, last) = facts_of(expr, self.env), TYPE_RANGE[expr.type.kind]
+        if facts.lo is None or facts.hi is None or facts.lo < first or facts.hi > last:
+            raise Refusal(
+                f"this key may be out of range for {expr.type}", sqlstate="PV202", position=expr.position,
+                hint="cast its parts to bigint or numeric, or narrow them with BETWEEN",
+            )  # fmt: skip
 
     def _stage(self, expr: StageValue) -> str:
         if expr not in self.parameters:
@@ -199,6 +210,8 @@ class PrivatePrinter:
         """Return an integer number as a count of a finer grid. Raises Refusal (PV202) when it could overflow."""
         assert number.grid is not None
         factor = number.grid / grid
+        if number.reach == 0:  # NULL, or 0: a count of any grid
+            return Number(number.sql, grid, 0)
         assert factor.denominator == 1
         return times(number, factor.numerator, expr)
 

@@ -11,6 +11,10 @@ from .section import Section, exact, plain
 __all__ = ["read_tables"]
 
 
+MAX_CONTRIBUTION = 2**22
+"""Most rows of one unit that count in one result: exact sums stay inside 126 bits (amendments.md g)."""
+
+
 def read_tables(top: Section) -> dict[str, TablePolicy]:
     """Return the declared tables by name, in the file's order. Raises PolicyError."""
     section = top.section("tables") or Section(top.source, {})
@@ -35,6 +39,11 @@ def _read_table(name: str, section: Section) -> TablePolicy:
     for key, value in (("rows_per_unit", rows), ("groups_per_unit", groups)):
         if is_public and value is not None:
             raise section.error("a public table has no units; take it out", key)
+    if (rows or 1) * (groups or 1) > MAX_CONTRIBUTION:
+        raise section.error(
+            f"times groups_per_unit is above {MAX_CONTRIBUTION}; no useful answer has so much noise",
+            "rows_per_unit",
+        )
     columns = []
     declared = section.section("columns") or Section(section.source, {})
     for column_name in declared.names():

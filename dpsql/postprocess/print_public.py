@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..plan.formulas import print_formula
+from ..plan.formulas import Linear, print_formula
 from ..plan.planner import ReleasePlan
 from ..plan.rows import Release
 from ..relation.catalog import Table
@@ -99,7 +99,12 @@ def _release_row(printer: PublicPrinter, node: Release) -> tuple[int, list[str]]
     printer.used.add(number)
     columns = [f"k{i}" for i in range(len(node.keys))]
     calls = zip(plan.formulas, node.aggregates, strict=True)
-    return number, columns + [print_formula(formula, call.type) for formula, call in calls]
+    return number, columns + [
+        "CAST(NULL AS DOUBLE)"
+        if plan.is_empty and (not isinstance(formula, Linear) or call.function == "avg_direct")
+        else print_formula(formula, call.type)
+        for formula, call in calls
+    ]
 
 
 def _release(printer: PublicPrinter, node: Relation) -> str:

@@ -20,7 +20,16 @@ from .facts import ONE, ZERO, Facts, common_grid, grid_of, intersect
 from .interval_rules import RULES
 from .types import Kind, SqlType
 
-__all__ = ["Environment", "Facts", "common_grid", "facts_of", "grid_of", "intersect", "narrowed_facts"]
+__all__ = [
+    "TYPE_RANGE",
+    "Environment",
+    "Facts",
+    "common_grid",
+    "facts_of",
+    "grid_of",
+    "intersect",
+    "narrowed_facts",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +45,18 @@ class Environment:
 
 _HUGE = Fraction(10) ** 300
 
-_TYPE_RANGE = {
+TYPE_RANGE = {
     Kind.SMALLINT: (Fraction(-(2**15)), Fraction(2**15 - 1)),
     Kind.INTEGER: (Fraction(-(2**31)), Fraction(2**31 - 1)),
     Kind.BIGINT: (Fraction(-(2**63)), Fraction(2**63 - 1)),
     Kind.BOOLEAN: (ZERO, ONE),
 }
+"""Kind -> the least and greatest value of its type."""
 
 
 def _of_column(column: Column) -> Facts:
     type_ = column.type
-    lo, hi = _TYPE_RANGE.get(type_.kind, (None, None))
+    lo, hi = TYPE_RANGE.get(type_.kind, (None, None))
     if type_.kind is Kind.NUMERIC and type_.precision is not None:
         hi = Fraction(10) ** (type_.precision - (type_.scale or 0))
         lo = -hi

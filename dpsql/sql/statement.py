@@ -15,7 +15,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from ..errors import Refusal
 from .admit import admit
-from .text import blank_prefix, place, tokenize
+from .text import blank_prefix, dialect_of, place, tokenize
 
 if TYPE_CHECKING:
     from sqlglot.tokenizer_core import Token
@@ -126,7 +126,7 @@ def _parse_query(text: str) -> Query:
             hint="write a SELECT with aggregates",
         )
     try:
-        trees = [tree for tree in sqlglot.parse(text, read="postgres") if tree is not None]
+        trees = [tree for tree in sqlglot.parse(text, read=dialect_of(text)) if tree is not None]
     except ParseError as error:
         raise _syntax_error(text, error) from None
     except (

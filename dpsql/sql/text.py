@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
@@ -27,6 +27,7 @@ __all__ = [
     "MAX_NODES",
     "MAX_TEXT",
     "blank_prefix",
+    "dialect_of",
     "is_text",
     "place",
     "position_of",
@@ -49,6 +50,25 @@ _TYPED = frozenset(
 _LONE_RETURN = re.compile(r"\r(?!\n)")
 _NAME = re.compile(r"[A-Za-z_]")
 _FOREIGN = re.compile(r"[^\t\n\r\x20-\x7e]")
+
+
+class PostgresWithParameters(Postgres):
+    """Postgres without dollar quotes: sqlglot reads `$1,$` as the tag of one, which no tag can be."""
+
+    class Tokenizer(Postgres.Tokenizer):
+        HEREDOC_STRINGS: ClassVar[list[str | tuple[str, str]]] = []
+        SINGLE_TOKENS: ClassVar[dict[str, TokenType]] = {
+            **Postgres.Tokenizer.SINGLE_TOKENS,
+            "$": TokenType.PARAMETER,
+        }
+
+
+_PARAMETER = re.compile(r"\$[0-9]")
+
+
+def dialect_of(text: str) -> type[Postgres]:
+    """Return the dialect that reads a statement: one with parameters has no dollar quotes."""
+    return PostgresWithParameters if _PARAMETER.search(text) else Postgres
 
 
 def place(text: str, offset: int) -> Position:
@@ -80,7 +100,7 @@ def tokenize(text: str) -> list[Token]:
             hint="send it as UTF-8 text",
         )
     try:
-        tokens: list[Token] = Postgres().tokenize(text)
+        tokens: list[Token] = dialect_of(text)().tokenize(text)
     except TokenError:
         raise Refusal(
             "the text ends inside a quote or a comment", sqlstate="42601", hint="close every quote"

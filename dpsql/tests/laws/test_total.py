@@ -76,6 +76,8 @@ _ONCE_FAILED = (
     "SELECT SUM(vast * vast) FROM visit",
     "SELECT VAR_POP(vast) FROM visit",
     "EXPLAIN SELECT SUM(vast) FROM visit",
+    "SELECT SUM(CASE WHEN flag THEN round(n, -1) END) FROM visit",
+    "SELECT SUM(COALESCE(NULL, round(n, -1))), SUM(GREATEST(round(n, -1), NULL)) FROM visit",
     "SELECT COUNT(*) FROM visit WHERE n / (SELECT COUNT(*) FROM visit) > 1",
     "SELECT SUM(floor(vast * vast * 0)) FROM visit",
     "SELECT COUNT(*) FROM visit WHERE floor(vast * vast * 0) > 0",

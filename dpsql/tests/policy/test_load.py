@@ -275,6 +275,11 @@ TEXT_ERRORS = [
         "tables.country.rows_per_unit: a public table has no units; take it out",
     ),
     (
+        HEAD + STUDENT + "rows_per_unit = 3000000\ngroups_per_unit = 2",
+        "tables.student.rows_per_unit: times groups_per_unit is above 4194304; "
+        "no useful answer has so much noise",
+    ),
+    (
         HEAD + STUDENT + "rows_per_unit = 2.5",
         "tables.student.rows_per_unit: write a whole number of at least 1",
     ),
