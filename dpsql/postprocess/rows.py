@@ -47,7 +47,12 @@ def finish(rows: Rows, types: Sequence[SqlType]) -> Rows:
         column = [row[index] for row in rows.rows]
         convert = _conversion(declared, column)
         if convert is not None:
-            changed[index] = [None if value is None else convert(value) for value in column]
+            holds_null = None in column
+            changed[index] = (
+                [None if value is None else convert(value) for value in column]
+                if holds_null
+                else list(map(convert, column))
+            )
     if not changed:
         return rows
     columns = [changed.get(index) or [row[index] for row in rows.rows] for index in range(len(types))]
