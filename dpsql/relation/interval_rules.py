@@ -162,8 +162,14 @@ def _coalesce(args: list[Facts], call: Call) -> Facts:
 
 
 def _extreme(args: list[Facts], call: Call) -> Facts:
-    """GREATEST and LEAST skip NULL: an argument that is never NULL holds the result on its side."""
+    """GREATEST and LEAST skip NULL: an argument that is never NULL holds the result on its side.
+
+    Not for moments: a choice between them is clamped as a whole when both of its ends are known, and
+    its arguments are not.
+    """
     hull = replace(_hull(args, all(arg.nullable for arg in args)), values=None)
+    if call.type.is_temporal:
+        return hull
     certain = [arg for arg in args if not arg.nullable]
     if call.function == "greatest":
         ends = [arg.lo for arg in certain if arg.lo is not None]
