@@ -44,6 +44,11 @@ def _certain(args: list[Facts], call: Call) -> Facts:
     return Facts(ZERO, ONE, ONE, False, (False, True), True)
 
 
+def _counted(args: list[Facts], call: Call) -> Facts:
+    """A length or a position in a text: whole, and no text is longer than 2^32 bytes."""
+    return Facts(ZERO, Fraction(2**32), ONE, _nullable(args))
+
+
 def _unbounded(args: list[Facts], call: Call) -> Facts:
     return Facts(nullable=_nullable(args))
 
@@ -316,7 +321,7 @@ RULES: dict[str, Rule] = {
     "log": _monotone(math.log10, 1e-300, 1e300), "exp": _monotone(math.exp, -700.0, 700.0),
     "power": _power, "sign": _within(-1, 1, ONE), "sin": _within(-1, 1, None),
     "cos": _within(-1, 1, None), "tanh": _within(-1, 1, None), "atan": _within(-2, 2, None),
-    "length": _unbounded, "position": _unbounded,
+    "length": _counted, "position": _counted,
     **dict.fromkeys(("trim", "ltrim", "rtrim", "concat", "concat_op"), _unbounded),
     "lower": _letter_case, "upper": _letter_case,
     **dict.fromkeys(("substr", "left", "right"), _substring),
