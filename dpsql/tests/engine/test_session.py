@@ -1,0 +1,75 @@
+"""What a session refuses before anything is charged: bad text, surplus parameters, a cancel that came early."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from dpsql.engine import Session
+from dpsql.engine import session as spine
+from dpsql.engine.session import open_ledger
+from dpsql.errors import EngineFailure, PolicyError, Refusal
+from dpsql.policy import load_policy
+
+POLICY = """
+database = "duckdb:people.duckdb"
+ledger = "sqlite:people.db"
+[privacy]
+epsilon = 5
+[tables.person]
+unit = "id"
+[tables.person.columns]
+age = { bounds = [0, 120] }
+name = {}
+"""
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[Session]:
+    with duckdb.connect(str(tmp_path / "people.duckdb")) as connection:
+        connection.execute("CREATE TABLE person (id INTEGER PRIMARY KEY, age INTEGER, name TEXT)")
+        connection.execute("INSERT INTO person VALUES (1, 30, 'a'), (2, 40, 'b')")
+    (tmp_path / "people.toml").write_text(POLICY)
+    open_ledger(load_policy(tmp_path / "people.toml"), create=True).close()
+    with Session.open(tmp_path / "people.toml") as opened:
+        yield opened
+        assert opened.budget().epsilon_spent_nano == 0
+
+
+@pytest.mark.parametrize(
+    ("sql", "parameters", "code"),
+    [
+        ("SELECT COUNT(*) FROM person WHERE name = '\udcff'", (), "42601"),
+        ("SELECT COUNT(*) FROM person WHERE name = $1", ("\udcff",), "22023"),
+        ("SELECT COUNT(*) FROM person", (1,), "42P02"),
+        ("SELECT COUNT(*) FROM person WHERE age IN ($1,$2)", (1,), "42P02"),
+    ],
+)
+def test_bad_text_and_parameters(
+    session: Session, sql: str, parameters: tuple[object, ...], code: str
+) -> None:
+    with pytest.raises(Refusal) as refused:
+        session.execute(sql, parameters)
+    assert refused.value.sqlstate == code
+
+
+def test_an_analyst_has_a_name_of_text(session: Session) -> None:
+    with pytest.raises(PolicyError):
+        Session(session.policy, session.backend, session.store, "\udcff")
+
+
+def test_a_cancel_before_the_charge_is_not_lost(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while the statement is still being planned: nothing is charged and nothing runs."""
+    bind = spine.bind
+
+    def cancelled_while_binding(*args: object) -> object:
+        session.cancel()
+        return bind(*args)
+
+    monkeypatch.setattr(spine, "bind", cancelled_while_binding)
+    with pytest.raises(EngineFailure) as stopped:
+        session.execute("SELECT COUNT(*) FROM person")
+    assert stopped.value.sqlstate == "57014"
