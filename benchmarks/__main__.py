@@ -14,6 +14,7 @@ from benchmarks import (
     row_level,
     stored_answers,
     text_to_plan,
+    tpch,
     user_level,
 )
 from benchmarks.figure import Figure, Size
@@ -26,6 +27,7 @@ FIGURES = {
     "row_level": row_level.measure,
     "user_level": user_level.measure,
     "many_groups": many_groups.measure,
+    "tpch": tpch.measure,
 }
 
 

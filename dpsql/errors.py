@@ -39,6 +39,7 @@ CODES = MappingProxyType(
         "42803": "a column is neither grouped nor aggregated",
         "42P02": "no such parameter",
         "42P10": "bad ordinal or column reference",
+        "42P20": "a window frame that ends before it starts",
         "42704": "no such setting",
         "42501": "not permitted",
         "22023": "bad value for a setting or parameter",

@@ -36,6 +36,10 @@ class _CountingSnapshot:
         self._runs.append((sql, tuple(parameters)))
         return self._snapshot.run(sql, parameters)
 
+    def columns(self, sql: str) -> Any:
+        self._runs.append((sql, ()))
+        return self._snapshot.columns(sql)
+
 
 class CountingBackend:
     """A real DuckDB backend that notes what reaches it."""
@@ -95,24 +99,31 @@ class PolicyData:
         connection.execute(f"{wild}; USE memory; {self.schema}")
         tables = self.wild.execute("SELECT table_name FROM duckdb_tables() ORDER BY table_oid").fetchall()
         for (table,) in tables:
-            column = self._owner(table)
-            source = f'FROM wild."{table}"'
-            if column is None:
+            source = f'FROM wild."{table}" AS own'
+            owner = self._owner(table, "own")
+            if owner is None:
                 connection.execute(f'INSERT INTO "{table}" SELECT * {source}')
                 continue
-            kept = f'SELECT * {source} WHERE "{column}" IS DISTINCT FROM ? ORDER BY rowid DESC'
+            kept = f"SELECT * {source} WHERE {owner} IS DISTINCT FROM ? ORDER BY rowid DESC"
             connection.execute(f'INSERT INTO "{table}" {kept}', [unit])
             if other is not None:
-                taken = f'SELECT * REPLACE (? AS "{column}") {source} WHERE "{column}" = ?'
+                assert owner.startswith("own."), "a replaced unit's rows are found in one step"
+                column = owner.removeprefix("own.")
+                taken = f"SELECT * REPLACE (? AS {column}) {source} WHERE {owner} = ?"
                 connection.execute(f'INSERT INTO "{table}" {taken}', [unit, other])
         return connection
 
-    def _owner(self, table: str) -> str | None:
-        """Return a table's unit column; None for a public table, and where the unit is further away."""
+    def _owner(self, table: str, alias: str) -> str | None:
+        """Return a row's owner as SQL, along the policy's path; None for a public table."""
         unit = self.policy.tables[table].unit if table in self.policy.tables else None
-        if unit is None or (unit.references is not None and unit.references[0] != self.policy.root):
+        if unit is None:
             return None
-        return unit.column
+        column = f'{alias}."{unit.column}"'
+        if unit.references is None or unit.references[0] == self.policy.root:
+            return column
+        parent, key = unit.references
+        inner = self._owner(parent, f"{alias}_up")
+        return f'(SELECT {inner} FROM wild."{parent}" AS {alias}_up WHERE {alias}_up."{key}" = {column})'
 
     def close(self) -> None:
         for connection in (self.wild, *self.opened, *([self.tame] if self.tame else [])):

@@ -1,4 +1,4 @@
-"""What the case files must cover: every code an analyst can meet, every corpus query of one table."""
+"""What the case files must cover: every code an analyst can meet, every corpus query, every regression."""
 
 from __future__ import annotations
 
@@ -28,17 +28,23 @@ def test_every_code_has_a_case(code: str, every_case: list[Case]) -> None:
 
 @pytest.mark.parametrize("path", sorted((HERE / "corpus").glob("*.sql")), ids=lambda path: path.stem)
 def test_every_corpus_query_is_a_case(path: Path, every_case: list[Case]) -> None:
-    """The statement as it is, but for lineitem, whose rows do not hold their owner: uli stands for it."""
+    """The statement as it is."""
     comment, _, sql = path.read_text(encoding="utf-8").rstrip("\n").partition("\n")
     assert comment.startswith("--")
     wanted = path.stem.replace("_", "-")
     (case,) = (case for case in every_case if case.path.parent.name == "corpus" and case.name == wanted)
-    assert case.sql == sql.replace("lineitem", "uli")
+    assert case.sql == sql
+
+
+# peers.md's regressions a to q; n, two sessions that race for the last epsilon, is dpsql/tests/budget/test_race.py.
+@pytest.mark.parametrize("letter", "abcdefghijklmopq")
+def test_every_regression_of_peers_is_a_case(letter: str, every_case: list[Case]) -> None:
+    assert any(case.name.startswith(f"peers-{letter}-") for case in every_case)
 
 
 def test_accepted_cases_are_many_and_compared(every_case: list[Case]) -> None:
     accepted = [case for case in every_case if isinstance(case.expected, Accepted)]
-    assert len(accepted) >= 250
+    assert len(accepted) >= 500
     assert sum(case.is_compared for case in accepted) >= 0.9 * len(accepted)
 
 

@@ -10,6 +10,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from ..errors import PolicyError
 from ..policy.live_schema import LiveSchema
 from .duckdb_backend import DuckDBBackend
@@ -26,6 +29,10 @@ class Snapshot(Protocol):
 
     def run(self, sql: str, parameters: Sequence[object] = ()) -> Iterator[list[tuple[Any, ...]]]:
         """Run one SELECT; yield its rows in chunks, integers exact. Raises EngineFailure."""
+        ...
+
+    def columns(self, sql: str) -> list[tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]]:
+        """Run one SELECT; return its columns as arrays, each with where it is NULL. Raises EngineFailure."""
         ...
 
     def cancel(self) -> None:

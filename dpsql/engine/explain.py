@@ -12,13 +12,12 @@ from textwrap import wrap
 
 from ..mechanisms import half_width
 from ..plan.formulas import Average, Linear, Variance
-from ..plan.planner import Plan, ReleasePlan
-from ..plan.rows import Release
+from ..plan.planner import Plan, ReleasePlan, releases_of
+from ..plan.rows import Release, Rows
 from ..plan.vectors import Kind
-from ..relation.catalog import Table
 from ..relation.expressions import Field
 from ..relation.relations import AggregateCall, Filter, Limit, Project, Relation, Sort, Window
-from .finish import Compiled
+from .finish import Compiled, Part
 from .settings import decimal_text
 
 __all__ = ["Explanation", "bias_notes", "layout_sql"]
@@ -54,6 +53,9 @@ class Explanation:
             "epsilon_left": decimal_text(self.left),
             "notes": list(bias_notes(self.plan)),
             "stages": [stage.sql for stage in self.stages],
+            "public_parts": [
+                part.sql for compiled in (*self.stages, self.compiled) for part in _fetched(compiled)
+            ],
             "post_processing": self.compiled.sql,
         }
 
@@ -76,9 +78,22 @@ class Explanation:
         for note in bias_notes(self.plan):
             lines += wrap(f"note: {note}", _WIDTH, subsequent_indent="  ")
         for number, stage in enumerate(self.stages):
-            lines += [f"stage {number + 1}:", *_indented(stage.sql, "  ")]
-        lines += ["post-processing:", *_indented(self.compiled.sql, "  ")]
+            lines += _compiled_text(f"stage {number + 1}", stage)
+        lines += _compiled_text("post-processing", self.compiled)
         return "\n".join(lines)
+
+
+def _fetched(compiled: Compiled) -> tuple[Part, ...]:
+    """Return the public parts that are brought together with released rows."""
+    return () if compiled.in_database else compiled.parts
+
+
+def _compiled_text(title: str, compiled: Compiled) -> list[str]:
+    where = " (public tables alone, in the database)" if compiled.in_database else ""
+    lines = [f"{title}{where}:", *_indented(compiled.sql, "  ")]
+    for number, part in enumerate(_fetched(compiled)):
+        lines += [f"  p{number}, public, from the database:", *_indented(part.sql, "    ")]
+    return lines
 
 
 def bias_notes(plan: Plan) -> tuple[str, ...]:
@@ -88,7 +103,7 @@ def bias_notes(plan: Plan) -> tuple[str, ...]:
     """
     notes = []
     for release in plan.releases:
-        bounding, table = release.bounding, release.release.table.name
+        bounding, table = release.bounding, release.release.rows.name
         bounds = []
         if any(vector.kind is not Kind.UNITS for vector in release.vectors) and not bounding.per_row:
             where = " in a group" if bounding.grouped else ""
@@ -99,6 +114,12 @@ def bias_notes(plan: Plan) -> tuple[str, ...]:
             notes.append(
                 f"a person counts with at most {' and '.join(bounds)}; "
                 "the error bars do not show what this leaves out"
+            )
+    for number in plan.tables:
+        found = set(releases_of(plan.stages[number]))
+        if any(release.groups is None for release in plan.releases if release.release in found):
+            notes.append(
+                "the keys of a subquery are found by threshold: rows of other keys find nothing there"
             )
     return tuple(dict.fromkeys(notes))
 
@@ -121,7 +142,7 @@ def _release(number: int, plan: ReleasePlan, names: Names) -> dict[str, object]:
     bounding = plan.bounding
     return {
         "name": f"r{number}",
-        "table": plan.release.table.name,
+        "table": plan.release.rows.name,
         "neighbours": "replace-one" if bounding.replace_one else "add-remove",
         "rows_per_unit": bounding.rows,
         "groups_per_unit": bounding.groups,
@@ -190,7 +211,7 @@ def _expected(plan: ReleasePlan, index: int) -> str:
 
 def _release_text(number: int, plan: ReleasePlan, names: Names) -> list[str]:
     bounding, release = plan.bounding, plan.release
-    lines = [f'release r{number} from "{release.table.name}"']
+    lines = [f'release r{number} from "{release.rows.name}"']
     if bounding.per_row:
         lines.append("  one row per person, held by the database")
     else:
@@ -214,7 +235,7 @@ def _release_text(number: int, plan: ReleasePlan, names: Names) -> list[str]:
         ]
     for index, call in enumerate(release.aggregates):
         name = names.get((release, len(release.keys) + index))
-        said = _call_text(call, release.table)
+        said = _call_text(call, release.rows)
         shown_as = said if name is None or said.startswith(f"{name}(") else f"{name} = {said}"
         lines.append(f"  {shown_as}: expected {_expected(plan, index)} at 95 %")
     for query in plan.queries(tuple(range(len(plan.vectors)))):
@@ -253,13 +274,9 @@ def _origin(relation: Relation, index: int) -> tuple[Release, int] | None:
         relation = relation.input
 
 
-def _call_text(call: AggregateCall, table: Table) -> str:
+def _call_text(call: AggregateCall, rows: Rows) -> str:
     """Return an aggregate in the query's own words, as far as they are column names."""
-    columns = len(table.columns)
-    plain = [
-        table.columns[arg.index].name if isinstance(arg, Field) and arg.index < columns else "…"
-        for arg in call.args
-    ]
+    plain = [(rows.columns[arg.index].name or "…") if isinstance(arg, Field) else "…" for arg in call.args]
     shown = f"{'DISTINCT ' if call.distinct else ''}{', '.join(plain)}" if call.args else "*"
     function = "dp_avg_direct" if call.function == "avg_direct" else call.function
     return f"{function}({shown})" + (" FILTER (…)" if call.filter is not None else "")

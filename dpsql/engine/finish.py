@@ -1,9 +1,13 @@
-"""Above the door: released rows into the sealed engine, its rows out. Nothing exact comes here."""
+"""Above the door: released rows into the sealed engine, its rows out. Nothing exact of a person comes here.
+
+What reads public tables alone is a part: the owner's engine answers it, within one snapshot. A statement of
+public tables alone is one part and nothing else.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -12,66 +16,144 @@ import numpy as np
 from ..errors import Refusal
 from ..mechanisms import LaplaceNoise
 from ..plan.planner import ReleasePlan
-from ..plan.quote import identifier, table_name
 from ..plan.rows import Release
 from ..postprocess import ReleasedColumn, ReleasedTable, SealedEngine, error_bars, finish
 from ..postprocess.bars import Bar, resolve_bars
+from ..postprocess.fetched import FetchedTable, carried_type, encode_fetched
 from ..postprocess.print_public import PublicPrinter
+from ..postprocess.public_parts import Fetched, Needed, check_usable, split
+from ..postprocess.rows import Rows
+from ..postprocess.watchdog import interrupt_after
 from ..relation.catalog import Scalar, Table
 from ..relation.relations import Relation
-from ..relation.types import BIGINT, DOUBLE
+from ..relation.types import BIGINT, DOUBLE, TEXT, Kind, SqlType
 from .released import Groups, ReleasedVector, integers, shown
 from .run import ReleasedRows
 
 if TYPE_CHECKING:
     from ..backends import Snapshot
 
-__all__ = ["Compiled", "check_public", "compile_public", "run_public"]
+__all__ = ["Compiled", "PublicRows", "check_public", "compile_public", "run_public"]
 
 MAX_PUBLIC_ROWS = 1_000_000
-"""Most rows of a public table that a statement may read."""
+"""Most public rows that a statement may answer, or bring together with released ones."""
+PUBLIC_SECONDS = 60.0
+"""Most time that the owner's engine may take for public tables at once."""
+_ONE = ("one", BIGINT)
 _DRAWS = 2_000
 _MAX_EVALUATIONS = 40_000_000
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """A public relation for the owner's engine: its SQL, and the same over tables "t_<name>" for a check.
+
+    `columns`: names and types of what it returns, in order; none where rows alone matter.
+    """
+
+    sql: str
+    check_sql: str
+    columns: tuple[tuple[str, SqlType], ...]
+    tables: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Compiled:
-    """A judged relation as SQL for the sealed engine, and what it reads: releases by number, public tables."""
+    """A judged relation as SQL, and what it reads: releases by number, public tables, public parts.
+
+    `sql` is for the sealed engine and reads part number i as "p<i>"; when `in_database` it is the one part,
+    for the owner's engine, and its rows are the answer.
+    """
 
     relation: Relation
     sql: str
     releases: frozenset[int]
     tables: dict[str, Table]
     bars: dict[int, tuple[Bar, ...]]
+    parts: tuple[Part, ...] = ()
+    in_database: bool = False
 
 
 def compile_public(relation: Relation, plans: Sequence[ReleasePlan], level: Fraction) -> Compiled:
-    """Return the query of a judged relation; `level` is that of dp_low and dp_high."""
+    """Return the query of a judged relation; `level` is that of dp_low and dp_high.
+
+    Raises:
+        Refusal: 0A000 for a public column whose type cannot be carried.
+    """
     by_release: dict[Release, ReleasePlan] = {plan.release: plan for plan in plans}
+    check_usable(relation)
     resolved = resolve_bars(relation, by_release, level)
-    printer = PublicPrinter({plan.release: (i, plan) for i, plan in enumerate(plans)})
-    sql = printer.relation(resolved)
-    return Compiled(resolved, sql, frozenset(printer.used), printer.tables, dict(printer.bars))
+    cut = split(resolved)
+    tables: dict[str, Table] = {}
+    if isinstance(cut.relation, Fetched):
+        part = _whole(resolved, tables)
+        return Compiled(resolved, part.sql, frozenset(), tables, {}, (part,), True)
+    parts = tuple(_part(source, needed, tables) for source, needed in cut.parts.items())
+    numbers = {source: (number, needed) for number, (source, needed) in enumerate(cut.parts.items())}
+    printer = PublicPrinter({plan.release: (i, plan) for i, plan in enumerate(plans)}, numbers)
+    sql = printer.relation(cut.relation)
+    return Compiled(resolved, sql, frozenset(printer.used), tables, dict(printer.bars), parts)
+
+
+@dataclass
+class PublicRows:
+    """What a statement reads of public tables, each part asked for once; `snapshot` opens when first needed."""
+
+    snapshot: Callable[[], Snapshot]
+    _answers: dict[Part, Rows] = field(default_factory=dict)
+    _tables: dict[Part, FetchedTable] = field(default_factory=dict)
+
+    def fetch(self, compiled: Compiled) -> None:
+        """Ask for all that a compiled query reads: before the charge, so that what fails here costs nothing.
+
+        Raises:
+            Refusal: 54001 for too many rows.
+            EngineFailure: 57014 when public tables take too long, or the statement is cancelled.
+        """
+        for number, part in enumerate(compiled.parts):
+            if compiled.in_database:
+                self.answer(part)
+            else:
+                self.table(f"p{number}", part)
+
+    def answer(self, part: Part) -> Rows:
+        """Return the rows of a part that is the whole query. Raises as `fetch`."""
+        if part not in self._answers:
+            self._answers[part] = _answered(part, self.snapshot())
+        return self._answers[part]
+
+    def table(self, name: str, part: Part) -> FetchedTable:
+        """Return a part as a table of the sealed engine. Raises as `fetch`."""
+        if part not in self._tables:
+            self._tables[part] = _fetched(name, part, self.snapshot())
+        return replace(self._tables[part], name=name)
 
 
 def run_public(
-    compiled: Compiled, rows: Sequence[ReleasedRows], engine: SealedEngine, level: Fraction,
-    snapshot: Callable[[], Snapshot],
-) -> list[tuple[Any, ...]]:  # fmt: skip
+    compiled: Compiled,
+    rows: Sequence[ReleasedRows],
+    engine: SealedEngine,
+    level: Fraction,
+    public: PublicRows,
+) -> list[tuple[Any, ...]]:
     """Return the rows of a compiled query over released rows and public tables.
 
     Raises:
-        Refusal: 54001 for a public table or an answer that is too large.
+        Refusal: 54001 for public rows or an answer that are too many.
+        EngineFailure: 57014 when public tables take too long, or the statement is cancelled.
     """
-    tables = []
-    for number in sorted(compiled.releases):
-        table = _table(number, rows[number])
-        for index, bar in enumerate(compiled.bars.get(number, ())):
-            if bar.half_width is None:
-                table = _simulated(table, index, bar, rows[number].plan, engine, level)
-        tables.append(table)
-    tables += [_public(name, table, snapshot()) for name, table in compiled.tables.items()]
-    answer = engine.run(compiled.sql, tables)
+    if compiled.in_database:
+        answer = public.answer(compiled.parts[0])
+    else:
+        tables: list[ReleasedTable | FetchedTable] = []
+        for number in sorted(compiled.releases):
+            table = _table(number, rows[number])
+            for index, bar in enumerate(compiled.bars.get(number, ())):
+                if bar.half_width is None:
+                    table = _simulated(table, index, bar, rows[number].plan, engine, level)
+            tables.append(table)
+        tables += [public.table(f"p{i}", part) for i, part in enumerate(compiled.parts)]
+        answer = engine.run(compiled.sql, tables)
     types = [column.type for column in compiled.relation.columns]
     return finish(answer, types).rows if types else answer.rows
 
@@ -82,6 +164,10 @@ def check_public(compiled: Compiled, plans: Sequence[ReleasePlan], engine: Seale
     Raises:
         Refusal: 54001, as `run_public`; EngineFailure: the printed query is not one that the engine takes.
     """
+    for part in compiled.parts:
+        engine.run(part.check_sql, [_empty_table(name, compiled.tables[name]) for name in part.tables])
+    if compiled.in_database:
+        return
     tables = []
     for number in sorted(compiled.releases):
         keys: tuple[list[Scalar], ...] = tuple([] for _ in plans[number].release.keys)
@@ -93,10 +179,91 @@ def check_public(compiled: Compiled, plans: Sequence[ReleasePlan], engine: Seale
             if bar.half_width is None:
                 table = _with_ends(table, index, [], [])
         tables.append(table)
-    for name, public in compiled.tables.items():
-        columns = tuple(ReleasedColumn(f"c{i}", column.type, []) for i, column in enumerate(public.columns))
-        tables.append(ReleasedTable(name, columns))
+    tables += [_empty(f"p{i}", part.columns) for i, part in enumerate(compiled.parts)]
     engine.run(compiled.sql, tables)
+
+
+# --- public parts --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Late:
+    """A snapshot as the watchdog sees it."""
+
+    snapshot: Snapshot
+
+    def interrupt(self) -> None:
+        self.snapshot.cancel()
+
+
+def _whole(relation: Relation, tables: dict[str, Table]) -> Part:
+    """Return a public statement as the one part, with its rows as the analyst asked for them."""
+    sql, check_sql, read = _printed(relation, tables)
+    columns = tuple((f"c{i}", column.type) for i, column in enumerate(relation.columns))
+    return Part(sql, check_sql, columns, read)
+
+
+def _part(relation: Relation, needed: Needed, tables: dict[str, Table]) -> Part:
+    """Return a part with the columns that are read of it, in the types that arrays carry."""
+    sql, check_sql, read = _printed(relation, tables)
+    columns = tuple((f"c{i}", relation.columns[i].type) for i in sorted(needed)) or (_ONE,)
+    shown = ", ".join(
+        f"TRY_CAST({'1' if name == 'one' else f't.{name}'} AS {carried_type(type_)}) AS {name}"
+        for name, type_ in columns
+    )
+    sql, check_sql = (f"SELECT {shown} FROM ({text}) AS t" for text in (sql, check_sql))
+    return Part(sql, check_sql, columns, read)
+
+
+def _printed(relation: Relation, tables: dict[str, Table]) -> tuple[str, str, tuple[str, ...]]:
+    printer = PublicPrinter({}, in_database=True)
+    sql = printer.relation(relation)
+    tables |= printer.tables
+    return sql, PublicPrinter({}).relation(relation), tuple(printer.tables)
+
+
+def _answered(part: Part, snapshot: Snapshot) -> Rows:
+    """Return the rows of a public statement, as its engine gives them."""
+    rows: list[tuple[Any, ...]] = []
+    with interrupt_after(_Late(snapshot), PUBLIC_SECONDS):
+        for chunk in snapshot.run(part.sql):
+            rows += chunk
+            if len(rows) > MAX_PUBLIC_ROWS:
+                raise Refusal(
+                    f"the answer has more than {MAX_PUBLIC_ROWS} rows",
+                    sqlstate="54001", hint="add a LIMIT or aggregate further",
+                )  # fmt: skip
+    return Rows(tuple(name for name, _ in part.columns), rows)
+
+
+def _fetched(name: str, part: Part, snapshot: Snapshot) -> FetchedTable:
+    """Return the rows of a part as a table for the sealed engine."""
+    with interrupt_after(_Late(snapshot), PUBLIC_SECONDS):
+        arrays = snapshot.columns(f"{part.sql} LIMIT {MAX_PUBLIC_ROWS + 1}")
+    if len(arrays[0][0]) > MAX_PUBLIC_ROWS:
+        read = " and ".join(f'"{table.removeprefix("t_")}"' for table in part.tables)
+        raise Refusal(
+            f"more than {MAX_PUBLIC_ROWS} rows of {read} meet the released rows",
+            sqlstate="54001", hint="filter or aggregate the public rows first, in a subquery",
+        )  # fmt: skip
+    columns = {
+        column: encode_fetched(type_, values, nulls)
+        for (column, type_), (values, nulls) in zip(part.columns, arrays, strict=True)
+    }
+    return FetchedTable(name, columns)
+
+
+def _empty_table(name: str, table: Table) -> ReleasedTable:
+    """Return a public table without rows; a column of a type that is never carried is text there."""
+    types = [TEXT if c.type.kind in (Kind.OPAQUE, Kind.INTERVAL) else c.type for c in table.columns]
+    return _empty(name, tuple((f"c{i}", type_) for i, type_ in enumerate(types)))
+
+
+def _empty(name: str, columns: Sequence[tuple[str, SqlType]]) -> ReleasedTable:
+    return ReleasedTable(name, tuple(ReleasedColumn(column, type_, []) for column, type_ in columns))
+
+
+# --- releases ------------------------------------------------------------------------------------------
 
 
 def _table(number: int, rows: ReleasedRows) -> ReleasedTable:
@@ -141,17 +308,3 @@ def _with_ends(
 ) -> ReleasedTable:
     added = (ReleasedColumn(f"lo{index}", DOUBLE, low), ReleasedColumn(f"hi{index}", DOUBLE, high))
     return ReleasedTable(table.name, (*table.columns, *added))
-
-
-def _public(name: str, table: Table, snapshot: Snapshot) -> ReleasedTable:
-    columns = ", ".join(identifier(column.name) for column in table.columns)
-    sql = f"SELECT {columns} FROM {table_name(table.path)} LIMIT {MAX_PUBLIC_ROWS + 1}"
-    rows = [row for chunk in snapshot.run(sql) for row in chunk]
-    if len(rows) > MAX_PUBLIC_ROWS:
-        raise Refusal(f'public table "{table.name}" has more than {MAX_PUBLIC_ROWS} rows', sqlstate="54001")
-    parts = zip(*rows, strict=True) if rows else ([] for _ in table.columns)
-    shown = [
-        ReleasedColumn(f"c{i}", column.type, list(values))
-        for i, (column, values) in enumerate(zip(table.columns, parts, strict=True))
-    ]
-    return ReleasedTable(name, tuple(shown))

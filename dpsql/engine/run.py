@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,9 @@ from ..errors import EngineFailure
 from ..mechanisms import ATTO, NANO, Noise
 from ..plan.planner import Plan, ReleasePlan
 from ..plan.print_release import BackendQuery
+from ..plan.rows import StageColumn
+from ..relation.expressions import StageValue
+from ..relation.types import SqlType
 from .privatise import Exact, draw, privatise, publish
 from .released import Groups, ReleasedVector, canonical, declared_groups, decode, encode, integers
 
@@ -31,7 +36,7 @@ if TYPE_CHECKING:
     from ..backends import Snapshot
     from ..budget import Reservation
 
-__all__ = ["ReleasedRows", "Runner"]
+__all__ = ["ReleasedRows", "Runner", "StageRows", "carried"]
 
 
 @dataclass
@@ -48,9 +53,19 @@ class ReleasedRows:
         return self.groups is not None and len(self.vectors) == len(self.plan.vectors)
 
 
+@dataclass(frozen=True, slots=True)
+class StageRows:
+    """The rows of a stage by column, as they travel on to the next private plan."""
+
+    columns: tuple[list[object], ...]
+
+
 @dataclass
 class Runner:
-    """Carries one plan out. `stage_value(i, rows)` computes stage i from the releases so far."""
+    """Carries one plan out.
+
+    `stage_value(i, rows)` computes stage i from the releases so far: one value, or `StageRows`.
+    """
 
     plan: Plan
     store: BudgetStore
@@ -79,7 +94,7 @@ class Runner:
 
     def _advance_stages(self, number: int) -> bool:
         """Compute the stage values that release `number` needs; False while they cannot be known yet."""
-        needed = [value.stage for value in self.rows[number].plan.stages]
+        needed = self.rows[number].plan.stages
         while needed and len(self.stages) <= max(needed):
             if not all(self.rows[i].is_complete for i in self._sources(len(self.stages))):
                 return False
@@ -117,7 +132,7 @@ class Runner:
         return True
 
     def _relation_key(self, number: int) -> bytes:
-        values = [repr(self.stages[value.stage]) for value in self.rows[number].plan.stages]
+        values = [repr(self.stages[stage]) for stage in self.rows[number].plan.stages]
         return self.rows[number].plan.salted("\x1f".join(values).encode())
 
     # --- the charge ------------------------------------------------------------------------------------
@@ -130,7 +145,7 @@ class Runner:
             plan = rows.plan
             if plan.is_empty:
                 continue
-            known = all(value.stage < len(self.stages) for value in plan.stages)
+            known = all(stage < len(self.stages) for stage in plan.stages)
             for index in range(len(plan.vectors)):
                 measures: tuple[bytes, ...] = ()
                 if known and index == plan.counted:
@@ -229,12 +244,20 @@ class Runner:
             drawn.append((index, Draw(measures, plan.scale(index), encode(released))))
         return drawn
 
+    def _parameter(self, stage: StageValue | StageColumn) -> object:
+        """Return what travels to the engine: a stage's one value, or a column of its rows as a list."""
+        value = self.stages[stage.stage]
+        if isinstance(stage, StageValue):
+            return value
+        assert isinstance(value, StageRows)
+        return value.columns[stage.index]
+
     def _ask(
         self, exact: Exact, plan: ReleasePlan, query: BackendQuery, snapshot: Snapshot, salt: str
     ) -> None:
         """Run one backend query and take its exact integers in."""
         parameters: list[object] = [salt] if query.salted else []
-        parameters += [self.stages[value.stage] for value in query.stages]
+        parameters += [self._parameter(stage) for stage in query.stages]
         keys = plan.release.keys
         columns: list[list[Any]] = []
         for chunk in snapshot.run(query.sql, parameters):
@@ -303,4 +326,19 @@ def _ceil(value: Fraction) -> int:
 def _note(plan: ReleasePlan, index: int) -> str:
     vector = plan.vectors[index]
     what = vector.kind.value if vector.value is None else f"{vector.kind.value} of an expression"
-    return f"{plan.release.table.name}: {what}, sensitivity {vector.sensitivity}, scale {plan.scale(index)}"
+    return f"{plan.release.rows.name}: {what}, sensitivity {vector.sensitivity}, scale {plan.scale(index)}"
+
+
+def carried(value: object, type_: SqlType | None = None) -> object:
+    """Return a stage's value as it travels: integers of a table as 64 bits, numbers as doubles, moments as text.
+
+    NaN and infinities become NULL (amendments.md a2). `type_` None: a single value, whose numbers are doubles.
+    """
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, (int, Decimal, float)):
+        if type_ is not None and type_.is_integer:
+            return min(max(int(value), -(2**63)), 2**63 - 1)
+        number = float(value)
+        return number if math.isfinite(number) else None
+    return str(value) if type_ is not None else value

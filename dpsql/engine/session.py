@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -40,8 +39,8 @@ from ..sql.statement import (
 from ..sql.text import is_text
 from .answer import Answer, AnswerColumn, Receipt
 from .explain import Explanation, bias_notes
-from .finish import Compiled, check_public, compile_public, run_public
-from .run import ReleasedRows, Runner
+from .finish import Compiled, PublicRows, check_public, compile_public, run_public
+from .run import ReleasedRows, Runner, StageRows, carried
 from .settings import Settings, decimal_text
 
 if TYPE_CHECKING:
@@ -53,6 +52,8 @@ T = TypeVar("T")
 
 DEFAULT_LEVEL = Fraction(19, 20)
 _MAX_CACHED = 256
+MAX_STAGE_ROWS = 100_000
+"""Most rows of a released or public subquery that go down again beside private rows."""
 
 
 def open_ledger(policy: Policy, *, create: bool) -> SqliteStore:
@@ -195,25 +196,27 @@ class Session:
 
     def _query(self, query: Query, parameters: tuple[object, ...], key: object) -> Answer:
         prepared = self._prepare(query, parameters, key)
-        runner = Runner(
-            prepared.plan, self.store, self._noise, self.analyst, " ".join(query.text.split()), self.settings.reuse,
-            lambda number, rows: self._stage_value(prepared.stages[number], rows), self._cancelled.is_set,
-        )  # fmt: skip
-        if runner.from_store():
-            with self._lazy_snapshot() as snapshot:
-                return self._answer(prepared, runner.rows, Fraction(0), Fraction(0), snapshot, key)
-        if not prepared.is_checked:
+        with self._lazy_snapshot() as snapshot:
+            public = PublicRows(snapshot)
+            runner = Runner(
+                prepared.plan, self.store, self._noise, self.analyst, " ".join(query.text.split()),
+                self.settings.reuse, lambda number, rows: self._stage(prepared, number, rows, public),
+                self._cancelled.is_set,
+            )  # fmt: skip
+            if runner.from_store():
+                return self._answer(prepared, runner.rows, Fraction(0), Fraction(0), public, key)
             for compiled in (*prepared.stages, prepared.compiled):
-                check_public(compiled, prepared.plan.releases, self._sealed)
+                if not prepared.is_checked:
+                    check_public(compiled, prepared.plan.releases, self._sealed)
             prepared.is_checked = True
-        with self._snapshot() as open_snapshot:
-            if self._cancelled.is_set():
-                raise EngineFailure("cancelled before anything was charged", sqlstate="57014")
+            for compiled in (*prepared.stages, prepared.compiled):
+                public.fetch(compiled)
+            opened = snapshot()
             if not self.settings.reuse:
                 self._answers.clear()  # what is drawn now answers from now on
-            charge = runner.from_engine(open_snapshot, self._salt)
+            charge = runner.from_engine(opened, self._salt)
             epsilon, delta = Fraction(charge.epsilon_nano, NANO), Fraction(charge.delta_atto, ATTO)
-            return self._answer(prepared, runner.rows, epsilon, delta, lambda: open_snapshot, key)
+            return self._answer(prepared, runner.rows, epsilon, delta, public, key)
 
     def _prepare(self, query: Query, parameters: tuple[object, ...], key: object) -> Prepared:
         known = self._prepared.get(key)
@@ -249,24 +252,36 @@ class Session:
             from ..relation.relations import Values
 
             empty = Values((), planned.root.columns)
-            return Plan(empty, (), (), privacy)
+            return Plan(empty, (), frozenset(), (), privacy)
         return planned
 
-    def _stage_value(self, compiled: Compiled, rows: list[ReleasedRows]) -> object:
-        """Return the one value of a stage, numbers as doubles (amendments.md a2); NULL for no row."""
-        with self._lazy_snapshot() as snapshot:
-            answer = run_public(compiled, rows, self._sealed, DEFAULT_LEVEL, snapshot)
-        value: object = answer[0][0] if len(answer) == 1 else None
-        if isinstance(value, (int, Decimal)) and not isinstance(value, bool):
-            return float(Decimal(value))
-        return value
+    def _stage(self, prepared: Prepared, number: int, rows: list[ReleasedRows], public: PublicRows) -> object:
+        """Return the value of a stage, or its rows, as they go down again (amendments.md a2); NULL for no row.
+
+        Raises:
+            Refusal: 54001 for more rows than may go down.
+        """
+        answer = run_public(prepared.stages[number], rows, self._sealed, DEFAULT_LEVEL, public)
+        if number not in prepared.plan.tables:
+            return carried(answer[0][0]) if len(answer) == 1 else None
+        if len(answer) > MAX_STAGE_ROWS:
+            raise Refusal(
+                f"a subquery beside private rows has more than {MAX_STAGE_ROWS} rows", sqlstate="54001",
+                hint="narrow it with WHERE or HAVING",
+            )  # fmt: skip
+        types = [column.type for column in prepared.stages[number].relation.columns]
+        answer.sort(
+            key=repr
+        )  # rows without an order are the same in any: the store is asked by their content
+        columns = [[carried(row[index], type_) for row in answer] for index, type_ in enumerate(types)]
+        return StageRows(tuple(columns))
 
     def _answer(
         self, prepared: Prepared, rows: list[ReleasedRows], epsilon: Fraction, delta: Fraction,
-        snapshot: Callable[[], Snapshot], key: object,
+        public: PublicRows, key: object,
     ) -> Answer:  # fmt: skip
         level = self.settings.intervals or DEFAULT_LEVEL
-        found = run_public(prepared.compiled, rows, self._sealed, level, snapshot)
+        found = run_public(prepared.compiled, rows, self._sealed, level, public)
         columns = tuple(AnswerColumn(c.name, c.type) for c in prepared.compiled.relation.columns)
         reused = epsilon == 0 and any(row.plan.vectors for row in rows)
         receipt = Receipt(epsilon, delta, self._left(), reused, bias_notes(prepared.plan))
@@ -312,6 +327,8 @@ class Session:
                 context = self._snapshot()
                 opened.append(context.__enter__())
                 contexts.append(context)
+                if self._cancelled.is_set():
+                    raise EngineFailure("cancelled before anything was charged", sqlstate="57014")
             return opened[0]
 
         try:

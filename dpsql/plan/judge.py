@@ -3,22 +3,25 @@
 House rules:
 
 1. One function per relation node; what no rule derives is refused, with the reason and the rewrite.
-2. Private comes from private only through Filter and Project of the one row (c = 0 in 1.10's table).
-   A reviewer adding a rule adds its line of proof here and a neighbour-fuzz case.
-   - Scan: each row has the owner in its unit column; rows with a NULL owner are dropped when printed.
+2. A reviewer adding a rule adds its line of proof here and a neighbour-fuzz case. N(D) = ⊎_u N_u(D_u, Pub):
+   - Scan: each row has the owner at the end of its unit's path; rows that reach none are dropped.
    - Filter, Project: a function of the one row; owner and separability are the input's.
-   - Aggregate, Distinct: the door. The result is a `Release` and public.
-3. A scalar subquery below the door must be public by itself: it is closed (the binder gives it no
-   outer column), is drawn first, and enters as a `StageValue` of its static range (amendments.md a).
+   - Join: `join`; a row of the result is made of rows of one owner and of public rows.
+   - Aggregate and Distinct by a key that has one owner, and Window partitioned by one: a function of that
+     owner's rows. `derived` groups by the owner as well, so this holds whatever the keys hold.
+   - UNION ALL of owned rows: owned rows. UNION: UNION ALL, then DISTINCT.
+   - any other Aggregate or Distinct: the door. The result is a `Release` and public.
+3. A subquery below the door that is public by itself is drawn first (amendments.md a): a scalar one
+   enters as a `StageValue` of its static range, rows as a `Released` source.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 
 from ..errors import Refusal
-from ..relation.catalog import Catalog, Table
+from ..relation.catalog import Catalog
 from ..relation.expressions import (
     Call,
     Expr,
@@ -30,10 +33,8 @@ from ..relation.expressions import (
     map_children,
     size_of,
     substitute,
-    walk,
 )
 from ..relation.functions import FUNCTIONS
-from ..relation.intervals import Environment
 from ..relation.relations import (
     Aggregate,
     Distinct,
@@ -48,9 +49,21 @@ from ..relation.relations import (
     Values,
     Window,
 )
-from ..relation.types import INTEGER, Kind
-from .keys import groups_per_unit_in
-from .rows import Private, Release
+from ..relation.types import NULL
+from .asked import held_to, keys_asked_for
+from .beside import NotInPlace, drawn_first, is_single, read_in_place, scanned, static_range
+from .derived import group_by_owner, union, window_by_owner
+from .door import check_keys, one_person, open_door, owner_of_key
+from .join import join_blocks
+from .ownership import settle
+from .rows import (
+    Block,
+    Derived,
+    Grouped,
+    Item,
+    Private,
+    Release,
+)
 
 __all__ = ["Judged", "judge"]
 
@@ -60,10 +73,14 @@ MAX_EXPRESSION = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A public relation with its releases inside, and the scalar stages it needs, in order of drawing."""
+    """A public relation with its releases inside, and the stages it needs, in order of drawing.
+
+    A stage in `tables` is used as rows, any other as one value.
+    """
 
     root: Relation
     stages: tuple[Relation, ...]
+    tables: frozenset[int]
 
 
 def judge(relation: Relation, catalog: Catalog) -> Judged:
@@ -74,13 +91,14 @@ def judge(relation: Relation, catalog: Catalog) -> Judged:
     """
     judgement = _Judgement(catalog)
     root = judgement.public(relation)
-    return Judged(root, tuple(judgement.stages))
+    return Judged(root, tuple(judgement.stages), frozenset(judgement.tables))
 
 
 @dataclass
 class _Judgement:
     catalog: Catalog
     stages: list[Relation] = field(default_factory=list)
+    tables: set[int] = field(default_factory=set)
 
     def public(self, relation: Relation) -> Relation:
         """Judge a relation that must be public: the statement itself, or a scalar subquery."""
@@ -110,86 +128,163 @@ class _Judgement:
         if isinstance(node, Filter):
             return self._filter(node)
         if isinstance(node, Project):
-            return self._project(node)
+            return self._projected(node, self.relation(node.input))
         if isinstance(node, Aggregate):
-            return self._aggregate(node)
+            return self._aggregated(node, self.relation(node.input))
         if isinstance(node, Distinct):
             return self._distinct(node)
         if isinstance(node, SetOperation):
-            left, right = self.relation(node.left), self.relation(node.right)
-            if isinstance(left, Private) or isinstance(right, Private):
-                raise _refuse(node, f"{node.kind.upper()} over private rows is not supported yet",
-                              "aggregate each side first, then combine the results")  # fmt: skip
-            return replace(node, left=left, right=right)
+            return self._set_operation(node)
         if isinstance(node, Join):
-            left, right = self.relation(node.left), self.relation(node.right)
-            if isinstance(left, Private) or isinstance(right, Private):
-                raise _refuse(node, "joins with a private table are not supported yet",
-                              "aggregate the private table first, then join the result")  # fmt: skip
-            return replace(node, left=left, right=right, condition=self._above(node.condition))
-        if isinstance(node, (Sort, Limit, Window)):
+            return self._join(node)
+        if isinstance(node, Window):
+            return self._window(node)
+        if isinstance(node, (Sort, Limit)):
             return self._ordered(node)
         raise AssertionError(type(node).__name__)
 
     def _scan(self, node: Scan) -> Private | Relation:
-        table = node.table
-        if table.unit is None:
-            return node
-        _check_owner_path(table, self.catalog, node)
-        fields = tuple(Field(column.type, i, column.name) for i, column in enumerate(node.columns))
-        return Private(table, (), fields, tuple(column.name for column in node.columns))
+        return node if node.table.unit is None else scanned(node, self.catalog)
 
     def _filter(self, node: Filter) -> Private | Relation:
         source = self.relation(node.input)
         if not isinstance(source, Private):
             return replace(node, input=source, predicate=self._above(node.predicate))
         terms = conjuncts(self._onto(node.predicate, source))
-        merged = dict.fromkeys((*source.predicate, *terms))
-        return replace(source, predicate=tuple(sorted(merged, key=repr)))
+        return replace(source, predicate=tuple(sorted(dict.fromkeys((*source.predicate, *terms)), key=repr)))
 
-    def _project(self, node: Project) -> Private | Relation:
-        source = self.relation(node.input)
+    def _projected(self, node: Project, source: Private | Relation) -> Private | Relation:
         if not isinstance(source, Private):
             return replace(node, input=source, exprs=tuple(self._above(expr) for expr in node.exprs))
         outputs = tuple(self._onto(expr, source) for expr in node.exprs)
         return replace(source, outputs=outputs, names=node.names)
 
-    def _ordered(self, node: Sort | Limit | Window) -> Relation:
+    def _ordered(self, node: Sort | Limit) -> Relation:
         source = self.relation(node.input)
         if isinstance(source, Private):
             said, hint = {
                 Sort: ("ORDER BY below an aggregate has no meaning", "put ORDER BY at the end of the statement"),
-                Limit: ("LIMIT over private rows lets one person's row push out another's", "limit the released rows"),
-                Window: ("a window over private rows mixes rows of different people", "aggregate with GROUP BY first"),
+                Limit: ("LIMIT over private rows lets one person's row push out another's",
+                        "limit the released rows, or number each person's rows: ROW_NUMBER() OVER (PARTITION BY …)"),
             }[type(node)]  # fmt: skip
             raise _refuse(node, said, hint)
         if isinstance(node, Sort):
             orders = tuple(replace(order, expr=self._above(order.expr)) for order in node.orders)
             return replace(node, input=source, orders=orders)
-        if isinstance(node, Window):
-            calls = tuple(
-                replace(
-                    call,
-                    args=tuple(self._above(arg) for arg in call.args),
-                    partition=tuple(self._above(part) for part in call.partition),
-                    orders=tuple(replace(order, expr=self._above(order.expr)) for order in call.orders),
-                )
-                for call in node.calls
-            )
-            return replace(node, input=source, calls=calls)
         return replace(node, input=source)
 
-    def _distinct(self, node: Distinct) -> Relation:
+    # --- several relations ---------------------------------------------------------------------------
+
+    def _join(self, node: Join) -> Private | Relation:
+        left = self.relation(node.left)
+        right = self._looked_up(node, left) if node.word == "scalar" else self.relation(node.right)
+        if not isinstance(left, Private) and not isinstance(right, Private):
+            return replace(node, left=left, right=right, condition=self._above(node.condition))
+        first = left if isinstance(left, Private) else self._beside(left)
+        second = right if isinstance(right, Private) else self._beside(right)
+        return join_blocks(node, first, second, self.catalog, self._checked)
+
+    def _looked_up(self, node: Join, left: Private | Relation) -> Private | Relation:
+        """Judge a correlated scalar subquery: a release of the groups alone that some left row can ask for."""
+        project = node.right if isinstance(node.right, Project) else None
+        aggregate = node.right if project is None else project.input
+        if not isinstance(aggregate, Aggregate):
+            return self.relation(node.right)
+        source = self.relation(aggregate.input)
+        judged = self._aggregated(aggregate, source)
+        if isinstance(source, Private) and not isinstance(judged, Private):
+            asked = keys_asked_for(node, left, len(aggregate.keys), self.catalog)
+            if asked is not None:
+                judged = self._aggregated(aggregate, held_to(source, aggregate, asked, self.catalog))
+        return judged if project is None else self._projected(project, judged)
+
+    def _beside(self, relation: Relation) -> Private:
+        """Return a public relation as a block of a private one: read where it is, or drawn first as a stage."""
+        try:
+            return read_in_place(relation, self.catalog)
+        except NotInPlace:
+            return drawn_first(relation, self._stage(relation, as_rows=True))
+
+    def _stage(self, relation: Relation, *, as_rows: bool) -> int:
+        """Return the number of a stage; one that is used as rows and as a value is two."""
+        for number, known in enumerate(self.stages):
+            if known == relation and (number in self.tables) == as_rows:
+                return number
+        self.stages.append(relation)
+        if as_rows:
+            self.tables.add(len(self.stages) - 1)
+        return len(self.stages) - 1
+
+    def _set_operation(self, node: SetOperation) -> Private | Relation:
+        left, right = self.relation(node.left), self.relation(node.right)
+        if not isinstance(left, Private) and not isinstance(right, Private):
+            return replace(node, left=left, right=right)
+        if not isinstance(left, Private) or not isinstance(right, Private):
+            raise _refuse(node, f"{node.kind.upper()} of private rows and rows that nobody owns",
+                          "aggregate the private side first, then combine the results")  # fmt: skip
+        if node.kind != "union":
+            word = "NOT EXISTS" if node.kind == "except" else "EXISTS"
+            raise _refuse(node, f"{node.kind.upper()} over private rows is not answered",
+                          f"write {word} with an equality on the person's key")  # fmt: skip
+        parts = []
+        for side in (left, right):
+            rows = settle(side, self.catalog, node.position)
+            parts.append((Block(rows.items, rows.predicate, side.outputs, rows.owner), rows))
+        both = _of_source(union(parts, node.outputs), [column.name for column in node.columns])
+        return both if node.all else self._distinct_rows(node, both)
+
+    # --- grouping ----------------------------------------------------------------------------------------
+
+    def _window(self, node: Window) -> Private | Relation:
+        source = self.relation(node.input)
+        if not isinstance(source, Private):
+            return self._window_above(node, source)
+        calls = tuple(
+            replace(
+                call,
+                args=tuple(self._onto(arg, source) for arg in call.args),
+                partition=tuple(self._onto(part, source) for part in call.partition),
+                orders=tuple(replace(order, expr=self._onto(order.expr, source)) for order in call.orders),
+            )
+            for call in node.calls
+        )
+        rows = settle(source, self.catalog, node.position)
+        for call in calls:
+            if not any(owner_of_key(part, rows) for part in call.partition):
+                raise Refusal(
+                    "a window over private rows mixes rows of different people", sqlstate="PV003",
+                    position=call.position or node.position,
+                    hint="partition it by the person's key, or aggregate with GROUP BY first",
+                )  # fmt: skip
+        names = [column.name for column in node.columns]
+        return _of_source(window_by_owner(rows, source.outputs, calls, names), names)
+
+    def _window_above(self, node: Window, source: Relation) -> Relation:
+        calls = tuple(
+            replace(
+                call,
+                args=tuple(self._above(arg) for arg in call.args),
+                partition=tuple(self._above(part) for part in call.partition),
+                orders=tuple(replace(order, expr=self._above(order.expr)) for order in call.orders),
+            )
+            for call in node.calls
+        )
+        return replace(node, input=source, calls=calls)
+
+    def _distinct(self, node: Distinct) -> Private | Relation:
         source = self.relation(node.input)
         if not isinstance(source, Private):
             return replace(node, input=source)
-        _check_keys(source, source.outputs)
-        return Release(
-            source.table, source.predicate, source.outputs, (), (1, 1), source.names, position=node.position
-        )
+        return self._distinct_rows(node, source)
 
-    def _aggregate(self, node: Aggregate) -> Relation:
-        source = self.relation(node.input)
+    def _distinct_rows(self, node: Relation, source: Private) -> Private | Relation:
+        rows = settle(source, self.catalog, node.position)
+        if any(owner_of_key(key, rows) for key in source.outputs):
+            return _of_source(group_by_owner(rows, source.outputs, (), source.names), source.names)
+        check_keys(rows, source.outputs)
+        return Release(rows, source.outputs, (), (1, 1), source.names, position=node.position)
+
+    def _aggregated(self, node: Aggregate, source: Private | Relation) -> Private | Relation:
         if not isinstance(source, Private):
             return replace(
                 node,
@@ -204,12 +299,7 @@ class _Judgement:
                     for call in node.aggregates
                 ),
             )
-        return self._release(node, source)
-
-    def _release(self, node: Aggregate, source: Private) -> Relation:
-        """Open the door: one release per grouping set, put together by UNION ALL."""
         keys = tuple(self._onto(key, source) for key in node.keys)
-        _check_keys(source, keys)
         aggregates = tuple(
             replace(
                 call,
@@ -218,35 +308,25 @@ class _Judgement:
             )
             for call in node.aggregates
         )
-        env = Environment(source.table.columns)
-        shares = [groups_per_unit_in(source, tuple(keys[i] for i in chosen), env) for chosen in node.sets]
-        parts: list[Relation] = []
-        for chosen, share in zip(node.sets, shares, strict=True):
-            names = tuple(column.name for column in node.columns)
-            kept = (*(names[i] for i in chosen), *names[len(keys) : len(keys) + len(aggregates)])
-            whole = (share, sum(shares)) if len(shares) > 1 else (1, 1)
-            release = Release(
-                source.table, source.predicate, tuple(keys[i] for i in chosen), aggregates, whole, kept,
-                position=node.position,
-            )  # fmt: skip
-            parts.append(
-                release if len(node.sets) == 1 and not node.groupings else _spread(node, release, chosen)
-            )
-        result = parts[0]
-        for part in parts[1:]:
-            result = SetOperation("union", True, result, part, node.columns)
-        return result
+        rows = settle(source, self.catalog, node.position)
+        owned = [any(owner_of_key(keys[i], rows) for i in chosen) for chosen in node.sets]
+        if all(owned) and len(owned) == 1 and not node.groupings:
+            names = [column.name for column in node.columns]
+            return _of_source(group_by_owner(rows, keys, aggregates, names), names)
+        return open_door(node, rows, keys, aggregates)
 
     def _onto(self, expr: Expr, source: Private) -> Expr:
-        """Return an expression over the output of private rows as one over the table's own columns.
+        """Return an expression over the output of private rows as one over the columns of their sources.
 
         Raises:
             Refusal: 54001 when it grows too large (subqueries that use a column twice double it).
         """
-        whole = substitute(expr, source.outputs)
+        return self._checked(substitute(expr, source.outputs))
+
+    def _checked(self, whole: Expr) -> Expr:
         if size_of(whole, MAX_EXPRESSION) >= MAX_EXPRESSION:
             raise Refusal(
-                "the statement is too complex", sqlstate="54001", position=expr.position,
+                "the statement is too complex", sqlstate="54001", position=whole.position,
                 hint="nest fewer expressions inside each other",
             )  # fmt: skip
         return self._below(whole)
@@ -255,15 +335,15 @@ class _Judgement:
         """Check an expression that will run on private rows, and turn its subqueries into stages."""
         if isinstance(expr, Scalar):
             relation = self.public(expr.relation)
-            if not _is_single(expr.relation):
+            if not is_single(expr.relation):
                 raise Refusal(
                     "this subquery may have more than one row", sqlstate="PV004", position=expr.position,
                     hint="leave out GROUP BY, or end it with LIMIT 1",
                 )  # fmt: skip
-            if relation not in self.stages:
-                self.stages.append(relation)
-            lo, hi = _static_range(expr)
-            return StageValue(expr.type, self.stages.index(relation), lo, hi, position=expr.position)
+            lo, hi = static_range(expr)
+            return StageValue(expr.type, self._stage(relation, as_rows=False), lo, hi, position=expr.position)
+        if isinstance(expr, Call) and expr.function == "cast" and expr.args[0] == Literal(NULL, None):
+            return Literal(expr.type, None, position=expr.position)
         if isinstance(expr, Call) and not FUNCTIONS[expr.function].private:
             raise Refusal(
                 f"{expr.function}() cannot be used on private rows",
@@ -280,72 +360,27 @@ class _Judgement:
         return map_children(expr, self._above)
 
 
-def _static_range(expr: Scalar) -> tuple[Fraction | None, Fraction | None]:
-    """Return the range that a released value has whatever its value is; numbers saturate at 2^62."""
-    if expr.type.is_number:
-        return Fraction(-(2**62)), Fraction(2**62)
-    if expr.type.kind in (Kind.BOOLEAN, Kind.TEXT, Kind.DATE, Kind.TIMESTAMP):
-        return None, None
-    raise Refusal(
-        "this subquery's type cannot be used on private rows", sqlstate="PV004", position=expr.position
+def _of_source(source: Derived, names: Sequence[str]) -> Private:
+    """Return a subquery as a block of its own."""
+    columns = source.columns[:-1]
+    fields = tuple(
+        Field(column.type, i, name) for i, (column, name) in enumerate(zip(columns, names, strict=True))
     )
-
-
-def _is_single(relation: Relation) -> bool:
-    """Say whether a relation has at most one row, whatever is released (amendments.md a4)."""
-    while isinstance(relation, (Project, Filter, Sort, Window, Distinct)):
-        relation = relation.input
-    if isinstance(relation, Limit):
-        return relation.limit in (0, 1)
-    if isinstance(relation, Values):
-        return len(relation.rows) <= 1
-    return isinstance(relation, Aggregate) and relation.sets == ((),)
-
-
-def _spread(node: Aggregate, release: Release, chosen: tuple[int, ...]) -> Relation:
-    """Return one grouping set's rows in the columns of the whole: absent keys NULL, GROUPING() bits."""
-    exprs: list[Expr] = []
-    for index, key in enumerate(node.keys):
-        if index in chosen:
-            exprs.append(Field(key.type, chosen.index(index)))
-        else:
-            exprs.append(Literal(key.type, None))
-    exprs += [Field(call.type, len(chosen) + i) for i, call in enumerate(node.aggregates)]
-    for wanted in node.groupings:
-        bits = 0
-        for index in wanted:
-            bits = bits * 2 + (index not in chosen)
-        exprs.append(Literal(INTEGER, bits))
-    return Project(release, tuple(exprs), tuple(column.name for column in node.columns))
-
-
-def _check_owner_path(table: Table, catalog: Catalog, node: Scan) -> None:
-    unit = table.unit
-    assert unit is not None
-    if unit.references is None:
-        return
-    parent = catalog.tables.get(unit.references[0])
-    if parent is None or parent.unit is None or parent.unit.references is not None:
-        raise _refuse(node, f'the owner of a row of "{table.name}" is more than one step away',
-                      "owners through several foreign keys are not supported yet", "PV003")  # fmt: skip
-
-
-def _check_keys(source: Private, keys: tuple[Expr, ...]) -> None:
-    unit = source.table.unit
-    assert unit is not None
-    for key in keys:
-        for part in walk(key):
-            if isinstance(part, Field) and source.table.is_owner(part.index):
-                raise Refusal(
-                    f'grouping by "{unit.column}" would make one group per person',
-                    sqlstate="PV005",
-                    position=part.position or key.position,
-                    hint="group by a property that many people share",
-                )
+    return Private((Item(source),), (), fields, tuple(names))
 
 
 def _raw(relation: Relation, judged: Private) -> Refusal:
     name, position = "", relation.position
+    source = judged.items[0].source
+    if (
+        isinstance(source, Derived)
+        and isinstance(grouped := source.parts[0], Grouped)
+        and len(judged.items) == 1
+    ):
+        for index in sorted(source.identities):
+            key = grouped.outputs[index] if index < len(grouped.outputs) else None
+            if isinstance(key, Field):
+                return one_person(key.name, key.position or relation.position)
     for column, expr in zip(judged.names, judged.outputs, strict=True):
         if isinstance(expr, Field):
             name, position = column or expr.name, expr.position or relation.position

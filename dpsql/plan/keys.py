@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from ..errors import Refusal
 from ..relation.calendar import step_units
 from ..relation.catalog import MAX_DERIVED, Column, Scalar
-from ..relation.expressions import Call, Expr, Field, Literal, StageValue
-from ..relation.intervals import Environment, Facts, common_grid, intersect, narrowed_facts
+from ..relation.expressions import Call, Expr, Field, Literal, StageValue, conjuncts, fields_of
+from ..relation.facts import Facts, common_grid, hull, intersect
+from ..relation.intervals import Environment, narrowed_facts
 from ..relation.types import Kind
-from .rows import Private
+from .rows import Rows
 
 __all__ = [
     "MAX_DOMAIN",
@@ -43,14 +45,38 @@ def environment_of(columns: tuple[Column, ...], predicate: tuple[Expr, ...]) -> 
     """Return the facts of rows that pass a filter: its AND terms narrow bounds and values (amendments.md g)."""
     narrowed: dict[Expr, Facts] = {}
     for term in predicate:
-        found = _narrowing(term)
-        if found is not None:
-            expr, facts = found
-            narrowed[expr] = intersect(narrowed[expr], facts) if expr in narrowed else facts
+        _narrow(narrowed, term)
     return Environment(columns, narrowed)
 
 
 _FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
+
+
+def _either(alternatives: Sequence[Expr]) -> dict[Expr, Facts]:
+    """Return what an OR implies: the hull of what its alternatives say, for expressions that all of them limit."""
+    found: list[dict[Expr, Facts]] = []
+    for alternative in alternatives:
+        said: dict[Expr, Facts] = {}
+        for term in conjuncts(alternative):
+            _narrow(said, term)
+        found.append(said)
+    shared = [expr for expr in found[0] if all(expr in said for said in found)]
+    return {expr: _hull([said[expr] for said in found]) for expr in shared}
+
+
+def _hull(alternatives: list[Facts]) -> Facts:
+    return hull(alternatives, any(facts.nullable for facts in alternatives))
+
+
+def _narrow(narrowed: dict[Expr, Facts], term: Expr) -> None:
+    """Add what a term implies to what is known."""
+    if isinstance(term, Call) and term.function == "or":
+        implied = _either(term.args)
+    else:
+        found = _narrowing(term)
+        implied = {} if found is None else dict([found])
+    for expr, facts in implied.items():
+        narrowed[expr] = intersect(narrowed[expr], facts) if expr in narrowed else facts
 
 
 def _narrowing(term: Expr) -> tuple[Expr, Facts] | None:
@@ -171,22 +197,22 @@ def product_of(domains: list[Domain], keys: tuple[Expr, ...]) -> list[tuple[Scal
     return list(itertools.product(*(domain.values for domain in domains)))
 
 
-def groups_per_unit_in(source: Private, keys: tuple[Expr, ...], env: Environment) -> int:
-    """Return C for one grouping set: how many of its groups one unit may touch (1 for the empty set)."""
-    unit = source.table.unit
-    assert unit is not None
-    if unit.is_unique or not keys:
+def groups_per_unit_in(rows: Rows, keys: tuple[Expr, ...], env: Environment) -> int:
+    """Return C for one grouping set: how many of its groups one unit may touch.
+
+    One for the empty set, and for keys that the engine's own keys make a function of the owner
+    (amendments.md e): nothing has to be enforced then. Raises Refusal: PV102 where C is not declared.
+    """
+    if rows.is_single or fields_of(*keys) <= rows.determined:
         return 1
-    declared = unit.groups_per_unit
-    if declared is None:
+    if rows.groups_per_unit is None:
         raise Refusal(
-            f'groups_per_unit is not declared for table "{source.table.name}"',
+            f'groups_per_unit is not declared for table "{rows.undeclared}"',
             sqlstate="PV102",
             position=keys[0].position,
             hint="ask the owner to declare it, or leave out GROUP BY",
         )
-    env = environment_of(source.table.columns, source.predicate)
     domains = [domain_of(key, env) for key in keys]
     size = math.prod(len(domain.values) for domain in domains if domain is not None)
     known = all(domain is not None for domain in domains)
-    return max(1, min(declared, size)) if known else declared
+    return max(1, min(rows.groups_per_unit, size)) if known else rows.groups_per_unit

@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from ..errors import Refusal
-from ..relation.catalog import Table
 from ..relation.expressions import Expr
 from ..relation.intervals import Environment, narrowed_facts
 from ..relation.relations import AggregateCall
@@ -50,16 +49,18 @@ def measure(
     aggregates: Sequence[AggregateCall],
     env: Environment,
     bounding: Bounding,
-    table: Table,
+    units: frozenset[int],
     *,
     threshold: bool,
 ) -> Measured:
     """Return the vectors that answer the aggregates, and how each aggregate is computed from them.
 
+    `units`: the columns that hold the owner.
+
     Raises:
         Refusal: an aggregate that has no private answer (PV001), bounds that are not declared (PV101).
     """
-    wanted = share_counts([normal_form(call, env, table) for call in aggregates])
+    wanted = share_counts([normal_form(call, env, units) for call in aggregates])
     choices = [_build(wanted, env, bounding, threshold, ride) for ride in _rides(wanted, env)]
     return min(choices, key=lambda choice: choice[0])[1]
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from ..errors import Refusal
-from ..relation.catalog import Table
 from ..relation.expressions import Call, Expr, Field, Literal
 from ..relation.intervals import Environment, narrowed_facts
 from ..relation.relations import AggregateCall
@@ -45,7 +44,8 @@ _REFUSED = {
 }
 
 
-def normal_form(call: AggregateCall, env: Environment, table: Table) -> Wanted:
+def normal_form(call: AggregateCall, env: Environment, units: frozenset[int]) -> Wanted:
+    """Return an aggregate's normal form; `units` are the columns that hold the owner."""
     if call.function in _REFUSED:
         said, hint = _REFUSED[call.function]
         raise Refusal(said, position=call.position, hint=hint)
@@ -55,7 +55,7 @@ def normal_form(call: AggregateCall, env: Environment, table: Table) -> Wanted:
             return Wanted("count", None, one, zero, call.filter, call)
         arg = call.args[0]
         if call.distinct:
-            if isinstance(arg, Field) and table.is_owner(arg.index):
+            if isinstance(arg, Field) and arg.index in units:
                 return Wanted("units", None, one, zero, call.filter, call)
             if arg.type.is_float:
                 raise Refusal(
@@ -74,9 +74,9 @@ def normal_form(call: AggregateCall, env: Environment, table: Table) -> Wanted:
         )
     if call.function == "avg_direct":
         return Wanted("direct", call.args[0], one, zero, call.filter, call)
-    flag = _flag(call)
-    if flag is not None:
-        return flag
+    chosen = _chosen(call, env)
+    if chosen is not None:
+        return chosen
     value, factor, offset = _linear(call.args[0], env)
     return Wanted(call.function, value, factor, offset, call.filter, call)
 
@@ -106,17 +106,23 @@ def present(arg: Expr, env: Environment) -> Expr | None:
     return Call(BOOLEAN, "not", (Call(BOOLEAN, "is_null", (arg,)),))
 
 
-def _flag(call: AggregateCall) -> Wanted | None:
-    """Read SUM(CASE WHEN p THEN c ELSE 0 END) as c times COUNT(*) FILTER (WHERE p)."""
+def _chosen(call: AggregateCall, env: Environment) -> Wanted | None:
+    """Read SUM(CASE WHEN p THEN x ELSE 0 END) as SUM(x) FILTER (WHERE p), and of a number c as c times a count.
+
+    Beside SUM(x) the two are then disjoint parts of one measure (amendments.md 9.3).
+    """
     arg = call.args[0]
     if call.function != "sum" or not isinstance(arg, Call) or arg.function != "case" or len(arg.args) != 3:
         return None
     condition, then, other = arg.args
-    if not isinstance(then, Literal) or not isinstance(other, Literal) or other.value not in (0, None):
+    if not isinstance(other, Literal) or other.value not in (0, None):
         return None
+    where = both(call.filter, condition)
+    if not isinstance(then, Literal):
+        return Wanted("sum", *_linear(then, env), where, call)
     if isinstance(then.value, bool) or not isinstance(then.value, (int, Fraction)):
         return None
-    return Wanted("tally", None, Fraction(then.value), Fraction(0), both(call.filter, condition), call)
+    return Wanted("tally", None, Fraction(then.value), Fraction(0), where, call)
 
 
 def _linear(expr: Expr, env: Environment) -> tuple[Expr, Fraction, Fraction]:

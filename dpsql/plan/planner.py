@@ -20,16 +20,17 @@ from fractions import Fraction
 from ..errors import Refusal
 from ..mechanisms import floor_to_nano, threshold
 from ..relation.catalog import Catalog, Scalar
-from ..relation.expressions import Call, Expr, Literal, StageValue, walk
+from ..relation.expressions import Call, Expr, Literal, StageValue, fields_of, walk
 from ..relation.expressions import Scalar as Subquery
 from ..relation.intervals import Environment
 from ..relation.relations import Relation
+from .determined import has_one_row
 from .formulas import Formula
 from .judge import judge
 from .keys import Domain, domain_of, environment_of, groups_per_unit_in, product_of
 from .measures import measure
 from .print_release import BackendQuery, print_release
-from .rows import Private, Release
+from .rows import Release, stages_in
 from .vectors import Bounding, Kind, Vector
 
 __all__ = ["Plan", "Privacy", "ReleasePlan", "plan", "releases_of"]
@@ -94,8 +95,7 @@ class ReleasePlan:
             return ()
         release = self.release
         return print_release(
-            release.table,
-            release.predicate,
+            release.rows,
             release.keys,
             self.vectors,
             wanted,
@@ -105,12 +105,13 @@ class ReleasePlan:
         )
 
     @property
-    def stages(self) -> tuple[StageValue, ...]:
-        """The stage values that the private rows depend on."""
-        exprs = [*self.release.predicate, *self.release.keys, *(v.value for v in self.vectors if v.value)]
+    def stages(self) -> tuple[int, ...]:
+        """The stages that the private rows depend on."""
+        exprs = [*self.release.keys, *(v.value for v in self.vectors if v.value)]
         exprs += [term for v in self.vectors for mask in v.masks for term, _ in mask.terms]
-        found = {part: None for expr in exprs for part in walk(expr) if isinstance(part, StageValue)}
-        return tuple(found)
+        found = set(stages_in(self.release.rows))
+        found |= {part.stage for expr in exprs for part in walk(expr) if isinstance(part, StageValue)}
+        return tuple(sorted(found))
 
     def salted(self, extra: bytes) -> bytes:
         """Return this relation's identity with what became known while running (stage values)."""
@@ -144,11 +145,13 @@ class ReleasePlan:
 class Plan:
     """A statement's plan: stages are drawn in order, each from releases that come before it.
 
-    `releases` in order of drawing; `stages` are one-cell relations over them; `root` the statement.
+    `releases` in order of drawing; `stages` are relations over them, of one cell or, those in `tables`, of
+    rows; `root` the statement.
     """
 
     root: Relation
     stages: tuple[Relation, ...]
+    tables: frozenset[int]
     releases: tuple[ReleasePlan, ...]
     privacy: Privacy
 
@@ -178,7 +181,7 @@ def plan(relation: Relation, catalog: Catalog, privacy: Privacy) -> Plan:
     releases = tuple(_plan_release(release, catalog, privacy, blocks) for release in ordered)
     for release in releases:
         release.queries(tuple(range(len(release.vectors))))  # printing may refuse: before anything is charged
-    return Plan(judged.root, judged.stages, releases, privacy)
+    return Plan(judged.root, judged.stages, judged.tables, releases, privacy)
 
 
 MAX_NODES = 5_000
@@ -200,14 +203,13 @@ def _check_size(relation: Relation) -> None:
 
 
 def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: Fraction) -> ReleasePlan:
-    unit = release.table.unit
-    assert unit is not None
-    env = environment_of(release.table.columns, release.predicate)
+    rows = release.rows
+    env = environment_of(rows.columns, rows.predicate)
     domains = [domain_of(key, env) for key in release.keys]
     declared = [domain for domain in domains if domain is not None]
     groups = tuple(product_of(declared, release.keys)) if len(declared) == len(domains) else None
     bounding = _bounding(release, env, privacy, groups)
-    measured = measure(release.aggregates, env, bounding, release.table, threshold=groups is None)
+    measured = measure(release.aggregates, env, bounding, rows.units, threshold=groups is None)
     count = len(measured.vectors)
     if count > MAX_VECTORS:
         raise Refusal(
@@ -224,7 +226,7 @@ def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: 
             sqlstate="PV301",
             hint="raise dpsql.epsilon",
         )
-    is_empty = groups == () or _is_contradiction(release.predicate, env)
+    is_empty = groups == () or _is_contradiction(rows.predicate, env)
     if is_empty:
         each = Fraction(0)
     delta, tau = Fraction(0), None
@@ -242,7 +244,7 @@ def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: 
         scale = measured.vectors[measured.counted].scale(each)
         tau = threshold(scale, delta, bounding.groups, privacy.minimum_units)
     identity = hashlib.sha256(
-        repr((catalog.fingerprint, release.table.name, release.predicate, release.keys, bounding, domains,
+        repr((catalog.fingerprint, rows.identity(), release.keys, bounding, domains,
               privacy.minimum_units)).encode()
     ).digest()  # fmt: skip
     return ReleasePlan(
@@ -269,25 +271,24 @@ def _bounding(
     release: Release, env: Environment, privacy: Privacy, groups: tuple[tuple[Scalar, ...], ...] | None
 ) -> Bounding:
     """Return the contribution bounds, as the printer will enforce them."""
-    unit = release.table.unit
-    assert unit is not None
-    grouped = bool(release.keys)
-    if unit.is_unique:
+    rows, grouped = release.rows, bool(release.keys)
+    if rows.is_single:
         return Bounding(1, 1, True, False, privacy.replace_one, grouped)
-    if unit.rows_per_unit is None:
+    if rows.rows_per_unit is None:
         raise Refusal(
-            f'rows_per_unit is not declared for table "{release.table.name}"',
+            f'rows_per_unit is not declared for table "{rows.undeclared}"',
             sqlstate="PV102",
             position=release.position,
             hint="ask the owner to declare how many rows of one person may count in one group",
         )
     if not grouped:
-        rows = unit.rows_per_unit * (unit.groups_per_unit or 1)
-        return Bounding(rows, 1, False, False, privacy.replace_one, False)
-    source = Private(release.table, release.predicate, (), ())
-    c = groups_per_unit_in(source, release.keys, env)
-    ranked = groups is None or len(groups) > c
-    return Bounding(unit.rows_per_unit, c, False, ranked, privacy.replace_one, True)
+        most = rows.rows_in_all or rows.rows_per_unit
+        return Bounding(most, 1, False, False, privacy.replace_one, False)
+    c = groups_per_unit_in(rows, release.keys, env)
+    is_determined = fields_of(*release.keys) <= rows.determined
+    ranked = not is_determined and (groups is None or len(groups) > c)
+    m = 1 if has_one_row(rows, release.keys) else rows.rows_per_unit
+    return Bounding(m, c, False, ranked, privacy.replace_one, True)
 
 
 def releases_of(relation: Relation) -> Iterator[Release]:

@@ -12,6 +12,7 @@ House rules (law L2, L3; soundness.md 1.9, 1.11):
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -34,24 +35,26 @@ from .private_sql import (
     times,
     unbounded,
 )
-from .quote import decimal, identifier, literal, text
+from .quote import decimal, literal, text
 
 __all__ = ["PrivatePrinter"]
 
 
 @dataclass
 class PrivatePrinter:
-    """Prints expressions over the rows of one table; stage values become numbered parameters."""
+    """Prints expressions over the rows of one block; stage values become numbered parameters.
+
+    `row`: the block's columns as they are printed, by position.
+    """
 
     env: Environment
-    owner: str
-    parameters: list[StageValue] = field(default_factory=list)
+    row: Sequence[str]
+    parameters: list[object] = field(default_factory=list)
     first_parameter: int = 2
 
     def column(self, expr: Field) -> str:
-        """Return a column of the table, or its hidden owner column."""
-        columns = self.env.columns
-        shown = identifier(columns[expr.index].name if expr.index < len(columns) else self.owner)
+        """Return a column of the block."""
+        shown = self.row[expr.index]
         # An ENUM is TEXT to us; compared with a text outside its list it would raise.
         return f"CAST({shown} AS VARCHAR)" if expr.type.kind is Kind.TEXT else shown
 
@@ -84,13 +87,15 @@ class PrivatePrinter:
                 position=expr.position,
                 hint="bin it: floor(x / 10) * 10, or cast it to integer",
             )
-        if expr.type.is_integer and isinstance(expr, Call):
+        if expr.type.is_integer and not isinstance(expr, Literal):
             self._check_range(expr)
         shown = self.value(expr)
         return f"{shown} COLLATE C" if expr.type.kind is Kind.TEXT else shown
 
     def _check_range(self, expr: Expr) -> None:
         """Refuse an integer key that may leave its SQL type: its groups would be shown as NULL."""
+        if isinstance(expr, Field) and self.env.columns[expr.index].facts is None:
+            return
         facts, (first, last) = facts_of(expr, self.env), TYPE_RANGE[expr.type.kind]
         if facts.lo is None or facts.hi is None or facts.lo < first or facts.hi > last:
             raise Refusal(
@@ -112,17 +117,20 @@ class PrivatePrinter:
     def _plain_number(self, expr: Expr) -> str:
         """Return a computed number in its own unit: exact ones as integers or DECIMAL."""
         number = self.number(expr)
-        if number.grid == 1:
-            return number.sql
-        facts = facts_of(expr, self.env)
-        scale = None if number.grid is None else decimal_scale(number.grid)
-        if number.grid is None or scale is None or facts.lo is None or facts.hi is None:
+        if not number.is_decimal:
             raise Refusal(
                 "this number has no exact decimal form, so it cannot be a group key or a distinct value",
                 sqlstate="PV202",
                 position=expr.position,
                 hint="round it, floor it, or cast it to integer or numeric(p,s)",
             )
+        return self.decimal(number, expr)
+
+    def decimal(self, number: Number, expr: Expr) -> str:
+        """Return an integer number in its own unit: as an integer or a DECIMAL. Raises Refusal (PV202)."""
+        assert number.grid is not None
+        scale = decimal_scale(number.grid)
+        assert scale is not None
         whole = times(number, (number.grid * 10**scale).numerator, expr)
         if scale == 0:
             return whole.sql
@@ -229,18 +237,44 @@ class PrivatePrinter:
     def compared(self, left: Expr, right: Expr, sign: str, expr: Expr) -> str:
         """Return a comparison: computed numbers on one grid, bare columns and literals as they stand."""
         if left.type.is_number and right.type.is_number:
-            if not (is_bare(left) and is_bare(right)):
-                numbers = [self.number(left), self.number(right)]
+            if not (self._is_bare(left) and self._is_bare(right)):
+                numbers = [self._side(left), self._side(right)]
                 grid = common_grid([number.grid for number in numbers])
                 if grid is None:
                     shown = [self.double(number) for number in numbers]
                 else:
                     shown = [self.on_grid(number, grid, expr).sql for number in numbers]
                 return f"({shown[0]} {sign} {shown[1]})"
-            if not _fit_together(left, right):
+            if not (self._are_alike(left, right) or _fit_together(left, right)):
                 return f"(CAST({self.value(left)} AS DOUBLE) {sign} CAST({self.value(right)} AS DOUBLE))"
         sides = [self.beside(side, (left, right)) for side in (left, right)]
         return f"({sides[0]} {sign} {sides[1]})"
+
+    def _side(self, expr: Expr) -> Number:
+        """Return a number for a comparison; a column that a subquery computed as it stands.
+
+        It is inside its proven range already, and what this very comparison implies must not enter it.
+        """
+        facts = self.env.columns[expr.index].facts if isinstance(expr, Field) else None
+        if isinstance(expr, Field) and facts is not None and not expr.type.is_float:
+            return self._leaf(expr, facts)
+        return self.number(expr)
+
+    def _is_bare(self, expr: Expr) -> bool:
+        """Say whether an expression compares as it stands: a literal, a table's column, or any DOUBLE.
+
+        An exact number that a subquery computed may have more digits than its type has.
+        """
+        if isinstance(expr, Field):
+            return self.env.columns[expr.index].facts is None or expr.type.is_float
+        return is_bare(expr)
+
+    def _are_alike(self, left: Expr, right: Expr) -> bool:
+        """Say whether two sides are table columns of one type of the engine, which compare as they stand."""
+        if not (isinstance(left, Field) and isinstance(right, Field)) or left.type != right.type:
+            return False
+        own = all(self.env.columns[side.index].facts is None for side in (left, right))
+        return own and left.type.precision is not None
 
     def beside(self, side: Expr, both: tuple[Expr, Expr]) -> str:
         """Return a side of a comparison; a date beside a timestamp is read as its midnight."""

@@ -17,15 +17,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ..relation.catalog import Scalar, Table
-from ..relation.expressions import Expr, Literal, StageValue
-from ..relation.intervals import Environment
+from ..relation.catalog import Scalar
+from ..relation.expressions import Expr, Field, Literal, StageValue, fields_of
+from ..relation.intervals import Environment, narrowed_facts
 from ..relation.types import SqlType
 from .keys import Domain
-from .print_private import PrivatePrinter
+from .print_source import SourcePrinter
 from .print_value import MAX_ROWS, PrintedValue, print_value
 from .private_sql import clamp
-from .quote import identifier, literal, table_name, text
+from .quote import literal, text
+from .rows import Rows, StageColumn
 from .vectors import Bounding, Kind, Mask, Vector
 
 __all__ = ["BackendQuery", "print_release"]
@@ -41,12 +42,11 @@ class BackendQuery:
     sql: str
     vectors: tuple[int, ...]
     salted: bool
-    stages: tuple[StageValue, ...]
+    stages: tuple[StageValue | StageColumn, ...]
 
 
 def print_release(
-    table: Table,
-    predicate: tuple[Expr, ...],
+    rows: Rows,
     keys: tuple[Expr, ...],
     vectors: tuple[Vector, ...],
     wanted: tuple[int, ...],
@@ -58,14 +58,10 @@ def print_release(
     plain = tuple(i for i in wanted if vectors[i].kind is not Kind.DISTINCT or bounding.per_row)
     queries = []
     if plain:
-        queries.append(
-            _Query(table, predicate, keys, vectors, bounding, env, domains, bounding.ranked).main(plain)
-        )
+        queries.append(_Query(rows, keys, vectors, bounding, env, domains, bounding.ranked).main(plain))
     for number in wanted:
         if number not in plain:
-            queries.append(
-                _Query(table, predicate, keys, vectors, bounding, env, domains, True).distinct(number)
-            )
+            queries.append(_Query(rows, keys, vectors, bounding, env, domains, True).distinct(number))
     return tuple(queries)
 
 
@@ -73,15 +69,24 @@ class _Query:
     """Prints one query of a release; the inner relation r computes keys, values and masks once."""
 
     def __init__(
-        self, table: Table, predicate: tuple[Expr, ...], keys: tuple[Expr, ...], vectors: tuple[Vector, ...],
+        self, rows: Rows, keys: tuple[Expr, ...], vectors: tuple[Vector, ...],
         bounding: Bounding, env: Environment, domains: tuple[Domain | None, ...],
         salted: bool,
     ) -> None:  # fmt: skip
-        assert table.unit is not None
-        self.table, self.unit, self.predicate, self.keys = table, table.unit, predicate, keys
+        self.keys = keys
         self.vectors, self.bounding, self.domains = vectors, bounding, domains
-        self.printer = PrivatePrinter(env, self.unit.column, first_parameter=2 if salted else 1)
+        self.sources = SourcePrinter(2 if salted else 1)
+        assert isinstance(rows.owner, Field)
+        used = [*keys, rows.owner, *(v.value for v in vectors if v.value is not None)]
+        used += [term for v in vectors for mask in v.masks for term, _ in mask.terms]
+        self.printer, self.from_, self.where = self.sources.block(
+            rows.items, rows.predicate, fields_of(*used)
+        )
+        self.unit = self.printer.row[rows.owner.index]
+        if not rows.columns[rows.owner.index].enforced.not_null:
+            self.where.append(f"({self.unit} IS NOT NULL)")
         self.items: dict[str, str] = {}
+        self.parts: dict[str, str] = {}
         self.key_names = [f"k{i}" for i in range(len(keys))]
 
     # --- the inner rows ----------------------------------------------------------------------------
@@ -102,22 +107,20 @@ class _Query:
 
     def rows(self) -> str:
         """Return the relation r: unit, keys, values and masks of the rows that pass the filter."""
-        select = [] if self.bounding.per_row else [f"{identifier(self.unit.column)} AS u"]
+        select = [] if self.bounding.per_row else [f"{self.unit} AS u"]
         select += [
             f"{self.printer.key(key)} AS {name}" for key, name in zip(self.keys, self.key_names, strict=True)
         ]
         select += [f"{sql} AS {name}" for sql, name in self.items.items()]
-        where = [self.printer.boolean(term) for term in self.predicate]
-        if not self.unit.is_not_null:
-            where.append(f"({identifier(self.unit.column)} IS NOT NULL)")
-        clause = f" WHERE {' AND '.join(where)}" if where else ""
-        return f"SELECT {', '.join(select) or '1 AS one'} FROM {table_name(self.table.path)}{clause}"
+        clause = f" WHERE {' AND '.join(self.where)}" if self.where else ""
+        return f"SELECT {', '.join(select) or '1 AS one'} FROM {self.from_}{clause}"
 
     def value(self, vector: Vector) -> PrintedValue:
         """Return how a summed value is clamped and turned into integers."""
         assert vector.value is not None
         assert vector.lattice is not None
-        return print_value(self.printer, self.item, vector.value, vector.lattice)
+        early = not self.bounding.per_row and vector.kind is not Kind.MOMENT
+        return print_value(self.printer, self.item, vector.value, vector.lattice, early=early)
 
     # --- the main query ----------------------------------------------------------------------------
 
@@ -130,12 +133,10 @@ class _Query:
             source = self.rows()
             sql = self._grouped(f"({source}) AS r", coordinates, filtered=False)
         else:
-            parts: list[tuple[str, str]] = []
             for number in numbers:
-                part, coordinate = self._per_unit(number)
-                parts += part
-                coordinates += coordinate
-            columns = ", ".join(["u", *self.key_names, *(f"{sql} AS {name}" for name, sql in parts)])
+                coordinates += self._per_unit(number)
+            parts = [f"{sql} AS {name}" for sql, name in self.parts.items()]
+            columns = ", ".join(["u", *self.key_names, *parts])
             by = ", ".join(["u", *self.key_names])
             steps = [
                 f"r AS ({self.rows()})",
@@ -143,10 +144,13 @@ class _Query:
             ]
             source = "p"
             if self.bounding.ranked:
-                steps.append(self._rank("p"))
-                source = f"(SELECT * FROM ranked WHERE rn <= {self.bounding.groups})"
+                steps += self._kept("p")
+                source = "kept"
             sql = f"WITH {', '.join(steps)} " + self._grouped(f"{source} AS b", coordinates, filtered=True)
-        return BackendQuery(sql, numbers, self.bounding.ranked, tuple(self.printer.parameters))
+        return BackendQuery(sql, numbers, self.bounding.ranked, self._stages())
+
+    def _stages(self) -> tuple[StageValue | StageColumn, ...]:
+        return tuple(p for p in self.sources.parameters if isinstance(p, (StageValue, StageColumn)))
 
     def _in_domain(self) -> str:
         """Return the HAVING clause that keeps declared groups alone; nothing when none is declared.
@@ -182,10 +186,20 @@ class _Query:
             )
         return "BIGINT" if reach * self.bounding.rows < 2**63 // MAX_ROWS else "HUGEINT"
 
-    def _rank(self, source: str) -> str:
-        """Return the step that keeps C groups of each unit, in hashed order with the keys as the last word."""
+    def _kept(self, source: str) -> list[str]:
+        """Return the steps that keep C groups of each unit, in hashed order with the keys as the last word.
+
+        Only units that have more than C are ranked.
+        """
+        c = self.bounding.groups
         by = ", ".join([self._hash(self.key_names), *(f"{name} NULLS LAST" for name in self.key_names)])
-        return f"ranked AS (SELECT {source}.*, ROW_NUMBER() OVER (PARTITION BY u ORDER BY {by}) AS rn FROM {source})"
+        number = f"ROW_NUMBER() OVER (PARTITION BY u ORDER BY {by}) AS rn"
+        return [
+            f"heavy AS (SELECT u FROM {source} GROUP BY u HAVING COUNT(*) > {c})",
+            f"ranked AS (SELECT {source}.*, {number} FROM {source} SEMI JOIN heavy ON {source}.u = heavy.u)",
+            f"kept AS (SELECT {source}.* FROM {source} ANTI JOIN heavy ON {source}.u = heavy.u"
+            f" UNION ALL SELECT * EXCLUDE (rn) FROM ranked WHERE rn <= {c})",
+        ]
 
     def _hash(self, names: list[str]) -> str:
         parts = ["CAST($1 AS VARCHAR)", "CAST(u AS VARCHAR)"]
@@ -208,7 +222,8 @@ class _Query:
                 found.append(f"COUNT(DISTINCT {name}){only}")
             else:
                 value = self.value(vector)
-                rows, total = f"COUNT({value.z}){only}", value.sum(only)
+                rows = f"COUNT({value.z}){only}"
+                total = value.sum(only, rows)
                 assert vector.lattice is not None
                 squares = value.squares(only, vector.lattice.low)
                 found += self._from_sums(vector, rows, total, squares, f"COUNT(*){only}")
@@ -236,55 +251,63 @@ class _Query:
 
     # --- coordinates with many rows per unit ------------------------------------------------------------
 
-    def _per_unit(self, number: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-        """Return the partial sums per (unit, group), and the bounded coordinates summed over units."""
-        vector, m = self.vectors[number], self.bounding.rows
+    def part(self, sql: str, prefix: str) -> str:
+        """Return the name of a column of p, a figure of one unit in one group, adding it once."""
+        if sql not in self.parts:
+            self.parts[sql] = f"{prefix}{sum(name.startswith(prefix) for name in self.parts.values())}"
+        return self.parts[sql]
+
+    def _per_unit(self, number: int) -> list[tuple[str, str]]:
+        """Return a vector's bounded coordinates summed over units, noting the parts that they need."""
+        vector = self.vectors[number]
         if vector.kind is Kind.UNITS:
-            return self._units(number)
-        parts: list[tuple[str, str]] = []
-        shown: list[str] = []
-        counts: list[str] = []
-        for index, mask in enumerate(vector.masks):
-            where = self.mask(mask)
-            only = f" FILTER (WHERE {where})" if where else ""
-            c = f"c{number}_{index}"
-            if vector.kind is Kind.COUNT:
-                parts.append((c, f"COUNT(*){only}"))
-                shown.append(c)
-                counts.append(c)
-                continue
-            value = self.value(vector)
-            parts += [(c, f"COUNT({value.z}){only}"), (f"s{number}_{index}", value.sum(only))]
-            everyone = c
-            if vector.null_rows:
-                everyone = f"a{number}_{index}"
-                parts.append((everyone, f"COUNT(*){only}"))
-            squares = ""
-            if vector.kind is Kind.MOMENT:
-                squares = f"q{number}_{index}"
-                assert vector.lattice is not None
-                parts.append((squares, value.squares(only, vector.lattice.low)))
-            shown += self._from_sums(vector, c, f"s{number}_{index}", squares, everyone)
-            counts.append(everyone)
-        bounded = self._bounded(vector, shown, counts, m)
-        return parts, [(f"m{number}_{i}", sql) for i, sql in enumerate(bounded)]
+            return [(f"m{number}_0", self._units(vector))]
+        if vector.kind is Kind.COUNT:
+            shown = counts = [self.part(f"COUNT(*){self._only(mask)}", "c") for mask in vector.masks]
+        else:
+            shown, counts = [], []
+            for mask in vector.masks:
+                self._sums(vector, self._only(mask), shown, counts)
+        return [(f"m{number}_{i}", sql) for i, sql in enumerate(self._bounded(vector, shown, counts))]
 
-    def _units(self, number: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-        where = self.mask(self.vectors[number].masks[0])
+    def _only(self, mask: Mask) -> str:
+        where = self.mask(mask)
+        return f" FILTER (WHERE {where})" if where else ""
+
+    def _sums(self, vector: Vector, only: str, shown: list[str], counts: list[str]) -> None:
+        """Add a mask's coordinates of one unit, and the count that they are clamped by.
+
+        A value that is never NULL is counted by its rows.
+        """
+        assert vector.value is not None
+        assert vector.lattice is not None
+        value, is_nullable = self.value(vector), narrowed_facts(vector.value, self.printer.env).nullable
+        count = f"COUNT({value.z if is_nullable else '*'}){only}"
+        rows = self.part(count, "c")
+        everyone = self.part(f"COUNT(*){only}", "c") if vector.null_rows else rows
+        total = self.part(value.sum(only, count), "s")
+        squares = ""
+        if vector.kind is Kind.MOMENT:
+            squares = self.part(value.squares(only, vector.lattice.low), "q")
+        if vector.kind is Kind.DIRECT:
+            rows, total = f"COALESCE(SUM({rows}), 0)", f"COALESCE(SUM({total}), 0)"
+        shown += self._from_sums(vector, rows, total, squares, everyone)
+        counts.append(everyone)
+
+    def _units(self, vector: Vector) -> str:
+        where = self.mask(vector.masks[0])
         if where is None:
-            return [], [(f"m{number}_0", "COUNT(*)")]
-        name = f"c{number}_0"
-        return [(name, f"COUNT(*) FILTER (WHERE {where})")], [
-            (f"m{number}_0", f"COUNT(*) FILTER (WHERE {name} > 0)")
-        ]
+            return "COUNT(*)"
+        return f"COUNT(*) FILTER (WHERE {self.part(f'COUNT(*) FILTER (WHERE {where})', 'c')} > 0)"
 
-    def _bounded(self, vector: Vector, shown: list[str], counts: list[str], m: int) -> list[str]:
+    def _bounded(self, vector: Vector, shown: list[str], counts: list[str]) -> list[str]:
         """Return Σ over units of the jointly clamped parts (house rule 3)."""
+        if vector.kind is Kind.DIRECT:
+            return shown
+        m = self.bounding.rows
         c = counts[0] if len(counts) == 1 else f"({' + '.join(counts)})"
         few = f"CASE WHEN {c} <= {m} THEN {c} ELSE {m} END"
         scaled = [f"CASE WHEN {c} <= {m} THEN {p} ELSE ({p} * {m}) // GREATEST({c}, {m}) END" for p in shown]
-        if vector.kind is Kind.DIRECT:
-            return self._direct(vector, counts)
         if vector.kind is Kind.SUM and len(shown) == 1:
             assert vector.lattice is not None
             lo, hi = min(0, m * vector.lattice.low), max(0, m * vector.lattice.high)
@@ -296,10 +319,6 @@ class _Query:
         left = "".join(f" - {part}" for part in others)
         total = f"SUM({few})" if weight == 1 else f"{weight} * SUM({few})"
         return [*others, f"(COALESCE({total}, 0){left})"]
-
-    def _direct(self, vector: Vector, counts: list[str]) -> list[str]:
-        name = counts[0].removeprefix("c")
-        return self._from_sums(vector, f"COALESCE(SUM(c{name}), 0)", f"COALESCE(SUM(s{name}), 0)", "", "")
 
     # --- distinct values of many rows per unit -----------------------------------------------------------
 
@@ -315,12 +334,10 @@ class _Query:
         source = "r"
         if self.bounding.ranked:
             steps.append(f"g AS (SELECT {unit_keys} FROM r GROUP BY {unit_keys}{self._in_domain()})")
-            steps.append(self._rank("g"))
-            match = " AND ".join(f"r.{key} IS NOT DISTINCT FROM ranked.{key}" for key in ("u", *groups))
-            steps.append(
-                f"kept AS (SELECT r.* FROM r JOIN ranked ON {match} WHERE ranked.rn <= {self.bounding.groups})"
-            )
-            source = "kept"
+            steps += self._kept("g")
+            match = " AND ".join(f"r.{key} IS NOT DISTINCT FROM kept.{key}" for key in ("u", *groups))
+            steps.append(f"inside AS (SELECT r.* FROM r JOIN kept ON {match})")
+            source = "inside"
         steps.append(f"v AS (SELECT DISTINCT {unit_keys}, {name} AS x FROM {source} WHERE {present})")
         order = "md5(CAST($1 AS VARCHAR) || chr(31) || CAST(x AS VARCHAR)), x"
         steps.append(
@@ -331,7 +348,7 @@ class _Query:
             f"(SELECT * FROM few WHERE vn <= {vector.distinct_limit}) AS b", [column], filtered=False
         )
         sql = f"WITH {', '.join(steps)} {body}"
-        return BackendQuery(sql, (number,), True, tuple(self.printer.parameters))
+        return BackendQuery(sql, (number,), True, self._stages())
 
 
 def _member(name: str, type_: SqlType, domain: Domain) -> str:

@@ -20,14 +20,21 @@ MAX_ROWS = 2**40
 
 @dataclass(frozen=True, slots=True)
 class PrintedValue:
-    """A clamped value: `z` is SQL over r, in the lattice's integers or (with `factor` > 1) in decimals."""
+    """A clamped value: `z` is SQL over r, in the lattice's integers or (with `factor` > 1) in decimals.
+
+    `ends`: the rows are not clamped, so each sum of them is: to so many times the ends as it has values.
+    """
 
     z: str
     factor: int
+    ends: tuple[int, int] | None = None
 
-    def sum(self, only: str) -> str:
-        """Return the exact sum in lattice integers, 0 for no rows."""
+    def sum(self, only: str, count: str) -> str:
+        """Return the exact sum in lattice integers, 0 for no rows; `count`: how many values are summed."""
         total = f"SUM({self.z}){only}"
+        if self.ends is not None:
+            low, high = (f"{end} * CAST({count} AS HUGEINT)" for end in self.ends)
+            return f"LEAST(GREATEST(COALESCE({total}, 0), {low}), {high})"
         if self.factor != 1:
             total = f"CAST({total} * {self.factor} AS HUGEINT)"
         return f"COALESCE({total}, 0)"
@@ -40,37 +47,59 @@ class PrintedValue:
 
 
 def print_value(
-    printer: PrivatePrinter, item: Callable[[str, str], str], expr: Expr, lattice: Lattice
+    printer: PrivatePrinter,
+    item: Callable[[str, str], str],
+    expr: Expr,
+    lattice: Lattice,
+    *,
+    early: bool = False,
 ) -> PrintedValue:
     """Clamp a value to its lattice: in its own type where it is a bare column, else as printed numbers.
 
     Reals: v is clamped to [lo, hi], multiplied by 1/step (or divided by step) and cast, which rounds half
     to even; both are monotone in IEEE arithmetic, so the result lies between the images of lo and hi,
     which `lattice_of` computed in the same way: `low` and `high`.
+
+    `early`: for sums per unit and group. A bare column becomes its lattice integer in r already: with many
+    sums a conversion of each row is cheaper than one of each sum. A computed integer, which lies inside its
+    bounds by the clamps that are printed inside it, is clamped in the sum.
     """
-    bare = isinstance(expr, Field)
     factor = (1 / lattice.step).numerator
-    if bare and lattice.exact and lattice.reach * factor * MAX_ROWS < 10**38:  # the sum stays a DECIMAL(38)
-        name = item(printer.column(expr), "v")  # type: ignore[arg-type]  # a Field
+    if (
+        isinstance(expr, Field) and lattice.exact and lattice.reach * factor * MAX_ROWS < 10**38
+    ):  # a DECIMAL(38)
+        name = printer.column(expr) if early else item(printer.column(expr), "v")
         lo, hi = decimal(lattice.low * lattice.step), decimal(lattice.high * lattice.step)
         assert lo is not None
         assert hi is not None
-        clamped = name if printer.is_held(expr, lattice.lo, lattice.hi) else clamp(name, lo, hi)  # type: ignore[arg-type]  # a Field
-        return PrintedValue(clamped, factor)
+        clamped = name if printer.is_held(expr, lattice.lo, lattice.hi) else clamp(name, lo, hi)
+        if not early:
+            return PrintedValue(clamped, factor)
+        return PrintedValue(
+            item(f"CAST(({clamped}){f' * {factor}' if factor > 1 else ''} AS BIGINT)", "z"), 1
+        )
     if lattice.exact:
         number = printer.number(expr)
         name = item(printer.on_grid(number, lattice.step, expr).sql, "v")
+        if early:
+            return PrintedValue(name, 1, (lattice.low, lattice.high))
         return PrintedValue(clamp(name, str(lattice.low), str(lattice.high)), 1)
-    if bare and expr.type.is_float:
-        shown = printer.column(expr)  # type: ignore[arg-type]  # a Field
+    if isinstance(expr, Field) and expr.type.is_float:
+        shown = printer.column(expr)
         shown = f"CAST({shown} AS DOUBLE)" if expr.type.kind is Kind.REAL else shown
+        if early:
+            return PrintedValue(item(_rounded(shown, lattice), "z"), 1)
     else:
         shown = printer.double(printer.number(expr))
-    name = item(shown, "v")
+    return PrintedValue(_rounded(item(shown, "v"), lattice), 1)
+
+
+def _rounded(real: str, lattice: Lattice) -> str:
+    """Return a DOUBLE clamped and rounded to the lattice."""
     lo, hi = (double_literal(end) for end in (lattice.lo, lattice.hi))
-    inside = clamp(name, lo, hi, nan=True)
+    inside = clamp(real, lo, hi, nan=True)
     inverse = 1 / lattice.step
     scaled = (
         f"* {double_literal(inverse)}" if inverse.denominator == 1 else f"/ {double_literal(lattice.step)}"
     )
-    return PrintedValue(f"CAST(({inside}) {scaled} AS BIGINT)", 1)
+    return f"CAST(({inside}) {scaled} AS BIGINT)"

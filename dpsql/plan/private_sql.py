@@ -45,6 +45,11 @@ class Number:
         """The integer type of `sql`."""
         return "BIGINT" if self.reach < _BIG else "HUGEINT"
 
+    @property
+    def is_decimal(self) -> bool:
+        """Whether integers or decimals of some digits hold all its values."""
+        return self.grid is not None and decimal_scale(self.grid) is not None
+
 
 def integer(sql: str, grid: Fraction, reach: int, expr: Expr) -> Number:
     """Return an integer number whose operands were cast to `integer_kind(reach)`."""

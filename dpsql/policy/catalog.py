@@ -12,8 +12,9 @@ from ..relation.catalog import Catalog, Column, Table, Unit
 from .columns import build_column, describe_column
 from .live_schema import LiveColumn, LiveSchema, LiveTable
 from .model import ColumnPolicy, Policy, TablePolicy
+from .owners import without_unit
 from .section import quote_key, suggest
-from .units import build_unit, find_live_table
+from .units import build_unit, enforced_keys, find_live_table
 
 __all__ = ["build_catalog", "column_key", "match_column", "table_key"]
 
@@ -22,9 +23,11 @@ def build_catalog(policy: Policy, live: LiveSchema) -> Catalog:
     """Return all declared tables with the types and constraints that the database has right now.
 
     A table is found under the name that the policy gives it: `table`, or `schema.table` outside the
-    default schema. Ensures: what `build_unit` and `build_column` ensure, for every table. Raises
-    PolicyError on the first disagreement; `check` lists them all.
+    default schema. Ensures: what `build_unit`, `build_column` and `enforced_keys` ensure, for every table.
+    Raises PolicyError on the first disagreement, a table without a unit first; `check` lists them all.
     """
+    for name in policy.undecided:
+        raise without_unit(table_key(policy, name), policy, name, live)
     tables = {name: _build_table(policy, declared, live) for name, declared in policy.tables.items()}
     return Catalog(MappingProxyType(tables), live.default_schema, _fingerprint(policy, tables, live))
 
@@ -59,12 +62,14 @@ def _build_table(policy: Policy, declared: TablePolicy, live: LiveSchema) -> Tab
         place = column_key(policy, declared.name, column.name)
         columns[column.name] = build_column(place, column, match_column(place, column, table))
     ordered = []
-    for known in table.columns:
-        if known.name in columns:
-            ordered.append(columns[known.name])
-        elif unit is None and not known.is_generated:
-            ordered.append(describe_column(known))
-    return Table(declared.name, table.path, tuple(ordered), unit, declared.description)
+    for live_column in table.columns:
+        if live_column.name in columns:
+            ordered.append(columns[live_column.name])
+        elif unit is None and not live_column.is_generated:
+            ordered.append(describe_column(live_column))
+    known = {column.name for column in ordered} | (set() if unit is None else {unit.column})
+    keys = enforced_keys(table, known)
+    return Table(declared.name, table.path, tuple(ordered), unit, declared.description, keys)
 
 
 def _fingerprint(policy: Policy, tables: dict[str, Table], live: LiveSchema) -> str:
@@ -73,7 +78,7 @@ def _fingerprint(policy: Policy, tables: dict[str, Table], live: LiveSchema) -> 
     Caps, analysts and descriptions are left out: they change no plan, and stored releases outlive them.
     """
     content = {
-        "version": 1,
+        "version": 2,
         "dataset": policy.dataset_id,
         "neighbours": policy.privacy.neighbours.value,
         "minimum_units": policy.defaults.minimum_units,
@@ -92,6 +97,7 @@ def _table_content(table: Table, live: LiveSchema) -> dict[str, object]:
     return {
         "path": table.path,
         "unit": None if table.unit is None else _unit_content(table.unit, engine_types),
+        "keys": table.keys,
         "columns": [_column_content(column, engine_types[column.name]) for column in table.columns],
     }
 

@@ -13,7 +13,8 @@ from ..relation.types import Kind
 from .catalog import column_key, match_column, table_key
 from .columns import build_column, describe_column
 from .live_schema import LiveColumn, LiveSchema, LiveTable
-from .model import Policy, TablePolicy
+from .model import Policy, TablePolicy, UnitPolicy
+from .owners import is_own_way, private_behind, without_unit
 from .section import plain, quote_key
 from .units import build_unit, find_live_table
 
@@ -21,6 +22,7 @@ __all__ = ["ColumnReport", "Report", "TableReport", "check"]
 
 _WEAK_EPSILON = Fraction(10)
 _LARGE_DELTA = Fraction(1, 10**5)
+_ONE_ROW = "a unit has one row here; rows_per_unit and groups_per_unit matter only after joins that copy rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ class TableReport:
     role: str
     unit: str
     missing: tuple[str, ...]
+    notes: tuple[str, ...]
     columns: tuple[ColumnReport, ...]
     hidden: tuple[str, ...]
 
@@ -69,6 +72,7 @@ class Report:
         for table in self.tables:
             lines += ["", f"{quote_key(table.name)}: {table.unit}"]
             lines += [f"  missing: {what}" for what in table.missing]
+            lines += [f"  note: {what}" for what in table.notes]
             width = max((len(quote_key(column.name)) for column in table.columns), default=0)
             for column in table.columns:
                 declared = f" [{column.declared}]" if column.declared else ""
@@ -84,7 +88,9 @@ def check(policy: Policy, live: LiveSchema) -> Report:
 
     Looks at the schema alone, never at a row.
     """
-    problems: list[str] = []
+    problems = [
+        without_unit(table_key(policy, name), policy, name, live).message for name in policy.undecided
+    ]
     warnings = _privacy_warnings(policy)
     tables = []
     for declared in policy.tables.values():
@@ -198,21 +204,34 @@ def _table_report(
         seen.add(declared.unit.column)  # it may be counted: COUNT(DISTINCT …)
     hidden = tuple(column.name for column in table.columns if column.name not in seen)
     if declared.unit is None:
-        return TableReport(declared.name, "public", "public, nobody's data", (), columns, hidden)
+        return TableReport(declared.name, "public", "public, nobody's data", (), (), columns, hidden)
     role = "root" if declared.unit.references is None else "private"
-    if declared.unit.references is None:
-        text = f'root, one row per unit in "{declared.unit.column}"'
-    else:
-        text = f'private, owned through "{declared.unit.column}" by {".".join(declared.unit.references)}'
-    missing = []
-    if unit is not None and not unit.is_unique:
+    missing, notes = [], []
+    if unit is not None and unit.is_unique:
+        if unit.rows_per_unit is not None or unit.groups_per_unit is not None:
+            notes.append(_ONE_ROW)
+    elif unit is not None:
         if unit.rows_per_unit is None:
             missing.append("rows_per_unit, without which queries on this table are refused")
         if unit.groups_per_unit is None:
             missing.append("groups_per_unit, without which queries on this table are refused")
-    if declared.unit.references is not None and declared.unit.references[0] != policy.root:
-        missing.append(f"a column that holds the key of {policy.root}: queries over several hops are refused")
-    return TableReport(declared.name, role, text, tuple(missing), columns, hidden)
+    text = _owner_text(policy, declared.unit)
+    return TableReport(declared.name, role, text, tuple(missing), tuple(notes), columns, hidden)
+
+
+def _owner_text(policy: Policy, unit: UnitPolicy) -> str:
+    """Return how a row finds its owner, hop by hop: the references lead to the root, as was checked on reading."""
+    if unit.references is None:
+        return f'root, one row per unit in "{unit.column}"'
+    hops = [f'private, owned through "{unit.column}" by {".".join(unit.references)}']
+    (name, key), parent = unit.references, policy.tables.get(unit.references[0])
+    while parent is not None and parent.unit is not None and parent.unit.references is not None:
+        hops.append(f'then "{parent.unit.column}" by {".".join(parent.unit.references)}')
+        (name, key), parent = parent.unit.references, policy.tables.get(parent.unit.references[0])
+    root = policy.tables[policy.root].unit
+    if name == policy.root and root is not None and key != root.column:
+        hops.append(f'then "{root.column}"')
+    return ", ".join(hops)
 
 
 def _privacy_warnings(policy: Policy) -> list[str]:
@@ -243,19 +262,19 @@ def _table_warnings(
     where = table_key(policy, declared.name)
     warnings = []
     for key in table.foreign_keys:
-        parent = policy.tables.get(live.name_of(key.table))
-        if parent is None or parent.unit is None or parent.name == declared.name:
+        private = private_behind(key, policy, live)
+        if private is None or (declared.unit is not None and is_own_way(key, declared.unit, live)):
             continue
         columns = ", ".join(key.columns)
+        points = "points at" if private == live.name_of(key.table) else "leads to"
         if declared.unit is None:
-            warnings.append(f'{where}: is public, and "{columns}" points at the private table {parent.name}')
-        elif key.columns != (declared.unit.column,):
+            warnings.append(f'{where}: is public, and "{columns}" {points} the private table {private}')
+        else:
+            target = f"another row of {private}" if private == declared.name else f"{private} too"
             warnings.append(
-                f'{where}: "{columns}" points at {parent.name} too; only the owner through '
+                f'{where}: "{columns}" {points} {target}; only the owner through '
                 f'"{declared.unit.column}" is protected'
             )
     if unit is not None and not unit.is_not_null:
         warnings.append(f'{where}: rows whose "{unit.column}" is NULL have no owner and are never counted')
-    if unit is not None and unit.is_unique and (unit.rows_per_unit or unit.groups_per_unit):
-        warnings.append(f"{where}: a unit has one row here; rows_per_unit and groups_per_unit change nothing")
     return warnings

@@ -10,7 +10,7 @@ from typing import NoReturn
 from ..errors import PolicyError
 from ..relation.catalog import Column, Enforced
 from ..relation.types import Kind, SqlType
-from .live_schema import LiveColumn
+from .live_schema import LiveColumn, comparable_type
 from .model import Bound, ColumnPolicy, Key
 from .section import plain
 
@@ -41,7 +41,9 @@ def type_range(kind: SqlType) -> tuple[Fraction, Fraction] | None:
 
 def describe_column(live: LiveColumn) -> Column:
     """Return a column of a public table that the policy says nothing about: all that is known is enforced."""
-    return Column(live.name, live.type, Enforced(live.not_null, live.lo, live.hi), values=_own_values(live))
+    return Column(
+        live.name, comparable_type(live), Enforced(live.not_null, live.lo, live.hi), values=_own_values(live)
+    )
 
 
 def build_column(where: str, declared: ColumnPolicy, live: LiveColumn) -> Column:
@@ -59,7 +61,7 @@ def build_column(where: str, declared: ColumnPolicy, live: LiveColumn) -> Column
         _fail(where, "max_length", f"is for text, and the column is {live.type}; take it out")
     return Column(
         name=declared.name,
-        type=live.type,
+        type=comparable_type(live),
         enforced=Enforced(live.not_null, live.lo, live.hi),
         bounds=None if declared.bounds is None else _bounds(f"{where}.bounds", declared.bounds, live.type),
         step=None if declared.step is None else _step(f"{where}.step", declared.step, live.type),

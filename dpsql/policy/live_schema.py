@@ -6,12 +6,12 @@ schema: names, types, constraints, enum labels. No value of a row is ever part o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from ..relation.types import SqlType
+from ..relation.types import Kind, SqlType
 
-__all__ = ["LiveColumn", "LiveForeignKey", "LiveSchema", "LiveTable"]
+__all__ = ["KEY_TYPES", "LiveColumn", "LiveForeignKey", "LiveSchema", "LiveTable", "comparable_type"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,18 @@ class LiveColumn:
     enum_values: tuple[str, ...] | None = None
     is_bytewise: bool = True
     is_generated: bool = False
+
+
+KEY_TYPES = frozenset({"UUID", "BLOB", "UHUGEINT", "TIMESTAMP WITH TIME ZONE"})
+"""Types of the engine that we do not compute with, but whose equality is that of their values."""
+
+
+def comparable_type(column: LiveColumn) -> SqlType:
+    """Return a column's type as expressions have it: what is compared is compared in one type of the engine."""
+    keeps = column.engine_type == "HUGEINT" or (
+        column.type.kind is Kind.OPAQUE and column.is_bytewise and column.engine_type in KEY_TYPES
+    )
+    return replace(column.type, engine=column.engine_type) if keeps else column.type
 
 
 @dataclass(frozen=True, slots=True)

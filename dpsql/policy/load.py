@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from ..errors import PolicyError
 from .load_tables import read_tables
 from .model import Analyst, Defaults, Neighbours, Policy, Privacy, TablePolicy
+from .owners import NO_UNIT
 from .section import Section, plain, suggest
 
 __all__ = ["load_policy", "parse_policy"]
@@ -62,11 +63,11 @@ def parse_policy(text: str, path: Path) -> Policy:
     dataset = top.text("dataset")
     privacy = _read_privacy(top)
     defaults = _read_defaults(top, privacy)
-    tables = read_tables(top)
+    tables, undecided = read_tables(top)
     analysts = _read_analysts(top)
     top.finish()
-    root = _find_root(top, tables)
-    _check_references(top, tables)
+    root = _find_root(top, tables, undecided)
+    _check_references(top, tables, undecided)
     return Policy(
         source=path.name,
         database=database,
@@ -77,6 +78,7 @@ def parse_policy(text: str, path: Path) -> Policy:
         root=root,
         tables=tables,
         analysts=analysts,
+        undecided=undecided,
     )
 
 
@@ -188,8 +190,10 @@ def _read_analysts(top: Section) -> dict[str, Analyst]:
     return analysts
 
 
-def _find_root(top: Section, tables: dict[str, TablePolicy]) -> str:
+def _find_root(top: Section, tables: dict[str, TablePolicy], undecided: tuple[str, ...]) -> str:
     roots = [name for name, table in tables.items() if table.unit and table.unit.references is None]
+    if not roots and undecided:
+        raise top.error(NO_UNIT, "tables", undecided[0])
     if not roots:
         raise top.error('one table must be the root, one row per unit; write unit = "<its key>"', "tables")
     if len(roots) > 1:
@@ -201,14 +205,16 @@ def _find_root(top: Section, tables: dict[str, TablePolicy]) -> str:
     return roots[0]
 
 
-def _check_references(top: Section, tables: dict[str, TablePolicy]) -> None:
-    """Raise PolicyError unless every private table's references lead to the root."""
+def _check_references(top: Section, tables: dict[str, TablePolicy], undecided: tuple[str, ...]) -> None:
+    """Raise PolicyError unless every private table's references lead to the root, or to an undecided table."""
     for name, table in tables.items():
         seen = [name]
         unit = table.unit
         while unit is not None and unit.references is not None:
             parent = unit.references[0]
             here = ("tables", seen[-1], "unit", "references")
+            if parent in undecided:
+                break
             if parent not in tables:
                 raise top.error(f'no table "{parent}" is declared{suggest(parent, list(tables))}', *here)
             if tables[parent].unit is None:

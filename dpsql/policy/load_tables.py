@@ -15,26 +15,33 @@ MAX_CONTRIBUTION = 2**22
 """Most rows of one unit that count in one result: exact sums stay inside 126 bits (amendments.md g)."""
 
 
-def read_tables(top: Section) -> dict[str, TablePolicy]:
-    """Return the declared tables by name, in the file's order. Raises PolicyError."""
+def read_tables(top: Section) -> tuple[dict[str, TablePolicy], tuple[str, ...]]:
+    """Return the declared tables by name, in the file's order, and the names of those that say no unit.
+
+    The latter, neither public nor private yet, are not among the former. Raises PolicyError.
+    """
     section = top.section("tables") or Section(top.source, {})
     tables: dict[str, TablePolicy] = {}
+    undecided = []
     for name in section.names():
         table = section.section(name)
         assert table is not None, "the key was just listed"
         if not all(name.split(".")) or name.count(".") > 1:
             raise section.error('write [tables.<table>] or [tables."<schema>.<table>"]', name)
-        tables[name] = _read_table(name, table)
-    return tables
+        declared = _read_table(name, table)
+        if declared is None:
+            undecided.append(name)
+        else:
+            tables[name] = declared
+    return tables, tuple(undecided)
 
 
-def _read_table(name: str, section: Section) -> TablePolicy:
+def _read_table(name: str, section: Section) -> TablePolicy | None:
+    """Return a table that is public or says its unit; None for one that is right but for that."""
     unit = _read_unit(section)
     is_public = section.flag("public")
     if is_public and unit is not None:
         raise section.error("is both public and owned by a unit; keep either public or unit", "public")
-    if not is_public and unit is None:
-        raise section.error("has no unit; write unit = …, or public = true if nobody's data is in it")
     rows, groups = section.count("rows_per_unit"), section.count("groups_per_unit")
     for key, value in (("rows_per_unit", rows), ("groups_per_unit", groups)):
         if is_public and value is not None:
@@ -52,6 +59,8 @@ def _read_table(name: str, section: Section) -> TablePolicy:
         columns.append(_read_column(column_name, column))
     description = section.text("description")
     section.finish()
+    if unit is None and not is_public:
+        return None
     return TablePolicy(name, unit, tuple(columns), rows, groups, description)
 
 

@@ -109,6 +109,8 @@ class Policy:
     `source`: the file's name, for messages. `database` and `ledger`: URLs with absolute paths.
     `dataset_id`: what the ledger is bound to; the `dataset` key, or the root's name and the database URL
     as it is written in the file. `root`: the name of the one table whose rows are the privacy units.
+    `undecided`: declared tables that are neither public nor say their unit. They are not among `tables`, and
+    no catalog is built while there are any: the live foreign keys are needed to tell the owner the choice.
     """
 
     source: str
@@ -120,3 +122,4 @@ class Policy:
     root: str
     tables: Mapping[str, TablePolicy]
     analysts: Mapping[str, Analyst]
+    undecided: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..relation.types import Kind
 from .live_schema import LiveColumn, LiveForeignKey, LiveSchema, LiveTable
+from .owners import possible_owners, unit_text
 from .section import plain, quote_key, quote_text
 from .units import can_identify_unit
 
@@ -36,6 +37,9 @@ _NO_ROOT = """
 # the same people need foreign keys to it. Take the comment signs off that table first, with
 #   unit = "<its primary key>"
 """
+_CHOICE = """\
+# A row leads to more than one owner, and only the one you choose is protected. Take one comment sign off:
+"""
 _TAIL = """
 # An analyst and a personal cap:
 # [analysts.alice]
@@ -47,7 +51,8 @@ def scaffold(live: LiveSchema, database_url: str) -> str:
     """Return TOML text for a new policy. Views, and names that a policy cannot write, are left out.
 
     The root is a guess: the table whose one-column primary key most foreign keys point at. Where no
-    table has such a key, every table is commented out.
+    table has such a key, every table is commented out. Other tables are owned over one or more foreign keys;
+    a table with more than one way to an owner waits until its way is chosen.
     """
     tables = [
         table
@@ -55,7 +60,6 @@ def scaffold(live: LiveSchema, database_url: str) -> str:
         if not table.is_view and all(part and "." not in part for part in table.path)
     ]
     root = _guess_root(tables)
-    owners = _find_owners(root, tables) if root is not None else {}
     parts = [_HEAD.replace("{database}", quote_text(database_url))]
     if root is None:
         parts.append(_NO_ROOT)
@@ -64,8 +68,8 @@ def scaffold(live: LiveSchema, database_url: str) -> str:
     for table in tables:
         if table is root:
             continue
-        if key := owners.get(table.path):
-            parts.append(_owned_text(table, key, live))
+        if keys := possible_owners(table, root.path, tables) if root is not None else ():
+            parts.append(_owned_text(table, keys, live))
         else:
             parts.append(_unowned_text(table, root, live))
     return "".join(parts) + _TAIL
@@ -90,38 +94,6 @@ def _single_key(table: LiveTable) -> str | None:
     return column.name if column is not None and can_identify_unit(column) else None
 
 
-def _find_owners(root: LiveTable, tables: list[LiveTable]) -> dict[tuple[str, str], LiveForeignKey]:
-    """Return, for each table that foreign keys lead from to the root, the first step of a shortest way."""
-    owners: dict[tuple[str, str], LiveForeignKey] = {}
-    reached = {root.path}
-    while True:
-        found = {
-            table.path: key
-            for table in tables
-            if table.path not in reached
-            for key in reversed(table.foreign_keys)  # The first one wins.
-            if key.table in reached and _can_own(table, key, tables)
-        }
-        if not found:
-            return owners
-        owners |= found
-        reached |= found.keys()
-
-
-def _can_own(table: LiveTable, key: LiveForeignKey, tables: list[LiveTable]) -> bool:
-    parent = next(parent for parent in tables if parent.path == key.table)
-    if len(key.columns) != 1 or not parent.is_unique(key.referenced[0]):
-        return False
-    child_column, parent_column = table.column(key.columns[0]), parent.column(key.referenced[0])
-    return (
-        child_column is not None
-        and parent_column is not None
-        and parent_column.not_null
-        and can_identify_unit(child_column)
-        and child_column.type == parent_column.type
-    )
-
-
 def _root_text(root: LiveTable, live: LiveSchema) -> str:
     key = root.primary_key[0]
     return (
@@ -131,18 +103,19 @@ def _root_text(root: LiveTable, live: LiveSchema) -> str:
     )
 
 
-def _owned_text(table: LiveTable, key: LiveForeignKey, live: LiveSchema) -> str:
-    parent = f"{live.name_of(key.table)}.{key.referenced[0]}"
-    text = (
-        f"\n[tables.{quote_key(live.name_of(table.path))}]\n"
-        f"unit = {{ column = {quote_text(key.columns[0])}, references = {quote_text(parent)} }}\n"
-    )
-    if not table.is_unique(key.columns[0]):
+def _owned_text(table: LiveTable, keys: tuple[LiveForeignKey, ...], live: LiveSchema) -> str:
+    """Return a private table. With several ways to an owner none is taken: the policy waits for the choice."""
+    text = f"\n[tables.{quote_key(live.name_of(table.path))}]\n"
+    if len(keys) == 1:
+        text += f"{unit_text(keys[0], live)}\n"
+    else:
+        text += _CHOICE + "".join(f"# {unit_text(key, live)}\n" for key in keys)
+    if not all(table.is_unique(key.columns[0]) for key in keys):
         text += (
             "# rows_per_unit   =   # most rows of one unit that count in one group\n"
             "# groups_per_unit =   # most groups of one result that one unit may touch\n"
         )
-    return text + _columns_text(table, live, key.columns[0])
+    return text + _columns_text(table, live, keys[0].columns[0] if len(keys) == 1 else None)
 
 
 def _unowned_text(table: LiveTable, root: LiveTable | None, live: LiveSchema) -> str:
@@ -155,7 +128,7 @@ def _unowned_text(table: LiveTable, root: LiveTable | None, live: LiveSchema) ->
     )
 
 
-def _columns_text(table: LiveTable, live: LiveSchema, unit: str) -> str:
+def _columns_text(table: LiveTable, live: LiveSchema, unit: str | None) -> str:
     lines = [f"[tables.{quote_key(live.name_of(table.path))}.columns]"]
     for column in table.columns:
         if column.name == unit:

@@ -7,21 +7,24 @@ somebody looked may not be so after the next insert.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ..errors import PolicyError
 from ..relation.catalog import Unit
 from ..relation.types import Kind
-from .live_schema import LiveColumn, LiveSchema, LiveTable
+from .live_schema import KEY_TYPES, LiveColumn, LiveSchema, LiveTable, comparable_type
 from .model import Policy, TablePolicy
 from .section import suggest
 
-__all__ = ["build_unit", "can_identify_unit", "find_live_table"]
+__all__ = ["build_unit", "can_identify_unit", "enforced_keys", "find_live_table"]
 
 # Types whose equality is the equality of their text, so that a key of one privacy unit is one key. Left
 # out: floats (NaN, -0.0), intervals ('1 month' = '30 days'), collated text, nested types, json.
 _UNIT_KINDS = frozenset(
     {Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.NUMERIC, Kind.TEXT, Kind.DATE, Kind.TIMESTAMP}
 )
-_UNIT_ENGINE_TYPES = frozenset({"UUID", "BLOB", "UHUGEINT", "TIMESTAMP WITH TIME ZONE"})
+# Kinds that stand for several types of the engine: to compare two of those it converts, and may fail on a value.
+_MANY_ENGINE_TYPES = frozenset({Kind.OPAQUE, Kind.NUMERIC})
 
 
 def find_live_table(where: str, name: str, live: LiveSchema) -> LiveTable:
@@ -43,8 +46,9 @@ def build_unit(where: str, policy: Policy, declared: TablePolicy, live: LiveSche
     """Return the catalog's unit of a declared table, None if it is public. `where` is its key, for messages.
 
     Requires: the references lead to the root (checked when the policy was read).
-    Ensures: a root key, and every referenced key, is enforced unique and never NULL; both sides of a
-    reference have one type. `is_unique` is only claimed where the column itself holds the owner.
+    Ensures: a root key, and the referenced key, is enforced unique and never NULL; both sides of the
+    reference have one type. So with the units of all tables every hop of every path is verified: a parent
+    is a private table itself. `is_unique` is only claimed where the column itself holds the owner.
     Raises PolicyError.
     """
     if declared.unit is None:
@@ -61,18 +65,21 @@ def build_unit(where: str, policy: Policy, declared: TablePolicy, live: LiveSche
         key = _unit_column(place, parent, references[1])
         _require_key(place, parent, key)
         if column.type != key.type or (
-            key.type.kind is Kind.OPAQUE and column.engine_type != key.engine_type
+            key.type.kind in _MANY_ENGINE_TYPES and column.engine_type != key.engine_type
         ):
+            names = [_type_name(column), _type_name(key)]
+            if names[0] == names[1]:
+                names = [column.engine_type.lower(), key.engine_type.lower()]
             raise PolicyError(
-                f'{place}: "{column.name}" is {_type_name(column)} and "{references[1]}" is '
-                f"{_type_name(key)}; give both columns one type"
+                f'{place}: "{column.name}" is {names[0]} and "{references[1]}" is {names[1]}; '
+                "give both columns one type"
             )
         root = policy.tables[policy.root].unit
         assert root is not None, "the root has a unit"
         holds_owner = references == (policy.root, root.column)
     return Unit(
         column=column.name,
-        type=column.type,
+        type=comparable_type(column),
         references=references,
         is_unique=holds_owner and table.is_unique(column.name),
         is_not_null=column.not_null,
@@ -83,9 +90,23 @@ def build_unit(where: str, policy: Policy, declared: TablePolicy, live: LiveSche
 
 def can_identify_unit(column: LiveColumn) -> bool:
     """Say whether equal values of the column are one unit, to every query and every constraint alike."""
-    is_opaque_key = column.type.kind is Kind.OPAQUE and column.engine_type in _UNIT_ENGINE_TYPES
+    is_opaque_key = column.type.kind is Kind.OPAQUE and column.engine_type in KEY_TYPES
     is_key = column.type.kind in _UNIT_KINDS or is_opaque_key
     return is_key and column.is_bytewise and not column.is_generated
+
+
+def enforced_keys(table: LiveTable, known: Collection[str]) -> tuple[tuple[str, ...], ...]:
+    """Return the column sets of PRIMARY KEY and UNIQUE that a plan may rely on, each once, in that order.
+
+    All columns are `known` ones, stored, and equal to a query exactly where they are equal to the constraint.
+    """
+    usable = {column.name for column in table.columns if column.name in known and _has_identity(column)}
+    found = (table.primary_key, *table.unique)
+    return tuple(dict.fromkeys(key for key in found if key and usable.issuperset(key)))
+
+
+def _has_identity(column: LiveColumn) -> bool:
+    return can_identify_unit(column) or (column.type.kind is Kind.BOOLEAN and not column.is_generated)
 
 
 def _unit_column(where: str, table: LiveTable, name: str) -> LiveColumn:

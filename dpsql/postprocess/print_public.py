@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from ..plan.formulas import Linear, print_formula
 from ..plan.planner import ReleasePlan
+from ..plan.quote import identifier, table_name
 from ..plan.rows import Release
 from ..relation.catalog import Table
 from ..relation.expressions import Call, Expr, Field, Literal, Scalar
@@ -31,11 +32,15 @@ from ..relation.relations import (
     Window,
     WindowCall,
 )
-from ..relation.types import Kind
+from ..relation.types import DOUBLE, Kind, SqlType
 from . import total_sql as total
 from .bars import Bar, WithBars
-from .bind import engine_type
+from .bind import engine_type, keep, to_double, to_float
+from .fetched import stored_columns, unread
+from .magnitudes import cannot_overflow
 from .print_calls import CALLS, print_literal
+from .print_join import kept_mark, print_join, print_marked
+from .public_parts import Fetched, Needed
 
 __all__ = ["PublicPrinter"]
 
@@ -45,10 +50,14 @@ class PublicPrinter:
     """Prints judged relations; collects the released and public tables that the query reads.
 
     A relation is printed as a SELECT with columns c0, c1, …; release number i is table "r<i>" with
-    columns k0…, m0… and, for error bars that had to be simulated, lo0…, hi0….
+    columns k0…, m0… and, for error bars that had to be simulated, lo0…, hi0…. Part number i is table
+    "p<i>" with those of its columns that are read. A public table is "t_<name>"; `in_database` prints for
+    the owner's engine: the table itself, and no operator that the sealed engine's settings make total.
     """
 
     releases: Mapping[Release, tuple[int, ReleasePlan]]
+    parts: Mapping[Relation, tuple[int, Needed]] = field(default_factory=dict)
+    in_database: bool = False
     tables: dict[str, Table] = field(default_factory=dict)
     bars: dict[int, tuple[Bar, ...]] = field(default_factory=dict)
     used: set[int] = field(default_factory=set)
@@ -83,7 +92,19 @@ class PublicPrinter:
             return total.scalar_subquery(self.relation(expr.relation))
         assert isinstance(expr, Call)
         args = [self.expr(arg, row) for arg in expr.args]
+        if self.in_database and expr.function in ("div", "mod") and expr.type.is_integer:
+            args[1] = _divisor(expr.args[1], args[1])
+        if self.in_database and expr.function in _SIGNS and cannot_overflow(expr):
+            return f"({to_double(args[0])} {_SIGNS[expr.function]} {to_double(args[1])})"
         return CALLS[expr.function](expr, args)
+
+
+_SIGNS = {"add": "+", "sub": "-", "mul": "*"}
+
+
+def _divisor(expr: Expr, printed: str) -> str:
+    """Return an integer divisor with NULL for zero: an engine of somebody else's settings may raise."""
+    return printed if isinstance(expr, Literal) and expr.value != 0 else keep(printed, "v <> 0")
 
 
 # --- relations -----------------------------------------------------------------------------------------
@@ -133,10 +154,20 @@ def _with_bars(printer: PublicPrinter, node: Relation) -> str:
 
 def _scan(printer: PublicPrinter, node: Relation) -> str:
     assert isinstance(node, Scan)
+    if node.table.unit is not None:
+        raise AssertionError("a private table is not printed here")
     name = f"t_{node.table.name}"
     printer.tables[name] = node.table
-    quoted = '"' + name.replace('"', '""') + '"'
-    return _select([f"c{i}" for i in range(len(node.columns))], quoted)
+    if printer.in_database:
+        return _select(stored_columns(node.table), table_name(node.table.path))
+    return _select([f"c{i}" for i in range(len(node.columns))], identifier(name))
+
+
+def _fetched(printer: PublicPrinter, node: Relation) -> str:
+    assert isinstance(node, Fetched)
+    number, needed = printer.parts[node.source]
+    columns = [f"c{i}" if i in needed else unread(column.type) for i, column in enumerate(node.columns)]
+    return _select(columns, f'"p{number}"')
 
 
 def _values(printer: PublicPrinter, node: Relation) -> str:
@@ -160,6 +191,10 @@ def _values(printer: PublicPrinter, node: Relation) -> str:
 
 def _filter(printer: PublicPrinter, node: Relation) -> str:
     assert isinstance(node, Filter)
+    below = node.input
+    if isinstance(below, Join) and (kept := kept_mark(node.predicate, below)) is not None:
+        sides = printer.relation(below.left), printer.relation(below.right)
+        return print_marked(below, kept, *sides, printer.expr)
     predicate = printer.expr(node.predicate, printer.row(node.input))
     return _select(printer.row(node.input), printer.source(node.input), f" WHERE {predicate}")
 
@@ -233,8 +268,16 @@ def _aggregate_call(printer: PublicPrinter, call: AggregateCall, row: Sequence[s
         return f"{call.function}({operand}){tail}"
     function = "avg" if call.function == "avg_direct" else call.function
     if call.distinct:
-        return f"CAST({function}(DISTINCT CAST({operand} AS DOUBLE)){tail} AS {engine_type(call.type)})"
-    return total.aggregate(function, operand, call.args[0].type, tail)
+        return f"TRY_CAST({function}(DISTINCT CAST({operand} AS DOUBLE)){tail} AS {engine_type(call.type)})"
+    return _total_aggregate(printer, function, operand, call.args[0].type, tail)
+
+
+def _total_aggregate(printer: PublicPrinter, function: str, operand: str, type_: SqlType, tail: str) -> str:
+    """Print an aggregate; the owner's engine adds doubles with compensation: its threads share a sum in any order."""
+    adds_doubles = function == "avg" or (function == "sum" and not type_.is_integer)
+    if printer.in_database and adds_doubles:
+        return to_float(f"f{function}({to_double(operand)}){tail}", type_ if function == "sum" else DOUBLE)
+    return total.aggregate(function, operand, type_, tail)
 
 
 def _window(printer: PublicPrinter, node: Relation) -> str:
@@ -255,7 +298,7 @@ def _window_call(printer: PublicPrinter, call: WindowCall, row: Sequence[str]) -
     over = f" OVER ({' '.join(parts)})"
     args = [printer.expr(arg, row) for arg in call.args]
     if call.function in ("sum", "avg"):
-        return total.aggregate(call.function, args[0], call.args[0].type, over)
+        return _total_aggregate(printer, call.function, args[0], call.args[0].type, over)
     if call.function == "ntile":
         return f"CAST(ntile(greatest({args[0]}, 1)){over} AS INTEGER)"
     if call.function in ("lag", "lead") and len(args) > 1:
@@ -277,17 +320,11 @@ def _set_operation(printer: PublicPrinter, node: Relation) -> str:
 
 def _join(printer: PublicPrinter, node: Relation) -> str:
     assert isinstance(node, Join)
-    left = [f"a.c{i}" for i in range(len(node.left.columns))]
-    right = [f"b.c{i}" for i in range(len(node.right.columns))]
-    sides = (
-        f"({printer.relation(node.left)}) AS a {node.kind.upper()} JOIN ({printer.relation(node.right)}) AS b"
-    )
-    condition = "" if node.kind == "cross" else f" ON {printer.expr(node.condition, [*left, *right])}"
-    return _select([*left, *right], sides + condition)
+    return print_join(node, printer.relation(node.left), printer.relation(node.right), printer.expr)
 
 
 _RELATIONS: dict[type[Relation], Callable[[PublicPrinter, Relation], str]] = {
     Release: _release, WithBars: _with_bars, Scan: _scan, Values: _values, Filter: _filter, Project: _project,
     Sort: _ordered, Limit: _ordered, Distinct: _distinct, Aggregate: _aggregate, Window: _window,
-    SetOperation: _set_operation, Join: _join,
+    SetOperation: _set_operation, Join: _join, Fetched: _fetched,
 }  # fmt: skip

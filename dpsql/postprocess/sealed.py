@@ -15,14 +15,15 @@ House rules:
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import duckdb
 
 from ..errors import EngineFailure, Refusal
-from .released import ReleasedTable, encode_column, parameters_of, quote
+from .fetched import FetchedTable
+from .released import EncodedColumn, ReleasedTable, encode_column, parameters_of, quote
 from .rows import Rows
 from .watchdog import interrupt_after
 
@@ -81,7 +82,9 @@ class SealedEngine:
         self._database: duckdb.DuckDBPyConnection | None = None
         self._running: set[duckdb.DuckDBPyConnection] = set()
 
-    def run(self, sql: str, tables: Sequence[ReleasedTable], parameters: Sequence[Any] = ()) -> Rows:
+    def run(
+        self, sql: str, tables: Sequence[ReleasedTable | FetchedTable], parameters: Sequence[Any] = ()
+    ) -> Rows:
         """Return the rows of one SELECT over `tables`, each known by its name.
 
         Requires: `sql` was printed by us; `parameters` are its positional ones ($1, …). Ensures:
@@ -164,25 +167,32 @@ def _open_sealed(memory_mib: int) -> duckdb.DuckDBPyConnection:
     return database
 
 
-def _load(cursor: duckdb.DuckDBPyConnection, table: ReleasedTable) -> None:
+def _load(cursor: duckdb.DuckDBPyConnection, table: ReleasedTable | FetchedTable) -> None:
     """Create `table` as a temporary table of this cursor."""
+    if isinstance(table, FetchedTable):
+        _load_arrays(cursor, table.name, table.columns)
+    elif 0 < table.row_count <= _FEW_ROWS:
+        _load_parameters(cursor, table)
+    else:
+        _load_arrays(cursor, table.name, {column.name: encode_column(column) for column in table.columns})
+
+
+def _load_parameters(cursor: duckdb.DuckDBPyConnection, table: ReleasedTable) -> None:
+    types, columns = zip(*map(parameters_of, table.columns), strict=True)
+    values = [value for row in zip(*columns, strict=True) for value in row]
+    cells = iter(f"TRY_CAST(${number + 1} AS {types[number % len(types)]})" for number in range(len(values)))
+    rows = ", ".join(f"({', '.join(row)})" for row in zip(*[cells] * len(types), strict=True))
+    names = ", ".join(quote(column.name) for column in table.columns)
     create = f"CREATE TEMP TABLE {quote(table.name)} AS SELECT"
-    if 0 < table.row_count <= _FEW_ROWS:
-        types, columns = zip(*map(parameters_of, table.columns), strict=True)
-        values = [value for row in zip(*columns, strict=True) for value in row]
-        cells = iter(
-            f"TRY_CAST(${number + 1} AS {types[number % len(types)]})" for number in range(len(values))
-        )
-        rows = ", ".join(f"({', '.join(row)})" for row in zip(*[cells] * len(types), strict=True))
-        names = ", ".join(quote(column.name) for column in table.columns)
-        cursor.execute(f"{create} * FROM (VALUES {rows}) AS v({names})", values)
-        return
+    cursor.execute(f"{create} * FROM (VALUES {rows}) AS v({names})", values)
+
+
+def _load_arrays(cursor: duckdb.DuckDBPyConnection, name: str, columns: Mapping[str, EncodedColumn]) -> None:
     arrays: dict[str, Any] = {}
     selected: list[str] = []
-    for index, column in enumerate(table.columns):
-        encoded = encode_column(column)
+    for index, (column, encoded) in enumerate(columns.items()):
         arrays |= {f"{index}{suffix}": array for suffix, array in encoded.arrays.items()}
-        selected.append(f"{encoded.expression.replace('{}', str(index))} AS {quote(column.name)}")
+        selected.append(f"{encoded.expression.replace('{}', str(index))} AS {quote(column)}")
     cursor.register(_LOADING, arrays)
-    cursor.execute(f"{create} {', '.join(selected)} FROM {quote(_LOADING)}")
+    cursor.execute(f"CREATE TEMP TABLE {quote(name)} AS SELECT {', '.join(selected)} FROM {quote(_LOADING)}")
     cursor.unregister(_LOADING)

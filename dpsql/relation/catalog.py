@@ -11,8 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from .types import SqlType
+
+if TYPE_CHECKING:
+    from .facts import Facts
 
 __all__ = ["MAX_DERIVED", "Catalog", "Column", "Enforced", "Scalar", "Table", "Unit"]
 
@@ -42,7 +46,8 @@ class Column:
     `bounds`: inclusive declared (lower, upper): plain units for numbers, days since 1970-01-01 for
     DATE, microseconds since then (UTC) for TIMESTAMP, as Fractions. `step`: the resolution (lattice
     spacing) for floats or to coarsen; None means the type's own. `values`: the declared public keys.
-    `max_length`: declared length of a text column in characters.
+    `max_length`: declared length of a text column in characters. `facts`: what holds of a column that a
+    printed subquery computes, by the operators printed there; None for a table's own column.
     """
 
     name: str
@@ -53,6 +58,7 @@ class Column:
     values: tuple[Scalar, ...] | None = None
     max_length: int | None = None
     description: str | None = None
+    facts: Facts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,9 @@ class Table:
     `name` is what the analyst writes; `path` is (schema, table) as the engine knows it.
     `columns` are the declared columns in the live schema's order; the unit column is among them only
     when the policy declares it as a column too (or the table is public: then all live columns are).
+    `keys` are sets of columns, by name, that the engine enforces to be unique (PRIMARY KEY, UNIQUE) and
+    whose equality is that of their values; each is a column above or the unit column. A UNIQUE key may
+    hold NULL, and then any number of times: such rows equal none.
     """
 
     name: str
@@ -89,6 +98,7 @@ class Table:
     columns: tuple[Column, ...]
     unit: Unit | None
     description: str | None = None
+    keys: tuple[tuple[str, ...], ...] = ()
 
     def column(self, name: str) -> Column | None:
         """Return the declared column of this name."""

@@ -13,7 +13,7 @@ from fractions import Fraction
 from .catalog import Scalar
 from .types import Kind, SqlType
 
-__all__ = ["ONE", "ZERO", "Facts", "common_grid", "grid_of", "intersect"]
+__all__ = ["ONE", "ZERO", "Facts", "common_grid", "grid_of", "hull", "intersect"]
 
 ONE = Fraction(1)
 ZERO = Fraction(0)
@@ -73,3 +73,26 @@ def intersect(known: Facts, other: Facts) -> Facts:
     bounded_here = (known.declared or other.lo is not None) and (known.declared or other.hi is not None)
     grid = known.grid if known.grid is not None else other.grid
     return Facts(lo, hi, grid, known.nullable and other.nullable, values, bounded_here)
+
+
+def hull(args: Sequence[Facts], nullable: bool) -> Facts:
+    """Return the facts of a value that is one of the arguments' values."""
+    live = [arg for arg in args if arg.values != () or arg.lo is not None]  # a bare NULL adds only NULL
+    if not live:
+        return Facts(values=(), grid=ONE, declared=True)
+    lows = [arg.lo for arg in live if arg.lo is not None]
+    highs = [arg.hi for arg in live if arg.hi is not None]
+    values: dict[Scalar, None] | None = {}
+    for arg in live:
+        if arg.values is None or values is None:
+            values = None
+        else:
+            values.update(dict.fromkeys(arg.values))
+    return Facts(
+        min(lows) if len(lows) == len(live) else None,
+        max(highs) if len(highs) == len(live) else None,
+        common_grid([arg.grid for arg in live]),
+        nullable,
+        None if values is None else tuple(values),
+        all(arg.declared for arg in live),
+    )

@@ -140,6 +140,8 @@ def _same_number(args: Args) -> SqlType | None:
 
 
 def _comparable(args: Args) -> SqlType | None:
+    if any(arg.type.kind is Kind.OPAQUE and arg.type.engine is None for arg in args):
+        return None  # nested types, collated text, …: equality is not that of the values, or may raise
     return BOOLEAN if common_type([arg.type for arg in args]) is not None else None
 
 

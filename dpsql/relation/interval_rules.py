@@ -18,9 +18,8 @@ from dataclasses import replace
 from fractions import Fraction
 
 from .calendar import DAY, extract_bounds, shift_bounds, truncate_bounds
-from .catalog import Scalar
 from .expressions import Call, Literal
-from .facts import ONE, ZERO, Facts, common_grid, grid_of
+from .facts import ONE, ZERO, Facts, common_grid, grid_of, hull
 from .types import Kind
 
 __all__ = ["RULES", "Rule"]
@@ -134,36 +133,13 @@ def _absolute(args: list[Facts], call: Call) -> Facts:
     return replace(a, lo=low, hi=reach, values=None)
 
 
-def _hull(args: Sequence[Facts], nullable: bool) -> Facts:
-    """Return the facts of a value that is one of the arguments' values."""
-    live = [arg for arg in args if arg.values != () or arg.lo is not None]  # a bare NULL adds only NULL
-    if not live:
-        return Facts(values=(), grid=ONE, declared=True)
-    lows = [arg.lo for arg in live if arg.lo is not None]
-    highs = [arg.hi for arg in live if arg.hi is not None]
-    values: dict[Scalar, None] | None = {}
-    for arg in live:
-        if arg.values is None or values is None:
-            values = None
-        else:
-            values.update(dict.fromkeys(arg.values))
-    return Facts(
-        min(lows) if len(lows) == len(live) else None,
-        max(highs) if len(highs) == len(live) else None,
-        common_grid([arg.grid for arg in live]),
-        nullable,
-        None if values is None else tuple(values),
-        _declared(live),
-    )
-
-
 def _case(args: list[Facts], call: Call) -> Facts:
     branches = [*args[1:-1:2], args[-1]]
-    return _hull(branches, _nullable(branches))
+    return hull(branches, _nullable(branches))
 
 
 def _coalesce(args: list[Facts], call: Call) -> Facts:
-    return _hull(args, all(arg.nullable for arg in args))
+    return hull(args, all(arg.nullable for arg in args))
 
 
 def _extreme(args: list[Facts], call: Call) -> Facts:
@@ -172,15 +148,15 @@ def _extreme(args: list[Facts], call: Call) -> Facts:
     Not for moments: a choice between them is clamped as a whole when both of its ends are known, and
     its arguments are not.
     """
-    hull = replace(_hull(args, all(arg.nullable for arg in args)), values=None)
+    whole = replace(hull(args, all(arg.nullable for arg in args)), values=None)
     if call.type.is_temporal:
-        return hull
+        return whole
     certain = [arg for arg in args if not arg.nullable]
     if call.function == "greatest":
         ends = [arg.lo for arg in certain if arg.lo is not None]
-        return replace(hull, lo=max(ends)) if ends else hull
+        return replace(whole, lo=max(ends)) if ends else whole
     ends = [arg.hi for arg in certain if arg.hi is not None]
-    return replace(hull, hi=min(ends)) if ends else hull
+    return replace(whole, hi=min(ends)) if ends else whole
 
 
 def _nullif(args: list[Facts], call: Call) -> Facts:

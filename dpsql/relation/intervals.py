@@ -55,6 +55,10 @@ TYPE_RANGE = {
 
 
 def _of_column(column: Column) -> Facts:
+    if column.facts is not None:
+        if column.bounds is None:
+            return column.facts
+        return intersect(column.facts, Facts(*column.bounds, nullable=column.facts.nullable))
     type_ = column.type
     lo, hi = TYPE_RANGE.get(type_.kind, (None, None))
     if type_.kind is Kind.NUMERIC and type_.precision is not None:

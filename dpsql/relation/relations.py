@@ -12,7 +12,7 @@ from functools import cached_property
 from ..errors import Position
 from .catalog import Table
 from .expressions import Expr, Literal
-from .types import INTEGER, SqlType
+from .types import BOOLEAN, INTEGER, SqlType
 
 __all__ = [
     "Aggregate", "AggregateCall", "Distinct", "Filter", "Join", "Limit", "Order", "OutputColumn", "Project",
@@ -218,13 +218,21 @@ class SetOperation(Relation):
 
 @dataclass(frozen=True)
 class Join(Relation):
-    """A join (inner, left, right, full, cross); `condition` is over left's then right's columns."""
+    """A join (inner, left, right, full, cross, mark); `condition` is over left's then right's columns.
+
+    A mark join has left's rows and columns, and one BOOLEAN column at the end: whether the condition is
+    true for some right row, never NULL. EXISTS and IN are mark joins. `word`: how the join was written,
+    for refusals: "", "EXISTS", "IN", "NOT IN" or "scalar" (a scalar subquery with outer columns).
+    """
 
     kind: str
     left: Relation
     right: Relation
     condition: Expr
+    word: str = field(default="", compare=False, repr=False)
 
-    @property
+    @cached_property
     def columns(self) -> tuple[OutputColumn, ...]:
+        if self.kind == "mark":
+            return (*self.left.columns, OutputColumn(BOOLEAN))
         return self.left.columns + self.right.columns

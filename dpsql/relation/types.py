@@ -35,11 +35,16 @@ _FLOATS = frozenset({Kind.REAL, Kind.DOUBLE})
 
 @dataclass(frozen=True, slots=True)
 class SqlType:
-    """A type; `precision` and `scale` are for NUMERIC alone (None: no fixed scale)."""
+    """A type; `precision` and `scale` are for NUMERIC alone (None: no fixed scale).
+
+    `engine`: the engine's own type where our kind stands for several and values are compared: of OPAQUE
+    keys, and HUGEINT, which is NUMERIC(38,0) to us. Two of those are one type only if it is the same.
+    """
 
     kind: Kind
     precision: int | None = None
     scale: int | None = None
+    engine: str | None = None
 
     @property
     def is_integer(self) -> bool:

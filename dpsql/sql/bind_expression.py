@@ -8,6 +8,8 @@ House rules:
 1. `call` is the only way to a typed call: it reads text literals as their neighbours' type, brings
    comparisons to one form, and folds constants; what does not fit its function is refused there.
 2. A node kind without a row in one of the tables is refused (law L4).
+3. `truth` says what is asked of a node's value: 1 only whether it is true, -1 only whether it is false (an odd
+   number of NOTs above), 0 the value itself. AND, OR and parentheses pass it on.
 """
 
 from __future__ import annotations
@@ -20,10 +22,11 @@ from sqlglot import exp
 
 from ..errors import Position, Refusal
 from ..relation.calendar import DAY, EXTRACT_FIELDS, TRUNC_UNITS
-from ..relation.expressions import Call, Expr, Literal, Scalar
+from ..relation.expressions import Call, Expr, Literal
 from ..relation.functions import FUNCTIONS, common_type
 from ..relation.relations import AggregateCall, WindowCall
 from ..relation.types import BOOLEAN, DATE, INTEGER, INTERVAL, NULL, TEXT, TIMESTAMP, Kind, SqlType
+from .attach import Attachment
 from .comparison import COMPARISONS, compare, same_moments
 from .constants import cast_literal, coerce_literal, fold
 from .literals import interval_literal, number_literal, parameter_literal
@@ -144,7 +147,7 @@ _BINARY: dict[type[exp.Expr], str] = {
 _UNARY: dict[type[exp.Expr], str] = {
     exp.Neg: "neg", exp.Abs: "abs", exp.Floor: "floor", exp.Ceil: "ceil", exp.Sqrt: "sqrt", exp.Ln: "ln",
     exp.Log: "log", exp.Exp: "exp", exp.Sign: "sign", exp.Sin: "sin", exp.Cos: "cos", exp.Atan: "atan",
-    exp.Tanh: "tanh", exp.Lower: "lower", exp.Upper: "upper", exp.Length: "length", exp.Not: "not",
+    exp.Tanh: "tanh", exp.Lower: "lower", exp.Upper: "upper", exp.Length: "length",
 }  # fmt: skip
 _VARIADIC: dict[type[exp.Expr], str] = {
     exp.Coalesce: "coalesce",
@@ -155,7 +158,7 @@ _VARIADIC: dict[type[exp.Expr], str] = {
 
 @dataclass
 class Binder:
-    """Binds the expressions of one SELECT over one scope, collecting its aggregates and windows."""
+    """Binds the expressions of one SELECT over one scope, collecting its aggregates, windows and joins."""
 
     context: Context
     scope: Scope
@@ -163,6 +166,7 @@ class Binder:
     aggregates: list[AggregateCall] = field(default_factory=list)
     groupings: list[tuple[Expr, ...]] = field(default_factory=list)
     windows: list[WindowCall] = field(default_factory=list)
+    attachments: list[Attachment] = field(default_factory=list)
     named_windows: dict[str, exp.Expr] = field(default_factory=dict)
     place: str = "here"
     allow_aggregates: bool = True
@@ -171,14 +175,16 @@ class Binder:
         """Return where a node stands in the statement's text."""
         return position_of(self.context.text, node)
 
-    def bind(self, node: exp.Expr) -> Expr:
+    def bind(self, node: exp.Expr, truth: int = 0) -> Expr:
         """Return the typed expression of an admitted node.
 
         Raises:
             Refusal: names, types and forms that do not bind.
         """
         if isinstance(node, (exp.Paren, exp.Alias)):
-            return self.bind(node.args["this"])
+            return self.bind(node.args["this"], truth)
+        if isinstance(node, exp.Not):
+            return call("not", [self.bind(node.args["this"], -truth)], self.position(node))
         if isinstance(node, exp.Column):
             return self._column(node)
         if (name := _BINARY.get(type(node))) is not None:
@@ -189,20 +195,22 @@ class Binder:
         if (name := _VARIADIC.get(type(node))) is not None:
             parts = [node.args["this"], *node.args["expressions"]]
             return call(name, [self.bind(part) for part in parts], self.position(node))
-        from .bind_forms import FORMS  # its functions take a Binder: the one import that has to wait
+        from .bind_forms import CONDITIONS, FORMS  # their functions take a Binder: this import has to wait
 
+        if (condition := CONDITIONS.get(type(node))) is not None:
+            return condition(self, node, truth)
         form = FORMS.get(type(node))
         if form is None:
             raise Refusal(f"{node.key.upper()} is not supported {self.place}", position=self.position(node))
         return form(self, node)
 
-    def bind_boolean(self, node: exp.Expr, where: str) -> Expr:
-        """Return a predicate.
+    def bind_boolean(self, node: exp.Expr, where: str, truth: int = 1) -> Expr:
+        """Return a predicate, of which the truth alone matters where nothing else is said.
 
         Raises:
             Refusal: 42804 when it is not boolean.
         """
-        expr = coerce_literal(self.bind(node), BOOLEAN)
+        expr = coerce_literal(self.bind(node, truth), BOOLEAN)
         if expr.type.kind not in (Kind.BOOLEAN, Kind.NULL):
             raise Refusal(
                 f"{where} must be true or false, not {expr.type}",
@@ -239,17 +247,6 @@ class Binder:
                 hint=f"{len(self.context.parameters)} were given; they count from $1",
             )
         return parameter_literal(self.context.parameters[number - 1], number)
-
-    def scalar_subquery(self, node: exp.Expr) -> Expr:
-        """Return a scalar subquery; it sees no column of the outer query.
-
-        Raises:
-            Refusal: 42601 when it has not one column.
-        """
-        relation = self.bind_query(node, self.context)
-        if len(relation.columns) != 1:
-            raise Refusal("a scalar subquery has one column", sqlstate="42601", position=self.position(node))
-        return Scalar(relation.columns[0].type, relation, position=self.position(node))
 
     def interval(self, node: exp.Expr) -> Expr:
         """Return an INTERVAL literal.
@@ -324,6 +321,12 @@ class Binder:
         if window not in self.windows:
             self.windows.append(window)
         return Pending(window.type, "window", self.windows.index(window), position=window.position)
+
+    def attach(self, attachment: Attachment) -> int:
+        """Ask for a join and return its number."""
+        if attachment not in self.attachments:
+            self.attachments.append(attachment)
+        return self.attachments.index(attachment)
 
 
 _SYMBOLS: dict[type[exp.Expr], str] = {

@@ -11,19 +11,21 @@ from ..relation.expressions import Call, Expr, Literal
 from ..relation.types import BOOLEAN, INTEGER, TEXT, Kind
 from .bind_aggregate import bind_aggregate, bind_anonymous, bind_filter, bind_grouping
 from .bind_expression import Binder, call
+from .bind_subquery import bind_exists, bind_in_query, bind_scalar
 from .bind_window import bind_window
 from .comparison import compare_in
 
-__all__ = ["FORMS"]
+__all__ = ["CONDITIONS", "FORMS"]
 
 Form = Callable[[Binder, exp.Expr], Expr]
+Condition = Callable[[Binder, exp.Expr, int], Expr]
 
 
 def _negated(node: exp.Expr, expr: Expr) -> Expr:
     return Call(BOOLEAN, "not", (expr,), position=expr.position) if node.args.get("negate") else expr
 
 
-def _logic(binder: Binder, node: exp.Expr) -> Expr:
+def _logic(binder: Binder, node: exp.Expr, truth: int) -> Expr:
     """AND and OR, flattened, each term once, in stable order."""
     kind = type(node)
     terms: dict[Expr, None] = {}
@@ -34,7 +36,7 @@ def _logic(binder: Binder, node: exp.Expr) -> Expr:
         if isinstance(inner, kind):
             stack += [inner.args["expression"], inner.args["this"]]
         else:
-            terms[binder.bind_boolean(top, "each side of AND and OR")] = None
+            terms[binder.bind_boolean(top, "each side of AND and OR", truth)] = None
     if len(terms) == 1:
         return next(iter(terms))
     name = "and" if kind is exp.And else "or"
@@ -42,13 +44,13 @@ def _logic(binder: Binder, node: exp.Expr) -> Expr:
 
 
 def _is(binder: Binder, node: exp.Expr) -> Expr:
-    value, what = binder.bind(node.args["this"]), node.args["expression"]
-    position = binder.position(node)
+    what, position = node.args["expression"], binder.position(node)
     if isinstance(what, exp.Null):
+        value = binder.bind(node.args["this"])
         return _negated(node, Call(BOOLEAN, "is_null", (value,), position=position))
     if isinstance(what, exp.Boolean):
-        name = "is_true" if what.args["this"] else "is_false"
-        return _negated(node, call(name, [value], position))
+        name, truth = ("is_true", 1) if what.args["this"] else ("is_false", -1)
+        return _negated(node, call(name, [binder.bind(node.args["this"], truth)], position))
     raise Refusal("IS takes NULL, TRUE or FALSE", sqlstate="42601", position=position)
 
 
@@ -73,15 +75,10 @@ def _within(value: Expr, low: Expr, high: Expr, position: Position | None) -> Ex
     return Call(BOOLEAN, "and", tuple(sorted(ends, key=repr)), position=position)
 
 
-def _in(binder: Binder, node: exp.Expr) -> Expr:
+def _in(binder: Binder, node: exp.Expr, truth: int) -> Expr:
     position = binder.position(node)
     if node.args.get("query") is not None:
-        raise Refusal(
-            "IN (SELECT …) is not supported yet",
-            sqlstate="PV004",
-            position=position,
-            hint="list the values, or join to the public table",
-        )
+        return _negated(node, bind_in_query(binder, node, -truth if node.args.get("negate") else truth))
     if not node.args.get("expressions"):
         raise Refusal("IN takes a list in parentheses", sqlstate="42601", position=position)
     items = [binder.bind(item) for item in node.args["expressions"]]
@@ -187,29 +184,19 @@ def _concat(binder: Binder, node: exp.Expr) -> Expr:
     return call("concat", [binder.bind(part) for part in node.args["expressions"]], binder.position(node))
 
 
-def _subquery(binder: Binder, node: exp.Expr) -> Expr:
-    return binder.scalar_subquery(node)
-
-
-def _exists(binder: Binder, node: exp.Expr) -> Expr:
-    raise Refusal(
-        "EXISTS is not supported yet",
-        sqlstate="PV004",
-        position=binder.position(node),
-        hint="compare with a scalar subquery that aggregates",
-    )
-
+CONDITIONS: dict[type[exp.Expr], Condition] = {exp.And: _logic, exp.Or: _logic, exp.In: _in}
+"""Node kind -> the function that binds it, by what is asked of its truth."""
 
 FORMS: dict[type[exp.Expr], Form] = {
     exp.Literal: Binder.literal, exp.RawString: Binder.literal, exp.Boolean: Binder.literal,
     exp.Null: Binder.literal, exp.Parameter: Binder.parameter, exp.Interval: Binder.interval,
-    exp.And: _logic, exp.Or: _logic, exp.Is: _is, exp.NullSafeNEQ: _not_distinct, exp.Between: _between,
-    exp.In: _in, exp.Like: _like, exp.Escape: _escape, exp.Case: _case, exp.Round: _digits,
+    exp.Is: _is, exp.NullSafeNEQ: _not_distinct, exp.Between: _between,
+    exp.Like: _like, exp.Escape: _escape, exp.Case: _case, exp.Round: _digits,
     exp.Trunc: _digits, exp.Trim: _trim, exp.Substring: _substring, exp.StrPosition: _position,
     exp.Concat: _concat, exp.DPipe: _concat, exp.Extract: Binder.part_of_date,
     exp.TimestampTrunc: Binder.part_of_date, exp.Cast: Binder.cast_node, exp.CurrentDate: Binder.moment,
-    exp.CurrentTimestamp: Binder.moment, exp.Localtimestamp: Binder.moment, exp.Subquery: _subquery,
-    exp.Exists: _exists, exp.Anonymous: bind_anonymous, exp.Filter: bind_filter,
+    exp.CurrentTimestamp: Binder.moment, exp.Localtimestamp: Binder.moment, exp.Subquery: bind_scalar,
+    exp.Exists: bind_exists, exp.Anonymous: bind_anonymous, exp.Filter: bind_filter,
     exp.Grouping: bind_grouping, exp.Window: bind_window,
     **dict.fromkeys(
         (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Variance, exp.VariancePop, exp.Stddev,

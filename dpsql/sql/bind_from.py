@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp
 
 from ..errors import Position, Refusal
-from ..relation.expressions import TRUE, Expr, Field, Literal
+from ..relation.expressions import TRUE, Expr, Field, Literal, conjunction, conjuncts
 from ..relation.functions import common_type
 from ..relation.relations import Join, OutputColumn, Project, Relation, Scan, Values
+from .attach import Attacher, attached_in
 from .bind_expression import Binder, call, cast
 from .scope import Context, Scope, Source, find_table, fold_name
 from .text import position_of
@@ -27,56 +29,139 @@ def bind_from(node: exp.Select, context: Context, bind_query: BindQuery) -> tupl
     """
     from_ = node.args.get("from_")
     if from_ is None:
-        return Values(((),), ()), Scope([])
-    relation, source = _item(from_.args["this"], context, bind_query, 0)
-    scope = Scope([source])
-    has_comma = False
-    for join in node.args.get("joins") or []:
-        right, source = _item(join.args["this"], context, bind_query, len(relation.columns))
-        position = position_of(context.text, join)
-        if source.name and any(known.name == source.name for known in scope.sources):
+        return Values(((),), ()), Scope([], outer=context.outer)
+    items = _Items(context, bind_query)
+    relation, scope = items.item(from_.args["this"])
+    return items.joined(relation, scope, node.args.get("joins") or [])
+
+
+@dataclass(frozen=True, slots=True)
+class _Items:
+    """Binds FROM items, each with the scope of its names, columns counted from its own first."""
+
+    context: Context
+    bind_query: BindQuery
+
+    def joined(
+        self, relation: Relation, scope: Scope, joins: Sequence[exp.Expr], is_nested: bool = False
+    ) -> tuple[Relation, Scope]:
+        """Return an item with its joins, from the left; no comma stands among nested ones."""
+        has_comma = False
+        for join in joins:
+            position = position_of(self.context.text, join)
+            side, kind = _kind_of(join, position)
+            is_comma = not (kind or any(join.args.get(name) for name in ("side", "method", "on", "using")))
+            if is_comma and is_nested:
+                raise Refusal("a comma cannot stand here in FROM", sqlstate="42601", position=position)
+            if has_comma and (side in ("right", "full") or join.args.get("method")):
+                # A comma binds less tightly than JOIN, so this joins the last item alone; we join from the left.
+                raise Refusal(
+                    f"{side.upper() or 'NATURAL'} JOIN after a comma is not supported",
+                    sqlstate="0A000",
+                    position=position,
+                    hint="write CROSS JOIN in place of the comma" if side else "write JOIN … ON",
+                )
+            has_comma = has_comma or is_comma
+            right, other = self.item(join.args["this"])
+            _check_names(scope, other, position)
+            relation, scope = self._join(join, side, (relation, scope), (right, other))
+        return relation, scope
+
+    def item(self, node: exp.Expr) -> tuple[Relation, Scope]:
+        """Return a FROM item with the joins that are nested in it."""
+        relation, scope = self._one(node)
+        joins = node.args.get("joins")
+        return self.joined(relation, scope, joins, is_nested=True) if joins else (relation, scope)
+
+    def _one(self, node: exp.Expr) -> tuple[Relation, Scope]:
+        context, position = self.context, position_of(self.context.text, node)
+        alias = node.args.get("alias")
+        name = fold_name(alias.args["this"])[0] if alias is not None and alias.args.get("this") else None
+        columns = (alias.args.get("columns") or []) if alias is not None else []
+        relation: Relation
+        if isinstance(node, exp.Table):
+            identifier = node.args["this"]
+            written = fold_name(identifier)[0] if isinstance(identifier, exp.Identifier) else ""
+            if node.args.get("db") is None and written in context.ctes:
+                relation, name = context.ctes[written], name or written
+            else:
+                table = find_table(context, node, position)
+                relation, name = Scan(table, position=position), name or table.name.rpartition(".")[2]
+        elif isinstance(node, exp.Subquery) and _holds_join(node, position):
+            relation, scope = self.item(node.args["this"])
+            if alias is None:
+                return relation, scope
+            shown = scope.star(None, position)
+            relation = Project(relation, tuple(expr for _, expr in shown), tuple(name for name, _ in shown))
+        elif isinstance(node, exp.Subquery):
+            relation = self.bind_query(node.args["this"], context)
+        elif isinstance(node, exp.Values):
+            relation = bind_values(node, context, self.bind_query)
+        else:
+            raise Refusal("this cannot stand in FROM", position=position)
+        relation = rename(relation, columns, position)
+        return relation, Scope([Source(name or "", relation.columns, 0)], outer=context.outer)
+
+    def _join(
+        self, node: exp.Expr, side: str, left: tuple[Relation, Scope], right: tuple[Relation, Scope]
+    ) -> tuple[Relation, Scope]:
+        """Return the join and the scope of both sides; a column of USING is one column of that scope."""
+        position = position_of(self.context.text, node)
+        other = right[1].moved(len(left[0].columns))
+        condition: Expr = TRUE
+        merged: list[tuple[str, Expr]] = []
+        hidden: set[int] = set()
+        for name in _shared_names(node, left[1], other):
+            first, second = _named(left[1], name, position), _named(other, name, position)
+            equal = call("eq", [first, second], position)
+            condition = equal if condition == TRUE else call("and", [condition, equal], position)
+            merged.append((name, _merged(side, first, second)))
+            hidden |= {expr.index for expr in (first, second) if isinstance(expr, Field)}
+        both = left[1].joined(other, merged, frozenset(hidden))
+        binder = Binder(self.context, both, self.bind_query, place="in ON", allow_aggregates=False)
+        if node.args.get("on") is not None:
+            condition = binder.bind_boolean(node.args["on"], "ON")
+        if binder.attachments and side:
+            raise Refusal(
+                f"EXISTS, IN (SELECT …) and subqueries with outer columns cannot stand in ON of a {side.upper()} JOIN",
+                sqlstate="0A000",
+                position=binder.attachments[0].position,
+                hint="filter the table in a subquery in FROM first",
+            )
+        terms = (condition,) if not binder.attachments else conjuncts(condition)
+        plain = conjunction(tuple(term for term in terms if not attached_in(term)))
+        named = side or ("cross" if plain == TRUE else "inner")
+        attacher = Attacher(Join(named, left[0], right[0], plain, position=position), binder.attachments)
+        attacher.filter(conjunction(tuple(term for term in terms if attached_in(term))), position)
+        return attacher.relation, both
+
+
+def _holds_join(node: exp.Subquery, position: Position | None) -> bool:
+    """Say whether parentheses in FROM hold a join and not a query.
+
+    Raises:
+        Refusal: 42601 when they hold one named item alone.
+    """
+    inner = node.args["this"]
+    if not isinstance(inner, (exp.Table, exp.Subquery)):
+        return False
+    if inner.args.get("joins"):
+        return True
+    if isinstance(inner, exp.Table) or inner.args.get("alias"):
+        raise Refusal("parentheses in FROM hold a query or a join", sqlstate="42601", position=position)
+    return _holds_join(inner, position)
+
+
+def _check_names(scope: Scope, other: Scope, position: Position | None) -> None:
+    known = {source.name for source in scope.sources if source.name}
+    for source in other.sources:
+        if source.name in known:
             raise Refusal(
                 f'table name "{source.name}" is used twice',
                 sqlstate="42601",
                 position=position,
                 hint="give one of them an alias",
             )
-        side, kind = _kind_of(join, position)
-        if has_comma and side in ("right", "full"):
-            # A comma binds less tightly than JOIN, so this joins the last item alone; we join from the left.
-            raise Refusal(
-                f"{side.upper()} JOIN after a comma is not supported",
-                sqlstate="0A000",
-                position=position,
-                hint="write CROSS JOIN in place of the comma",
-            )
-        has_comma = has_comma or not (side or kind or join.args.get("on") or join.args.get("using"))
-        relation, scope = _join(join, side, relation, right, scope, source, context, bind_query)
-    return relation, scope
-
-
-def _item(node: exp.Expr, context: Context, bind_query: BindQuery, start: int) -> tuple[Relation, Source]:
-    position = position_of(context.text, node)
-    alias = node.args.get("alias")
-    name = fold_name(alias.args["this"])[0] if alias is not None and alias.args.get("this") else None
-    columns = (alias.args.get("columns") or []) if alias is not None else []
-    relation: Relation
-    if isinstance(node, exp.Table):
-        identifier = node.args["this"]
-        written = fold_name(identifier)[0] if isinstance(identifier, exp.Identifier) else ""
-        if node.args.get("db") is None and written in context.ctes:
-            relation, name = context.ctes[written], name or written
-        else:
-            table = find_table(context, node, position)
-            relation, name = Scan(table, position=position), name or table.name.rpartition(".")[2]
-    elif isinstance(node, exp.Subquery):
-        relation = bind_query(node, context)
-    elif isinstance(node, exp.Values):
-        relation = bind_values(node, context, bind_query)
-    else:
-        raise Refusal("this cannot stand in FROM", position=position)
-    relation = rename(relation, columns, position)
-    return relation, Source(name or "", relation.columns, start)
 
 
 def rename(relation: Relation, columns: list[exp.Expr], position: Position | None) -> Relation:
@@ -98,36 +183,26 @@ def rename(relation: Relation, columns: list[exp.Expr], position: Position | Non
 def _kind_of(join: exp.Expr, position: Position | None) -> tuple[str, str]:
     """Return a join's side and kind in lower case, checked with its condition."""
     side, kind = str(join.args.get("side") or "").lower(), str(join.args.get("kind") or "").lower()
-    if kind not in ("", "inner", "cross", "outer") or side not in ("", "left", "right", "full"):
-        raise Refusal(f"{kind.upper()} JOIN is not supported", position=position)
+    method = str(join.args.get("method") or "").lower()
+    known = kind in ("", "inner", "cross", "outer") and side in ("", "left", "right", "full")
+    if not known or method not in ("", "natural"):
+        said = kind if method == "natural" else method or kind
+        raise Refusal(f"{said.upper()} JOIN is not supported", position=position)
     has_condition = bool(join.args.get("on") or join.args.get("using"))
-    if (kind == "cross" and has_condition) or ((side or kind == "inner") and not has_condition):
+    if method and (has_condition or kind == "cross"):
+        raise Refusal("NATURAL JOIN takes neither ON nor USING", sqlstate="42601", position=position)
+    needs_condition = (side or kind == "inner") and not method
+    if (kind == "cross" and has_condition) or (needs_condition and not has_condition):
         raise Refusal("JOIN takes ON or USING, CROSS JOIN neither", sqlstate="42601", position=position)
     return side, kind
 
 
-def _join(
-    node: exp.Expr, side: str, left: Relation, right: Relation, scope: Scope, source: Source,
-    context: Context, bind_query: BindQuery,
-) -> tuple[Relation, Scope]:  # fmt: skip
-    """Return the join and the scope of both sides; a column of USING is one column of that scope."""
-    position = position_of(context.text, node)
-    condition: Expr = TRUE
-    merged: list[tuple[str, Expr]] = []
-    hidden: set[int] = set()
-    for column in node.args.get("using") or []:
-        name = fold_name(column)[0]
-        first, second = _named(scope, name, position), _named(Scope([source]), name, position)
-        equal = call("eq", [first, second], position)
-        condition = equal if condition == TRUE else call("and", [condition, equal], position)
-        merged.append((name, _merged(side, first, second)))
-        hidden |= {expr.index for expr in (first, second) if isinstance(expr, Field)}
-    both = scope.joined(source, merged, frozenset(hidden))
-    if node.args.get("on") is not None:
-        binder = Binder(context, both, bind_query, place="in ON", allow_aggregates=False)
-        condition = binder.bind_boolean(node.args["on"], "ON")
-    named = side or ("cross" if condition == TRUE else "inner")
-    return Join(named, left, right, condition, position=position), both
+def _shared_names(join: exp.Expr, left: Scope, right: Scope) -> list[str]:
+    """Return the columns of USING, or of NATURAL: the names that both sides show."""
+    if not join.args.get("method"):
+        return [fold_name(column)[0] for column in join.args.get("using") or []]
+    shown = {name for name, _ in right.star(None, None)}
+    return list(dict.fromkeys(name for name, _ in left.star(None, None) if name in shown))
 
 
 def _merged(side: str, first: Expr, second: Expr) -> Expr:
@@ -143,7 +218,7 @@ def _named(scope: Scope, name: str, position: Position | None) -> Expr:
     found = scope.named(name)
     if len(found) != 1:
         raise Refusal(
-            f'column "{name}" of USING is not in both tables once',
+            f'column "{name}" is not in both tables of the join once',
             sqlstate="42702" if found else "42703",
             position=position,
         )

@@ -12,8 +12,10 @@ from ..errors import Refusal
 from ..relation.expressions import Call, Expr
 from ..relation.relations import OutputColumn
 from ..relation.types import Kind
+from .attach import attached_in
 from .bind_expression import Binder, Pending
 from .bind_order import output_index
+from .outer import outer_in
 
 __all__ = ["MAX_SETS", "GroupKeys", "bind_group", "holds_pending"]
 
@@ -133,18 +135,26 @@ def _named_key(
 ) -> Expr:
     """Return the key of a name: an input column goes before an output name, as in Postgres."""
     try:
-        return binder.bind(node)
+        key = binder.bind(node)
+        index = output_index(binder, node, columns, items) if outer_in(key) else None
     except Refusal as refusal:
         if refusal.sqlstate != "42703":
             raise
         index = output_index(binder, node, columns, items)
         if index is None:
             raise
-        return items[index]
+    return key if index is None else items[index]
 
 
 def _check(binder: Binder, node: exp.Expr, key: Expr) -> None:
     if holds_pending(key):
         raise Refusal("an aggregate cannot be a group key", sqlstate="42803", position=binder.position(node))
+    if attached_in(key):
+        raise Refusal(
+            "EXISTS, IN (SELECT …) and subqueries with outer columns cannot be a group key",
+            sqlstate="0A000",
+            position=binder.position(node),
+            hint="name the value in a subquery in FROM, and group by that name",
+        )
     if key.type.kind in (Kind.INTERVAL, Kind.OPAQUE):
         raise Refusal("this cannot be a group key", sqlstate="42804", position=binder.position(node))

@@ -3,23 +3,24 @@
 House rules:
 
 1. Names are resolved as Postgres does: ORDER BY takes an output name first, GROUP BY an input column.
-2. An aggregate or window call that was taken out stands as a `Pending` marker until its node exists;
-   no marker leaves this module.
+2. An aggregate or window call that was taken out stands as a `Pending` marker until its node exists, a
+   subquery as an `Attached` marker until its join does; no marker leaves this module.
+3. A subquery inside WHERE or an aggregate is joined below the aggregate, any other of a grouped SELECT above it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from ..errors import Position, Refusal
-from ..relation.expressions import TRUE, Expr, Field, map_children
+from ..relation.expressions import Expr, Field, map_children
 from ..relation.relations import (
     Aggregate,
+    AggregateCall,
     Distinct,
-    Filter,
     Order,
     Project,
     Relation,
@@ -27,19 +28,19 @@ from ..relation.relations import (
     Window,
     WindowCall,
 )
+from .attach import Attached, Attacher, Lift
 from .bind_expression import Binder, Pending
 from .bind_from import bind_from, bind_values, rename
 from .bind_group import bind_group
 from .bind_order import bind_limit, bind_order
 from .bind_set_operation import bind_set_operation
+from .outer import first_outer
 from .output_name import output_name
 from .scope import Context, fold_name
 from .statement import Query
 from .text import position_of
 
 __all__ = ["bind", "bind_query"]
-
-Lift = Callable[[Expr], Expr]
 
 
 def bind(query: Query, context: Context) -> Relation:
@@ -54,6 +55,10 @@ def bind(query: Query, context: Context) -> Relation:
 def bind_query(node: exp.Expr, context: Context) -> Relation:
     """Return the relation of a SELECT, VALUES, set operation, or one of these in parentheses."""
     if isinstance(node, exp.Subquery):
+        if node.args.get("joins") or node.args.get("alias"):
+            raise Refusal(
+                "a join stands in FROM alone", sqlstate="42601", position=position_of(context.text, node)
+            )
         return bind_query(node.args["this"], context)
     if isinstance(node, exp.Values):
         return bind_values(node, context, bind_query)
@@ -80,8 +85,21 @@ def _with_ctes(node: exp.Expr, context: Context) -> Context:
             raise Refusal(f'"{name}" is named twice in WITH', sqlstate="42601", position=position)
         seen.add(name)
         relation = bind_query(cte.args["this"], replace(context, ctes=dict(ctes)))
+        _check_cte(relation)
         ctes[name] = rename(relation, alias.args.get("columns") or [], position)
     return replace(context, ctes=ctes)
+
+
+def _check_cte(relation: Relation) -> None:
+    """Refuse outer columns in WITH: a query further inside would take them for its own query around."""
+    outer = first_outer(relation)
+    if outer is not None:
+        raise Refusal(
+            "a query in WITH cannot use columns of the query around",
+            sqlstate="PV004",
+            position=outer.position,
+            hint="compare them in the WHERE of the subquery itself",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,27 +115,29 @@ def _select(node: exp.Select, context: Context) -> Relation:
     binder = Binder(context, scope, bind_query)
     for window in node.args.get("windows") or []:
         binder.named_windows[fold_name(window.args["this"])[0]] = window
+    below = Attacher(relation, binder.attachments)
     where = node.args.get("where")
     if where is not None:
         binder.allow_aggregates, binder.place = False, "in WHERE"
         predicate = binder.bind_boolean(where.args["this"], "WHERE")
         binder.allow_aggregates, binder.place = True, "here"
-        if predicate != TRUE:
-            relation = Filter(relation, predicate, position=binder.position(where))
+        below.filter(predicate, binder.position(where))
     outputs = _outputs(node, binder)
     condition = _having(node, binder)
     orders = bind_order(binder, node, outputs.names, outputs.items)
     exprs = [*outputs.items, *(order.expr for order in orders)]
     group = node.args.get("group")
+    level = below
     if group is not None or binder.aggregates or condition is not None or binder.groupings:
-        relation, lift = _aggregate(node, binder, relation, outputs)
-        exprs = [lift(expr) for expr in exprs]
-        binder.windows = [_map_window(call, lift) for call in binder.windows]
-        if condition is not None:
-            relation = Filter(relation, lift(condition), position=condition.position)
-    if binder.windows:
+        level = _aggregate(node, binder, below, outputs)
+    if condition is not None:
+        level.filter(condition, condition.position)
+    exprs = [level.lift(expr) for expr in exprs]
+    windows = tuple(_map_window(call, level.lift) for call in binder.windows)
+    relation = level.relation
+    if windows:
         start = len(relation.columns)
-        relation = Window(relation, tuple(binder.windows))
+        relation = Window(relation, windows)
         exprs = [_place_windows(expr, start) for expr in exprs]
     count = len(outputs.items)
     sorts = [replace(order, expr=expr) for order, expr in zip(orders, exprs[count:], strict=True)]
@@ -157,12 +177,10 @@ def _star(item: exp.Expr, binder: Binder) -> list[tuple[str, Expr]]:
     return [(name, replace(expr, position=position)) for name, expr in columns]
 
 
-def _aggregate(
-    node: exp.Select, binder: Binder, below: Relation, outputs: _Outputs
-) -> tuple[Aggregate, Lift]:
-    """Return the Aggregate node, and what turns an expression over its input into one over its output."""
+def _aggregate(node: exp.Select, binder: Binder, below: Attacher, outputs: _Outputs) -> Attacher:
+    """Return the Aggregate node, which turns an expression over its input into one over its output."""
     group = bind_group(binder, node.args.get("group"), outputs.names, outputs.items)
-    keys, aggregates = group.keys, tuple(binder.aggregates)
+    keys, aggregates = group.keys, tuple(_joined_below(call, below) for call in binder.aggregates)
     groupings = []
     for wanted in binder.groupings:
         if not all(key in keys for key in wanted):
@@ -171,7 +189,7 @@ def _aggregate(
         groupings.append(tuple(keys.index(key) for key in wanted))
     names = [_key_name(key, outputs) for key in keys]
     relation = Aggregate(
-        below, tuple(keys), aggregates, tuple(group.sets), tuple(groupings), tuple(names),
+        below.relation, tuple(keys), aggregates, tuple(group.sets), tuple(groupings), tuple(names),
         position=binder.position(node),
     )  # fmt: skip
 
@@ -179,6 +197,8 @@ def _aggregate(
         if expr in keys:
             index = keys.index(expr)
             return Field(expr.type, index, names[index], position=expr.position)
+        if isinstance(expr, Attached):
+            return above.column(expr)
         if isinstance(expr, Pending) and expr.kind == "window":
             return expr
         if isinstance(expr, Pending):
@@ -188,7 +208,14 @@ def _aggregate(
             raise _ungrouped(expr.name, expr.position)
         return map_children(expr, lift)
 
-    return relation, lift
+    above = Attacher(relation, binder.attachments, lift)
+    return above
+
+
+def _joined_below(call: AggregateCall, below: Attacher) -> AggregateCall:
+    """Return the aggregate over the row below it with its subqueries joined."""
+    kept = None if call.filter is None else below.lift(call.filter)
+    return replace(call, args=tuple(below.lift(arg) for arg in call.args), filter=kept)
 
 
 def _ungrouped(name: str, position: Position | None) -> Refusal:

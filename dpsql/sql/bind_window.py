@@ -150,4 +150,15 @@ def _frame(binder: Binder, spec: exp.Expr | None) -> str | None:
     good = all(end in sides or end.endswith((" PRECEDING", " FOLLOWING")) for end in ends)
     if kind not in ("ROWS", "RANGE") or not good:
         raise Refusal("this window frame is not supported", position=binder.position(spec))
+    first, last = (_place_of(end) for end in ends)
+    if first > last or ends[0] == "UNBOUNDED FOLLOWING" or ends[1] == "UNBOUNDED PRECEDING":
+        raise Refusal(
+            "this window frame ends before it starts", sqlstate="42P20", position=binder.position(spec),
+            hint="write the earlier end first",
+        )  # fmt: skip
     return f"{kind} BETWEEN {ends[0]} AND {ends[1]}"
+
+
+def _place_of(end: str) -> int:
+    """Return where a frame's end stands: before, at, or after the current row."""
+    return -1 if end.endswith(" PRECEDING") else 1 if end.endswith(" FOLLOWING") else 0

@@ -22,6 +22,7 @@ from ..relation.calendar import DAY
 from ..relation.expressions import FALSE, TRUE, Call, Expr, Field, Literal
 from ..relation.types import BOOLEAN, DOUBLE, NUMERIC, TIMESTAMP, Kind, SqlType
 from .constants import as_double, cast_literal, exact_value, integer_range
+from .outer import Outer
 
 __all__ = ["COMPARISONS", "compare", "compare_in", "same_moments"]
 
@@ -138,6 +139,8 @@ def _with_literal(function: str, left: Expr, right: Literal, position: Position 
 
 def _step(expr: Expr) -> Fraction | None:
     """Return the lattice that an exact type puts a value on; None when it is not known."""
+    if isinstance(expr, Outer):
+        return _step(expr.expr)
     if expr.type.is_integer:
         return Fraction(1)
     known = isinstance(expr, Field) and expr.type.scale is not None

@@ -9,21 +9,26 @@ from sqlglot import exp
 
 from ..errors import Position, Refusal
 from ..relation.catalog import Catalog, Table
-from ..relation.expressions import Expr, Field
+from ..relation.expressions import Expr, Field, map_children
 from ..relation.relations import OutputColumn, Relation
+from .outer import Outer
 
 __all__ = ["Context", "Scope", "Source", "find_table", "fold_name"]
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What binding reads besides the text: the catalog, parameters, the moment, and the CTEs in view."""
+    """What binding reads besides the text: the catalog, parameters, the moment, and the CTEs in view.
+
+    `outer`: the names of the query directly around, for a subquery in an expression.
+    """
 
     catalog: Catalog
     text: str
     parameters: tuple[object, ...]
     now: int
     ctes: Mapping[str, Relation]
+    outer: Scope | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +87,7 @@ class Scope:
     """The FROM items in view, in order, and the columns that USING made one.
 
     `merged`: name and value of each column of USING. `hidden`: the input columns that they stand for,
-    which a bare name and a bare `*` no longer see.
+    which a bare name and a bare `*` no longer see. `outer`: the scope of the query directly around.
     """
 
     def __init__(
@@ -90,16 +95,25 @@ class Scope:
         sources: Sequence[Source],
         merged: Sequence[tuple[str, Expr]] = (),
         hidden: frozenset[int] = frozenset(),
+        outer: Scope | None = None,
     ) -> None:
         self.sources = tuple(sources)
         self.merged = tuple(merged)
         self.hidden = hidden
+        self.outer = outer
 
-    def joined(self, source: Source, merged: Sequence[tuple[str, Expr]], hidden: frozenset[int]) -> Scope:
-        """Return the scope with one more FROM item, and the columns that its USING merges."""
+    def joined(self, other: Scope, merged: Sequence[tuple[str, Expr]], hidden: frozenset[int]) -> Scope:
+        """Return the scope with the FROM items of another, and the columns that a USING merges."""
         names = {name for name, _ in merged}
-        kept = [pair for pair in self.merged if pair[0] not in names]
-        return Scope([*self.sources, source], [*merged, *kept], self.hidden | hidden)
+        kept = [pair for pair in (*self.merged, *other.merged) if pair[0] not in names]
+        hidden = self.hidden | other.hidden | hidden
+        return Scope([*self.sources, *other.sources], [*merged, *kept], hidden, self.outer)
+
+    def moved(self, start: int) -> Scope:
+        """Return the scope of the same FROM items with their columns starting `start` further on."""
+        sources = [replace(source, start=source.start + start) for source in self.sources]
+        merged = [(name, _moved(expr, start)) for name, expr in self.merged]
+        return Scope(sources, merged, frozenset(index + start for index in self.hidden), self.outer)
 
     def named(self, name: str, quoted: bool = True, position: Position | None = None) -> list[Expr]:
         """Return the columns that a name without a table can mean."""
@@ -156,21 +170,16 @@ class Scope:
             raise Refusal("this is not a column name", sqlstate="42703", position=position)
         name, quoted = fold_name(identifier)
         table = node.args.get("table")
-        found: Sequence[Expr]
-        if table is None:
-            written, sources, found = name, self.sources, self.named(name, quoted, position)
-        else:
-            written, sources = f"{fold_name(table)[0]}.{name}", tuple(self._meant(table))
-            found = self._fields(sources, name, quoted, position)
+        found, sources = self._find(table, name, quoted, position)
+        if not found and (table is None or not sources):
+            around = self._around(table, name, quoted, position)
+            if around is not None:
+                return around
+        written = name if table is None else f"{fold_name(table)[0]}.{name}"
         if len(found) == 1:
             return found[0]
         if found:
-            raise Refusal(
-                f'column "{written}" is ambiguous',
-                sqlstate="42702",
-                position=position,
-                hint="write the table before it: " + f"{self.sources[0].name}.{name}",
-            )
+            raise self._ambiguous(written, name, position)
         known = ", ".join(c.name for s in sources for c in s.columns if c.name)
         raise Refusal(
             f'column "{written}" does not exist',
@@ -178,3 +187,53 @@ class Scope:
             position=position,
             hint=f"columns: {known}" if known else None,
         )
+
+    def _ambiguous(self, written: str, name: str, position: Position | None) -> Refusal:
+        return Refusal(
+            f'column "{written}" is ambiguous',
+            sqlstate="42702",
+            position=position,
+            hint="write the table before it: " + f"{self.sources[0].name}.{name}",
+        )
+
+    def _find(
+        self, table: exp.Expr | None, name: str, quoted: bool, position: Position | None
+    ) -> tuple[Sequence[Expr], Sequence[Source]]:
+        """Return the columns that a name can mean here, and the FROM items that were looked through."""
+        if table is None:
+            return self.named(name, quoted, position), self.sources
+        sources = self._meant(table)
+        return self._fields(sources, name, quoted, position), sources
+
+    def _around(
+        self, table: exp.Expr | None, name: str, quoted: bool, position: Position | None
+    ) -> Expr | None:
+        """Return a column of the query directly around; None when no query around has it.
+
+        Raises:
+            Refusal: 0A000 for a column of a query further out, 42702 for more than one column.
+        """
+        scope, steps = self.outer, 1
+        while scope is not None:
+            found, sources = scope._find(table, name, quoted, position)
+            if len(found) > 1:
+                raise scope._ambiguous(name, name, position)
+            if found and steps > 1:
+                raise Refusal(
+                    "a subquery can use columns of the query directly around it",
+                    sqlstate="0A000",
+                    position=position,
+                    hint="join the tables in the subquery, or select the column in the query between",
+                )
+            if found:
+                return Outer(found[0].type, found[0], position=position)
+            if table is not None and sources:
+                return None
+            scope, steps = scope.outer, steps + 1
+        return None
+
+
+def _moved(expr: Expr, start: int) -> Expr:
+    if isinstance(expr, Field):
+        return replace(expr, index=expr.index + start)
+    return map_children(expr, lambda child: _moved(child, start))

@@ -111,7 +111,7 @@ def parse_statement(text: str) -> Statement:
     return _parse_query(text)
 
 
-_OF_JOIN = ("side", "kind", "on", "using")
+_OF_JOIN = ("side", "kind", "method", "on", "using")
 _STARTS = ("select", "with", "values", "(", "table", "from")
 
 

@@ -42,6 +42,24 @@ ANSWERED = {
         "SELECT major, enrolled, COUNT(*) FROM student GROUP BY CUBE (major, enrolled)",
         "SELECT major, enrolled, COUNT(*) FROM student GROUP BY GROUPING SETS ((major), (enrolled))",
     ],
+    "joins": [
+        "SELECT major, AVG(days_out) FROM student JOIN loan ON student_id = id GROUP BY major",
+        "SELECT course.department, COUNT(*) FROM enrolment JOIN course ON course.id = enrolment.course_id GROUP BY 1",
+    ],
+    "per person": [
+        "SELECT AVG(n) FROM (SELECT student_id, COUNT(*) AS n FROM loan GROUP BY student_id) AS t",
+        "SELECT COUNT(*) FROM (SELECT student_id, SUM(fee) AS s, AVG(fee) AS a, MIN(fee) AS lo, MAX(fee) AS hi,"
+        " BOOL_AND(fee > 0) AS b, BOOL_OR(fee > 1) AS c FROM loan GROUP BY student_id) AS t WHERE hi > 5 AND b",
+        "SELECT AVG(days_out) FROM (SELECT days_out, ROW_NUMBER() OVER (PARTITION BY student_id ORDER BY loaned_on) AS k"
+        " FROM loan) AS t WHERE k = 1",
+        "SELECT COUNT(*) FROM (SELECT id FROM student UNION SELECT student_id FROM loan) AS t",
+    ],
+    "subqueries": [
+        "SELECT COUNT(*) FROM student WHERE EXISTS (SELECT 1 FROM loan WHERE student_id = student.id)",
+        "SELECT COUNT(*) FROM student WHERE NOT EXISTS (SELECT 1 FROM loan WHERE student_id = student.id)",
+        "SELECT COUNT(*) FROM student WHERE id IN (SELECT student_id FROM loan)",
+        "SELECT COUNT(*) FROM student WHERE (SELECT COUNT(*) FROM loan WHERE student_id = student.id) > 3",
+    ],
     "above": [
         "SELECT major, COUNT(*) AS n, RANK() OVER (ORDER BY COUNT(*)) FROM student GROUP BY major"
         " HAVING COUNT(*) > 9 ORDER BY n LIMIT 3",
@@ -53,7 +71,11 @@ ANSWERED = {
         "SELECT (SELECT COUNT(*) FROM student) + 1",
         "SELECT MAX(n) FROM (SELECT COUNT(*) AS n FROM student GROUP BY major) AS t",
     ],
-    "a result used below": ["SELECT COUNT(*) FROM student WHERE gpa > (SELECT AVG(gpa) FROM student)"],
+    "a result used below": [
+        "SELECT COUNT(*) FROM student WHERE gpa > (SELECT AVG(gpa) FROM student)",
+        "SELECT COUNT(*) FROM student JOIN (SELECT major, AVG(gpa) AS a FROM student GROUP BY major) AS m"
+        " USING (major) WHERE gpa > a",
+    ],
     "public tables": ["SELECT title, MIN(credits) OVER () FROM course WHERE department LIKE 'C%'"],
     "error bars": ["SELECT dp_low(COUNT(*)), dp_high(COUNT(*)) FROM student"],
     "for teaching": ["SELECT dp_avg_direct(gpa) FROM student"],
@@ -68,15 +90,18 @@ REFUSED = {
         "SELECT id, COUNT(*) FROM student GROUP BY id",
         "SELECT student_id, COUNT(*) FROM loan GROUP BY 1",
     ],
-    "joins below": [
-        "SELECT COUNT(*) FROM loan JOIN student ON student.id = loan.student_id",
-        "SELECT COUNT(*) FROM enrolment JOIN course ON course.id = enrolment.course_id",
+    "rows of two people in one": [
+        "SELECT COUNT(*) FROM student AS a JOIN student AS b ON a.major = b.major",
+        "SELECT COUNT(*) FROM student CROSS JOIN loan",
     ],
-    "subqueries below": [
-        "SELECT COUNT(*) FROM student WHERE EXISTS (SELECT 1 FROM loan WHERE student_id = student.id)",
-        "SELECT COUNT(*) FROM student WHERE id IN (SELECT student_id FROM loan)",
-        "SELECT AVG(n) FROM (SELECT student_id, COUNT(*) AS n FROM loan GROUP BY student_id) AS t",
-        "SELECT COUNT(*) FROM (SELECT gpa FROM student UNION ALL SELECT fee FROM loan) AS t",
+    "rows of nobody": [
+        "SELECT COUNT(*) FROM course LEFT JOIN enrolment ON course.id = enrolment.course_id",
+        "SELECT COUNT(*) FROM course FULL JOIN enrolment ON course.id = enrolment.course_id",
+        "SELECT COUNT(*) FROM course WHERE id IN (SELECT course_id FROM enrolment)",
+    ],
+    "one row that moves all": [
+        "SELECT COUNT(*) FROM student WHERE id NOT IN (SELECT student_id FROM loan)",
+        "SELECT COUNT(*) FROM (SELECT id FROM student EXCEPT SELECT student_id FROM loan) AS t",
     ],
     "order statistics": [
         "SELECT MIN(gpa) FROM student",

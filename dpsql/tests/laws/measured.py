@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,13 +10,18 @@ from fractions import Fraction
 from pathlib import Path
 
 import duckdb
+from hypothesis.vendor.pretty import RepresentationPrinter
 
 from dpsql.backends import DuckDBBackend, Snapshot
 from dpsql.engine.released import canonical, declared_groups
 from dpsql.plan.planner import Plan, Privacy, ReleasePlan, plan
+from dpsql.plan.rows import Block, Derived, Released, Rows, StageColumn
 from dpsql.plan.vectors import Kind
 from dpsql.policy import Neighbours, Policy, build_catalog
 from dpsql.relation.catalog import Catalog, Scalar
+from dpsql.relation.expressions import StageValue
+from dpsql.relation.types import Kind as TypeKind
+from dpsql.relation.types import SqlType
 from dpsql.sql.bind_select import bind
 from dpsql.sql.scope import Context
 from dpsql.sql.statement import Query, parse_statement
@@ -38,6 +44,9 @@ class World:
     policy: Policy
     catalog: Catalog
 
+    def _repr_pretty_(self, printer: RepresentationPrinter, cycle: bool) -> None:
+        printer.text("World(…)")
+
     def plan(self, sql: str) -> Plan:
         """Return a statement's plan. Raises Refusal."""
         query = parse_statement(sql)
@@ -50,10 +59,12 @@ class World:
 
 
 @contextmanager
-def world(folder: Path, *, replace_one: bool = False) -> Iterator[World]:
-    policy = policy_of(folder, replace_one=replace_one)
+def world(
+    folder: Path, *, replace_one: bool = False, policy: Policy | None = None, schema: str = SCHEMA
+) -> Iterator[World]:
+    policy = policy or policy_of(folder, replace_one=replace_one)
     connection = duckdb.connect()
-    connection.execute(SCHEMA)
+    connection.execute(schema)
     backend = DuckDBBackend.over(connection)
     with backend.snapshot() as snapshot:
         catalog = build_catalog(policy, snapshot.schema())
@@ -68,14 +79,14 @@ def measure_release(
 ) -> dict[int, Groups]:
     """Return every vector's integers, as the production path reads them; declared groups are filled up.
 
-    A release that is empty from its text alone asks the engine nothing: its vectors are empty here too.
+    `stages`: by number, the value of an earlier stage, or the columns of its rows. A release that is empty from its text alone asks the engine nothing: its vectors are empty here too.
     """
     found: dict[int, Groups] = {number: {} for number in range(len(release.vectors))}
     width = len(release.release.keys)
     changes = [canonical(key.type) for key in release.release.keys]
     for query in release.queries(tuple(range(len(release.vectors)))):
         parameters: list[object] = [SALT] if query.salted else []
-        parameters += [stages[value.stage] for value in query.stages]
+        parameters += [_parameter(stages[value.stage], value) for value in query.stages]
         for chunk in snapshot.run(query.sql, parameters):
             for row in chunk:
                 key = tuple(v if c is None else c(v) for v, c in zip(row[:width], changes, strict=True))
@@ -91,6 +102,65 @@ def measure_release(
     if release.groups is not None:
         found = {number: _filled(release, number, groups) for number, groups in found.items()}
     return found
+
+
+def _parameter(stage: object, parameter: StageValue | StageColumn) -> object:
+    if isinstance(parameter, StageValue):
+        return stage
+    assert isinstance(stage, tuple)
+    return stage[parameter.index]
+
+
+def fixed_stages(plan: Plan) -> list[object]:
+    """Return made-up values for all stages of a plan: rows with repeated keys, unless the plan takes them to be unique."""
+    uniques: dict[int, tuple[frozenset[int], ...]] = {}
+    for release in plan.releases:
+        uniques |= {source.stage: source.keys for source in _released_in(release.release.rows)}
+    found: list[object] = []
+    for number, stage in enumerate(plan.stages):
+        types = [column.type for column in stage.columns]
+        if number in plan.tables:
+            found.append(_made_up_rows(types, uniques.get(number, ())))
+        else:
+            found.append(
+                _MADE_UP[types[0].kind][number % 3] if types[0].kind in _MADE_UP else _NUMBERS[number % 4]
+            )
+    return found
+
+
+def _released_in(rows: Rows | Block) -> Iterator[Released]:
+    for item in rows.items:
+        if isinstance(item.source, Released):
+            yield item.source
+        if isinstance(item.source, Derived):
+            for part in item.source.parts:
+                yield from _released_in(part)
+
+
+def _made_up_rows(types: Sequence[SqlType], keys: tuple[frozenset[int], ...]) -> tuple[list[object], ...]:
+    """Return columns of rows; those of the first key hold every combination once, the others repeat."""
+    pools = [_pool(type_) for type_ in types]
+    if not keys:
+        return tuple([pool[i // 2 % len(pool)] for i in range(8)] for pool in pools)
+    key = sorted(keys[0])
+    combinations = list(itertools.product(*(pools[index] for index in key)))[:9]
+    columns = [[pool[i % len(pool)] for i in range(len(combinations))] for pool in pools]
+    for place, index in enumerate(key):
+        columns[index] = [combination[place] for combination in combinations]
+    return tuple(columns)
+
+
+def _pool(type_: SqlType) -> tuple[object, ...]:
+    if type_.is_integer:
+        return (1, 2, None, 7)
+    return _MADE_UP.get(type_.kind, (2.5, 0.5, None, 1.0))
+
+
+_NUMBERS = (2.5, -1.0, None, 0.0)
+_MADE_UP: dict[TypeKind, tuple[object, ...]] = {
+    TypeKind.TEXT: ("a", "b", None, "t"), TypeKind.BOOLEAN: (True, False, None),
+    TypeKind.DATE: ("2020-06-15", "2020-01-01", None), TypeKind.TIMESTAMP: ("2020-02-01 00:00:00", "2020-01-01 00:00:00", None),
+}  # fmt: skip
 
 
 def _filled(release: ReleasePlan, number: int, groups: Groups) -> Groups:
@@ -125,3 +195,39 @@ def loss(release: ReleasePlan, left: dict[int, Groups], right: dict[int, Groups]
         (Fraction(distance(release, number, left[number], right[number])) / release.scale(number) for number in left),
         Fraction(0),
     )  # fmt: skip
+
+
+def compared(plan: Plan, here: list[dict[int, Groups]], there: list[dict[int, Groups]], sql: str) -> Fraction:
+    """Hold the claim for two databases; return the loss per epsilon."""
+    total = Fraction(0)
+    for release, left, right in zip(plan.releases, here, there, strict=True):
+        if release.is_empty:  # from its text alone: nothing is asked, noised or charged
+            assert left == right
+            continue
+        for number, vector in enumerate(release.vectors):
+            moved = distance(release, number, left[number], right[number])
+            assert moved <= vector.sensitivity, (sql, vector.kind, moved, vector.sensitivity)
+        check_new_keys(plan, release, left, right)
+        check_new_keys(plan, release, right, left)
+        total += loss(release, left, right)
+    assert total <= plan.epsilon <= plan.privacy.epsilon, sql
+    return total / plan.epsilon if plan.epsilon else Fraction(0)
+
+
+def check_new_keys(
+    plan: Plan, release: ReleasePlan, left: dict[int, Groups], right: dict[int, Groups]
+) -> None:
+    """With undeclared keys one unit brings at most C new ones, and is alone in each (soundness.md 1.7)."""
+    if release.counted is None:
+        return
+    there, here = left[release.counted], right[release.counted]
+    new = [key for key in here if key not in there]
+    assert len(new) <= release.bounding.groups
+    assert all(here[key] == (1,) for key in new)
+    assert release.tau is not None
+    assert release.vectors[release.counted].kind in (Kind.UNITS, Kind.COUNT)
+    for vector in left:
+        known = left[vector].keys()
+        if release.vectors[vector].kind is not Kind.DISTINCT:
+            assert known == there.keys()
+        assert known <= there.keys()

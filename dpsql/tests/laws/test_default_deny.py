@@ -54,6 +54,7 @@ def test_an_unlisted_argument_is_refused_also_when_false(kind: type[exp.Expr]) -
 
 # For each listed argument a statement in which it is there: the promise of house rule 3 is kept by hand below.
 PRESENT = (
+    "SELECT 1 FROM (a JOIN b ON TRUE) NATURAL JOIN c CROSS JOIN ((SELECT 1) AS s CROSS JOIN d)",
     "SELECT DISTINCT a.n AS m, COUNT(*) FROM s.t AS a (x, y) LEFT OUTER JOIN b ON a.x = b.y WHERE a.n > 1 "
     "GROUP BY a.n HAVING COUNT(*) > 2 WINDOW w AS (PARTITION BY n ORDER BY m) ORDER BY m DESC NULLS FIRST LIMIT 3 OFFSET 2",
     "SELECT s.t.n, \"q\" FROM t JOIN u USING (k)",

@@ -188,7 +188,8 @@ def test_sum_doubles(adding: World, monkeypatch: Patch) -> None:
 def test_clamp_disjoint_counts_one_by_one(adding: World, monkeypatch: Patch) -> None:
     """Two clamped counts of disjoint rows move by 2M together (amendments.md c)."""
 
-    def separate(self: Any, vector: Any, shown: list[str], counts: list[str], m: int) -> list[str]:
+    def separate(self: Any, vector: Any, shown: list[str], counts: list[str]) -> list[str]:
+        m = self.bounding.rows
         return [f"COALESCE(SUM(CASE WHEN {part} <= {m} THEN {part} ELSE {m} END), 0)" for part in shown]
 
     monkeypatch.setattr(print_release._Query, "_bounded", separate)
@@ -225,8 +226,7 @@ def test_half_the_sensitivity_of_a_pair(adding: World, monkeypatch: Patch) -> No
 def test_believe_that_a_unit_has_one_row(adding: World, monkeypatch: Patch) -> None:
     """L9: a declaration that stands in for a constraint."""
     visits = adding.catalog.tables["visit"]
-    assert visits.unit is not None
-    trusting = replace(visits, unit=replace(visits.unit, is_unique=True))
+    trusting = replace(visits, keys=(("person_id",),))
     catalog = replace(adding.catalog, tables={**adding.catalog.tables, "visit": trusting})
     with pytest.raises(AssertionError):
         holds(replace(adding, catalog=catalog), "SELECT COUNT(*) FROM visit")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 from dpsql.policy import LiveSchema, Report, check
 
@@ -81,10 +82,30 @@ def test_several_hops_are_reported(campus: LiveSchema) -> None:
         "rows_per_unit = 1\ngroups_per_unit = 1\n"
     )
     report = report_on(campus, HEAD + STUDENT + LOAN + payment)
-    assert report.tables[2].missing == (
-        "a column that holds the key of student: queries over several hops are refused",
+    assert report.tables[2].unit == (
+        'private, owned through "loan_id" by loan.id, then "student_id" by student.id'
     )
-    assert report.problems == ()
+    assert report.tables[2].missing == report.problems == ()
+
+
+def test_a_way_that_ends_beside_the_roots_own_key_is_reported(read_live: Callable[[str], LiveSchema]) -> None:
+    live = read_live(
+        "CREATE TABLE student (id INT PRIMARY KEY, card INT UNIQUE NOT NULL);"
+        "CREATE TABLE loan (id INT PRIMARY KEY, student_id INT UNIQUE);"
+    )
+    report = report_on(live, HEAD + STUDENT + LOAN.replace("student.id", "student.card"))
+    assert report.tables[1].unit == 'private, owned through "student_id" by student.card, then "id"'
+
+
+def test_bounds_of_one_row_are_noted(campus: LiveSchema) -> None:
+    card = LOAN.replace("loan", "card")
+    for text in ("rows_per_unit = 5\n", "groups_per_unit = 5\n"):
+        report = report_on(campus, HEAD + STUDENT + card + text)
+        assert report.tables[0].notes == report.warnings == ()
+        assert report.tables[1].notes == (
+            "a unit has one row here; rows_per_unit and groups_per_unit matter only after joins that copy rows",
+        )
+        assert f"  note: {report.tables[1].notes[0]}\n" in report.to_text()
 
 
 def test_problems_are_collected_and_the_rest_is_still_reported(campus: LiveSchema) -> None:
@@ -113,8 +134,6 @@ def test_warnings(campus: LiveSchema) -> None:
         "campus.toml: privacy.epsilon: 20 protects little; 1 is strong, 10 is weak",
         "campus.toml: privacy.delta: 0.001 is large; keep it far below one in the number of units",
         "campus.toml: analysts.alice.epsilon: is above privacy.epsilon, which binds first",
-        "campus.toml: tables.student: a unit has one row here; "
-        "rows_per_unit and groups_per_unit change nothing",
         'campus.toml: tables.loan: "guarantor_id" points at student too; only the owner through '
         '"student_id" is protected',
         'campus.toml: tables.loan: rows whose "student_id" is NULL have no owner and are never counted',

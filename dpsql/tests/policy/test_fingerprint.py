@@ -53,6 +53,7 @@ def test_the_fingerprint_sees_declarations(campus: LiveSchema, old: str, new: st
         ("BETWEEN 0 AND 4", "BETWEEN 0 AND 5"),
         ("major VARCHAR", "major VARCHAR NOT NULL"),
         ("student_id INTEGER REFERENCES", "student_id INTEGER UNIQUE REFERENCES"),
+        ("major VARCHAR", "major VARCHAR UNIQUE"),
     ],
 )
 def test_the_fingerprint_sees_the_engine(

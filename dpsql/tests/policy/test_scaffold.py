@@ -6,15 +6,24 @@ import re
 import tomllib
 from collections.abc import Callable
 
+import pytest
+
+from dpsql.errors import PolicyError
 from dpsql.policy import LiveSchema, build_catalog, scaffold
 
 from .conftest import policy_from
 
 
-def test_the_scaffold_of_campus_is_a_policy_for_it(campus: LiveSchema) -> None:
+def test_the_scaffold_of_campus_is_a_policy_for_it_once_the_owner_has_chosen(campus: LiveSchema) -> None:
     text = scaffold(campus, "duckdb:campus.duckdb")
-    catalog = build_catalog(policy_from(text), campus)
+    with pytest.raises(PolicyError, match='has no unit, and "student_id" and "guarantor_id" each'):
+        build_catalog(policy_from(text), campus)
+    choice = 'unit = { column = "guarantor_id", references = "student.id" }'
+    assert text.count(f"# {choice}\n") == 1
+    catalog = build_catalog(policy_from(text.replace(f"# {choice}", choice)), campus)
     assert list(catalog.tables) == ["student", "card", "loan", "payment"]
+    assert catalog.tables["loan"].unit is not None
+    assert catalog.tables["loan"].unit.column == "guarantor_id"
     student = catalog.tables["student"]
     assert [column.name for column in student.columns] == [
         "name", "gpa", "major", "born", "seen", "height", "credits", "state", "active", "mentor",
@@ -41,6 +50,9 @@ def test_the_comments_tell_what_to_fill_in(campus: LiveSchema) -> None:
         "# twice = {}  # computed when it is read: cannot be declared",
         "# country = {}  # a key: as a group key it singles people out",
         "# rows_per_unit   =   # most rows of one unit that count in one group",
+        "# A row leads to more than one owner, and only the one you choose is protected. "
+        "Take one comment sign off:",
+        '# unit = { column = "student_id", references = "student.id" }',
         "# No foreign key leads from here to student. If no row is about a person:",
         "# [tables.country]",
         '# [tables."clinic.visit"]',

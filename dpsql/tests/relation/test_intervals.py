@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from dpsql.errors import Refusal
 from dpsql.plan.print_private import PrivatePrinter
+from dpsql.plan.quote import identifier
 from dpsql.relation.catalog import Column, Enforced
 from dpsql.relation.expressions import Call, Expr, fields_of, walk
 from dpsql.relation.interval_rules import RULES
@@ -51,7 +52,7 @@ def table() -> Iterator[duckdb.DuckDBPyConnection]:
 
 def printed(expr: Expr, env: Environment) -> tuple[str, Fraction | None]:
     """Return SQL that shows the value as a number or text, and the lattice unit of a number."""
-    printer = PrivatePrinter(env, "id")
+    printer = PrivatePrinter(env, [identifier(column.name) for column in env.columns])
     if expr.type.is_number:
         number = printer.number(expr)
         return number.sql, number.grid
@@ -207,7 +208,7 @@ def check_expression(table: duckdb.DuckDBPyConnection, text: str, columns: tuple
     facts = facts_of(expr, env)
     infinite = "FALSE"
     if expr.type.is_temporal:
-        infinite = f"coalesce(isinf({clamped(PrivatePrinter(env, 'id'), expr)}), FALSE)"
+        infinite = f"coalesce(isinf({clamped(PrivatePrinter(env, [identifier(column.name) for column in env.columns]), expr)}), FALSE)"
         shown = f"CASE WHEN {infinite} THEN 0 ELSE {shown} END"
     query = (
         f"SELECT {shown}, {infinite}, {is_declared(columns, expr)} FROM t WHERE {is_not_null(columns, expr)}"

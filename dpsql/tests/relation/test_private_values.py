@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dpsql.errors import Refusal
 from dpsql.plan.print_private import PrivatePrinter
+from dpsql.plan.quote import identifier
 from dpsql.relation.catalog import Column
 from dpsql.relation.expressions import Expr
 from dpsql.relation.intervals import Environment
@@ -101,7 +102,10 @@ def table() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def computed(table: duckdb.DuckDBPyConnection, expr: Expr) -> list[Value]:
-    printer, unit = PrivatePrinter(Environment(DECLARED), "id"), Fraction(1)
+    printer, unit = (
+        PrivatePrinter(Environment(DECLARED), [identifier(column.name) for column in DECLARED]),
+        Fraction(1),
+    )
     if expr.type.is_number:
         number = printer.number(expr)
         assert number.grid is not None

@@ -142,6 +142,74 @@ def test_a_comma_binds_less_than_join_so_right_and_full_are_refused_after_it() -
     assert relation("SELECT 1 FROM hall.room, student a LEFT JOIN course b ON a.major = b.major")
 
 
+def joined(text: str) -> Join:
+    bound = relation(text)
+    assert isinstance(bound, Project)
+    assert isinstance(bound.input, Join)
+    return bound.input
+
+
+# --- NATURAL ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("side", ["", "LEFT ", "RIGHT ", "FULL "])
+def test_natural_is_using_all_columns_that_both_sides_show(side: str) -> None:
+    sides = "(VALUES (1, 2, 3)) a(x, k, j)", "(VALUES (1, 3, 4)) b(j, y, k)"
+    natural = f"SELECT * FROM {sides[0]} NATURAL {side}JOIN {sides[1]}"
+    assert relation(natural) == relation(f"SELECT * FROM {sides[0]} {side}JOIN {sides[1]} USING (k, j)")
+    assert names(natural) == ["k", "j", "x", "y"]
+
+
+def test_natural_without_a_common_column_keeps_every_pair() -> None:
+    sides = "(VALUES (1)) a(x)", "(VALUES (1)) b(y)"
+    assert joined(f"SELECT 1 FROM {sides[0]} NATURAL JOIN {sides[1]}").kind == "cross"
+    assert joined(f"SELECT 1 FROM {sides[0]} NATURAL LEFT JOIN {sides[1]}").kind == "left"
+
+
+def test_natural_sees_a_column_of_using_once() -> None:
+    text = "SELECT * FROM (VALUES (1)) a(k) JOIN (VALUES (1)) b(k) {} NATURAL JOIN (VALUES (1)) c(k)"
+    assert names(text.format("USING (k)")) == ["k"]
+    assert refused(text.format("ON TRUE"))[0] == "42702"
+
+
+def test_natural_after_a_comma_is_refused() -> None:
+    assert refused("SELECT 1 FROM hall.room, student NATURAL JOIN course")[0] == "0A000"
+
+
+# --- parentheses -----------------------------------------------------------------------------------------
+
+
+def test_parentheses_hold_a_join_of_their_own() -> None:
+    text = (
+        "SELECT c.id FROM student a LEFT JOIN (course c JOIN hall.room r ON c.id = r.id) ON a.major = c.major"
+    )
+    outer = joined(text)
+    assert outer.kind == "left"
+    assert isinstance(outer.right, Join)
+    assert outer.right.kind == "inner"
+    assert relation(text) == relation(text.replace("(course", "course").replace("r.id) ON", "r.id ON"))
+    assert refused("SELECT 1 FROM student a JOIN (course c JOIN hall.room r ON a.big = r.id) ON TRUE") == (
+        "42703",
+        "a.big",
+    )
+
+
+def test_columns_in_parentheses_are_counted_from_the_left() -> None:
+    text = "SELECT z.k, y.v FROM (VALUES (1)) x(a) CROSS JOIN ((SELECT 1 AS k, 2 AS v) y JOIN (VALUES (3)) z(k) USING (k))"
+    bound = relation(text)
+    assert isinstance(bound, Project)
+    assert [e.index for e in bound.exprs if isinstance(e, Field)] == [3, 2]
+    assert names(text.replace("z.k, y.v", "*")) == ["k", "a", "v"]
+
+
+def test_an_alias_of_parentheses_hides_the_names_inside() -> None:
+    text = "SELECT {} FROM (course a JOIN hall.room b USING (id)) AS j"
+    assert names(text.format("*")) == ["id", "major", "Title", "seats"]
+    assert names(text.format("j.seats")) == ["seats"]
+    assert refused(text.format("b.seats")) == ("42703", "b.seats")
+    assert refused("SELECT 1 FROM course a CROSS JOIN (course b CROSS JOIN hall.room a)")[0] == "42601"
+
+
 # --- WITH ------------------------------------------------------------------------------------------------
 
 
@@ -166,8 +234,9 @@ def test_a_cte_is_seen_inside_and_not_outside_its_query() -> None:
     assert names('WITH "A" AS (SELECT 1 AS x), a AS (SELECT 2 AS y) SELECT * FROM "A", a') == ["x", "y"]
 
 
-def test_a_subquery_sees_no_column_of_the_outer_query() -> None:
-    assert refused("SELECT (SELECT gpa) FROM student") == ("42703", "gpa)")
+def test_a_subquery_in_from_sees_no_column_of_the_outer_query() -> None:
+    assert refused("SELECT 1 FROM student, (SELECT gpa) AS s") == ("42703", "gpa)")
+    assert refused("WITH a AS (SELECT gpa) SELECT 1 FROM student, a") == ("42703", "gpa)")
     assert refused("SELECT (SELECT 1, 2)")[0] == "42601"
 
 

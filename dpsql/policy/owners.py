@@ -1,0 +1,115 @@
+"""Which foreign keys may lead a table's rows to their owner. Which of them does is the policy's choice.
+
+House rule: nothing here decides. Where two keys lead to owners, a row is about two people and dpsql protects
+one of them; only the owner of the data can say which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..errors import PolicyError
+from .live_schema import LiveForeignKey, LiveSchema, LiveTable
+from .model import Policy, UnitPolicy
+from .section import quote_text
+from .units import can_identify_unit, find_live_table
+
+__all__ = ["NO_UNIT", "is_own_way", "possible_owners", "private_behind", "unit_text", "without_unit"]
+
+NO_UNIT = "has no unit; write unit = …, or public = true if nobody's data is in it"
+
+
+def possible_owners(
+    table: LiveTable,
+    root: tuple[str, str],
+    tables: Sequence[LiveTable],
+    chosen: Mapping[tuple[str, str], tuple[str, str]] | None = None,
+) -> tuple[LiveForeignKey, ...]:
+    """Return the foreign keys from which a way leads over `tables` to the root, without passing `table` again.
+
+    Each step of a way is one column that points at an enforced key of its own type. `chosen`: the parents of
+    those tables whose unit is declared; their other foreign keys are no way.
+    """
+    chosen = chosen or {}
+    parents = {
+        other.path: {chosen[other.path]}
+        if other.path in chosen
+        else {key.table for key in other.foreign_keys if _can_own(other, key, tables)}
+        for other in tables
+        if other.path != table.path
+    }
+    reached = {root} - {table.path}
+    while found := {path for path, ways in parents.items() if path not in reached and ways & reached}:
+        reached |= found
+    return tuple(key for key in table.foreign_keys if key.table in reached and _can_own(table, key, tables))
+
+
+def _can_own(table: LiveTable, key: LiveForeignKey, tables: Sequence[LiveTable]) -> bool:
+    parent = next((parent for parent in tables if parent.path == key.table), None)
+    if parent is None or len(key.columns) != 1 or not parent.is_unique(key.referenced[0]):
+        return False
+    child_column, parent_column = table.column(key.columns[0]), parent.column(key.referenced[0])
+    return (
+        child_column is not None
+        and parent_column is not None
+        and parent_column.not_null
+        and can_identify_unit(child_column)
+        and child_column.engine_type == parent_column.engine_type
+    )
+
+
+def unit_text(key: LiveForeignKey, live: LiveSchema) -> str:
+    """Return the policy's line that chooses a foreign key as the way to the owner."""
+    parent = f"{live.name_of(key.table)}.{key.referenced[0]}"
+    return f"unit = {{ column = {quote_text(key.columns[0])}, references = {quote_text(parent)} }}"
+
+
+def without_unit(where: str, policy: Policy, name: str, live: LiveSchema) -> PolicyError:
+    """Return the error for a declared table that has no unit and is not public: it names the possible owners."""
+    try:
+        table = find_live_table(where, name, live)
+    except PolicyError as error:
+        return error
+    public = {live.path_of(one.name) for one in policy.tables.values() if one.unit is None}
+    chosen = {
+        live.path_of(one.name): live.path_of(one.unit.references[0])
+        for one in policy.tables.values()
+        if one.unit is not None and one.unit.references is not None
+    }
+    tables = [one for one in live.tables if not one.is_view and one.path not in public]
+    keys = possible_owners(table, live.path_of(policy.root), tables, chosen)
+    if not keys:
+        return PolicyError(f"{where}: {NO_UNIT}")
+    names = " and ".join(dict.fromkeys(f'"{key.columns[0]}"' for key in keys))
+    if len(keys) == 1:
+        return PolicyError(
+            f"{where}: has no unit, and {names} leads to an owner; write {unit_text(keys[0], live)}"
+        )
+    return PolicyError(
+        f"{where}: has no unit, and {names} each lead to an owner, of whom only the one that you name is "
+        f"protected; write {unit_text(keys[0], live)}, or the like with the other"
+    )
+
+
+def is_own_way(key: LiveForeignKey, unit: UnitPolicy, live: LiveSchema) -> bool:
+    """Say whether a foreign key points at the very row through which the policy finds the owner."""
+    if unit.references is None or key.table != live.path_of(unit.references[0]):
+        return False
+    return (unit.column, unit.references[1]) in zip(key.columns, key.referenced, strict=True)
+
+
+def private_behind(key: LiveForeignKey, policy: Policy, live: LiveSchema) -> str | None:
+    """Return the first private table that a foreign key leads to, over tables that are not private."""
+    pending, seen = [key.table], set[tuple[str, str]]()
+    while pending:
+        path = pending.pop(0)
+        if path in seen:
+            continue
+        seen.add(path)
+        name = live.name_of(path)
+        declared = policy.tables.get(name)
+        if name in policy.undecided or (declared is not None and declared.unit is not None):
+            return name
+        if table := live.table(path):
+            pending += [further.table for further in table.foreign_keys]
+    return None

@@ -1,0 +1,342 @@
+"""Which parts of a judged relation read public tables alone: the owner's engine answers those.
+
+House rules:
+
+1. A part holds no release, in its subqueries neither, and no table that has a privacy unit. Whatever node
+   is not known here is not public.
+2. What a part is, and which of its columns are fetched, is decided from the statement alone.
+3. A filter stands as far down as its meaning allows before the parts are cut, so that little is fetched.
+   A product of tables that no equality links is never a part: its tables are.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from ..errors import Refusal
+from ..relation.expressions import (
+    TRUE,
+    Call,
+    Expr,
+    Field,
+    Scalar,
+    StageValue,
+    conjunction,
+    conjuncts,
+    fields_of,
+    map_children,
+    substitute,
+    walk,
+)
+from ..relation.relations import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Limit,
+    OutputColumn,
+    Project,
+    Relation,
+    Scan,
+    SetOperation,
+    Sort,
+    Values,
+    Window,
+)
+from ..relation.types import Kind
+
+__all__ = ["Fetched", "Needed", "Split", "check_usable", "is_public", "reads_tables", "split"]
+
+Needed = frozenset[int]
+"""Positions of the columns of a relation that somebody reads."""
+
+_ABOVE_ONE = (Filter, Project, Aggregate, Window, Distinct, Sort, Limit)
+_ABOVE_TWO = (Join, SetOperation)
+
+
+@dataclass(frozen=True)
+class Fetched(Relation):
+    """The rows of a public relation, after the owner's engine has answered it."""
+
+    source: Relation
+
+    @property
+    def columns(self) -> tuple[OutputColumn, ...]:
+        return self.source.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A relation with its public parts as `Fetched`, and each part with the columns that are read of it."""
+
+    relation: Relation
+    parts: Mapping[Relation, Needed]
+
+
+def split(relation: Relation) -> Split:
+    """Return a judged relation cut into parts; `relation` is itself the only part when it is public."""
+    everything = frozenset(range(len(relation.columns)))
+    if is_public(relation) and reads_tables(relation):
+        return Split(Fetched(relation), {relation: everything})
+    splitter = _Splitter()
+    placed = splitter.place(relation, everything)
+    return Split(placed, {part: frozenset(needed) for part, needed in splitter.parts.items()})
+
+
+def is_public(node: Relation) -> bool:
+    """Say whether a relation is made of public tables and constants alone."""
+    if isinstance(node, Scan):
+        return node.table.unit is None
+    if not isinstance(node, (Values, *_ABOVE_ONE, *_ABOVE_TWO)):
+        return False
+    return all(map(is_public, _inputs(node))) and not any(map(_holds_release, _expressions(node)))
+
+
+def reads_tables(node: Relation) -> bool:
+    """Say whether a relation reads any table, in its subqueries too."""
+    if isinstance(node, Scan) or any(map(reads_tables, _inputs(node))):
+        return True
+    subqueries = (part.relation for e in _expressions(node) for part in walk(e) if isinstance(part, Scalar))
+    return any(map(reads_tables, subqueries))
+
+
+def check_usable(node: Relation, needed: Needed | None = None) -> None:
+    """Check that no column is read whose type cannot be carried.
+
+    Raises:
+        Refusal: 0A000, naming the column.
+    """
+    wanted = frozenset(range(len(node.columns))) if needed is None else needed
+    if isinstance(node, Scan):
+        for index in sorted(wanted & frozenset(range(len(node.table.columns)))):
+            column = node.table.columns[index]
+            if column.type.kind in (Kind.OPAQUE, Kind.INTERVAL):
+                raise Refusal(
+                    f'column "{column.name}" of "{node.table.name}" has a type that cannot be answered',
+                    sqlstate="0A000", position=node.position, hint="list the other columns instead",
+                )  # fmt: skip
+    for child, read in zip(_inputs(node), _needed_below(node, wanted), strict=True):
+        check_usable(child, read)
+    for expr in _expressions(node):
+        for part in walk(expr):
+            if isinstance(part, Scalar):
+                check_usable(part.relation)
+
+
+# --- cutting ---------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Splitter:
+    parts: dict[Relation, set[int]] = field(default_factory=dict)
+
+    def place(self, node: Relation, needed: Needed) -> Relation:
+        """Return a relation with its parts cut out, when `needed` of its columns are read."""
+        if is_public(node):
+            if not reads_tables(node):
+                return node
+            if _is_linked(node):
+                self.parts.setdefault(node, set()).update(needed)
+                return Fetched(node)
+        node = _pushed(node)
+        read = _needed_below(node, needed)
+        inputs = [self.place(child, part) for child, part in zip(_inputs(node), read, strict=True)]
+        return _mapped(_rebuilt(node, inputs), self._expr)
+
+    def _expr(self, expr: Expr) -> Expr:
+        if isinstance(expr, Scalar):
+            return replace(expr, relation=self.place(expr.relation, frozenset({0})))
+        return map_children(expr, self._expr)
+
+
+def _holds_release(expr: Expr) -> bool:
+    return any(
+        isinstance(part, StageValue) or (isinstance(part, Scalar) and not is_public(part.relation))
+        for part in walk(expr)
+    )
+
+
+def _is_linked(node: Relation) -> bool:
+    """Say whether equalities link all tables of the product that stands on top of a relation, if one does."""
+    while isinstance(node, Project):
+        node = node.input
+    starts, links = _links(node, 0)
+    groups = [{number} for number in range(len(starts))]
+    for link in links:
+        joined = {bisect_right(starts, index) - 1 for index in link}
+        touched = [group for group in groups if group & joined]
+        groups = [group for group in groups if not group & joined]
+        groups.append(set().union(*touched))
+    return len(groups) == 1
+
+
+def _links(node: Relation, offset: int) -> tuple[list[int], list[Needed]]:
+    """Return where the tables of a product begin, and the columns of each equality between columns."""
+    if isinstance(node, Filter):
+        starts, links = _links(node.input, offset)
+        return starts, links + _equalities(node.predicate, offset)
+    if isinstance(node, Join) and node.kind in ("inner", "cross"):
+        left, right = _links(node.left, offset), _links(node.right, offset + len(node.left.columns))
+        return left[0] + right[0], left[1] + right[1] + _equalities(node.condition, offset)
+    return [offset], []
+
+
+def _equalities(predicate: Expr, offset: int) -> list[Needed]:
+    return [
+        frozenset(index + offset for index in fields_of(term))
+        for term in conjuncts(predicate)
+        if isinstance(term, Call) and term.function == "eq" and fields_of(term)
+    ]
+
+
+# --- filters on their way down -----------------------------------------------------------------------------
+
+
+def _pushed(node: Relation) -> Relation:
+    """Return a filter or a join with what concerns one side moved to that side."""
+    if isinstance(node, Filter):
+        return _pushed_filter(node)
+    if isinstance(node, Join) and node.kind in ("inner", "left", "right", "mark"):
+        to_left, to_right, kept = _sides(
+            node, conjuncts(node.condition), node.kind in ("inner", "right"), node.kind != "right"
+        )
+        if to_left or to_right:
+            return _narrowed(replace(node, condition=conjunction(kept)), to_left, to_right)
+    return node
+
+
+def _pushed_filter(node: Filter) -> Relation:
+    terms = list(conjuncts(node.predicate))
+    source = node.input
+    while isinstance(source, Filter):
+        terms += conjuncts(source.predicate)
+        source = source.input
+    public = tuple(term for term in terms if not _holds_release(term))
+    released = tuple(term for term in terms if _holds_release(term))
+    if is_public(source) and released:
+        below = Filter(source, conjunction(public)) if public else source
+        return Filter(below, conjunction(released), position=node.position)
+    if not isinstance(source, Join):
+        return node
+    kind = source.kind
+    to_left, to_right, kept = _sides(
+        source, public, kind in ("inner", "cross", "left", "mark"), kind in ("inner", "cross", "right")
+    )
+    if not to_left and not to_right:
+        return node
+    join = _narrowed(source, to_left, to_right)
+    rest = (*kept, *released)
+    return Filter(join, conjunction(rest), position=node.position) if rest else join
+
+
+def _sides(
+    join: Join, terms: tuple[Expr, ...], may_left: bool, may_right: bool
+) -> tuple[tuple[Expr, ...], tuple[Expr, ...], tuple[Expr, ...]]:
+    """Return the terms over the left side alone, those over the right (on its own columns), and the rest."""
+    width = len(join.left.columns)
+    row = tuple(Field(column.type, index) for index, column in enumerate(join.left.columns)) + tuple(
+        Field(column.type, index) for index, column in enumerate(join.right.columns)
+    )
+    to_left, to_right, kept = [], [], []
+    for term in terms:
+        read = fields_of(term)
+        if may_left and read and max(read) < width and not _holds_release(term):
+            to_left.append(term)
+        elif may_right and read and min(read) >= width and not _holds_release(term):
+            to_right.append(substitute(term, row))
+        else:
+            kept.append(term)
+    return tuple(to_left), tuple(to_right), tuple(kept)
+
+
+def _narrowed(join: Join, to_left: tuple[Expr, ...], to_right: tuple[Expr, ...]) -> Join:
+    left = Filter(join.left, conjunction(to_left)) if to_left else join.left
+    right = Filter(join.right, conjunction(to_right)) if to_right else join.right
+    return replace(join, left=left, right=right)
+
+
+# --- the algebra, node by node -------------------------------------------------------------------------------
+
+
+def _inputs(node: Relation) -> tuple[Relation, ...]:
+    if isinstance(node, _ABOVE_ONE):
+        return (node.input,)
+    return (node.left, node.right) if isinstance(node, _ABOVE_TWO) else ()
+
+
+def _rebuilt(node: Relation, inputs: list[Relation]) -> Relation:
+    if isinstance(node, _ABOVE_ONE):
+        return replace(node, input=inputs[0])
+    return replace(node, left=inputs[0], right=inputs[1]) if isinstance(node, _ABOVE_TWO) else node
+
+
+def _expressions(node: Relation) -> tuple[Expr, ...]:
+    """Return the expressions that a node holds."""
+    found: list[Expr] = []
+
+    def note(expr: Expr) -> Expr:
+        found.append(expr)
+        return expr
+
+    _mapped(node, note)
+    return tuple(found)
+
+
+def _mapped(node: Relation, change: Callable[[Expr], Expr]) -> Relation:
+    """Return a node with each of its expressions changed."""
+    if isinstance(node, Filter):
+        return replace(node, predicate=change(node.predicate))
+    if isinstance(node, Project):
+        return replace(node, exprs=tuple(map(change, node.exprs)))
+    if isinstance(node, Join):
+        return replace(node, condition=change(node.condition))
+    if isinstance(node, Sort):
+        return replace(node, orders=tuple(replace(o, expr=change(o.expr)) for o in node.orders))
+    if isinstance(node, Aggregate):
+        aggregates = tuple(
+            replace(
+                call,
+                args=tuple(map(change, call.args)),
+                filter=None if call.filter is None else change(call.filter),
+            )
+            for call in node.aggregates
+        )
+        return replace(node, keys=tuple(map(change, node.keys)), aggregates=aggregates)
+    if isinstance(node, Window):
+        calls = tuple(
+            replace(
+                call,
+                args=tuple(map(change, call.args)),
+                partition=tuple(map(change, call.partition)),
+                orders=tuple(replace(o, expr=change(o.expr)) for o in call.orders),
+            )
+            for call in node.calls
+        )
+        return replace(node, calls=calls)
+    return node
+
+
+def _needed_below(node: Relation, needed: Needed) -> tuple[Needed, ...]:
+    """Return what a node reads of each of its inputs, when `needed` of its own columns are read."""
+    if isinstance(node, Project):
+        return (fields_of(*(node.exprs[index] for index in needed)),)
+    if isinstance(node, Aggregate):
+        return (fields_of(*_expressions(node)),)
+    if isinstance(node, (Filter, Sort, Window, Limit)):
+        width = len(node.input.columns)
+        return (frozenset(i for i in needed if i < width) | fields_of(*_expressions(node)),)
+    if isinstance(node, SetOperation) and not (node.kind == "union" and node.all):
+        needed = frozenset(range(len(node.columns)))
+    if isinstance(node, SetOperation):
+        return needed, needed
+    if isinstance(node, Distinct):
+        return (frozenset(range(len(node.columns))),)
+    if isinstance(node, Join):
+        width = len(node.left.columns)
+        used = fields_of(node.condition) if node.condition != TRUE else frozenset()
+        right = frozenset() if node.kind == "mark" else frozenset(i - width for i in needed if i >= width)
+        left = frozenset(i for i in needed | used if i < width)
+        return left, right | frozenset(i - width for i in used if i >= width)
+    return ()

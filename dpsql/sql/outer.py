@@ -1,0 +1,201 @@
+"""Columns of the query around a subquery, and how the conditions on them are taken out of it.
+
+House rules:
+
+1. An `Outer` node stands for an expression over the row of the query directly around; it lives while a
+   subquery is being bound. `bind_subquery` turns each into a condition of a join, or refuses: none leaves sql/.
+2. A condition is taken out only past nodes that commute with it: Filter, Project, Sort, the left side of a join
+   that keeps or narrows the left rows, and DISTINCT where only existence matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ..errors import Refusal
+from ..relation.expressions import Expr, Field, conjunction, conjuncts, size_of, substitute, walk
+from ..relation.relations import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Limit,
+    Project,
+    Relation,
+    Scan,
+    SetOperation,
+    Sort,
+    Values,
+    Window,
+)
+
+__all__ = ["Opened", "Outer", "check_closed", "first_outer", "open_query", "outer_in", "project_onto"]
+
+MAX_EXPRESSION = 1_000
+"""Most nodes of an expression whose subqueries' columns were put in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outer(Expr):
+    """The value of `expr` in the row of the query directly around the subquery that holds this."""
+
+    expr: Expr
+
+
+def outer_in(expr: Expr) -> bool:
+    """Say whether an expression reads the query around."""
+    return any(isinstance(part, Outer) for part in walk(expr))
+
+
+def first_outer(relation: Relation) -> Outer | None:
+    """Return a reference to the query around that a relation holds; None when it is closed."""
+    seen: set[int] = set()
+    stack = [relation]
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        for expr in _expressions(node):
+            found = next((part for part in walk(expr) if isinstance(part, Outer)), None)
+            if found is not None:
+                return found
+        stack += _inputs(node)
+    return None
+
+
+def check_closed(relation: Relation) -> None:
+    """Check that no reference to the query around is left.
+
+    Raises:
+        Refusal: PV004 at the first that is.
+    """
+    left = first_outer(relation)
+    if left is None:
+        return
+    name = left.expr.name if isinstance(left.expr, Field) else ""
+    said = f'column "{name}" of the query around' if name else "a value of the query around"
+    raise Refusal(
+        f"{said} cannot stand here in a subquery",
+        sqlstate="PV004",
+        position=left.position,
+        hint="compare it in the subquery's own WHERE, not below GROUP BY, LIMIT, UNION or an outer join",
+    )
+
+
+def _inputs(node: Relation) -> tuple[Relation, ...]:
+    if isinstance(node, (Scan, Values)):
+        return ()
+    if isinstance(node, (Join, SetOperation)):
+        return node.left, node.right
+    assert isinstance(node, (Filter, Project, Aggregate, Window, Distinct, Sort, Limit))
+    return (node.input,)
+
+
+def _expressions(node: Relation) -> Iterator[Expr]:
+    if isinstance(node, Filter):
+        yield node.predicate
+    elif isinstance(node, Project):
+        yield from node.exprs
+    elif isinstance(node, Join):
+        yield node.condition
+    elif isinstance(node, Sort):
+        yield from (order.expr for order in node.orders)
+    elif isinstance(node, Aggregate):
+        yield from node.keys
+        for aggregate in node.aggregates:
+            yield from aggregate.args
+            if aggregate.filter is not None:
+                yield aggregate.filter
+    elif isinstance(node, Window):
+        for window in node.calls:
+            yield from (*window.args, *window.partition, *(order.expr for order in window.orders))
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A query taken apart: a closed relation, the query's columns over it, and the conditions taken out.
+
+    `outputs` and `conditions` are over the relation's row and, in `Outer` nodes, the row around.
+    """
+
+    relation: Relation
+    outputs: tuple[Expr, ...]
+    conditions: tuple[Expr, ...]
+
+
+def open_query(relation: Relation, *, exists: bool) -> Opened:
+    """Return a query with the conditions on the row around taken out; a closed one stays as it is.
+
+    `exists`: only whether there is a row matters, not how many alike.
+
+    Raises:
+        Refusal: PV004 when a reference to the row around stays inside, 54001 when the query grows too large.
+    """
+    opened = _open(relation, exists)
+    check_closed(opened.relation)
+    return opened
+
+
+def project_onto(exprs: tuple[Expr, ...], row: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Return expressions over a projection as expressions over its input row.
+
+    Raises:
+        Refusal: 54001 when one grows too large (subqueries that use a column twice double it).
+    """
+    put = tuple(substitute(expr, row) for expr in exprs)
+    for expr in put:
+        if size_of(expr, MAX_EXPRESSION) >= MAX_EXPRESSION:
+            raise Refusal(
+                "the statement is too complex",
+                sqlstate="54001",
+                position=expr.position,
+                hint="nest fewer expressions inside each other",
+            )
+    return put
+
+
+def _open(node: Relation, exists: bool) -> Opened:
+    if isinstance(node, Sort) or (exists and isinstance(node, Distinct)):
+        return _open(node.input, exists)
+    if first_outer(node) is None:
+        return Opened(node, _row(node), ())
+    if isinstance(node, Project):
+        opened = _open(node.input, exists)
+        return replace(opened, outputs=project_onto(node.exprs, opened.outputs))
+    if isinstance(node, Filter):
+        opened = _open(node.input, exists)
+        own, taken = _divided(project_onto((node.predicate,), opened.outputs)[0])
+        base = (
+            opened.relation if not own else Filter(opened.relation, conjunction(own), position=node.position)
+        )
+        return Opened(base, opened.outputs, (*opened.conditions, *taken))
+    if isinstance(node, Join) and node.kind in ("inner", "cross", "left", "mark"):
+        return _open_join(node, exists)
+    return Opened(node, _row(node), ())
+
+
+def _open_join(node: Join, exists: bool) -> Opened:
+    opened = _open(node.left, exists)
+    width = len(opened.relation.columns)
+    right = tuple(Field(column.type, width + i, column.name) for i, column in enumerate(node.right.columns))
+    condition = project_onto((node.condition,), (*opened.outputs, *right))[0]
+    kind = node.kind
+    taken: tuple[Expr, ...] = ()
+    if kind in ("inner", "cross"):
+        own, taken = _divided(condition)
+        condition, kind = conjunction(own), "inner" if own else "cross"
+    base = replace(node, kind=kind, left=opened.relation, condition=condition)
+    added = right if kind != "mark" else (Field(base.columns[-1].type, width),)
+    return Opened(base, (*opened.outputs, *added), (*opened.conditions, *taken))
+
+
+def _row(node: Relation) -> tuple[Expr, ...]:
+    return tuple(Field(column.type, i, column.name) for i, column in enumerate(node.columns))
+
+
+def _divided(predicate: Expr) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+    """Return the AND terms that do not read the row around, and those that do."""
+    terms = conjuncts(predicate)
+    return tuple(t for t in terms if not outer_in(t)), tuple(t for t in terms if outer_in(t))

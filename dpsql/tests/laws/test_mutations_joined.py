@@ -1,0 +1,100 @@
+"""The tests of the laws over several tables have power: each turns red when a rule of joins is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from dpsql.testing.random_joins import SCHEMA, Database, policy_of, row, without
+
+from .measured import World, measure_release, world
+from .test_mutations import rewrite
+from .test_neighbours_joined import HEAVY, check
+
+Patch = pytest.MonkeyPatch
+
+
+@pytest.fixture(scope="module")
+def adding(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("add")
+    with world(folder, policy=policy_of(folder), schema=SCHEMA) as made:
+        yield made
+
+
+MANY = Database(
+    {
+        "person": tuple(row("person", u, age="30", team="red", home="a") for u in range(1, 31)),
+        "account": (),
+        "booking": (),
+        "note": tuple(row("note", u, n="5" if u == 1 else "1", city="a", tag="t") for u in range(1, 31)),
+        "profile": (),
+    }
+)
+"""Thirty people with one note each, all in one city; only the first one's is large."""
+
+
+def holds(world: World, sql: str, database: Database = HEAVY) -> None:
+    """The law L1 for one statement, whose first person goes."""
+    assert check(world, sql, database, [without(database, 1)]) is not None
+
+
+TWO_PEOPLE = "SELECT COUNT(*) FROM note a JOIN note b ON a.city = b.city"
+OTHERS = "SELECT COUNT(*) FROM note n WHERE EXISTS (SELECT 1 FROM note o WHERE o.city = n.city AND o.n > 4)"
+OUTER_KEY = "SELECT f.city, COUNT(*) FROM note n LEFT JOIN profile f ON f.person_id = n.person_id AND n.city = 'a' GROUP BY f.city"
+PER_PERSON = "SELECT SUM(c) FROM (SELECT person_id, COUNT(*) AS c FROM note GROUP BY person_id) t"
+FIRST = (
+    "SELECT COUNT(*) FROM (SELECT person_id, city, ROW_NUMBER() OVER (PARTITION BY person_id ORDER BY day) AS k "
+    "FROM note) t WHERE k = 1 AND city = 'a'"
+)
+
+
+@pytest.mark.parametrize("sql", [OUTER_KEY, PER_PERSON, FIRST])
+def test_the_laws_hold_without_a_mutant(adding: World, sql: str) -> None:
+    holds(adding, sql)
+
+
+@pytest.mark.parametrize("sql", [TWO_PEOPLE, OTHERS])
+def test_what_the_mutants_answer_is_refused(adding: World, sql: str) -> None:
+    assert check(adding, sql, MANY, []) is None
+
+
+def test_join_rows_of_two_people(adding: World, monkeypatch: Patch) -> None:
+    monkeypatch.setattr("dpsql.plan.ownership._check_linked", lambda *_: None)
+    with pytest.raises(AssertionError):
+        holds(adding, TWO_PEOPLE, MANY)
+
+
+def test_look_at_rows_of_other_people(adding: World, monkeypatch: Patch) -> None:
+    monkeypatch.setattr("dpsql.plan.join.are_linked", lambda *_: True)
+    with pytest.raises(AssertionError):
+        holds(adding, OTHERS, MANY)
+
+
+def test_forget_what_else_an_outer_join_needs(adding: World, monkeypatch: Patch) -> None:
+    """A key on the nullable side counts as one key of a person, whatever else ON says (amendments.md e)."""
+    monkeypatch.setattr("dpsql.plan.determined.fields_of", lambda *_: frozenset())
+    with pytest.raises(AssertionError):
+        holds(adding, OUTER_KEY)
+
+
+def test_forget_the_bound_of_a_count_per_person(adding: World, monkeypatch: Patch) -> None:
+    changed = rewrite(monkeypatch, lambda sql: sql.replace("LEAST(COUNT(*), 6)", "COUNT(*)"))
+    with pytest.raises(AssertionError):
+        holds(adding, PER_PERSON)
+    assert changed
+
+
+def test_leave_ties_to_the_physical_order(adding: World, monkeypatch: Patch) -> None:
+    monkeypatch.setattr("dpsql.plan.print_source._tie_breakers", lambda *_: [])
+    plan = adding.plan(FIRST)
+    found = []
+    for order in range(4):
+        check(adding, "SELECT COUNT(*) FROM note", HEAVY, [])
+        adding.connection.execute(
+            "CREATE OR REPLACE TABLE again AS FROM note; DELETE FROM note;"
+            f"INSERT INTO note FROM again ORDER BY hash(city || '{order}'), city; DROP TABLE again"
+        )
+        with adding.backend.snapshot() as snapshot:
+            found.append(measure_release(plan.releases[0], snapshot))
+    assert any(other != found[0] for other in found)

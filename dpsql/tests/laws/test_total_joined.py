@@ -1,0 +1,99 @@
+"""L2 over several tables: whatever the rows hold, the printed SQL runs, and so does what stands above the releases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsql import Session
+from dpsql.backends import DuckDBBackend
+from dpsql.engine.session import open_ledger
+from dpsql.errors import EngineFailure, Refusal
+from dpsql.testing.injected_noise import ZeroNoise
+from dpsql.testing.random_joined_statements import statements
+from dpsql.testing.random_joins import CELLS, PRIVATE, SCHEMA, Database, databases, load, policy_of
+
+from .test_neighbours_joined import ATTACKS, FUZZ, TIGHT
+from .test_same_answer import JOINS, PER_PERSON, SUBQUERIES
+
+
+@dataclass(repr=False)
+class Desk:
+    """A session over the world of several tables, with the connection under it."""
+
+    session: Session
+    connection: duckdb.DuckDBPyConnection
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    with ExitStack() as stack:
+        policy = policy_of(tmp_path_factory.mktemp("total"), epsilon="0.001")
+        connection = stack.enter_context(duckdb.connect())
+        connection.execute(SCHEMA)
+        store = open_ledger(policy, create=True)
+        session = Session(policy, DuckDBBackend.over(connection), store, "tester", _noise=ZeroNoise())
+        session.execute("SET dpsql.reuse = off")
+        yield Desk(stack.enter_context(session), connection)
+
+
+def answer(desk: Desk, sql: str) -> bool:
+    """Run a statement; False when it is refused. An EngineFailure gets the statement as its note."""
+    try:
+        desk.session.execute(sql)
+    except Refusal:
+        return False
+    except EngineFailure as failure:
+        failure.add_note(f"{sql}\n{failure.detail}")
+        raise
+    return True
+
+
+@FUZZ
+@given(st.lists(statements(), min_size=1, max_size=2), databases())
+def test_nothing_raises(desk: Desk, sqls: list[str], database: Database) -> None:
+    load(desk.connection, database)
+    for sql in sqls:
+        answer(desk, sql)
+
+
+@pytest.mark.long
+@settings(FUZZ, max_examples=2000, derandomize=False)
+@given(st.lists(statements(), min_size=1, max_size=4), databases(most=20))
+def test_nothing_raises_at_length(desk: Desk, sqls: list[str], database: Database) -> None:
+    load(desk.connection, database)
+    for sql in sqls:
+        answer(desk, sql)
+
+
+@pytest.fixture(scope="module")
+def every_cell(desk: Desk) -> Desk:
+    """The desk with every wild cell of every column, spread over five units that own rows of all tables."""
+    longest = max(len(cells) for table in CELLS.values() for cells in table.values())
+    keys: dict[str, list[tuple[str | None, ...]]] = {
+        "person": [(str(i),) for i in range(longest)],
+        "account": [(str(i), str(i % 5)) for i in range(longest)],
+        "booking": [(str(i), str(i % 7)) for i in range(4 * longest)],
+        "note": [(str(i % 5),) for i in range(4 * longest)],
+        "profile": [(str(i),) for i in range(longest)],
+    }
+    rows = {
+        table: tuple(
+            (*key, *(cells[i % len(cells)] for cells in CELLS[table].values()))
+            for i, key in enumerate(keys[table])
+        )
+        for table in PRIVATE
+    }
+    load(desk.connection, Database(rows))
+    return desk
+
+
+@pytest.mark.parametrize("sql", [*(sql for _, sql in (*JOINS, *SUBQUERIES, *PER_PERSON)), *TIGHT, *ATTACKS])
+def test_no_cell_makes_a_form_fail(every_cell: Desk, sql: str) -> None:
+    assert answer(every_cell, sql) or "UNION" in sql or "FULL" in sql

@@ -1,0 +1,58 @@
+"""What subqueries are bound to: the joins, and short ways to say what they should be."""
+
+from __future__ import annotations
+
+from dpsql.relation.expressions import Call, Expr, Field
+from dpsql.relation.relations import Filter, Join, Project, Relation
+from dpsql.relation.types import BOOLEAN
+from dpsql.sql.outer import first_outer
+
+from .campus import relation
+
+__all__ = ["WIDTH", "below", "call", "column", "mark_of", "marked", "scalar"]
+
+WIDTH = 12
+"""Columns of student, its owner included."""
+
+
+def below(text: str) -> Relation:
+    """Return what stands below the SELECT list."""
+    bound = relation(text)
+    assert isinstance(bound, Project)
+    assert first_outer(bound) is None
+    return bound.input
+
+
+def marked(condition: str) -> tuple[Expr, Join]:
+    """Return the predicate and the mark join of a WHERE clause over student."""
+    node = below(f"SELECT 1 FROM student s WHERE {condition}")
+    assert isinstance(node, Filter)
+    assert isinstance(node.input, Join)
+    assert node.input.kind == "mark"
+    return node.predicate, node.input
+
+
+def call(function: str, *args: Expr) -> Call:
+    """Return a boolean call."""
+    return Call(BOOLEAN, function, args)
+
+
+def column(join: Join, index: int) -> Field:
+    """Return a column over both sides of a join."""
+    both = (*join.left.columns, *join.right.columns)
+    return Field(both[index].type, index)
+
+
+def mark_of(join: Join) -> Field:
+    """Return the mark of a mark join."""
+    return Field(join.columns[-1].type, len(join.left.columns))
+
+
+def scalar(item: str) -> tuple[Expr, Join]:
+    """Return the value and the left join of a scalar subquery over student."""
+    bound = relation(f"SELECT {item} FROM student s")
+    assert isinstance(bound, Project)
+    assert isinstance(bound.input, Join)
+    assert bound.input.kind == "left"
+    assert bound.input.word == "scalar"
+    return bound.exprs[0], bound.input
