@@ -11,6 +11,7 @@ from benchmarks import (
     command_line,
     many_groups,
     noise_speed,
+    public,
     row_level,
     stored_answers,
     text_to_plan,
@@ -27,6 +28,7 @@ FIGURES = {
     "row_level": row_level.measure,
     "user_level": user_level.measure,
     "many_groups": many_groups.measure,
+    "public": public.measure,
     "tpch": tpch.measure,
 }
 

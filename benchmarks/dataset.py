@@ -132,6 +132,9 @@ class _TimedSnapshot:
     def schema(self) -> LiveSchema:
         return self.snapshot.schema()
 
+    def columns(self, sql: str) -> Any:
+        return self.snapshot.columns(sql)
+
     def run(self, sql: str, parameters: Sequence[object] = ()) -> Iterator[list[tuple[Any, ...]]]:
         self.clocks.queries.append(sql)
         chunks = self.snapshot.run(sql, parameters)

@@ -50,6 +50,17 @@ CAMPUS = (
         ),
     ),
     Stop(
+        "A question per person over two tables: how many loans has a student, by major? The join is by the\n"
+        "student, so each row is still one person's. What is counted per person is limited, as above.",
+        (
+            "SELECT major, AVG(n) AS loans_each\n"
+            "FROM (SELECT student_id, COUNT(*) AS n FROM loan GROUP BY student_id) AS t\n"
+            "JOIN student ON id = student_id\n"
+            "GROUP BY major\n"
+            "ORDER BY major",
+        ),
+    ),
+    Stop(
         "Loans by month. The months come from the declared bounds of the dates, not from the data.",
         (
             "SELECT date_trunc('month', loaned_on) AS month, COUNT(*) AS loans\n"

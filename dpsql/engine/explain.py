@@ -13,7 +13,7 @@ from textwrap import wrap
 from ..mechanisms import half_width
 from ..plan.formulas import Average, Linear, Variance
 from ..plan.planner import Plan, ReleasePlan, releases_of
-from ..plan.rows import Release, Rows
+from ..plan.rows import Block, Derived, Grouped, Release, Rows
 from ..plan.vectors import Kind
 from ..relation.expressions import Field
 from ..relation.relations import AggregateCall, Filter, Limit, Project, Relation, Sort, Window
@@ -115,6 +115,11 @@ def bias_notes(plan: Plan) -> tuple[str, ...]:
                 f"a person counts with at most {' and '.join(bounds)}; "
                 "the error bars do not show what this leaves out"
             )
+        for most, name in sorted(_cut_per_person(release.release.rows)):
+            notes.append(
+                f'what is counted or summed per person takes at most {_counted(most, "row")} of "{name}"; '
+                "the error bars do not show what this leaves out"
+            )
     for number in plan.tables:
         found = set(releases_of(plan.stages[number]))
         if any(release.groups is None for release in plan.releases if release.release in found):
@@ -122,6 +127,20 @@ def bias_notes(plan: Plan) -> tuple[str, ...]:
                 "the keys of a subquery are found by threshold: rows of other keys find nothing there"
             )
     return tuple(dict.fromkeys(notes))
+
+
+def _cut_per_person(rows: Rows | Block) -> set[tuple[int, str]]:
+    """Return the bounds of counts and sums per person, and what they count, in subqueries too."""
+    found: set[tuple[int, str]] = set()
+    for item in rows.items:
+        for part in item.source.parts if isinstance(item.source, Derived) else ():
+            found |= _cut_per_person(part)
+            calls = part.aggregates if isinstance(part, Grouped) else ()
+            if isinstance(part, Grouped) and part.most is not None and part.most > 1:
+                found |= {
+                    (part.most, item.source.name) for call in calls if call.function in ("count", "sum")
+                }
+    return found
 
 
 def _counted(number: int, noun: str) -> str:

@@ -50,7 +50,7 @@ _TAIL = """
 def scaffold(live: LiveSchema, database_url: str) -> str:
     """Return TOML text for a new policy. Views, and names that a policy cannot write, are left out.
 
-    The root is a guess: the table whose one-column primary key most foreign keys point at. Where no
+    The root is a guess: a table with a one-column primary key that most tables lead to. Where no
     table has such a key, every table is commented out. Other tables are owned over one or more foreign keys;
     a table with more than one way to an owner waits until its way is chosen.
     """
@@ -75,16 +75,34 @@ def scaffold(live: LiveSchema, database_url: str) -> str:
     return "".join(parts) + _TAIL
 
 
+_PEOPLE = frozenset(
+    {"citizen", "client", "customer", "employee", "member", "participant", "patient", "people", "person", "resident",
+     "student", "subscriber", "user"}
+)  # fmt: skip
+
+
 def _guess_root(tables: list[LiveTable]) -> LiveTable | None:
-    """Return the table most pointed at; of equals the widest, since lookup tables are narrow."""
-    references: dict[tuple[str, str], int] = {}
-    for table in tables:
-        for key in table.foreign_keys:
-            references[key.table] = references.get(key.table, 0) + (key.table != table.path)
+    """Return the table named for people, or else the one that most tables lead to; of equals the widest."""
+    reached = {table.path: _leading_to(table, tables) for table in tables}
     candidates = [table for table in tables if _single_key(table)]
     if len(candidates) > 1:
-        candidates = [table for table in candidates if references.get(table.path, 0)]
-    return max(candidates, key=lambda t: (references.get(t.path, 0), len(t.columns)), default=None)
+        candidates = [table for table in candidates if reached[table.path]]
+
+    def weight(table: LiveTable) -> tuple[bool, int, int]:
+        word = table.path[1].lower().rpartition("_")[2]
+        return word in _PEOPLE or word.removesuffix("s") in _PEOPLE, reached[table.path], len(table.columns)
+
+    return max(candidates, key=weight, default=None)
+
+
+def _leading_to(root: LiveTable, tables: list[LiveTable]) -> int:
+    """Return how many other tables lead to a table, over one foreign key or several."""
+    found = {root.path}
+    while more := {
+        t.path for t in tables if t.path not in found and any(k.table in found for k in t.foreign_keys)
+    }:
+        found |= more
+    return len(found) - 1
 
 
 def _single_key(table: LiveTable) -> str | None:

@@ -32,15 +32,15 @@ def test_the_walk(walked: tuple[Path, Result]) -> None:
     folder, result = walked
     assert result.exit_code == 0, result.output
     assert "Made a university" in result.stdout
-    assert result.stdout.count("charged epsilon") == 5
+    assert result.stdout.count("charged epsilon") == 6
     assert result.stdout.count("free: answered from stored releases") == 1
     assert "ERROR PV002 at 1:8:" in result.stdout
     assert "HINT: " in result.stdout
-    assert result.stdout.count("_low | ") == 6  # every answer has its error bar
-    assert "8.7 of 10 epsilon left" in result.stdout
+    assert result.stdout.count("_low | ") == 7  # every answer has its error bar
+    assert "8.2 of 10 epsilon left" in result.stdout
     lines = [line for line in result.stdout.split("\n") if str(folder) not in line]
     assert max(map(len, lines)) <= 100
-    assert spent(folder) == pytest.approx(1.3)
+    assert spent(folder) == pytest.approx(1.8)
 
 
 def test_the_textbook(walked: tuple[Path, Result]) -> None:
@@ -78,7 +78,7 @@ def test_the_second_walk_is_free(walked: tuple[Path, Result]) -> None:
     assert "charged epsilon" not in result.stdout
     assert spent(folder) == before
     counts = re.compile(r"^ (?:CS|Law|2025-11-01|    2.25) .*$", re.MULTILINE)
-    assert len(counts.findall(first.stdout)) == 5
+    assert len(counts.findall(first.stdout)) == 6
     assert counts.findall(result.stdout) == counts.findall(first.stdout)
 
 
@@ -88,7 +88,7 @@ def test_fresh_begins_anew(tmp_path: Path) -> None:
     result = demo("--fresh", str(folder))
     assert result.exit_code == 0, result.output
     assert "Made a university" in result.stdout
-    assert result.stdout.count("charged epsilon") == 5
+    assert result.stdout.count("charged epsilon") == 6
 
 
 @pytest.mark.parametrize("arguments", [(), ("--fresh",)])

@@ -95,3 +95,16 @@ def test_enum_labels_cannot_leave_their_comment(read_live: Callable[[str], LiveS
     live = read_live("CREATE TABLE a (x INT PRIMARY KEY, e ENUM ('a\n[privacy]\nepsilon = 9'))")
     assert tomllib.loads(scaffold(live, "duckdb:x"))["privacy"]["epsilon"] == 1
     assert not re.search(r"epsilon = 9", scaffold(live, "duckdb:x"))
+
+
+def test_the_root_is_named_for_people_or_else_led_to(read_live: Callable[[str], LiveSchema]) -> None:
+    chain = (
+        "CREATE TABLE country (id INT PRIMARY KEY);"
+        "CREATE TABLE {root} (id INT PRIMARY KEY, country INT REFERENCES country (id));"
+        "CREATE TABLE orders (id INT PRIMARY KEY, who INT REFERENCES {root} (id));"
+        "CREATE TABLE item (orders INT REFERENCES orders (id));"
+    )
+    for name, root in (("shop_customers", "shop_customers"), ("thing", "country")):
+        content = tomllib.loads(scaffold(read_live(chain.format(root=name)), "duckdb:x"))
+        assert content["tables"][root]["unit"] == "id"
+        assert "unit" in content["tables"]["item"]
