@@ -164,11 +164,12 @@ def apart(
     left: Source, right: Source, position: Position | None, catalog: Catalog, word: str = ""
 ) -> Refusal:
     """Return the refusal of a join, or of a subquery (`word`), that brings rows of two people together."""
-    names = f'"{left.name or "…"}" and "{right.name or "…"}"'
-    said = f"this join of {names} could put rows of two people together"
+    said = (
+        f'this join of "{left.name or "…"}" and "{right.name or "…"}" could put rows of two people together'
+    )
     if word in ("EXISTS", "IN", "scalar"):
-        kind = "a scalar subquery" if word == "scalar" else word
-        said = f"{kind} of {names} could look at rows of other people"
+        kind = "this subquery" if word == "scalar" else f"this {word}"
+        said = f'{kind} could look at rows of "{right.name or "…"}" that are other people\'s'
     return Refusal(said, sqlstate="PV003", position=position, hint=_link_between(left, right, catalog))
 
 
@@ -177,6 +178,8 @@ def _link_between(left: Source, right: Source, catalog: Catalog) -> str:
     for index, known in left.identities.items():
         for other, same in right.identities.items():
             names = left.columns[index].name, right.columns[other].name
+            if known == same and all(names) and left.name == right.name:
+                return f"add an equality of {names[0]} in both, joined by AND"
             if known == same and all(names):
                 pair = f"{left.name or '…'}.{names[0]} = {right.name or '…'}.{names[1]}"
                 return f"add {pair}, joined by AND"
