@@ -148,7 +148,12 @@ def audit(campus: World, sql: str, noise: Noise, runs: int) -> float:
     return best
 
 
-TIGHT = ("SELECT COUNT(*) FROM student", "SELECT SUM(gpa) FROM student", "SELECT COUNT(*) FROM loan")
+TIGHT = (
+    "SELECT COUNT(*) FROM student",
+    "SELECT SUM(gpa) FROM student",
+    "SELECT COUNT(*) FROM loan",
+    "SELECT COUNT(*) FROM loan AS a JOIN loan AS b ON a.student_id = b.student_id",
+)
 STATEMENTS = (
     *TIGHT,
     "SELECT AVG(gpa) FROM student",
@@ -159,6 +164,9 @@ STATEMENTS = (
     "SELECT branch, AVG(days), COUNT(DISTINCT title) FROM loan GROUP BY branch",
     "SELECT title, COUNT(*) FROM loan GROUP BY title",
     "SELECT VAR_POP(days) FROM loan",
+    "SELECT major, AVG(days) FROM loan JOIN student ON student_id = id GROUP BY major",
+    "SELECT AVG(n) FROM (SELECT student_id, COUNT(*) AS n FROM loan GROUP BY student_id) AS t",
+    "SELECT COUNT(*) FROM student WHERE EXISTS (SELECT 1 FROM loan WHERE student_id = id AND days > 9)",
 )
 
 
