@@ -115,10 +115,13 @@ def _window_numbered(
         )
         for call in calls
     )
-    block = Windowed(
-        (Item(inner),), (), tuple(fields[: len(outputs)]), fields[-1], moved, (fields[len(shown)],)
+    over_numbered = replace(
+        rows, items=(Item(inner),), predicate=(), owner=fields[-1], units=frozenset(), determined=frozenset()
     )
-    return _derived([(block, rows)], names, rows.name, keys=())
+    block = Windowed(
+        over_numbered.items, (), tuple(fields[: len(outputs)]), fields[-1], moved, (fields[len(shown)],)
+    )
+    return _derived([(block, over_numbered)], names, rows.name, keys=())
 
 
 def ignores_ties(call: WindowCall) -> bool:
@@ -142,6 +145,9 @@ def _derived(
     name: str,
     keys: tuple[frozenset[int], ...],
 ) -> Derived:
+    assert all(rows is None or block.items is rows.items for block, rows in parts), (
+        "positions of other sources"
+    )
     columns = [_columns(block) for block, _ in parts]
     merged = [_merge(options) for options in zip(*columns, strict=True)]
     merged = [replace(column, name=shown) for column, shown in zip(merged, names, strict=True)]

@@ -180,6 +180,9 @@ ATTACKS = (
     # ties in the order of a window
     "SELECT COUNT(*) FROM (SELECT person_id, city, ROW_NUMBER() OVER (PARTITION BY person_id ORDER BY day) AS k FROM note) t WHERE k = 1 AND city = 'a'",
     "SELECT COUNT(*) FROM (SELECT person_id, n, FIRST_VALUE(n) OVER (PARTITION BY person_id ORDER BY day) AS k FROM note) t WHERE k > 2",
+    # a subquery that numbers rows first has its columns in other places than its sources
+    "SELECT COUNT(*) FROM (SELECT n, person_id, ROW_NUMBER() OVER (PARTITION BY person_id ORDER BY x) AS a, "
+    "ROW_NUMBER() OVER (PARTITION BY person_id ORDER BY day) AS b FROM (SELECT n, person_id, x, day FROM note) s) t WHERE a = b",
 )  # fmt: skip
 
 
