@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -22,7 +22,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ..budget import BudgetStore, Charge, Claim, Draw, VectorClaim
-from ..errors import EngineFailure
+from ..errors import EngineFailure, Refusal
 from ..mechanisms import ATTO, NANO, Noise
 from ..plan.planner import Plan, ReleasePlan
 from ..plan.print_release import BackendQuery
@@ -36,7 +36,10 @@ if TYPE_CHECKING:
     from ..backends import Snapshot
     from ..budget import Reservation
 
-__all__ = ["ReleasedRows", "Runner", "StageRows", "carried"]
+__all__ = ["ReleasedRows", "Runner", "StageRows", "carried", "check_stage"]
+
+MAX_STAGE_ROWS = 100_000
+"""Most rows of a released or public subquery that go down again beside private rows."""
 
 
 @dataclass
@@ -327,6 +330,15 @@ def _note(plan: ReleasePlan, index: int) -> str:
     vector = plan.vectors[index]
     what = vector.kind.value if vector.value is None else f"{vector.kind.value} of an expression"
     return f"{plan.release.rows.name}: {what}, sensitivity {vector.sensitivity}, scale {plan.scale(index)}"
+
+
+def check_stage(rows: Sequence[object]) -> None:
+    """Refuse rows of a subquery that are too many to go down again. Raises Refusal (54001)."""
+    if len(rows) > MAX_STAGE_ROWS:
+        raise Refusal(
+            f"a subquery beside private rows has more than {MAX_STAGE_ROWS} rows", sqlstate="54001",
+            hint="narrow it with WHERE or HAVING",
+        )  # fmt: skip
 
 
 def carried(value: object, type_: SqlType | None = None) -> object:

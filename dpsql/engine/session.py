@@ -40,7 +40,7 @@ from ..sql.text import is_text
 from .answer import Answer, AnswerColumn, Receipt
 from .explain import Explanation, bias_notes
 from .finish import Compiled, PublicRows, check_public, compile_public, run_public
-from .run import ReleasedRows, Runner, StageRows, carried
+from .run import ReleasedRows, Runner, StageRows, carried, check_stage
 from .settings import Settings, decimal_text
 
 if TYPE_CHECKING:
@@ -52,8 +52,6 @@ T = TypeVar("T")
 
 DEFAULT_LEVEL = Fraction(19, 20)
 _MAX_CACHED = 256
-MAX_STAGE_ROWS = 100_000
-"""Most rows of a released or public subquery that go down again beside private rows."""
 
 
 def open_ledger(policy: Policy, *, create: bool) -> SqliteStore:
@@ -211,6 +209,9 @@ class Session:
             prepared.is_checked = True
             for compiled in (*prepared.stages, prepared.compiled):
                 public.fetch(compiled)
+            for number in prepared.plan.tables:
+                if prepared.stages[number].in_database:
+                    check_stage(public.answer(prepared.stages[number].parts[0]).rows)
             opened = snapshot()
             if not self.settings.reuse:
                 self._answers.clear()  # what is drawn now answers from now on
@@ -264,11 +265,7 @@ class Session:
         answer = run_public(prepared.stages[number], rows, self._sealed, DEFAULT_LEVEL, public)
         if number not in prepared.plan.tables:
             return carried(answer[0][0]) if len(answer) == 1 else None
-        if len(answer) > MAX_STAGE_ROWS:
-            raise Refusal(
-                f"a subquery beside private rows has more than {MAX_STAGE_ROWS} rows", sqlstate="54001",
-                hint="narrow it with WHERE or HAVING",
-            )  # fmt: skip
+        check_stage(answer)
         types = [column.type for column in prepared.stages[number].relation.columns]
         answer.sort(
             key=repr

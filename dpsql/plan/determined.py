@@ -57,7 +57,8 @@ def equalities(terms: Iterable[Expr]) -> Iterator[tuple[int, int]]:
 
 def _is_exact(left: Field, right: Field) -> bool:
     if left.type.kind is Kind.NUMERIC:  # wider ones may be compared as doubles
-        return left.type == right.type and left.type.precision is not None and left.type.precision < 38
+        narrow = left.type.precision is not None and left.type.precision < 38
+        return left.type == right.type and (narrow or left.type.engine is not None)
     return left.type == right.type or (left.type.is_integer and right.type.is_integer)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..errors import Position, Refusal
 from ..relation.expressions import Expr, Field, Literal, walk
 from ..relation.relations import Aggregate, AggregateCall, Project, Relation, SetOperation
-from ..relation.types import INTEGER
+from ..relation.types import INTEGER, Kind
 from .keys import environment_of, groups_per_unit_in
 from .rows import Identity, Release, Rows, TableSource, fields_in
 
@@ -79,6 +79,11 @@ def owner_of_key(key: Expr, rows: Rows) -> Identity | None:
 def check_keys(rows: Rows, keys: tuple[Expr, ...]) -> None:
     """Refuse keys that hold an owner, or a key with one owner: each group would be one person's."""
     for key in keys:
+        if key.type.kind is Kind.OPAQUE:
+            raise Refusal(
+                f"a key of type {key.type} is not shown", sqlstate="42804", position=key.position,
+                hint="group by a property that many people share",
+            )  # fmt: skip
         for part in walk(key):
             if isinstance(part, Field) and (part.index in rows.units or owner_of_key(part, rows)):
                 raise one_person(part.name, part.position or key.position)

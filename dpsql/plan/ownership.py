@@ -26,6 +26,8 @@ from .rows import Identity, Item, Private, Rows, Source, TableSource, columns_of
 
 __all__ = ["MAX_CONTRIBUTION", "apart", "are_linked", "scan_source", "settle", "sum_of_bounds"]
 
+MAX_SOURCES = 32
+"""Most sources of one block, an EXISTS counted as one."""
 MAX_CONTRIBUTION = 2**22
 """Most rows times groups that the bounds of joined sources multiply to; exact sums are sized by it."""
 
@@ -118,6 +120,11 @@ def settle(private: Private, catalog: Catalog, position: Position | None) -> Row
     """
     root = _root_identity(catalog)
     items = private.items
+    if len(items) > MAX_SOURCES:
+        raise Refusal(
+            f"{len(items)} tables and subqueries are joined here; at most {MAX_SOURCES} are", sqlstate="54001",
+            position=position, hint="aggregate some of them first, in a subquery",
+        )  # fmt: skip
     classes = classes_of(items, private.predicate, root)
     _check_linked(items, classes, position, catalog)
     predicate = private.predicate

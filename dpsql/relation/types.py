@@ -69,6 +69,8 @@ class SqlType:
     def __str__(self) -> str:
         if self.kind is Kind.NUMERIC and self.precision is not None:
             return f"numeric({self.precision},{self.scale or 0})"
+        if self.kind is Kind.OPAQUE and self.engine is not None:
+            return self.engine.lower()
         return self.kind.value
 
 

@@ -156,5 +156,5 @@ def _check(binder: Binder, node: exp.Expr, key: Expr) -> None:
             position=binder.position(node),
             hint="name the value in a subquery in FROM, and group by that name",
         )
-    if key.type.kind in (Kind.INTERVAL, Kind.OPAQUE):
+    if key.type.kind is Kind.INTERVAL or (key.type.kind is Kind.OPAQUE and key.type.engine is None):
         raise Refusal("this cannot be a group key", sqlstate="42804", position=binder.position(node))

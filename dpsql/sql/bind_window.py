@@ -120,7 +120,12 @@ def _result(binder: Binder, name: str, value: Expr, node: exp.Expr) -> SqlType:
 
 def _whole(binder: Binder, node: exp.Expr) -> Literal:
     value = binder.bind(node)
-    if not isinstance(value, Literal) or not isinstance(value.value, int) or not 0 <= value.value < 2**31:
+    if (
+        not isinstance(value, Literal)
+        or not isinstance(value.value, int)
+        or not value.type.is_integer
+        or not 0 <= value.value < 2**31
+    ):
         raise Refusal(
             "a literal whole number is expected here", sqlstate="22023", position=binder.position(node)
         )
