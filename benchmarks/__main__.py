@@ -9,6 +9,7 @@ from pathlib import Path
 
 from benchmarks import (
     command_line,
+    dbapi,
     many_groups,
     noise_speed,
     public,
@@ -24,6 +25,7 @@ FIGURES = {
     "text_to_plan": text_to_plan.measure,
     "stored_answers": stored_answers.measure,
     "command_line": command_line.measure,
+    "dbapi": dbapi.measure,
     "noise_speed": noise_speed.measure,
     "row_level": row_level.measure,
     "user_level": user_level.measure,

@@ -2,28 +2,60 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .dbapi import BINARY as BINARY
+    from .dbapi import DATETIME as DATETIME
+    from .dbapi import NUMBER as NUMBER
+    from .dbapi import ROWID as ROWID
+    from .dbapi import STRING as STRING
+    from .dbapi import Binary as Binary
+    from .dbapi import Connection as Connection
+    from .dbapi import Cursor as Cursor
+    from .dbapi import DatabaseError as DatabaseError
+    from .dbapi import DataError as DataError
+    from .dbapi import Date as Date
+    from .dbapi import DateFromTicks as DateFromTicks
+    from .dbapi import Error as Error
+    from .dbapi import IntegrityError as IntegrityError
+    from .dbapi import InterfaceError as InterfaceError
+    from .dbapi import InternalError as InternalError
+    from .dbapi import NotSupportedError as NotSupportedError
+    from .dbapi import OperationalError as OperationalError
+    from .dbapi import ProgrammingError as ProgrammingError
+    from .dbapi import Time as Time
+    from .dbapi import TimeFromTicks as TimeFromTicks
+    from .dbapi import Timestamp as Timestamp
+    from .dbapi import TimestampFromTicks as TimestampFromTicks
+    from .dbapi import Warning as Warning
+    from .dbapi import apilevel as apilevel
+    from .dbapi import connect as connect
+    from .dbapi import paramstyle as paramstyle
+    from .dbapi import threadsafety as threadsafety
     from .engine import Answer as Answer
     from .engine import Explanation as Explanation
     from .engine import Receipt as Receipt
     from .engine import Session as Session
     from .errors import DpsqlError as DpsqlError
 
-__all__ = ["Answer", "DpsqlError", "Explanation", "Receipt", "Session", "__version__"]
+_HOMES = {"errors": ("DpsqlError",), "engine": ("Answer", "Explanation", "Receipt", "Session")}
+
+__all__ = [
+    "BINARY", "DATETIME", "NUMBER", "ROWID", "STRING", "Answer", "Binary", "Connection", "Cursor",
+    "DataError", "DatabaseError", "Date", "DateFromTicks", "DpsqlError", "Error", "Explanation",
+    "IntegrityError", "InterfaceError", "InternalError", "NotSupportedError", "OperationalError",
+    "ProgrammingError", "Receipt", "Session", "Time", "TimeFromTicks", "Timestamp", "TimestampFromTicks",
+    "Warning", "__version__", "apilevel", "connect", "paramstyle", "threadsafety",
+]  # fmt: skip
 
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:
-    """Import the engine on first use, so that `dpsql --help` stays quick."""
-    if name == "DpsqlError":
-        from .errors import DpsqlError
-
-        return DpsqlError
-    if name in __all__:
-        from . import engine
-
-        return getattr(engine, name)
-    raise AttributeError(f"module 'dpsql' has no attribute {name!r}")
+    """Import what a name needs on first use, so that `dpsql --help` stays quick."""
+    if name not in __all__:
+        raise AttributeError(f"module 'dpsql' has no attribute {name!r}")
+    home = next((module for module, names in _HOMES.items() if name in names), "dbapi")
+    return getattr(import_module(f".{home}", __name__), name)

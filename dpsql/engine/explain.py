@@ -321,7 +321,8 @@ def layout_sql(sql: str, width: int = _WIDTH) -> list[str]:
     levels = [True]  # open parentheses: does a query stand in them
     for index, piece in enumerate(pieces):
         following = pieces[index + 1 : index + 2]
-        breaks_before = levels[-1] and (piece in _CLAUSES or piece == ")") and len(levels) + len(line) > 1
+        is_clause = piece in _CLAUSES and not (piece == "FROM" and line.endswith("DISTINCT "))
+        breaks_before = levels[-1] and (is_clause or piece == ")") and len(levels) + len(line) > 1
         if piece == ")" and len(levels) > 1 and levels.pop() and breaks_before:
             indent = indent[2:]
         if breaks_before:

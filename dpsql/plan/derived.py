@@ -315,6 +315,11 @@ def _window_column(call: WindowCall, env: Environment) -> Column:
             facts=Facts(Fraction(1), Fraction(MAX_ROWS), Fraction(1), False),
         )
     frame = call.frame or ""
+    if call.function == "first_value" and call.orders and frame.startswith("RANGE BETWEEN CURRENT"):
+        raise Refusal(
+            "FIRST_VALUE over private rows begins with a person's first row", sqlstate="PV202", position=call.position,
+            hint="leave out RANGE, or write ROWS",
+        )  # fmt: skip
     if call.function == "last_value" and call.orders and not frame.endswith("UNBOUNDED FOLLOWING"):
         raise Refusal(
             "LAST_VALUE over private rows takes the whole of a person's rows", sqlstate="PV202", position=call.position,
@@ -322,7 +327,9 @@ def _window_column(call: WindowCall, env: Environment) -> Column:
         )  # fmt: skip
     if call.function in ("lag", "lead", "first_value", "last_value"):
         column = _column(call.args[0], env)
-        if len(call.args) > 2 and not isinstance(call.args[2], Literal):
+        default = call.args[2] if len(call.args) > 2 else None
+        opaque = call.args[0].type.kind is Kind.OPAQUE and default is not None
+        if opaque or not (default is None or isinstance(default, Literal)):
             raise Refusal(
                 f"the default of {call.function.upper()} over private rows is a literal", sqlstate="PV202",
                 position=call.position, hint="use COALESCE around it",

@@ -62,7 +62,7 @@ def _table_source(table: Table, catalog: Catalog, columns: list[Column], shown: 
         unique |= _referenced(table, catalog)
         for index, name in enumerate(shown):
             if name == table.unit.column:
-                identities[index] = table.unit.references or (table.name, name)
+                identities[index] = _first_of(table.unit.references or (table.name, name), catalog)
             elif name in unique:
                 identities[index] = (table.name, name)
         rows, groups = table.unit.rows_per_unit, table.unit.groups_per_unit
@@ -73,6 +73,15 @@ def _table_source(table: Table, catalog: Catalog, columns: list[Column], shown: 
         table.name, tuple(columns), tuple(sorted(keys, key=sorted)), identities, rows, groups, total, table,
         tuple(shown),
     )  # fmt: skip
+
+
+def _first_of(identity: Identity, catalog: Catalog) -> Identity:
+    """Return the key that a key's own values come from: a referenced unit column holds its parent's key."""
+    unit = catalog.tables[identity[0]].unit
+    while unit is not None and unit.references is not None and unit.column == identity[1]:
+        identity = unit.references
+        unit = catalog.tables[identity[0]].unit
+    return identity
 
 
 def _root_key(table: Table) -> set[str]:

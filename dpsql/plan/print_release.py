@@ -189,16 +189,18 @@ class _Query:
     def _kept(self, source: str) -> list[str]:
         """Return the steps that keep C groups of each unit, in hashed order with the keys as the last word.
 
-        Only units that have more than C are ranked.
+        Only units that have more than C are ranked, by their keys alone.
         """
-        c = self.bounding.groups
+        c, keys = self.bounding.groups, ", ".join(["u", *self.key_names])
         by = ", ".join([self._hash(self.key_names), *(f"{name} NULLS LAST" for name in self.key_names)])
         number = f"ROW_NUMBER() OVER (PARTITION BY u ORDER BY {by}) AS rn"
+        same = [f"{source}.{key} IS NOT DISTINCT FROM dropped.{key}" for key in self.key_names]
+        match = " AND ".join([f"{source}.u = dropped.u", *same])
         return [
             f"heavy AS (SELECT u FROM {source} GROUP BY u HAVING COUNT(*) > {c})",
-            f"ranked AS (SELECT {source}.*, {number} FROM {source} SEMI JOIN heavy ON {source}.u = heavy.u)",
-            f"kept AS (SELECT {source}.* FROM {source} ANTI JOIN heavy ON {source}.u = heavy.u"
-            f" UNION ALL SELECT * EXCLUDE (rn) FROM ranked WHERE rn <= {c})",
+            f"ranked AS (SELECT {keys}, {number} FROM {source} WHERE u IN (SELECT u FROM heavy))",
+            f"dropped AS (SELECT {keys} FROM ranked WHERE rn > {c})",
+            f"kept AS (SELECT {source}.* FROM {source} ANTI JOIN dropped ON {match})",
         ]
 
     def _hash(self, names: list[str]) -> str:

@@ -1,0 +1,168 @@
+"""A connection of PEP 249: one session, shared by its cursors and by threads."""
+
+from __future__ import annotations
+
+import os
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+
+import duckdb
+
+from ..backends import DuckDBBackend, open_backend
+from ..engine import Explanation, Session
+from ..engine.session import open_ledger
+from ..policy import Policy, load_policy
+from . import errors
+from .cursor import Cursor
+from .placeholders import Parameters, collected, read_statement
+from .shared_session import Level, SharedSession, setting_text
+
+__all__ = ["Connection", "connect"]
+
+
+def connect(
+    policy: str | os.PathLike[str] | Policy,
+    analyst: str = "local",
+    connection: duckdb.DuckDBPyConnection | None = None,
+    *,
+    epsilon: str | float | Decimal | Fraction | None = None,
+    intervals: Level = None,
+) -> Connection:
+    """Open a connection to the dataset that a policy describes.
+
+    Args:
+        policy: the policy file's path, or a policy that was read from one.
+        analyst: a name for the ledger and for the owner's personal caps; a label, not an identity.
+        connection: a DuckDB connection of the caller's that holds the data, in place of the policy's
+            `database`. It is read and never closed; what it has not committed is not seen.
+        epsilon: what each statement may spend; without it, the policy's default.
+        intervals: the level of error bars beside each number, such as 0.95.
+
+    A connection runs in the caller's own process, with the caller's rights to the data: a convenience for the
+    trusted, not a security boundary.
+
+    Raises:
+        OperationalError: the policy or the ledger is wrong, or the database does not answer.
+        ProgrammingError, DataError: a bad `epsilon` or `intervals`.
+        InterfaceError: `connection` is no connection of DuckDB.
+    """
+    if connection is not None and not isinstance(connection, duckdb.DuckDBPyConnection):
+        raise errors.InterfaceError("the connection handed in is not one of DuckDB")
+    shared = SharedSession(errors.guarded(lambda: _open(policy, analyst, connection)))
+    try:
+        if epsilon is not None:
+            shared.set("dpsql.epsilon", setting_text(epsilon))
+        if intervals is not None:
+            shared.set("dpsql.intervals", setting_text(intervals))
+    except errors.Error:
+        shared.close()
+        raise
+    return Connection(shared)
+
+
+def _open(
+    policy: str | os.PathLike[str] | Policy, analyst: str, connection: duckdb.DuckDBPyConnection | None
+) -> Session:
+    known = policy if isinstance(policy, Policy) else load_policy(Path(policy))
+    backend = open_backend(known.database) if connection is None else DuckDBBackend.over(connection)
+    store = open_ledger(known, create=False)
+    is_open = False
+    try:
+        session = Session(known, backend, store, analyst)
+        is_open = True
+        return session
+    finally:
+        if not is_open:
+            store.close()
+            backend.close_idle()
+
+
+class Connection:
+    """One analyst's connection to one dataset, made by `connect`. Threads may share it.
+
+    Its statements run one at a time, whichever cursor or thread they come from; `cancel` stops the running
+    one. Nothing is written, so there are no transactions: every statement sees the data as they are when it
+    runs, and what it has charged is on the disk before it runs and is not given back.
+    """
+
+    Warning = errors.Warning
+    Error = errors.Error
+    InterfaceError = errors.InterfaceError
+    DatabaseError = errors.DatabaseError
+    DataError = errors.DataError
+    OperationalError = errors.OperationalError
+    IntegrityError = errors.IntegrityError
+    InternalError = errors.InternalError
+    ProgrammingError = errors.ProgrammingError
+    NotSupportedError = errors.NotSupportedError
+
+    def __init__(self, session: SharedSession) -> None:
+        """Use `connect`."""
+        self._session = session
+
+    def cursor(self, *, intervals: Level = None) -> Cursor:
+        """Return a new cursor; `intervals`: its own level of error bars, such as 0.95.
+
+        Raises InterfaceError on a closed connection, DataError for a bad level.
+        """
+        self._session.require_open()
+        cursor = Cursor(self, self._session, None)
+        return cursor if intervals is None else cursor.with_intervals(intervals)
+
+    def execute(self, operation: str, parameters: Parameters = None) -> Cursor:
+        """Answer one statement on a new cursor and return that. Raises as `Cursor.execute`."""
+        return self.cursor().execute(operation, parameters)
+
+    def explain(self, operation: str, parameters: Parameters = None) -> Explanation:
+        """Return what a query would release, how noisy it would be and what it would cost; costs nothing.
+
+        Raises ProgrammingError, NotSupportedError or DataError, as the query itself would.
+        """
+        self._session.require_open()
+        given = collected(parameters)
+        statement = read_statement(operation, given)
+        return self._session.explain(statement, statement.bind(given), None)
+
+    def cancel(self) -> None:
+        """Stop the statement that runs now, from any thread: it raises OperationalError (57014).
+
+        What it has charged stays spent. One that begins later is not stopped.
+        """
+        self._session.cancel()
+
+    @property
+    def autocommit(self) -> bool:
+        """True: each statement stands alone."""
+        return True
+
+    def commit(self) -> None:
+        """Do nothing, since nothing is written. Raises InterfaceError on a closed connection."""
+        self._session.require_open()
+
+    def rollback(self) -> None:
+        """Do nothing: nothing was written, and no charge is given back.
+
+        A transaction would give no snapshot across statements, and the ledger stands outside of any.
+        Raises InterfaceError on a closed connection.
+        """
+        self._session.require_open()
+
+    @property
+    def closed(self) -> bool:
+        """Whether the connection is closed."""
+        return not self._session.is_open
+
+    def close(self) -> None:
+        """Cancel what runs and let the database and the ledger go. Closing again does nothing."""
+        self._session.close()
+
+    def __enter__(self) -> Connection:
+        self._session.require_open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

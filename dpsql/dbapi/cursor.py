@@ -1,0 +1,270 @@
+"""A cursor of PEP 249: it runs a statement and hands its rows out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal
+
+from ..engine import Explanation, Receipt
+from .errors import InterfaceError, ProgrammingError
+from .frames import arrow_table, pandas_frame, polars_frame
+from .placeholders import Given, Parameters, collected, read_statement
+from .shared_session import Level, Outcome, SharedSession, setting_text
+from .type_objects import Description, describe
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+    from .connection import Connection
+
+__all__ = ["Cursor", "Row"]
+
+Row = tuple[object, ...]
+
+
+class Cursor:
+    """Runs statements and hands out rows; for one thread at a time. Made by `Connection.cursor`.
+
+    All rows of an answer are there when `execute` returns, so that fetching asks nobody and costs nothing.
+    A failed statement leaves the cursor without a result.
+    """
+
+    def __init__(self, connection: Connection, session: SharedSession, level: str | None) -> None:
+        """Use `Connection.cursor`."""
+        self.arraysize = 1
+        self.lastrowid = None
+        self._connection = connection
+        self._session = session
+        self._level = level
+        self._outcomes: list[Outcome] = []
+        self._current = 0
+        self._next_row = 0
+        self._is_open = True
+
+    # --- statements --------------------------------------------------------------------------------
+
+    def execute(self, operation: str, parameters: Parameters = None) -> Cursor:
+        """Answer one statement and return this cursor.
+
+        `parameters`: values in order for `?` (or `%s`, `$1`), a dict for `:name` (or `%(name)s`).
+
+        Raises:
+            ProgrammingError, NotSupportedError, DataError: refused; nothing was charged.
+            OperationalError: the budget does not suffice (nothing was charged), the statement was cancelled or
+                the database failed (what was charged stays spent).
+            InterfaceError: the cursor or the connection is closed.
+        """
+        self._begin()
+        self._answer(operation, [collected(parameters)])
+        return self
+
+    def executemany(self, operation: str, seq_of_parameters: Iterable[Parameters]) -> Cursor:
+        """Answer a statement for each set of parameters, and charge for each; an identical one is free.
+
+        There is a result for each set: the first is current, `nextset` goes on. When one fails, the results
+        before it stay: they are paid for. Whether all sets fit is looked at before the first runs.
+
+        Raises: as `execute`.
+        """
+        self._begin()
+        self._answer(operation, [collected(parameters) for parameters in seq_of_parameters])
+        return self
+
+    def nextset(self) -> Literal[True] | None:
+        """Go on to the result of the next set of parameters; None when there is no more."""
+        self._require_open()
+        if self._current + 1 >= len(self._outcomes):
+            return None
+        self._current += 1
+        self._next_row = 0
+        return True
+
+    def with_intervals(self, level: Level) -> Cursor:
+        """Have two more columns beside each number of this cursor's answers, the ends of an error bar.
+
+        `level`: how often a bar is to hold, such as 0.95; None for no bars, whatever the connection has.
+        Returns this cursor. Raises DataError for a level that is not between 0.01 and 0.9999.
+        """
+        self._require_open()
+        text = setting_text(level)
+        self._session.check_level(text)
+        self._level = text
+        return self
+
+    def setinputsizes(self, sizes: object) -> None:
+        """Do nothing: parameters need no room."""
+
+    def setoutputsize(self, size: int, column: int | None = None) -> None:
+        """Do nothing: no value is ever cut."""
+
+    # --- what is known of the answer -----------------------------------------------------------------
+
+    @property
+    def connection(self) -> Connection:
+        """The connection that this cursor belongs to."""
+        return self._connection
+
+    @property
+    def description(self) -> list[Description] | None:
+        """A tuple of seven for each column of the result; None without a result."""
+        outcome = self._outcome
+        return None if outcome is None else describe(outcome.answer.columns)
+
+    @property
+    def rowcount(self) -> int:
+        """How many rows the result has, read or not; -1 without a result."""
+        outcome = self._outcome
+        return -1 if outcome is None or not outcome.answer.columns else len(outcome.answer.rows)
+
+    @property
+    def rownumber(self) -> int | None:
+        """The place of the next row in the result, from 0; None without a result."""
+        return None if self.rowcount < 0 else self._next_row
+
+    @property
+    def receipt(self) -> Receipt | None:
+        """What the result cost and what is left; None when it is not the answer to a query."""
+        outcome = self._outcome
+        return None if outcome is None else outcome.answer.receipt
+
+    @property
+    def intervals(self) -> Decimal | None:
+        """The level of the error bars in the result; None for none."""
+        outcome = self._outcome
+        level = None if outcome is None else outcome.settings.intervals
+        return None if level is None else Decimal(level.numerator) / Decimal(level.denominator)
+
+    @property
+    def explanation(self) -> Explanation:
+        """How the result was made, as EXPLAIN says it: each release, its sensitivity, scale and expected ±.
+
+        It is worked out when it is asked for and costs nothing. A stored answer may be of a smaller scale.
+
+        Raises:
+            ProgrammingError: there is no result. NotSupportedError: it is not the answer to a query.
+        """
+        outcome = self._result()
+        return self._session.explain(outcome.statement, outcome.values, outcome.settings)
+
+    # --- rows ------------------------------------------------------------------------------------------
+
+    def fetchone(self) -> Row | None:
+        """Return the next row, None after the last. Raises ProgrammingError without a result."""
+        rows = self._result().answer.rows
+        if self._next_row >= len(rows):
+            return None
+        self._next_row += 1
+        return rows[self._next_row - 1]
+
+    def fetchmany(self, size: int | None = None) -> list[Row]:
+        """Return the next `size` rows, by default `arraysize`; fewer at the end. Raises as `fetchone`."""
+        count = self.arraysize if size is None else size
+        if count < 0:
+            raise ProgrammingError("the number of rows to fetch is negative")
+        rows = self._result().answer.rows[self._next_row : self._next_row + count]
+        self._next_row += len(rows)
+        return rows
+
+    def fetchall(self) -> list[Row]:
+        """Return the rows that are left. Raises as `fetchone`."""
+        rows = self._result().answer.rows[self._next_row :]
+        self._next_row += len(rows)
+        return rows
+
+    def scroll(self, value: int, mode: Literal["relative", "absolute"] = "relative") -> None:
+        """Move to another row. Raises IndexError outside the result, ProgrammingError for another mode."""
+        rows = self._result().answer.rows
+        if mode not in ("relative", "absolute"):
+            raise ProgrammingError('a cursor scrolls "relative" or "absolute"')
+        place = value if mode == "absolute" else self._next_row + value
+        if not 0 <= place <= len(rows):
+            raise IndexError("there is no such row in the result")
+        self._next_row = place
+
+    def fetch_arrow_table(self) -> pyarrow.Table:
+        """Return the rows that are left as an Arrow table; `frames` lists the types.
+
+        Raises:
+            ProgrammingError: there is no result. NotSupportedError: pyarrow is not installed.
+        """
+        table = arrow_table(self._result().answer.columns, self._rest())
+        self._next_row = self.rowcount
+        return table
+
+    def fetchdf(self) -> pandas.DataFrame:
+        """Return the rows that are left as a pandas DataFrame. Raises as `fetch_arrow_table`."""
+        frame = pandas_frame(self._result().answer.columns, self._rest())
+        self._next_row = self.rowcount
+        return frame
+
+    def pl(self) -> polars.DataFrame:
+        """Return the rows that are left as a Polars DataFrame. Raises as `fetch_arrow_table`."""
+        frame = polars_frame(self._result().answer.columns, self._rest())
+        self._next_row = self.rowcount
+        return frame
+
+    def __iter__(self) -> Cursor:
+        return self
+
+    def __next__(self) -> Row:
+        row = self.fetchone()
+        if row is None:
+            raise StopIteration
+        return row
+
+    # --- the end -----------------------------------------------------------------------------------------
+
+    @property
+    def closed(self) -> bool:
+        """Whether the cursor, or its connection, is closed."""
+        return not (self._is_open and self._session.is_open)
+
+    def close(self) -> None:
+        """Let the rows go; nothing more can be done with this cursor. Closing again does nothing."""
+        self._is_open = False
+        self._outcomes = []
+
+    def __enter__(self) -> Cursor:
+        self._require_open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # --- within --------------------------------------------------------------------------------------------
+
+    def _require_open(self) -> None:
+        if not self._is_open:
+            raise InterfaceError("the cursor is closed")
+        self._session.require_open()
+
+    def _begin(self) -> None:
+        self._require_open()
+        self._outcomes, self._current, self._next_row = [], 0, 0
+
+    def _answer(self, operation: str, given: list[Given]) -> None:
+        statements = [read_statement(operation, values) for values in given]
+        bound = [statement.bind(values) for statement, values in zip(statements, given, strict=True)]
+        for statement, values in zip(statements, bound, strict=True):
+            self._outcomes.append(self._session.run(statement, values, self._level))
+
+    @property
+    def _outcome(self) -> Outcome | None:
+        return self._outcomes[self._current] if self._outcomes else None
+
+    def _result(self) -> Outcome:
+        self._require_open()
+        outcome = self._outcome
+        if outcome is None or not outcome.answer.columns:
+            raise ProgrammingError("there is no result", hint="execute a query first")
+        return outcome
+
+    def _rest(self) -> list[Row]:
+        rows = self._result().answer.rows
+        return rows[self._next_row :] if self._next_row else rows

@@ -1,0 +1,247 @@
+"""Placeholders: a statement as people write it for Python, to the engine's $1, $2, ….
+
+`?` is the declared style: it means nothing else in the SQL that dpsql reads. `$1`, `%s`, and by name `:name`
+and `%(name)s`, are read too.
+
+House rules:
+
+1. Only tokens are looked at: nothing inside quotes or comments is a placeholder, and no value is ever put
+   into the text.
+2. `%` and `:` begin a placeholder only where an expression must begin, and there they can mean nothing else.
+3. Where psycopg and we would read a text differently (a `%` in quotes or `%%` beside `%s`), it is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sqlglot.tokenizer_core import TokenType
+
+from ..errors import Position
+from ..sql.text import blank_prefix, place, tokenize
+from .errors import ProgrammingError, guarded
+
+if TYPE_CHECKING:
+    from sqlglot.tokenizer_core import Token
+
+__all__ = ["Given", "Parameters", "Statement", "collected", "is_setting", "read_statement"]
+
+Parameters = Iterable[object] | Mapping[str, object] | None
+"""Values in order, or by name."""
+Given = tuple[object, ...] | Mapping[str, object]
+"""The same, read once; none is an empty tuple."""
+
+_STYLES = {
+    "?": re.compile(r"\?"),
+    "$1": re.compile(r"\$([0-9]{1,9})"),
+    "%s": re.compile(r"%s(?!\w)"),
+    "%(name)s": re.compile(r"%\((\w+)\)s(?!\w)"),
+    ":name": re.compile(r":([A-Za-z_]\w*)"),
+}
+_WORD = re.compile(r"[\w$.]")
+_BY_NAME = ("%(name)s", ":name")
+_QUOTED = frozenset(
+    {TokenType.STRING, TokenType.IDENTIFIER, TokenType.RAW_STRING, TokenType.HEREDOC_STRING,
+     TokenType.UNICODE_STRING, TokenType.BYTE_STRING, TokenType.NATIONAL_STRING}
+)  # fmt: skip
+_BEFORE_OPERAND = frozenset(
+    {"=", "<>", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "|", "||", "(", ",", "SELECT", "DISTINCT",
+     "WHERE", "AND", "OR", "NOT", "IN", "LIKE", "ILIKE", "BETWEEN", "WHEN", "THEN", "ELSE", "CASE", "LIMIT",
+     "OFFSET", "HAVING", "ON"}
+)  # fmt: skip
+"""After these an expression begins: no operator can stand there, and no word of these is a column's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A placeholder: where it stands in the written text, and where what replaces it stands in the engine's."""
+
+    written: int
+    written_end: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement as `written` and its `text` for the engine, which takes `count` parameters.
+
+    `names`: what each parameter is called; None where they are given in order. `count` None: the engine
+    counts.
+    """
+
+    written: str
+    text: str
+    count: int | None = None
+    names: tuple[str, ...] | None = None
+    cuts: tuple[Cut, ...] = ()
+
+    def find(self, position: Position) -> Position:
+        """Return where a position in the engine's text is in the written one."""
+        offset = position.offset
+        for cut in reversed(self.cuts):
+            if offset >= cut.start:
+                after = offset - cut.end
+                offset = cut.written if after < 0 else cut.written_end + after
+                break
+        return place(self.written, min(offset, len(self.written)))
+
+    def bind(self, given: Given) -> tuple[object, ...]:
+        """Return the values in the engine's order.
+
+        Raises:
+            ProgrammingError: too many or too few, a name without a value, or names for values in order.
+        """
+        if self.names is None:
+            if isinstance(given, Mapping) and given:
+                raise _misfit("the parameters have names and the statement has none", "write :name")
+            if self.count is not None and self.count != len(given):
+                raise _misfit(
+                    f"the statement takes {_counted(self.count)}, {len(given)} given",
+                    "pass one for each placeholder",
+                )
+            return tuple(map(_plain, given))
+        if not isinstance(given, Mapping):
+            raise _misfit("the statement's parameters have names", "pass a dict, or write ? and pass a list")
+        missing = [name for name in self.names if name not in given]
+        if missing:
+            raise _misfit(f'parameter "{missing[0]}" is not given', "pass a value for each name")
+        return tuple(_plain(given[name]) for name in self.names)
+
+
+def read_statement(written: str, given: Given) -> Statement:
+    """Return a statement for the engine; one without parameters and without `?` goes as it is.
+
+    Raises:
+        ProgrammingError: no text of SQL, placeholders of two styles, or one that could be read in two ways.
+    """
+    if not isinstance(written, str):
+        raise ProgrammingError("a statement is a str")
+    if not given and "?" not in written:
+        return Statement(written, written)
+    return _read(written)
+
+
+def collected(parameters: Parameters) -> Given:
+    """Return parameters as a tuple or a mapping. Raises ProgrammingError for what is neither."""
+    if parameters is None:
+        return ()
+    if isinstance(parameters, Mapping):
+        return parameters
+    if isinstance(parameters, (str, bytes)) or not isinstance(parameters, Iterable):
+        raise _misfit("the parameters are one value", "pass a list of values: [value]")
+    return tuple(parameters)
+
+
+def is_setting(text: str) -> bool:
+    """Say whether a statement is SET, RESET or SHOW. Raises as the engine's own reading of the text."""
+    tokens = guarded(lambda: tokenize(text))
+    return bool(tokens) and tokens[0].text.lower() in ("set", "reset", "show")
+
+
+@lru_cache(maxsize=256)
+def _read(written: str) -> Statement:
+    tokens = guarded(lambda: tokenize(written))
+    if tokens and tokens[0].text.lower() == "explain":  # the tokenizer takes what follows for one string
+        query = blank_prefix(written, tokens[0].end + 1)
+        tokens = guarded(lambda: tokenize(query))
+    found = _found(written, tokens)
+    styles = {style for _, style in found}
+    if len(styles) > 1:
+        raise _misfit(f"placeholders of two styles: {' and '.join(sorted(styles))}", "write ? for each")
+    if not found:
+        return Statement(written, written, 0)
+    (style,) = styles
+    _refuse_doubtful(written, tokens, style)
+    if style == "$1":
+        return Statement(written, written, max(int(match[1]) for match, _ in found))
+    return _rewritten(written, [match for match, _ in found], style in _BY_NAME)
+
+
+def _rewritten(written: str, matches: Sequence[re.Match[str]], by_name: bool) -> Statement:
+    """Return the statement with each placeholder as $1, $2, …, set off by blanks where it touches a word."""
+    names = tuple(dict.fromkeys(match[1] for match in matches)) if by_name else None
+    cuts: list[Cut] = []
+    text, done = "", 0
+    for index, match in enumerate(matches):
+        number = index + 1 if names is None else names.index(match[1]) + 1
+        before = " " if _WORD.match(written[match.start() - 1 : match.start()]) else ""
+        after = " " if _WORD.match(written[match.end() : match.end() + 1]) else ""
+        text += written[done : match.start()]
+        start = len(text)
+        text += f"{before}${number}{after}"
+        cuts.append(Cut(match.start(), match.end(), start, len(text)))
+        done = match.end()
+    count = len(matches) if names is None else len(names)
+    return Statement(written, text + written[done:], count, names, tuple(cuts))
+
+
+def _found(written: str, tokens: Sequence[Token]) -> list[tuple[re.Match[str], str]]:
+    """Return the placeholders in order, each with its style."""
+    found: list[tuple[re.Match[str], str]] = []
+    before: Token | None = None
+    end = 0
+    for token in tokens:
+        if token.start < end:
+            before = None if token.end + 1 < end else token
+            continue
+        for style in _possible(token, before):
+            match = _STYLES[style].match(written, token.start)
+            if match is not None:
+                found.append((match, style))
+                end = match.end()
+                break
+        before = token
+    return found
+
+
+def _possible(token: Token, before: Token | None) -> tuple[str, ...]:
+    """Return the styles that a token may begin, from its kind and from what stands before it."""
+    if token.token_type in _QUOTED:
+        return ()
+    if token.text.startswith("?"):  # `?::int` and `?||x` begin with a token of their own
+        return ("?",)
+    if token.token_type is TokenType.PARAMETER:
+        return ("$1",)
+    if before is None or before.token_type in _QUOTED or before.text.upper() not in _BEFORE_OPERAND:
+        return ()
+    if token.token_type is TokenType.MOD:
+        return ("%s", "%(name)s")
+    return (":name",) if token.token_type is TokenType.COLON else ()
+
+
+def _refuse_doubtful(written: str, tokens: Sequence[Token], style: str) -> None:
+    """Refuse what would be read differently once the placeholders are $1, or by psycopg."""
+    for token in tokens:
+        if token.token_type is TokenType.HEREDOC_STRING:
+            raise ProgrammingError(
+                "a dollar-quoted string stands beside placeholders", sqlstate="42601",
+                position=place(written, token.start), hint="use single quotes",
+            )  # fmt: skip
+        if not style.startswith("%"):
+            continue
+        is_doubled = token.token_type is TokenType.MOD and written[token.start : token.start + 2] == "%%"
+        if is_doubled or (token.token_type in _QUOTED and "%" in written[token.start : token.end + 1]):
+            raise ProgrammingError(
+                f"a % that may be doubled or not stands beside {style}", sqlstate="42601",
+                position=place(written, token.start),
+                hint="write the placeholders as ?, or pass the text as a parameter",
+            )  # fmt: skip
+
+
+def _plain(value: object) -> object:
+    """Return a number of numpy's as Python's own."""
+    return value.item() if isinstance(value, (np.integer, np.floating, np.bool_)) else value
+
+
+def _counted(count: int) -> str:
+    return f"{count} parameter{'' if count == 1 else 's'}"
+
+
+def _misfit(message: str, hint: str) -> ProgrammingError:
+    return ProgrammingError(message, sqlstate="42P02", hint=hint)

@@ -1,0 +1,133 @@
+"""A session that the threads of one connection share.
+
+House rules:
+
+1. The session is touched with the lock held, but for `cancel`: one statement runs at a time.
+2. What a cursor asks for itself (its error bars) is the session's setting for the time of its statement alone.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from ..engine import Answer, Explanation, Session
+from ..engine.settings import Settings
+from .errors import InterfaceError, guarded
+from .placeholders import Statement, is_setting
+
+__all__ = ["Level", "Outcome", "SharedSession", "setting_text"]
+
+Level = float | Decimal | str | None
+"""A level of error bars, such as 0.95; None or "off" for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A statement that was answered: with which values and under which settings."""
+
+    statement: Statement
+    values: tuple[object, ...]
+    settings: Settings
+    answer: Answer
+
+
+def setting_text(value: float | Decimal | Fraction | str | None) -> str:
+    """Return a setting's value as SET takes it: a number in the digits that were written, None as off."""
+    if isinstance(value, float):
+        value = Decimal(repr(value))
+    if isinstance(value, Fraction) and value.denominator != 1:
+        value = Decimal(value.numerator) / Decimal(value.denominator)
+    return "off" if value is None else f"{value:f}" if isinstance(value, Decimal) else str(value)
+
+
+class SharedSession:
+    """One session and its lock. Every method may be called from any thread."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._lock = threading.Lock()
+        self._is_open = True
+        self._is_released = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether `close` has not been called."""
+        return self._is_open
+
+    def require_open(self) -> None:
+        """Raise InterfaceError when the connection is closed."""
+        if not self._is_open:
+            raise InterfaceError("the connection is closed")
+
+    def run(self, statement: Statement, values: tuple[object, ...], level: str | None) -> Outcome:
+        """Answer a statement; `level` is its own for error bars, None for the connection's.
+
+        Raises:
+            ProgrammingError, NotSupportedError, DataError: refused; nothing was charged.
+            OperationalError: the budget is spent (nothing was charged), or what runs below failed.
+            InterfaceError: the connection is closed.
+        """
+        if level is not None and is_setting(statement.text):
+            level = None
+        with self._lock, self._under(level) as settings:
+            answer = guarded(lambda: self._session.execute(statement.text, values), statement.find)
+            return Outcome(statement, values, settings, answer)
+
+    def explain(
+        self, statement: Statement, values: tuple[object, ...], settings: Settings | None
+    ) -> Explanation:
+        """Return how a query is answered under some settings; None: the connection's. Raises as `run`."""
+        with self._lock, self._under(settings):
+            return guarded(lambda: self._session.explain(statement.text, values), statement.find)
+
+    def set(self, name: str, text: str) -> None:
+        """Set one of the session's settings. Raises ProgrammingError or DataError for a bad value."""
+        with self._lock:
+            self.require_open()
+            self._session.settings = self._with(name, text)
+
+    def check_level(self, text: str) -> None:
+        """Raise DataError for a level that error bars cannot have."""
+        self._with("dpsql.intervals", text)
+
+    def cancel(self) -> None:
+        """Stop the statement that runs now; what it has charged stays spent."""
+        self.require_open()
+        self._session.cancel()
+
+    def close(self) -> None:
+        """Stop what runs, wait for its end and let everything go; once closed, nothing."""
+        if self._is_open:
+            self._is_open = False
+            self._session.cancel()
+        with self._lock:
+            if not self._is_released:
+                self._is_released = True
+                self._session.close()
+
+    def _with(self, name: str, text: str) -> Settings:
+        return guarded(lambda: self._session.settings.set(name, text, self._session.policy.defaults))
+
+    @contextmanager
+    def _under(self, asked: str | Settings | None) -> Iterator[Settings]:
+        """Have the session under its own settings, the ones asked for, or its own but for a level.
+
+        Requires: the lock is held.
+        """
+        self.require_open()
+        kept = self._session.settings
+        if asked is None:
+            yield kept
+            return
+        self._session.settings = (
+            asked if isinstance(asked, Settings) else self._with("dpsql.intervals", asked)
+        )
+        try:
+            yield self._session.settings
+        finally:
+            self._session.settings = kept
