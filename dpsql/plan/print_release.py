@@ -14,6 +14,7 @@ House rules (soundness.md 1.9, amendments.md 0 and c):
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -189,11 +190,18 @@ class _Query:
     def _kept(self, source: str) -> list[str]:
         """Return the steps that keep C groups of each unit, in hashed order with the keys as the last word.
 
-        Only units that have more than C are ranked, by their keys alone.
+        Where few units can have more than C groups, or a unit has few of the many keys that are found, only
+        units that have more are ranked, by their keys alone; else it is faster to rank all. The same are kept.
         """
         c, keys = self.bounding.groups, ", ".join(["u", *self.key_names])
         by = ", ".join([self._hash(self.key_names), *(f"{name} NULLS LAST" for name in self.key_names)])
         number = f"ROW_NUMBER() OVER (PARTITION BY u ORDER BY {by}) AS rn"
+        sizes = [len(domain.values) for domain in self.domains if domain is not None]
+        if len(sizes) == len(self.domains) and math.prod(sizes) > 2 * c:
+            return [
+                f"ranked AS (SELECT {source}.*, {number} FROM {source})",
+                f"kept AS (SELECT * EXCLUDE (rn) FROM ranked WHERE rn <= {c})",
+            ]
         same = [f"{source}.{key} IS NOT DISTINCT FROM dropped.{key}" for key in self.key_names]
         match = " AND ".join([f"{source}.u = dropped.u", *same])
         return [
