@@ -43,17 +43,17 @@ __all__ = [
 MAX_ROWS = 2**40
 
 
-def plain(rows: Rows | None, block: Private, name: str = "") -> Derived:
+def plain(rows: Rows | None, block: Private) -> Derived:
     """Return a block as a source; `rows`: the same block settled, None when it is public."""
     owner = None if rows is None else rows.owner
     source = block if rows is None else rows
     part = Block(source.items, source.predicate, block.outputs, owner)
-    return _derived([(part, rows)], block.names, name, keys=())
+    return _derived([(part, rows)], block.names, keys=())
 
 
 def union(parts: Sequence[tuple[Block, Rows]], outputs: Sequence[OutputColumn]) -> Derived:
     """Return UNION ALL of blocks whose owners are of one kind."""
-    return _derived(parts, [column.name for column in outputs], "", keys=())
+    return _derived(parts, [column.name for column in outputs], keys=())
 
 
 def group_by_owner(
@@ -70,7 +70,7 @@ def group_by_owner(
     known = [frozenset(range(len(keys)))]
     if fields_of(*keys) <= rows.determined:
         known.append(frozenset({len(keys) + len(aggregates)}))  # the owner alone
-    return _derived([(grouped, rows)], names, rows.name, keys=tuple(known))
+    return _derived([(grouped, rows)], names, keys=tuple(known))
 
 
 def window_by_owner(
@@ -90,7 +90,7 @@ def window_by_owner(
     windowed = Windowed(
         rows.items, rows.predicate, outputs, rows.owner, calls, shown if ties is None else ties
     )
-    return _derived([(windowed, rows)], names, rows.name, keys=())
+    return _derived([(windowed, rows)], names, keys=())
 
 
 def _window_numbered(
@@ -121,7 +121,7 @@ def _window_numbered(
     block = Windowed(
         over_numbered.items, (), tuple(fields[: len(outputs)]), fields[-1], moved, (fields[len(shown)],)
     )
-    return _derived([(block, over_numbered)], names, rows.name, keys=())
+    return _derived([(block, over_numbered)], names, keys=())
 
 
 def ignores_ties(call: WindowCall) -> bool:
@@ -142,7 +142,6 @@ def nullable(column: Column) -> Column:
 def _derived(
     parts: Sequence[tuple[Block, Rows | None]],
     names: Sequence[str],
-    name: str,
     keys: tuple[frozenset[int], ...],
 ) -> Derived:
     assert all(rows is None or block.items is rows.items for block, rows in parts), (
@@ -158,7 +157,7 @@ def _derived(
         merged.append(Column("", settled[0].owner.type, Enforced(not_null=True)))
     if len(settled) == 1 and settled[0].is_single:
         keys = (*keys, frozenset({len(merged) - 1}))
-    shown = name or ", ".join(dict.fromkeys(rows.name for rows in settled))
+    shown = ", ".join(dict.fromkeys(rows.name for rows in settled))
     return Derived(
         shown, tuple(merged), keys, identities, *_summed(settled), tuple(block for block, _ in parts)
     )

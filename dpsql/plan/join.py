@@ -72,13 +72,8 @@ def _left(
             sqlstate="PV003", position=node.position,
             hint="use an inner join; to see groups without rows, group by a column with declared values",
         )  # fmt: skip
-    start = len(left.columns)
-    fields = tuple(
-        Field(column.type, start + i, name)
-        for i, (column, name) in enumerate(zip(source.columns, right.names, strict=False))
-    )
-    on = (*shifted(filters, start), *_terms(condition, (*left.outputs, *fields), below))
-    item = Item(_outer(source), "left", tuple(sorted(dict.fromkeys(on), key=repr)))
+    fields, on = _matched(left, right, source, filters, condition, below)
+    item = Item(_outer(source), "left", on)
     _check_link(node, left, item, catalog)
     return Private((*left.items, item), left.predicate, (*left.outputs, *fields), (*left.names, *right.names))
 
@@ -91,15 +86,24 @@ def _mark(node: Join, left: Private, right: Private, catalog: Catalog, below: Ch
             sqlstate="PV003", position=node.position,
             hint="count the private rows by the public key, and join the result",
         )  # fmt: skip
+    _, on = _matched(left, right, source, filters, node.condition, below)
+    item = Item(source, "mark", on)
+    _check_link(node, left, item, catalog)
+    marked = Field(BOOLEAN, len(left.columns), position=node.position)
+    return Private((*left.items, item), left.predicate, (*left.outputs, marked), (*left.names, ""))
+
+
+def _matched(
+    left: Private, right: Private, source: Source, filters: tuple[Expr, ...], condition: Expr, below: Check
+) -> tuple[tuple[Field, ...], tuple[Expr, ...]]:
+    """Return the columns of a source that stands after a block, and the ON terms under which its rows match."""
     start = len(left.columns)
     fields = tuple(
-        Field(column.type, start + i) for i, column in enumerate(source.columns[: len(right.outputs)])
+        Field(column.type, start + i, name)
+        for i, (column, name) in enumerate(zip(source.columns, right.names, strict=False))
     )
-    on = (*shifted(filters, start), *_terms(node.condition, (*left.outputs, *fields), below))
-    item = Item(source, "mark", tuple(sorted(dict.fromkeys(on), key=repr)))
-    _check_link(node, left, item, catalog)
-    marked = Field(BOOLEAN, start, position=node.position)
-    return Private((*left.items, item), left.predicate, (*left.outputs, marked), (*left.names, ""))
+    on = (*shifted(filters, start), *_terms(condition, (*left.outputs, *fields), below))
+    return fields, tuple(sorted(dict.fromkeys(on), key=repr))
 
 
 def _full(node: Join, left: Private, right: Private, catalog: Catalog, below: Check) -> Private:
@@ -111,23 +115,18 @@ def _full(node: Join, left: Private, right: Private, catalog: Catalog, below: Ch
         )  # fmt: skip
     sides = [plain(settle(side, catalog, node.position), side) for side in (left, right)]
     first, second = (_outer(side) for side in sides)
-    items = (Item(first), Item(second, "full"))
-    start = len(first.columns)
-    outputs: list[Expr] = [
-        Field(c.type, i, n) for i, (c, n) in enumerate(zip(first.columns, left.names, strict=False))
-    ]
-    outputs += [
-        Field(c.type, start + i, n) for i, (c, n) in enumerate(zip(second.columns, right.names, strict=False))
-    ]
-    on = _terms(node.condition, tuple(outputs), below)
+    shown = tuple(
+        Field(column.type, i, name)
+        for i, (column, name) in enumerate(zip(first.columns, left.names, strict=False))
+    )
+    kept = Private((Item(first),), (), shown, left.names)
+    fields, on = _matched(kept, right, second, (), node.condition, below)
     full = Item(second, "full", on)
-    _check_link(node, Private(items[:1], (), (), ()), full, catalog)
-    owners = [
-        Field(c.type, at)
-        for c, at in ((first.columns[-1], start - 1), (second.columns[-1], start + len(second.columns) - 1))
-    ]
-    owner = Call(owners[0].type, "coalesce", tuple(owners))
-    block = Block((items[0], full), (), tuple(outputs), owner)
+    _check_link(node, kept, full, catalog)
+    ends = len(first.columns) - 1, len(first.columns) + len(second.columns) - 1
+    owners = tuple(Field(side.columns[-1].type, at) for side, at in zip((first, second), ends, strict=True))
+    owner = Call(owners[0].type, "coalesce", owners)
+    block = Block((*kept.items, full), (), (*shown, *fields), owner)
     derived = full_join(block, sides)
     names = (*left.names, *right.names)
     fields = tuple(Field(c.type, i, n) for i, (c, n) in enumerate(zip(derived.columns, names, strict=False)))

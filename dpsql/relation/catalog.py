@@ -104,12 +104,6 @@ class Table:
         """Return the declared column of this name."""
         return next((column for column in self.columns if column.name == name), None)
 
-    def is_owner(self, index: int) -> bool:
-        """Say whether a scan's column holds the unit: the last one, or a declared column of its name."""
-        if self.unit is None:
-            return False
-        return index == len(self.columns) or self.columns[index].name == self.unit.column
-
 
 @dataclass(frozen=True, slots=True)
 class Catalog:

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from dpsql import Session
 from dpsql.backends import DuckDBBackend
 from dpsql.engine.session import open_ledger
-from dpsql.errors import EngineFailure, Refusal
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.testing.random_joined_statements import statements
 from dpsql.testing.random_joins import CELLS, PRIVATE, SCHEMA, Database, databases, load, policy_of
 
 from .test_neighbours_joined import ATTACKS, FUZZ, TIGHT
 from .test_same_answer import JOINS, PER_PERSON, SUBQUERIES
+from .test_total import answer
 
 
 @dataclass(repr=False)
@@ -41,18 +41,6 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
         session = Session(policy, DuckDBBackend.over(connection), store, "tester", _noise=ZeroNoise())
         session.execute("SET dpsql.reuse = off")
         yield Desk(stack.enter_context(session), connection)
-
-
-def answer(desk: Desk, sql: str) -> bool:
-    """Run a statement; False when it is refused. An EngineFailure gets the statement as its note."""
-    try:
-        desk.session.execute(sql)
-    except Refusal:
-        return False
-    except EngineFailure as failure:
-        failure.add_note(f"{sql}\n{failure.detail}")
-        raise
-    return True
 
 
 @FUZZ
