@@ -1,0 +1,142 @@
+"""Values in Postgres' binary format."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from types import MappingProxyType
+from typing import Any
+
+from .numeric import write_numeric
+from .oids import ELEMENTS, Oid
+from .values import Interval, ObjectName
+
+__all__ = ["BINARY_WRITERS", "EPOCH", "INTERVAL"]
+
+Writer = Callable[[Any], bytes]
+"""Raises TypeError, ValueError, AttributeError, OverflowError or struct.error for a value that is not of the type."""
+
+EPOCH = datetime(2000, 1, 1)
+"""The day from which Postgres counts."""
+
+INTERVAL = struct.Struct(">qii")
+"""Microseconds, days, months."""
+
+_EPOCH_DAY = date(2000, 1, 1).toordinal()
+_INT2 = struct.Struct(">h").pack
+_INT4 = struct.Struct(">i").pack
+_INT8 = struct.Struct(">q").pack
+_OID = struct.Struct(">I").pack
+_DIMENSION = struct.Struct(">iiIii")
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def _boolean(value: Any) -> bytes:
+    if value is True:
+        return b"\1"
+    if value is False:
+        return b"\0"
+    raise TypeError("not a boolean")
+
+
+def _text(value: Any) -> bytes:
+    raw = str.encode(value)
+    if b"\0" in raw:
+        raise ValueError("a zero byte in a string")
+    return raw
+
+
+def _char(value: Any) -> bytes:
+    raw = _text(value) or b"\0"
+    if len(raw) != 1:
+        raise ValueError("more than one byte")
+    return raw
+
+
+def _jsonb(value: Any) -> bytes:
+    return b"\1" + _text(value)
+
+
+def _date(value: Any) -> bytes:
+    if isinstance(value, datetime):
+        raise TypeError("not a date")
+    return _INT4(value.toordinal() - _EPOCH_DAY)
+
+
+def _timestamp(value: Any) -> bytes:
+    return _INT8((value - EPOCH) // _MICROSECOND)
+
+
+def _timestamptz(value: Any) -> bytes:
+    if value.utcoffset() is None:
+        raise TypeError("no time zone")
+    return _timestamp(value.astimezone(UTC).replace(tzinfo=None))
+
+
+def _interval(value: Any) -> bytes:
+    if isinstance(value, timedelta):
+        value = Interval.of(value)
+    return INTERVAL.pack(value.microseconds, value.days, value.months)
+
+
+def _object_name(value: Any) -> bytes:
+    if not isinstance(value, ObjectName):
+        raise TypeError("not an object's name")
+    return _OID(value.oid)
+
+
+def _void(value: Any) -> bytes:
+    return b""
+
+
+def _array(write: Writer, element: Oid, *, first_index: int) -> Writer:
+    def write_array(values: Any) -> bytes:
+        written = [None if value is None else write(value) for value in values]
+        if not written and first_index == 1:
+            return struct.pack(">iiI", 0, 0, element)
+        return _DIMENSION.pack(1, None in written, element, len(written), first_index) + b"".join(
+            [b"\xff\xff\xff\xff" if value is None else _INT4(len(value)) + value for value in written]
+        )
+
+    return write_array
+
+
+_SCALARS: dict[int, Writer] = {
+    Oid.BOOL: _boolean,
+    Oid.BYTEA: bytes,
+    Oid.INT2: _INT2,
+    Oid.INT4: _INT4,
+    Oid.INT8: _INT8,
+    Oid.OID: _OID,
+    Oid.XID: _OID,
+    **dict.fromkeys(
+        (Oid.NAME, Oid.TEXT, Oid.VARCHAR, Oid.BPCHAR, Oid.UNKNOWN, Oid.JSON, Oid.PG_NODE_TREE),
+        _text,
+    ),
+    **dict.fromkeys((Oid.REGPROC, Oid.REGCLASS, Oid.REGTYPE, Oid.REGNAMESPACE, Oid.REGROLE), _object_name),
+    Oid.CHAR: _char,
+    Oid.JSONB: _jsonb,
+    Oid.FLOAT4: struct.Struct(">f").pack,
+    Oid.FLOAT8: struct.Struct(">d").pack,
+    Oid.NUMERIC: write_numeric,
+    Oid.DATE: _date,
+    Oid.TIMESTAMP: _timestamp,
+    Oid.TIMESTAMPTZ: _timestamptz,
+    Oid.INTERVAL: _interval,
+    Oid.VOID: _void,
+}
+
+BINARY_WRITERS: MappingProxyType[int, Writer] = MappingProxyType(
+    {
+        **_SCALARS,
+        **{
+            oid: _array(_SCALARS[element], element, first_index=1)
+            for oid, element in ELEMENTS.items()
+            if element in _SCALARS
+        },
+        Oid.INT2VECTOR: _array(_INT2, Oid.INT2, first_index=0),
+        Oid.OIDVECTOR: _array(_OID, Oid.OID, first_index=0),
+    }
+)
+"""A type -> the function that writes its values. `aclitem` has no binary format in Postgres either."""

@@ -1,0 +1,185 @@
+"""SCRAM-SHA-256 and SCRAM-SHA-256-PLUS, the server's side (RFC 5802, RFC 7677), over stored verifiers.
+
+House rules:
+
+1. A password is never stored, and never needed here but to make a verifier.
+2. A user that does not exist has a verifier too (`mock_verifier`), and goes through the same steps: nothing that
+   is sent, and no step that is taken, tells whether a user exists. Every refusal for what a client does not know is
+   `AuthenticationFailed`.
+3. Secrets are compared in constant time, and shown in no repr.
+4. The user's name is the startup message's; the one in the dialogue is ignored (libpq sends none, JDBC `*`).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+import secrets
+from dataclasses import dataclass, field
+
+from .errors import AuthenticationFailed, RemoteProtocolError
+from .saslprep import saslprep
+
+__all__ = ["SCRAM", "SCRAM_PLUS", "ScramExchange", "Verifier", "make_verifier", "mock_verifier"]
+
+SCRAM = "SCRAM-SHA-256"
+SCRAM_PLUS = "SCRAM-SHA-256-PLUS"
+
+_ITERATIONS = 4096
+_MAX_ITERATIONS = 10_000_000
+_SALT_BYTES = 16
+_NONCE_BYTES = 18
+_KEY_BYTES = 32
+_VERIFIER = re.compile(r"SCRAM-SHA-256\$([1-9][0-9]{0,7}):([^$:]+)\$([^$:]+):([^$:]+)")
+_NONCE = rb"[!-+\--~]+"
+_FIRST = re.compile(
+    rb"(?P<header>(?P<flag>n|y|p=[A-Za-z0-9.-]+),(?P<authzid>[^,]*),)"
+    rb"(?P<bare>n=[^,]*,r=(?P<nonce>" + _NONCE + rb")(?:,[A-Za-z]=[^,]*)*)"
+)
+_FINAL = re.compile(
+    rb"(?P<without_proof>c=(?P<binding>[A-Za-z0-9+/=]+),r=(?P<nonce>" + _NONCE + rb")(?:,[A-Za-oq-z]=[^,]*)*)"
+    rb",p=(?P<proof>[A-Za-z0-9+/=]+)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Verifier:
+    """What is kept of a password. Its text is Postgres' own: `SCRAM-SHA-256$4096:salt$stored:server`."""
+
+    iterations: int
+    salt: bytes = field(repr=False)
+    stored_key: bytes = field(repr=False)
+    server_key: bytes = field(repr=False)
+
+    @classmethod
+    def parse(cls, text: str) -> Verifier:
+        """Return the verifier of a text. Raises ValueError, which does not quote it."""
+        match = _VERIFIER.fullmatch(text)
+        if match is None:
+            raise ValueError("not a SCRAM-SHA-256 verifier")
+        iterations = int(match[1])
+        try:
+            salt, stored, server = [base64.b64decode(part, validate=True) for part in match.groups()[1:]]
+        except ValueError:
+            raise ValueError("a SCRAM-SHA-256 verifier whose keys are not base64") from None
+        if len(stored) != _KEY_BYTES or len(server) != _KEY_BYTES or not salt or iterations > _MAX_ITERATIONS:
+            raise ValueError("a SCRAM-SHA-256 verifier of the wrong size")
+        return cls(iterations, salt, stored, server)
+
+    def text(self) -> str:
+        """Return the text to store."""
+        salt, stored, server = map(_base64, (self.salt, self.stored_key, self.server_key))
+        return f"{SCRAM}${self.iterations}:{salt}${stored}:{server}"
+
+
+def make_verifier(password: str, *, iterations: int = _ITERATIONS, salt: bytes | None = None) -> Verifier:
+    """Return a password's verifier, with a fresh salt unless one is given."""
+    salt = secrets.token_bytes(_SALT_BYTES) if salt is None else salt
+    salted = hashlib.pbkdf2_hmac("sha256", saslprep(password), salt, iterations)
+    stored = hashlib.sha256(_hmac(salted, b"Client Key")).digest()
+    return Verifier(iterations, salt, stored, _hmac(salted, b"Server Key"))
+
+
+def mock_verifier(secret: bytes, user: str, *, iterations: int = _ITERATIONS) -> Verifier:
+    """Return the verifier of a user that does not exist: the same at every attempt, and no password fits it.
+
+    Requires: `secret` is random, kept by the server for as long as its users are, and known to nobody; `iterations`
+    is that of the real verifiers. Its keys are unguessable without `secret`, so a proof for it is too.
+    """
+    name = user.encode(errors="surrogatepass")
+    salt, stored, server = [_hmac(secret, use + name) for use in (b"salt:", b"stored:", b"server:")]
+    return Verifier(iterations, salt[:_SALT_BYTES], stored, server)
+
+
+class ScramExchange:
+    """One dialogue: `mechanisms` are offered, then `challenge`, then `confirm`."""
+
+    def __init__(
+        self, verifier: Verifier, *, certificate_hash: bytes | None = None, nonce: str | None = None
+    ) -> None:
+        """`certificate_hash`: of our certificate where the client speaks TLS to us (`tls_server_end_point`).
+
+        `nonce`: our half of the nonce, fresh unless a test gives one.
+        """
+        self._verifier = verifier
+        self._certificate_hash = certificate_hash
+        self._own_nonce = nonce or _base64(secrets.token_bytes(_NONCE_BYTES))
+        self._nonce = b""
+        self._binding = b""
+        self._first = b""
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """What to offer."""
+        return (SCRAM,) if self._certificate_hash is None else (SCRAM_PLUS, SCRAM)
+
+    def challenge(self, mechanism: str, client_first: bytes | None) -> bytes:
+        """Return the answer to the client's first message.
+
+        Raises RemoteProtocolError: the mechanism was not offered, or the message is not one of it (08P01), or the
+        client was made to believe that we offer no channel binding (28000).
+        """
+        if mechanism not in self.mechanisms:
+            raise RemoteProtocolError("The SASL mechanism chosen was not offered.")
+        match = _FIRST.fullmatch(client_first or b"")
+        if match is None:
+            raise RemoteProtocolError("The first SCRAM message is malformed.")
+        if match["authzid"]:
+            raise RemoteProtocolError("A SCRAM authorization identity is not supported.", sqlstate="0A000")
+        self._check_flag(mechanism, match["flag"])
+        data = self._certificate_hash if mechanism == SCRAM_PLUS else None
+        self._binding = base64.b64encode(match["header"] + (data or b""))
+        self._nonce = match["nonce"] + self._own_nonce.encode()
+        salt = base64.b64encode(self._verifier.salt)
+        server_first = b"r=%b,s=%b,i=%d" % (self._nonce, salt, self._verifier.iterations)
+        self._first = match["bare"] + b"," + server_first
+        return server_first
+
+    def confirm(self, client_final: bytes) -> bytes:
+        """Return the server's proof for the client's.
+
+        Raises AuthenticationFailed: the proof is not one of the password, or not of this channel. Raises
+        RemoteProtocolError: the message is malformed, or not of this dialogue.
+        """
+        match = _FINAL.fullmatch(client_final)
+        if match is None:
+            raise RemoteProtocolError("The final SCRAM message is malformed.")
+        if not hmac.compare_digest(match["nonce"], self._nonce):
+            raise RemoteProtocolError("The final SCRAM message has another nonce.")
+        try:
+            proof = base64.b64decode(match["proof"], validate=True)
+        except binascii.Error:
+            proof = b""
+        if len(proof) != _KEY_BYTES:
+            raise RemoteProtocolError("The final SCRAM message's proof is malformed.")
+        text = self._first + b"," + match["without_proof"]
+        signature = _hmac(self._verifier.stored_key, text)
+        client_key = bytes(a ^ b for a, b in zip(proof, signature, strict=True))
+        is_bound = hmac.compare_digest(match["binding"], self._binding)
+        is_proved = hmac.compare_digest(hashlib.sha256(client_key).digest(), self._verifier.stored_key)
+        if not (is_bound and is_proved):
+            raise AuthenticationFailed
+        return b"v=" + base64.b64encode(_hmac(self._verifier.server_key, text))
+
+    def _check_flag(self, mechanism: str, flag: bytes) -> None:
+        if mechanism == SCRAM_PLUS:
+            if flag != b"p=tls-server-end-point":
+                raise RemoteProtocolError("Only the channel binding tls-server-end-point is supported.")
+        elif flag.startswith(b"p"):
+            raise RemoteProtocolError("Channel binding was asked for without SCRAM-SHA-256-PLUS.")
+        elif flag == b"y" and self._certificate_hash is not None:
+            raise RemoteProtocolError(
+                "The client was not told that channel binding is offered; somebody may sit between.",
+                sqlstate="28000",
+            )
+
+
+def _hmac(key: bytes, data: bytes) -> bytes:
+    return hmac.digest(key, data, "sha256")
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()

@@ -1,0 +1,85 @@
+"""A column of values -> what is written of each; NULL stays None."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from .datatypes.oids import TYPES
+from .datatypes.write_binary import BINARY_WRITERS
+from .datatypes.write_text import TEXT_WRITERS
+from .errors import LocalProtocolError
+from .events import Format
+from .replies import Column
+
+__all__ = ["binary_column", "bytes_column", "text_column", "transpose"]
+
+_WRONG_VALUE = (TypeError, ValueError, AttributeError, OverflowError, ArithmeticError, struct.error)
+_Written = TypeVar("_Written", str, bytes)
+
+
+def transpose(rows: Sequence[Sequence[Any]], width: int) -> list[tuple[Any, ...]]:
+    """Return the columns of rows. Raises LocalProtocolError: a row has not `width` values."""
+    if not rows:
+        return [()] * width
+    try:
+        columns = list(zip(*rows, strict=True))
+    except ValueError:
+        columns = None
+    if columns is None or len(columns) != width:
+        raise LocalProtocolError(f"A row has not {width} values.")
+    return columns
+
+
+def text_column(column: Column) -> Callable[[Sequence[Any]], list[str | None]]:
+    """Return the function that writes the column's values as text.
+
+    Here and there it raises LocalProtocolError, naming the column and not the value, for a value that is not of
+    the column's type; and this raises it for a type that cannot be written.
+    """
+    return _column(column, TEXT_WRITERS)
+
+
+def binary_column(column: Column) -> Callable[[Sequence[Any]], list[bytes | None]]:
+    """Return the function that writes the column's values in binary; raises as `text_column` does."""
+    return _column(column, BINARY_WRITERS)
+
+
+def bytes_column(column: Column) -> Callable[[Sequence[Any]], list[bytes | None]]:
+    """Return the function that writes the column's values in its own format; raises as `text_column` does."""
+    if column.format is Format.BINARY:
+        return binary_column(column)
+    write = text_column(column)
+
+    def write_encoded(values: Sequence[Any]) -> list[bytes | None]:
+        try:
+            return [None if text is None else text.encode() for text in write(values)]
+        except UnicodeEncodeError:
+            raise _wrong_value(column) from None
+
+    return write_encoded
+
+
+def _column(
+    column: Column, writers: Mapping[int, Callable[[Any], _Written]]
+) -> Callable[[Sequence[Any]], list[_Written | None]]:
+    write = writers.get(column.oid)
+    if write is None:
+        raise LocalProtocolError(
+            f"Column {column.name} has type {column.oid}, which cannot be sent in this format."
+        )
+
+    def write_values(values: Sequence[Any]) -> list[_Written | None]:
+        try:
+            if None in values:
+                return [None if value is None else write(value) for value in values]
+            return list(map(write, values))
+        except _WRONG_VALUE:
+            raise _wrong_value(column) from None
+
+    return write_values
+
+
+def _wrong_value(column: Column) -> LocalProtocolError:
+    return LocalProtocolError(f"Column {column.name} holds what is not of type {TYPES[column.oid].name}.")
