@@ -18,14 +18,14 @@ import duckdb
 
 from benchmarks.figure import Size
 from dpsql import Session
-from dpsql.backends import DuckDBBackend, Snapshot
+from dpsql.backends import Backend, DuckDBBackend, Snapshot
 from dpsql.engine.session import open_ledger
 from dpsql.policy import parse_policy
 from dpsql.policy.live_schema import LiveSchema
 from dpsql.postprocess import ReleasedTable, SealedEngine
 from dpsql.postprocess.rows import Rows
 
-__all__ = ["Bench", "Clocks", "TimedSealedEngine", "make_database", "open_bench"]
+__all__ = ["Bench", "Clocks", "TimedBackend", "TimedSealedEngine", "make_database", "open_bench"]
 
 _MAJORS = tuple(f"major {number:02}" for number in range(20))
 _SIDE = 315
@@ -157,8 +157,8 @@ class _TimedSnapshot:
 
 
 @dataclass
-class _TimedBackend:
-    backend: DuckDBBackend
+class TimedBackend:
+    backend: Backend
     clocks: Clocks
 
     @property
@@ -212,7 +212,7 @@ def open_bench(size: Size, *, groups_per_unit: int | None = None) -> Iterator[Be
     tables = _PEOPLE if groups_per_unit is None else _VISITORS.format(groups=groups_per_unit)
     policy = parse_policy(_HEAD.format(database=path, ledger=ledger) + tables, size.folder / "big.toml")
     clocks, backend = Clocks(), DuckDBBackend(path)
-    timed, sealed = _TimedBackend(backend, clocks), TimedSealedEngine(clocks)
+    timed, sealed = TimedBackend(backend, clocks), TimedSealedEngine(clocks)
     with (
         backend.snapshot() as snapshot,
         Session(policy, timed, open_ledger(policy, create=True), _sealed=sealed) as session,

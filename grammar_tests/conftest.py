@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from datasets import DataSets
+from postgres_sets import PostgresSets
 
 from dpsql.postprocess import SealedEngine
 from dpsql.testing.case_file import Case, read_cases
+from dpsql.testing.postgres_fixtures import postgres_majors, start_postgres
+from dpsql.testing.postgres_server import Installation, PostgresServer
+
+__all__ = ["start_postgres"]
 
 HERE = Path(__file__).parent
+_NEWEST = postgres_majors()[-1]
+_OTHERS = [pytest.param(one, marks=pytest.mark.long) for one in postgres_majors()[:-1]]
 
 
 def case_files() -> list[Path]:
@@ -34,8 +41,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "case" in metafunc.fixturenames:
-        cases = [case for path in case_files() for case in read_cases(path)]
-        metafunc.parametrize("case", cases, ids=str)
+        metafunc.parametrize("case", _cases("duckdb"), ids=str)
+    if "postgres_case" in metafunc.fixturenames:
+        metafunc.parametrize("postgres_case", _cases("postgres"), ids=str)
+
+
+def _cases(engine: str) -> list[Case]:
+    return [case for path in case_files() for case in read_cases(path) if case.engine == engine]
 
 
 @pytest.fixture(scope="session")
@@ -56,5 +68,17 @@ def sealed() -> Iterator[SealedEngine]:
 def data(sealed: SealedEngine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataSets]:
     """The policies' databases."""
     sets = DataSets(HERE / "policies", tmp_path_factory.mktemp("ledgers"), sealed)
+    yield sets
+    sets.close()
+
+
+@pytest.fixture(scope="session", params=[_NEWEST, *_OTHERS], ids=lambda found: f"pg{found.major}")
+def on_postgres(
+    request: pytest.FixtureRequest,
+    data: DataSets,
+    start_postgres: Callable[[Installation], PostgresServer],
+) -> Iterator[PostgresSets]:
+    """The policies' databases in Postgres: in the newest major, and under `long` in others."""
+    sets = PostgresSets(start_postgres(request.param), data)
     yield sets
     sets.close()

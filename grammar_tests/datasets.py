@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,16 +12,20 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+from replay import Run
 
 from dpsql import Session
-from dpsql.backends import DuckDBBackend, Snapshot
+from dpsql.backends import Backend, DuckDBBackend, Snapshot
 from dpsql.budget import Caps, SqliteStore
 from dpsql.mechanisms import ATTO, NANO
 from dpsql.policy import Neighbours, Policy, parse_policy
 from dpsql.postprocess import SealedEngine
 from dpsql.testing.injected_noise import ZeroNoise
 
-__all__ = ["CountingBackend", "DataSets", "PolicyData"]
+__all__ = ["CountingBackend", "DataSets", "PolicyData", "PolicyFiles", "owner_of", "run_on"]
+
+_A_SALT = re.compile("[0-9a-f]{12}")
+_SALT = "0123456789ab"
 
 
 class _CountingSnapshot:
@@ -33,6 +38,7 @@ class _CountingSnapshot:
         return getattr(self._snapshot, name)
 
     def run(self, sql: str, parameters: Sequence[object] = ()) -> Iterator[list[tuple[Any, ...]]]:
+        parameters = _with_salt(parameters)
         self._runs.append((sql, tuple(parameters)))
         return self._snapshot.run(sql, parameters)
 
@@ -41,10 +47,18 @@ class _CountingSnapshot:
         return self._snapshot.columns(sql)
 
 
-class CountingBackend:
-    """A real DuckDB backend that notes what reaches it."""
+def _with_salt(parameters: Sequence[object]) -> Sequence[object]:
+    """Return the parameters with one salt for all sessions, so that they leave out the same groups."""
+    first = parameters[0] if parameters else None
+    if isinstance(first, str) and _A_SALT.fullmatch(first):
+        return [_SALT, *parameters[1:]]
+    return parameters
 
-    def __init__(self, backend: DuckDBBackend) -> None:
+
+class CountingBackend:
+    """A real backend that notes what reaches it; the groups of a unit are always chosen by the same salt."""
+
+    def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self.runs: list[tuple[str, tuple[object, ...]]] = []
         self.snapshots = 0
@@ -57,6 +71,16 @@ class CountingBackend:
         self.snapshots += 1
         with self._backend.snapshot() as snapshot:
             yield _CountingSnapshot(snapshot, self.runs)
+
+
+@dataclass(frozen=True)
+class PolicyFiles:
+    """A policy, the statements that make its tables, and those that fill them; None: there are no tame rows."""
+
+    policy: Policy
+    schema: str
+    rows: str
+    tame_rows: str | None
 
 
 @dataclass
@@ -100,7 +124,7 @@ class PolicyData:
         tables = self.wild.execute("SELECT table_name FROM duckdb_tables() ORDER BY table_oid").fetchall()
         for (table,) in tables:
             source = f'FROM wild."{table}" AS own'
-            owner = self._owner(table, "own")
+            owner = owner_of(self.policy, "wild", table, "own")
             if owner is None:
                 connection.execute(f'INSERT INTO "{table}" SELECT * {source}')
                 continue
@@ -113,21 +137,22 @@ class PolicyData:
                 connection.execute(f'INSERT INTO "{table}" {taken}', [unit, other])
         return connection
 
-    def _owner(self, table: str, alias: str) -> str | None:
-        """Return a row's owner as SQL, along the policy's path; None for a public table."""
-        unit = self.policy.tables[table].unit if table in self.policy.tables else None
-        if unit is None:
-            return None
-        column = f'{alias}."{unit.column}"'
-        if unit.references is None or unit.references[0] == self.policy.root:
-            return column
-        parent, key = unit.references
-        inner = self._owner(parent, f"{alias}_up")
-        return f'(SELECT {inner} FROM wild."{parent}" AS {alias}_up WHERE {alias}_up."{key}" = {column})'
-
     def close(self) -> None:
         for connection in (self.wild, *self.opened, *([self.tame] if self.tame else [])):
             connection.close()
+
+
+def owner_of(policy: Policy, schema: str, table: str, alias: str) -> str | None:
+    """Return a row's owner as SQL, along the policy's path; None for a public table."""
+    unit = policy.tables[table].unit if table in policy.tables else None
+    if unit is None:
+        return None
+    column = f'{alias}."{unit.column}"'
+    if unit.references is None or unit.references[0] == policy.root:
+        return column
+    parent, key = unit.references
+    inner = owner_of(policy, schema, parent, f"{alias}_up")
+    return f'(SELECT {inner} FROM {schema}."{parent}" AS {alias}_up WHERE {alias}_up."{key}" = {column})'
 
 
 class DataSets:
@@ -142,32 +167,34 @@ class DataSets:
     def of(self, name: str) -> PolicyData:
         """Return a policy's data."""
         if name not in self._known:
-            path = self._folder / f"{name}.toml"
-            script = (self._folder / f"{name}.sql").read_text(encoding="utf-8")
-            schema, _, rows = script.partition("\n-- rows\n")
-            tame = self._folder / f"{name}_tame.sql"
-            self._known[name] = PolicyData(
-                parse_policy(path.read_text(encoding="utf-8"), path),
-                schema,
-                rows,
-                _connect(schema + rows),
-                _connect(schema + tame.read_text(encoding="utf-8")) if tame.exists() else None,
-            )
+            files = self.files(name)
+            wild = _connect(files.schema + files.rows)
+            tame = None if files.tame_rows is None else _connect(files.schema + files.tame_rows)
+            self._known[name] = PolicyData(files.policy, files.schema, files.rows, wild, tame)
         return self._known[name]
+
+    def files(self, name: str) -> PolicyFiles:
+        """Return what the files of a policy say."""
+        path, tame = self._folder / f"{name}.toml", self._folder / f"{name}_tame.sql"
+        script = (self._folder / f"{name}.sql").read_text(encoding="utf-8")
+        schema, _, rows = script.partition("\n-- rows\n")
+        return PolicyFiles(
+            parse_policy(path.read_text(encoding="utf-8"), path),
+            schema,
+            rows,
+            tame.read_text(encoding="utf-8") if tame.exists() else None,
+        )
 
     def refusing(self, name: str, analyst: str) -> tuple[Session, CountingBackend]:
         """Return a session on the wild data that many refused statements share: they leave no trace."""
         if (name, analyst) not in self._asked:
             data = self.of(name)
-            self._asked[name, analyst] = self.session(data, data.wild, analyst)
+            self._asked[name, analyst] = self.session(data.policy, DuckDBBackend.over(data.wild), analyst)
         return self._asked[name, analyst]
 
-    def session(
-        self, data: PolicyData, connection: duckdb.DuckDBPyConnection, analyst: str
-    ) -> tuple[Session, CountingBackend]:
+    def session(self, policy: Policy, backend: Backend, analyst: str) -> tuple[Session, CountingBackend]:
         """Return a noiseless session with a ledger of its own, and the backend that notes its calls."""
         self._ledgers_made += 1
-        policy = data.policy
         caps = Caps(
             int(policy.privacy.epsilon * NANO),
             int(policy.privacy.delta * ATTO),
@@ -175,10 +202,10 @@ class DataSets:
         )
         path = self._ledgers / f"{self._ledgers_made}.db"
         store = SqliteStore.open(path, policy.dataset_id, caps, create=True)
-        backend = CountingBackend(DuckDBBackend.over(connection))
-        session = Session(policy, backend, store, analyst, _noise=ZeroNoise(), _sealed=self._sealed)
-        backend.snapshots = 0
-        return session, backend
+        counting = CountingBackend(backend)
+        session = Session(policy, counting, store, analyst, _noise=ZeroNoise(), _sealed=self._sealed)
+        counting.snapshots = 0
+        return session, counting
 
     def close(self) -> None:
         """Close every database."""
@@ -190,3 +217,15 @@ def _connect(sql: str) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(config={"threads": 1})
     connection.execute(sql)
     return connection
+
+
+def run_on(connection: duckdb.DuckDBPyConnection) -> Run:
+    """Return what runs SQL on a database and gives the rows."""
+
+    def run(sql: str, parameters: Sequence[object]) -> list[tuple[Any, ...]]:
+        cursor = connection.cursor()
+        rows = cursor.execute(sql, list(parameters)).fetchall()
+        cursor.close()
+        return rows
+
+    return run

@@ -131,6 +131,7 @@ def test_rewriting_refills_texts_and_keeps_claims_and_comments(tmp_path: Path) -
         ("epsilon=0.5", "epsilon=1e3"),
         ("epsilon=0.5", ""),
         ("oracle ordered", "oracle sorted"),
+        ("oracle ordered", "oracle engine=oracle"),
         ("case total", "case Total"),
         ("policy shop\n", ""),
         ("----\nrewritten", "rewritten"),

@@ -5,19 +5,25 @@ A backend decides nothing: it runs what the planner printed, inside one read-onl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import PolicyError
 from ..policy.live_schema import LiveSchema
+from .deployment import Finding, refuse_unsafe
 from .duckdb_backend import DuckDBBackend
 
-__all__ = ["Backend", "DuckDBBackend", "Snapshot", "open_backend"]
+if TYPE_CHECKING:
+    from .postgres_backend import PostgresBackend
+
+__all__ = [
+    "Backend", "DuckDBBackend", "Finding", "PostgresBackend", "Snapshot", "open_backend", "refuse_unsafe",
+]  # fmt: skip
 
 
 class Snapshot(Protocol):
@@ -60,13 +66,33 @@ class Backend(Protocol):
         """Let go of the database if no snapshot is open; say whether it is let go."""
         ...
 
+    def findings(self) -> list[Finding]:
+        """Return what is wrong around the database, for the owner: rights beyond reading. Raises EngineFailure."""
+        ...
 
-def open_backend(url: str) -> Backend:
-    """Return the backend for a policy's `database` URL: `duckdb:` and the path of a file.
 
-    Nothing is opened yet. Raises PolicyError for a URL of another kind.
+def open_backend(url: str, tables: Collection[str] | None = None) -> Backend:
+    """Return the backend for a policy's `database` URL: `duckdb:` and a file, or `postgresql://…`.
+
+    `tables`: the names that the policy declares; None: whatever is there. Nothing is opened yet. Raises
+    PolicyError for a URL of another kind, or with a password.
     """
+    if url.startswith(("postgresql://", "postgres://")):
+        from .postgres_backend import PostgresBackend
+
+        return PostgresBackend(url, tables)
     scheme, _, rest = url.partition(":")
     if scheme != "duckdb" or not rest or rest.startswith(":"):
-        raise PolicyError('database: only DuckDB files can be served; write "duckdb:<file>"')
+        raise PolicyError(
+            'database: unknown kind of URL; write "duckdb:<file>" or postgresql://user@host/database'
+        )
     return DuckDBBackend(Path(rest))
+
+
+def __getattr__(name: str) -> type[PostgresBackend]:
+    """Import Postgres' driver when it is first asked for: it takes as long as all the rest."""
+    if name != "PostgresBackend":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .postgres_backend import PostgresBackend
+
+    return PostgresBackend

@@ -13,10 +13,10 @@ bound: the reader of a bound has to deal with both.
 from __future__ import annotations
 
 import re
-import struct
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -27,6 +27,8 @@ __all__ = ["Interval", "read_bounds"]
 
 _DIGITS = 18  # A literal and a NUMERIC of at most 18 digits each are compared exactly, as DECIMAL(38).
 _PLAIN_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
+_WHOLE_TYPES = {exp.DataType.Type.SMALLINT, exp.DataType.Type.INT, exp.DataType.Type.BIGINT}
+_FLOAT_TYPES = {exp.DataType.Type.FLOAT, exp.DataType.Type.DOUBLE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +49,9 @@ def read_bounds(expression: str, types: dict[str, SqlType], dialect: str) -> dic
     """Return what a CHECK expression bounds, by column name.
 
     Reads `x BETWEEN a AND b`, `x >= a`, `x > a`, `x <= b`, `x < b`, these turned round, and AND of them,
-    with number literals; strict ones are read as inclusive. `types` are the table's columns by lower-case
-    name; other names are ignored. Never raises on a text that it cannot read.
+    with number literals, bare or as Postgres shows them: `(0)::numeric`, `'-1'::integer`; strict ones are
+    read as inclusive. `types` are the table's columns by name, in lower case for DuckDB, which ignores
+    case; other names are ignored. Never raises on a text that it cannot read.
     """
     try:
         tree = sqlglot.parse_one(expression, dialect=dialect)
@@ -61,12 +64,14 @@ def read_bounds(expression: str, types: dict[str, SqlType], dialect: str) -> dic
         if isinstance(node, exp.And):
             pending += [node.args.get("this"), node.args.get("expression")]
             continue
-        for name, interval in _read_conjunct(node, types):
+        for name, interval in _read_conjunct(node, types, dialect):
             found[name] = found.get(name, Interval()).intersect(interval)
     return found
 
 
-def _read_conjunct(node: exp.Expr | None, types: dict[str, SqlType]) -> list[tuple[str, Interval]]:
+def _read_conjunct(
+    node: exp.Expr | None, types: dict[str, SqlType], dialect: str
+) -> list[tuple[str, Interval]]:
     """Return the bounds that one conjunct means: none, one, or the two of a BETWEEN."""
     match node:
         case exp.Between() if not _extra(node, "this", "low", "high"):
@@ -82,10 +87,10 @@ def _read_conjunct(node: exp.Expr | None, types: dict[str, SqlType]) -> list[tup
             return []
     bounds = []
     for side, column, literal in sides:
-        name = _column_name(_unwrap(column))
+        name = _column_name(_unwrap(column), dialect)
         if name is None or name not in types:
             continue
-        value = _literal(_unwrap(literal), types[name], side)
+        value = _literal(_unwrap(literal), types[name], side, dialect)
         if value is not None:
             bounds.append((name, Interval(lo=value) if side == "lo" else Interval(hi=value)))
     return bounds
@@ -102,30 +107,71 @@ def _extra(node: exp.Expr, *known: str) -> list[str]:
     return [name for name, value in node.args.items() if name not in known and value not in (None, False, [])]
 
 
-def _column_name(node: exp.Expr | None) -> str | None:
+def _column_name(node: exp.Expr | None, dialect: str) -> str | None:
     if not isinstance(node, exp.Column) or _extra(node, "this"):
         return None
     name = node.this
-    return name.this.lower() if isinstance(name, exp.Identifier) else None
+    if not isinstance(name, exp.Identifier):
+        return None
+    shown: str = name.this
+    return shown.lower() if dialect == "duckdb" else shown
 
 
-def _literal(node: exp.Expr | None, column: SqlType, side: str) -> Fraction | None:
+def _literal(node: exp.Expr | None, column: SqlType, side: str, dialect: str) -> Fraction | None:
     """Return a number literal as the engine compares it with the column, widened outward for floats."""
-    sign = 1
-    if isinstance(node, exp.Neg) and not _extra(node, "this"):
-        sign, node = -1, _unwrap(node.this)
-    if not isinstance(node, exp.Literal) or node.is_string or not _PLAIN_NUMBER.fullmatch(node.this):
+    text = _number_text(node, column, dialect)
+    if text is None or len(re.sub("[-.]", "", text)) > _DIGITS:
         return None
-    if len(node.this.replace(".", "")) > _DIGITS:
-        return None
-    value = sign * Fraction(node.this)
+    value = Fraction(text)
     if column.is_integer:
-        return value if value.denominator == 1 and "." not in node.this else None
+        return value if "." not in text else None
     if column.kind is Kind.NUMERIC:
-        return value if column.precision is not None and column.precision <= _DIGITS else None
+        # Postgres compares numbers of any size exactly.
+        is_exact = dialect == "postgres" or (column.precision is not None and column.precision <= _DIGITS)
+        return value if is_exact else None
     if column.is_float:
-        # The engine rounds the literal to the column's type; 0.3 as a double lies below three tenths.
-        double = float(value)
-        readings = [value, Fraction(double), Fraction(*struct.unpack("f", struct.pack("f", double)))]
+        readings = _float_readings(value)
         return min(readings) if side == "lo" else max(readings)
     return None
+
+
+def _float_readings(value: Fraction) -> list[Fraction]:
+    """Return what a literal may be to an engine that rounds it: 0.3 as a double lies below three tenths."""
+    double = float(value)
+    single = np.float32(double)
+    near = [single, np.nextafter(single, np.float32(-np.inf)), np.nextafter(single, np.float32(np.inf))]
+    singles = [Fraction(float(number)) for number in near if np.isfinite(number)]
+    # By way of a double it may be rounded twice, and then not to the nearest.
+    nearest = min(singles, key=lambda reading: abs(reading - value))
+    return [value, Fraction(double), singles[0], nearest]
+
+
+def _number_text(node: exp.Expr | None, column: SqlType, dialect: str) -> str | None:
+    """Return the decimal text of a plain number, of its negation, and in Postgres of a cast that keeps its value."""
+    sign, is_string = "", False
+    if isinstance(node, exp.Neg) and not _extra(node, "this"):
+        sign, node = "-", _unwrap(node.this)
+    if dialect == "postgres" and isinstance(node, exp.Cast):
+        node, is_string = _inside_cast(node, column), True
+    if not isinstance(node, exp.Literal) or (node.is_string and not is_string):
+        return None
+    text: str = node.this
+    if is_string and not sign and text.startswith("-"):
+        sign, text = "-", text[1:]
+    return sign + text if _PLAIN_NUMBER.fullmatch(text) else None
+
+
+def _inside_cast(node: exp.Expr | None, column: SqlType) -> exp.Expr | None:
+    """Return the literal inside casts to types that hold it exactly, or as the column itself would."""
+    targets = []
+    while isinstance(node, exp.Cast):
+        target = node.args.get("to")
+        if _extra(node, "this", "to") or not isinstance(target, exp.DataType) or _extra(target, "this"):
+            return None
+        targets.append(target.this)
+        node = _unwrap(node.this)
+    is_whole = isinstance(node, exp.Literal) and "." not in node.this
+    known = {exp.DataType.Type.DECIMAL}
+    known |= _WHOLE_TYPES if is_whole else set()
+    known |= _FLOAT_TYPES if column.is_float else set()
+    return node if known.issuperset(targets) else None

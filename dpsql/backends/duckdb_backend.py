@@ -25,7 +25,9 @@ import numpy.typing as npt
 
 from ..errors import EngineFailure, PolicyError
 from ..policy.live_schema import LiveSchema
+from .deployment import Finding
 from .duckdb_schema import read_schema
+from .stoppable import Stoppable
 
 __all__ = ["DuckDBBackend", "DuckDBSnapshot"]
 
@@ -60,9 +62,7 @@ class DuckDBSnapshot:
         """`seen`: where the schema is kept while it cannot change; None: it is read every time."""
         self._cursor = cursor
         self._seen = seen
-        self._cancelled = threading.Event()
-        self._at_rest = threading.Event()
-        self._at_rest.set()
+        self._calls = Stoppable(self._interrupt)
         self._runs = 0
         self._call("begin", lambda: cursor.execute("BEGIN TRANSACTION READ ONLY"))
 
@@ -99,20 +99,12 @@ class DuckDBSnapshot:
         return [_array(values) for values in found.values()]
 
     def cancel(self) -> None:
-        """Stop what runs, from any thread; this snapshot answers nothing more.
-
-        The engine forgets an interrupt that comes just before a statement starts, so it is repeated until
-        the engine rests, for at most a second.
-        """
-        self._cancelled.set()
-        for _ in range(100):
-            with suppress(duckdb.Error):  # A connection that has just been closed runs nothing.
-                self._cursor.interrupt()
-            if self._at_rest.wait(0.01):
-                return
+        """Stop what runs, from any thread; this snapshot answers nothing more."""
+        self._calls.cancel()
 
     def close(self) -> None:
         """End the transaction: it has written nothing, so closing its connection is enough."""
+        self._calls.close()
         self._cursor.close()
 
     def _chunks(self, sql: str, parameters: tuple[object, ...], turn: int) -> Iterator[list[tuple[Any, ...]]]:
@@ -132,16 +124,11 @@ class DuckDBSnapshot:
         self._cursor.execute(statements[0], [_bindable(value) for value in parameters])
 
     def _call(self, stage: str, action: Callable[[], _T]) -> _T:
-        self._at_rest.clear()
-        try:
-            if self._cancelled.is_set():
-                raise EngineFailure("cancelled", sqlstate="57014")
-            result = _guarded(stage, action)
-            if self._cancelled.is_set():
-                raise EngineFailure("cancelled", sqlstate="57014")
-            return result
-        finally:
-            self._at_rest.set()
+        return self._calls.call(lambda: _guarded(stage, action))
+
+    def _interrupt(self) -> None:
+        with suppress(duckdb.Error):  # A connection that has just been closed runs nothing.
+            self._cursor.interrupt()
 
 
 class DuckDBBackend:
@@ -207,6 +194,10 @@ class DuckDBBackend:
                 self._connection = None
                 self._schema_seen = []
             return True
+
+    def findings(self) -> list[Finding]:
+        """Return nothing: a file has no roles, and it is sealed when it is opened."""
+        return []
 
     def _open_cursor(self) -> duckdb.DuckDBPyConnection:
         if self._connection is None:

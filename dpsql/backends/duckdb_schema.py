@@ -43,6 +43,7 @@ _DECIMAL = re.compile(r"DECIMAL\(([0-9]+),([0-9]+)\)")
 _LABEL = r"'(?:[^']|'')*'"
 _ENUM = re.compile(rf"ENUM\(({_LABEL}(?:, {_LABEL})*)\)")
 
+_VIEW = "is a view, which can show anybody's rows; declare its base tables"
 _COLLATION = (exp.CollateColumnConstraint, exp.Collate)
 _GENERATED = (exp.ComputedColumnConstraint, exp.GeneratedAsIdentityColumnConstraint)
 
@@ -143,7 +144,8 @@ def _read_table(
                 is_generated=name.lower() in generated,
             )
         )
-    return LiveTable(path, tuple(columns), primary_key, tuple(unique), tuple(foreign_keys), is_view)
+    unusable = _VIEW if is_view else None
+    return LiveTable(path, tuple(columns), primary_key, tuple(unique), tuple(foreign_keys), unusable)
 
 
 def _columns_with(word: str, nodes: tuple[type[exp.Expr], ...], sql: str, names: set[str]) -> set[str]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from .claim import Caps, Charge, Claim, Draw, Reservation, VectorClaim, delta_text, epsilon_text
 from .entry import Entry, State, Status
+from .ledger_store import LedgerStore
 from .sqlite_store import SqliteStore
 from .store import BudgetStore
 
@@ -14,6 +17,7 @@ __all__ = [
     "Claim",
     "Draw",
     "Entry",
+    "LedgerStore",
     "Reservation",
     "SqliteStore",
     "State",
@@ -21,4 +25,18 @@ __all__ = [
     "VectorClaim",
     "delta_text",
     "epsilon_text",
+    "open_store",
 ]
+
+
+def open_store(url: str, dataset: str, caps: Caps, *, create: bool, log: Path) -> LedgerStore:
+    """Open the ledger of `dataset` that a policy's URL names: sqlite:<file> or postgresql://….
+
+    `log`: where this machine logs what it charges to a ledger on a server; a file's log stands beside it.
+    `create`: make what is missing. Raises LedgerError.
+    """
+    if url.startswith("sqlite:"):
+        return SqliteStore.open(url.removeprefix("sqlite:"), dataset, caps, create)
+    from .postgres_store import PostgresStore
+
+    return PostgresStore.open(url, dataset, caps, create, log=log)

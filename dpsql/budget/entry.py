@@ -42,16 +42,23 @@ class State(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The first record: whose ledger this is."""
+    """A log's first record: of which dataset's ledger it is, and which log, where several share a ledger.
+
+    `log`: random, so that no two logs have the same; empty where a ledger has one log alone.
+    """
 
     seq: int
     at: str
     dataset: str
+    log: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One charged vector: who, when, which statement, which measures at which scale, what it cost."""
+    """One charged vector: who, when, which statement, which measures at which scale, what it cost.
+
+    `seq`: in a log, its place there; as the store gives it, its number in the ledger.
+    """
 
     seq: int
     at: str
@@ -90,7 +97,7 @@ Record = Header | Entry | Grant | EpochStart
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What is spent and what the caps are (policy and grants together).
+    """What is spent, what the caps are (policy and grants together), and the dataset's epoch.
 
     Epsilon in 1e-9, delta and rho in 1e-18. A spent figure can exceed its cap when the owner has
     lowered the policy since. `analyst_cap_nano` is None when the analyst has no personal cap.
@@ -103,6 +110,7 @@ class Status:
     rho_spent_atto: int
     analyst_spent_nano: int
     analyst_cap_nano: int | None
+    epoch: int
 
 
 def record_text(record: Record) -> str:
@@ -111,6 +119,8 @@ def record_text(record: Record) -> str:
     match record:
         case Header():
             fields |= {"kind": "header", "dataset": record.dataset, "format": FORMAT}
+            if record.log:
+                fields["log"] = record.log
         case Entry():
             fields |= {
                 "kind": "entry",
@@ -155,7 +165,7 @@ def _record(fields: dict[str, Any], state: State) -> Record:
     seq, at = fields["seq"], fields["at"]
     match fields["kind"]:
         case "header":
-            return Header(seq, at, fields["dataset"])
+            return Header(seq, at, fields["dataset"], fields.get("log", ""))
         case "entry":
             return Entry(
                 seq=seq,

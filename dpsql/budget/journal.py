@@ -15,7 +15,9 @@ import fcntl
 import hashlib
 import os
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from ..errors import LedgerError
@@ -92,7 +94,33 @@ class Journal:
         os.fchmod(self._fd, 0o600)
 
     def close(self) -> None:
-        os.close(self._fd)
+        """Let the file go. Closing again does nothing."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    @contextmanager
+    def held(self, seconds: float) -> Iterator[None]:
+        """Keep all others who ask for the same log out, processes and threads, until the block ends.
+
+        Raises LedgerError when somebody else has kept it for so long.
+        """
+        deadline = time.monotonic() + seconds
+        while not self._lock():
+            if time.monotonic() >= deadline:
+                raise LedgerError("the ledger is busy", hint="ask again in a moment")
+            time.sleep(0.002)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+    def _lock(self) -> bool:
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
 
     def size(self) -> int:
         """Return the length in bytes."""

@@ -1,13 +1,9 @@
-"""The durable half of the SQLite store: files, transactions, the log in front of the ledger, replay.
+"""The ledger in a SQLite file: files, transactions, statements of its own.
 
 House rules:
 
 1. Every change is one `BEGIN IMMEDIATE` transaction; the lock that it takes also guards the log.
-2. Order of a record: log, fsync, insert, COMMIT (itself synced). Whatever dies in between, the log
-   has at least what the ledger has (amendments.md j3).
-3. Before any change, what the log has and the ledger lacks is replayed as spent. Replay can only
-   take: a replayed entry is failed, a replayed grant is void.
-4. Where log and ledger disagree in any other way, nothing is answered (LedgerError).
+2. The file is opened by SQLite alone, and made for its owner alone.
 """
 
 from __future__ import annotations
@@ -16,20 +12,18 @@ import os
 import secrets
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from ..errors import LedgerError
-from .entry import FORMAT, Entry, EpochStart, Grant, Header, Record, State, read_record, record_text
+from .entry import FORMAT, Header, Record, record_text
 from .holder import Holder, is_alive, open_alone, remove_dead
-from .journal import Journal, create_journal
+from .journal import create_journal
+from .ledger import Database, Ledger, Rows, Statement, Step, identity, utc_now
 
-__all__ = ["GRANTED", "SqliteLedger", "Step", "utc_now"]
-
-Step = Callable[[str], None]
-"""A hook that the crash tests use to stop a process at a named step."""
+__all__ = ["SqliteLedger"]
 
 _SCHEMA = (
     # One row: the epoch, the salt's secret, how much of the log is in the ledger.
@@ -48,34 +42,26 @@ _SCHEMA = (
     " payload BLOB NOT NULL)",
 )
 
-GRANTED = "granted"
-_VOID = "void"
 
+class SqliteLedger(Ledger):
+    """A ledger file with its log beside it: one connection, shared by processes of one machine."""
 
-def utc_now() -> str:
-    """Return the time as text, for people."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-class SqliteLedger:
-    """An open ledger file with its log: one connection, safe for threads, not for use after a fork."""
+    longest_pause = 0.05
 
     def __init__(self, path: Path, step: Step) -> None:
         """Requires: inside `open_alone`, with ledger and log there. Use `open`."""
-        self.step = step
+        super().__init__(_log(path), path.name, step)
         self._path = path
         self._folder = _holders(path)
-        self._process = os.getpid()
         self._lock = threading.Lock()
         with ExitStack() as undo:
-            self._journal = Journal(_log(path))
             undo.callback(self._journal.close)
             self._db = _connect(path)
             undo.callback(self._db.close)
             self._holder = Holder(self._folder)
             self._close = undo.pop_all()
         self._close.callback(self._holder.close)
-        self._files = (_identity(path), _identity(_log(path)))
+        self._file = identity(path)
 
     @classmethod
     def open(cls, path: Path, dataset: str, create: bool, step: Step) -> SqliteLedger:
@@ -99,64 +85,44 @@ class SqliteLedger:
                 undo.callback(ledger.close)
                 _prepare(ledger._db)
                 ledger._verify(dataset)
-                with ledger.write():
-                    ledger._fail_dead()
+                ledger._fail_dead()
                 undo.pop_all()
         return ledger
 
+    @property
+    def holder(self) -> str:
+        """See `Ledger.holder`: the name of a locked file."""
+        return self._holder.name
+
     def close(self) -> None:
-        """Close the files. What is still reserved counts as failed from now on."""
+        """See `Ledger.close`."""
         with self._lock:
             self._close.close()
 
-    @contextmanager
-    def read(self) -> Iterator[sqlite3.Connection]:
-        """Give the connection inside one read snapshot."""
-        with self._lock, _as_ledger_errors(self._path):
-            self._check_same_process_and_files()
-            with self._begun("BEGIN"):
-                yield self._db
+    def check_in_place(self) -> None:
+        """See `Ledger.check_in_place`; the ledger's file is looked at too."""
+        super().check_in_place()
+        if identity(self._path) != self._file:
+            raise LedgerError("the ledger or its log was replaced while in use", hint="restart dpsql")
 
     @contextmanager
-    def write(self) -> Iterator[sqlite3.Connection]:
-        """Give the connection inside one write transaction, with all of the log replayed.
+    def read(self) -> Iterator[Database]:
+        """See `Ledger.read`."""
+        with self._alone(), self._begun("BEGIN"):
+            yield self._db
 
-        Commits, durably, when the block ends; undoes everything but the log when it raises.
-        """
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
         with self._lock, _as_ledger_errors(self._path):
-            self._check_same_process_and_files()
-            while True:
-                with self._begun("BEGIN IMMEDIATE"):
-                    if not self._replay_new():
-                        yield self._db
-                        return
+            self.check_in_place()
+            yield
 
-    def append(self, records: Sequence[Record]) -> None:
-        """Write the records to the log and then to the ledger. Requires: inside `write`."""
-        self.step("before log")
-        end = self._journal.append([record_text(record) for record in records], self.step)
-        for record in records:
-            self._insert(record, is_replay=False)
-        self._db.execute("UPDATE ledger SET log_bytes = ?", (end,))
-        self.step("inserted")
+    @contextmanager
+    def _change(self) -> Iterator[Database]:
+        with self._begun("BEGIN IMMEDIATE"):
+            yield self._db
 
-    def next_seq(self) -> int:
-        """Return the number of the next record. Requires: inside `write`."""
-        row = self._db.execute("SELECT COALESCE(MAX(seq), -1) + 1 FROM record").fetchone()
-        return int(row[0])
-
-    def is_running(self, entry: int, holder: str) -> bool:
-        """Return whether a reserved entry's holder lives; fails the entry for good when it is dead.
-
-        Requires: inside `write`.
-        """
-        if is_alive(self._folder, holder):
-            return True
-        self._db.execute(
-            "UPDATE record SET state = ?, holder = NULL WHERE seq = ? AND state = ?",
-            (State.FAILED.value, entry, State.RESERVED.value),
-        )
-        return False
+    _whole = _change
 
     @contextmanager
     def _begun(self, begin: str) -> Iterator[None]:
@@ -168,92 +134,36 @@ class SqliteLedger:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
 
-    def _check_same_process_and_files(self) -> None:
-        if os.getpid() != self._process:
-            raise LedgerError("an open ledger was carried over a fork", hint="open it in the new process")
-        if (_identity(self._path), _identity(_log(self._path))) != self._files:
-            raise LedgerError("the ledger or its log was replaced while in use", hint="restart dpsql")
+    def _read_together(self, statements: Sequence[Statement]) -> list[list[Any]]:
+        with self.read() as db:
+            return [db.execute(*statement).fetchall() for statement in statements]
 
-    def _insert(self, record: Record, *, is_replay: bool) -> None:
-        state: str | None = None
-        holder: str | None = None
-        match record:
-            case Entry():
-                self._add_to_spent(record)
-                state = (State.FAILED if is_replay else State.RESERVED).value
-                holder = None if is_replay else self._holder.name
-            case Grant():
-                state = _VOID if is_replay else GRANTED
-            case EpochStart():
-                self._db.execute("UPDATE ledger SET epoch = ?", (record.epoch,))
-            case Header():
-                pass
-        self._db.execute(
+    @property
+    def _logged(self) -> Statement:
+        return "SELECT log_bytes FROM ledger", ()
+
+    def _set_logged(self, db: Database, size: int) -> None:
+        db.execute("UPDATE ledger SET log_bytes = ?", (size,))
+
+    def _next(self, db: Database) -> Rows:
+        return db.execute("SELECT COALESCE(MAX(seq), -1) + 1, COALESCE(MAX(seq), -1) + 1 FROM record")
+
+    def _insert(
+        self, db: Database, number: int, record: Record, state: str | None, holder: str | None
+    ) -> None:
+        db.execute(
             "INSERT INTO record (seq, kind, state, holder, body) VALUES (?, ?, ?, ?, ?)",
-            (record.seq, type(record).__name__.lower(), state, holder, record_text(record)),
+            (number, type(record).__name__.lower(), state, holder, record_text(record)),
         )
 
-    def _add_to_spent(self, entry: Entry) -> None:
-        old = self._db.execute(
-            "SELECT epsilon_nano, delta_atto, rho_atto FROM spent WHERE analyst = ?", (entry.analyst,)
-        ).fetchone()
-        new = _sum_with(entry, tuple(map(int, old)) if old else (0, 0, 0))
-        self._db.execute("INSERT OR REPLACE INTO spent VALUES (?, ?, ?, ?)", (entry.analyst, *map(str, new)))
+    def _page(self, db: Database, after: int, count: int) -> Rows:
+        return db.execute(
+            "SELECT seq, 1, body FROM record WHERE seq > ? ORDER BY seq LIMIT ?", (after, count)
+        )
 
-    def _replay_new(self) -> bool:
-        """Replay what the log has beyond the ledger; return whether there was anything."""
-        (known,) = self._db.execute("SELECT log_bytes FROM ledger").fetchone()
-        size = self._journal.size()
-        if size == known:
-            return False
-        if size < known:
-            raise _disagreement(self._path)
-        self._journal.mend()
-        for _, text in self._journal.records(known):
-            record = read_record(text)
-            if record.seq != self.next_seq():
-                raise _disagreement(self._path)
-            self._insert(record, is_replay=True)
-        self._db.execute("UPDATE ledger SET log_bytes = ?", (self._journal.size(),))
-        return True
-
-    def _verify(self, dataset: str) -> None:
-        """Compare log and ledger record by record, and the running sums with the entries."""
-        with self._begun("BEGIN IMMEDIATE"):
-            (known,) = self._db.execute("SELECT log_bytes FROM ledger").fetchone()
-            self._journal.mend()
-            named: str | None = None
-            kept = self._db.execute("SELECT body FROM record ORDER BY seq")
-            sums: dict[str, tuple[int, int, int]] = {}
-            for seq, (end, text) in enumerate(self._journal.records(0)):
-                record = read_record(text)
-                if seq == 0 and isinstance(record, Header):
-                    named = record.dataset
-                if record.seq != seq or (end <= known and kept.fetchone() != (text,)):
-                    raise _disagreement(self._path)
-                if end <= known and isinstance(record, Entry):
-                    sums[record.analyst] = _sum_with(record, sums.get(record.analyst, (0, 0, 0)))
-            if named is None or kept.fetchone() is not None:
-                raise _disagreement(self._path)
-            if named != dataset:
-                raise LedgerError(
-                    "this ledger belongs to another dataset",
-                    hint="a dataset has one ledger for good: name that one in the policy",
-                )
-            rows = self._db.execute("SELECT analyst, epsilon_nano, delta_atto, rho_atto FROM spent")
-            if {name: tuple(map(int, spent)) for name, *spent in rows} != sums:
-                raise _disagreement(self._path)
-
-    def _fail_dead(self) -> None:
-        rows = self._db.execute("SELECT seq, holder FROM record WHERE state = ?", (State.RESERVED.value,))
-        for entry, holder in rows.fetchall():
-            self.is_running(entry, holder)
-
-
-def _sum_with(entry: Entry, sums: tuple[int, ...]) -> tuple[int, int, int]:
-    epsilon, delta, rho = sums
-    charge = entry.charge
-    return epsilon + charge.epsilon_nano, delta + charge.delta_atto, rho + charge.rho_atto
+    def is_alive(self, db: Database, holder: str) -> bool:
+        """See `Ledger.is_alive`."""
+        return is_alive(self._folder, holder)
 
 
 def _log(path: Path) -> Path:
@@ -262,11 +172,6 @@ def _log(path: Path) -> Path:
 
 def _holders(path: Path) -> Path:
     return path.with_name(path.name + ".holders")
-
-
-def _identity(path: Path) -> tuple[int, int]:
-    stat = path.stat()
-    return stat.st_dev, stat.st_ino
 
 
 def _create_log(path: Path, dataset: str) -> None:
@@ -323,11 +228,3 @@ def _as_ledger_errors(path: Path) -> Iterator[None]:
             "the ledger cannot be read or written",
             hint=f"see that {path.name} and its log are sound, on a local disk with free space",
         ) from error
-
-
-def _disagreement(path: Path) -> LedgerError:
-    return LedgerError(
-        f"the ledger {path.name} and its log do not agree",
-        hint="restore the log as it was (it is never older than the ledger); the ledger itself may be "
-        "older, or missing: it is brought up to the log",
-    )

@@ -47,7 +47,8 @@ class BudgetStore(Protocol):
         """Store what was drawn, one draw for each of `reservation.to_draw`; durable on return.
 
         Only after this may a byte of the answer leave (soundness.md 3.5).
-        Raises ValueError when a draw does not hold the measures, or the scale, that were reserved.
+        Raises ValueError when a draw does not hold the measures, or the scale, that were reserved;
+        LedgerError when the reservation was given up meanwhile. What was charged stays spent.
         """
         ...
 
@@ -60,7 +61,7 @@ class BudgetStore(Protocol):
         ...
 
     def status(self, analyst: str | None = None) -> Status:
-        """Return what is spent and what the caps are, in all scopes that bind `analyst`."""
+        """Return what is spent and what the caps are, in all scopes that bind `analyst`, and the epoch."""
         ...
 
     def log(self, limit: int) -> list[Entry]:

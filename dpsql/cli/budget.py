@@ -8,8 +8,9 @@ from fractions import Fraction
 
 import click
 
+from ..errors import LedgerError
 from .failure import tell
-from .owner import ledger_file, open_ledger
+from .owner import open_ledger
 from .settings import Settings, json_option, pass_settings, wants_json
 from .text_cells import decimal_text, terminal_text
 
@@ -29,12 +30,17 @@ def budget() -> None:
 def create(settings: Settings) -> None:
     """Make the ledger of a new dataset. Once: without its ledger a dataset is not answered.
 
-    A ledger that is lost is restored from its backup or from the log beside it, not made anew: a new
-    one has forgotten what was spent.
+    A ledger that is lost is restored from its backup or from its log, not made anew: a new one has
+    forgotten what was spent.
     """
-    was_there = ledger_file(settings.policy_path).exists()
-    with open_ledger(settings.policy_path, create=True) as ledger:
-        status = ledger.status()
+    was_there = True
+    try:
+        with open_ledger(settings.policy_path) as ledger:
+            status = ledger.status()
+    except LedgerError:
+        was_there = False
+        with open_ledger(settings.policy_path, create=True) as ledger:
+            status = ledger.status()
     click.echo("The ledger was there already." if was_there else "The ledger is made. Keep it, and its log.")
     click.echo(f"epsilon  {_line(_epsilon(status.epsilon_spent_nano), _epsilon(status.epsilon_cap_nano))}")
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +13,9 @@ from .faults import error_text, exit_code
 from .owner import open_ledger, read_live_schema
 from .settings import Settings, json_option, pass_settings, wants_json
 from .text_cells import terminal_text
+
+if TYPE_CHECKING:
+    from ..policy import Policy, Report
 
 __all__ = ["check"]
 
@@ -21,15 +26,17 @@ __all__ = ["check"]
 def check(settings: Settings) -> None:
     """Check the policy file against the live database.
 
-    Says, for each table and column, what an analyst may do with it and what is still missing. Reads
-    the schema, never the data. Looks after the ledger too. Ends with exit code 5 when the policy must
-    be mended, 7 when the ledger is missing or cannot be used.
+    Says, for each table and column, what an analyst may do with it and what is still missing, and which
+    rights dpsql's role has in the database that it should not have. Reads the schema, never the data.
+    Looks after the ledger too. Ends with exit code 5 when the policy or the role must be mended, 7 when
+    the ledger is missing or cannot be used.
     """
     from ..policy import check as check_policy
     from ..policy import load_policy
 
     policy = load_policy(settings.policy_path)
     report = check_policy(policy, read_live_schema(policy.database))
+    report = _with_deployment(report, policy)
     fault = _ledger_fault(settings)
     if wants_json():
         ledger = None if fault is None else {"message": fault.message, "hint": fault.hint}
@@ -42,6 +49,24 @@ def check(settings: Settings) -> None:
         click.get_current_context().exit(5)
     if fault is not None:
         click.get_current_context().exit(exit_code(fault))
+
+
+def _with_deployment(report: Report, policy: Policy) -> Report:
+    """Return the report with what is wrong around the database: errors are problems, which keep it from serving.
+
+    Raises EngineFailure.
+    """
+    from ..backends import open_backend
+    from ..backends.deployment import Severity
+
+    backend = open_backend(policy.database, policy.tables)
+    findings = backend.findings()
+    backend.close_idle()
+    problems, warnings = (
+        tuple(finding.to_text() for finding in findings if finding.severity is severity)
+        for severity in Severity
+    )
+    return replace(report, problems=(*report.problems, *problems), warnings=(*report.warnings, *warnings))
 
 
 def _ledger_fault(settings: Settings) -> LedgerError | None:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from ..errors import EngineFailure, PolicyError
 
 if TYPE_CHECKING:
-    from ..budget import SqliteStore
+    from ..budget import LedgerStore
     from ..policy.live_schema import LiveSchema
 
-__all__ = ["ledger_file", "open_ledger", "read_live_schema"]
+__all__ = ["open_ledger", "read_live_schema"]
 
 
 def read_live_schema(database_url: str) -> LiveSchema:
@@ -30,19 +30,14 @@ def read_live_schema(database_url: str) -> LiveSchema:
     except EngineFailure as failure:
         raise PolicyError(
             f"{database_url}: the schema cannot be read ({failure.detail})",
-            hint="the database must exist, and no other program may have it open for writing",
+            hint="the server must run, and know the role and its password (PGPASSWORD, or a passfile)"
+            if database_url.startswith("postgres")
+            else "the database must exist, and no other program may have it open for writing",
         ) from None
 
 
-def ledger_file(policy_path: Path) -> Path:
-    """Return the file of the ledger that the policy names. Raises PolicyError."""
-    from ..policy import load_policy
-
-    return Path(load_policy(policy_path).ledger.removeprefix("sqlite:"))
-
-
 @contextmanager
-def open_ledger(policy_path: Path, *, create: bool = False) -> Iterator[SqliteStore]:
+def open_ledger(policy_path: Path, *, create: bool = False) -> Iterator[LedgerStore]:
     """Open the ledger that the policy names; make it, if it may be made and is not there yet.
 
     Raises PolicyError and LedgerError.

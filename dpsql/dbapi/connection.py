@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import os
+import sys
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from ..backends import DuckDBBackend, open_backend
+from ..backends import Backend, DuckDBBackend
 from ..engine import Explanation, Session
-from ..engine.session import open_ledger
 from ..policy import Policy, load_policy
+from ..relation.catalog import Catalog
 from . import errors
 from .cursor import Cursor
 from .placeholders import Parameters, collected, read_statement
 from .shared_session import Level, SharedSession, setting_text
+
+if TYPE_CHECKING:
+    import psycopg
 
 __all__ = ["Connection", "connect"]
 
@@ -25,7 +30,7 @@ __all__ = ["Connection", "connect"]
 def connect(
     policy: str | os.PathLike[str] | Policy,
     analyst: str = "local",
-    connection: duckdb.DuckDBPyConnection | None = None,
+    connection: duckdb.DuckDBPyConnection | psycopg.Connection[Any] | None = None,
     *,
     epsilon: str | float | Decimal | Fraction | None = None,
     intervals: Level = None,
@@ -35,8 +40,8 @@ def connect(
     Args:
         policy: the policy file's path, or a policy that was read from one.
         analyst: a name for the ledger and for the owner's personal caps; a label, not an identity.
-        connection: a DuckDB connection of the caller's that holds the data, in place of the policy's
-            `database`. It is read and never closed; what it has not committed is not seen.
+        connection: a connection of DuckDB or of psycopg, of the caller's, that holds the data, in place of the
+            policy's `database`. It is read and never closed; what it has not committed is not seen.
         epsilon: what each statement may spend; without it, the policy's default.
         intervals: the level of error bars beside each number, such as 0.95.
 
@@ -46,10 +51,8 @@ def connect(
     Raises:
         OperationalError: the policy or the ledger is wrong, or the database does not answer.
         ProgrammingError, DataError: a bad `epsilon` or `intervals`.
-        InterfaceError: `connection` is no connection of DuckDB.
+        InterfaceError: `connection` is no connection of DuckDB or psycopg.
     """
-    if connection is not None and not isinstance(connection, duckdb.DuckDBPyConnection):
-        raise errors.InterfaceError("the connection handed in is not one of DuckDB")
     shared = SharedSession(errors.guarded(lambda: _open(policy, analyst, connection)))
     try:
         if epsilon is not None:
@@ -62,21 +65,18 @@ def connect(
     return Connection(shared)
 
 
-def _open(
-    policy: str | os.PathLike[str] | Policy, analyst: str, connection: duckdb.DuckDBPyConnection | None
-) -> Session:
+def _open(policy: str | os.PathLike[str] | Policy, analyst: str, connection: object) -> Session:
     known = policy if isinstance(policy, Policy) else load_policy(Path(policy))
-    backend = open_backend(known.database) if connection is None else DuckDBBackend.over(connection)
-    store = open_ledger(known, create=False)
-    is_open = False
-    try:
-        session = Session(known, backend, store, analyst)
-        is_open = True
-        return session
-    finally:
-        if not is_open:
-            store.close()
-            backend.close_idle()
+    backend: Backend | None = None
+    if isinstance(connection, duckdb.DuckDBPyConnection):
+        backend = DuckDBBackend.over(connection)
+    elif "psycopg" in sys.modules and isinstance(connection, sys.modules["psycopg"].Connection):
+        from ..backends import PostgresBackend
+
+        backend = PostgresBackend.over(connection, known.tables)
+    elif connection is not None:
+        raise errors.InterfaceError("the connection handed in is not one of DuckDB or psycopg")
+    return Session.open(known, analyst=analyst, backend=backend)
 
 
 class Connection:
@@ -101,6 +101,7 @@ class Connection:
     def __init__(self, session: SharedSession) -> None:
         """Use `connect`."""
         self._session = session
+        self._settings = session.settings
 
     def cursor(self, *, intervals: Level = None) -> Cursor:
         """Return a new cursor; `intervals`: its own level of error bars, such as 0.95.
@@ -124,6 +125,23 @@ class Connection:
         given = collected(parameters)
         statement = read_statement(operation, given)
         return self._session.explain(statement, statement.bind(given), None)
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that the connection was opened with."""
+        return self._session.policy
+
+    @property
+    def catalog(self) -> Catalog:
+        """The declared tables and columns: all that an analyst may know of the schema."""
+        return self._session.catalog
+
+    def reset(self) -> None:
+        """Undo every SET: the settings are again those that the connection was opened with.
+
+        Raises InterfaceError on a closed connection.
+        """
+        self._session.restore(self._settings)
 
     def cancel(self) -> None:
         """Stop the statement that runs now, from any thread: it raises OperationalError (57014).

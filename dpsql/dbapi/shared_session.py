@@ -17,6 +17,8 @@ from fractions import Fraction
 
 from ..engine import Answer, Explanation, Session
 from ..engine.settings import Settings
+from ..policy import Policy
+from ..relation.catalog import Catalog
 from .errors import InterfaceError, guarded
 from .placeholders import Statement, is_setting
 
@@ -59,6 +61,22 @@ class SharedSession:
         """Whether `close` has not been called."""
         return self._is_open
 
+    @property
+    def policy(self) -> Policy:
+        """What the owner declared."""
+        return self._session.policy
+
+    @property
+    def catalog(self) -> Catalog:
+        """The declared tables and columns, as the database had them when the session was opened."""
+        return self._session.catalog
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the statement that runs next."""
+        with self._lock:
+            return self._session.settings
+
     def require_open(self) -> None:
         """Raise InterfaceError when the connection is closed."""
         if not self._is_open:
@@ -90,6 +108,12 @@ class SharedSession:
         with self._lock:
             self.require_open()
             self._session.settings = self._with(name, text)
+
+    def restore(self, settings: Settings) -> None:
+        """Have settings that the session had before. Raises InterfaceError when the connection is closed."""
+        with self._lock:
+            self.require_open()
+            self._session.settings = settings
 
     def check_level(self, text: str) -> None:
         """Raise DataError for a level that error bars cannot have."""

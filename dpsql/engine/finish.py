@@ -15,11 +15,12 @@ import numpy as np
 
 from ..errors import Refusal
 from ..mechanisms import LaplaceNoise
+from ..plan.dialect import DUCKDB, Dialect
 from ..plan.planner import ReleasePlan
 from ..plan.rows import Release
 from ..postprocess import ReleasedColumn, ReleasedTable, SealedEngine, error_bars, finish
 from ..postprocess.bars import Bar, resolve_bars
-from ..postprocess.fetched import FetchedTable, carried_type, encode_fetched
+from ..postprocess.fetched import FetchedTable, carried_type, encode_fetched, fetch_statement
 from ..postprocess.print_public import PublicPrinter
 from ..postprocess.public_parts import Fetched, Needed, check_usable, split
 from ..postprocess.rows import Rows
@@ -74,8 +75,13 @@ class Compiled:
     in_database: bool = False
 
 
-def compile_public(relation: Relation, plans: Sequence[ReleasePlan], level: Fraction) -> Compiled:
+def compile_public(
+    relation: Relation, plans: Sequence[ReleasePlan], level: Fraction, dialect: Dialect
+) -> Compiled:
     """Return the query of a judged relation; `level` is that of dp_low and dp_high.
+
+    `dialect`: of the owner's engine. DuckDB answers public parts as the sealed engine would; of any other
+    only tables are asked.
 
     Raises:
         Refusal: 0A000 for a public column whose type cannot be carried.
@@ -83,12 +89,12 @@ def compile_public(relation: Relation, plans: Sequence[ReleasePlan], level: Frac
     by_release: dict[Release, ReleasePlan] = {plan.release: plan for plan in plans}
     check_usable(relation)
     resolved = resolve_bars(relation, by_release, level)
-    cut = split(resolved)
+    cut = split(resolved, tables_only=dialect is not DUCKDB)
     tables: dict[str, Table] = {}
     if isinstance(cut.relation, Fetched):
         part = _whole(resolved, tables)
         return Compiled(resolved, part.sql, frozenset(), tables, {}, (part,), True)
-    parts = tuple(_part(source, needed, tables) for source, needed in cut.parts.items())
+    parts = tuple(_part(source, needed, tables, dialect) for source, needed in cut.parts.items())
     numbers = {source: (number, needed) for number, (source, needed) in enumerate(cut.parts.items())}
     printer = PublicPrinter({plan.release: (i, plan) for i, plan in enumerate(plans)}, numbers)
     sql = printer.relation(cut.relation)
@@ -203,7 +209,7 @@ def _whole(relation: Relation, tables: dict[str, Table]) -> Part:
     return Part(sql, check_sql, columns, read)
 
 
-def _part(relation: Relation, needed: Needed, tables: dict[str, Table]) -> Part:
+def _part(relation: Relation, needed: Needed, tables: dict[str, Table], dialect: Dialect) -> Part:
     """Return a part with the columns that are read of it, in the types that arrays carry."""
     sql, check_sql, read = _printed(relation, tables)
     columns = tuple((f"c{i}", relation.columns[i].type) for i in sorted(needed)) or (_ONE,)
@@ -212,6 +218,8 @@ def _part(relation: Relation, needed: Needed, tables: dict[str, Table]) -> Part:
         for name, type_ in columns
     )
     sql, check_sql = (f"SELECT {shown} FROM ({text}) AS t" for text in (sql, check_sql))
+    if dialect is not DUCKDB:
+        sql = fetch_statement(relation, sorted(needed), dialect)
     return Part(sql, check_sql, columns, read)
 
 

@@ -8,22 +8,23 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from ..backends import Backend, open_backend
-from ..budget import BudgetStore, Caps, SqliteStore, Status
+from ..backends import Backend, open_backend, refuse_unsafe
+from ..budget import BudgetStore, Caps, LedgerStore, Status, open_store
 from ..errors import EngineFailure, PolicyError, Refusal
 from ..mechanisms import ATTO, NANO, LaplaceNoise, Noise
+from ..plan.dialect_postgres import dialect_of
 from ..plan.planner import Plan, Privacy, plan
 from ..policy import Neighbours, Policy, build_catalog, load_policy
 from ..postprocess import SealedEngine
 from ..postprocess.bars import add_companions
 from ..relation.catalog import Catalog
-from ..relation.relations import Limit, Relation
+from ..relation.relations import Relation
 from ..relation.types import TEXT
 from ..sql.bind_select import bind
 from ..sql.scope import Context
@@ -54,7 +55,7 @@ DEFAULT_LEVEL = Fraction(19, 20)
 _MAX_CACHED = 256
 
 
-def open_ledger(policy: Policy, *, create: bool) -> SqliteStore:
+def open_ledger(policy: Policy, *, create: bool) -> LedgerStore:
     """Open the ledger that a policy names.
 
     Raises:
@@ -65,7 +66,7 @@ def open_ledger(policy: Policy, *, create: bool) -> SqliteStore:
         int(policy.privacy.delta * ATTO),
         {name: int(analyst.epsilon * NANO) for name, analyst in policy.analysts.items()},
     )
-    return SqliteStore.open(Path(policy.ledger.removeprefix("sqlite:")), policy.dataset_id, caps, create)
+    return open_store(policy.ledger, policy.dataset_id, caps, create=create, log=policy.ledger_log)
 
 
 @dataclass(slots=True)
@@ -103,20 +104,32 @@ class Session:
         with self.backend.snapshot() as snapshot:
             self._live = snapshot.schema()
         self.catalog: Catalog = build_catalog(self.policy, self._live)
+        self._dialect = dialect_of(self.catalog.dialect, self.catalog.case_collation)
         self.settings = Settings.of(self.policy.defaults)
         self._cancelled = threading.Event()
         self._prepared: dict[object, Prepared] = {}
         self._answers: dict[object, Answer] = {}
 
     @classmethod
-    def open(cls, policy_path: Path, *, analyst: str = "local") -> Session:
-        """Open a session on the dataset that a policy file describes.
+    def open(
+        cls, policy: Path | Policy, *, analyst: str = "local", backend: Backend | None = None
+    ) -> Session:
+        """Open a session on the dataset that a policy describes; `backend`: in place of the policy's database.
 
         Raises:
             PolicyError, LedgerError, EngineFailure: each says what the owner has to mend.
         """
-        policy = load_policy(Path(policy_path))
-        return cls(policy, open_backend(policy.database), open_ledger(policy, create=False), analyst)
+        known = policy if isinstance(policy, Policy) else load_policy(policy)
+        with ExitStack() as undo:
+            if backend is None:
+                backend = open_backend(known.database, known.tables)
+                undo.callback(backend.close_idle)
+                refuse_unsafe(backend.findings())
+            store = open_ledger(known, create=False)
+            undo.callback(store.close)
+            session = cls(known, backend, store, analyst)
+            undo.pop_all()
+            return session
 
     def __enter__(self) -> Session:
         return self
@@ -153,11 +166,12 @@ class Session:
             EngineFailure: the database failed or the statement was cancelled; the charge stays spent.
         """
         self._cancelled.clear()
-        key = self._key(sql, parameters)
+        status = self.budget()
+        key = self._key(sql, parameters, status.epoch)
         cached = self._answers.get(key)
         if cached is not None and self.settings.reuse and cached.receipt is not None:
             was = cached.receipt
-            again = Receipt(Fraction(0), Fraction(0), self._left(), was.reused or was.epsilon > 0, was.notes)
+            again = Receipt(Fraction(0), Fraction(0), _left(status), was.reused or was.epsilon > 0, was.notes)
             return replace(cached, receipt=again)
         statement = parse_statement(sql)
         if isinstance(statement, Query):
@@ -185,7 +199,7 @@ class Session:
             self.settings = self.settings.reset(statement.name, self.policy.defaults)
             return Answer((), [], "RESET", None)
         if statement.name == "dpsql.budget":
-            text = f"{decimal_text(self._left())} of {decimal_text(self._cap())} epsilon left"
+            text = f"{decimal_text(_left(self.budget()))} of {decimal_text(self._cap())} epsilon left"
         else:
             text = self.settings.show(statement.name)
         return Answer((AnswerColumn(statement.name, TEXT),), [(text,)], "SHOW", None)
@@ -232,8 +246,8 @@ class Session:
         root = planned.root
         if self.settings.intervals is not None:
             root = add_companions(root, {p.release: p for p in planned.releases})
-        compiled = compile_public(root, planned.releases, level)
-        stages = tuple(compile_public(stage, planned.releases, level) for stage in planned.stages)
+        compiled = compile_public(root, planned.releases, level, self._dialect)
+        stages = tuple(compile_public(one, planned.releases, level, self._dialect) for one in planned.stages)
         lasting = not any(word in query.text.lower() for word in ("now", "current", "localtime"))
         prepared = Prepared(planned, compiled, stages, lasting)
         if lasting:
@@ -241,20 +255,14 @@ class Session:
         return prepared
 
     def _plan(self, relation: Relation) -> Plan:
-        """Plan a bound statement; one whose LIMIT is 0 needs no release (amendments.md i)."""
+        """Plan a bound statement under this session's settings."""
         privacy = Privacy(
             self.settings.epsilon,
             self.policy.defaults.delta if self.policy.privacy.delta else Fraction(0),
             self.policy.defaults.minimum_units,
             self.policy.privacy.neighbours is Neighbours.REPLACE_ONE,
         )
-        planned = plan(relation, self.catalog, privacy)
-        if isinstance(planned.root, Limit) and planned.root.limit == 0:
-            from ..relation.relations import Values
-
-            empty = Values((), planned.root.columns)
-            return Plan(empty, (), frozenset(), (), privacy)
-        return planned
+        return plan(relation, self.catalog, privacy)
 
     def _stage(self, prepared: Prepared, number: int, rows: list[ReleasedRows], public: PublicRows) -> object:
         """Return the value of a stage, or its rows, as they go down again (amendments.md a2); NULL for no row.
@@ -280,22 +288,25 @@ class Session:
         level = self.settings.intervals or DEFAULT_LEVEL
         found = run_public(prepared.compiled, rows, self._sealed, level, public)
         columns = tuple(AnswerColumn(c.name, c.type) for c in prepared.compiled.relation.columns)
-        reused = epsilon == 0 and any(row.plan.vectors for row in rows)
-        receipt = Receipt(epsilon, delta, self._left(), reused, bias_notes(prepared.plan))
+        reused = epsilon == 0 and any(row.plan.vectors and not row.plan.is_empty for row in rows)
+        receipt = Receipt(epsilon, delta, _left(self.budget()), reused, bias_notes(prepared.plan))
         answer = Answer(columns, found, "SELECT", receipt)
         if prepared.is_lasting and not prepared.compiled.tables and len(found) <= 10_000:
             _remember(self._answers, key, answer)
         return answer
 
     def _explain(self, query: Query, parameters: tuple[object, ...]) -> Explanation:
-        prepared = self._prepare(query, parameters, self._key("EXPLAIN " + query.text, parameters))
-        return Explanation(prepared.plan, prepared.compiled, prepared.stages, self._left())
+        status = self.budget()
+        prepared = self._prepare(
+            query, parameters, self._key("EXPLAIN " + query.text, parameters, status.epoch)
+        )
+        return Explanation(prepared.plan, prepared.compiled, prepared.stages, _left(status))
 
     # --- what the stations share ------------------------------------------------------------------------
 
-    def _key(self, sql: str, parameters: Sequence[object]) -> object:
+    def _key(self, sql: str, parameters: Sequence[object], epoch: int) -> object:
         typed = tuple((type(value).__name__, repr(value)) for value in parameters)
-        return sql, typed, self.settings, self.store.epoch
+        return sql, typed, self.settings, epoch
 
     def _salt(self, epoch: int) -> bytes:
         """Return the owner's secret for an epoch: the salt of a relation's bounding comes from it."""
@@ -341,12 +352,12 @@ class Session:
             caps.append(status.analyst_cap_nano)
         return Fraction(min(caps), NANO)
 
-    def _left(self) -> Fraction:
-        status = self.budget()
-        left = [status.epsilon_cap_nano - status.epsilon_spent_nano]
-        if status.analyst_cap_nano is not None:
-            left.append(status.analyst_cap_nano - status.analyst_spent_nano)
-        return Fraction(max(0, min(left)), NANO)
+
+def _left(status: Status) -> Fraction:
+    left = [status.epsilon_cap_nano - status.epsilon_spent_nano]
+    if status.analyst_cap_nano is not None:
+        left.append(status.analyst_cap_nano - status.analyst_spent_nano)
+    return Fraction(max(0, min(left)), NANO)
 
 
 def _remember(cache: dict[object, T], key: object, value: T) -> None:

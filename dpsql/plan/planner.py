@@ -20,11 +20,13 @@ from fractions import Fraction
 from ..errors import Refusal
 from ..mechanisms import floor_to_nano, threshold
 from ..relation.catalog import Catalog, Scalar
-from ..relation.expressions import Call, Expr, Literal, StageValue, fields_of, walk
+from ..relation.expressions import Call, Expr, Literal, StageValue, conjuncts, fields_of, walk
 from ..relation.expressions import Scalar as Subquery
 from ..relation.intervals import Environment
-from ..relation.relations import Relation
+from ..relation.relations import Filter, Limit, Project, Relation, Sort, Values
 from .determined import has_one_row
+from .dialect import Dialect
+from .dialect_postgres import dialect_of
 from .formulas import Formula
 from .judge import judge
 from .keys import Domain, domain_of, environment_of, groups_per_unit_in, product_of
@@ -74,6 +76,7 @@ class ReleasePlan:
     is_empty: bool
     identity: bytes
     env: Environment = field(repr=False, compare=False)
+    dialect: Dialect = field(repr=False, compare=False)
 
     def scale(self, number: int) -> Fraction:
         """Return the noise scale of a vector, in its lattice units; 0 for what is empty and gets no noise."""
@@ -102,6 +105,7 @@ class ReleasePlan:
             self.bounding,
             self.env,
             self.domains,
+            self.dialect,
         )
 
     @property
@@ -173,6 +177,8 @@ def plan(relation: Relation, catalog: Catalog, privacy: Privacy) -> Plan:
         Refusal: what `judge`, `measure` and the printer raise; PV103 when undeclared keys have no delta.
     """
     _check_size(relation)
+    if is_empty_by_text(relation):
+        return Plan(Values((), relation.columns), (), frozenset(), (), privacy)
     judged = judge(relation, catalog)
     ordered: dict[Release, None] = {}
     for part in (*judged.stages, judged.root):
@@ -182,6 +188,20 @@ def plan(relation: Relation, catalog: Catalog, privacy: Privacy) -> Plan:
     for release in releases:
         release.queries(tuple(range(len(release.vectors))))  # printing may refuse: before anything is charged
     return Plan(judged.root, judged.stages, judged.tables, releases, privacy)
+
+
+def is_empty_by_text(node: Relation) -> bool:
+    """Say whether a relation has no rows whatever the data: public, so its columns are answered free.
+
+    Tools look at a table in this way: SELECT * FROM t LIMIT 0, or WHERE FALSE (amendments.md i).
+    """
+    if isinstance(node, Filter):
+        terms = conjuncts(node.predicate)
+        if any(isinstance(term, Literal) and term.value in (False, None) for term in terms):
+            return True
+    if isinstance(node, Limit) and node.limit == 0:
+        return True
+    return isinstance(node, (Filter, Project, Sort, Limit)) and is_empty_by_text(node.input)
 
 
 MAX_NODES = 5_000
@@ -250,6 +270,7 @@ def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: 
     return ReleasePlan(
         release, bounding, measured.vectors, measured.formulas, (each,) * count, tuple(domains), groups,
         measured.counted, tau, delta, is_empty, identity, env,
+        dialect_of(catalog.dialect, catalog.case_collation),
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Expressions on private rows, printed for DuckDB: total for every content the column types allow.
+"""Expressions on private rows, printed for an engine: total for every content the column types allow.
 
 House rules (law L2, L3; soundness.md 1.9, 1.11):
 
@@ -21,21 +21,12 @@ from ..relation.calendar import calendar_ends
 from ..relation.expressions import Call, Expr, Field, Literal, Months, StageValue
 from ..relation.intervals import TYPE_RANGE, Environment, Facts, common_grid, facts_of
 from ..relation.types import Kind
+from .dialect import Dialect
 from .private_forms import FORMS
 from .private_numbers import NUMBERS
-from .private_sql import (
-    CASTS,
-    Number,
-    clamp,
-    decimal_scale,
-    double_literal,
-    integer_kind,
-    is_bare,
-    reach_of,
-    times,
-    unbounded,
-)
-from .quote import decimal, literal, text
+from .private_reals import bounded, sizes
+from .private_sql import Number, decimal_scale, integer_kind, is_bare, reach_of, unbounded
+from .quote import decimal, text
 
 __all__ = ["PrivatePrinter"]
 
@@ -49,14 +40,17 @@ class PrivatePrinter:
 
     env: Environment
     row: Sequence[str]
+    dialect: Dialect
     parameters: list[object] = field(default_factory=list)
     first_parameter: int = 2
 
     def column(self, expr: Field) -> str:
         """Return a column of the block."""
-        shown = self.row[expr.index]
-        # An ENUM is TEXT to us; compared with a text outside its list it would raise.
-        return f"CAST({shown} AS VARCHAR)" if expr.type.kind is Kind.TEXT else shown
+        return self.dialect.column(self.row[expr.index], expr.type)
+
+    def owner(self, expr: Field) -> str:
+        """Return a column of the block that holds an owner."""
+        return self.dialect.owner(self.row[expr.index], expr.type)
 
     # --- any type --------------------------------------------------------------------------------
 
@@ -65,7 +59,7 @@ class PrivatePrinter:
         if isinstance(expr, Field):
             return self.column(expr)
         if isinstance(expr, Literal):
-            return literal(expr)
+            return self.dialect.literal(expr)
         if isinstance(expr, StageValue):
             return self._stage(expr)
         if expr.type.is_number:
@@ -90,7 +84,9 @@ class PrivatePrinter:
         if expr.type.is_integer and not isinstance(expr, Literal):
             self._check_range(expr)
         shown = self.value(expr)
-        return f"{shown} COLLATE C" if expr.type.kind is Kind.TEXT else shown
+        if expr.type.kind is Kind.NUMERIC and isinstance(expr, Field):
+            return self.dialect.number_key(shown, expr.type)
+        return self.dialect.bytewise(shown) if expr.type.kind is Kind.TEXT else shown
 
     def _check_range(self, expr: Expr) -> None:
         """Refuse an integer key that may leave its SQL type: its groups would be shown as NULL."""
@@ -107,12 +103,18 @@ class PrivatePrinter:
         if expr not in self.parameters:
             self.parameters.append(expr)
         number = self.first_parameter + self.parameters.index(expr)
+        if expr.type.kind is Kind.TEXT:
+            return self.dialect.as_text(f"${number}")
         if not expr.type.is_number:
-            return f"CAST(${number} AS {CASTS[expr.type.kind]})"
-        assert expr.lo is not None
-        assert expr.hi is not None
-        shown = f"CAST(${number} AS DOUBLE)"
-        return f"({clamp(shown, double_literal(expr.lo), double_literal(expr.hi), nan=True)})"
+            return self.dialect.cast(f"${number}", expr.type.kind.value.upper())
+        return f"({self.clamped_double(self.dialect.as_double(f'${number}'), expr.lo, expr.hi)})"
+
+    def clamped_double(self, sql: str, lo: Fraction | None, hi: Fraction | None) -> str:
+        """Return a double limited to [lo, hi], NULL for NaN."""
+        assert lo is not None
+        assert hi is not None
+        ends = self.dialect.double_literal(lo), self.dialect.double_literal(hi)
+        return self.dialect.clamp(sql, *ends, nan=True)
 
     def _plain_number(self, expr: Expr) -> str:
         """Return a computed number in its own unit: exact ones as integers or DECIMAL."""
@@ -131,13 +133,13 @@ class PrivatePrinter:
         assert number.grid is not None
         scale = decimal_scale(number.grid)
         assert scale is not None
-        whole = times(number, (number.grid * 10**scale).numerator, expr)
+        whole = self.dialect.times(number, (number.grid * 10**scale).numerator, expr)
         if scale == 0:
             return whole.sql
         if whole.reach >= 10 ** (37 - scale):
             raise Refusal("this number is too large to be a key", sqlstate="PV202", position=expr.position)
         unit = "0." + "1".rjust(scale, "0")
-        return f"(CAST({whole.sql} AS DECIMAL(38, 0)) * {unit})"
+        return f"(CAST({whole.sql} AS {self.dialect.decimal}) * {unit})"
 
     def boolean(self, expr: Expr) -> str:
         """Return a predicate."""
@@ -153,7 +155,7 @@ class PrivatePrinter:
         if isinstance(expr, Field):
             return self._leaf(expr, facts)
         if isinstance(expr, StageValue):
-            return Number(self._stage(expr), None)
+            return bounded(Number(self._stage(expr), None), expr.lo, expr.hi)
         assert isinstance(expr, Call)
         form = NUMBERS.get(expr.function)
         if form is None:
@@ -168,11 +170,12 @@ class PrivatePrinter:
             return Number("CAST(NULL AS BIGINT)", Fraction(1), 0)
         if isinstance(value, float) or not isinstance(value, (int, Fraction)):
             assert isinstance(value, float)
-            return Number(f"CAST({text(repr(value))} AS DOUBLE)", None)
+            end = Fraction(value)
+            return bounded(Number(self.dialect.as_double(text(repr(value))), None), end, end)
         number = Fraction(value)
         grid = Fraction(1, number.denominator)
         reach = abs(number.numerator)
-        return Number(f"CAST({number.numerator} AS {integer_kind(reach, expr)})", grid, reach)
+        return Number(self.dialect.cast(str(number.numerator), integer_kind(reach, expr)), grid, reach)
 
     def _leaf(self, expr: Field, facts: Facts) -> Number:
         """Return a column, clamped in its own type unless its type or a constraint already bounds it."""
@@ -180,9 +183,9 @@ class PrivatePrinter:
         if expr.type.is_float:
             if facts.lo is None or facts.hi is None:
                 raise unbounded(expr)
-            lo, hi = (f"CAST({text(repr(float(end)))} AS DOUBLE)" for end in (facts.lo, facts.hi))
-            source = f"CAST({shown} AS DOUBLE)" if expr.type.kind is Kind.REAL else shown
-            return Number(f"({clamp(source, lo, hi, nan=True)})", None)
+            source = self.dialect.as_double(shown) if expr.type.kind is Kind.REAL else shown
+            sql = f"({self.clamped_double(source, facts.lo, facts.hi)})"
+            return bounded(Number(sql, None), facts.lo, facts.hi)
         if facts.grid is None or facts.lo is None or facts.hi is None or not expr.type.is_number:
             raise unbounded(expr)
         reach = reach_of(facts, facts.grid, expr)
@@ -191,24 +194,26 @@ class PrivatePrinter:
             ends = decimal(facts.lo), decimal(facts.hi)
             if ends[0] is None or ends[1] is None:
                 raise unbounded(expr)
-            shown = f"({clamp(shown, ends[0], ends[1])})"
+            shown = f"({self.dialect.clamp(shown, ends[0], ends[1])})"
+        shown = self.dialect.on_scale(shown, expr.type)
         factor = (1 / facts.grid).numerator
         if factor == 1:
-            return Number(f"CAST({shown} AS {kind})", facts.grid, reach)
+            return Number(self.dialect.cast(shown, kind), facts.grid, reach)
         if reach * factor < 10**37:  # the product is a DECIMAL(38) that still has the decimals
-            return Number(f"CAST({shown} * {factor} AS {kind})", facts.grid, reach)
+            return Number(self.dialect.cast(f"{shown} * {factor}", kind), facts.grid, reach)
         if factor > 10**18:
             raise Refusal(
                 "this column has too many decimals for arithmetic", sqlstate="PV202", position=expr.position
             )
-        part = f"CAST(({shown} - trunc({shown})) * {factor} AS HUGEINT)"
-        return Number(
-            f"CAST(CAST(trunc({shown}) AS HUGEINT) * {factor} + {part} AS {kind})", facts.grid, reach
-        )
+        whole = self.dialect.cast(f"trunc({shown})", "HUGEINT")
+        part = self.dialect.cast(f"({shown} - trunc({shown})) * {factor}", "HUGEINT")
+        return Number(self.dialect.cast(f"{whole} * {factor} + {part}", kind), facts.grid, reach)
 
     def is_held(self, expr: Field, lo: Fraction, hi: Fraction) -> bool:
         """Say whether the engine itself holds the column inside [lo, hi], by its type or a CHECK constraint."""
         column = self.env.columns[expr.index]
+        if expr.type.kind is Kind.NUMERIC and column.facts is None and not self.dialect.numerics_are_finite:
+            return False
         bare = facts_of(Field(expr.type, 0), Environment([replace(column, bounds=None, values=None)]))
         lows = [end for end in (bare.lo, column.enforced.lo) if end is not None]
         highs = [end for end in (bare.hi, column.enforced.hi) if end is not None]
@@ -221,34 +226,57 @@ class PrivatePrinter:
         if number.reach == 0:  # NULL, or 0: a count of any grid
             return Number(number.sql, grid, 0)
         assert factor.denominator == 1
-        return times(number, factor.numerator, expr)
+        return self.dialect.times(number, factor.numerator, expr)
 
     def double(self, number: Number) -> str:
         """Return a number as DOUBLE in its own unit."""
+        return self.real(number).sql
+
+    def real(self, number: Number) -> Number:
+        """Return a number as a DOUBLE in its own unit."""
         if number.grid is None:
-            return number.sql
-        shown = f"CAST({number.sql} AS DOUBLE)"
+            return number
+        shown = self.dialect.as_double(number.sql)
         if number.grid.numerator != 1:
             shown = f"({shown} * {number.grid.numerator}e0)"
-        return shown if number.grid.denominator == 1 else f"({shown} / {number.grid.denominator}e0)"
+        if number.grid.denominator != 1:
+            shown = f"({shown} / {number.grid.denominator}e0)"
+        most, _ = sizes(None, None) if number.reach == 0 else sizes(Fraction(0), number.reach * number.grid)
+        _, least = sizes(number.grid, number.grid)
+        return Number(shown, None, 0, most, least)
 
     # --- comparisons and moments ------------------------------------------------------------------
 
     def compared(self, left: Expr, right: Expr, sign: str, expr: Expr) -> str:
         """Return a comparison: computed numbers on one grid, bare columns and literals as they stand."""
         if left.type.is_number and right.type.is_number:
-            if not (self._is_bare(left) and self._is_bare(right)):
+            bare = self._is_bare(left) and self._is_bare(right)
+            if not bare:
                 numbers = [self._side(left), self._side(right)]
                 grid = common_grid([number.grid for number in numbers])
                 if grid is None:
                     shown = [self.double(number) for number in numbers]
                 else:
                     shown = [self.on_grid(number, grid, expr).sql for number in numbers]
-                return f"({shown[0]} {sign} {shown[1]})"
-            if not (self._are_alike(left, right) or _fit_together(left, right)):
-                return f"(CAST({self.value(left)} AS DOUBLE) {sign} CAST({self.value(right)} AS DOUBLE))"
-        sides = [self.beside(side, (left, right)) for side in (left, right)]
+                return self._compared(shown, sign)
+            real = left.type.is_float or right.type.is_float
+            alike = self._are_alike(left, right) or self.dialect.compares_any_decimals
+            if real or not (alike or _fit_together(left, right)):
+                return self._compared([self._bare_double(left), self._bare_double(right)], sign)
+        return self._compared([self.beside(side, (left, right)) for side in (left, right)], sign)
+
+    def _compared(self, sides: list[str], sign: str) -> str:
         return f"({sides[0]} {sign} {sides[1]})"
+
+    def _bare_double(self, expr: Expr) -> str:
+        """Return a bare column or literal as a DOUBLE."""
+        if isinstance(expr, Literal) and expr.value is not None:
+            assert isinstance(expr.value, (int, float, Fraction))
+            return self.dialect.double_literal(Fraction(expr.value))
+        shown = self.value(expr)
+        if isinstance(expr, Field) and not expr.type.is_float:
+            return self.dialect.exact_as_double(shown, expr.type)
+        return shown if expr.type.kind is Kind.DOUBLE else self.dialect.as_double(shown)
 
     def _side(self, expr: Expr) -> Number:
         """Return a number for a comparison; a column that a subquery computed as it stands.
@@ -281,7 +309,7 @@ class PrivatePrinter:
         shown = self.value(side)
         kinds = {expr.type.kind for expr in both}
         if kinds == {Kind.DATE, Kind.TIMESTAMP} and side.type.kind is Kind.DATE:
-            return f"CAST({self.moment(side)} AS TIMESTAMP)"
+            return self.dialect.cast(self.moment(side), "TIMESTAMP")
         return shown
 
     def moment(self, expr: Expr) -> str:
@@ -294,10 +322,10 @@ class PrivatePrinter:
             return shown
         facts = facts_of(expr, self.env)
         if facts.lo is None or facts.hi is None:
-            first, last = (literal(Literal(expr.type, end)) for end in calendar_ends(expr.type))
+            first, last = (self.dialect.literal(Literal(expr.type, end)) for end in calendar_ends(expr.type))
             return f"(CASE WHEN {shown} BETWEEN {first} AND {last} THEN {shown} END)"
-        lo, hi = (literal(Literal(expr.type, int(end))) for end in (facts.lo, facts.hi))
-        return f"({clamp(shown, lo, hi)})"
+        lo, hi = (self.dialect.literal(Literal(expr.type, int(end))) for end in (facts.lo, facts.hi))
+        return f"({self.dialect.clamp(shown, lo, hi)})"
 
 
 _CALENDAR = frozenset({"add", "sub", "date_trunc"})

@@ -22,11 +22,11 @@ from ..relation.catalog import Scalar
 from ..relation.expressions import Expr, Field, Literal, StageValue, fields_of
 from ..relation.intervals import Environment, narrowed_facts
 from ..relation.types import SqlType
+from .dialect import Dialect
 from .keys import Domain
 from .print_source import SourcePrinter
 from .print_value import MAX_ROWS, PrintedValue, print_value
-from .private_sql import clamp
-from .quote import literal, text
+from .quote import text
 from .rows import Rows, StageColumn
 from .vectors import Bounding, Kind, Mask, Vector
 
@@ -54,15 +54,18 @@ def print_release(
     bounding: Bounding,
     env: Environment,
     domains: tuple[Domain | None, ...],
+    dialect: Dialect,
 ) -> tuple[BackendQuery, ...]:
     """Return the queries for the wanted vectors of a release (all of them, or those not in the store)."""
     plain = tuple(i for i in wanted if vectors[i].kind is not Kind.DISTINCT or bounding.per_row)
     queries = []
     if plain:
-        queries.append(_Query(rows, keys, vectors, bounding, env, domains, bounding.ranked).main(plain))
+        main = _Query(rows, keys, vectors, bounding, env, domains, dialect, bounding.ranked)
+        queries.append(main.main(plain))
     for number in wanted:
         if number not in plain:
-            queries.append(_Query(rows, keys, vectors, bounding, env, domains, True).distinct(number))
+            query = _Query(rows, keys, vectors, bounding, env, domains, dialect, True)
+            queries.append(query.distinct(number))
     return tuple(queries)
 
 
@@ -72,18 +75,18 @@ class _Query:
     def __init__(
         self, rows: Rows, keys: tuple[Expr, ...], vectors: tuple[Vector, ...],
         bounding: Bounding, env: Environment, domains: tuple[Domain | None, ...],
-        salted: bool,
+        dialect: Dialect, salted: bool,
     ) -> None:  # fmt: skip
-        self.keys = keys
+        self.keys, self.dialect = keys, dialect
         self.vectors, self.bounding, self.domains = vectors, bounding, domains
-        self.sources = SourcePrinter(2 if salted else 1)
+        self.sources = SourcePrinter(dialect, 2 if salted else 1)
         assert isinstance(rows.owner, Field)
         used = [*keys, rows.owner, *(v.value for v in vectors if v.value is not None)]
         used += [term for v in vectors for mask in v.masks for term, _ in mask.terms]
         self.printer, self.from_, self.where = self.sources.block(
             rows.items, rows.predicate, fields_of(*used)
         )
-        self.unit = self.printer.row[rows.owner.index]
+        self.unit, self.unit_type = self.printer.owner(rows.owner), rows.owner.type
         if not rows.columns[rows.owner.index].enforced.not_null:
             self.where.append(f"({self.unit} IS NOT NULL)")
         self.items: dict[str, str] = {}
@@ -160,16 +163,19 @@ class _Query:
         groups them, which takes more time than the grouping.
         """
         pairs = zip(self.keys, self.key_names, self.domains, strict=True)
-        tests = [_member(name, key.type, domain) for key, name, domain in pairs if domain is not None]
+        tests = [self._member(name, key.type, domain) for key, name, domain in pairs if domain is not None]
         return f" HAVING ({' AND '.join(tests)}) OR COUNT(*) < 0" if tests else ""
 
     def _grouped(self, source: str, coordinates: list[tuple[str, str]], *, filtered: bool) -> str:
         """Return the outer SELECT; dates and timestamps leave as text, which holds every value they have."""
         shown = [
-            f"CAST({name} AS VARCHAR) AS {name}" if key.type.is_temporal else name
+            f"{self.dialect.as_text(name)} AS {name}" if key.type.is_temporal else name
             for key, name in zip(self.keys, self.key_names, strict=True)
         ]
-        columns = [*shown, *(f"CAST({sql} AS {self._carrier(name)}) AS {name}" for name, sql in coordinates)]
+        columns = [
+            *shown,
+            *(f"{self.dialect.cast(sql, self._carrier(name))} AS {name}" for name, sql in coordinates),
+        ]
         group = f" GROUP BY {', '.join(self.key_names)}" if self.keys else ""
         group += "" if filtered else self._in_domain()
         if None in self.domains:  # keys that are found come out in their own order, whatever the data's
@@ -177,14 +183,14 @@ class _Query:
         return f"SELECT {', '.join(columns) or 'COUNT(*) AS present'} FROM {source}{group}"
 
     def _carrier(self, name: str) -> str:
-        """Return the integer type of a coordinate's total: BIGINT where 2^40 units or rows cannot pass it."""
-        vector = self.vectors[int(name[1:].split("_")[0])]
+        return self._integer(self.vectors[int(name[1:].split("_")[0])])
+
+    def _integer(self, vector: Vector) -> str:
+        """Return the integer type of a vector's sums and totals: BIGINT where 2^40 units or rows cannot pass it."""
         reach = 1
         if vector.lattice is not None:
-            width = vector.lattice.width
-            reach = {Kind.MOMENT: width * width, Kind.DIRECT: 1}.get(
-                vector.kind, max(width, vector.lattice.reach)
-            )
+            reach = 4 * max(vector.lattice.width, vector.lattice.reach)
+            reach *= 8 * reach if vector.kind is Kind.MOMENT else 1
         return "BIGINT" if reach * self.bounding.rows < 2**63 // MAX_ROWS else "HUGEINT"
 
     def _kept(self, source: str) -> list[str]:
@@ -194,27 +200,26 @@ class _Query:
         units that have more are ranked, by their keys alone; else it is faster to rank all. The same are kept.
         """
         c, keys = self.bounding.groups, ", ".join(["u", *self.key_names])
-        by = ", ".join([self._hash(self.key_names), *(f"{name} NULLS LAST" for name in self.key_names)])
+        by = ", ".join([self._hash(), *(f"{name} NULLS LAST" for name in self.key_names)])
         number = f"ROW_NUMBER() OVER (PARTITION BY u ORDER BY {by}) AS rn"
         sizes = [len(domain.values) for domain in self.domains if domain is not None]
         if len(sizes) == len(self.domains) and math.prod(sizes) > 2 * c:
             return [
                 f"ranked AS (SELECT {source}.*, {number} FROM {source})",
-                f"kept AS (SELECT * EXCLUDE (rn) FROM ranked WHERE rn <= {c})",
+                f"kept AS (SELECT * FROM ranked WHERE rn <= {c})",
             ]
-        same = [f"{source}.{key} IS NOT DISTINCT FROM dropped.{key}" for key in self.key_names]
-        match = " AND ".join([f"{source}.u = dropped.u", *same])
         return [
             f"heavy AS (SELECT u FROM {source} GROUP BY u HAVING COUNT(*) > {c})",
             f"ranked AS (SELECT {keys}, {number} FROM {source} WHERE u IN (SELECT u FROM heavy))",
             f"dropped AS (SELECT {keys} FROM ranked WHERE rn > {c})",
-            f"kept AS (SELECT {source}.* FROM {source} ANTI JOIN dropped ON {match})",
+            f"kept AS ({self.dialect.without(source, 'dropped', ['u', *self.key_names])})",
         ]
 
-    def _hash(self, names: list[str]) -> str:
-        parts = ["CAST($1 AS VARCHAR)", "CAST(u AS VARCHAR)"]
-        parts += [f"COALESCE(CAST({name} AS VARCHAR), chr(30))" for name in names]
-        return f"md5({' || chr(31) || '.join(parts)})"
+    def _hash(self) -> str:
+        parts = [f"CAST($1 AS {self.dialect.text})", self.dialect.hash_text("u", self.unit_type)]
+        for key, name in zip(self.keys, self.key_names, strict=True):
+            parts.append(f"COALESCE({self.dialect.hash_text(name, key.type)}, chr(30))")
+        return self.dialect.hashed(parts)
 
     # --- coordinates with one row per unit -----------------------------------------------------------
 
@@ -233,9 +238,9 @@ class _Query:
             else:
                 value = self.value(vector)
                 rows = f"COUNT({value.z}){only}"
-                total = value.sum(only, rows)
+                total = self._narrow(vector, value.sum(only, rows))
                 assert vector.lattice is not None
-                squares = value.squares(only, vector.lattice.low)
+                squares = self._narrow(vector, value.squares(only, vector.lattice.low))
                 found += self._from_sums(vector, rows, total, squares, f"COUNT(*){only}")
         return [(f"m{number}_{i}", sql) for i, sql in enumerate(found)]
 
@@ -243,18 +248,19 @@ class _Query:
         """Return a mask's coordinates from its row count, its exact sum and its sum of squares."""
         lattice = vector.lattice
         assert lattice is not None
-        rows, everyone = (f"CAST({count} AS HUGEINT)" for count in (rows, everyone))
         if vector.kind is Kind.SUM:
             return [total]
+        if self._integer(vector) == "HUGEINT":
+            rows, everyone = (self.dialect.cast(count, "HUGEINT") for count in (rows, everyone))
+        above = f"({total} - {lattice.low} * {rows})" if lattice.low else total
         if vector.kind is Kind.MOMENT:
             # Σ(2u² - W²) with u = 2z - (L+H) = 2a - W for a = z - L: 2u² - W² = 8a² - 8aW + W²
-            above = f"({total} - {lattice.low} * {rows})"
             return [f"(8 * {squares} - {8 * lattice.width} * {above} + {lattice.width**2} * {rows})"]
         if vector.kind is Kind.DIRECT:
-            above = f"({total} - {lattice.low} * {rows})"
             middle = (lattice.low + lattice.high) // 2
-            return [f"COALESCE({lattice.low} + (2 * {above} + {rows}) // NULLIF(2 * {rows}, 0), {middle})"]
-        parts = [f"({total} - {lattice.low} * {rows})", f"({lattice.high} * {rows} - {total})"]
+            mean = self.dialect.quotient(f"(2 * {above} + {rows})", f"NULLIF(2 * {rows}, 0)", wide=True)
+            return [f"COALESCE({lattice.low} + {mean}, {middle})"]
+        parts = [above, f"({lattice.high} * {rows} - {total})"]
         if vector.null_rows:
             parts.append(f"({lattice.width} * ({everyone} - {rows}))")
         return parts
@@ -295,14 +301,18 @@ class _Query:
         count = f"COUNT({value.z if is_nullable else '*'}){only}"
         rows = self.part(count, "c")
         everyone = self.part(f"COUNT(*){only}", "c") if vector.null_rows else rows
-        total = self.part(value.sum(only, count), "s")
+        total = self.part(self._narrow(vector, value.sum(only, count)), "s")
         squares = ""
         if vector.kind is Kind.MOMENT:
-            squares = self.part(value.squares(only, vector.lattice.low), "q")
+            squares = self.part(self._narrow(vector, value.squares(only, vector.lattice.low)), "q")
         if vector.kind is Kind.DIRECT:
             rows, total = f"COALESCE(SUM({rows}), 0)", f"COALESCE(SUM({total}), 0)"
         shown += self._from_sums(vector, rows, total, squares, everyone)
         counts.append(everyone)
+
+    def _narrow(self, vector: Vector, total: str) -> str:
+        """Return a sum as 64 bits where it cannot pass them: engines sum integers in wider types."""
+        return f"CAST({total} AS BIGINT)" if self._integer(vector) == "BIGINT" else total
 
     def _units(self, vector: Vector) -> str:
         where = self.mask(vector.masks[0])
@@ -317,11 +327,13 @@ class _Query:
         m = self.bounding.rows
         c = counts[0] if len(counts) == 1 else f"({' + '.join(counts)})"
         few = f"CASE WHEN {c} <= {m} THEN {c} ELSE {m} END"
-        scaled = [f"CASE WHEN {c} <= {m} THEN {p} ELSE ({p} * {m}) // GREATEST({c}, {m}) END" for p in shown]
+        wide = self._integer(vector) == "HUGEINT"
+        cut = [self.dialect.quotient(f"({p} * {m})", f"GREATEST({c}, {m})", wide=wide) for p in shown]
+        scaled = [f"CASE WHEN {c} <= {m} THEN {p} ELSE {q} END" for p, q in zip(shown, cut, strict=True)]
         if vector.kind is Kind.SUM and len(shown) == 1:
             assert vector.lattice is not None
             lo, hi = min(0, m * vector.lattice.low), max(0, m * vector.lattice.high)
-            return [f"COALESCE(SUM({clamp(shown[0], str(lo), str(hi))}), 0)"]
+            return [f"COALESCE(SUM({self.dialect.clamp(shown[0], str(lo), str(hi))}), 0)"]
         if vector.kind in (Kind.SUM, Kind.MOMENT):
             return [f"COALESCE(SUM({part}), 0)" for part in scaled]
         weight = 1 if vector.lattice is None else vector.lattice.width
@@ -345,11 +357,13 @@ class _Query:
         if self.bounding.ranked:
             steps.append(f"g AS (SELECT {unit_keys} FROM r GROUP BY {unit_keys}{self._in_domain()})")
             steps += self._kept("g")
-            match = " AND ".join(f"r.{key} IS NOT DISTINCT FROM kept.{key}" for key in ("u", *groups))
+            same = [self.dialect.same(f"r.{key}", f"kept.{key}") for key in groups]
+            match = " AND ".join(["r.u = kept.u", *same])
             steps.append(f"inside AS (SELECT r.* FROM r JOIN kept ON {match})")
             source = "inside"
         steps.append(f"v AS (SELECT DISTINCT {unit_keys}, {name} AS x FROM {source} WHERE {present})")
-        order = "md5(CAST($1 AS VARCHAR) || chr(31) || CAST(x AS VARCHAR)), x"
+        value = self.dialect.hash_text("x", vector.value.type)
+        order = f"{self.dialect.hashed([f'CAST($1 AS {self.dialect.text})', value])}, x"
         steps.append(
             f"few AS (SELECT v.*, ROW_NUMBER() OVER (PARTITION BY {unit_keys} ORDER BY {order}) AS vn FROM v)"
         )
@@ -360,19 +374,17 @@ class _Query:
         sql = f"WITH {', '.join(steps)} {body}"
         return BackendQuery(sql, (number,), True, self._stages())
 
+    def _member(self, name: str, type_: SqlType, domain: Domain) -> str:
+        """Return the test that a key is in its domain."""
+        values = [self._domain_literal(value, type_) for value in domain.values if value is not None]
+        tests = [f"{name} IN ({', '.join(values)})"] if values else []
+        tests += [f"{name} IS NULL"] if None in domain.values else []
+        return f"({' OR '.join(tests)})" if tests else "FALSE"
 
-def _member(name: str, type_: SqlType, domain: Domain) -> str:
-    """Return the test that a key is in its domain."""
-    values = [_domain_literal(value, type_) for value in domain.values if value is not None]
-    tests = [f"{name} IN ({', '.join(values)})"] if values else []
-    tests += [f"{name} IS NULL"] if None in domain.values else []
-    return f"({' OR '.join(tests)})" if tests else "FALSE"
-
-
-def _domain_literal(value: Scalar, type_: SqlType) -> str:
-    """Return a public key value as a literal; temporal ones may be declared as ISO text."""
-    if isinstance(value, str) and type_.is_temporal:
-        return f"CAST({text(value)} AS {type_.kind.value.upper()})"
-    if isinstance(value, Fraction) and (type_.is_temporal or value.denominator == 1):
-        value = int(value)
-    return literal(Literal(type_, value))
+    def _domain_literal(self, value: Scalar, type_: SqlType) -> str:
+        """Return a public key value as a literal; temporal ones may be declared as ISO text."""
+        if isinstance(value, str) and type_.is_temporal:
+            return f"CAST({text(value)} AS {type_.kind.value.upper()})"
+        if isinstance(value, Fraction) and (type_.is_temporal or value.denominator == 1):
+            value = int(value)
+        return self.dialect.literal(Literal(type_, value))

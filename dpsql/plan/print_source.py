@@ -1,4 +1,4 @@
-"""FROM and WHERE of a block, and its subqueries, printed for DuckDB.
+"""FROM and WHERE of a block, and its subqueries, printed for an engine.
 
 House rules:
 
@@ -23,11 +23,12 @@ from ..relation.intervals import Environment
 from ..relation.relations import AggregateCall, WindowCall
 from ..relation.types import BOOLEAN, Kind
 from .derived import ignores_ties, within_unit_lattice
+from .dialect import Dialect
 from .keys import environment_of
 from .print_private import PrivatePrinter
 from .print_value import print_value
-from .private_sql import Number, clamp, double_literal
-from .quote import identifier, table_name
+from .private_sql import Number
+from .quote import identifier
 from .rows import (
     Block,
     Derived,
@@ -49,6 +50,7 @@ __all__ = ["SourcePrinter"]
 class SourcePrinter:
     """Prints the blocks of one query: one numbering of aliases and of parameters for all of them."""
 
+    dialect: Dialect
     first_parameter: int
     parameters: list[object] = field(default_factory=list)
     numbers: Iterator[int] = field(default_factory=itertools.count)
@@ -88,7 +90,7 @@ class SourcePrinter:
         return printer, text, [printer.boolean(term) for term in predicate]
 
     def _printer(self, env: Environment, row: Sequence[str]) -> PrivatePrinter:
-        return PrivatePrinter(env, row, self.parameters, self.first_parameter)
+        return PrivatePrinter(env, row, self.dialect, self.parameters, self.first_parameter)
 
     def _on(self, items: tuple[Item, ...], item: Item, start: int, row: Sequence[str]) -> str:
         """Return the condition under which a source's rows match, over the columns before it and its own."""
@@ -103,7 +105,7 @@ class SourcePrinter:
 
     def _source(self, source: Source, needed: list[int], name: str) -> str:
         if isinstance(source, TableSource):
-            shown = table_name(source.table.path)
+            shown = self.dialect.table(source.table)
         elif isinstance(source, Released):
             shown = f"({self._released(source, needed)})"
         else:
@@ -121,8 +123,7 @@ class SourcePrinter:
             number = self.first_parameter + self.parameters.index(parameter)
             kind = source.columns[index].type.kind
             carried, cast = _CARRIERS[kind]
-            column = f"unnest(CAST(${number} AS {carried}[]))"
-            columns.append(f"{f'TRY_CAST({column} AS {cast})' if cast else column} AS c{index}")
+            columns.append(f"{self.dialect.unnested(number, carried, cast)} AS c{index}")
         return f"SELECT {', '.join(columns)}"
 
     # --- subqueries ----------------------------------------------------------------------------------
@@ -173,11 +174,9 @@ class SourcePrinter:
 
     def _owner(self, printer: PrivatePrinter, owner: Expr) -> str:
         if isinstance(owner, Field):
-            return printer.row[owner.index]
+            return printer.owner(owner)
         assert isinstance(owner, Call)
-        return (
-            f"coalesce({', '.join(printer.row[arg.index] for arg in owner.args if isinstance(arg, Field))})"
-        )
+        return f"coalesce({', '.join(printer.owner(arg) for arg in owner.args if isinstance(arg, Field))})"
 
 
 _CARRIERS = {
@@ -241,7 +240,8 @@ def _output(printer: PrivatePrinter, expr: Expr, column: Column | None = None) -
             return printer.double(number)
         whole = printer.on_grid(number, grid, expr)
         return printer.decimal(
-            replace(whole, sql=f"CAST({whole.sql} AS HUGEINT)", reach=max(whole.reach, 2**62)), expr
+            replace(whole, sql=printer.dialect.cast(whole.sql, "HUGEINT"), reach=max(whole.reach, 2**62)),
+            expr,
         )
     return _own_unit(printer, number, expr)
 
@@ -271,32 +271,35 @@ def _aggregate(printer: PrivatePrinter, call: AggregateCall, most: int | None, o
     arg = call.args[0]
     if call.function in ("min", "max"):
         inner = printer.double(printer.number(arg)) if arg.type.is_float else _output(printer, arg)
-        shown = f"{inner} COLLATE C" if arg.type.kind is Kind.TEXT else inner
+        shown = printer.dialect.bytewise(inner) if arg.type.kind is Kind.TEXT else inner
         return f"{call.function.upper()}({shown}){only}"
     lattice = within_unit_lattice(call, printer.env)
     value = print_value(printer, lambda sql, prefix: sql, arg, lattice)
     rows = f"COUNT({value.z}){only}"
     total = value.sum(only, rows)
+    dialect = printer.dialect
     if call.function == "avg":
-        ratio = f"(CAST({total} AS DOUBLE) * {double_literal(lattice.step)} / NULLIF({rows}, 0))"
+        step = dialect.double_literal(lattice.step)
+        ratio = f"({dialect.as_double(total)} * {step} / NULLIF({rows}, 0))"
         ends = sorted((lattice.low * lattice.step, lattice.high * lattice.step))
-        return clamp(ratio, double_literal(ends[0]), double_literal(ends[1]), nan=True)
+        return printer.clamped_double(ratio, ends[0], ends[1])
     reach = lattice.reach * (2**40 if most is None else most)
     if reach >= 2**125:
         raise Refusal("this sum per person could overflow", sqlstate="PV201", position=call.position,
                       hint="narrow the declared bounds, or filter with BETWEEN")  # fmt: skip
     if most is not None:
-        total = f"({clamp(total, str(min(0, lattice.low * most)), str(max(0, lattice.high * most)))})"
-    whole = Number(f"CAST({total} AS HUGEINT)", lattice.step, max(reach, 2**62))
+        total = f"({dialect.clamp(total, str(min(0, lattice.low * most)), str(max(0, lattice.high * most)))})"
+    whole = Number(dialect.cast(total, "HUGEINT"), lattice.step, max(reach, 2**62))
     if not lattice.exact or not whole.is_decimal:
-        return f"(CASE WHEN {rows} > 0 THEN CAST({total} AS DOUBLE) * {double_literal(lattice.step)} END)"
+        scaled = f"{dialect.as_double(total)} * {dialect.double_literal(lattice.step)}"
+        return f"(CASE WHEN {rows} > 0 THEN {scaled} END)"
     return f"(CASE WHEN {rows} > 0 THEN {printer.decimal(whole, arg)} END)"
 
 
 def _window(printer: PrivatePrinter, block: Windowed, call: WindowCall, ties: Sequence[Expr]) -> str:
     """Return a window call over its owner's rows."""
     assert isinstance(block.owner, (Field, Call))
-    unit = printer.row[block.owner.index] if isinstance(block.owner, Field) else "u"
+    unit = printer.owner(block.owner) if isinstance(block.owner, Field) else "u"
     parts = [unit, *(printer.key(part) for part in call.partition)]
     over = f"PARTITION BY {', '.join(dict.fromkeys(parts))}"
     orders = [
@@ -319,10 +322,10 @@ def _window(printer: PrivatePrinter, block: Windowed, call: WindowCall, ties: Se
     if isinstance(value, Field) and printer.env.columns[value.index].facts is None and value.type.is_number:
         # the default is cast to the value's own type, which may be narrower than ours
         kind = "BIGINT" if value.type.is_integer else "HUGEINT" if value.type.scale == 0 else ""
-        args[0] = f"CAST({args[0]} AS {kind})" if kind else args[0]
+        args[0] = printer.dialect.cast(args[0], kind) if kind else args[0]
     return f"{call.function}({', '.join(args)}){over}"
 
 
 def _order_key(printer: PrivatePrinter, expr: Expr) -> str:
     shown = _output(printer, expr)
-    return f"{shown} COLLATE C" if expr.type.kind is Kind.TEXT else shown
+    return printer.dialect.bytewise(shown) if expr.type.kind is Kind.TEXT else shown

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from ..relation.expressions import Expr, Field
 from ..relation.types import Kind
+from .dialect import Dialect
 from .lattice import Lattice
 from .print_private import PrivatePrinter
-from .private_sql import clamp, double_literal
+from .private_reals import quotient, sizes
+from .private_sql import Number
 from .quote import decimal
 
 __all__ = ["MAX_ROWS", "PrintedValue", "print_value"]
@@ -25,6 +27,7 @@ class PrintedValue:
     `ends`: the rows are not clamped, so each sum of them is: to so many times the ends as it has values.
     """
 
+    dialect: Dialect
     z: str
     factor: int
     ends: tuple[int, int] | None = None
@@ -33,10 +36,10 @@ class PrintedValue:
         """Return the exact sum in lattice integers, 0 for no rows; `count`: how many values are summed."""
         total = f"SUM({self.z}){only}"
         if self.ends is not None:
-            low, high = (f"{end} * CAST({count} AS HUGEINT)" for end in self.ends)
+            low, high = (f"{end} * {self.dialect.cast(count, 'HUGEINT')}" for end in self.ends)
             return f"LEAST(GREATEST(COALESCE({total}, 0), {low}), {high})"
         if self.factor != 1:
-            total = f"CAST({total} * {self.factor} AS HUGEINT)"
+            total = self.dialect.cast(f"{total} * {self.factor}", "HUGEINT")
         return f"COALESCE({total}, 0)"
 
     def squares(self, only: str, low: int) -> str:
@@ -64,7 +67,7 @@ def print_value(
     sums a conversion of each row is cheaper than one of each sum. A computed integer, which lies inside its
     bounds by the clamps that are printed inside it, is clamped in the sum.
     """
-    factor = (1 / lattice.step).numerator
+    dialect, factor = printer.dialect, (1 / lattice.step).numerator
     if (
         isinstance(expr, Field) and lattice.exact and lattice.reach * factor * MAX_ROWS < 10**38
     ):  # a DECIMAL(38)
@@ -72,34 +75,43 @@ def print_value(
         lo, hi = decimal(lattice.low * lattice.step), decimal(lattice.high * lattice.step)
         assert lo is not None
         assert hi is not None
-        clamped = name if printer.is_held(expr, lattice.lo, lattice.hi) else clamp(name, lo, hi)
+        held = printer.is_held(expr, lattice.lo, lattice.hi)
+        clamped = name if held else dialect.clamp(name, lo, hi)
+        clamped = dialect.on_scale(clamped, expr.type)
         if not early:
-            return PrintedValue(clamped, factor)
-        return PrintedValue(
-            item(f"CAST(({clamped}){f' * {factor}' if factor > 1 else ''} AS BIGINT)", "z"), 1
-        )
+            return PrintedValue(dialect, clamped, factor)
+        whole = dialect.cast(f"({clamped}){f' * {factor}' if factor > 1 else ''}", _summand(dialect, lattice))
+        return PrintedValue(dialect, item(whole, "z"), 1)
     if lattice.exact:
         number = printer.number(expr)
         name = item(printer.on_grid(number, lattice.step, expr).sql, "v")
         if early:
-            return PrintedValue(name, 1, (lattice.low, lattice.high))
-        return PrintedValue(clamp(name, str(lattice.low), str(lattice.high)), 1)
+            return PrintedValue(dialect, name, 1, (lattice.low, lattice.high))
+        return PrintedValue(dialect, dialect.clamp(name, str(lattice.low), str(lattice.high)), 1)
     if isinstance(expr, Field) and expr.type.is_float:
         shown = printer.column(expr)
-        shown = f"CAST({shown} AS DOUBLE)" if expr.type.kind is Kind.REAL else shown
+        shown = dialect.as_double(shown) if expr.type.kind is Kind.REAL else shown
         if early:
-            return PrintedValue(item(_rounded(shown, lattice), "z"), 1)
+            return PrintedValue(dialect, item(_rounded(printer, shown, expr, lattice), "z"), 1)
     else:
         shown = printer.double(printer.number(expr))
-    return PrintedValue(_rounded(item(shown, "v"), lattice), 1)
+    return PrintedValue(dialect, _rounded(printer, item(shown, "v"), expr, lattice), 1)
 
 
-def _rounded(real: str, lattice: Lattice) -> str:
+def _rounded(printer: PrivatePrinter, real: str, expr: Expr, lattice: Lattice) -> str:
     """Return a DOUBLE clamped and rounded to the lattice."""
-    lo, hi = (double_literal(end) for end in (lattice.lo, lattice.hi))
-    inside = clamp(real, lo, hi, nan=True)
+    inside = f"({printer.clamped_double(real, lattice.lo, lattice.hi)})"
     inverse = 1 / lattice.step
-    scaled = (
-        f"* {double_literal(inverse)}" if inverse.denominator == 1 else f"/ {double_literal(lattice.step)}"
-    )
-    return f"CAST(({inside}) {scaled} AS BIGINT)"
+    if inverse.denominator == 1:
+        scaled = f"{inside} * {printer.dialect.double_literal(inverse)}"
+    else:
+        step = Number(
+            printer.dialect.double_literal(lattice.step), None, 0, *sizes(lattice.step, lattice.step)
+        )
+        number = Number(inside, None, 0, *sizes(lattice.lo, lattice.hi))
+        scaled = quotient(number, step, printer.dialect, expr).sql
+    return printer.dialect.cast(scaled, _summand(printer.dialect, lattice))
+
+
+def _summand(dialect: Dialect, lattice: Lattice) -> str:
+    return dialect.summand(lattice.reach * MAX_ROWS)

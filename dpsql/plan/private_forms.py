@@ -11,7 +11,7 @@ from ..relation.calendar import calendar_ends
 from ..relation.expressions import Call, Expr, Field, Literal
 from ..relation.intervals import facts_of
 from ..relation.types import Kind
-from .private_sql import CASTS, is_bare, unbounded
+from .private_sql import is_bare, unbounded
 
 if TYPE_CHECKING:
     from .print_private import PrivatePrinter
@@ -51,9 +51,9 @@ def _not(printer: PrivatePrinter, expr: Call) -> str:
 
 
 def _null_test(printer: PrivatePrinter, expr: Expr) -> str:
-    if expr.type.is_float and isinstance(expr, Field):
-        shown = printer.column(expr)
-        return f"CASE WHEN isnan({shown}) THEN NULL ELSE {shown} END"  # NaN counts as NULL everywhere below the door
+    if isinstance(expr, Field) and expr.type.is_float:
+        shown = printer.column(expr)  # NaN counts as NULL everywhere below the door
+        return f"CASE WHEN {printer.dialect.is_nan(shown)} THEN NULL ELSE {shown} END"
     if expr.type.is_number and not is_bare(expr):
         return printer.number(expr).sql
     return printer.value(expr)
@@ -69,8 +69,7 @@ def _truth(printer: PrivatePrinter, expr: Call) -> str:
 
 def _like(printer: PrivatePrinter, expr: Call) -> str:
     shown, pattern, escape = (printer.value(arg) for arg in expr.args)
-    ending = "" if escape == "''" else f" ESCAPE {escape}"
-    return f"({shown} LIKE {pattern}{ending})"
+    return printer.dialect.like(shown, pattern, escape)
 
 
 def _case(printer: PrivatePrinter, expr: Call) -> str:
@@ -97,13 +96,21 @@ def _function(printer: PrivatePrinter, expr: Call) -> str:
     return f"{name}({', '.join(printer.value(arg) for arg in expr.args)})"
 
 
+def _letter_case(printer: PrivatePrinter, expr: Call) -> str:
+    return printer.dialect.letter_case(expr.function, printer.value(expr.args[0]))
+
+
+def _trimmed(printer: PrivatePrinter, expr: Call) -> str:
+    return printer.dialect.trimmed(expr.function, printer.value(expr.args[0]))
+
+
 def _concat(printer: PrivatePrinter, expr: Call) -> str:
     parts = []
     for arg in expr.args:
         if arg.type.is_float:
             raise Refusal("a floating-point number cannot be joined to text here", sqlstate="PV202",
                           position=expr.position)  # fmt: skip
-        shown = f"CAST({printer.value(arg)} AS VARCHAR)"
+        shown = printer.dialect.as_text(printer.value(arg))
         parts.append(shown if expr.function == "concat_op" else f"COALESCE({shown}, '')")
     return "(" + " || ".join(parts) + ")"
 
@@ -111,7 +118,8 @@ def _concat(printer: PrivatePrinter, expr: Call) -> str:
 def _date_trunc(printer: PrivatePrinter, expr: Call) -> str:
     unit = expr.args[0]
     assert isinstance(unit, Literal)
-    return f"CAST(date_trunc('{unit.value}', {printer.moment(expr.args[1])}) AS TIMESTAMP)"
+    moment = printer.dialect.calendar_operand(printer.moment(expr.args[1]))
+    return f"CAST(date_trunc('{unit.value}', {moment}) AS TIMESTAMP)"
 
 
 def _shift(printer: PrivatePrinter, expr: Call) -> str:
@@ -141,9 +149,9 @@ def _cast_value(printer: PrivatePrinter, expr: Call) -> str:
     source, target = expr.args[0].type, expr.type
     good = target.kind is Kind.TEXT and not source.is_float and source.kind is not Kind.OPAQUE
     if good or source == target:
-        return f"CAST({printer.value(expr.args[0])} AS VARCHAR)"
+        return printer.dialect.as_text(printer.value(expr.args[0]))
     if source.is_temporal and target.is_temporal:
-        return f"CAST({printer.moment(expr.args[0])} AS {CASTS[target.kind]})"
+        return printer.dialect.cast(printer.moment(expr.args[0]), target.kind.value.upper())
     raise Refusal(
         f"a cast from {source} to {target} could fail on some row", sqlstate="PV202", position=expr.position
     )
@@ -153,11 +161,8 @@ FORMS: dict[str, Callable[[PrivatePrinter, Call], str]] = {
     **dict.fromkeys(_SIGNS, _comparison), "is_not_distinct": _same, "in": _in_list, "and": _logic,
     "or": _logic, "not": _not, "is_null": _is_null, "is_true": _truth, "is_false": _truth, "like": _like,
     "case": _case,
-    **dict.fromkeys(
-        ("coalesce", "greatest", "least", "nullif", "lower", "upper", "trim", "ltrim", "rtrim", "substr",
-         "left", "right"),
-        _function,
-    ),
+    **dict.fromkeys(("coalesce", "greatest", "least", "nullif", "substr", "left", "right"), _function),
+    **dict.fromkeys(("lower", "upper"), _letter_case), **dict.fromkeys(("trim", "ltrim", "rtrim"), _trimmed),
     "concat": _concat, "concat_op": _concat, "date_trunc": _date_trunc, "add": _shift, "sub": _shift,
     "cast": _cast_value,
 }  # fmt: skip

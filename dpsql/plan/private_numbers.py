@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -10,18 +11,8 @@ from ..errors import Refusal
 from ..relation.expressions import Call, Literal
 from ..relation.intervals import Facts, facts_of
 from ..relation.types import Kind
-from .private_sql import (
-    LARGEST,
-    Number,
-    clamp,
-    combined,
-    double_literal,
-    integer_kind,
-    product,
-    reach_of,
-    unbounded,
-    widened,
-)
+from .private_reals import bounded, quotient, real_product, real_sum
+from .private_sql import LARGEST, Number, integer_kind, reach_of, unbounded
 
 if TYPE_CHECKING:
     from .print_private import PrivatePrinter
@@ -35,24 +26,25 @@ def _add(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
     sign = "+" if expr.function == "add" else "-"
     numbers = [printer.number(arg) for arg in expr.args]
     if facts.grid is None:
-        left, right = (printer.double(number) for number in numbers)
-        return Number(f"({left} {sign} {right})", None)
+        left, right = (printer.real(number) for number in numbers)
+        return real_sum(left, sign, right, expr)
     first, second = (printer.on_grid(number, facts.grid, expr) for number in numbers)
-    return combined(first, sign, second, expr)
+    return printer.dialect.combined(first, sign, second, expr)
 
 
 def _days_between(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
     if facts.lo is None or not all(arg.type.kind is Kind.DATE for arg in expr.args):
         raise unbounded(expr)
     later, earlier = (printer.moment(arg) for arg in expr.args)
-    return Number(f"date_diff('day', {earlier}, {later})", Fraction(1), reach_of(facts, Fraction(1), expr))
+    days = printer.dialect.days_between(later, earlier)
+    return Number(days, Fraction(1), reach_of(facts, Fraction(1), expr))
 
 
 def _mul(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
     first, second = (printer.number(arg) for arg in expr.args)
     if first.grid is None or second.grid is None:
-        return Number(f"({printer.double(first)} * {printer.double(second)})", None)
-    return product(first, second, expr)
+        return real_product(printer.real(first), printer.real(second), printer.dialect, expr)
+    return printer.dialect.product(first, second, expr)
 
 
 def _div(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
@@ -65,13 +57,14 @@ def _div(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
             )  # fmt: skip
         left, right = (printer.on_grid(number, Fraction(1), expr) for number in (first, second))
         kind = integer_kind(max(left.reach, right.reach), expr)
-        sql = f"({widened(left, kind)} // NULLIF({widened(right, kind)}, 0))"
+        over, under = (printer.dialect.widened(number, kind) for number in (left, right))
+        sql = printer.dialect.quotient(over, f"NULLIF({under}, 0)", wide=kind == "HUGEINT")
         return Number(sql, Fraction(1), max(left.reach, right.reach))
     if facts.grid is not None and first.grid is not None:  # an exact number over a constant
         divisor = facts_of(expr.args[1], printer.env).lo
         assert divisor is not None
         return Number(first.sql if divisor > 0 else f"(-{first.sql})", facts.grid, first.reach)
-    return Number(f"({printer.double(first)} / NULLIF({printer.double(second)}, 0e0))", None)
+    return quotient(printer.real(first), printer.real(second), printer.dialect, expr)
 
 
 def _mod(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
@@ -79,18 +72,19 @@ def _mod(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
         raise unbounded(expr)
     left, right = (printer.on_grid(printer.number(arg), facts.grid, expr) for arg in expr.args)
     kind = integer_kind(max(left.reach, right.reach), expr)
-    sql = f"({widened(left, kind)} % NULLIF({widened(right, kind)}, 0))"
+    over, under = (printer.dialect.widened(number, kind) for number in (left, right))
+    sql = f"({over} % NULLIF({under}, 0))"
     return Number(sql, facts.grid, max(left.reach, right.reach))
 
 
 def _neg(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
     number = printer.number(expr.args[0])
-    return Number(f"(-{number.sql})", number.grid, number.reach)
+    return replace(number, sql=f"(-{number.sql})")
 
 
 def _abs(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
     number = printer.number(expr.args[0])
-    return Number(f"abs({number.sql})", number.grid, number.reach)
+    return replace(number, sql=f"abs({number.sql})")
 
 
 def _chosen(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
@@ -99,24 +93,29 @@ def _chosen(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
         return _nullif_number(printer, expr)
     last = len(expr.args) - 1
     values = [*range(1, last, 2), last] if expr.function == "case" else list(range(last + 1))
+    most, least = 0, 0
     if facts.grid is None:
-        shown = {i: printer.double(printer.number(expr.args[i])) for i in values}
+        reals = {i: printer.real(printer.number(expr.args[i])) for i in values}
+        shown = {i: real.sql for i, real in reals.items()}
+        most, least = max(real.most for real in reals.values()), min(real.least for real in reals.values())
         reach = 0
     else:
         numbers = {i: printer.on_grid(printer.number(expr.args[i]), facts.grid, expr) for i in values}
         reach = max(number.reach for number in numbers.values())
         kind = integer_kind(reach, expr)
-        shown = {i: widened(number, kind) for i, number in numbers.items()}
+        shown = {i: printer.dialect.widened(number, kind) for i, number in numbers.items()}
     if expr.function == "case":
         branches = [f"WHEN {printer.boolean(expr.args[i])} THEN {shown[i + 1]}" for i in range(0, last, 2)]
-        return Number(f"CASE {' '.join(branches)} ELSE {shown[last]} END", facts.grid, reach)
-    return Number(f"{expr.function}({', '.join(shown.values())})", facts.grid, reach)
+        sql = f"CASE {' '.join(branches)} ELSE {shown[last]} END"
+    else:
+        sql = f"{expr.function}({', '.join(shown.values())})"
+    return Number(sql, facts.grid, reach, most, least)
 
 
 def _nullif_number(printer: PrivatePrinter, expr: Call) -> Number:
     first = printer.number(expr.args[0])
     equal = printer.compared(expr.args[0], expr.args[1], "=", expr)
-    return Number(f"CASE WHEN {equal} THEN NULL ELSE {first.sql} END", first.grid, first.reach)
+    return replace(first, sql=f"CASE WHEN {equal} THEN NULL ELSE {first.sql} END")
 
 
 def _stepped(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
@@ -127,36 +126,41 @@ def _stepped(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
         if facts.lo is None or facts.hi is None:
             raise unbounded(expr)
         reach = reach_of(facts, step, expr)
-        shown = number.sql if step == 1 else f"({number.sql} / {double_literal(step)})"
+        dialect = printer.dialect
+        divisor = bounded(Number(dialect.double_literal(step), None), step, step)
+        shown = number.sql if step == 1 else quotient(number, divisor, dialect, expr).sql
         rounded = {
-            "round": f"round_even({shown}, 0)" if expr.type.is_float else f"round({shown})",
+            "round": dialect.half_even(shown) if expr.type.is_float else dialect.half_away(shown),
             "floor": f"floor({shown})", "ceil": f"ceil({shown})", "trunc": f"trunc({shown})",
         }[expr.function]  # fmt: skip
-        inside = clamp(
-            f"({rounded})", double_literal(facts.lo / step), double_literal(facts.hi / step), nan=True
-        )
+        inside = printer.clamped_double(f"({rounded})", facts.lo / step, facts.hi / step)
         # The nearest double of an end may lie a little beyond it.
-        return Number(f"CAST({inside} AS {integer_kind(2 * reach, expr)})", step, 2 * reach)
+        return Number(dialect.cast(inside, integer_kind(2 * reach, expr)), step, 2 * reach)
     ratio = step / number.grid
     if ratio.numerator == 1:
         return printer.on_grid(number, step, expr)
     if ratio.denominator != 1:
         raise Refusal("this rounding is not supported", sqlstate="PV202", position=expr.position)
-    return _integer_step(number, ratio.numerator, expr, step)
+    return _integer_step(printer, number, ratio.numerator, expr, step)
 
 
-def _integer_step(number: Number, q: int, expr: Call, step: Fraction) -> Number:
+def _integer_step(printer: PrivatePrinter, number: Number, q: int, expr: Call, step: Fraction) -> Number:
     """Return an integer in steps of q: nothing on the way is larger than 2·reach + 2q."""
     kind = integer_kind(2 * (number.reach + q), expr)
-    n = widened(number, kind)
+    n, wide = printer.dialect.widened(number, kind), kind == "HUGEINT"
+
+    def over(left: str, right: int) -> str:
+        return printer.dialect.quotient(left, str(right), wide=wide)
+
     if expr.function == "floor":
-        sql = f"(({n} - ((({n} % {q}) + {q}) % {q})) // {q})"
+        sql = over(f"({n} - ((({n} % {q}) + {q}) % {q}))", q)
     elif expr.function == "ceil":
-        sql = f"(-((-({n}) - (((-({n}) % {q}) + {q}) % {q})) // {q}))"
+        sql = f"(-{over(f'(-({n}) - (((-({n}) % {q}) + {q}) % {q}))', q)})"
     elif expr.function == "trunc":
-        sql = f"({n} // {q})"
+        sql = over(n, q)
     else:
-        sql = f"(CASE WHEN {n} >= 0 THEN (2 * {n} + {q}) // {2 * q} ELSE -((-2 * {n} + {q}) // {2 * q}) END)"
+        up, down = over(f"(2 * {n} + {q})", 2 * q), over(f"(-2 * {n} + {q})", 2 * q)
+        sql = f"(CASE WHEN {n} >= 0 THEN {up} ELSE -{down} END)"
     return Number(sql, step, 2 * (number.reach + q))
 
 
@@ -172,9 +176,10 @@ def _real_function(name: str) -> Callable[[PrivatePrinter, Call, Facts], Number]
                 position=expr.position,
                 hint="clamp its argument with GREATEST and LEAST",
             )
-        argument = printer.double(printer.number(expr.args[0]))
-        lo, hi = double_literal(inner.lo), double_literal(inner.hi)
-        return Number(f"{name}({clamp(f'({argument})', lo, hi, nan=True)})", None)
+        argument = printer.real(printer.number(expr.args[0]))
+        sql = f"{name}({printer.clamped_double(f'({argument.sql})', inner.lo, inner.hi)})"
+        least = {"sqrt": argument.least // 2 - 1, "exp": -1012}.get(name, -60)
+        return replace(bounded(Number(sql, None), facts.lo, facts.hi), least=least)
 
     return form
 
@@ -192,10 +197,14 @@ def _power(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
     assert isinstance(exponent.value, int)
     number = printer.number(expr.args[0])
     if number.grid is None:
-        return Number("(" + " * ".join([number.sql] * exponent.value or ["1e0"]) + ")", None)
+        one = Fraction(1)
+        real = bounded(Number(printer.dialect.double_literal(one), None), one, one)
+        for _ in range(exponent.value):
+            real = real_product(real, number, printer.dialect, expr)
+        return real
     result = Number("CAST(1 AS BIGINT)", Fraction(1), 1)
     for _ in range(exponent.value):
-        result = product(result, number, expr)
+        result = printer.dialect.product(result, number, expr)
     return result
 
 
@@ -210,9 +219,9 @@ def _sign(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
 
 def _circular(name: str) -> Callable[[PrivatePrinter, Call, Facts], Number]:
     def form(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
-        argument = f"({printer.double(printer.number(expr.args[0]))})"
-        finite = clamp(argument, double_literal(-LARGEST), double_literal(LARGEST), nan=True)
-        return Number(f"{name}({finite})", None)
+        argument = printer.real(printer.number(expr.args[0]))
+        finite = printer.clamped_double(f"({argument.sql})", -LARGEST, LARGEST)
+        return Number(f"{name}({finite})", None, 0, 2, -1074 if name != "cos" else -60)
 
     return form
 
@@ -220,7 +229,7 @@ def _circular(name: str) -> Callable[[PrivatePrinter, Call, Facts], Number]:
 def _cast_number(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
     source, target = expr.args[0], expr.type
     if source.type.kind is Kind.BOOLEAN:
-        return Number(f"CAST({printer.boolean(source)} AS BIGINT)", Fraction(1), 1)
+        return Number(printer.dialect.flag(printer.boolean(source)), Fraction(1), 1)
     if not source.type.is_number:
         raise Refusal(
             f"a cast from {source.type} to {target} could fail on some row",
@@ -238,9 +247,8 @@ def _cast_number(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
 def _extract(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
     unit = expr.args[0]
     assert isinstance(unit, Literal)
-    return Number(
-        f"CAST(extract({unit.value} FROM {printer.moment(expr.args[1])}) AS BIGINT)", Fraction(1), 10_000
-    )
+    moment = printer.dialect.calendar_operand(printer.moment(expr.args[1]))
+    return Number(f"CAST(extract({unit.value} FROM {moment}) AS BIGINT)", Fraction(1), 10_000)
 
 
 def _length(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
@@ -249,7 +257,7 @@ def _length(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
 
 def _position(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
     inside, part = (printer.value(arg) for arg in expr.args)
-    return Number(f"CAST(instr({inside}, {part}) AS BIGINT)", Fraction(1), 2**32)
+    return Number(f"CAST({printer.dialect.position(inside, part)} AS BIGINT)", Fraction(1), 2**32)
 
 
 NUMBERS: dict[str, Callable[[PrivatePrinter, Call, Facts], Number]] = {

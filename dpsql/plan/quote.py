@@ -42,8 +42,8 @@ def decimal(value: Fraction) -> str | None:
     return f"{sign}{digits[:-scale]}.{digits[-scale:]}" if scale else f"{sign}{digits}"
 
 
-def literal(value: Literal) -> str:
-    """Return a literal in SQL, the same text on every engine."""
+def literal(value: Literal, double: str = "DOUBLE") -> str:
+    """Return a literal in SQL, the same text on every engine but for the name of its `double` type."""
     raw, kind = value.value, value.type.kind
     if raw is None:
         return "NULL"
@@ -58,7 +58,7 @@ def literal(value: Literal) -> str:
     if isinstance(raw, Months):
         return f"INTERVAL {text(f'{raw.months} months {raw.days} days {raw.microseconds} microseconds')}"
     if isinstance(raw, float) or value.type.is_float:
-        return f"CAST({text(repr(float(raw)))} AS DOUBLE)"
+        return f"CAST({text(repr(float(raw)))} AS {double})"
     exact = decimal(Fraction(raw))
-    shown = exact if exact is not None else f"CAST({text(repr(float(raw)))} AS DOUBLE)"
+    shown = exact if exact is not None else f"CAST({text(repr(float(raw)))} AS {double})"
     return f"({shown})" if shown.startswith("-") else shown

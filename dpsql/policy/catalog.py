@@ -29,7 +29,10 @@ def build_catalog(policy: Policy, live: LiveSchema) -> Catalog:
     for name in policy.undecided:
         raise without_unit(table_key(policy, name), policy, name, live)
     tables = {name: _build_table(policy, declared, live) for name, declared in policy.tables.items()}
-    return Catalog(MappingProxyType(tables), live.default_schema, _fingerprint(policy, tables, live))
+    fingerprint = _fingerprint(policy, tables, live)
+    return Catalog(
+        MappingProxyType(tables), live.default_schema, fingerprint, live.dialect, live.case_collation
+    )
 
 
 def table_key(policy: Policy, table: str) -> str:
@@ -69,7 +72,9 @@ def _build_table(policy: Policy, declared: TablePolicy, live: LiveSchema) -> Tab
             ordered.append(describe_column(live_column))
     known = {column.name for column in ordered} | (set() if unit is None else {unit.column})
     keys = enforced_keys(table, known)
-    return Table(declared.name, table.path, tuple(ordered), unit, declared.description, keys)
+    return Table(
+        declared.name, table.path, tuple(ordered), unit, declared.description, keys, table.is_partitioned
+    )
 
 
 def _fingerprint(policy: Policy, tables: dict[str, Table], live: LiveSchema) -> str:
@@ -84,6 +89,7 @@ def _fingerprint(policy: Policy, tables: dict[str, Table], live: LiveSchema) -> 
         "minimum_units": policy.defaults.minimum_units,
         "root": policy.root,
         "default_schema": live.default_schema,
+        **({} if live.dialect == "duckdb" else {"engine": [live.dialect, live.case_collation]}),
         "tables": {name: _table_content(table, live) for name, table in tables.items()},
     }
     text = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 
 from ..errors import PolicyError
-from ..relation.catalog import MAX_DERIVED, Column, Unit
-from ..relation.facts import grid_of
+from ..relation.catalog import Column, Unit
 from ..relation.types import Kind
 from .catalog import column_key, match_column, table_key
 from .columns import build_column, describe_column
+from .describe import allowed_text, declared_text, keys_text
 from .live_schema import LiveColumn, LiveSchema, LiveTable
 from .model import Policy, TablePolicy, UnitPolicy
 from .owners import is_own_way, private_behind, without_unit
@@ -139,57 +138,19 @@ def _column_reports(
 def _column_report(policy: Policy, declared: TablePolicy, column: Column, live: LiveColumn) -> ColumnReport:
     type_name = live.engine_type.lower() if column.type.kind is Kind.OPAQUE else str(column.type)
     if declared.unit is None:
-        return ColumnReport(column.name, type_name, _declared(column), "anything, at no charge")
-    allows, missing = "COUNT only", []
-    if column.type.is_number:
-        if column.bounds is not None:
-            allows = "COUNT, SUM, AVG, STDDEV"
-        else:
-            missing.append(f"bounds, for SUM and AVG{_hint(column)}")
+        return ColumnReport(column.name, type_name, declared_text(column), "anything, at no charge")
+    missing = []
+    if column.type.is_number and column.bounds is None:
+        missing.append(f"bounds, for SUM and AVG{_hint(column)}")
     elif column.type.is_temporal and column.bounds is None:
         missing.append("bounds, for computing with dates")
-    keys = _keys(policy, column)
-    return ColumnReport(column.name, type_name, _declared(column), f"{allows}; {keys}", tuple(missing))
-
-
-def _keys(policy: Policy, column: Column) -> str:
-    if column.values is not None:
-        return f"group keys: {len(column.values)} public values"
-    if column.type.is_float or column.type.kind in (Kind.OPAQUE, Kind.INTERVAL):
-        return "no GROUP BY"
-    steps = _steps(column)
-    if steps is not None and steps <= MAX_DERIVED:
-        return f"group keys: {steps} values inside the bounds"
-    if policy.defaults.delta > 0:
-        return "group keys by threshold"
-    return "GROUP BY needs values, or a delta"
-
-
-def _steps(column: Column) -> int | None:
-    """Return how many values a column can have inside its bounds; None when that is not known."""
-    grid = grid_of(column.type)
-    if column.bounds is None or grid is None or column.type.kind is Kind.TIMESTAMP:
-        return None
-    return math.floor(column.bounds[1] / grid) - math.ceil(column.bounds[0] / grid) + 1
+    allows = f"{allowed_text(column)}; {keys_text(column, policy.defaults.delta > 0)}"
+    return ColumnReport(column.name, type_name, declared_text(column), allows, tuple(missing))
 
 
 def _hint(column: Column) -> str:
     lo, hi = column.enforced.lo, column.enforced.hi
     return f"; its CHECK allows [{plain(lo)}, {plain(hi)}]" if lo is not None and hi is not None else ""
-
-
-def _declared(column: Column) -> str:
-    parts = []
-    if column.bounds is not None:
-        if column.type.is_temporal:
-            parts.append("bounds")  # In days or microseconds here; the file shows them as dates.
-        else:
-            parts.append(f"bounds {plain(column.bounds[0])} to {plain(column.bounds[1])}")
-    if column.step is not None:
-        parts.append(f"step {plain(column.step)}")
-    if column.max_length is not None:
-        parts.append(f"at most {column.max_length} characters")
-    return ", ".join(parts)
 
 
 def _table_report(

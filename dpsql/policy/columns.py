@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from typing import NoReturn
@@ -10,7 +11,7 @@ from typing import NoReturn
 from ..errors import PolicyError
 from ..relation.catalog import Column, Enforced
 from ..relation.types import Kind, SqlType
-from .live_schema import LiveColumn, comparable_type
+from .live_schema import MAX_SCALE, OPEN_NUMERIC, LiveColumn, comparable_type, open_numeric
 from .model import Bound, ColumnPolicy, Key
 from .section import plain
 
@@ -51,7 +52,8 @@ def build_column(where: str, declared: ColumnPolicy, live: LiveColumn) -> Column
 
     Ensures: bounds lie within the type's range with lower <= upper; values are distinct values of the
     type. A column of a small public type (ENUM, BOOLEAN) has its own values unless others are declared,
-    NULL among them when the engine allows it. Raises PolicyError.
+    NULL among them when the engine allows it. A number without a fixed scale has the decimals of a step
+    that is a power of ten. Raises PolicyError.
     """
     if live.is_generated:
         _fail(where, "", "is computed when it is read and may fail on a row; store it, or take it out")
@@ -59,6 +61,8 @@ def build_column(where: str, declared: ColumnPolicy, live: LiveColumn) -> Column
         _refuse_for_text(where, declared)
     elif declared.max_length is not None:
         _fail(where, "max_length", f"is for text, and the column is {live.type}; take it out")
+    if live.engine_type == OPEN_NUMERIC and declared.step is not None:
+        live = replace(live, type=_type_of_step(f"{where}.step", declared.step))
     return Column(
         name=declared.name,
         type=comparable_type(live),
@@ -73,6 +77,16 @@ def build_column(where: str, declared: ColumnPolicy, live: LiveColumn) -> Column
 
 def _fail(where: str, key: str, problem: str) -> NoReturn:
     raise PolicyError(f"{where}{'.' if key else ''}{key}: {problem}")
+
+
+def _type_of_step(where: str, step: Fraction) -> SqlType:
+    """Return the type at which a number without a fixed scale is read so that a step is exact in it."""
+    for scale in range(MAX_SCALE + 1):
+        if step == Fraction(1, 10**scale):
+            return open_numeric(scale)
+    if step < Fraction(1, 10**MAX_SCALE):
+        _fail(where, "", f"is finer than {plain(Fraction(1, 10**MAX_SCALE))}; write that, or more")
+    return open_numeric()
 
 
 def _refuse_for_text(where: str, declared: ColumnPolicy) -> None:

@@ -9,9 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from ..relation.types import Kind, SqlType
+from ..relation.types import Kind, SqlType, numeric
 
-__all__ = ["KEY_TYPES", "LiveColumn", "LiveForeignKey", "LiveSchema", "LiveTable", "comparable_type"]
+__all__ = [
+    "DIGITS", "KEY_TYPES", "MAX_SCALE", "OPEN_NUMERIC", "LiveColumn", "LiveForeignKey", "LiveSchema", "LiveTable",
+    "comparable_type", "open_numeric",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +39,32 @@ class LiveColumn:
     is_generated: bool = False
 
 
-KEY_TYPES = frozenset({"UUID", "BLOB", "UHUGEINT", "TIMESTAMP WITH TIME ZONE"})
+KEY_TYPES = frozenset({"UUID", "BLOB", "UHUGEINT", "TIMESTAMP WITH TIME ZONE", "uuid", "bytea"})
 """Types of the engine that we do not compute with, but whose equality is that of their values."""
+
+OPEN_NUMERIC = "numeric"
+"""Postgres' engine type of an exact number without a fixed scale, which is read at one that we choose."""
+
+DIGITS = 38
+"""The most digits of an exact number that we compute with; a column of more is clamped before anything else."""
+
+MAX_SCALE = 18
+"""The most decimals of a number that has more digits, or no fixed number of them."""
+
+_OPEN_SCALE = 6
+_COMPARED_AS = frozenset({"HUGEINT", OPEN_NUMERIC, "timestamptz"})
+
+
+def open_numeric(scale: int = _OPEN_SCALE) -> SqlType:
+    """Return the type at which a number without a fixed scale is read: the default is 6 decimals."""
+    return numeric(DIGITS, scale)
 
 
 def comparable_type(column: LiveColumn) -> SqlType:
     """Return a column's type as expressions have it: what is compared is compared in one type of the engine."""
-    keeps = column.engine_type == "HUGEINT" or (
-        column.type.kind is Kind.OPAQUE and column.is_bytewise and column.engine_type in KEY_TYPES
-    )
+    is_key = column.type.kind is Kind.OPAQUE and column.is_bytewise and column.engine_type in KEY_TYPES
+    is_wide = column.engine_type.startswith("numeric(") and column.engine_type != str(column.type)
+    keeps = is_key or is_wide or column.engine_type in _COMPARED_AS
     return replace(column.type, engine=column.engine_type) if keeps else column.type
 
 
@@ -59,14 +79,19 @@ class LiveForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class LiveTable:
-    """A table or view. `path` is (schema, name); `unique` the UNIQUE constraints but for the primary key."""
+    """A table or view. `path` is (schema, name); `unique` the UNIQUE constraints but for the primary key.
+
+    `unusable`: what it is that no policy may declare, and what to do, as the end of a sentence; None for a
+    table whose constraints hold for every row that a query sees.
+    """
 
     path: tuple[str, str]
     columns: tuple[LiveColumn, ...]
     primary_key: tuple[str, ...] = ()
     unique: tuple[tuple[str, ...], ...] = ()
     foreign_keys: tuple[LiveForeignKey, ...] = ()
-    is_view: bool = False
+    unusable: str | None = None
+    is_partitioned: bool = False
 
     def column(self, name: str) -> LiveColumn | None:
         """Return the column of exactly this name, or None."""
@@ -79,10 +104,16 @@ class LiveTable:
 
 @dataclass(frozen=True, slots=True)
 class LiveSchema:
-    """All persistent tables and views, ordered by path; `default_schema` is where bare names live."""
+    """All persistent tables and views, ordered by path; `default_schema` is where bare names live.
+
+    `dialect`: how the engine is spoken to, `duckdb` or `postgres`. `case_collation`: a
+    collation in which lower() and upper() are Unicode's, where the engine needs one named; None: it has none.
+    """
 
     default_schema: str
     tables: tuple[LiveTable, ...]
+    dialect: str = "duckdb"
+    case_collation: str | None = None
 
     def table(self, path: tuple[str, str]) -> LiveTable | None:
         """Return the table at exactly this path, or None."""

@@ -14,7 +14,7 @@ import tomllib
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from ..errors import PolicyError
 from .load_tables import read_tables
@@ -72,6 +72,7 @@ def parse_policy(text: str, path: Path) -> Policy:
         source=path.name,
         database=database,
         ledger=ledger,
+        ledger_log=folder / f"{path.stem}-ledger.log",
         dataset_id=dataset or f"{root}@{written}",
         privacy=privacy,
         defaults=defaults,
@@ -93,7 +94,7 @@ def _read_url(top: Section, key: str, url: str, folder: Path) -> str:
     if _POSTGRES.match(url):
         try:
             parts = urlsplit(url)
-            has_password = parts.password is not None or "password" in parts.query.lower()
+            has_password = parts.password is not None or "password" in unquote(parts.query).lower()
         except ValueError:
             raise top.error("is not a URL; write postgresql://user@host/database", key) from None
         if has_password:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
+from pathlib import Path
 
 __all__ = [
     "Analyst",
@@ -107,6 +108,7 @@ class Policy:
     """A whole policy file.
 
     `source`: the file's name, for messages. `database` and `ledger`: URLs with absolute paths.
+    `ledger_log`: beside the file; what this machine charges to a ledger on a server is logged there.
     `dataset_id`: what the ledger is bound to; the `dataset` key, or the root's name and the database URL
     as it is written in the file. `root`: the name of the one table whose rows are the privacy units.
     `undecided`: declared tables that are neither public nor say their unit. They are not among `tables`, and
@@ -116,6 +118,7 @@ class Policy:
     source: str
     database: str
     ledger: str
+    ledger_log: Path
     dataset_id: str
     privacy: Privacy
     defaults: Defaults

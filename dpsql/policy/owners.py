@@ -76,7 +76,7 @@ def without_unit(where: str, policy: Policy, name: str, live: LiveSchema) -> Pol
         for one in policy.tables.values()
         if one.unit is not None and one.unit.references is not None
     }
-    tables = [one for one in live.tables if not one.is_view and one.path not in public]
+    tables = [one for one in live.tables if one.unusable is None and one.path not in public]
     keys = possible_owners(table, live.path_of(policy.root), tables, chosen)
     if not keys:
         return PolicyError(f"{where}: {NO_UNIT}")

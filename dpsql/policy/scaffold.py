@@ -57,7 +57,7 @@ def scaffold(live: LiveSchema, database_url: str) -> str:
     tables = [
         table
         for table in live.tables
-        if not table.is_view and all(part and "." not in part for part in table.path)
+        if table.unusable is None and all(part and "." not in part for part in table.path)
     ]
     root = _guess_root(tables)
     parts = [_HEAD.replace("{database}", quote_text(database_url))]

@@ -24,21 +24,21 @@ _UNIT_KINDS = frozenset(
     {Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.NUMERIC, Kind.TEXT, Kind.DATE, Kind.TIMESTAMP}
 )
 # Kinds that stand for several types of the engine: to compare two of those it converts, and may fail on a value.
-_MANY_ENGINE_TYPES = frozenset({Kind.OPAQUE, Kind.NUMERIC})
+_MANY_ENGINE_TYPES = frozenset({Kind.OPAQUE, Kind.NUMERIC, Kind.TIMESTAMP})
 
 
 def find_live_table(where: str, name: str, live: LiveSchema) -> LiveTable:
-    """Return the base table that a policy name means. Raises PolicyError: missing, or a view."""
+    """Return the base table that a policy name means. Raises PolicyError: missing, or unusable."""
     table = live.table(live.path_of(name))
     if table is None:
-        known = [live.name_of(table.path) for table in live.tables if not table.is_view]
+        known = [live.name_of(table.path) for table in live.tables if table.unusable is None]
         raise PolicyError(f'{where}: the database has no table "{name}"{suggest(name, known)}')
     if live.name_of(table.path) != name:
         raise PolicyError(
             f'{where}: "{live.default_schema}" is the default schema; write {table.path[1]} alone'
         )
-    if table.is_view:
-        raise PolicyError(f"{where}: is a view, which can show anybody's rows; declare its base tables")
+    if table.unusable is not None:
+        raise PolicyError(f"{where}: {table.unusable}")
     return table
 
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..errors import EngineFailure
-from ..relation.catalog import Table
+from ..plan.dialect import Dialect
+from ..plan.print_private import PrivatePrinter
+from ..plan.quote import identifier
+from ..relation.calendar import calendar_ends
+from ..relation.catalog import Column, Table
+from ..relation.expressions import Field, Literal
+from ..relation.intervals import Environment
+from ..relation.relations import Filter, Relation, Scan
 from ..relation.types import Kind, SqlType
 from .bind import engine_type
 from .released import Array, EncodedColumn, quote
 
-__all__ = ["FetchedTable", "carried_type", "encode_fetched", "stored_columns", "unread"]
+__all__ = ["FetchedTable", "carried_type", "encode_fetched", "fetch_statement", "stored_columns", "unread"]
 
 _NEVER_CARRIED = (Kind.OPAQUE, Kind.INTERVAL)
 
@@ -56,6 +63,38 @@ def _stored(name: str, declared: SqlType) -> str:
     if declared.kind in _NEVER_CARRIED:
         return unread(declared)
     return f"CAST({name} AS {engine_type(declared)})"
+
+
+def fetch_statement(node: Relation, columns: Sequence[int], dialect: Dialect) -> str:
+    """Return the SELECT of a public table's columns, and of its rows that plain terms keep, for any engine.
+
+    Columns are named c<i>, in the types of `carried_type`, and as `stored_columns` has them; one column of
+    ones when none is read.
+    """
+    table = node.input if isinstance(node, Filter) else node
+    assert isinstance(table, Scan)
+    names = [f"t.{identifier(column.name)}" for column in table.table.columns]
+    printer = PrivatePrinter(Environment(table.table.columns), names, dialect)
+    shown = [f"{_fetched(printer, table.table.columns[i], i)} AS c{i}" for i in columns]
+    where = f" WHERE {printer.boolean(node.predicate)}" if isinstance(node, Filter) else ""
+    return f"SELECT {', '.join(shown) or '1 AS one'} FROM {dialect.table(table.table)} AS t{where}"
+
+
+def _fetched(printer: PrivatePrinter, column: Column, index: int) -> str:
+    kind, dialect = column.type.kind, printer.dialect
+    shown = printer.column(Field(column.type, index))
+    if kind in _NEVER_CARRIED:
+        return f"CAST(NULL AS {dialect.text})"
+    if column.type.is_integer:
+        return dialect.cast(shown, "BIGINT")
+    if kind is Kind.NUMERIC:
+        return dialect.exact_as_double(shown, column.type)
+    if column.type.is_float:
+        return dialect.as_double(shown)
+    if column.type.is_temporal:
+        first, last = (dialect.literal(Literal(column.type, end)) for end in calendar_ends(column.type))
+        return f"CASE WHEN {shown} BETWEEN {first} AND {last} THEN {shown} END"
+    return shown
 
 
 def encode_fetched(declared: SqlType, values: Array, nulls: Array | None) -> EncodedColumn:

@@ -21,6 +21,7 @@ from ..relation.expressions import (
     Call,
     Expr,
     Field,
+    Literal,
     Scalar,
     StageValue,
     conjunction,
@@ -47,7 +48,7 @@ from ..relation.relations import (
 )
 from ..relation.types import Kind
 
-__all__ = ["Fetched", "Needed", "Split", "check_usable", "is_public", "reads_tables", "split"]
+__all__ = ["Fetched", "Needed", "Split", "check_usable", "is_plain", "is_public", "reads_tables", "split"]
 
 Needed = frozenset[int]
 """Positions of the columns of a relation that somebody reads."""
@@ -75,12 +76,16 @@ class Split:
     parts: Mapping[Relation, Needed]
 
 
-def split(relation: Relation) -> Split:
-    """Return a judged relation cut into parts; `relation` is itself the only part when it is public."""
+def split(relation: Relation, *, tables_only: bool = False) -> Split:
+    """Return a judged relation cut into parts; `relation` is itself the only part when it is public.
+
+    `tables_only`: the owner's engine does not run post-processing; a part is a table, with the plain
+    comparisons of its columns that narrow it.
+    """
     everything = frozenset(range(len(relation.columns)))
-    if is_public(relation) and reads_tables(relation):
+    if is_public(relation) and reads_tables(relation) and not tables_only:
         return Split(Fetched(relation), {relation: everything})
-    splitter = _Splitter()
+    splitter = _Splitter(tables_only)
     placed = splitter.place(relation, everything)
     return Split(placed, {part: frozenset(needed) for part, needed in splitter.parts.items()})
 
@@ -125,11 +130,35 @@ def check_usable(node: Relation, needed: Needed | None = None) -> None:
                 check_usable(part.relation)
 
 
+def is_plain(term: Expr) -> bool:
+    """Say whether a term compares columns with literals so that it keeps every row that the sealed engine keeps.
+
+    A number that is not finite, or a moment outside our calendar, is NULL there: a comparison that is true of
+    the value as it stands keeps too many rows, never too few.
+    """
+    if isinstance(term, Call) and term.function in ("and", "or"):
+        return all(map(is_plain, term.args))
+    if not isinstance(term, Call) or term.function not in ("eq", "lt", "le", "gt", "ge", "in"):
+        return isinstance(term, Field) and term.type.kind is Kind.BOOLEAN
+    column, *others = term.args
+    exact = column.type.is_integer or column.type.is_temporal or column.type.kind in (Kind.TEXT, Kind.BOOLEAN)
+    return (
+        exact
+        and isinstance(column, Field)
+        and all(isinstance(other, Literal) and _alike(other, column) for other in others)
+    )
+
+
+def _alike(left: Expr, right: Expr) -> bool:
+    return left.type.kind is right.type.kind or (left.type.is_integer and right.type.is_integer)
+
+
 # --- cutting ---------------------------------------------------------------------------------------------
 
 
 @dataclass
 class _Splitter:
+    tables_only: bool
     parts: dict[Relation, set[int]] = field(default_factory=dict)
 
     def place(self, node: Relation, needed: Needed) -> Relation:
@@ -137,13 +166,22 @@ class _Splitter:
         if is_public(node):
             if not reads_tables(node):
                 return node
-            if _is_linked(node):
-                self.parts.setdefault(node, set()).update(needed)
-                return Fetched(node)
+            if isinstance(node, Scan) or (_is_linked(node) and not self.tables_only):
+                return self._part(node, needed)
         node = _pushed(node)
+        if self.tables_only and isinstance(node, Filter) and isinstance(node.input, Scan):
+            narrowing = tuple(term for term in conjuncts(node.predicate) if is_plain(term))
+            if narrowing:
+                (below,) = _needed_below(node, needed)
+                part = replace(node, predicate=conjunction(narrowing))
+                return _mapped(replace(node, input=self._part(part, below)), self._expr)
         read = _needed_below(node, needed)
         inputs = [self.place(child, part) for child, part in zip(_inputs(node), read, strict=True)]
         return _mapped(_rebuilt(node, inputs), self._expr)
+
+    def _part(self, node: Relation, needed: Needed) -> Relation:
+        self.parts.setdefault(node, set()).update(needed)
+        return Fetched(node)
 
     def _expr(self, expr: Expr) -> Expr:
         if isinstance(expr, Scalar):

@@ -90,7 +90,8 @@ class Table:
     when the policy declares it as a column too (or the table is public: then all live columns are).
     `keys` are sets of columns, by name, that the engine enforces to be unique (PRIMARY KEY, UNIQUE) and
     whose equality is that of their values; each is a column above or the unit column. A UNIQUE key may
-    hold NULL, and then any number of times: such rows equal none.
+    hold NULL, and then any number of times: such rows equal none. `is_partitioned`: its rows are its
+    partitions'; of any other table only its own rows are read.
     """
 
     name: str
@@ -99,6 +100,7 @@ class Table:
     unit: Unit | None
     description: str | None = None
     keys: tuple[tuple[str, ...], ...] = ()
+    is_partitioned: bool = False
 
     def column(self, name: str) -> Column | None:
         """Return the declared column of this name."""
@@ -110,9 +112,12 @@ class Catalog:
     """All declared tables by name, the schema that unqualified names live in, and a fingerprint.
 
     `fingerprint` is a hex digest over everything a plan may rely on (declarations, types, engine
-    constraints): two catalogs with one fingerprint give the same plans.
+    constraints): two catalogs with one fingerprint give the same plans. `dialect`: how the engine is
+    spoken to; `case_collation`: its collation for lower() and upper(), where it needs one.
     """
 
     tables: Mapping[str, Table]
     default_schema: str
     fingerprint: str
+    dialect: str = "duckdb"
+    case_collation: str | None = None

@@ -25,18 +25,17 @@ and a refused one::
     message column "name" is private and is not inside an aggregate
     hint aggregate it
 
-Words after the name of a case: `epsilon=` the setting (required), `analyst=` who asks, `oracle` compare
-the noiseless answer with the statement itself on the tame data, `ordered` in order as well. Lines
-between the `case` line and the statement: `parameter TYPE VALUE` binds $1, $2, … (TYPE: integer,
-numeric, double, text, boolean, date, timestamp; `parameter null`); `oracle-sql …` is what the oracle
-runs instead, where DuckDB's dialect differs.
+Words after the name of a case: `epsilon=` the setting (required), `analyst=` who asks, `oracle` compare the
+noiseless answer with the statement itself on the tame data, `ordered` in order as well, `engine=postgres` it is
+of Postgres alone, whose words `rewritten` and the policy's SQL are in. Lines between the `case` line and the
+statement: `parameter TYPE VALUE` binds $1, $2, … (TYPE: integer, numeric, double, text, boolean, date,
+timestamp; `parameter null`); `oracle-sql …` is what the oracle runs instead.
 
 The claims: one `measure` line for each vector of noise, numbers as exact rationals, in units of the
 lattice (the clamp is of one row's value); a `groups` line ends a release: `groups one`, `groups
 declared N`, or `groups threshold tau=T delta=D`. `charge` is for the statement. These lines, and a
-refusal's code and position, are the privacy claim: they are derived by hand and never rewritten by
-`pytest grammar_tests --rewrite-cases`, which refills `rewritten`, `columns`, `stage`, `post`, `message`
-and `hint`.
+refusal's code and position, are the privacy claim: they are derived by hand and never rewritten by `pytest
+grammar_tests --rewrite-cases`, which refills `rewritten`, `columns`, `stage`, `post`, `message` and `hint`.
 """
 
 from __future__ import annotations
@@ -161,6 +160,7 @@ class Case:
     is_ordered: bool = False
     parameters: tuple[object, ...] = ()
     oracle_sql: str = ""
+    engine: str = "duckdb"
 
     def __str__(self) -> str:
         return f"{self.path.parent.name}/{self.path.stem}/{self.name}"
@@ -249,11 +249,11 @@ def _read_case(policy: str, block: _Block) -> Case:
     if len(words) < 2 or not _NAME.fullmatch(words[1]):
         raise block.error("write: case NAME epsilon=…, a name of small letters, digits and hyphens")
     options = dict(word.partition("=")[::2] for word in words[2:])
-    if unknown := set(options) - {"epsilon", "analyst", "oracle", "ordered"}:
+    if unknown := set(options) - {"epsilon", "analyst", "oracle", "ordered", "engine"}:
         raise block.error(f"unknown word {min(unknown)}")
-    epsilon = options.get("epsilon", "")
-    if not _DECIMAL.fullmatch(epsilon):
-        raise block.error("epsilon= must be a decimal number")
+    epsilon, engine = options.get("epsilon", ""), options.get("engine", "duckdb")
+    if not _DECIMAL.fullmatch(epsilon) or engine not in ("duckdb", "postgres"):
+        raise block.error("epsilon= must be a decimal number, engine= postgres or duckdb")
     settings = [line for line in block.before if line.startswith(_BEFORE_SQL)]
     sql = "\n".join(block.before[len(settings) :])
     if block.before[: len(settings)] != settings:
@@ -262,7 +262,7 @@ def _read_case(policy: str, block: _Block) -> Case:
     given = tuple(_parameter(line, block) for line in settings if line.startswith("parameter"))
     return Case(
         block.path, block.line, policy, words[1], Fraction(epsilon), sql, _expected(block),
-        options.get("analyst", "local"), "oracle" in options, "ordered" in options, given, oracle,
+        options.get("analyst", "local"), "oracle" in options, "ordered" in options, given, oracle, engine,
     )  # fmt: skip
 
 

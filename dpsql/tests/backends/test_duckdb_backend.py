@@ -1,12 +1,10 @@
-"""A snapshot of a real DuckDB file: reads exactly, writes nothing, reaches no file, stops when told."""
+"""What is DuckDB's own about a snapshot of a real file; `test_snapshot` has what holds on every engine."""
 
 from __future__ import annotations
 
 import decimal
-import math
 import subprocess
 import sys
-import threading
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,20 +39,6 @@ def backend(path: Path) -> Iterator[Backend]:
 def rows(backend: Backend, sql: str, parameters: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
     with backend.snapshot() as snapshot:
         return [row for chunk in snapshot.run(sql, parameters) for row in chunk]
-
-
-def test_a_query_with_parameters(backend: Backend) -> None:
-    assert backend.dialect == "duckdb"
-    assert rows(backend, "SELECT name FROM student WHERE id = ?", (2,)) == [("Ada",)]
-    assert rows(backend, "SELECT 1 WHERE false") == []
-    with backend.snapshot() as snapshot:
-        assert [table.path for table in snapshot.schema().tables] == [("main", "student")]
-
-
-def test_rows_come_in_chunks(backend: Backend) -> None:
-    with backend.snapshot() as snapshot:
-        sizes = [len(chunk) for chunk in snapshot.run("SELECT i FROM range(140000) AS r(i)")]
-    assert sizes == [65536, 65536, 8928]
 
 
 def test_numbers_come_exact(backend: Backend) -> None:
@@ -92,23 +76,6 @@ def test_a_number_that_would_be_rounded_is_not_sent(backend: Backend, number: ob
     assert caught.value.detail == "refused: a parameter of more than 38 digits"
 
 
-def test_what_is_not_a_number_comes_back_right(backend: Backend) -> None:
-    ((nan, infinity, minus, zero, tiny),) = rows(
-        backend,
-        "SELECT 'nan'::DOUBLE, 'inf'::DOUBLE, '-inf'::FLOAT, '-0.0'::DOUBLE, 5e-324::DOUBLE",
-    )
-    assert isinstance(nan, float)
-    assert math.isnan(nan)
-    assert (infinity, minus, tiny) == (math.inf, -math.inf, 5e-324)
-    assert isinstance(zero, float)
-    assert math.copysign(1, zero) == -1
-
-
-def test_dates_beyond_python_come_as_text(backend: Backend) -> None:
-    ((far, cast),) = rows(backend, "SELECT DATE '290000-01-01', CAST(DATE 'infinity' AS VARCHAR)")
-    assert (far, cast) == ("290000-01-01", "infinity")
-
-
 def test_a_snapshot_is_of_one_moment() -> None:
     connection = duckdb.connect()
     connection.execute("CREATE TABLE t (x INT)")
@@ -124,17 +91,7 @@ def test_a_snapshot_is_of_one_moment() -> None:
 
 
 FORBIDDEN = [
-    "INSERT INTO student VALUES (3, 'x')",
-    "UPDATE student SET name = 'x'",
-    "DELETE FROM student",
-    "TRUNCATE student",
-    "DROP TABLE student",
-    "ALTER TABLE student ADD COLUMN x INT",
-    "CREATE TABLE t (x INT)",
-    "CREATE TEMP TABLE t (x INT)",
-    "CREATE TABLE t AS SELECT * FROM student",
     "CREATE MACRO m() AS 1",
-    "SELECT nextval('numbers')",
     "COPY student TO '{folder}/out.csv'",
     "COPY student FROM '{folder}/in.csv'",
     "COPY (SELECT 1) TO '{folder}/out.csv'",
@@ -153,24 +110,8 @@ FORBIDDEN = [
     "LOAD httpfs",
     "SET threads = 1",
     "SET VARIABLE x = 1",
-    "SET search_path = 'other'",
-    "RESET ALL",
     "PRAGMA enable_profiling",
     "CALL pragma_version()",
-    "CHECKPOINT",
-    "COMMIT",
-    "ROLLBACK",
-    "BEGIN",
-    "PREPARE p AS SELECT 1",
-    "EXPLAIN SELECT 1",
-    "EXPLAIN ANALYZE SELECT 1",
-    "SELECT 1; SELECT 2",
-    "SELECT 1; DROP TABLE student",
-    "WITH x AS (SELECT 1) INSERT INTO student SELECT 3, 'x'",
-    "VACUUM",
-    "",
-    ";",
-    "nonsense",
 ]
 
 
@@ -236,12 +177,6 @@ def test_a_handed_in_connection_is_not_written_either() -> None:
     connection.close()
 
 
-def test_a_failed_statement_leaves_no_lock_behind(backend: Backend) -> None:
-    with pytest.raises(EngineFailure):
-        rows(backend, "SELECT * FROM nowhere")
-    assert rows(backend, "SELECT 1") == [(1,)]
-
-
 @pytest.mark.parametrize(
     "sql",
     [
@@ -263,72 +198,8 @@ def test_no_traceback_holds_a_value(backend: Backend, sql: str) -> None:
     assert failure.message == "the database could not answer this statement"
 
 
-LONG = "SELECT COUNT(*) FROM range(1000000000) AS a(i), range(1000000) AS b(j) WHERE (i * j) % 7 = 3"
-
-
-@pytest.mark.parametrize("through", ["backend", "snapshot"])
-def test_cancel_from_another_thread(backend: Backend, through: str) -> None:
-    with backend.snapshot() as snapshot:
-        target = backend if through == "backend" else snapshot
-        timer = threading.Timer(0.2, target.cancel)
-        timer.start()
-        with pytest.raises(EngineFailure) as caught:
-            list(snapshot.run(LONG))
-        timer.join()
-        assert caught.value.sqlstate == "57014"
-        assert caught.value.message == "the statement was cancelled"
-        with pytest.raises(EngineFailure) as caught:
-            list(snapshot.run("SELECT 1"))
-        assert caught.value.sqlstate == "57014"
-    assert rows(backend, "SELECT 1") == [(1,)]
-
-
-def test_cancel_between_two_chunks(backend: Backend) -> None:
-    with backend.snapshot() as snapshot:
-        chunks = snapshot.run("SELECT i FROM range(1000000) AS r(i)")
-        next(chunks)
-        snapshot.cancel()
-        with pytest.raises(EngineFailure) as caught:
-            next(chunks)
-        assert caught.value.sqlstate == "57014"
-
-
-def test_cancel_stops_one_snapshot_and_no_other(backend: Backend) -> None:
-    with backend.snapshot() as first, backend.snapshot() as second:
-        first.cancel()
-        assert list(second.run("SELECT 1")) == [[(1,)]]
-
-
-def test_cancel_of_nothing(backend: Backend) -> None:
-    backend.cancel()
-    assert rows(backend, "SELECT 1") == [(1,)]
-
-
-def test_an_older_result_is_given_up(backend: Backend) -> None:
-    with backend.snapshot() as snapshot:
-        first = snapshot.run("SELECT i FROM range(200000) AS r(i)")
-        next(first)
-        assert list(snapshot.run("SELECT 1")) == [[(1,)]]
-        with pytest.raises(RuntimeError, match="given up"):
-            next(first)
-
-
-def test_threads_share_the_file(backend: Backend) -> None:
-    found: list[object] = []
-    threads = [
-        threading.Thread(target=lambda: found.extend(rows(backend, "SELECT COUNT(*) FROM student")))
-        for _ in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [(2,)] * 8
-
-
-def test_idle_means_that_no_snapshot_is_open(path: Path, backend: Backend) -> None:
-    with backend.snapshot():
-        assert not backend.close_idle()
+def test_an_idle_file_can_be_written(path: Path, backend: Backend) -> None:
+    assert rows(backend, "SELECT COUNT(*) FROM student") == [(2,)]
     assert backend.close_idle()
     writer = duckdb.connect(str(path))
     writer.execute("INSERT INTO student VALUES (3, 'Bob')")
@@ -389,10 +260,10 @@ def test_a_connection_with_other_meanings_is_refused() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "url", ["", "duckdb:", "duckdb::memory:", "postgresql://h/x", "md:x", "campus.duckdb"]
-)
-def test_only_files_can_be_opened(url: str) -> None:
+@pytest.mark.parametrize("url", ["", "duckdb:", "duckdb::memory:", "mysql://h/x", "md:x", "campus.duckdb"])
+def test_what_is_no_database_url(url: str) -> None:
     with pytest.raises(PolicyError) as caught:
         open_backend(url)
-    assert caught.value.message == 'database: only DuckDB files can be served; write "duckdb:<file>"'
+    assert caught.value.message == (
+        'database: unknown kind of URL; write "duckdb:<file>" or postgresql://user@host/database'
+    )

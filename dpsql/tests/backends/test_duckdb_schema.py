@@ -118,7 +118,7 @@ def test_views_are_marked_and_temporary_tables_are_not_seen() -> None:
         "CREATE SCHEMA s",
         "CREATE TABLE s.t (x INT)",
     )
-    assert [(table.path, table.is_view) for table in schema.tables] == [
+    assert [(table.path, table.unusable is not None) for table in schema.tables] == [
         (("main", "t"), False),
         (("main", "v"), True),
         (("s", "t"), False),

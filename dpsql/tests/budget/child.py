@@ -1,4 +1,4 @@
-"""A separate process for the crash and race tests: `python -m dpsql.tests.budget.child JOB LEDGER …`."""
+"""A separate process for the crash and race tests: `python -m dpsql.tests.budget.child JOB URL LOG …`."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ import time
 from fractions import Fraction
 from pathlib import Path
 
-from dpsql.budget import Caps, SqliteStore
+from dpsql.budget import Caps
 from dpsql.errors import BudgetExhausted, LedgerError
 
-from .samples import CAPS, claim, draw, key, open_store, vector
+from .samples import Place, claim, draw, key, vector
 
 
-def die_at(path: Path, fatal: str) -> None:
+def die_at(place: Place, fatal: str) -> None:
     """Reserve and commit two vectors, and be killed on arriving at the step `fatal`."""
-
-    def step(name: str) -> None:
-        if name == fatal:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    store = SqliteStore.open(path, "campus", CAPS, True, _step=step)
+    store = place.open(step=lambda name: _die_if(name == fatal))
     reservation = store.reserve(claim(vector("a"), vector("b", delta=5)))
     store.commit(reservation, [draw("a"), draw("b")])
 
 
-def hold(path: Path) -> None:
+def _die_if(is_time: bool) -> None:
+    if is_time:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def hold(place: Place) -> None:
     """Reserve "a", say so, and wait to be killed."""
-    store = open_store(path)
+    store = place.open()
     store.reserve(claim(vector("a")))
     print("reserved", flush=True)
     time.sleep(600)
 
 
-def race(path: Path, rounds: int) -> None:
+def race(place: Place, rounds: int) -> None:
     """In each round, at a word from the parent, try to reserve one epsilon; report who won."""
-    store = open_store(path, Caps(1, 0, {}), create=False)
+    store = place.open(Caps(1, 0, {}), create=False)
     for number in range(rounds):
         sys.stdin.readline()
         try:
@@ -47,9 +47,9 @@ def race(path: Path, rounds: int) -> None:
             print("lost", flush=True)
 
 
-def share(path: Path, rounds: int) -> None:
+def share(place: Place, rounds: int) -> None:
     """In each round, ask what the other process asks at the same time, and report the bytes."""
-    store = open_store(path, create=False)
+    store = place.open(create=False)
     for number in range(rounds):
         sys.stdin.readline()
         name = f"tile {number}"
@@ -64,19 +64,14 @@ def share(path: Path, rounds: int) -> None:
         print(len(reservation.to_draw), found[0].payload.hex(), flush=True)
 
 
-def grant(path: Path, fatal: str) -> None:
+def grant(place: Place, fatal: str) -> None:
     """Grant one epsilon and be killed at a step."""
-
-    def step(name: str) -> None:
-        if name == fatal:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    SqliteStore.open(path, "campus", CAPS, True, _step=step).grant(None, 10**9, "owner")
+    place.open(step=lambda name: _die_if(name == fatal)).grant(None, 10**9, "owner")
 
 
-def fork(path: Path) -> None:
-    """Use an open ledger in a forked process, and print how that ended."""
-    store = open_store(path)
+def fork(place: Place) -> None:
+    """Use an open ledger in a forked process, and print how that ended; it is still sound in this one."""
+    store = place.open()
     if os.fork() == 0:
         try:
             store.spent()
@@ -84,26 +79,29 @@ def fork(path: Path) -> None:
             print(error.message, flush=True)
         os._exit(0)
     os.wait()
+    store.reserve(claim(vector("a", epsilon=7)))
+    print(store.spent().epsilon_nano, flush=True)
     store.close()
 
 
 def main() -> None:
-    job, path, *rest = sys.argv[1:]
+    job, url, log, *rest = sys.argv[1:]
+    place = Place(url, Path(log))
     match job:
         case "die_at":
-            die_at(Path(path), rest[0])
+            die_at(place, rest[0])
         case "grant":
-            grant(Path(path), rest[0])
+            grant(place, rest[0])
         case "fork":
-            fork(Path(path))
+            fork(place)
         case "visit":
-            open_store(Path(path), create=False).close()
+            place.open(create=False).close()
         case "hold":
-            hold(Path(path))
+            hold(place)
         case "race":
-            race(Path(path), int(rest[0]))
+            race(place, int(rest[0]))
         case "share":
-            share(Path(path), int(rest[0]))
+            share(place, int(rest[0]))
 
 
 if __name__ == "__main__":

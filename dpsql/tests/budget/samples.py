@@ -1,18 +1,103 @@
-"""Claims and draws that the budget tests share."""
+"""Claims, draws and places for a ledger that the budget tests share."""
 
 from __future__ import annotations
 
 import hashlib
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from dpsql.budget import Caps, Charge, Claim, Draw, Reservation, SqliteStore, VectorClaim
+import psycopg
+
+from dpsql.budget import Caps, Charge, Claim, Draw, LedgerStore, Reservation, SqliteStore, VectorClaim
+from dpsql.budget.ledger_store import no_step
+from dpsql.budget.postgres_store import PostgresStore
 
 EPSILON = 10**9
 ROOT = Path(__file__).resolve().parents[3]
 """The folder that holds the package, where child processes start."""
 
 CAPS = Caps(10 * EPSILON, 10**12, {"alice": 3 * EPSILON, "bob": None})
+_TABLES = ("ledger", "log", "record", "spent", "measure", "draw")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a test's ledger is: a URL as the policy has it, and the log."""
+
+    url: str
+    log: Path
+
+    @property
+    def is_sqlite(self) -> bool:
+        return self.url.startswith("sqlite:")
+
+    @property
+    def file(self) -> Path:
+        """SQLite's file."""
+        return Path(self.url.removeprefix("sqlite:"))
+
+    @property
+    def arguments(self) -> tuple[str, str]:
+        """What a child process is told."""
+        return self.url, str(self.log)
+
+    def open(
+        self,
+        caps: Caps = CAPS,
+        create: bool = True,
+        dataset: str = "campus",
+        step: Callable[[str], None] = no_step,
+    ) -> LedgerStore:
+        if self.is_sqlite:
+            return SqliteStore.open(self.file, dataset, caps, create, _step=step)
+        return PostgresStore.open(self.url, dataset, caps, create, log=self.log, _step=step)
+
+    def edit(self, sql: str) -> None:
+        """Change the ledger by hand."""
+        if self.is_sqlite:
+            database = sqlite3.connect(self.file)
+            with database:
+                database.execute(sql)
+            database.close()
+            return
+        with psycopg.connect(self.url, options="-c search_path=dpsql") as connection:
+            connection.execute(sql.encode())
+
+    def lose(self) -> None:
+        """Take the ledger away; the log stays."""
+        if not self.is_sqlite:
+            self.edit("DROP SCHEMA dpsql CASCADE")
+            return
+        for name in ("", "-wal", "-shm"):
+            self.file.with_name(self.file.name + name).unlink(missing_ok=True)
+
+    def backup(self) -> Callable[[], None]:
+        """Keep the ledger as it is now, without its log; return how it is put back. Nobody has it open."""
+        if self.is_sqlite:
+            files = [path for path in self.file.parent.glob(self.file.name + "*") if path.is_file()]
+            kept = {path: path.read_bytes() for path in files if path != self.log}
+
+            def put_files_back() -> None:
+                self.lose()
+                for path, content in kept.items():
+                    path.write_bytes(content)
+
+            return put_files_back
+        with psycopg.connect(self.url, options="-c search_path=dpsql") as connection:
+            rows = {name: connection.execute(f"SELECT * FROM {name}".encode()).fetchall() for name in _TABLES}
+
+        def put_rows_back() -> None:
+            with psycopg.connect(self.url, options="-c search_path=dpsql") as connection:
+                for name in _TABLES:
+                    connection.execute(f"TRUNCATE {name}".encode())
+                    for row in rows[name]:
+                        marks = ", ".join(["%s"] * len(row))
+                        connection.execute(f"INSERT INTO {name} VALUES ({marks})".encode(), row)
+
+        return put_rows_back
 
 
 def key(name: str) -> bytes:
@@ -33,12 +118,8 @@ def draw(*names: str, scale: Fraction | int = 10, payload: bytes = b"noisy") -> 
     return Draw(tuple(map(key, names)), Fraction(scale), payload)
 
 
-def open_store(path: Path, caps: Caps = CAPS, create: bool = True) -> SqliteStore:
-    return SqliteStore.open(path, "campus", caps, create)
-
-
 def buy(
-    store: SqliteStore,
+    store: LedgerStore,
     *names: str,
     scale: Fraction | int = 10,
     epsilon: int = EPSILON // 10,

@@ -16,7 +16,7 @@ from dpsql.budget import Charge, State
 from dpsql.budget.journal import Journal
 from dpsql.errors import EngineFailure
 
-from .samples import EPSILON, ROOT, buy, claim, key, open_store, vector
+from .samples import EPSILON, ROOT, Place, buy, claim, key, vector
 
 BOTH = Charge(2 * EPSILON // 10, 5)
 """What the child's two vectors cost."""
@@ -49,23 +49,22 @@ def child(*arguments: str) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def _die(job: str, path: Path, step: str) -> None:
-    with child(job, str(path), step) as process:
+def _die(job: str, place: Place, step: str) -> None:
+    with child(job, *place.arguments, step) as process:
         process.communicate(timeout=60)
         assert process.returncode == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("step", CHARGED)
 @pytest.mark.parametrize("has_peer", [False, True], ids=["alone", "with a running peer"])
-def test_killed_at_any_step_the_charge_is_counted_once(tmp_path: Path, step: str, has_peer: bool) -> None:
-    path = tmp_path / "ledger.db"
-    peer = open_store(path) if has_peer else None
-    _die("die_at", path, step)
+def test_killed_at_any_step_the_charge_is_counted_once(place: Place, step: str, has_peer: bool) -> None:
+    peer = place.open() if has_peer else None
+    _die("die_at", place, step)
     expected = BOTH if CHARGED[step] else Charge(0, 0)
     if peer is not None:
         assert peer.spent() == expected
     for _ in range(2):
-        store = open_store(path)
+        store = place.open()
         assert store.spent() == expected
         committed = step == "draws committed"
         states = {entry.state for entry in store.log(10)}
@@ -78,62 +77,54 @@ def test_killed_at_any_step_the_charge_is_counted_once(tmp_path: Path, step: str
         peer.close()
 
 
-def test_a_write_torn_by_the_kill_is_spent_if_it_is_whole(tmp_path: Path) -> None:
-    path, log = tmp_path / "ledger.db", tmp_path / "ledger.db.log"
-    open_store(path).close()
-    start = log.stat().st_size
-    _die("die_at", path, "log written")
-    whole = log.read_bytes()
-    journal = Journal(log)
+def test_a_write_torn_by_the_kill_is_spent_if_it_is_whole(place: Place) -> None:
+    place.open().close()
+    start = place.log.stat().st_size
+    _die("die_at", place, "log written")
+    whole = place.log.read_bytes()
+    journal = Journal(place.log)
     ends = [end for end, _ in journal.records(start)]
     journal.close()
-    saved = {file: file.read_bytes() for file in tmp_path.glob("ledger.db*") if file.is_file()}
+    put_back = place.backup()
     for length in (*range(start, len(whole), 97), *(end + by for end in ends for by in (-2, -1, 0))):
-        for file in tmp_path.glob("ledger.db*"):
-            if file.is_file():
-                file.unlink()
-        for file, content in saved.items():
-            file.write_bytes(content)
-        log.write_bytes(whole[:length])
+        put_back()
+        place.log.write_bytes(whole[:length])
         lines = sum(length >= end - 1 for end in ends)
-        store = open_store(path)
+        store = place.open()
         assert store.spent().epsilon_nano == lines * EPSILON // 10, length
         buy(store, "next")
         store.close()
-        store = open_store(path)
+        store = place.open()
         assert store.spent().epsilon_nano == (lines + 1) * EPSILON // 10
         store.close()
 
 
-def test_a_running_peer_carries_on_behind_a_torn_line(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.db"
-    store = open_store(path)
-    with open(tmp_path / "ledger.db.log", "ab") as file:
+def test_a_running_peer_carries_on_behind_a_torn_line(place: Place) -> None:
+    store = place.open()
+    with open(place.log, "ab") as file:
         file.write(b'{"sha256":"0123')
     buy(store, "a")
     store.close()
-    open_store(path).close()
+    place.open().close()
 
 
 @pytest.mark.parametrize("step", ["log written", "inserted"])
-def test_a_grant_that_was_cut_off_is_void(tmp_path: Path, step: str) -> None:
-    path = tmp_path / "ledger.db"
-    before = open_store(path)
+def test_a_grant_that_was_cut_off_is_void(place: Place, step: str) -> None:
+    before = place.open()
     cap = before.status().epsilon_cap_nano
-    _die("grant", path, step)
+    _die("grant", place, step)
     assert before.status().epsilon_cap_nano == cap
     before.grant(None, 5, "owner")
     assert before.status().epsilon_cap_nano == cap + 5
     before.close()
-    after = open_store(path)
+    after = place.open()
     assert after.status().epsilon_cap_nano == cap + 5
     after.close()
 
 
-def test_the_dead_do_not_keep_others_waiting(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.db"
-    store = open_store(path)
-    with child("hold", str(path)) as process:
+def test_the_dead_do_not_keep_others_waiting(place: Place) -> None:
+    store = place.open()
+    with child("hold", *place.arguments) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "reserved\n"
         looks = iter([False, False, True])
@@ -145,12 +136,20 @@ def test_the_dead_do_not_keep_others_waiting(tmp_path: Path) -> None:
     assert store.spent().epsilon_nano == 2 * EPSILON // 10
     assert [entry.state for entry in store.log(10)] == [State.RESERVED, State.FAILED]
     store.close()
-    assert len(list((tmp_path / "ledger.db.holders").iterdir())) == 1, "the dead one's file"
-    open_store(path).close()
-    assert list((tmp_path / "ledger.db.holders").iterdir()) == []
 
 
-def test_an_open_ledger_is_not_used_after_a_fork(tmp_path: Path) -> None:
-    with child("fork", str(tmp_path / "ledger.db")) as process:
+def test_the_dead_leave_no_file_for_long(tmp_path: Path) -> None:
+    place = Place(f"sqlite:{tmp_path / 'ledger.db'}", tmp_path / "ledger.db.log")
+    with child("hold", *place.arguments) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "reserved\n"
+    holders = tmp_path / "ledger.db.holders"
+    assert len(list(holders.iterdir())) == 1
+    place.open().close()
+    assert list(holders.iterdir()) == []
+
+
+def test_an_open_ledger_is_not_used_after_a_fork(place: Place) -> None:
+    with child("fork", *place.arguments) as process:
         output, _ = process.communicate(timeout=60)
-    assert output == "an open ledger was carried over a fork\n"
+    assert output == "an open ledger was carried over a fork\n7\n"

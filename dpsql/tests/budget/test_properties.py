@@ -1,4 +1,4 @@
-"""Any sequence of acts, restarts and losses of the ledger file: spent is the sum of what was reserved."""
+"""Any sequence of acts, restarts and losses of the ledger: spent is the sum of what was reserved."""
 
 from __future__ import annotations
 
@@ -7,14 +7,21 @@ import tempfile
 from fractions import Fraction
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
-from dpsql.budget import Caps, Charge, Claim, Draw, Reservation, SqliteStore
+from dpsql.budget import Caps, Charge, Claim, Draw, LedgerStore, Reservation
 from dpsql.errors import BudgetExhausted, EngineFailure
 
-from .samples import claim, key, open_store, vector
+from .samples import Place, claim, key, vector
 
 CAP, DELTA_CAP, ALICE = 60, 40, 30
 NAMES = st.lists(st.sampled_from("abcd"), max_size=3, unique=True)
@@ -29,29 +36,42 @@ CLAIM = st.builds(
 
 
 class Ledger(RuleBasedStateMachine):
-    def __init__(self) -> None:
+    """A ledger at `place`, or in a file of its own; on a server with a second proxy, whose log is its own."""
+
+    def __init__(self, place: Place | None) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp())
+        url = place.url if place else f"sqlite:{self.folder / 'ledger.db'}"
+        self.desks = [Place(url, self.folder / "ledger.db.log")]
+        if place:
+            place.edit("DROP SCHEMA IF EXISTS dpsql CASCADE")
+            self.desks.append(Place(url, self.folder / "second.log"))
         self.caps = Caps(CAP, DELTA_CAP, {"alice": ALICE})
-        self.store = self._open()
+        self.stores = self._open()
         self.charged = {"alice": Charge(0, 0), "bob": Charge(0, 0)}
         self.rho = 0
         self.granted = 0
-        self.running: list[tuple[Reservation, list[Draw]]] = []
+        self.running: list[tuple[LedgerStore, Reservation, list[Draw]]] = []
         self.drawn = 0
 
-    def _open(self) -> SqliteStore:
-        return open_store(self.folder / "ledger.db", self.caps)
+    def _open(self) -> list[LedgerStore]:
+        return [desk.open(self.caps) for desk in self.desks]
+
+    def _close(self) -> None:
+        self.running.clear()
+        for store in self.stores:
+            store.close()
 
     def teardown(self) -> None:
-        self.store.close()
+        self._close()
         shutil.rmtree(self.folder)
 
-    @rule(wanted=CLAIM)
-    def reserve(self, wanted: Claim) -> None:
+    @rule(wanted=CLAIM, at=st.integers(0, 1))
+    def reserve(self, wanted: Claim, at: int) -> None:
+        store = self.stores[at % len(self.stores)]
         total = self.charged["alice"] + self.charged["bob"]
         try:
-            got = self.store.reserve(wanted, wait_seconds=0)
+            got = store.reserve(wanted, wait_seconds=0)
         except EngineFailure:
             assert self.running
             return
@@ -74,7 +94,7 @@ class Ledger(RuleBasedStateMachine):
         self.charged[wanted.analyst] += got.charge
         self.rho += sum(each.charge.rho_atto for each in missed)
         if got.to_draw:
-            self.running.append((got, [self._draw(each.measures, each.scale) for each in missed]))
+            self.running.append((store, got, [self._draw(each.measures, each.scale) for each in missed]))
 
     def _draw(self, measures: tuple[bytes, ...], scale: Fraction) -> Draw:
         self.drawn += 1
@@ -83,47 +103,50 @@ class Ledger(RuleBasedStateMachine):
     @precondition(lambda self: self.running)
     @rule(commits=st.booleans())
     def end(self, commits: bool) -> None:
-        reservation, draws = self.running.pop()
+        store, reservation, draws = self.running.pop()
         if commits:
-            self.store.commit(reservation, draws)
+            store.commit(reservation, draws)
         else:
-            self.store.fail(reservation)
+            store.fail(reservation)
 
     @rule()
     def restart(self) -> None:
-        self.running.clear()
-        self.store.close()
-        self.store = self._open()
+        self._close()
+        self.stores = self._open()
 
     @rule()
     def lose_the_ledger(self) -> None:
-        self.running.clear()
-        self.store.close()
-        for name in ("ledger.db", "ledger.db-wal", "ledger.db-shm"):
-            (self.folder / name).unlink(missing_ok=True)
+        self._close()
+        self.desks[0].lose()
         self.granted = 0
-        self.store = self._open()
+        self.stores = self._open()
 
     @rule()
     def refresh(self) -> None:
-        self.store.advance_epoch()
-        assert self.store.lookup([key("a")], Fraction(100)) is None
+        self.stores[-1].advance_epoch()
+        assert self.stores[-1].lookup([key("a")], Fraction(100)) is None
 
     @rule(epsilon=st.integers(1, 10))
     def grant(self, epsilon: int) -> None:
-        self.store.grant(None, epsilon, "owner")
+        self.stores[-1].grant(None, epsilon, "owner")
         self.granted += epsilon
 
     @invariant()
     def spent_is_the_sum_of_all_that_was_reserved(self) -> None:
         total = self.charged["alice"] + self.charged["bob"]
-        assert self.store.spent() == total
-        status = self.store.status("alice")
+        assert self.stores[-1].spent() == total
+        status = self.stores[-1].status("alice")
         assert status.analyst_spent_nano == self.charged["alice"].epsilon_nano <= ALICE
         assert status.rho_spent_atto == self.rho
         assert status.epsilon_cap_nano == CAP + self.granted
-        assert sum((entry.charge for entry in self.store.log(1000)), Charge(0, 0)) == total
+        assert sum((entry.charge for entry in self.stores[-1].log(1000)), Charge(0, 0)) == total
 
 
-TestLedger = Ledger.TestCase
-TestLedger.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+def test_spent_is_what_was_reserved_whatever_happens(engine: str, request: pytest.FixtureRequest) -> None:
+    place: Place | None = request.getfixturevalue("shared") if engine == "postgres" else None
+    examples, steps = (5, 20) if place else (25, 30)
+    run_state_machine_as_test(
+        lambda: Ledger(place),
+        settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None),
+    )

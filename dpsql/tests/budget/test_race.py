@@ -5,11 +5,12 @@ from __future__ import annotations
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from dpsql.budget import Charge
 
-from .samples import buy, open_store
+from .samples import Place, buy
 from .test_crash import child
 
 ROUNDS = 40
@@ -26,12 +27,16 @@ def _hear(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
-def test_two_processes_racing_for_the_last_epsilon_have_one_winner(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.db"
-    owner = open_store(path)
+def _desks(place: Place) -> list[Place]:
+    """Return where two processes open the ledger: on one machine, or on a server from two with a log each."""
+    return [place, place if place.is_sqlite else replace(place, log=place.log.with_name("second.log"))]
+
+
+def test_two_processes_racing_for_the_last_epsilon_have_one_winner(place: Place) -> None:
+    owner = place.open()
     wins = [0, 0]
     with ExitStack() as stack:
-        racers = [stack.enter_context(child("race", str(path), str(ROUNDS))) for _ in range(2)]
+        racers = [stack.enter_context(child("race", *desk.arguments, str(ROUNDS))) for desk in _desks(place)]
         for number in range(ROUNDS):
             for racer in racers if number % 2 else reversed(racers):
                 _say(racer)
@@ -44,11 +49,10 @@ def test_two_processes_racing_for_the_last_epsilon_have_one_winner(tmp_path: Pat
     owner.close()
 
 
-def test_the_same_question_from_two_processes_is_drawn_once(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.db"
-    owner = open_store(path)
+def test_the_same_question_from_two_processes_is_drawn_once(place: Place) -> None:
+    owner = place.open()
     with ExitStack() as stack:
-        askers = [stack.enter_context(child("share", str(path), str(ROUNDS))) for _ in range(2)]
+        askers = [stack.enter_context(child("share", *desk.arguments, str(ROUNDS))) for desk in _desks(place)]
         for _ in range(ROUNDS):
             for asker in askers:
                 _say(asker)
@@ -59,25 +63,24 @@ def test_the_same_question_from_two_processes_is_drawn_once(tmp_path: Path) -> N
     owner.close()
 
 
-def test_a_new_ledger_opened_by_many_at_once_is_made_once(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.db"
+def test_a_new_ledger_opened_by_many_at_once_is_made_once(place: Place) -> None:
     with ThreadPoolExecutor(6) as pool:
-        stores = list(pool.map(lambda _: open_store(path), range(6)))
+        stores = list(pool.map(lambda _: place.open(), range(6)))
     assert len({store.secret() for store in stores}) == 1
     for store in stores:
         store.close()
 
 
 def test_a_second_store_in_the_process_leaves_the_first_one_locked(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.db"
-    first = open_store(path)
+    place = Place(f"sqlite:{tmp_path / 'ledger.db'}", tmp_path / "ledger.db.log")
+    first = place.open()
     buy(first, "a")
-    second = open_store(path)
-    with child("visit", str(path)) as visitor:
+    second = place.open()
+    with child("visit", *place.arguments) as visitor:
         visitor.communicate(timeout=60)
         assert visitor.returncode == 0
     assert (tmp_path / "ledger.db-wal").exists(), "the visitor took itself for the last one"
     second.close()
     buy(first, "b")
     first.close()
-    open_store(path).close()
+    place.open().close()

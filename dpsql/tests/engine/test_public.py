@@ -22,6 +22,7 @@ from dpsql.backends import DuckDBBackend
 from dpsql.engine import Session, finish
 from dpsql.engine.session import open_ledger
 from dpsql.errors import EngineFailure, Refusal
+from dpsql.plan.dialect import DUCKDB
 from dpsql.policy import parse_policy
 from dpsql.postprocess import SealedEngine
 from dpsql.postprocess.fetched import encode_fetched
@@ -365,7 +366,9 @@ def test_what_the_engine_cannot_bind_fails_before_the_charge(shop: Shop) -> None
 
 
 def test_a_public_stage_is_checked_too(shop: Shop) -> None:
-    stage = finish.compile_public(shop.compiled("SELECT MAX(size) FROM city").relation, (), Fraction(19, 20))
+    stage = finish.compile_public(
+        shop.compiled("SELECT MAX(size) FROM city").relation, (), Fraction(19, 20), DUCKDB
+    )
     assert stage.in_database
     finish.check_public(stage, (), SealedEngine())
 

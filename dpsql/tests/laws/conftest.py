@@ -1,4 +1,4 @@
-"""Whole sessions over the random schema: real DuckDB, real ledger file."""
+"""Whole sessions over the random schema, on each engine: real databases, real ledger files."""
 
 from __future__ import annotations
 
@@ -11,37 +11,64 @@ import duckdb
 import pytest
 
 from dpsql import Session
-from dpsql.backends import DuckDBBackend
 from dpsql.engine.session import open_ledger
 from dpsql.mechanisms import LaplaceNoise, Noise
 from dpsql.policy import Policy
+from dpsql.testing.postgres_fixtures import postgres_majors
+from dpsql.testing.postgres_server import Installation, PostgresServer
+from dpsql.testing.postgres_twin import PostgresTwin
 from dpsql.testing.random_databases import SCHEMA, Database, load, policy_of
+
+from .measured import engine_of
+
+_NEWEST = postgres_majors()[-1]
+_OTHERS = [pytest.param(one, marks=pytest.mark.long) for one in postgres_majors()[:-1]]
+
+
+@pytest.fixture(
+    scope="session", params=[None, _NEWEST, *_OTHERS], ids=lambda one: f"pg{one.major}" if one else "duckdb"
+)
+def engine(
+    request: pytest.FixtureRequest, start_postgres: Callable[[Installation], PostgresServer]
+) -> PostgresServer | None:
+    """Give None for DuckDB, then a server of the newest Postgres at hand, under `long` also of the oldest."""
+    return None if request.param is None else start_postgres(request.param)
 
 
 @dataclass(repr=False)
 class Desk:
-    """A session with the connection under it; `settle` puts a database's rows in."""
+    """A session with the connection that `settle` puts a database's rows into; `twin`: its copy in Postgres."""
 
     session: Session
     connection: duckdb.DuckDBPyConnection
     policy: Policy
+    twin: PostgresTwin | None = None
 
     def settle(self, database: Database, order: int = 0) -> None:
         load(self.connection, database, order)
+        if self.twin is not None:
+            self.twin.refresh()
 
 
 OpenDesk = Callable[..., Desk]
 
 
-def make_desk(stack: ExitStack, folder: Path, noise: Noise | None = None, epsilon: str = "1") -> Desk:
-    """Open a ledger in `folder` and a database in memory, and a session over both."""
+def make_desk(
+    stack: ExitStack,
+    folder: Path,
+    noise: Noise | None = None,
+    epsilon: str = "1",
+    server: PostgresServer | None = None,
+) -> Desk:
+    """Open a ledger in `folder` and a database in memory or on a server, and a session over both."""
     policy = policy_of(folder, epsilon=epsilon)
     connection = stack.enter_context(duckdb.connect())
     connection.execute(SCHEMA)
     store = open_ledger(policy, create=True)
-    session = Session(policy, DuckDBBackend.over(connection), store, "tester", _noise=noise or LaplaceNoise())
+    twin, backend = engine_of(stack, connection, policy, server)
+    session = Session(policy, backend, store, "tester", _noise=noise or LaplaceNoise())
     stack.enter_context(session)
-    return Desk(session, connection, policy)
+    return Desk(session, connection, policy, twin)
 
 
 @pytest.fixture

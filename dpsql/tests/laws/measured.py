@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -12,7 +12,7 @@ from pathlib import Path
 import duckdb
 from hypothesis.vendor.pretty import RepresentationPrinter
 
-from dpsql.backends import DuckDBBackend, Snapshot
+from dpsql.backends import Backend, DuckDBBackend, Snapshot
 from dpsql.engine.released import canonical, declared_groups
 from dpsql.plan.planner import Plan, Privacy, ReleasePlan, plan
 from dpsql.plan.rows import Block, Derived, Released, Rows, StageColumn
@@ -25,11 +25,15 @@ from dpsql.relation.types import SqlType
 from dpsql.sql.bind_select import bind
 from dpsql.sql.scope import Context
 from dpsql.sql.statement import Query, parse_statement
+from dpsql.testing.postgres_server import PostgresServer
+from dpsql.testing.postgres_twin import PostgresTwin
 from dpsql.testing.random_databases import SCHEMA, policy_of
 
 Key = tuple[Scalar, ...]
 Groups = dict[Key, tuple[int, ...]]
 """A vector's exact integers by group."""
+Measured = list[dict[int, Groups]]
+"""The exact integers of all releases of a plan, by vector."""
 
 SALT = "00" * 32
 NOW = 1_600_000_000_000_000
@@ -37,15 +41,29 @@ NOW = 1_600_000_000_000_000
 
 @dataclass(frozen=True, repr=False)
 class World:
-    """A DuckDB with the random schema, and the catalog that the policy makes of it."""
+    """A database with the random schema, and the catalog that the policy makes of it.
+
+    `connection` is a DuckDB, which rows are put into; where the engine is Postgres, `twin` is its copy there.
+    """
 
     connection: duckdb.DuckDBPyConnection
-    backend: DuckDBBackend
+    twin: PostgresTwin | None
+    backend: Backend
     policy: Policy
     catalog: Catalog
 
     def _repr_pretty_(self, printer: RepresentationPrinter, cycle: bool) -> None:
         printer.text("World(…)")
+
+    def settle(self, load: Callable[..., None], database: object, order: int = 0) -> None:
+        """Put a database's rows in with `load`, in a physical order that depends on `order`."""
+        load(self.connection, database, order)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Bring the rows of `connection` to the engine."""
+        if self.twin is not None:
+            self.twin.refresh()
 
     def plan(self, sql: str) -> Plan:
         """Return a statement's plan. Raises Refusal."""
@@ -60,18 +78,34 @@ class World:
 
 @contextmanager
 def world(
-    folder: Path, *, replace_one: bool = False, policy: Policy | None = None, schema: str = SCHEMA
+    folder: Path,
+    *,
+    replace_one: bool = False,
+    policy: Policy | None = None,
+    schema: str = SCHEMA,
+    server: PostgresServer | None = None,
 ) -> Iterator[World]:
+    """Open a world in DuckDB, or on a server of Postgres."""
     policy = policy or policy_of(folder, replace_one=replace_one)
-    connection = duckdb.connect()
-    connection.execute(schema)
-    backend = DuckDBBackend.over(connection)
-    with backend.snapshot() as snapshot:
-        catalog = build_catalog(policy, snapshot.schema())
-    try:
-        yield World(connection, backend, policy, catalog)
-    finally:
-        connection.close()
+    with ExitStack() as stack:
+        connection = stack.enter_context(duckdb.connect())
+        connection.execute(schema)
+        twin, backend = engine_of(stack, connection, policy, server)
+        with backend.snapshot() as snapshot:
+            catalog = build_catalog(policy, snapshot.schema())
+        yield World(connection, twin, backend, policy, catalog)
+
+
+def engine_of(
+    stack: ExitStack, connection: duckdb.DuckDBPyConnection, policy: Policy, server: PostgresServer | None
+) -> tuple[PostgresTwin | None, Backend]:
+    """Return the backend over a database, or over its copy on a server of Postgres; the stack ends both."""
+    if server is None:
+        return None, DuckDBBackend.over(connection)
+    twin = stack.enter_context(PostgresTwin(server, connection))
+    backend = twin.backend(policy.tables)
+    stack.callback(backend.close_idle)
+    return twin, backend
 
 
 def measure_release(
@@ -197,7 +231,7 @@ def loss(release: ReleasePlan, left: dict[int, Groups], right: dict[int, Groups]
     )  # fmt: skip
 
 
-def compared(plan: Plan, here: list[dict[int, Groups]], there: list[dict[int, Groups]], sql: str) -> Fraction:
+def compared(plan: Plan, here: Measured, there: Measured, sql: str) -> Fraction:
     """Hold the claim for two databases; return the loss per epsilon."""
     total = Fraction(0)
     for release, left, right in zip(plan.releases, here, there, strict=True):

@@ -73,7 +73,7 @@ def campus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     backend = DuckDBBackend.over(connection)
     with backend.snapshot() as snapshot:
         catalog = build_catalog(policy, snapshot.schema())
-    yield World(connection, backend, policy, catalog)
+    yield World(connection, None, backend, policy, catalog)
     connection.close()
 
 

@@ -110,8 +110,7 @@ def test_forget_the_rows_of_a_unit(adding: World, monkeypatch: Patch) -> None:
 
 def test_forget_the_clamp_of_a_value(adding: World, monkeypatch: Patch) -> None:
     far = Database((), (visit(1, n="2147483647"), visit(2, n="1")))
-    monkeypatch.setattr("dpsql.plan.print_value.clamp", lambda sql, lo, hi, **_: sql)
-    monkeypatch.setattr("dpsql.plan.print_release.clamp", lambda sql, lo, hi, **_: sql)
+    monkeypatch.setattr("dpsql.plan.dialect.Dialect.clamp", lambda self, sql, lo, hi, **_: sql)
     with pytest.raises(AssertionError):
         holds(adding, "SELECT city, SUM(n) FROM visit GROUP BY city", far)
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from dpsql.errors import EngineFailure, Refusal
 from dpsql.plan.planner import Plan
 from dpsql.plan.vectors import Kind
+from dpsql.testing.postgres_server import PostgresServer
 from dpsql.testing.random_databases import (
     NEWCOMER,
     UNITS,
@@ -28,7 +29,7 @@ from dpsql.testing.random_databases import (
 )
 
 from .examples import HEAVY, NOBODY, visit
-from .measured import Groups, World, compared, measure_release, world
+from .measured import Measured, World, compared, measure_release, world
 
 FUZZ = settings(
     deadline=None,
@@ -41,14 +42,14 @@ STAGES = (2.5, -1.0, None, 0.0)
 
 
 @pytest.fixture(scope="module")
-def adding(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    with world(tmp_path_factory.mktemp("add")) as made:
+def adding(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
+    with world(tmp_path_factory.mktemp("add"), server=engine) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def replacing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    with world(tmp_path_factory.mktemp("replace"), replace_one=True) as made:
+def replacing(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
+    with world(tmp_path_factory.mktemp("replace"), replace_one=True, server=engine) as made:
         yield made
 
 
@@ -59,9 +60,13 @@ def planned(world: World, sql: str) -> Plan | None:
         return None
 
 
-def measured(world: World, plan: Plan, database: Database, order: int) -> list[dict[int, Groups]] | None:
-    """Return the exact integers of all releases; None where the engine failed (test_total.py has that)."""
-    load(world.connection, database, order)
+def measured(world: World, plans: list[Plan], database: Database, order: int) -> list[Measured | None]:
+    """Return the exact integers of each plan; None where the engine failed (test_total.py has that)."""
+    world.settle(load, database, order)
+    return [measured_here(world, plan) for plan in plans]
+
+
+def measured_here(world: World, plan: Plan) -> Measured | None:
     try:
         with world.backend.snapshot() as snapshot:
             return [measure_release(release, snapshot, STAGES) for release in plan.releases]
@@ -70,20 +75,24 @@ def measured(world: World, plan: Plan, database: Database, order: int) -> list[d
 
 
 def check(world: World, sql: str, database: Database, neighbours: list[Database]) -> Fraction | None:
-    """Hold a statement's claim against all neighbours; return the largest loss per epsilon."""
-    plan = planned(world, sql)
-    if plan is None or not plan.releases:
-        return None
-    here = measured(world, plan, database, 0)
-    if here is None:
-        return None
-    worst = Fraction(0)
-    for order, neighbour in enumerate(neighbours, 1):
-        there = measured(world, plan, neighbour, order)
-        if there is None:
-            continue
-        worst = max(worst, compared(plan, here, there, sql))
+    """Hold a statement's claim against all neighbours; return the largest loss per epsilon, None if it is refused."""
+    (worst,) = check_all(world, [sql], database, neighbours)
     return worst
+
+
+def check_all(
+    world: World, sqls: list[str], database: Database, neighbours: list[Database]
+) -> list[Fraction | None]:
+    """Hold the claims of several statements; the rows are put in once for all of them."""
+    plans = {sql: plan for sql in sqls if (plan := planned(world, sql)) is not None and plan.releases}
+    here = measured(world, list(plans.values()), database, 0)
+    worst = {sql: Fraction(0) for sql, found in zip(plans, here, strict=True) if found is not None}
+    for order, neighbour in enumerate(neighbours if plans else (), 1):
+        there = measured(world, list(plans.values()), neighbour, order)
+        for (sql, plan), left, right in zip(plans.items(), here, there, strict=True):
+            if left is not None and right is not None:
+                worst[sql] = max(worst[sql], compared(plan, left, right, sql))
+    return [worst.get(sql) for sql in sqls]
 
 
 def neighbours_of(world: World, database: Database, newcomer: Database) -> list[Database]:
@@ -98,8 +107,7 @@ def neighbours_of(world: World, database: Database, newcomer: Database) -> list[
 @given(st.lists(statements(), min_size=1, max_size=4), databases())
 @example(["SELECT city, COUNT(*), COUNT(*) FILTER (WHERE flag), AVG(n) FROM visit GROUP BY city"], HEAVY)
 def test_one_unit_less(adding: World, sqls: list[str], database: Database) -> None:
-    for sql in sqls:
-        check(adding, sql, database, neighbours_of(adding, database, NOBODY))
+    check_all(adding, sqls, database, neighbours_of(adding, database, NOBODY))
 
 
 @FUZZ
@@ -108,16 +116,14 @@ def test_one_unit_less(adding: World, sqls: list[str], database: Database) -> No
     ["SELECT city, COUNT(*), COUNT(*) FILTER (WHERE flag), AVG(n) FROM visit GROUP BY city"], HEAVY, HEAVY
 )
 def test_one_unit_replaced(replacing: World, sqls: list[str], database: Database, newcomer: Database) -> None:
-    for sql in sqls:
-        check(replacing, sql, database, neighbours_of(replacing, database, newcomer))
+    check_all(replacing, sqls, database, neighbours_of(replacing, database, newcomer))
 
 
 @pytest.mark.long
 @LONG
 @given(st.lists(statements(), min_size=1, max_size=6), databases())
 def test_one_unit_less_at_length(adding: World, sqls: list[str], database: Database) -> None:
-    for sql in sqls:
-        check(adding, sql, database, neighbours_of(adding, database, NOBODY))
+    check_all(adding, sqls, database, neighbours_of(adding, database, NOBODY))
 
 
 @pytest.mark.long
@@ -126,8 +132,7 @@ def test_one_unit_less_at_length(adding: World, sqls: list[str], database: Datab
 def test_one_unit_replaced_at_length(
     replacing: World, sqls: list[str], database: Database, newcomer: Database
 ) -> None:
-    for sql in sqls:
-        check(replacing, sql, database, neighbours_of(replacing, database, newcomer))
+    check_all(replacing, sqls, database, neighbours_of(replacing, database, newcomer))
 
 
 TIGHT = (

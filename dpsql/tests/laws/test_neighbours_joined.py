@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from dpsql.errors import EngineFailure
 from dpsql.plan.planner import Plan
+from dpsql.testing.postgres_server import PostgresServer
 from dpsql.testing.random_joined_statements import statements
 from dpsql.testing.random_joins import (
     SCHEMA,
@@ -29,7 +30,7 @@ from dpsql.testing.random_joins import (
     without,
 )
 
-from .measured import Groups, World, compared, fixed_stages, measure_release, world
+from .measured import Measured, World, compared, fixed_stages, measure_release, world
 from .test_neighbours import planned
 
 FUZZ = settings(
@@ -42,22 +43,26 @@ LONG = settings(FUZZ, max_examples=3000, derandomize=False)
 
 
 @pytest.fixture(scope="module")
-def adding(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def adding(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("add")
-    with world(folder, policy=policy_of(folder), schema=SCHEMA) as made:
+    with world(folder, policy=policy_of(folder), schema=SCHEMA, server=engine) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def replacing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def replacing(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("replace")
-    with world(folder, policy=policy_of(folder, replace_one=True), schema=SCHEMA) as made:
+    with world(folder, policy=policy_of(folder, replace_one=True), schema=SCHEMA, server=engine) as made:
         yield made
 
 
-def measured(world: World, plan: Plan, database: Database, order: int) -> list[dict[int, Groups]] | None:
-    """Return the exact integers of all releases; None where the engine failed (test_total_joined.py has that)."""
-    load(world.connection, database, order)
+def measured(world: World, plans: list[Plan], database: Database, order: int) -> list[Measured | None]:
+    """Return the exact integers of each plan; None where the engine failed (test_total_joined.py has that)."""
+    world.settle(load, database, order)
+    return [measured_here(world, plan) for plan in plans]
+
+
+def measured_here(world: World, plan: Plan) -> Measured | None:
     stages = fixed_stages(plan)
     try:
         with world.backend.snapshot() as snapshot:
@@ -68,18 +73,23 @@ def measured(world: World, plan: Plan, database: Database, order: int) -> list[d
 
 def check(world: World, sql: str, database: Database, neighbours: list[Database]) -> Fraction | None:
     """Hold a statement's claim against all neighbours; return the largest loss per epsilon, None if it is refused."""
-    plan = planned(world, sql)
-    if plan is None or not plan.releases:
-        return None
-    here = measured(world, plan, database, 0)
-    if here is None:
-        return None
-    worst = Fraction(0)
-    for order, neighbour in enumerate(neighbours, 1):
-        there = measured(world, plan, neighbour, order)
-        if there is not None:
-            worst = max(worst, compared(plan, here, there, sql))
+    (worst,) = check_all(world, [sql], database, neighbours)
     return worst
+
+
+def check_all(
+    world: World, sqls: list[str], database: Database, neighbours: list[Database]
+) -> list[Fraction | None]:
+    """Hold the claims of several statements; the rows are put in once for all of them."""
+    plans = {sql: plan for sql in sqls if (plan := planned(world, sql)) is not None and plan.releases}
+    here = measured(world, list(plans.values()), database, 0)
+    worst = {sql: Fraction(0) for sql, found in zip(plans, here, strict=True) if found is not None}
+    for order, neighbour in enumerate(neighbours if plans else (), 1):
+        there = measured(world, list(plans.values()), neighbour, order)
+        for (sql, plan), left, right in zip(plans.items(), here, there, strict=True):
+            if left is not None and right is not None:
+                worst[sql] = max(worst[sql], compared(plan, left, right, sql))
+    return [worst.get(sql) for sql in sqls]
 
 
 def less(database: Database) -> list[Database]:
@@ -89,23 +99,20 @@ def less(database: Database) -> list[Database]:
 @FUZZ
 @given(st.lists(statements(), min_size=1, max_size=2), databases())
 def test_one_unit_less(adding: World, sqls: list[str], database: Database) -> None:
-    for sql in sqls:
-        check(adding, sql, database, less(database))
+    check_all(adding, sqls, database, less(database))
 
 
 @FUZZ
 @given(st.lists(statements(), min_size=1, max_size=2), databases(), databases(most=6))
 def test_one_unit_replaced(replacing: World, sqls: list[str], database: Database, newcomer: Database) -> None:
-    for sql in sqls:
-        check(replacing, sql, database, [replaced(database, unit, newcomer) for unit in units_of(database)])
+    check_all(replacing, sqls, database, [replaced(database, unit, newcomer) for unit in units_of(database)])
 
 
 @pytest.mark.long
 @LONG
 @given(st.lists(statements(), min_size=1, max_size=4), databases(most=14))
 def test_one_unit_less_at_length(adding: World, sqls: list[str], database: Database) -> None:
-    for sql in sqls:
-        check(adding, sql, database, less(database))
+    check_all(adding, sqls, database, less(database))
 
 
 @pytest.mark.long
@@ -114,8 +121,7 @@ def test_one_unit_less_at_length(adding: World, sqls: list[str], database: Datab
 def test_one_unit_replaced_at_length(
     replacing: World, sqls: list[str], database: Database, newcomer: Database
 ) -> None:
-    for sql in sqls:
-        check(replacing, sql, database, [replaced(database, unit, newcomer) for unit in units_of(database)])
+    check_all(replacing, sqls, database, [replaced(database, unit, newcomer) for unit in units_of(database)])
 
 
 # --- by hand ---------------------------------------------------------------------------------------------
@@ -207,6 +213,7 @@ def test_ties_of_two_windows_are_broken_alike(adding: World) -> None:
     found = []
     for order in range(8):
         adding.connection.execute(stored.format(order))
+        adding.refresh()
         with adding.backend.snapshot() as snapshot:
             found.append(measure_release(plan.releases[0], snapshot))
     assert all(other == found[0] for other in found)

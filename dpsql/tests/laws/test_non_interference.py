@@ -7,7 +7,7 @@ besides noisy numbers is the same: refusals, charges, texts, columns, types, row
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from dpsql.backends import DuckDBBackend
 from dpsql.engine.answer import Answer
 from dpsql.errors import DpsqlError, EngineFailure
 from dpsql.testing.injected_noise import ZeroNoise
+from dpsql.testing.postgres_server import PostgresServer
 from dpsql.testing.random_databases import Database, databases, statements, without
 
 from .conftest import Desk, OpenDesk, make_desk
@@ -34,14 +35,17 @@ FUZZ = settings(
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Desk, Desk]:
-    stack = ExitStack()
-    one, two = (
-        make_desk(stack, tmp_path_factory.mktemp(f"side{i}"), ZeroNoise(), epsilon="0.001") for i in (1, 2)
-    )
-    for desk in (one, two):
-        desk.session.execute("SET dpsql.reuse = off")
-    return one, two
+def pair(
+    tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None
+) -> Iterator[tuple[Desk, Desk]]:
+    with ExitStack() as stack:
+        folders = [tmp_path_factory.mktemp(f"side{i}") for i in (1, 2)]
+        one, two = (
+            make_desk(stack, folder, ZeroNoise(), epsilon="0.001", server=engine) for folder in folders
+        )
+        for desk in (one, two):
+            desk.session.execute("SET dpsql.reuse = off")
+        yield one, two
 
 
 def seen(desk: Desk, sql: str) -> tuple[object, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from dpsql.errors import EngineFailure, Refusal
 from dpsql.testing.injected_noise import ZeroNoise
+from dpsql.testing.postgres_server import PostgresServer
 from dpsql.testing.random_databases import VISIT, Database, databases, rows_of, statements
 
 from .conftest import Desk, OpenDesk, make_desk
@@ -25,11 +27,11 @@ FUZZ = settings(
 
 
 @pytest.fixture(scope="module")
-def open_desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
-    stack = ExitStack()
-    made = make_desk(stack, tmp_path_factory.mktemp("total"), ZeroNoise(), epsilon="0.001")
-    made.session.execute("SET dpsql.reuse = off")
-    return made
+def open_desk(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[Desk]:
+    with ExitStack() as stack:
+        made = make_desk(stack, tmp_path_factory.mktemp("total"), ZeroNoise(), epsilon="0.001", server=engine)
+        made.session.execute("SET dpsql.reuse = off")
+        yield made
 
 
 def answer(desk: Desk, sql: str) -> bool:

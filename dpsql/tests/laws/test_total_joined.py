@@ -12,12 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsql import Session
-from dpsql.backends import DuckDBBackend
 from dpsql.engine.session import open_ledger
 from dpsql.testing.injected_noise import ZeroNoise
+from dpsql.testing.postgres_server import PostgresServer
+from dpsql.testing.postgres_twin import PostgresTwin
 from dpsql.testing.random_joined_statements import statements
 from dpsql.testing.random_joins import CELLS, PRIVATE, SCHEMA, Database, databases, load, policy_of
 
+from .measured import engine_of
 from .test_neighbours_joined import ATTACKS, FUZZ, TIGHT
 from .test_same_answer import JOINS, PER_PERSON, SUBQUERIES
 from .test_total import answer
@@ -25,28 +27,35 @@ from .test_total import answer
 
 @dataclass(repr=False)
 class Desk:
-    """A session over the world of several tables, with the connection under it."""
+    """A session over the world of several tables; `settle` puts a database's rows in."""
 
     session: Session
     connection: duckdb.DuckDBPyConnection
+    twin: PostgresTwin | None
+
+    def settle(self, database: Database) -> None:
+        load(self.connection, database)
+        if self.twin is not None:
+            self.twin.refresh()
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+def desk(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[Desk]:
     with ExitStack() as stack:
         policy = policy_of(tmp_path_factory.mktemp("total"), epsilon="0.001")
         connection = stack.enter_context(duckdb.connect())
         connection.execute(SCHEMA)
         store = open_ledger(policy, create=True)
-        session = Session(policy, DuckDBBackend.over(connection), store, "tester", _noise=ZeroNoise())
+        twin, backend = engine_of(stack, connection, policy, engine)
+        session = Session(policy, backend, store, "tester", _noise=ZeroNoise())
         session.execute("SET dpsql.reuse = off")
-        yield Desk(stack.enter_context(session), connection)
+        yield Desk(stack.enter_context(session), connection, twin)
 
 
 @FUZZ
 @given(st.lists(statements(), min_size=1, max_size=2), databases())
 def test_nothing_raises(desk: Desk, sqls: list[str], database: Database) -> None:
-    load(desk.connection, database)
+    desk.settle(database)
     for sql in sqls:
         answer(desk, sql)
 
@@ -55,7 +64,7 @@ def test_nothing_raises(desk: Desk, sqls: list[str], database: Database) -> None
 @settings(FUZZ, max_examples=2000, derandomize=False)
 @given(st.lists(statements(), min_size=1, max_size=4), databases(most=20))
 def test_nothing_raises_at_length(desk: Desk, sqls: list[str], database: Database) -> None:
-    load(desk.connection, database)
+    desk.settle(database)
     for sql in sqls:
         answer(desk, sql)
 
@@ -78,7 +87,7 @@ def every_cell(desk: Desk) -> Desk:
         )
         for table in PRIVATE
     }
-    load(desk.connection, Database(rows))
+    desk.settle(Database(rows))
     return desk
 
 

@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from dpsql.errors import Refusal
+from dpsql.plan.dialect import DUCKDB
 from dpsql.plan.print_private import PrivatePrinter
 from dpsql.plan.quote import identifier
 from dpsql.relation.catalog import Column, Enforced
@@ -52,7 +53,7 @@ def table() -> Iterator[duckdb.DuckDBPyConnection]:
 
 def printed(expr: Expr, env: Environment) -> tuple[str, Fraction | None]:
     """Return SQL that shows the value as a number or text, and the lattice unit of a number."""
-    printer = PrivatePrinter(env, [identifier(column.name) for column in env.columns])
+    printer = PrivatePrinter(env, [identifier(column.name) for column in env.columns], DUCKDB)
     if expr.type.is_number:
         number = printer.number(expr)
         return number.sql, number.grid
@@ -208,7 +209,7 @@ def check_expression(table: duckdb.DuckDBPyConnection, text: str, columns: tuple
     facts = facts_of(expr, env)
     infinite = "FALSE"
     if expr.type.is_temporal:
-        infinite = f"coalesce(isinf({clamped(PrivatePrinter(env, [identifier(column.name) for column in env.columns]), expr)}), FALSE)"
+        infinite = f"coalesce(isinf({clamped(PrivatePrinter(env, [identifier(column.name) for column in env.columns], DUCKDB), expr)}), FALSE)"
         shown = f"CASE WHEN {infinite} THEN 0 ELSE {shown} END"
     query = (
         f"SELECT {shown}, {infinite}, {is_declared(columns, expr)} FROM t WHERE {is_not_null(columns, expr)}"

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from dpsql.errors import Refusal
+from dpsql.plan.dialect import DUCKDB
 from dpsql.plan.print_private import PrivatePrinter
 from dpsql.plan.quote import identifier
 from dpsql.relation.catalog import Column
@@ -103,7 +104,7 @@ def table() -> Iterator[duckdb.DuckDBPyConnection]:
 
 def computed(table: duckdb.DuckDBPyConnection, expr: Expr) -> list[Value]:
     printer, unit = (
-        PrivatePrinter(Environment(DECLARED), [identifier(column.name) for column in DECLARED]),
+        PrivatePrinter(Environment(DECLARED), [identifier(column.name) for column in DECLARED], DUCKDB),
         Fraction(1),
     )
     if expr.type.is_number:

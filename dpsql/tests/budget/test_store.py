@@ -3,10 +3,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 
@@ -15,36 +13,24 @@ from dpsql.budget import (
     Charge,
     Claim,
     Draw,
-    SqliteStore,
+    LedgerStore,
     State,
     Status,
     VectorClaim,
     journal,
-    sqlite_store,
+    ledger_store,
 )
 from dpsql.errors import BudgetExhausted, EngineFailure, LedgerError
 
-from .samples import CAPS, EPSILON, buy, claim, draw, key, open_store, vector
+from .samples import CAPS, EPSILON, Place, buy, claim, draw, key, vector
 
 TENTH = EPSILON // 10
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "ledger.db"
-
-
-@pytest.fixture
-def store(path: Path) -> Iterator[SqliteStore]:
-    opened = open_store(path)
-    yield opened
-    opened.close()
 
 
 # Hits and misses.
 
 
-def test_a_draw_is_charged_once_and_read_back_for_ever(store: SqliteStore, path: Path) -> None:
+def test_a_draw_is_charged_once_and_read_back_for_ever(store: LedgerStore, place: Place) -> None:
     buy(store, "a", "b", payload=b"\x00 and 'quotes'")
     for _ in range(3):
         again = store.reserve(claim(vector("a", "b"), analyst="bob"))
@@ -55,12 +41,12 @@ def test_a_draw_is_charged_once_and_read_back_for_ever(store: SqliteStore, path:
         store.fail(again)
     assert store.spent() == Charge(TENTH, 0)
     assert len(store.log(100)) == 1
-    other = open_store(path, create=False)
+    other = place.open(create=False)
     assert other.lookup([key("b")], Fraction(10)) == (draw("a", "b", payload=b"\x00 and 'quotes'"),)
     other.close()
 
 
-def test_a_stored_draw_serves_the_same_or_a_larger_scale(store: SqliteStore) -> None:
+def test_a_stored_draw_serves_the_same_or_a_larger_scale(store: LedgerStore) -> None:
     buy(store, "a", scale=Fraction(7, 3))
     assert store.lookup([key("a")], Fraction(7, 3)) is not None
     assert store.lookup([key("a")], Fraction(8)) is not None
@@ -68,7 +54,7 @@ def test_a_stored_draw_serves_the_same_or_a_larger_scale(store: SqliteStore) -> 
     assert store.reserve(claim(vector("a", scale=2))).found == (None,)
 
 
-def test_the_newest_draw_of_the_smallest_scale_answers(store: SqliteStore) -> None:
+def test_the_newest_draw_of_the_smallest_scale_answers(store: LedgerStore) -> None:
     for scale, payload in ((10, b"1"), (5, b"2"), (5, b"3"), (7, b"4")):
         buy(store, "a", scale=scale, payload=payload, reuse=False)
     assert store.spent() == Charge(4 * TENTH, 0)
@@ -78,14 +64,14 @@ def test_the_newest_draw_of_the_smallest_scale_answers(store: SqliteStore) -> No
         assert found[0].payload == b"3"
 
 
-def test_measures_of_different_draws_serve_one_vector(store: SqliteStore) -> None:
+def test_measures_of_different_draws_serve_one_vector(store: LedgerStore) -> None:
     buy(store, "a", payload=b"a")
     buy(store, "b", payload=b"b")
     reservation = store.reserve(claim(vector("b", "a")))
     assert reservation.found == ((draw("b", payload=b"b"), draw("a", payload=b"a")),)
 
 
-def test_a_vector_of_which_one_measure_is_missing_is_drawn_whole(store: SqliteStore) -> None:
+def test_a_vector_of_which_one_measure_is_missing_is_drawn_whole(store: LedgerStore) -> None:
     buy(store, "a")
     reservation = store.reserve(claim(vector("a", "b"), vector("a")))
     assert reservation.found == (None, (draw("a"),))
@@ -94,13 +80,13 @@ def test_a_vector_of_which_one_measure_is_missing_is_drawn_whole(store: SqliteSt
     assert reservation.charge == Charge(TENTH, 0)
 
 
-def test_reuse_off_draws_anew_and_pays(store: SqliteStore) -> None:
+def test_reuse_off_draws_anew_and_pays(store: LedgerStore) -> None:
     buy(store, "a")
     assert store.reserve(claim(vector("a"), reuse=False)).charge == Charge(TENTH, 0)
     assert store.spent() == Charge(2 * TENTH, 0)
 
 
-def test_a_key_that_is_not_known_yet_is_charged_and_named_at_commit(store: SqliteStore) -> None:
+def test_a_key_that_is_not_known_yet_is_charged_and_named_at_commit(store: LedgerStore) -> None:
     for payload in (b"1", b"2"):
         reservation = store.reserve(claim(vector()))
         assert reservation.found == (None,)
@@ -109,7 +95,7 @@ def test_a_key_that_is_not_known_yet_is_charged_and_named_at_commit(store: Sqlit
     assert store.lookup([key("late")], Fraction(3)) == (draw("late", scale=3, payload=b"2"),)
 
 
-def test_a_large_payload_is_kept_whole(store: SqliteStore) -> None:
+def test_a_large_payload_is_kept_whole(store: LedgerStore) -> None:
     payload = os.urandom(20_000_000)
     buy(store, "a", payload=payload)
     found = store.lookup([key("a")], Fraction(10))
@@ -117,7 +103,7 @@ def test_a_large_payload_is_kept_whole(store: SqliteStore) -> None:
     assert found[0].payload == payload
 
 
-def test_a_claim_of_nothing_costs_nothing(store: SqliteStore) -> None:
+def test_a_claim_of_nothing_costs_nothing(store: LedgerStore) -> None:
     reservation = store.reserve(claim())
     assert (reservation.entries, reservation.found, reservation.charge) == ((), (), Charge(0, 0))
     assert store.lookup([], Fraction(1)) is None
@@ -127,7 +113,7 @@ def test_a_claim_of_nothing_costs_nothing(store: SqliteStore) -> None:
 # Caps.
 
 
-def _refusal(store: SqliteStore, *vectors: VectorClaim, analyst: str = "alice") -> str:
+def _refusal(store: LedgerStore, *vectors: VectorClaim, analyst: str = "alice") -> str:
     before = (store.status(analyst), store.log(100))
     with pytest.raises(BudgetExhausted) as caught:
         store.reserve(claim(*vectors, analyst=analyst))
@@ -135,8 +121,8 @@ def _refusal(store: SqliteStore, *vectors: VectorClaim, analyst: str = "alice") 
     return caught.value.message
 
 
-def test_each_cap_is_reached_exactly_and_not_passed(path: Path) -> None:
-    store = open_store(path, Caps(10, 7, {"alice": 4}))
+def test_each_cap_is_reached_exactly_and_not_passed(place: Place) -> None:
+    store = place.open(Caps(10, 7, {"alice": 4}))
     store.reserve(claim(vector("a", epsilon=4, delta=7)))
     assert _refusal(store, vector("b", epsilon=1)) == ("needs epsilon 0.000000001, left 0 of your own budget")
     assert _refusal(store, vector("b", epsilon=1, delta=1), analyst="bob") == (
@@ -150,41 +136,41 @@ def test_each_cap_is_reached_exactly_and_not_passed(path: Path) -> None:
     store.close()
 
 
-def test_the_global_cap_binds_first(path: Path) -> None:
-    store = open_store(path, Caps(3, 0, {"alice": 2}))
+def test_the_global_cap_binds_first(place: Place) -> None:
+    store = place.open(Caps(3, 0, {"alice": 2}))
     assert "the dataset's" in _refusal(store, vector("a", epsilon=4))
     assert "your own" in _refusal(store, vector("a", epsilon=3))
     store.close()
 
 
-def test_a_spent_out_budget_still_answers_what_is_stored(path: Path) -> None:
-    store = open_store(path, Caps(1, 0, {}))
+def test_a_spent_out_budget_still_answers_what_is_stored(place: Place) -> None:
+    store = place.open(Caps(1, 0, {}))
     buy(store, "a", epsilon=1)
     assert store.reserve(claim(vector("a", epsilon=1))).to_draw == ()
     assert "needs" in _refusal(store, vector("a", epsilon=1), vector("b", epsilon=1))
     store.close()
 
 
-def test_a_lowered_policy_stops_at_once_and_shows_what_is_spent(path: Path) -> None:
-    store = open_store(path)
+def test_a_lowered_policy_stops_at_once_and_shows_what_is_spent(place: Place) -> None:
+    store = place.open()
     buy(store, "a")
     store.close()
-    store = open_store(path, Caps(5, 0, {}))
+    store = place.open(Caps(5, 0, {}))
     assert store.status().epsilon_spent_nano == TENTH
     assert "left 0 of" in _refusal(store, vector("b", epsilon=1))
     store.close()
 
 
-def test_a_grant_raises_one_cap_for_good(path: Path) -> None:
-    store = open_store(path, Caps(10, 0, {"alice": 1}))
+def test_a_grant_raises_one_cap_for_good(place: Place) -> None:
+    store = place.open(Caps(10, 0, {"alice": 1}))
     store.grant("alice", 4, "owner")
     store.grant("alice", 1, "owner")
     assert store.status("alice").analyst_cap_nano == 6
     assert store.status("bob").analyst_cap_nano is None
     store.grant(None, 90, "owner")
     store.close()
-    store = open_store(path, Caps(10, 0, {"alice": 1}))
-    assert store.status("alice") == Status(0, 100, 0, 0, 0, 0, 6)
+    store = place.open(Caps(10, 0, {"alice": 1}))
+    assert store.status("alice") == Status(0, 100, 0, 0, 0, 0, 6, 1)
     store.reserve(claim(vector("a", epsilon=6)))
     assert "own" in _refusal(store, vector("b", epsilon=1))
     for bad in (0, -5, 10**15 + 1, True):
@@ -193,40 +179,41 @@ def test_a_grant_raises_one_cap_for_good(path: Path) -> None:
     store.close()
 
 
-def test_spent_is_kept_for_each_analyst(store: SqliteStore) -> None:
+def test_spent_is_kept_for_each_analyst(store: LedgerStore) -> None:
     store.reserve(claim(vector("a", delta=3), analyst="alice"))
     store.reserve(claim(vector("b", delta=4), vector("c"), analyst="bob"))
     rho = Charge(TENTH, 0).rho_atto
-    assert store.status("alice") == Status(3 * TENTH, 10 * EPSILON, 7, 10**12, 3 * rho, TENTH, 3 * EPSILON)
-    assert store.status("bob") == Status(3 * TENTH, 10 * EPSILON, 7, 10**12, 3 * rho, 2 * TENTH, None)
+    assert store.status("alice") == Status(3 * TENTH, 10 * EPSILON, 7, 10**12, 3 * rho, TENTH, 3 * EPSILON, 1)
+    assert store.status("bob") == Status(3 * TENTH, 10 * EPSILON, 7, 10**12, 3 * rho, 2 * TENTH, None, 1)
 
 
 # Commit and fail.
 
 
-def test_nothing_is_refunded(store: SqliteStore) -> None:
+def test_nothing_is_refunded(store: LedgerStore) -> None:
     reservation = store.reserve(claim(vector("a")))
     store.fail(reservation)
     store.fail(reservation)
     assert store.spent() == Charge(TENTH, 0)
     assert [entry.state for entry in store.log(10)] == [State.FAILED]
-    with pytest.raises(ValueError, match="not reserved"):
+    with pytest.raises(LedgerError, match="closed before"):
         store.commit(reservation, [draw("a")])
+    assert store.lookup([key("a")], Fraction(10)) is None
     assert store.reserve(claim(vector("a"))).found == (None,)
 
 
-def test_fail_after_commit_takes_nothing_back(store: SqliteStore) -> None:
+def test_fail_after_commit_takes_nothing_back(store: LedgerStore) -> None:
     reservation = buy(store, "a")
     store.fail(reservation)
     assert store.lookup([key("a")], Fraction(10)) is not None
-    with pytest.raises(ValueError, match="not reserved"):
+    with pytest.raises(ValueError, match="committed already"):
         store.commit(reservation, [draw("a")])
 
 
 @pytest.mark.parametrize(
     "draws", [[], [draw("a")], [draw("a"), draw("a")], [draw("a"), draw("b", scale=9)], [draw("a")] * 3]
 )
-def test_a_draw_that_was_not_reserved_is_not_stored(store: SqliteStore, draws: list[Draw]) -> None:
+def test_a_draw_that_was_not_reserved_is_not_stored(store: LedgerStore, draws: list[Draw]) -> None:
     reservation = store.reserve(claim(vector("a"), vector("b")))
     with pytest.raises(ValueError, match="draw"):
         store.commit(reservation, draws)
@@ -238,7 +225,7 @@ def test_a_draw_that_was_not_reserved_is_not_stored(store: SqliteStore, draws: l
 # Epochs, the audit trail, the secret.
 
 
-def test_a_new_epoch_hides_the_stored_and_keeps_the_spent(store: SqliteStore, path: Path) -> None:
+def test_a_new_epoch_hides_the_stored_and_keeps_the_spent(store: LedgerStore, place: Place) -> None:
     buy(store, "a")
     running = store.reserve(claim(vector("b")))
     assert (store.epoch, store.advance_epoch(), store.epoch) == (1, 2, 2)
@@ -248,12 +235,12 @@ def test_a_new_epoch_hides_the_stored_and_keeps_the_spent(store: SqliteStore, pa
         assert store.reserve(claim(vector(name))).epoch == 2
     assert store.spent() == Charge(4 * TENTH, 0)
     store.close()
-    again = open_store(path)
+    again = place.open()
     assert again.epoch == 2
     again.close()
 
 
-def test_the_audit_trail_says_who_when_what_and_at_what_cost(store: SqliteStore) -> None:
+def test_the_audit_trail_says_who_when_what_and_at_what_cost(store: LedgerStore) -> None:
     wanted = VectorClaim((key("a"), key("b")), Fraction(7, 3), Charge(11, 5), "sum(x) at 7/3")
     store.reserve(Claim("zoë", 'SELECT "x\n\x00"', (wanted,), True))
     store.grant(None, 1, "owner")
@@ -267,9 +254,11 @@ def test_the_audit_trail_says_who_when_what_and_at_what_cost(store: SqliteStore)
     assert [entry.seq for entry in store.log(1)] == [newest.seq]
 
 
-def test_the_log_file_holds_every_entry_but_no_payload_and_no_secret(store: SqliteStore, path: Path) -> None:
+def test_the_log_file_holds_every_entry_but_no_payload_and_no_secret(
+    store: LedgerStore, place: Place
+) -> None:
     buy(store, "a", payload=b"the noisy bytes")
-    written = path.with_name("ledger.db.log").read_bytes()
+    written = place.log.read_bytes()
     assert key("a").hex().encode() in written
     assert b'"rho_atto":5000000000000000' in written
     assert b"noisy bytes" not in written
@@ -277,19 +266,26 @@ def test_the_log_file_holds_every_entry_but_no_payload_and_no_secret(store: Sqli
     assert store.secret().hex().encode() not in written
 
 
-def test_the_secret_is_random_and_stays(store: SqliteStore, path: Path, tmp_path: Path) -> None:
-    other, twin = open_store(tmp_path / "other.db"), open_store(path)
-    assert len(store.secret()) == 32
-    assert store.secret() == twin.secret() != other.secret()
-    other.close()
+def test_the_secret_is_random_and_stays(place: Place) -> None:
+    store = place.open()
+    twin = place.open(create=False)
+    secret = store.secret()
+    assert len(secret) == 32
+    assert twin.secret() == secret
+    store.close()
     twin.close()
+    place.lose()
+    place.log.unlink()
+    other = place.open()
+    assert other.secret() != secret
+    other.close()
 
 
 def test_a_clock_that_runs_backwards_changes_nothing(
-    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+    store: LedgerStore, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     buy(store, "a", payload=b"old")
-    monkeypatch.setattr(sqlite_store, "utc_now", lambda: "1970-01-01T00:00:00+00:00")
+    monkeypatch.setattr(ledger_store, "utc_now", lambda: "1970-01-01T00:00:00+00:00")
     monkeypatch.setattr(time, "time", lambda: 0.0)
     buy(store, "a", reuse=False, payload=b"new")
     found = store.lookup([key("a")], Fraction(10))
@@ -297,7 +293,7 @@ def test_a_clock_that_runs_backwards_changes_nothing(
     assert found[0].payload == b"new"
     assert [entry.at[:4] for entry in store.log(1)] == ["1970"]
     assert store.spent() == Charge(2 * TENTH, 0)
-    twin = open_store(path)
+    twin = place.open()
     assert twin.spent() == Charge(2 * TENTH, 0)
     twin.close()
 
@@ -305,7 +301,7 @@ def test_a_clock_that_runs_backwards_changes_nothing(
 # Several at once.
 
 
-def test_the_same_tiles_at_once_are_drawn_once(store: SqliteStore) -> None:
+def test_the_same_tiles_at_once_are_drawn_once(store: LedgerStore) -> None:
     def tile(number: int) -> bytes:
         reservation = store.reserve(claim(vector("a")))
         if reservation.to_draw:
@@ -321,7 +317,7 @@ def test_the_same_tiles_at_once_are_drawn_once(store: SqliteStore) -> None:
     assert store.spent() == Charge(TENTH, 0)
 
 
-def test_when_the_first_fails_one_other_draws_and_pays(store: SqliteStore) -> None:
+def test_when_the_first_fails_one_other_draws_and_pays(store: LedgerStore) -> None:
     first = store.reserve(claim(vector("a")))
 
     def tile(number: int) -> int:
@@ -339,14 +335,14 @@ def test_when_the_first_fails_one_other_draws_and_pays(store: SqliteStore) -> No
     assert store.spent() == Charge(2 * TENTH, 0)
 
 
-def test_nobody_waits_for_what_would_not_serve(store: SqliteStore) -> None:
+def test_nobody_waits_for_what_would_not_serve(store: LedgerStore) -> None:
     store.reserve(claim(vector("a", scale=10)))
     assert store.reserve(claim(vector("a", scale=9)), wait_seconds=0).to_draw
     assert store.reserve(claim(vector("a", "b")), wait_seconds=0).to_draw
     assert store.reserve(claim(vector("a"), reuse=False), wait_seconds=0).to_draw
 
 
-def test_waiting_ends_at_its_time_or_when_cancelled_and_charges_nothing(store: SqliteStore) -> None:
+def test_waiting_ends_at_its_time_or_when_cancelled_and_charges_nothing(store: LedgerStore) -> None:
     store.reserve(claim(vector("a")))
     with pytest.raises(EngineFailure) as late:
         store.reserve(claim(vector("a", scale=20), vector("b")), wait_seconds=0.01)
@@ -357,8 +353,8 @@ def test_waiting_ends_at_its_time_or_when_cancelled_and_charges_nothing(store: S
     assert store.spent() == Charge(TENTH, 0)
 
 
-def test_a_closed_store_leaves_nothing_pending(store: SqliteStore, path: Path) -> None:
-    twin = open_store(path)
+def test_a_closed_store_leaves_nothing_pending(store: LedgerStore, place: Place) -> None:
+    twin = place.open()
     twin.reserve(claim(vector("a")))
     twin.close()
     twin.close()
@@ -368,8 +364,8 @@ def test_a_closed_store_leaves_nothing_pending(store: SqliteStore, path: Path) -
         twin.spent()
 
 
-def test_threads_racing_for_the_last_epsilon_have_one_winner(path: Path) -> None:
-    store = open_store(path, Caps(20, 0, {}))
+def test_threads_racing_for_the_last_epsilon_have_one_winner(place: Place) -> None:
+    store = place.open(Caps(20, 0, {}))
     wins: list[int] = []
     for number in range(20):
         start = threading.Barrier(4)
@@ -392,14 +388,8 @@ def test_threads_racing_for_the_last_epsilon_have_one_winner(path: Path) -> None
     store.close()
 
 
-def test_commits_are_synced(store: SqliteStore) -> None:
-    with store._ledger.read() as db:
-        assert db.execute("PRAGMA synchronous").fetchone() == (2,)
-        assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-
-
-def test_caps_come_from_whoever_opens(path: Path) -> None:
-    wide, narrow = open_store(path, CAPS), open_store(path, Caps(1, 0, {}))
+def test_caps_come_from_whoever_opens(place: Place) -> None:
+    wide, narrow = place.open(CAPS), place.open(Caps(1, 0, {}))
     wide.reserve(claim(vector("a", epsilon=5)))
     assert narrow.status().epsilon_spent_nano == 5
     assert "left 0 of" in _refusal(narrow, vector("b", epsilon=1))
@@ -411,7 +401,7 @@ def test_caps_come_from_whoever_opens(path: Path) -> None:
 
 
 def test_nothing_is_reserved_before_the_log_is_synced(
-    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    store: LedgerStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(fd: int) -> None:
         raise OSError("input/output error")
@@ -427,7 +417,7 @@ def test_nothing_is_reserved_before_the_log_is_synced(
 
 
 def test_a_full_disk_charges_no_more_than_what_was_written(
-    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+    store: LedgerStore, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write = os.write
 
@@ -442,12 +432,12 @@ def test_a_full_disk_charges_no_more_than_what_was_written(
     assert store.spent() == Charge(0, 0)
     buy(store, "a")
     assert store.spent() == Charge(TENTH, 0)
-    twin = open_store(path)
+    twin = place.open()
     assert twin.spent() == Charge(TENTH, 0)
     twin.close()
 
 
-def test_short_writes_are_carried_on(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_writes_are_carried_on(store: LedgerStore, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", lambda fd, content: write(fd, content[:7]))
@@ -455,9 +445,9 @@ def test_short_writes_are_carried_on(store: SqliteStore, monkeypatch: pytest.Mon
     assert store.spent() == Charge(TENTH, 0)
 
 
-def test_the_steps_come_in_their_order(path: Path) -> None:
+def test_the_steps_come_in_their_order(place: Place) -> None:
     steps: list[str] = []
-    store = SqliteStore.open(path, "campus", CAPS, True, _step=steps.append)
+    store = place.open(step=steps.append)
     buy(store, "a")
     store.close()
     assert steps == [

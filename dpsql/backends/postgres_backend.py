@@ -1,0 +1,375 @@
+"""A Postgres database as a backend: read-only, one REPEATABLE READ transaction a statement.
+
+House rules:
+
+1. Nothing of the engine's own words leaves this package: an engine error becomes an `EngineFailure` whose
+   detail is the error's class and SQLSTATE. Its text may quote a value (law L6), so it reaches no log either.
+2. The failure is raised after the `except` block has ended, so that no traceback holds the engine's error.
+3. Only a single SELECT is run, in a READ ONLY transaction of a role that can only read: each of the three
+   holds if the others fail (soundness.md 4.4, D01 and D02).
+4. What a plan relies on is locked before the snapshot is taken, and looked at within it (law L9).
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from itertools import islice
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import psycopg
+from psycopg import capabilities, sql
+from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
+from psycopg_pool import ConnectionPool
+
+from ..errors import EngineFailure, PolicyError
+from ..policy.live_schema import LiveSchema
+from .deployment import Finding
+from .postgres_connection import (
+    LOCK_SECONDS,
+    Connection,
+    check_connection,
+    connect,
+    guarded,
+    open_pool,
+    set_locally,
+    target_of,
+)
+from .postgres_deployment import verify
+from .postgres_schema import Catalog, FoundTable, find_tables, path_of, read_catalog, read_state
+from .postgres_values import array_of, read_as_arrays, read_exactly, sendable
+from .stoppable import Stoppable
+
+__all__ = ["PostgresBackend", "PostgresSnapshot"]
+
+_T = TypeVar("_T")
+
+_CHUNK_ROWS = 65536
+_SELECT = re.compile(r"[ \t\r\n(]*(SELECT|WITH|VALUES)\b", re.IGNORECASE | re.ASCII)
+_BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_MARK = "dpsql_begun"
+_CANCEL_SECONDS = 5
+# No such table, no right to it, something else than a table: it was another one when it was found.
+_GONE = (
+    psycopg.errors.UndefinedTable,
+    psycopg.errors.InvalidSchemaName,
+    psycopg.errors.InsufficientPrivilege,
+    psycopg.errors.WrongObjectType,
+)
+
+
+class PostgresSnapshot:
+    """One read-only transaction; made by `PostgresBackend.snapshot`, used by one thread (but for `cancel`)."""
+
+    def __init__(self, connection: Connection, *, is_ours: bool) -> None:
+        """`is_ours`: the connection has our settings, and keeps a prepared statement for us."""
+        self._connection = connection
+        self._is_ours = is_ours
+        self._calls = Stoppable(self._interrupt)
+        self._stream: Generator[tuple[Any, ...], None, None] | None = None
+        self._runs = 0
+        self._catalog: Catalog | None = None
+
+    def begin(self, known: Catalog | None, names: Collection[str] | None) -> Catalog:
+        """Begin: lock the tables, take the snapshot, and return the catalog as the snapshot has it.
+
+        `known`: what an earlier snapshot found, which is returned if it still holds. A table that is locked
+        keeps its columns and constraints until the transaction ends. Raises EngineFailure.
+        """
+        for catalog in (known, None, None):
+            tables = (
+                catalog.tables if catalog is not None else self._call("begin", partial(self._find, names))
+            )
+            if not self._call("begin", partial(self._lock, tables)):
+                continue
+            if catalog is None:
+                catalog = self._call("schema", partial(read_catalog, self._query, tables))
+            elif self._call("schema", partial(read_state, self._query, catalog.state_query)) != catalog.state:
+                self._call("begin", partial(self._execute, "ROLLBACK"))
+                continue
+            self._catalog = catalog
+            return catalog
+        raise EngineFailure("begin: the tables change while they are being locked")
+
+    def schema(self) -> LiveSchema:
+        """Return the schema as this transaction sees it."""
+        assert self._catalog is not None, "the snapshot has begun"
+        return self._catalog.schema
+
+    def run(self, sql: str, parameters: Sequence[object] = ()) -> Iterator[list[tuple[Any, ...]]]:
+        """Run one SELECT and yield its rows in chunks; nothing runs before the first chunk is asked for.
+
+        The parameters $1, $2, … travel as text: the statement casts each to its type, `CAST($1 AS bigint[])`
+        for a list. Rows are streamed from one execution, since a cursor of the server's would not be planned
+        in parallel. Numbers without decimals come as `int`, others exactly as `Decimal`. What is no date
+        to Python comes as text: print a CAST where that matters. Only one result is read at a time.
+        Raises EngineFailure; with SQLSTATE 57014 after `cancel`.
+        """
+        self._runs += 1
+        return self._chunks(sql, [sendable(value) for value in parameters], self._runs)
+
+    def columns(self, sql: str) -> list[tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]]:
+        """Run one SELECT and return its columns as arrays, each with where it is NULL (None: nowhere).
+
+        For integers, floats, booleans, text, dates and timestamps; an infinite date is NULL. Wider numbers
+        come as doubles unasked, so print a CAST. What the array holds at a NULL means nothing. Raises
+        EngineFailure, as `run` does.
+        """
+        self._runs += 1
+        return self._call("run", partial(self._arrays, sql))
+
+    def findings(self, names: Collection[str] | None) -> list[Finding]:
+        """Begin, and return what is wrong with the role and the server. Raises EngineFailure."""
+        self._call("begin", lambda: self._execute("; ".join(self._opening())))
+        host = self._connection.info.host
+        is_near = host.startswith("/") or host in ("", "localhost", "127.0.0.1", "::1")
+        is_private = is_near or self._connection.pgconn.ssl_in_use
+        return self._call("check", lambda: verify(self._query, names, is_private=is_private))
+
+    def cancel(self) -> None:
+        """Stop what runs, from any thread; this snapshot answers nothing more."""
+        self._calls.cancel()
+
+    def close(self) -> None:
+        """End the transaction. A connection of ours that is not clean after that is closed."""
+        self._calls.close()
+        with suppress(psycopg.Error):
+            if self._stream is not None:
+                self._stream.close()
+            if not self._connection.closed:
+                self._execute("ROLLBACK")
+        is_clean = self._connection.info.transaction_status == TransactionStatus.IDLE
+        if self._is_ours and (self._calls.is_cancelled or not is_clean):
+            self._connection.close()  # A cancel that arrives late would stop the next statement on it.
+
+    # --- one result ---------------------------------------------------------------------------------------
+
+    def _chunks(self, sql: str, parameters: list[object], turn: int) -> Iterator[list[tuple[Any, ...]]]:
+        _require_select(sql)
+        rows = self._call("run", lambda: self._started(sql, parameters))
+        for stage in _stages():
+            if turn != self._runs:
+                raise RuntimeError("this result was given up when the next statement began")
+            chunk = self._call(stage, lambda: list(islice(rows, _CHUNK_ROWS)))
+            if not chunk:
+                return
+            yield chunk
+
+    def _started(self, sql: str, parameters: list[object]) -> Generator[tuple[Any, ...], None, None]:
+        self._give_up()
+        cursor = self._cursor()
+        read_exactly(cursor)
+        size = _CHUNK_ROWS if capabilities.has_stream_chunked() else 1
+        rows = cursor.stream(sql.encode(), parameters, binary=True, size=size)
+        self._stream = rows  # type: ignore[assignment]  # a generator, though declared as an iterator
+        return self._stream  # type: ignore[return-value]
+
+    def _arrays(self, sql: str) -> list[tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]]:
+        _require_select(sql)
+        self._give_up()
+        cursor = self._cursor()
+        read_as_arrays(cursor)
+        cursor.execute(sql.encode(), binary=True, prepare=False)
+        oids = [column.type_code for column in cursor.description or ()]
+        rows = cursor.fetchall()
+        columns = list(zip(*rows, strict=True)) if rows else [()] * len(oids)
+        return [array_of(oid, values) for oid, values in zip(oids, columns, strict=True)]
+
+    def _give_up(self) -> None:
+        """Stop reading an earlier result, which fails the transaction: go back to where it began."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+            if self._connection.info.transaction_status == TransactionStatus.INERROR:
+                self._execute(f"ROLLBACK TO SAVEPOINT {_MARK}")
+
+    # --- the transaction ------------------------------------------------------------------------------------
+
+    def _find(self, names: Collection[str] | None) -> tuple[FoundTable, ...]:
+        self._execute("; ".join(self._opening()))
+        tables = find_tables(self._query, names)
+        self._execute("ROLLBACK")
+        return tables
+
+    def _lock(self, tables: Sequence[FoundTable]) -> bool:
+        """Begin with the tables locked. The first query after the locks takes the snapshot."""
+        statements = self._opening()
+        if locked := [sql.Identifier(*table.path).as_string(None) for table in tables if table.is_lockable]:
+            statements.append(f"LOCK TABLE {', '.join(locked)} IN ACCESS SHARE MODE")
+        statements.append(f"SAVEPOINT {_MARK}")
+        try:
+            self._execute("; ".join(statements))
+        except _GONE:
+            self._execute("ROLLBACK")
+            return False
+        return True
+
+    def _opening(self) -> list[str]:
+        return [_BEGIN] if self._is_ours else [_BEGIN, set_locally()]
+
+    def _execute(self, statements: str) -> None:
+        self._cursor().execute(statements.encode(), prepare=False)
+
+    def _query(self, text: str, parameters: Sequence[object]) -> list[tuple[Any, ...]]:
+        return self._cursor().execute(text.encode(), parameters, prepare=self._is_ours).fetchall()
+
+    def _cursor(self) -> psycopg.RawCursor[tuple[Any, ...]]:
+        return psycopg.RawCursor(self._connection, row_factory=tuple_row)
+
+    def _call(self, stage: str, action: Callable[[], _T]) -> _T:
+        return self._calls.call(lambda: guarded(stage, action))
+
+    def _interrupt(self) -> None:
+        with suppress(psycopg.Error):  # A connection that has just been closed runs nothing.
+            self._connection.cancel_safe(timeout=_CANCEL_SECONDS)
+
+
+class PostgresBackend:
+    """A Postgres database, reached over a pool of connections; safe to use from several threads."""
+
+    dialect = "postgres"
+
+    def __init__(self, url: str, tables: Collection[str] | None = None) -> None:
+        """Point at a database; nothing is opened before the first snapshot.
+
+        `tables`: the names that the policy declares: a snapshot locks these tables and its schema shows no
+        other. None: all that the role may read, to look at a database that has no policy yet. Raises
+        PolicyError for a URL that is none, or that holds a password.
+        """
+        self._target = target_of(url)
+        self._names = None if tables is None else frozenset(tables)
+        self._given: Connection | None = None
+        self._pool: ConnectionPool[Connection] | None = None
+        self._known: Catalog | None = None
+        self._snapshots: set[PostgresSnapshot] = set()
+        self._users = 0
+        self._lock = threading.Lock()
+        self._turn = threading.Lock()
+
+    @classmethod
+    def over(cls, connection: Connection, tables: Collection[str] | None = None) -> PostgresBackend:
+        """Wrap a connection that the caller owns: for tests and for embedding.
+
+        It must be idle when a snapshot opens, and is left as it was: our settings last for the transaction.
+        Its role is not looked at. Raises PolicyError for a closed connection, or a server that we cannot
+        be exact on.
+        """
+        if connection.closed:
+            raise PolicyError("the Postgres connection is closed; open it before handing it in")
+        check_connection(connection)
+        backend = cls("postgresql://", tables)
+        backend._given = connection
+        return backend
+
+    @contextmanager
+    def snapshot(self) -> Iterator[PostgresSnapshot]:
+        """Open one read-only transaction for the time of a `with` block, over locked tables.
+
+        Raises PolicyError for a server that we cannot be exact on, and EngineFailure.
+        """
+        with self._connection() as connection:
+            snapshot = PostgresSnapshot(connection, is_ours=self._given is None)
+            with self._lock:
+                self._snapshots.add(snapshot)
+                known = self._known
+            try:
+                found = snapshot.begin(known, self._names)
+                self._known = found if self._is_complete(found) else None
+                yield snapshot
+            finally:
+                with self._lock:
+                    self._snapshots.discard(snapshot)
+                snapshot.close()
+
+    def cancel(self) -> None:
+        """Stop every running statement, from any thread."""
+        with self._lock:
+            running = list(self._snapshots)
+        for snapshot in running:
+            snapshot.cancel()
+
+    def close_idle(self) -> bool:
+        """Close all connections if no snapshot is open; say whether they are closed."""
+        with self._lock:
+            if self._users or self._given is not None:
+                return False
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close()
+        return True
+
+    def findings(self) -> list[Finding]:
+        """Return what is wrong with the role and the server, for the owner. Raises EngineFailure."""
+        with self._connection() as connection:
+            snapshot = PostgresSnapshot(connection, is_ours=self._given is None)
+            try:
+                return snapshot.findings(self._names)
+            finally:
+                snapshot.close()
+
+    def _is_complete(self, catalog: Catalog) -> bool:
+        """Say whether a catalog may be used again: a table that is missing may be there the next time."""
+        return self._names is not None and len({path_of(name) for name in self._names}) == len(catalog.tables)
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        """Give a connection for one use; it is idle, and commits each statement by itself."""
+        if self._given is not None:
+            with self._borrowed(self._given) as connection:
+                yield connection
+            return
+        with self._lock:
+            self._users += 1
+        try:
+            pool = self._opened_pool()
+            connection = guarded("open", pool.getconn)
+            try:
+                yield connection
+            finally:
+                pool.putconn(connection)
+        finally:
+            with self._lock:
+                self._users -= 1
+
+    @contextmanager
+    def _borrowed(self, connection: Connection) -> Iterator[Connection]:
+        if not self._turn.acquire(timeout=LOCK_SECONDS):
+            raise EngineFailure("busy: the connection serves another statement")
+        try:
+            if connection.info.transaction_status != TransactionStatus.IDLE:
+                raise EngineFailure("busy: the connection is closed, or inside a transaction of its owner")
+            commits = connection.autocommit
+            guarded("begin", lambda: connection.set_autocommit(True))
+            try:
+                yield connection
+            finally:
+                with suppress(psycopg.Error):
+                    connection.set_autocommit(commits)
+        finally:
+            self._turn.release()
+
+    def _opened_pool(self) -> ConnectionPool[Connection]:
+        """Return the pool. The first connection is made here, where its failure can be told at once."""
+        with self._turn:
+            if self._pool is None:
+                connect(self._target).close()
+                self._pool = open_pool(self._target)
+            return self._pool
+
+
+def _require_select(sql: str) -> None:
+    """Refuse what is not a SELECT by its first word. A second statement, the protocol does not take."""
+    if not _SELECT.match(sql):
+        raise EngineFailure("refused: not a single SELECT")
+
+
+def _stages() -> Iterator[str]:
+    yield "run"
+    while True:
+        yield "fetch"

@@ -1,0 +1,345 @@
+"""What the ledgers on SQLite and on Postgres share: the log in front of the ledger, replay, the records.
+
+House rules:
+
+1. Every change is one transaction that keeps every other writer out; what keeps them out also guards
+   the log.
+2. Order of a record: log, fsync, insert, commit (itself synced). Whatever dies in between, the log
+   has at least what the ledger has (amendments.md j3).
+3. Before any change, what the log has and the ledger lacks is replayed as spent. Replay can only
+   take: a replayed entry is failed, a replayed grant is void.
+4. Where log and ledger disagree in any other way, nothing is answered (LedgerError).
+5. A statement outside the two engines' modules is one that both understand; `?` stands for a value.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from ..errors import LedgerError
+from .entry import Entry, EpochStart, Grant, Header, Record, State, read_record, record_text
+from .journal import Journal
+
+__all__ = ["GRANTED", "Database", "Ledger", "Statement", "Step", "identity", "read_header", "utc_now"]
+
+Step = Callable[[str], None]
+"""A hook that the crash tests use to stop a process at a named step."""
+
+Statement = tuple[str, Sequence[object]]
+
+GRANTED = "granted"
+_VOID = "void"
+_PAGE = 10_000
+_FAIL = (
+    "UPDATE record SET state = 'failed', holder = NULL WHERE seq = ? AND state = 'reserved' AND holder = ?"
+)
+
+Sums = tuple[int, int, int]
+"""Epsilon in 1e-9, delta and rho in 1e-18."""
+
+
+class Rows(Protocol):
+    """A statement's rows. They may be fetched after later statements were given."""
+
+    def fetchone(self) -> Any: ...
+
+    def fetchall(self) -> list[Any]: ...
+
+
+class Database(Protocol):
+    """Takes statements in their order. One whose rows are not fetched may fail as late as the next fetch."""
+
+    def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Rows: ...
+
+
+def utc_now() -> str:
+    """Return the time as text, for people."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells this file from one put in its place, or None when there is none."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_dev, stat.st_ino
+
+
+def read_header(journal: Journal) -> Header | None:
+    """Return a log's first record if it is a header. Requires: `mend` was called."""
+    for _, text in journal.records(0):
+        record = read_record(text)
+        return record if isinstance(record, Header) else None
+    return None
+
+
+class Ledger(ABC):
+    """An open ledger and this process's log of it; safe for threads, not for use after a fork."""
+
+    longest_pause: float
+    """Seconds between two looks at a statement that draws the same."""
+
+    def __init__(self, log: Path, name: str, step: Step) -> None:
+        self.step = step
+        self._name = name
+        self._log = log
+        self._journal = Journal(log)
+        self._log_file = identity(log)
+        self._process = os.getpid()
+        self._appended: set[int] = set()
+        self._given_up: set[int] = set()
+
+    # What an engine has of its own.
+
+    @property
+    @abstractmethod
+    def holder(self) -> str:
+        """What this ledger's reserved entries are marked with, while it is open."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let everything go. What is still reserved counts as failed from now on."""
+
+    @abstractmethod
+    def _alone(self) -> AbstractContextManager[None]:
+        """Keep this process's other threads, and whoever else writes this log, out of a change."""
+
+    @abstractmethod
+    def _change(self) -> AbstractContextManager[Database]:
+        """Give one write transaction that keeps all other writers out. Requires: inside `_alone`."""
+
+    @abstractmethod
+    def _whole(self) -> AbstractContextManager[Database]:
+        """Give one snapshot in which all of this log that was committed is seen. Requires: inside `_alone`."""
+
+    @abstractmethod
+    def read(self) -> AbstractContextManager[Database]:
+        """Give the committed state. What the log has beyond it is not seen."""
+
+    @abstractmethod
+    def _read_together(self, statements: Sequence[Statement]) -> list[list[Any]]:
+        """Return the rows of each statement; a later one sees no less than an earlier one."""
+
+    @property
+    @abstractmethod
+    def _logged(self) -> Statement:
+        """Asks for one row: how many bytes of this log are in the ledger."""
+
+    @abstractmethod
+    def _set_logged(self, db: Database, size: int) -> None:
+        """Note that so many bytes of this log are in the ledger."""
+
+    @abstractmethod
+    def _next(self, db: Database) -> Rows:
+        """Ask for one row: the next record's number in the ledger, and its place in this log."""
+
+    @abstractmethod
+    def _insert(
+        self, db: Database, number: int, record: Record, state: str | None, holder: str | None
+    ) -> None:
+        """Add one record, whose `seq` is its place in this log."""
+
+    @abstractmethod
+    def _page(self, db: Database, after: int, count: int) -> Rows:
+        """Ask for the next records in order of number: (number, whether it is of this log, body)."""
+
+    @abstractmethod
+    def is_alive(self, db: Database, holder: str) -> bool:
+        """Return whether the ledger that made the holder is still open. Requires: inside `write`."""
+
+    # What they share.
+
+    @contextmanager
+    def write(self) -> Iterator[Database]:
+        """Give one write transaction, with all of the log replayed.
+
+        Commits, durably, when the block ends; undoes everything but the log when it raises.
+        """
+        with self._alone():
+            while True:
+                given_up = frozenset(self._given_up)
+                with self._change() as db:
+                    (logged,) = db.execute(*self._logged).fetchone()
+                    is_settled = not given_up and logged == self._journal.size()
+                    if is_settled:
+                        yield db
+                    else:
+                        self._catch_up(db, logged, given_up)
+                self._given_up -= given_up | self._appended
+                self._appended.clear()
+                if is_settled:
+                    return
+
+    def read_settled(self, *statements: Statement) -> list[list[Any]]:
+        """Return the rows of each statement, with nothing that the log has missing from them."""
+        [(logged,)], *found = self._read_together([self._logged, *statements])
+        if not self._given_up and logged == self._journal.size():
+            return found
+        with self.write() as db:
+            return [db.execute(*statement).fetchall() for statement in statements]
+
+    def append(self, db: Database, records: Sequence[Record]) -> int:
+        """Write the records, in their order, to the log and then to the ledger; return the first one's number.
+
+        Their `seq` is given here. Requires: inside `write`. An entry whose transaction then fails, or
+        ends unknown, stays spent and is closed as failed before the next change.
+        """
+        number, place = self._next(db).fetchone()
+        self.step("before log")
+        placed = [replace(record, seq=place + i) for i, record in enumerate(records)]
+        self._appended.update(range(number, number + len(placed)))
+        self._given_up |= self._appended
+        end = self._journal.append([record_text(record) for record in placed], self.step)
+        self._insert_all(db, number, placed, is_replay=False)
+        self._set_logged(db, end)
+        self.step("inserted")
+        return int(number)
+
+    def give_up(self, numbers: Sequence[int]) -> None:
+        """Close what is still reserved here of these entries as failed; if not now, before the next change."""
+        self._given_up.update(numbers)
+        with self.write():
+            pass
+
+    def is_running(self, db: Database, entry: int, holder: str) -> bool:
+        """Return whether a reserved entry's holder lives; fails the entry for good when it is dead.
+
+        Requires: inside `write`.
+        """
+        if self.is_alive(db, holder):
+            return True
+        db.execute(_FAIL, (entry, holder))
+        return False
+
+    def check_in_place(self) -> None:
+        """Raise LedgerError after a fork, and when the log's file is not the one that was opened."""
+        if os.getpid() != self._process:
+            raise LedgerError("an open ledger was carried over a fork", hint="open it in the new process")
+        if identity(self._log) != self._log_file:
+            raise LedgerError("the ledger or its log was replaced while in use", hint="restart dpsql")
+
+    def disagreement(self) -> LedgerError:
+        """Return the error for a log and a ledger of which neither explains the other."""
+        return LedgerError(
+            f"the ledger {self._name} and its log do not agree",
+            hint=f"restore the log {self._log.name} as it was (it is never older than the ledger, nor shared "
+            "by copying); the ledger itself may be older, or missing: it is brought up to the log",
+        )
+
+    def _insert_all(self, db: Database, first: int, records: Iterable[Record], *, is_replay: bool) -> None:
+        sums: dict[str, Sums] = {}
+        for number, record in enumerate(records, first):
+            state: str | None = None
+            holder: str | None = None
+            match record:
+                case Entry():
+                    sums[record.analyst] = _sum_with(record, sums.get(record.analyst, (0, 0, 0)))
+                    state = (State.FAILED if is_replay else State.RESERVED).value
+                    holder = None if is_replay else self.holder
+                case Grant():
+                    state = _VOID if is_replay else GRANTED
+                case EpochStart():
+                    db.execute("UPDATE ledger SET epoch = ? WHERE epoch < ?", (record.epoch, record.epoch))
+                case Header():
+                    pass
+            self._insert(db, number, record, state, holder)
+        _add_to_spent(db, sums)
+
+    def _catch_up(self, db: Database, logged: int, given_up: frozenset[int]) -> None:
+        """Replay what the log has beyond the ledger, and close what was given up."""
+        if self._journal.size() < logged:
+            raise self.disagreement()
+        self._journal.mend()
+        number, place = self._next(db).fetchone()
+        self._insert_all(db, number, self._records_from(logged, place), is_replay=True)
+        self._set_logged(db, self._journal.size())
+        for entry in given_up:
+            db.execute(_FAIL, (entry, self.holder))
+
+    def _records_from(self, logged: int, place: int) -> Iterator[Record]:
+        for expected, (_, text) in enumerate(self._journal.records(logged), place):
+            record = read_record(text)
+            if record.seq != expected:
+                raise self.disagreement()
+            yield record
+
+    def _verify(self, dataset: str) -> None:
+        """Compare log and ledger record by record, and the running sums with the entries."""
+        with self._alone(), self._whole() as db:
+            (logged,) = db.execute(*self._logged).fetchone()
+            self._journal.mend()
+            named: str | None = None
+            sums: dict[str, Sums] = {}
+            kept = self._kept(db, sums)
+            for place, (end, text) in enumerate(self._journal.records(0)):
+                record = read_record(text)
+                if place == 0 and isinstance(record, Header):
+                    named = record.dataset
+                if record.seq != place or (end <= logged and next(kept, None) != text):
+                    raise self.disagreement()
+            if named is None or next(kept, None) is not None:
+                raise self.disagreement()
+            if named != dataset:
+                raise another_dataset()
+            if _spent(db) != sums:
+                raise self.disagreement()
+
+    def _kept(self, db: Database, sums: dict[str, Sums]) -> Iterator[str]:
+        """Yield the bodies of this log's records; at the end, `sums` has what the entries of all logs add up to."""
+        after = -1
+        while page := self._page(db, after, _PAGE).fetchall():
+            after = page[-1][0]
+            for _, is_ours, body in page:
+                record = read_record(body)
+                if isinstance(record, Entry):
+                    sums[record.analyst] = _sum_with(record, sums.get(record.analyst, (0, 0, 0)))
+                if is_ours:
+                    yield body
+
+    def _fail_dead(self) -> None:
+        with self.write() as db:
+            for entry, holder in db.execute(
+                "SELECT seq, holder FROM record WHERE state = 'reserved'"
+            ).fetchall():
+                self.is_running(db, entry, holder)
+
+
+def another_dataset() -> LedgerError:
+    """Return the error for a ledger that is not this dataset's."""
+    return LedgerError(
+        "this ledger belongs to another dataset",
+        hint="a dataset has one ledger for good: name that one in the policy",
+    )
+
+
+def _sum_with(entry: Entry, sums: Sums) -> Sums:
+    epsilon, delta, rho = sums
+    charge = entry.charge
+    return epsilon + charge.epsilon_nano, delta + charge.delta_atto, rho + charge.rho_atto
+
+
+def _spent(db: Database) -> dict[str, Sums]:
+    rows = db.execute("SELECT analyst, epsilon_nano, delta_atto, rho_atto FROM spent").fetchall()
+    return {name: (int(epsilon), int(delta), int(rho)) for name, epsilon, delta, rho in rows}
+
+
+def _add_to_spent(db: Database, more: dict[str, Sums]) -> None:
+    if not more:
+        return
+    spent = _spent(db)
+    for name, sums in more.items():
+        new = [old + plus for old, plus in zip(spent.get(name, (0, 0, 0)), sums, strict=True)]
+        db.execute(
+            "INSERT INTO spent (analyst, epsilon_nano, delta_atto, rho_atto) VALUES (?, ?, ?, ?)"
+            " ON CONFLICT (analyst) DO UPDATE SET epsilon_nano = excluded.epsilon_nano,"
+            " delta_atto = excluded.delta_atto, rho_atto = excluded.rho_atto",
+            (name, *map(str, new)),
+        )

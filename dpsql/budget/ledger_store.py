@@ -1,0 +1,343 @@
+"""The budget store on a ledger, whichever engine keeps it: claims in, reservations and stored draws out.
+
+House rules:
+
+1. `reserve` decides everything (hits, charge, caps) in the transaction that records it.
+2. Every path through `reserve` records a charge, finds everything in the store, or raises.
+3. Nothing here lowers what is spent, whatever became of the entry.
+4. Statements that do not need each other's rows are given before any is fetched: over a network they
+   travel together.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+from ..errors import EngineFailure, LedgerError
+from .claim import (
+    KEY_BYTES,
+    MOST_EPSILON_NANO,
+    ZERO,
+    Caps,
+    Charge,
+    Claim,
+    Draw,
+    Reservation,
+    VectorClaim,
+    require_integer,
+    require_text,
+)
+from .entry import Entry, EpochStart, Grant, State, Status, read_record
+from .filter import refuse_over_cap
+from .ledger import GRANTED, Database, Ledger, Statement, utc_now
+from .match import choose_draws, running_draws
+from .store import never_cancelled
+
+__all__ = ["LedgerStore", "no_step"]
+
+_SHORTEST_PAUSE = 0.002
+"""Seconds before the second look at a statement that is drawing the same measures."""
+
+_UNNUMBERED = -1
+"""The `seq` of a record that the ledger has not numbered yet."""
+
+_EPOCH: Statement = ("SELECT epoch FROM ledger", ())
+_SPENT: Statement = ("SELECT analyst, epsilon_nano, delta_atto, rho_atto FROM spent", ())
+_GRANTS: Statement = ("SELECT body FROM record WHERE kind = 'grant' AND state = ?", (GRANTED,))
+
+Found = tuple[int, ...] | None
+
+
+@dataclass(slots=True)
+class _Drawn:
+    """Of one measure in this epoch: stored {entry: scale}, reserved {entry: (scale, holder)}."""
+
+    stored: dict[int, Fraction] = field(default_factory=dict)
+    reserved: dict[int, tuple[Fraction, str]] = field(default_factory=dict)
+
+
+def no_step(name: str) -> None:
+    """Do nothing: only the crash tests stop at a step."""
+
+
+class LedgerStore:
+    """The `BudgetStore` of one dataset. `caps` hold for this store, the recorded grants on top."""
+
+    def __init__(self, ledger: Ledger, caps: Caps) -> None:
+        self._ledger = ledger
+        self._caps = caps
+
+    def close(self) -> None:
+        """Let the ledger go. What this store has reserved and not committed counts as failed."""
+        self._ledger.close()
+
+    def lookup(self, measures: Sequence[bytes], scale: Fraction) -> tuple[Draw, ...] | None:
+        """See `BudgetStore.lookup`."""
+        if not measures:
+            return None
+        with self._ledger.read() as db:
+            drawn = _drawn(db, measures)
+            chosen = choose_draws([drawn[key].stored for key in measures], scale)
+            return _load(db, [chosen])[0]
+
+    def reserve(
+        self, claim: Claim, *, wait_seconds: float = 60.0, cancelled: Callable[[], bool] = never_cancelled
+    ) -> Reservation:
+        """See `BudgetStore.reserve`."""
+        deadline = time.monotonic() + wait_seconds
+        pause = _SHORTEST_PAUSE
+        while True:
+            reservation = self._try_reserve(claim)
+            if reservation is not None:
+                return reservation
+            if cancelled():
+                raise EngineFailure("cancelled while another statement drew the same", sqlstate="57014")
+            if time.monotonic() >= deadline:
+                raise EngineFailure("another statement that draws the same measures did not end in time")
+            time.sleep(pause)
+            pause = min(2 * pause, self._ledger.longest_pause)
+
+    def _try_reserve(self, claim: Claim) -> Reservation | None:
+        """Return the reservation, or None while another statement draws what would be a hit."""
+        with self._ledger.write() as db:
+            asked = [db.execute(*statement) for statement in (_EPOCH, _SPENT, _GRANTS)]
+            keys = [key for vector in claim.vectors for key in vector.measures] if claim.reuse else []
+            drawn = _drawn(db, keys)
+            chosen: list[Found] = []
+            for vector in claim.vectors:
+                found, must_wait = self._find(db, vector, drawn) if claim.reuse else (None, False)
+                if must_wait:
+                    return None
+                chosen.append(found)
+            status = self._status(*[rows.fetchall() for rows in asked], analyst=claim.analyst)
+            missed = [v for v, found in zip(claim.vectors, chosen, strict=True) if found is None]
+            charge = sum((vector.charge for vector in missed), ZERO)
+            entries: tuple[int | None, ...] = (None,) * len(chosen)
+            if missed:
+                refuse_over_cap(status, charge)
+                numbers = iter(self._charge(db, claim, missed, status.epoch))
+                entries = tuple(next(numbers) if found is None else None for found in chosen)
+            reservation = Reservation(entries, tuple(_load(db, chosen)), charge, status.epoch)
+        self._ledger.step("reserved")
+        return reservation
+
+    def _find(self, db: Database, vector: VectorClaim, drawn: dict[bytes, _Drawn]) -> tuple[Found, bool]:
+        """Return (the entries that answer the vector, whether it is worth waiting instead)."""
+        if not vector.measures:
+            return None, False
+        known = [drawn[key] for key in vector.measures]
+        stored = [each.stored for each in known]
+        found = choose_draws(stored, vector.scale)
+        if found is not None:
+            return found, False
+        holders = {entry: holder for each in known for entry, (_, holder) in each.reserved.items()}
+        dead = {entry for entry, holder in holders.items() if not self._ledger.is_running(db, entry, holder)}
+        running = [{e: scale for e, (scale, _) in each.reserved.items() if e not in dead} for each in known]
+        return None, bool(running_draws(stored, running, vector.scale))
+
+    def _charge(self, db: Database, claim: Claim, missed: Sequence[VectorClaim], epoch: int) -> range:
+        """Record the charge of what must be drawn; return the entries' numbers."""
+        at = utc_now()
+        entries = [
+            Entry(
+                seq=_UNNUMBERED,
+                at=at,
+                epoch=epoch,
+                analyst=claim.analyst,
+                statement=claim.statement,
+                note=vector.note,
+                measures=vector.measures,
+                scale=vector.scale,
+                charge=vector.charge,
+            )
+            for vector in missed
+        ]
+        first = self._ledger.append(db, entries)
+        for number, entry in enumerate(entries, first):
+            _insert_measures(db, number, entry, entry.measures, entry.scale)
+        return range(first, first + len(entries))
+
+    def commit(self, reservation: Reservation, draws: Sequence[Draw]) -> None:
+        """See `BudgetStore.commit`."""
+        if len(draws) != len(reservation.to_draw):
+            raise ValueError("commit takes one draw for each reserved entry")
+        if not draws:
+            return
+        self._ledger.step("before draws")
+        with self._ledger.write() as db:
+            entries = self._reserved(db, reservation.to_draw)
+            for number, draw in zip(reservation.to_draw, draws, strict=True):
+                _store(db, number, entries[number], draw)
+            self._ledger.step("draws inserted")
+        self._ledger.step("draws committed")
+
+    def _reserved(self, db: Database, numbers: Sequence[int]) -> dict[int, Entry]:
+        """Return the entries as they were reserved here.
+
+        Raises ValueError when one is committed already, LedgerError when one was closed: given up, or
+        taken for dead while the ledger was out of reach.
+        """
+        rows = db.execute(
+            f"SELECT seq, body, state, holder FROM record WHERE seq IN ({_marks(numbers)})", numbers
+        ).fetchall()
+        for number, _, state, holder in rows:
+            if state == State.COMMITTED.value:
+                raise ValueError(f"entry {number} is committed already")
+            if (state, holder) != (State.RESERVED.value, self._ledger.holder):
+                raise _closed()
+        if len(rows) != len(numbers):
+            raise _closed()
+        return {number: _entry(number, body, State.RESERVED) for number, body, _, _ in rows}
+
+    def fail(self, reservation: Reservation) -> None:
+        """See `BudgetStore.fail`. Does nothing to what is committed or failed already.
+
+        Where the ledger is out of reach now, the entries are closed before its next change.
+        """
+        if reservation.to_draw:
+            with suppress(LedgerError):
+                self._ledger.give_up(reservation.to_draw)
+
+    def spent(self) -> Charge:
+        """See `BudgetStore.spent`."""
+        status = self.status()
+        return Charge(status.epsilon_spent_nano, status.delta_spent_atto)
+
+    def status(self, analyst: str | None = None) -> Status:
+        """See `BudgetStore.status`."""
+        return self._status(*self._ledger.read_settled(_EPOCH, _SPENT, _GRANTS), analyst=analyst)
+
+    def _status(
+        self, epoch: list[Any], spent: list[Any], grants: list[Any], *, analyst: str | None
+    ) -> Status:
+        """Return the status from the rows of `_EPOCH`, `_SPENT` and `_GRANTS`."""
+        epsilon = delta = rho = own = 0
+        for name, *sums in spent:
+            epsilon, delta, rho = epsilon + int(sums[0]), delta + int(sums[1]), rho + int(sums[2])
+            own += int(sums[0]) if name == analyst else 0
+        granted: dict[str | None, int] = {}
+        for (body,) in grants:
+            grant = json.loads(body)
+            granted[grant["analyst"]] = granted.get(grant["analyst"], 0) + grant["epsilon_nano"]
+        own_cap = None if analyst is None else self._caps.analysts.get(analyst)
+        return Status(
+            epsilon_spent_nano=epsilon,
+            epsilon_cap_nano=self._caps.epsilon_nano + granted.get(None, 0),
+            delta_spent_atto=delta,
+            delta_cap_atto=self._caps.delta_atto,
+            rho_spent_atto=rho,
+            analyst_spent_nano=own,
+            analyst_cap_nano=None if own_cap is None else own_cap + granted.get(analyst, 0),
+            epoch=int(epoch[0][0]),
+        )
+
+    def log(self, limit: int) -> list[Entry]:
+        """See `BudgetStore.log`."""
+        (rows,) = self._ledger.read_settled(
+            (
+                "SELECT seq, body, state FROM record WHERE kind = 'entry' ORDER BY seq DESC LIMIT ?",
+                (max(0, limit),),
+            )
+        )
+        return [_entry(number, body, State(state)) for number, body, state in rows]
+
+    def grant(self, analyst: str | None, epsilon_nano: int, by: str) -> None:
+        """See `BudgetStore.grant`. A grant whose ledger write a crash cut off is void."""
+        require_integer("epsilon_nano", epsilon_nano, 1, MOST_EPSILON_NANO)
+        for name in (analyst, by):
+            require_text("name", name or "")
+        with self._ledger.write() as db:
+            self._ledger.append(db, [Grant(_UNNUMBERED, utc_now(), analyst, epsilon_nano, by)])
+
+    @property
+    def epoch(self) -> int:
+        """See `BudgetStore.epoch`."""
+        ((row,),) = self._ledger.read_settled(_EPOCH)
+        return int(row[0])
+
+    def advance_epoch(self) -> int:
+        """See `BudgetStore.advance_epoch`."""
+        with self._ledger.write() as db:
+            epoch = int(db.execute(*_EPOCH).fetchone()[0]) + 1
+            self._ledger.append(db, [EpochStart(_UNNUMBERED, utc_now(), epoch)])
+        return epoch
+
+    def secret(self) -> bytes:
+        """See `BudgetStore.secret`."""
+        with self._ledger.read() as db:
+            return bytes(db.execute("SELECT secret FROM ledger").fetchone()[0])
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def _drawn(db: Database, keys: Sequence[bytes]) -> dict[bytes, _Drawn]:
+    """Return what is stored and what is reserved of each measure in this epoch."""
+    drawn = {key: _Drawn() for key in keys}
+    if not drawn:
+        return drawn
+    rows = db.execute(
+        "SELECT m.key, m.entry, m.scale, r.state, r.holder FROM measure m JOIN record r ON r.seq = m.entry"
+        f" WHERE m.epoch = (SELECT epoch FROM ledger) AND m.key IN ({_marks(list(drawn))})",
+        list(drawn),
+    ).fetchall()
+    for key, entry, scale, state, holder in rows:
+        if state == State.COMMITTED.value:
+            drawn[key].stored[entry] = Fraction(scale)
+        elif state == State.RESERVED.value:
+            drawn[key].reserved[entry] = (Fraction(scale), holder)
+    return drawn
+
+
+def _load(db: Database, chosen: Sequence[Found]) -> list[tuple[Draw, ...] | None]:
+    entries = sorted({entry for found in chosen if found is not None for entry in found})
+    draws: dict[int, Draw] = {}
+    if entries:
+        rows = db.execute(
+            f"SELECT entry, measures, scale, payload FROM draw WHERE entry IN ({_marks(entries)})", entries
+        ).fetchall()
+        for entry, keys, scale, payload in rows:
+            measures = tuple(keys[i : i + KEY_BYTES] for i in range(0, len(keys), KEY_BYTES))
+            draws[entry] = Draw(measures, Fraction(scale), payload)
+    return [None if found is None else tuple(draws[entry] for entry in found) for found in chosen]
+
+
+def _store(db: Database, number: int, entry: Entry, draw: Draw) -> None:
+    if not entry.measures:
+        _insert_measures(db, number, entry, draw.measures, draw.scale)
+    elif (draw.measures, draw.scale) != (entry.measures, entry.scale):
+        raise ValueError("a draw holds the measures, at the scale, that were reserved")
+    db.execute(
+        "INSERT INTO draw (entry, measures, scale, payload) VALUES (?, ?, ?, ?)",
+        (number, b"".join(draw.measures), str(draw.scale), draw.payload),
+    )
+    db.execute("UPDATE record SET state = ?, holder = NULL WHERE seq = ?", (State.COMMITTED.value, number))
+
+
+def _insert_measures(db: Database, number: int, entry: Entry, keys: Sequence[bytes], scale: Fraction) -> None:
+    for key in keys:
+        db.execute(
+            "INSERT INTO measure (epoch, key, entry, scale) VALUES (?, ?, ?, ?)",
+            (entry.epoch, key, number, str(scale)),
+        )
+
+
+def _entry(number: int, body: str, state: State) -> Entry:
+    record = read_record(body, state)
+    if not isinstance(record, Entry):
+        raise LedgerError("the ledger holds a record of the wrong kind", hint="restore it from its log")
+    return replace(record, seq=number)
+
+
+def _closed() -> LedgerError:
+    return LedgerError(
+        "the charge was closed before its answer was stored",
+        hint="ask again; the ledger was out of reach for a while, and what was charged stays spent",
+    )

@@ -1,0 +1,305 @@
+"""The ledger on a Postgres server, shared by proxies that each keep a log of their own.
+
+House rules:
+
+1. Every change is one transaction that first takes a lock on the table `ledger`. The lock allows reads,
+   and keeps out whoever writes to that table by hand; unlike a row lock it writes nothing itself, so a
+   transaction that changes nothing costs no sync. A log is guarded by a lock on its file besides, since
+   the server lets its own lock go when the connection breaks.
+2. A record is known by its log, which has a random name, and its place there; its number is the
+   ledger's own. So what two proxies logged never collides, and each puts back what it logged itself.
+3. A holder lives as long as a session of it holds its advisory lock. A transaction that was cut off holds
+   the table's lock until the server has decided it; nobody replays before that.
+4. Nothing is made but by `create`. Only SELECT, INSERT and UPDATE on the tables are needed otherwise.
+
+What is committed is on the server's disk. A fail-over to a replica that is not synchronous loses the last
+commits; each proxy puts its own back from its log when it next looks, the stored answers are gone.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from ..errors import LedgerError
+from .entry import FORMAT, Header, Record, record_text
+from .holder import open_alone
+from .journal import Journal, create_journal
+from .ledger import Database, Ledger, Rows, Statement, Step, another_dataset, read_header, utc_now
+from .postgres_connection import DEADLINE_SECONDS, LedgerConnection, as_ledger_errors
+
+__all__ = ["PostgresLedger"]
+
+_SCHEMA = (
+    # One row: whose ledger it is, the epoch, the salt's secret.
+    "CREATE TABLE dpsql.ledger (format int NOT NULL, dataset text NOT NULL, epoch bigint NOT NULL,"
+    " secret bytea NOT NULL, one bool PRIMARY KEY DEFAULT true CHECK (one))",
+    # How much of each log is in the ledger.
+    "CREATE TABLE dpsql.log (id text PRIMARY KEY, bytes bigint NOT NULL)",
+    # The logs' records, in their own words; only `state` and `holder` ever change.
+    "CREATE TABLE dpsql.record (seq bigint PRIMARY KEY, log text NOT NULL, place bigint NOT NULL,"
+    " kind text NOT NULL, state text, holder text, body text NOT NULL, UNIQUE (log, place))",
+    "CREATE INDEX granted ON dpsql.record (seq) WHERE kind = 'grant'",
+    "CREATE INDEX reserved ON dpsql.record (seq) WHERE state = 'reserved'",
+    # Running sums of the entries, as decimal text since they may outgrow 64 bits.
+    "CREATE TABLE dpsql.spent (analyst text PRIMARY KEY, epsilon_nano text NOT NULL,"
+    " delta_atto text NOT NULL, rho_atto text NOT NULL)",
+    # Which entry draws, or drew, which measure.
+    "CREATE TABLE dpsql.measure (epoch bigint NOT NULL, key bytea NOT NULL, entry bigint NOT NULL,"
+    " scale text NOT NULL, PRIMARY KEY (epoch, key, entry))",
+    "CREATE TABLE dpsql.draw (entry bigint PRIMARY KEY, measures bytea NOT NULL, scale text NOT NULL,"
+    " payload bytea NOT NULL)",
+)
+
+_CREATION_LOCK = 0x6470_7371_6C00_0001
+"""Taken while the tables are made, so that two who make them at once make them once."""
+
+
+class PostgresLedger(Ledger):
+    """A ledger on a server and this process's log of it.
+
+    Two connections: one for changes, whose session is also the sign of life, and one for reads, so that
+    a repeated question does not wait for somebody's charge.
+    """
+
+    longest_pause = 0.2
+
+    def __init__(
+        self, url: str, reader: LedgerConnection, log: Path, log_id: str, dataset: str, step: Step
+    ) -> None:
+        """Requires: ledger and log are there. Use `open`."""
+        super().__init__(log, "on its server", step)
+        self._log_id = log_id
+        self._dataset = dataset
+        self._key = secrets.randbits(63)
+        self._session = -1
+        self._reader = reader
+        self._writer = LedgerConnection(url, self._greet)
+
+    @classmethod
+    def open(cls, url: str, log: Path, dataset: str, create: bool, step: Step) -> PostgresLedger:
+        """Open the ledger, check it against the log, and replay what it lacks.
+
+        A log that is missing is begun. A ledger that is missing is made when `create` holds, and what the
+        log has is spent in it. Raises LedgerError.
+        """
+        log = Path(os.path.realpath(log))
+        with ExitStack() as undo, as_ledger_errors():
+            log_id = _known_log(log, dataset)
+            reader = LedgerConnection(url)
+            undo.callback(reader.close)
+            _find_or_make(reader, dataset, create)
+            if log_id is None:
+                log_id = _begin_log(log, dataset)
+            ledger = cls(url, reader, log, log_id, dataset, step)
+            undo.callback(ledger.close)
+            ledger._verify(dataset)
+            ledger._fail_dead()
+            undo.pop_all()
+        return ledger
+
+    @property
+    def holder(self) -> str:
+        """See `Ledger.holder`: the number of an advisory lock."""
+        return str(self._key)
+
+    def close(self) -> None:
+        """See `Ledger.close`."""
+        self._writer.close()
+        self._reader.close()
+        self._journal.close()
+
+    @contextmanager
+    def read(self) -> Iterator[Database]:
+        """See `Ledger.read`. Each statement sees what was committed when its turn came."""
+        self.check_in_place()
+        with self._reader.alone() as db:
+            yield db
+
+    def _read_together(self, statements: Sequence[Statement]) -> list[list[Any]]:
+        self.check_in_place()
+        with self._reader.alone():
+            with self._reader.together() as db:
+                asked = [db.execute(*statement) for statement in statements]
+            return [rows.fetchall() for rows in asked]
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        self.check_in_place()
+        with self._writer.alone(), self._journal.held(DEADLINE_SECONDS):
+            yield
+
+    @contextmanager
+    def _change(self) -> Iterator[Database]:
+        with self._writer.transaction() as db:
+            db.execute("LOCK TABLE ledger IN SHARE ROW EXCLUSIVE MODE")
+            asked = db.execute("SELECT dataset, pg_backend_pid() FROM ledger")
+            yield db
+            dataset, session = asked.fetchone() or (None, None)
+            if dataset != self._dataset:
+                raise another_dataset()
+            if session != self._session:
+                raise _pooled()
+
+    @contextmanager
+    def _whole(self) -> Iterator[Database]:
+        with self._writer.transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") as db:
+            yield db
+
+    def _greet(self, db: Database) -> None:
+        """Take the sign of life, and look whether the server keeps what it commits."""
+        db.execute("SELECT pg_advisory_lock_shared(?)", (self._key,))
+        self._session = _check_server(db)
+
+    @property
+    def _logged(self) -> Statement:
+        return "SELECT COALESCE((SELECT bytes FROM log WHERE id = ?), 0)", (self._log_id,)
+
+    def _set_logged(self, db: Database, size: int) -> None:
+        db.execute(
+            "INSERT INTO log (id, bytes) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET bytes = excluded.bytes",
+            (self._log_id, size),
+        )
+
+    def _next(self, db: Database) -> Rows:
+        return db.execute(
+            "SELECT COALESCE(MAX(seq), -1) + 1,"
+            " (SELECT COALESCE(MAX(place), -1) + 1 FROM record WHERE log = ?) FROM record",
+            (self._log_id,),
+        )
+
+    def _insert(
+        self, db: Database, number: int, record: Record, state: str | None, holder: str | None
+    ) -> None:
+        db.execute(
+            "INSERT INTO record (seq, log, place, kind, state, holder, body) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                number,
+                self._log_id,
+                record.seq,
+                type(record).__name__.lower(),
+                state,
+                holder,
+                record_text(record),
+            ),
+        )
+
+    def _page(self, db: Database, after: int, count: int) -> Rows:
+        return db.execute(
+            "SELECT seq, log = ?, body FROM record WHERE seq > ? ORDER BY seq LIMIT ?",
+            (self._log_id, after, count),
+        )
+
+    def is_alive(self, db: Database, holder: str) -> bool:
+        """See `Ledger.is_alive`: a holder's lock can be had when nobody has it."""
+        if holder == self.holder:
+            return True
+        (is_free,) = db.execute("SELECT pg_try_advisory_xact_lock(?)", (int(holder),)).fetchone()
+        return not is_free
+
+
+def _known_log(path: Path, dataset: str) -> str | None:
+    """Return the name of the log that is there, or None. Raises LedgerError when it is not this dataset's."""
+    if not path.exists():
+        return None
+    with closing(Journal(path)) as journal, journal.held(DEADLINE_SECONDS):
+        journal.mend()
+        header = read_header(journal)
+    if header is None or not header.log:
+        raise LedgerError(
+            f"{path.name} is no log of a ledger on a server",
+            hint="restore it, or move it away if it never was; a machine without a log begins one",
+        )
+    if header.dataset != dataset:
+        raise another_dataset()
+    return header.log
+
+
+def _begin_log(path: Path, dataset: str) -> str:
+    """Make this machine's log, unless another process of it has done so just now; return its name."""
+    with open_alone(path.parent):
+        known = _known_log(path, dataset)
+        if known is not None:
+            return known
+        name = secrets.token_hex(16)
+        create_journal(path, record_text(Header(0, utc_now(), dataset, name)))
+        return name
+
+
+def _find_or_make(connection: LedgerConnection, dataset: str, create: bool) -> None:
+    """Raise LedgerError unless the server has the ledger of this dataset, or makes it."""
+    with connection.alone(), connection.transaction() as db:
+        _check_server(db)
+        if not _has_tables(db):
+            if not create:
+                raise LedgerError(
+                    "there is no ledger in this database",
+                    hint="a new dataset: dpsql budget create; a lost ledger: restore it, or create it where a "
+                    "log of it is",
+                )
+            db.execute("SELECT pg_advisory_xact_lock(?)", (_CREATION_LOCK,))
+            if not _has_tables(db):
+                _make_tables(db, dataset)
+        found = db.execute("SELECT format, dataset FROM dpsql.ledger").fetchone()
+        if found is None or found[0] != FORMAT:
+            raise LedgerError(
+                "this is no ledger of this version",
+                hint="use the version of dpsql that made it, or name another database in the policy",
+            )
+        if found[1] != dataset:
+            raise another_dataset()
+
+
+def _has_tables(db: Database) -> bool:
+    """Return whether the tables are there. Raises LedgerError when a crash of the server would empty one."""
+    tables = dict(
+        db.execute(
+            "SELECT c.relname, c.relpersistence = 'p' FROM pg_class c JOIN pg_namespace n"
+            " ON n.oid = c.relnamespace WHERE n.nspname = 'dpsql' AND c.relkind = 'r'"
+        ).fetchall()
+    )
+    if not all(tables.values()):
+        raise LedgerError(
+            "a table of the ledger is not kept through a crash", hint="ALTER TABLE … SET LOGGED on its server"
+        )
+    return "ledger" in tables
+
+
+def _make_tables(db: Database, dataset: str) -> None:
+    if db.execute("SELECT 1 FROM pg_namespace WHERE nspname = 'dpsql'").fetchone() is None:
+        db.execute("CREATE SCHEMA dpsql")
+    for statement in _SCHEMA:
+        db.execute(statement)
+    db.execute(
+        "INSERT INTO dpsql.ledger (format, dataset, epoch, secret) VALUES (?, ?, 1, ?)",
+        (FORMAT, dataset, secrets.token_bytes(32)),
+    )
+
+
+def _check_server(db: Database) -> int:
+    """Return the session's number. Raises LedgerError where a commit is not durable, or text not kept."""
+    *settings, encoding, session = db.execute(
+        "SELECT current_setting('fsync'), current_setting('full_page_writes'),"
+        " current_setting('synchronous_commit'), current_setting('server_encoding'), pg_backend_pid()"
+    ).fetchone()
+    if settings != ["on", "on", "on"]:
+        raise LedgerError(
+            "the ledger's server may lose what it has committed",
+            hint="it must run with fsync = on and full_page_writes = on",
+        )
+    if encoding != "UTF8":
+        raise LedgerError(
+            "the ledger's database does not hold all names", hint="make it with ENCODING 'UTF8'"
+        )
+    return int(session)
+
+
+def _pooled() -> LedgerError:
+    return LedgerError(
+        "the ledger's connection changes hands between transactions",
+        hint="name the server itself in the policy's `ledger`, not a pooler in transaction mode",
+    )

@@ -1,0 +1,127 @@
+"""Says in words what an analyst may do with a declared table or column: for `check`, and for catalogs.
+
+Pure functions of the catalog: nothing here has seen a row.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import date, datetime, timedelta
+from fractions import Fraction
+
+from ..relation.catalog import MAX_DERIVED, Column, Scalar, Table, Unit
+from ..relation.facts import grid_of
+from ..relation.types import Kind, SqlType
+from .section import plain
+
+__all__ = ["allowed_text", "column_comment", "declared_text", "keys_text", "table_comment"]
+
+_MOST_LISTED = 20
+_EPOCH = datetime(1970, 1, 1)
+
+
+def table_comment(table: Table) -> str:
+    """Return what a catalog says of a table: the owner's note, whose rows they are, and what counts of them."""
+    parts = [] if table.description is None else [table.description]
+    unit = table.unit
+    if unit is None:
+        return "; ".join([*parts, "public, nobody's data: answered exactly and free"])
+    if unit.references is None:
+        parts.append(f'private, one row per unit in "{unit.column}"')
+    else:
+        parts.append(f'private, owned through "{unit.column}" by {".".join(unit.references)}')
+    if not unit.is_unique:
+        if unit.rows_per_unit is not None:
+            parts.append(f"{unit.rows_per_unit} rows of a unit count in a group")
+        if unit.groups_per_unit is not None:
+            parts.append(f"{unit.groups_per_unit} groups of a unit count")
+    return "; ".join(parts)
+
+
+def column_comment(table: Table, name: str, has_delta: bool) -> str:
+    """Return what a catalog says of a column: the owner's note, what is declared, and what that allows.
+
+    `name`: a declared column of the table, or its unit column. `has_delta`: whether undeclared group keys can
+    be found by threshold.
+    """
+    column, unit = table.column(name), table.unit
+    parts = []
+    if column is not None:
+        parts += [text for text in (column.description, declared_text(column)) if text]
+    if unit is not None and unit.column == name:
+        parts.append(_owner(unit))
+    if column is not None and unit is None:
+        parts += [_listed(column), "public"]
+    elif column is not None:
+        parts += [allowed_text(column), _listed(column) or keys_text(column, has_delta)]
+    return "; ".join(part for part in parts if part)
+
+
+def declared_text(column: Column) -> str:
+    """Return a column's bounds, step and length as they are declared; empty if none is."""
+    parts = []
+    if column.bounds is not None:
+        lower, upper = (_bound(bound, column.type) for bound in column.bounds)
+        parts.append(f"bounds {lower} to {upper}")
+    if column.step is not None:
+        parts.append(f"step {plain(column.step)}")
+    if column.max_length is not None:
+        parts.append(f"at most {column.max_length} characters")
+    return ", ".join(parts)
+
+
+def allowed_text(column: Column) -> str:
+    """Return which aggregates of a private column are answered as it is declared."""
+    return "COUNT, SUM, AVG, STDDEV" if column.type.is_number and column.bounds is not None else "COUNT only"
+
+
+def keys_text(column: Column, has_delta: bool) -> str:
+    """Return how a private column can be grouped by: `has_delta` if undeclared keys can be found."""
+    if column.values is not None:
+        return f"group keys: {len(column.values)} public values"
+    if column.type.is_float or column.type.kind in (Kind.OPAQUE, Kind.INTERVAL):
+        return "no GROUP BY"
+    steps = _steps(column)
+    if steps is not None and steps <= MAX_DERIVED:
+        return f"group keys: {steps} values inside the bounds"
+    return "group keys by threshold" if has_delta else "GROUP BY needs values, or a delta"
+
+
+def _owner(unit: Unit) -> str:
+    points = "" if unit.references is None else f", as {'.'.join(unit.references)}"
+    return f"whose row it is{points}: to join on, and for COUNT(DISTINCT {unit.column})"
+
+
+def _listed(column: Column) -> str:
+    if column.values is None or len(column.values) > _MOST_LISTED:
+        return ""
+    return f"group keys: {', '.join(map(_literal, column.values))}"
+
+
+def _literal(value: Scalar) -> str:
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return str(value).lower()
+        case str():
+            return "'" + value.replace("'", "''") + "'"
+        case _:
+            return plain(Fraction(value))
+
+
+def _bound(bound: Fraction, type_: SqlType) -> str:
+    """Return a bound as the policy file writes it; the catalog has days and microseconds for dates and times."""
+    if type_.kind is Kind.DATE:
+        return date.fromordinal(_EPOCH.toordinal() + int(bound)).isoformat()
+    if type_.kind is Kind.TIMESTAMP:
+        return (_EPOCH + timedelta(microseconds=int(bound))).isoformat(sep=" ")
+    return plain(bound)
+
+
+def _steps(column: Column) -> int | None:
+    """Return how many values a column can have inside its bounds; None when that is not known."""
+    grid = grid_of(column.type)
+    if column.bounds is None or grid is None or column.type.kind is Kind.TIMESTAMP:
+        return None
+    return math.floor(column.bounds[1] / grid) - math.ceil(column.bounds[0] / grid) + 1

@@ -1,0 +1,75 @@
+"""Every place where a ledger can be: a SQLite file, and a database of a real Postgres of each major."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from dpsql.budget import LedgerStore
+from dpsql.testing.postgres_fixtures import postgres_majors
+from dpsql.testing.postgres_server import Installation, PostgresServer
+
+from .samples import Place
+
+MajorServer = Callable[[Installation], PostgresServer]
+SERVERS = postgres_majors()
+
+
+@pytest.fixture(scope="session")
+def durable_server() -> Iterator[MajorServer]:
+    """Give a function that starts an installation's server, once in this process; it keeps what it commits."""
+    with ExitStack() as stack:
+        yield cache(lambda found: stack.enter_context(PostgresServer(found, durable=True)))
+
+
+def _on_server(folder: Path, server: PostgresServer) -> Iterator[Place]:
+    """Give a database of the server in which no ledger is; one a server, since making one takes its time."""
+    with server.admin() as admin:
+        if admin.execute("SELECT 1 FROM pg_database WHERE datname = 'books'").fetchone() is None:
+            server.create_database("books")
+    yield Place(server.url("books"), folder / "policy-ledger.log")
+    with server.admin("books") as admin:
+        admin.execute(
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
+            " WHERE datname = 'books' AND pid <> pg_backend_pid()"
+        )
+        admin.execute("DROP SCHEMA IF EXISTS dpsql CASCADE")
+
+
+def _name(found: Installation | None) -> str:
+    return f"pg{found.major}" if found else "sqlite"
+
+
+_OLDER = [pytest.param(found, marks=pytest.mark.long) for found in SERVERS[:-1]]
+
+
+@pytest.fixture(params=[None, SERVERS[-1], *_OLDER], ids=_name)
+def place(request: pytest.FixtureRequest, tmp_path: Path, durable_server: MajorServer) -> Iterator[Place]:
+    """Give a place where no ledger is yet: on SQLite, and on the newest Postgres; in the long run on the oldest too."""
+    if request.param is None:
+        yield Place(f"sqlite:{tmp_path / 'ledger.db'}", tmp_path / "ledger.db.log")
+        return
+    yield from _on_server(tmp_path, durable_server(request.param))
+
+
+@pytest.fixture
+def store(place: Place) -> Iterator[LedgerStore]:
+    opened = place.open()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def server(durable_server: MajorServer) -> PostgresServer:
+    """Give the newest Postgres at hand."""
+    return durable_server(SERVERS[-1])
+
+
+@pytest.fixture
+def shared(tmp_path: Path, server: PostgresServer) -> Iterator[Place]:
+    """Give a place for a ledger on the newest Postgres."""
+    yield from _on_server(tmp_path, server)

@@ -1,0 +1,93 @@
+"""What is SQLite's own: its files, and how they are written."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from dpsql.budget import open_store
+from dpsql.errors import LedgerError
+
+from .samples import CAPS, Place, buy
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Place:
+    return Place(f"sqlite:{tmp_path / 'ledger.db'}", tmp_path / "ledger.db.log")
+
+
+def test_commits_are_synced(file: Place) -> None:
+    store = file.open()
+    with store._ledger.read() as db:
+        assert db.execute("PRAGMA synchronous").fetchone() == (2,)
+        assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    store.close()
+
+
+def test_a_policys_url_opens_the_file(file: Place, tmp_path: Path) -> None:
+    store = open_store(file.url, "campus", CAPS, create=True, log=tmp_path / "unused.log")
+    buy(store, "a")
+    store.close()
+    assert not (tmp_path / "unused.log").exists()
+    again = file.open(create=False)
+    assert again.spent().epsilon_nano > 0
+    again.close()
+
+
+def test_a_ledger_that_has_lost_its_log_is_not_used(file: Place) -> None:
+    file.open().close()
+    file.log.unlink()
+    with pytest.raises(LedgerError, match=r"log ledger\.db\.log is missing"):
+        file.open()
+
+
+def test_a_file_that_is_no_ledger_is_left_alone(file: Place) -> None:
+    file.file.write_bytes(b"not a database, certainly not" * 100)
+    with pytest.raises(LedgerError, match="log"):
+        file.open()
+    file.file.unlink()
+    file.open().close()
+    file.lose()
+    file.file.write_bytes(b"not a database, certainly not" * 100)
+    with pytest.raises(LedgerError, match="cannot be read"):
+        file.open()
+    file.file.unlink()
+    database = sqlite3.connect(file.file)
+    with database:
+        database.execute("CREATE TABLE mine (x)")
+    database.close()
+    with pytest.raises(LedgerError, match="no ledger of this version"):
+        file.open()
+
+
+def test_files_are_for_their_owner_alone(file: Place, tmp_path: Path) -> None:
+    old = os.umask(0)
+    try:
+        store = file.open()
+        buy(store, "a")
+        modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+        store.close()
+    finally:
+        os.umask(old)
+    assert modes.pop("ledger.db.holders") == 0o700
+    assert set(modes.values()) == {0o600}
+    assert {"ledger.db", "ledger.db-wal", "ledger.db.log"} <= set(modes)
+
+
+def test_a_ledger_made_by_the_first_version_is_read(file: Place) -> None:
+    """The schema and the records of a file are those of format 1, so no ledger is lost by an update."""
+    store = file.open()
+    buy(store, "a", delta=3)
+    store.close()
+    database = sqlite3.connect(file.file)
+    columns = [row[1] for row in database.execute("PRAGMA table_info(record)")]
+    assert columns == ["seq", "kind", "state", "holder", "body"]
+    assert database.execute("PRAGMA user_version").fetchone() == (1,)
+    header, entry = (body for (body,) in database.execute("SELECT body FROM record ORDER BY seq"))
+    database.close()
+    assert header.startswith('{"at":"')
+    assert header.endswith('"dataset":"campus","format":1,"kind":"header","seq":0}')
+    assert '"kind":"entry"' in entry

@@ -1,0 +1,74 @@
+"""Rows that hold every wild cell, and statements that touch every form of SQL that is printed: to measure in several places."""
+
+from __future__ import annotations
+
+from dpsql.testing.random_databases import PERSON, VISIT, Database
+
+from ..laws.examples import HEAVY, person, visit
+from ..laws.measured import Measured, World, fixed_stages, measure_release
+from .both import spelled
+
+__all__ = ["EVERY_CELL", "STATEMENTS", "all_measured"]
+
+
+def _every_cell() -> Database:
+    """Every cell of every column once, and units with many rows and groups beside."""
+    visits = [
+        visit(100 + row, **{name: cells[row % len(cells)] for name, cells in VISIT.cells.items()})
+        for row in range(max(map(len, VISIT.cells.values())))
+    ]
+    for name, cells in VISIT.cells.items():
+        visits += [
+            visit(200 + row, **{name: cell}, city="a", n="1")
+            for row, cell in enumerate(cells)
+            if name not in ("city", "n")
+        ]
+    for number in range(40):
+        cells = {
+            name: of[(number * 7 + place) % len(of)] for place, (name, of) in enumerate(VISIT.cells.items())
+        }
+        visits += [visit(1, **cells), visit(2 + number % 3, **cells)]
+    persons = [
+        person(300 + row, **{name: cells[row % len(cells)] for name, cells in PERSON.cells.items()})
+        for row in range(14)
+    ]
+    return Database((*HEAVY.persons, *persons), (*HEAVY.visits, *visits))  # fmt: skip
+
+
+EVERY_CELL = _every_cell()
+
+STATEMENTS = (
+    "SELECT COUNT(*), SUM(n), AVG(x), VAR_POP(d) FROM visit",
+    "SELECT city, COUNT(*), SUM(big), AVG(r) FROM visit GROUP BY city",
+    "SELECT tag, COUNT(*), COUNT(DISTINCT n) FROM visit GROUP BY tag",
+    "SELECT lower(tag), upper(city), COUNT(*) FROM visit GROUP BY 1, 2",
+    "SELECT day, COUNT(*) FROM visit GROUP BY day",
+    "SELECT any_day, COUNT(*) FROM visit GROUP BY any_day",
+    "SELECT any_seen, COUNT(*) FROM visit GROUP BY any_seen",
+    "SELECT date_trunc('month', any_seen), extract(dow FROM any_day), COUNT(*) FROM visit GROUP BY 1, 2",
+    "SELECT huge, COUNT(*) FROM visit GROUP BY huge",
+    "SELECT fine, flag, level, COUNT(*) FROM visit GROUP BY fine, flag, level",
+    "SELECT SUM(x * x), SUM(sqrt(abs(x))), SUM(exp(least(x, 3))) FROM visit",
+    "SELECT COUNT(*) FROM visit WHERE x * x > 0.25 AND vast / 3 < x / 7 OR r + x > 2 OR wild > x",
+    "SELECT COUNT(*) FROM visit WHERE tag LIKE '%t%' OR tag || '-' || city = 't-a' OR position('t' IN tag) = 1",
+    "SELECT SUM(n / 3), SUM(n % 3), SUM(round(x)), SUM(trunc(d)), SUM(CAST(x AS INTEGER)) FROM visit",
+    "SELECT COUNT(*) FROM visit WHERE day + INTERVAL '1 month' > DATE '2020-02-29' OR any_day < any_seen",
+    "SELECT city, COUNT(*) FILTER (WHERE flag), COUNT(*) FROM visit GROUP BY ROLLUP (city, tag)",
+    "SELECT COUNT(*) FROM visit WHERE n > (SELECT AVG(n) FROM visit)",
+    "SELECT COUNT(*) FROM visit v JOIN (SELECT tag, COUNT(*) AS c FROM visit GROUP BY tag) t ON t.tag = v.tag",
+    "SELECT COUNT(*) FROM (SELECT person_id, n, ROW_NUMBER() OVER (PARTITION BY person_id ORDER BY x, day) AS k FROM visit) t WHERE k = 2",
+    "SELECT c, COUNT(*) FROM (SELECT person_id, COUNT(*) AS c FROM visit GROUP BY person_id) t GROUP BY c",
+    "SELECT team, COUNT(*), AVG(height), SUM(score) FROM person GROUP BY team",
+    "SELECT nick, born, COUNT(*) FROM person GROUP BY nick, born",
+)
+
+
+def all_measured(world: World) -> list[Measured]:
+    """Return the exact integers of all statements."""
+    found = []
+    for sql in STATEMENTS:
+        plan = world.plan(sql)
+        stages = fixed_stages(plan)
+        with world.backend.snapshot() as snapshot:
+            found.append([spelled(measure_release(release, snapshot, stages)) for release in plan.releases])
+    return found

@@ -1,0 +1,117 @@
+"""A printed expression has one value on every engine, and no engine raises, whatever the rows hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import psycopg
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from dpsql.errors import Refusal
+from dpsql.plan.dialect import DUCKDB, Dialect
+from dpsql.plan.dialect_postgres import PostgresDialect
+from dpsql.plan.print_private import PrivatePrinter
+from dpsql.plan.quote import identifier
+from dpsql.relation.catalog import Column
+from dpsql.relation.expressions import Expr
+from dpsql.relation.intervals import Environment
+from dpsql.testing.postgres_copy import copy_rows, copy_schema, keep_representable
+from dpsql.testing.postgres_server import PostgresServer
+
+from ..relation.hostile_rows import (
+    bind_expression,
+    booleans,
+    environments,
+    moments,
+    numbers,
+    open_table,
+    texts,
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Engines:
+    """The hostile table in both engines."""
+
+    duckdb: duckdb.DuckDBPyConnection
+    postgres: psycopg.Connection[Any]
+    dialect: Dialect
+
+
+@pytest.fixture(scope="module")
+def engines(postgres: PostgresServer) -> Iterator[Engines]:
+    source = open_table()
+    keep_representable(source)
+    with postgres.admin(postgres.create_database()) as target:
+        copy_schema(source, target)
+        copy_rows(source, target)
+        target.execute("SET search_path = public, pg_catalog")
+        target.execute("SET TimeZone = 'UTC'")
+        yield Engines(source, target, PostgresDialect(case_collation(target)))
+    source.close()
+
+
+def case_collation(connection: psycopg.Connection[Any]) -> str:
+    names = ["pg_c_utf8", "C.utf8", "C.UTF-8", "und-x-icu"]
+    found = connection.execute(
+        "SELECT collname FROM pg_collation WHERE collname = ANY(%s) ORDER BY array_position(%s, collname::text)",
+        [names, names],
+    ).fetchone()
+    assert found is not None
+    return str(found[0])
+
+
+def values(engines: Engines, expr: Expr, columns: tuple[Column, ...], dialect: Dialect) -> list[object]:
+    printer = PrivatePrinter(Environment(columns), [identifier(column.name) for column in columns], dialect)
+    shown = printer.number(expr).sql if expr.type.is_number else printer.value(expr)
+    if expr.type.is_temporal:
+        shown = dialect.hash_text(shown, expr.type)
+    sql = f"SELECT {shown} FROM t ORDER BY id"
+    if dialect is DUCKDB:
+        rows = engines.duckdb.execute(sql).fetchall()
+    else:
+        with psycopg.RawCursor(engines.postgres) as cursor:
+            rows = cursor.execute(sql.encode(), binary=True).fetchall()
+    return [_plain(value) for (value,) in rows]
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Decimal):
+        assert value == int(value)
+        return int(value)
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else value
+    return value
+
+
+ANY = st.one_of(*(kind(depth) for kind in (numbers, texts, moments, booleans) for depth in (1, 2)))
+
+
+@given(ANY, environments(is_bounded=True))
+@settings(max_examples=600, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+def test_an_expression_has_one_value(engines: Engines, text: str, columns: tuple[Column, ...]) -> None:
+    check(engines, text, columns)
+
+
+@pytest.mark.long
+@given(st.one_of(*(kind(3) for kind in (numbers, texts, moments, booleans))), environments(is_bounded=True))
+@settings(max_examples=6000, deadline=None, suppress_health_check=list(HealthCheck))
+def test_a_deep_expression_has_one_value(engines: Engines, text: str, columns: tuple[Column, ...]) -> None:
+    check(engines, text, columns)
+
+
+def check(engines: Engines, text: str, columns: tuple[Column, ...]) -> None:
+    try:
+        expr = bind_expression(text, columns)
+        ours = values(engines, expr, columns, DUCKDB)
+    except Refusal:
+        assume(False)
+        raise
+    assert ours == values(engines, expr, columns, engines.dialect), text

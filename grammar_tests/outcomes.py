@@ -1,0 +1,100 @@
+"""What comes of a case's statement, in the words of the case files: what it becomes, or why it is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+
+from dpsql import Session
+from dpsql.engine.explain import Explanation
+from dpsql.errors import DpsqlError
+from dpsql.plan.dialect import Dialect
+from dpsql.plan.planner import ReleasePlan
+from dpsql.plan.print_release import BackendQuery
+from dpsql.testing.case_file import (
+    Accepted,
+    Case,
+    Charge,
+    Measure,
+    Outcome,
+    Refused,
+    ReleaseClaim,
+    read_cases,
+    rewrite_case,
+)
+
+__all__ = ["explain", "outcome_of", "queries_of", "refilled", "refusal_of", "set_epsilon"]
+
+
+def set_epsilon(session: Session, case: Case) -> None:
+    """Set what the case asks for."""
+    value = Decimal(case.epsilon.numerator) / Decimal(case.epsilon.denominator)
+    session.execute(f"SET dpsql.epsilon = '{value}'")
+
+
+def explain(session: Session, case: Case) -> Explanation:
+    """Return what EXPLAIN knows of a case's statement, under its epsilon."""
+    set_epsilon(session, case)
+    return session.explain(case.sql, case.parameters)
+
+
+def refusal_of(session: Session, case: Case) -> Refused | None:
+    """Run a statement; return its refusal, None when it is answered."""
+    try:
+        set_epsilon(session, case)
+        session.execute(case.sql, case.parameters)
+    except DpsqlError as error:
+        position = "" if error.position is None else str(error.position)
+        return Refused(error.sqlstate, position, error.message, error.hint or "")
+    return None
+
+
+def outcome_of(explained: Explanation, dialect: Dialect | None = None) -> Accepted:
+    """Return what a statement becomes; `dialect`: in whose words, if not in those of the session's engine."""
+    plan = explained.plan
+    columns = " ".join(f"{column.name}:{column.type}" for column in explained.compiled.relation.columns)
+    shown = [release if dialect is None else replace(release, dialect=dialect) for release in plan.releases]
+    return Accepted(
+        tuple(query.sql for release in shown for query in queries_of(release)),
+        tuple(_claim(release) for release in plan.releases),
+        Charge(plan.epsilon, plan.delta),
+        columns,
+        tuple(stage.sql for stage in explained.stages),
+        explained.compiled.sql,
+    )
+
+
+def queries_of(release: ReleasePlan) -> tuple[BackendQuery, ...]:
+    """Return the queries that ask for all vectors of a release."""
+    return release.queries(tuple(range(len(release.vectors))))
+
+
+def refilled(case: Case, outcome: Outcome) -> Case:
+    """Write what is no claim of an outcome into the case's file, and return the case as it is there now."""
+    rewrite_case(case.path, case.name, outcome)
+    return next(one for one in read_cases(case.path) if one.name == case.name)
+
+
+def _claim(release: ReleasePlan) -> ReleaseClaim:
+    measures = []
+    for number, vector in enumerate(release.vectors):
+        lattice = vector.lattice
+        measures.append(
+            Measure(
+                vector.kind.value,
+                vector.size,
+                None if lattice is None else lattice.step,
+                None if lattice is None else (lattice.low, lattice.high),
+                vector.sensitivity,
+                release.scale(number),
+                release.epsilons[number],
+            )
+        )
+    if release.groups is None:
+        groups = f"threshold tau={release.tau} delta={Fraction(release.delta)}"
+    elif release.release.keys:
+        groups = f"declared {len(release.groups)}"
+    else:
+        groups = "one"
+    return ReleaseClaim(tuple(measures), groups)

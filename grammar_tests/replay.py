@@ -1,0 +1,118 @@
+"""Replays what a statement asked an engine on other data: the exact measures, and how far they are apart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import sqlglot
+from outcomes import queries_of
+
+from dpsql.engine.explain import Explanation
+from dpsql.engine.released import canonical
+from dpsql.plan.planner import Plan, ReleasePlan
+from dpsql.plan.print_release import BackendQuery
+from dpsql.plan.vectors import Kind
+from dpsql.policy import Policy
+
+__all__ = ["Asked", "Cells", "Run", "asked", "cells_of", "check_claim"]
+
+Run = Callable[[str, Sequence[object]], Iterable[tuple[Any, ...]]]
+"""Runs SQL with its parameters on some data and gives the rows."""
+
+Cells = dict[tuple[Any, ...], tuple[int, ...]]
+"""The exact measures of a query by group."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A backend query as it was run, with the release it belongs to."""
+
+    number: int
+    release: ReleasePlan
+    query: BackendQuery
+    parameters: tuple[object, ...]
+
+    def cells(self, run: Run) -> Cells:
+        """Return the exact measures by group, keys in canonical form."""
+        changes = [canonical(key.type) for key in self.release.release.keys]
+        width = len(changes)
+        found: Cells = {}
+        for row in run(self.query.sql, self.parameters):
+            key = tuple(v if c is None else c(v) for v, c in zip(row[:width], changes, strict=True))
+            assert key not in found, "a group came twice"
+            assert all(type(value) is int for value in row[width:]), "an exact measure is not an integer"
+            found[key] = row[width:]
+        assert self.release.groups is None or len(found) <= len(self.release.groups)
+        return found
+
+    def places(self) -> list[int]:
+        """Return the vector of each measure column."""
+        return [v for v in self.query.vectors for _ in range(self.release.vectors[v].size)]
+
+    def empty(self) -> tuple[int, ...]:
+        """Return what a group without rows counts: 0, or the middle of the range for a direct average."""
+        found = []
+        for vector in (self.release.vectors[place] for place in self.places()):
+            lattice = vector.lattice
+            direct = vector.kind is Kind.DIRECT and lattice is not None
+            found.append((lattice.low + lattice.high) // 2 if direct and lattice is not None else 0)
+        return tuple(found)
+
+
+def asked(
+    policy: Policy, explained: Explanation, runs: Sequence[tuple[str, tuple[object, ...]]], engine: str
+) -> list[Asked]:
+    """Return the planned queries among those that ran, all of them; the others read public tables alone."""
+    planned = [(n, r, q) for n, r in enumerate(explained.plan.releases) for q in queries_of(r)]
+    found = []
+    for sql, parameters in runs:
+        if planned and planned[0][2].sql == sql:
+            found.append(Asked(*planned.pop(0), parameters))
+        else:
+            assert not parameters, "a query beside the planned ones has parameters"
+            assert _reads_public_alone(policy, sql, engine), f"neither planned nor of public tables: {sql}"
+    assert not planned
+    return found
+
+
+def _reads_public_alone(policy: Policy, sql: str, engine: str) -> bool:
+    """Say whether SQL is one SELECT over public tables of the policy, by their full names, and its own CTEs."""
+    (tree,) = sqlglot.parse(sql, dialect=engine)
+    assert isinstance(tree, sqlglot.exp.Query)
+    public = {name for name, table in policy.tables.items() if table.unit is None}
+    own = {cte.alias for cte in tree.find_all(sqlglot.exp.CTE)}
+    assert not own & set(policy.tables)
+    tables = list(tree.find_all(sqlglot.exp.Table))
+    assert all(isinstance(table.this, sqlglot.exp.Identifier) for table in tables), "a table function"
+    read = [table for table in tables if table.db or table.name not in own]
+    schema = {"duckdb": "main", "postgres": "public"}[engine]
+    return bool(read) and all(table.db == schema and table.name in public for table in read)
+
+
+def check_claim(plan: Plan, asked: Sequence[Asked], here: Sequence[Cells], there: Sequence[Cells]) -> None:
+    """Hold the claim for two neighbours: Σ |change| / scale over everything is at most the charge.
+
+    The parameters are those of the first run: a later stage's guarantee is for each value of the earlier.
+    """
+    total = Fraction(0)
+    moved: Counter[tuple[int, int]] = Counter()
+    for one, old, new in zip(asked, here, there, strict=True):
+        empty = one.empty()
+        for column, vector in enumerate(one.places()):
+            change = sum(
+                abs(old.get(key, empty)[column] - new.get(key, empty)[column]) for key in {*old, *new}
+            )
+            moved[one.number, vector] += change
+            total += change / one.release.scale(vector)
+    for (number, vector), change in moved.items():
+        assert change <= plan.releases[number].vectors[vector].sensitivity
+    assert total <= plan.epsilon
+
+
+def cells_of(queries: Sequence[Asked], run: Run) -> list[Cells]:
+    """Return the exact measures of all queries on the data that `run` reads."""
+    return [one.cells(run) for one in queries]

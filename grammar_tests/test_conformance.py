@@ -1,0 +1,106 @@
+"""Every case on Postgres: the same claims, exact integers on all data, answers and refusals as DuckDB's.
+
+A case of Postgres alone (`engine=postgres`) is held as test_cases.py holds the others.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+import sqlglot
+from datasets import DataSets, run_on
+from oracle import check_same
+from outcomes import explain, outcome_of, refilled, refusal_of, set_epsilon
+from postgres_sets import PostgresSets
+from replay import asked, cells_of, check_claim
+
+from dpsql.backends import DuckDBBackend
+from dpsql.plan.dialect_postgres import PostgresDialect
+from dpsql.testing.case_file import Accepted, Case, Charge, Refused
+
+_SHOWN = PostgresDialect("pg_c_utf8")
+"""Whose SQL the case files show, whatever collation a server has for letter case."""
+
+
+def test_case(case: Case, data: DataSets, on_postgres: PostgresSets) -> None:
+    case = replace(case, sql=re.sub(r"FROM main\.", "FROM public.", case.sql))
+    if isinstance(case.expected, Refused):
+        _check_refused(case, case.expected, on_postgres)
+    else:
+        _check_accepted(case, case.expected, data, on_postgres)
+
+
+def test_case_of_postgres(
+    postgres_case: Case, data: DataSets, on_postgres: PostgresSets, request: pytest.FixtureRequest
+) -> None:
+    """As test_cases.py, in a database that its own SQL made."""
+    case, policy = postgres_case, on_postgres.of(postgres_case.policy)
+    rewrites = bool(request.config.getoption("--rewrite-cases"))
+    if isinstance(case.expected, Refused):
+        _check_refused(case, case.expected, on_postgres, rewrites=rewrites)
+        return
+    session, backend = data.session(policy.policy, policy.backend, case.analyst)
+    explained = explain(session, case)
+    outcome = outcome_of(explained, _SHOWN)
+    assert outcome.claim() == case.expected.claim()
+    case = refilled(case, outcome) if rewrites else case
+    assert outcome == case.expected
+    for sql in outcome.rewritten:
+        assert isinstance(sqlglot.parse_one(sql, dialect="postgres"), sqlglot.exp.Select)
+    answer = session.execute(case.sql, case.parameters)
+    assert answer.receipt is not None
+    assert Charge(answer.receipt.epsilon, answer.receipt.delta) == outcome.charge
+    queries = asked(policy.policy, explained, backend.runs, "postgres")
+    with policy.runs() as runs:
+        before = cells_of(queries, runs["public"])
+        assert before == cells_of(queries, runs["owned"]), "rows without an owner count"
+        for schema in policy.neighbours:
+            check_claim(explained.plan, queries, before, cells_of(queries, runs[schema]))
+    if case.is_compared:
+        tame, _ = data.session(policy.policy, policy.tame, case.analyst)
+        set_epsilon(tame, case)
+        ours = tame.execute(case.sql, case.parameters).rows
+        check_same(ours, policy.oracle(case.oracle_sql or case.sql), ordered=case.is_ordered)
+
+
+def _check_refused(
+    case: Case, expected: Refused, on_postgres: PostgresSets, *, rewrites: bool = False
+) -> None:
+    session, backend = on_postgres.refusing(case.policy, case.analyst)
+    spent, runs = session.store.spent(), len(backend.runs)
+    outcome = refusal_of(session, case)
+    assert outcome is not None, "accepted"
+    assert outcome.claim() == expected.claim()
+    assert outcome == (refilled(case, outcome).expected if rewrites else expected)
+    assert len(backend.runs) == runs, "the backend was asked"
+    assert session.store.spent() == spent, "the ledger grew"
+
+
+def _check_accepted(case: Case, expected: Accepted, data: DataSets, on_postgres: PostgresSets) -> None:
+    duckdb, postgres = data.of(case.policy), on_postgres.of(case.policy)
+    here, seen_here = data.session(duckdb.policy, DuckDBBackend.over(duckdb.wild), case.analyst)
+    there, seen_there = data.session(postgres.policy, postgres.backend, case.analyst)
+    planned_here = explain(here, replace(case, sql=case.sql.replace("FROM public.", "FROM main.")))
+    explained = explain(there, case)
+    outcome = outcome_of(explained)
+    assert outcome.claim() == expected.claim()
+    assert outcome.columns == expected.columns
+    ours = here.execute(case.sql.replace("FROM public.", "FROM main."), case.parameters)
+    theirs = there.execute(case.sql, case.parameters)
+    assert theirs.receipt == ours.receipt
+    assert repr(theirs.rows) == repr(ours.rows)
+    left = asked(duckdb.policy, planned_here, seen_here.runs, "duckdb")
+    right = asked(postgres.policy, explained, seen_there.runs, "postgres")
+    assert [one.parameters for one in left] == [one.parameters for one in right]
+    if not left:
+        return
+    with postgres.runs() as runs:
+        before = cells_of(right, runs["public"])
+        assert before == cells_of(left, run_on(duckdb.wild))
+        assert before == cells_of(right, runs["owned"])
+        for schema, neighbour in zip(postgres.neighbours, duckdb.neighbours, strict=True):
+            after = cells_of(right, runs[schema])
+            assert after == cells_of(left, run_on(neighbour)), schema
+            check_claim(explained.plan, right, before, after)
