@@ -1,0 +1,314 @@
+"""The dialect of SQLAlchemy 2: `create_engine("dpsql:///path/to/policy.toml")`.
+
+Statements are written in Postgres' words by SQLAlchemy's own compiler for it, and judged by dpsql as any
+other text. What SQLAlchemy can write and dpsql does not answer is refused by dpsql, with its own words.
+
+House rules:
+
+1. Nothing that SQLAlchemy does of itself (connecting, pinging, reflecting, resetting) runs a query, so that
+   nothing of it can charge.
+2. Reflection reads the session's catalog and nothing else: an undeclared table is a missing one.
+3. A connection is opened for its use and closed after it (NullPool). An idle one would keep the owner's DuckDB
+   file from the writer that loads new data, answer for a schema that has changed, and hand the next user the
+   SETs of the last. Where a pool is asked for all the same, SETs are undone when a connection goes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from types import ModuleType
+from typing import Any
+
+from sqlalchemy import Connection as EngineConnection
+from sqlalchemy import Engine, event, exc, pool, types
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects.postgresql.base import PGIdentifierPreparer
+from sqlalchemy.engine import URL
+from sqlalchemy.engine.default import DefaultDialect
+from sqlalchemy.engine.interfaces import (
+    ReflectedColumn,
+    ReflectedForeignKeyConstraint,
+    ReflectedPrimaryKeyConstraint,
+    ReflectedTableComment,
+    ReflectedUniqueConstraint,
+)
+
+from ..policy.describe import column_comment, table_comment
+from ..relation.catalog import Catalog, Column, Enforced, Table
+from ..relation.types import Kind, SqlType
+from .connection import Connection
+from .errors import InterfaceError, NotSupportedError
+from .sqlalchemy_sql import DpsqlCompiler, DpsqlTypeCompiler
+
+__all__ = ["DpsqlDialect"]
+
+_OPTIONS = ("analyst", "epsilon", "intervals")
+_TYPES: dict[Kind, types.TypeEngine[Any]] = {
+    Kind.BOOLEAN: types.BOOLEAN(), Kind.SMALLINT: types.SMALLINT(), Kind.INTEGER: types.INTEGER(),
+    Kind.BIGINT: types.BIGINT(), Kind.REAL: types.REAL(), Kind.DOUBLE: types.DOUBLE_PRECISION(),
+    Kind.TEXT: types.TEXT(), Kind.DATE: types.DATE(), Kind.TIMESTAMP: types.TIMESTAMP(),
+    Kind.INTERVAL: postgresql.INTERVAL(),
+}  # fmt: skip
+_NATIVE: dict[Any, Any] = {types.Interval: postgresql.INTERVAL}
+
+
+class DpsqlDialect(DefaultDialect):
+    """Asks a dataset through `dpsql.connect`.
+
+    The URL is `dpsql:///` and the policy's path, absolute with a fourth slash, and in the query string
+    `analyst`, `epsilon` and `intervals` as `dpsql.connect` takes them.
+
+    There are no transactions: COMMIT and ROLLBACK do nothing, each statement sees the data as they are when it
+    runs, and no charge is given back. That is the one isolation level, AUTOCOMMIT.
+    """
+
+    name = "dpsql"
+    driver = "dpsql"
+    poolclass = pool.NullPool
+    supports_statement_cache = True
+    statement_compiler = DpsqlCompiler
+    type_compiler_cls = DpsqlTypeCompiler
+    preparer = PGIdentifierPreparer
+    colspecs = _NATIVE
+    max_identifier_length = 63  # Postgres': labels are the same on every engine below
+
+    supports_comments = True
+    supports_native_boolean = True
+    supports_native_decimal = True
+    supports_multivalues_insert = True  # it is written, so that dpsql refuses it
+    postfetch_lastrowid = False
+
+    _backslash_escapes = False  # read by the compiler of Postgres
+    _supports_jsonb_subscripting = False  # likewise
+
+    # --- connecting ----------------------------------------------------------------------------------
+
+    @classmethod
+    def import_dbapi(cls) -> ModuleType:
+        """Return the driver."""
+        from dpsql import dbapi
+
+        return dbapi
+
+    @classmethod
+    def engine_created(cls, engine: Engine) -> None:
+        """Have SETs undone when a connection goes back to a pool."""
+        event.listen(engine, "reset", lambda connection, record, state: _undo_settings(connection))
+
+    def create_connect_args(self, url: URL) -> tuple[list[Any], dict[str, Any]]:
+        """Return what `dpsql.connect` is called with. Raises ArgumentError for what a URL cannot say here."""
+        if url.host or url.port or url.username or url.password:
+            raise exc.ArgumentError(
+                "a dpsql URL names a policy file and no host or user; write dpsql:///policy.toml, or "
+                "dpsql:////path/to/policy.toml, and ?analyst=... for the analyst"
+            )
+        if not url.database:
+            raise exc.ArgumentError("the dpsql URL names no policy file; write dpsql:///policy.toml")
+        for name, value in url.query.items():
+            if name not in _OPTIONS:
+                raise exc.ArgumentError(
+                    f'a dpsql URL has no option "{name}"; it takes {", ".join(_OPTIONS)}, '
+                    "and SET sets the rest on a connection"
+                )
+            if not isinstance(value, str):
+                raise exc.ArgumentError(f'the dpsql URL has the option "{name}" twice; write it once')
+        return [url.database], dict(url.query)
+
+    def do_ping(self, dbapi_connection: Any) -> bool:
+        """Return True for an open connection, without asking anything. Raises InterfaceError for a closed one."""
+        dbapi_connection.commit()
+        return True
+
+    def is_disconnect(self, e: Any, connection: Any, cursor: Any) -> bool:
+        """Say whether an error means that the connection is closed; all others leave it usable."""
+        return isinstance(e, InterfaceError) and connection is not None and bool(connection.closed)
+
+    def get_isolation_level_values(self, dbapi_conn: Any) -> Sequence[Any]:
+        """Return AUTOCOMMIT, the only one: each statement stands alone."""
+        return ("AUTOCOMMIT",)
+
+    def get_isolation_level(self, dbapi_connection: Any) -> Any:
+        """Return AUTOCOMMIT."""
+        return "AUTOCOMMIT"
+
+    def set_isolation_level(self, dbapi_connection: Any, level: Any) -> None:
+        """Do nothing: `level` is the one there is."""
+
+    def detect_autocommit_setting(self, dbapi_conn: Any) -> bool:
+        """Return True."""
+        return bool(dbapi_conn.autocommit)
+
+    def do_executemany(self, cursor: Any, statement: str, parameters: Any, context: Any = None) -> None:
+        """Refuse a query with several sets of parameters: all are charged, and SQLAlchemy shows the first answer.
+
+        Raises: NotSupportedError for a query, what dpsql says of any other statement.
+        """
+        if context is None or not context.is_crud:
+            raise NotSupportedError(
+                "a statement is executed with one set of parameters at a time",
+                sqlstate="0A000",
+                hint="call execute for each set: SQLAlchemy shows the first answer of several alone",
+            )
+        cursor.executemany(statement, parameters)
+
+    # --- reflection ----------------------------------------------------------------------------------
+
+    def _get_default_schema_name(self, connection: EngineConnection) -> str:
+        return _catalog(connection).default_schema
+
+    def get_schema_names(self, connection: EngineConnection, **kw: Any) -> list[str]:
+        """Return the schemas that hold a declared table, and the default one."""
+        catalog = _catalog(connection)
+        return sorted({catalog.default_schema, *(table.path[0] for table in catalog.tables.values())})
+
+    def get_table_names(
+        self, connection: EngineConnection, schema: str | None = None, **kw: Any
+    ) -> list[str]:
+        """Return the declared tables of a schema."""
+        catalog = _catalog(connection)
+        sought = schema or catalog.default_schema
+        return sorted(table.path[1] for table in catalog.tables.values() if table.path[0] == sought)
+
+    def has_table(
+        self, connection: EngineConnection, table_name: str, schema: str | None = None, **kw: Any
+    ) -> bool:
+        """Say whether a table is declared."""
+        self._ensure_has_table_connection(connection)
+        return _find(connection, table_name, schema) is not None
+
+    def get_columns(
+        self, connection: EngineConnection, table_name: str, schema: str | None = None, **kw: Any
+    ) -> list[ReflectedColumn]:
+        """Return the columns that an analyst can name, with what may be done with each as its comment."""
+        table = _table(connection, table_name, schema)
+        policy = _driver(connection).policy
+        has_delta = policy.privacy.delta > 0 and policy.defaults.delta > 0
+        return [
+            {
+                "name": column.name,
+                "type": _type(column.type),
+                "nullable": not column.enforced.not_null,
+                "default": None,
+                "comment": column_comment(table, column.name, has_delta),
+            }
+            for column in _nameable_columns(table)
+        ]
+
+    def get_pk_constraint(
+        self, connection: EngineConnection, table_name: str, schema: str | None = None, **kw: Any
+    ) -> ReflectedPrimaryKeyConstraint:
+        """Return the first key that the database enforces and whose columns are never NULL."""
+        table = _table(connection, table_name, schema)
+        return {"constrained_columns": list(_primary_key(table)), "name": None}
+
+    def get_unique_constraints(
+        self, connection: EngineConnection, table_name: str, schema: str | None = None, **kw: Any
+    ) -> list[ReflectedUniqueConstraint]:
+        """Return the other keys that the database enforces."""
+        table = _table(connection, table_name, schema)
+        others = [key for key in table.keys if key != _primary_key(table)]
+        return [{"column_names": list(key), "name": None} for key in others]
+
+    def get_foreign_keys(
+        self, connection: EngineConnection, table_name: str, schema: str | None = None, **kw: Any
+    ) -> list[ReflectedForeignKeyConstraint]:
+        """Return the foreign key that leads to the owner of a table's rows, the one that is declared."""
+        unit = _table(connection, table_name, schema).unit
+        if unit is None or unit.references is None:
+            return []
+        catalog = _catalog(connection)
+        name, column = unit.references
+        referred = catalog.tables[name].path
+        return [
+            {
+                "name": None,
+                "constrained_columns": [unit.column],
+                "referred_schema": None if referred[0] == catalog.default_schema else referred[0],
+                "referred_table": referred[1],
+                "referred_columns": [column],
+            }
+        ]
+
+    def get_table_comment(
+        self, connection: EngineConnection, table_name: str, schema: str | None = None, **kw: Any
+    ) -> ReflectedTableComment:
+        """Return whose rows a table holds, and how many of them count."""
+        return {"text": table_comment(_table(connection, table_name, schema))}
+
+    def get_indexes(
+        self, connection: EngineConnection, table_name: str, schema: str | None = None, **kw: Any
+    ) -> list[Any]:
+        """Return none: how the owner's engine finds rows is not declared."""
+        _table(connection, table_name, schema)
+        return []
+
+    get_check_constraints = get_indexes
+
+    def get_view_names(self, connection: EngineConnection, schema: str | None = None, **kw: Any) -> list[str]:
+        """Return none: only tables are declared."""
+        return []
+
+    get_materialized_view_names = get_view_names
+    get_temp_table_names = get_view_names
+    get_temp_view_names = get_view_names
+    get_sequence_names = get_view_names
+
+    def get_view_definition(
+        self, connection: EngineConnection, view_name: str, schema: str | None = None, **kw: Any
+    ) -> str:
+        """Raise NoSuchTableError: there are no views."""
+        raise exc.NoSuchTableError(view_name)
+
+    def has_sequence(
+        self, connection: EngineConnection, sequence_name: str, schema: str | None = None, **kw: Any
+    ) -> bool:
+        """Return False."""
+        return False
+
+
+def _undo_settings(connection: Any) -> None:
+    if not connection.closed:
+        connection.reset()
+
+
+def _driver(connection: EngineConnection) -> Connection:
+    found = connection.connection.dbapi_connection
+    assert isinstance(found, Connection), "the dialect's driver is dpsql's own"
+    return found
+
+
+def _catalog(connection: EngineConnection) -> Catalog:
+    return _driver(connection).catalog
+
+
+def _find(connection: EngineConnection, name: str, schema: str | None) -> Table | None:
+    catalog = _catalog(connection)
+    path = (schema or catalog.default_schema, name)
+    return next((table for table in catalog.tables.values() if table.path == path), None)
+
+
+def _table(connection: EngineConnection, name: str, schema: str | None) -> Table:
+    """Return a declared table. Raises NoSuchTableError, the same whether it is missing or not declared."""
+    table = _find(connection, name, schema)
+    if table is None:
+        raise exc.NoSuchTableError(name if schema is None else f"{schema}.{name}")
+    return table
+
+
+def _nameable_columns(table: Table) -> Iterator[Column]:
+    """Yield the columns that a statement can name: the unit column, if it is not declared, and the declared ones."""
+    unit = table.unit
+    if unit is not None and table.column(unit.column) is None:
+        yield Column(unit.column, unit.type, Enforced(unit.is_not_null))
+    yield from table.columns
+
+
+def _primary_key(table: Table) -> tuple[str, ...]:
+    never_null = {column.name for column in _nameable_columns(table) if column.enforced.not_null}
+    return next((key for key in table.keys if never_null.issuperset(key)), ())
+
+
+def _type(type_: SqlType) -> types.TypeEngine[Any]:
+    if type_.kind is Kind.NUMERIC:
+        return types.NUMERIC(type_.precision, type_.scale)
+    return _TYPES.get(type_.kind, types.NULLTYPE)
