@@ -33,11 +33,15 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A FROM item: its name, its columns' names ("" for hidden ones), and where its columns start."""
+    """A FROM item: its name, its columns' names ("" for hidden ones), and where its columns start.
+
+    `schema`: of a table that stands under its own name, which may be written before it.
+    """
 
     name: str
     columns: tuple[OutputColumn, ...]
     start: int
+    schema: str | None = None
 
 
 def fold_name(identifier: exp.Expr) -> tuple[str, bool]:
@@ -71,7 +75,7 @@ def find_table(context: Context, node: exp.Table, position: Position | None) -> 
         for sought in dict.fromkeys((written, name)):
             found = _matches(sought, quoted, names)
             table = context.catalog.tables[names[found[0]]] if len(found) == 1 else None
-            if table is not None and (schema is None or fold_name(schema)[0] == _schema_of(context, table)):
+            if table is not None and (schema is None or fold_name(schema)[0] == schema_of(context, table)):
                 return table
     known = ", ".join(sorted(context.catalog.tables)) or "none"
     raise Refusal(
@@ -79,7 +83,8 @@ def find_table(context: Context, node: exp.Table, position: Position | None) -> 
     )
 
 
-def _schema_of(context: Context, table: Table) -> str:
+def schema_of(context: Context, table: Table) -> str:
+    """Return the schema that a table is in."""
     return table.path[0] if len(table.path) > 1 else context.catalog.default_schema
 
 
@@ -166,13 +171,13 @@ class Scope:
             Refusal: 42703 no such column, 42702 more than one.
         """
         identifier = node.args["this"]
-        if not isinstance(identifier, exp.Identifier) or node.args.get("db") is not None:
+        if not isinstance(identifier, exp.Identifier):
             raise Refusal("this is not a column name", sqlstate="42703", position=position)
         name, quoted = fold_name(identifier)
-        table = node.args.get("table")
-        found, sources = self._find(table, name, quoted, position)
+        table, schema = node.args.get("table"), node.args.get("db")
+        found, sources = self._find(table, schema, name, quoted, position)
         if not found and (table is None or not sources):
-            around = self._around(table, name, quoted, position)
+            around = self._around(table, schema, name, quoted, position)
             if around is not None:
                 return around
         written = name if table is None else f"{fold_name(table)[0]}.{name}"
@@ -197,16 +202,29 @@ class Scope:
         )
 
     def _find(
-        self, table: exp.Expr | None, name: str, quoted: bool, position: Position | None
+        self,
+        table: exp.Expr | None,
+        schema: exp.Expr | None,
+        name: str,
+        quoted: bool,
+        position: Position | None,
     ) -> tuple[Sequence[Expr], Sequence[Source]]:
         """Return the columns that a name can mean here, and the FROM items that were looked through."""
         if table is None:
             return self.named(name, quoted, position), self.sources
         sources = self._meant(table)
+        if schema is not None:
+            wanted = fold_name(schema)[0]
+            sources = [source for source in sources if source.schema == wanted]
         return self._fields(sources, name, quoted, position), sources
 
     def _around(
-        self, table: exp.Expr | None, name: str, quoted: bool, position: Position | None
+        self,
+        table: exp.Expr | None,
+        schema: exp.Expr | None,
+        name: str,
+        quoted: bool,
+        position: Position | None,
     ) -> Expr | None:
         """Return a column of the query directly around; None when no query around has it.
 
@@ -215,7 +233,7 @@ class Scope:
         """
         scope, steps = self.outer, 1
         while scope is not None:
-            found, sources = scope._find(table, name, quoted, position)
+            found, sources = scope._find(table, schema, name, quoted, position)
             if len(found) > 1:
                 raise scope._ambiguous(name, name, position)
             if found and steps > 1:
