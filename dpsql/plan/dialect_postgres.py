@@ -56,6 +56,8 @@ class PostgresDialect(Dialect):
     def column(self, shown: str, type_: SqlType) -> str:
         if type_.kind is Kind.TEXT:
             return self.as_text(shown)
+        if type_.engine == "numeric":
+            return f"trim_scale({shown})"  # Of equal numbers, as 1.0 and 1.00, any may be the one that is kept.
         return f"({shown} AT TIME ZONE 'UTC')" if type_.engine == "timestamptz" else shown
 
     def owner(self, shown: str, type_: SqlType) -> str:

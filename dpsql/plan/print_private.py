@@ -28,7 +28,10 @@ from .private_reals import bounded, sizes
 from .private_sql import Number, decimal_scale, integer_kind, is_bare, reach_of, unbounded
 from .quote import decimal, text
 
-__all__ = ["PrivatePrinter"]
+__all__ = ["MAX_LENGTH", "PrivatePrinter"]
+
+MAX_LENGTH = 100_000
+"""Most characters of one printed expression."""
 
 
 @dataclass
@@ -70,7 +73,16 @@ class PrivatePrinter:
             raise Refusal(
                 f"{expr.function}() cannot be used on private rows", sqlstate="PV202", position=expr.position
             )
-        return form(self, expr)
+        return self._short(form(self, expr), expr)
+
+    def _short(self, sql: str, expr: Expr) -> str:
+        """Refuse what has grown too long: a clamp says its operand several times. Raises Refusal (54001)."""
+        if len(sql) > MAX_LENGTH:
+            raise Refusal(
+                "this expression is too complex", sqlstate="54001", position=expr.position,
+                hint="nest fewer functions in one another",
+            )  # fmt: skip
+        return sql
 
     def key(self, expr: Expr) -> str:
         """Return a group key in canonical form: text compared bytewise, numbers exact."""
@@ -162,7 +174,9 @@ class PrivatePrinter:
             raise Refusal(
                 f"{expr.function}() cannot be used on private rows", sqlstate="PV202", position=expr.position
             )
-        return form(self, expr, facts)
+        number = form(self, expr, facts)
+        self._short(number.sql, expr)
+        return number
 
     def _literal_number(self, expr: Literal) -> Number:
         value = expr.value
