@@ -175,8 +175,10 @@ def admit(tree: exp.Expr, text: str) -> None:
             if value is None or value == []:
                 continue
             if name not in allowed:
+                first = value[0] if isinstance(value, list) else value
+                said = _SAID.get(type(first)) or name.rstrip("_").replace("_", " ").upper()
                 raise Refusal(
-                    f"{name.rstrip('_').replace('_', ' ').upper()} is not supported here",
+                    f"{said} {'are' if ' and ' in said else 'is'} not supported here",
                     position=position_of(text, value if isinstance(value, exp.Expr) else node),
                 )
             for child in value if isinstance(value, list) else (value,):
