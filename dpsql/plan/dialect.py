@@ -94,6 +94,10 @@ class Dialect:
         """Return a NUMERIC column as a group key: one spelling a value."""
         return shown
 
+    def is_open(self, type_: SqlType) -> bool:
+        """Say whether a NUMERIC column has no scale of its own: it is rounded where it is read, half away from zero."""
+        return False
+
     def on_scale(self, shown: str, type_: SqlType) -> str:
         """Return a clamped exact column with the digits after the point that its type says."""
         return shown

@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from ..errors import Refusal
 from ..relation.catalog import Table
+from ..relation.expressions import Literal
 from ..relation.types import Kind, SqlType
 from .dialect import DUCKDB, Dialect
 from .quote import identifier, table_name
@@ -44,6 +45,11 @@ class PostgresDialect(Dialect):
     def bytewise(self, sql: str) -> str:
         return sql if sql.endswith(_BYTEWISE) else f"({sql}{_BYTEWISE}"
 
+    def literal(self, value: Literal) -> str:
+        if value.value is None and value.type.kind not in (Kind.NULL, Kind.OPAQUE):
+            return self.cast("NULL", value.type.kind.value.upper())  # a subquery would make a text of it
+        return super().literal(value)
+
     def flag(self, predicate: str) -> str:
         return f"CAST(CAST({predicate} AS integer) AS bigint)"
 
@@ -56,8 +62,8 @@ class PostgresDialect(Dialect):
     def column(self, shown: str, type_: SqlType) -> str:
         if type_.kind is Kind.TEXT:
             return self.as_text(shown)
-        if type_.engine == "numeric":
-            return f"trim_scale({shown})"  # Of equal numbers, as 1.0 and 1.00, any may be the one that is kept.
+        if type_.engine == "numeric":  # of equal ones, as 1.0 and 1.00, any may be the one that is kept
+            return f"trim_scale({shown})"
         return f"({shown} AT TIME ZONE 'UTC')" if type_.engine == "timestamptz" else shown
 
     def owner(self, shown: str, type_: SqlType) -> str:
@@ -69,15 +75,18 @@ class PostgresDialect(Dialect):
     def number_key(self, shown: str, type_: SqlType) -> str:
         return f"CASE WHEN {shown} < {_NAN} AND abs({shown}) < 1e39 THEN {self.on_scale(shown, type_)} END"
 
+    def is_open(self, type_: SqlType) -> bool:
+        return type_.engine == "numeric"
+
     def on_scale(self, shown: str, type_: SqlType) -> str:
-        return f"round({shown}, {type_.scale})" if type_.engine == "numeric" else shown
+        return f"round({shown}, {type_.scale})" if self.is_open(type_) else shown
 
     def exact_as_double(self, shown: str, type_: SqlType) -> str:
         if type_.is_integer or (type_.engine is None and (type_.precision or 39) <= 38):
             return self.as_double(shown)
         return self.as_double(
             f"CASE WHEN {shown} BETWEEN -1e300 AND 1e300 THEN round({shown}, 300) "
-            f"WHEN {shown} < 0 THEN -1e300 WHEN {shown} < {_NAN} THEN 1e300 ELSE {_NAN} END"
+            f"WHEN {shown} < 0 THEN -1e300 WHEN {shown} < {_NAN} THEN 1e300 WHEN {shown} = {_NAN} THEN {_NAN} END"
         )
 
     # --- clamps and arithmetic ----------------------------------------------------------------------------

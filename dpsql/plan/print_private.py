@@ -51,6 +51,10 @@ class PrivatePrinter:
         """Return a column of the block."""
         return self.dialect.column(self.row[expr.index], expr.type)
 
+    def as_number(self, expr: Field) -> str:
+        """Return a column of numbers that is computed or compared with: in whatever spelling it has."""
+        return self.row[expr.index]
+
     def owner(self, expr: Field) -> str:
         """Return a column of the block that holds an owner."""
         return self.dialect.owner(self.row[expr.index], expr.type)
@@ -193,7 +197,7 @@ class PrivatePrinter:
 
     def _leaf(self, expr: Field, facts: Facts) -> Number:
         """Return a column, clamped in its own type unless its type or a constraint already bounds it."""
-        shown = self.column(expr)
+        shown = self.as_number(expr)
         if expr.type.is_float:
             if facts.lo is None or facts.hi is None:
                 raise unbounded(expr)
@@ -287,9 +291,9 @@ class PrivatePrinter:
         if isinstance(expr, Literal) and expr.value is not None:
             assert isinstance(expr.value, (int, float, Fraction))
             return self.dialect.double_literal(Fraction(expr.value))
-        shown = self.value(expr)
         if isinstance(expr, Field) and not expr.type.is_float:
-            return self.dialect.exact_as_double(shown, expr.type)
+            return self.dialect.exact_as_double(self.as_number(expr), expr.type)
+        shown = self.value(expr)
         return shown if expr.type.kind is Kind.DOUBLE else self.dialect.as_double(shown)
 
     def _side(self, expr: Expr) -> Number:
@@ -320,7 +324,7 @@ class PrivatePrinter:
 
     def beside(self, side: Expr, both: tuple[Expr, Expr]) -> str:
         """Return a side of a comparison; a date beside a timestamp is read as its midnight."""
-        shown = self.value(side)
+        shown = self.as_number(side) if isinstance(side, Field) and side.type.is_number else self.value(side)
         kinds = {expr.type.kind for expr in both}
         if kinds == {Kind.DATE, Kind.TIMESTAMP} and side.type.kind is Kind.DATE:
             return self.dialect.cast(self.moment(side), "TIMESTAMP")

@@ -237,7 +237,7 @@ class _Query:
                 found.append(f"COUNT(DISTINCT {name}){only}")
             else:
                 value = self.value(vector)
-                rows = f"COUNT({value.z}){only}"
+                rows = f"COUNT({value.count}){only}"
                 total = self._narrow(vector, value.sum(only, rows))
                 assert vector.lattice is not None
                 squares = self._narrow(vector, value.squares(only, vector.lattice.low))
@@ -298,7 +298,7 @@ class _Query:
         assert vector.value is not None
         assert vector.lattice is not None
         value, is_nullable = self.value(vector), narrowed_facts(vector.value, self.printer.env).nullable
-        count = f"COUNT({value.z if is_nullable else '*'}){only}"
+        count = f"COUNT({value.count if is_nullable else '*'}){only}"
         rows = self.part(count, "c")
         everyone = self.part(f"COUNT(*){only}", "c") if vector.null_rows else rows
         total = self.part(self._narrow(vector, value.sum(only, count)), "s")

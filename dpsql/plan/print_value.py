@@ -24,13 +24,20 @@ MAX_ROWS = 2**40
 class PrintedValue:
     """A clamped value: `z` is SQL over r, in the lattice's integers or (with `factor` > 1) in decimals.
 
-    `ends`: the rows are not clamped, so each sum of them is: to so many times the ends as it has values.
+    `known`: a column that is NULL where z is. `ends`: the rows are not clamped, so each sum of them is: to so
+    many times the ends as it has values.
     """
 
     dialect: Dialect
     z: str
     factor: int
     ends: tuple[int, int] | None = None
+    known: str = ""
+
+    @property
+    def count(self) -> str:
+        """What to count for the rows that have a value: the column itself where that is the same and costs less."""
+        return self.known or self.z
 
     def sum(self, only: str, count: str) -> str:
         """Return the exact sum in lattice integers, 0 for no rows; `count`: how many values are summed."""
@@ -71,17 +78,16 @@ def print_value(
     if (
         isinstance(expr, Field) and lattice.exact and lattice.reach * factor * MAX_ROWS < 10**38
     ):  # a DECIMAL(38)
-        name = printer.column(expr) if early else item(printer.column(expr), "v")
+        name = printer.as_number(expr) if early else item(printer.as_number(expr), "v")
         lo, hi = decimal(lattice.low * lattice.step), decimal(lattice.high * lattice.step)
         assert lo is not None
         assert hi is not None
         held = printer.is_held(expr, lattice.lo, lattice.hi)
         clamped = name if held else dialect.clamp(name, lo, hi)
-        clamped = dialect.on_scale(clamped, expr.type)
-        if not early:
-            return PrintedValue(dialect, clamped, factor)
+        if not early and not dialect.is_open(expr.type):
+            return PrintedValue(dialect, clamped, factor, known=name)
         whole = dialect.cast(f"({clamped}){f' * {factor}' if factor > 1 else ''}", _summand(dialect, lattice))
-        return PrintedValue(dialect, item(whole, "z"), 1)
+        return PrintedValue(dialect, item(whole, "z") if early else whole, 1, known="" if early else name)
     if lattice.exact:
         number = printer.number(expr)
         name = item(printer.on_grid(number, lattice.step, expr).sql, "v")
@@ -89,7 +95,7 @@ def print_value(
             return PrintedValue(dialect, name, 1, (lattice.low, lattice.high))
         return PrintedValue(dialect, dialect.clamp(name, str(lattice.low), str(lattice.high)), 1)
     if isinstance(expr, Field) and expr.type.is_float:
-        shown = printer.column(expr)
+        shown = printer.as_number(expr)
         shown = dialect.as_double(shown) if expr.type.kind is Kind.REAL else shown
         if early:
             return PrintedValue(dialect, item(_rounded(printer, shown, expr, lattice), "z"), 1)
