@@ -1,4 +1,5 @@
-"""The command line: `dpsql query`, `explain`, `check`, `init`, `budget`, `refresh`, `demo`."""
+"""The command line: `dpsql query`, `explain`, `check`, `init`, `budget`, `refresh`, `serve`, `user`,
+`demo`."""
 
 from __future__ import annotations
 

@@ -22,7 +22,9 @@ from .faults import install_bug_hook
 from .init import init
 from .query import query
 from .refresh import refresh
+from .serve import serve
 from .settings import Settings
+from .user import user
 
 __all__ = ["program", "run"]
 
@@ -90,7 +92,7 @@ def program(ctx: click.Context, policy_path: str, analyst: str) -> None:
     ctx.obj = Settings.of(policy_path, analyst)
 
 
-for _command in (query, explain, check, init, budget, refresh, demo):
+for _command in (query, explain, check, init, budget, refresh, serve, user, demo):
     program.add_command(_command)
 
 

@@ -9,9 +9,9 @@ from typing import IO, Any, TypeVar
 import click
 
 from ..errors import DpsqlError
+from ..sql.script import Statement, split_statements
 from .failure import Failure
 from .parameters import ParameterValue, parameter_value
-from .statements import Statement, split_statements
 from .worker import RunningSession
 
 __all__ = ["apply_settings", "one_of", "parameter_values", "script_text", "source_options"]

@@ -8,10 +8,10 @@ from typing import IO
 import click
 
 from ..errors import DpsqlError
+from ..sql.script import split_statements
 from .asking import apply_settings, one_of, parameter_values, script_text, source_options
 from .failure import Failure
 from .settings import Settings, json_option, pass_settings, wants_json
-from .statements import split_statements
 from .text_cells import terminal_text
 from .worker import open_session
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..sql.script import Statement, ends_statement, split_statements
 from .failure import Failure
-from .statements import Statement, ends_statement, split_statements
 
 if TYPE_CHECKING:
     from prompt_toolkit.history import FileHistory, InMemoryHistory

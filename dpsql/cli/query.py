@@ -8,11 +8,11 @@ from typing import IO
 import click
 
 from ..errors import DpsqlError, EngineFailure
+from ..sql.script import Statement, split_statements
 from .asking import apply_settings, one_of, parameter_values, script_text, source_options
 from .failure import Failure, tell
 from .render import FORMATS, receipt_line, render
 from .settings import Settings, json_option, pass_settings, wants_json
-from .statements import Statement, split_statements
 from .worker import RunningSession, open_session
 
 __all__ = ["ask", "query"]

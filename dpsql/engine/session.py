@@ -53,6 +53,7 @@ T = TypeVar("T")
 
 DEFAULT_LEVEL = Fraction(19, 20)
 _MAX_CACHED = 256
+_PLAN = AnswerColumn("QUERY PLAN", TEXT)
 
 
 def open_ledger(policy: Policy, *, create: bool) -> LedgerStore:
@@ -179,7 +180,7 @@ class Session:
         if isinstance(statement, Explain):
             shown = self._explain(statement.query, tuple(parameters))
             lines = [shown.json_text()] if statement.json else shown.text().split("\n")
-            return Answer((AnswerColumn("QUERY PLAN", TEXT),), [(line,) for line in lines], "EXPLAIN", None)
+            return Answer((_PLAN,), [(line,) for line in lines], "EXPLAIN", None)
         return self._setting(statement)
 
     def explain(self, sql: str, parameters: Sequence[object] = ()) -> Explanation:
@@ -190,6 +191,21 @@ class Session:
         if not isinstance(statement, Query):
             raise Refusal("only queries can be explained", sqlstate="0A000")
         return self._explain(statement, tuple(parameters))
+
+    def describe(self, sql: str, parameters: Sequence[object] = ()) -> tuple[AnswerColumn, ...]:
+        """Return the columns that `execute` would give; nothing is charged, and no row is read.
+
+        Raises:
+            Refusal: the statement would not be answered.
+        """
+        statement = parse_statement(sql)
+        if isinstance(statement, Query):
+            key = self._key(sql, parameters, self.budget().epoch)
+            relation = self._prepare(statement, tuple(parameters), key).compiled.relation
+            return tuple(AnswerColumn(column.name, column.type) for column in relation.columns)
+        if isinstance(statement, Explain):
+            return (_PLAN,)
+        return (AnswerColumn(statement.name, TEXT),) if isinstance(statement, ShowSetting) else ()
 
     def _setting(self, statement: SetSetting | ShowSetting | ResetSetting) -> Answer:
         if isinstance(statement, SetSetting):

@@ -20,7 +20,7 @@ from ..errors import PolicyError
 from .load_tables import read_tables
 from .model import Analyst, Defaults, Neighbours, Policy, Privacy, TablePolicy
 from .owners import NO_UNIT
-from .section import Section, plain, suggest
+from .section import Section, plain, quote_key, suggest
 
 __all__ = ["load_policy", "parse_policy"]
 
@@ -31,6 +31,9 @@ _STATEMENT_CAP = Fraction(10)
 _DELTA_STEP = Fraction(1, 10**18)
 _FILE_SCHEMES = {"database": "duckdb", "ledger": "sqlite"}
 _POSTGRES = re.compile(r"postgres(ql)?://")
+_VERIFIER = re.compile(
+    r"SCRAM-SHA-256\$[1-9][0-9]{0,6}:[A-Za-z0-9+/]{8,}={0,2}\$[A-Za-z0-9+/]{43}=:[A-Za-z0-9+/]{43}="
+)
 
 
 def load_policy(path: Path) -> Policy:
@@ -186,9 +189,22 @@ def _read_analysts(top: Section) -> dict[str, Analyst]:
         epsilon = _read_epsilon(analyst, "epsilon")
         if epsilon is None:
             raise analyst.error("is missing; write this analyst's cap", "epsilon")
+        verifier = _read_verifier(analyst, name)
         analyst.finish()
-        analysts[name] = Analyst(name, epsilon)
+        analysts[name] = Analyst(name, epsilon, verifier)
     return analysts
+
+
+def _read_verifier(section: Section, name: str) -> str | None:
+    """Return the verifier of an analyst's password; the text that it should have been is not quoted."""
+    text = section.text("password")
+    if text is not None and not _VERIFIER.fullmatch(text):
+        raise section.error(
+            "is no verifier, and a password itself does not belong here; "
+            f"write what dpsql user add {quote_key(name)} prints",
+            "password",
+        )
+    return text
 
 
 def _find_root(top: Section, tables: dict[str, TablePolicy], undecided: tuple[str, ...]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -97,10 +97,14 @@ class TablePolicy:
 
 @dataclass(frozen=True, slots=True)
 class Analyst:
-    """An analyst and a personal cap: fairness, not a privacy guarantee (soundness.md 3.4)."""
+    """An analyst and a personal cap: fairness, not a privacy guarantee (soundness.md 3.4).
+
+    `password`: the text of a SCRAM-SHA-256 verifier; None: this analyst cannot connect to a server.
+    """
 
     name: str
     epsilon: Fraction
+    password: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -210,8 +210,13 @@ TEXT_ERRORS = [
         "analysts.alice.epsilon: is missing; write this analyst's cap",
     ),
     (
+        HEAD + '[analysts."a b"]\nepsilon = 1\ncolour = "x"',
+        'analysts."a b".colour: unknown key; known here: epsilon, password',
+    ),
+    (
         HEAD + '[analysts."a b"]\nepsilon = 1\npassword = "x"',
-        'analysts."a b".password: unknown key; known here: epsilon',
+        'analysts."a b".password: is no verifier, and a password itself does not belong here; '
+        'write what dpsql user add "a b" prints',
     ),
     (HEAD + '[analysts." "]\nepsilon = 1', 'analysts." ": give the analyst a name'),
     (

@@ -10,12 +10,26 @@ from dpsql.relation.relations import Join, Project, Scan
 from .campus import expression, names, refused, relation
 
 
-@pytest.mark.parametrize("written", ["gpa", "GPA", '"gpa"', "student.gpa", "STUDENT.Gpa", '"student"."gpa"', "main.student.gpa", '"main".STUDENT.gpa'])
+@pytest.mark.parametrize(
+    "written",
+    [
+        "gpa",
+        "GPA",
+        '"gpa"',
+        "student.gpa",
+        "STUDENT.Gpa",
+        '"student"."gpa"',
+        "main.student.gpa",
+        '"main".STUDENT.gpa',
+    ],
+)
 def test_unquoted_names_fold_to_lower_case(written: str) -> None:
     assert expression(written) == expression("gpa")
 
 
-@pytest.mark.parametrize("written", ['"GPA"', '"Student".gpa', "course.gpa", "hall.student.gpa", '"Main".student.gpa', "nothing"])
+@pytest.mark.parametrize(
+    "written", ['"GPA"', '"Student".gpa', "course.gpa", "hall.student.gpa", '"Main".student.gpa', "nothing"]
+)
 def test_a_column_that_does_not_exist(written: str) -> None:
     assert refused(f"SELECT {written} FROM student")[0] == "42703"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.cli.statements import ends_statement, split_statements
+from dpsql.sql.script import ends_statement, split_statements
 
 
 @pytest.mark.parametrize(

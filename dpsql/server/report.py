@@ -1,0 +1,62 @@
+"""What a client is told of an error: texts of ours, and where in the statement."""
+
+from __future__ import annotations
+
+from ..errors import DpsqlError, EngineFailure, LedgerError, PolicyError
+from ..pgwire import ErrorResponse, ParameterError
+from .log import log, place_of
+
+__all__ = ["ClientGone", "Fault", "cancelled", "report", "unsupported"]
+
+
+class ClientGone(Exception):
+    """The client has left: there is nobody to tell anything."""
+
+
+class Fault(Exception):
+    """A statement, or the connection, is at fault; `position` counts characters of the statement from 0."""
+
+    def __init__(
+        self, sqlstate: str, message: str, *, hint: str | None = None, position: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.sqlstate, self.message, self.hint, self.position = sqlstate, message, hint, position
+
+
+def unsupported(what: str, hint: str) -> Fault:
+    """Return the refusal of what the server does not do."""
+    return Fault("0A000", f"{what} is not supported", hint=hint)
+
+
+def cancelled() -> EngineFailure:
+    """Return the error of a statement that was cancelled."""
+    return EngineFailure("cancelled by the client", sqlstate="57014")
+
+
+def report(error: Exception, start: int = 0, *, fatal: bool = False) -> ErrorResponse:
+    """Return what to send; `start`: where the statement begins in the text that the client sent.
+
+    What the owner has to mend goes to the log, and so does a bug.
+    """
+    if isinstance(error, Fault):
+        position = None if error.position is None else start + error.position + 1
+        return ErrorResponse(error.sqlstate, error.message, hint=error.hint, position=position, fatal=fatal)
+    if isinstance(error, ParameterError):
+        return ErrorResponse(error.sqlstate, error.message, hint=error.hint, fatal=fatal)
+    if isinstance(error, EngineFailure):
+        is_cancelled = error.sqlstate == "57014"
+        if not is_cancelled:
+            log("engine failed", detail=error.detail)
+        hint = "what it had charged stays spent" if is_cancelled else error.hint
+        return ErrorResponse(error.sqlstate, error.message, hint=hint, fatal=fatal)
+    if isinstance(error, (LedgerError, PolicyError)):
+        log("owner has to act", sqlstate=error.sqlstate, message=error.message)
+        what = "ledger" if isinstance(error, LedgerError) else "policy"
+        hint = "the owner's log says why"
+        return ErrorResponse(error.sqlstate, f"the {what} cannot be used", hint=hint, fatal=fatal)
+    if isinstance(error, DpsqlError):
+        place = None if error.position is None else start + error.position.offset + 1
+        return ErrorResponse(error.sqlstate, error.message, hint=error.hint, position=place, fatal=fatal)
+    log("bug", place=place_of(error))
+    hint = "what was charged stays charged; tell the owner, whose log has the place"
+    return ErrorResponse("XX000", "dpsql met a bug", hint=hint, fatal=fatal)

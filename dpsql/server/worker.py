@@ -1,0 +1,115 @@
+"""One connection's session on the threads of the pool: cancelled from outside, and answering on the grid."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from ..engine import Answer, AnswerColumn, Session
+from .channel import Channel
+from .grid import release_time
+from .report import ClientGone, cancelled
+
+__all__ = ["Worker"]
+
+_T = TypeVar("_T")
+_AGAIN = 0.1
+"""Seconds between two attempts to stop a statement: the first may come before it has begun."""
+
+
+class Worker:
+    """A session whose calls are awaited one at a time; a client that leaves stops its statement."""
+
+    def __init__(
+        self, session: Session, pool: ThreadPoolExecutor, channel: Channel, *, has_grid: bool
+    ) -> None:
+        self.session = session
+        self._pool, self._channel, self._has_grid = pool, channel, has_grid
+        self._running: asyncio.Future[Any] | None = None
+        self._is_busy = False
+        self._cancelled = asyncio.Event()
+        self._cancelled_at = 0.0
+        self._stopping: asyncio.Task[None] | None = None
+
+    async def describe(self, sql: str, values: Sequence[object]) -> tuple[AnswerColumn, ...]:
+        """Return the columns that a statement would give. Raises as `Session.describe`, and ClientGone."""
+        return await self._call(lambda: self.session.describe(sql, values))
+
+    async def execute(self, sql: str, values: Sequence[object], timeout: float | None) -> Answer:
+        """Answer a statement; what touched private data, or failed, comes back on the grid alone.
+
+        Raises what `Session.execute` raises, 57014 where it was cancelled before its time on the grid came, and
+        ClientGone.
+        """
+        loop = asyncio.get_running_loop()
+        start, self._is_busy = loop.time(), True
+        self._cancelled.clear()
+        timer = loop.call_later(timeout, self.cancel) if timeout else None
+        try:
+            try:
+                answer = await self._call(lambda: self.session.execute(sql, values))
+            except ClientGone:
+                raise
+            except Exception:
+                await self._wait(start)
+                raise
+            if answer.receipt is None or not answer.receipt.epsilon:
+                return answer
+            await self._wait(start)
+            if self._cancelled.is_set():
+                raise cancelled()
+            return answer
+        finally:
+            self._is_busy = False
+            if timer is not None:
+                timer.cancel()
+
+    def cancel(self) -> None:
+        """Stop the running statement; nothing when there is none."""
+        if not self._is_busy or self._cancelled.is_set():
+            return
+        self._cancelled_at = asyncio.get_running_loop().time()
+        self._cancelled.set()
+        if self._running is not None:
+            self._stopping = asyncio.ensure_future(self._stop(self._running))
+
+    async def close(self) -> None:
+        """Let the session go."""
+        await asyncio.wrap_future(self._pool.submit(self.session.close))
+
+    async def _call(self, action: Callable[[], _T]) -> _T:
+        future = asyncio.get_running_loop().run_in_executor(self._pool, action)
+        self._running = future
+        gone = asyncio.ensure_future(self._channel.lost.wait())
+        try:
+            both: set[asyncio.Future[Any]] = {future, gone}
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            if not future.done():
+                await self._stop(future)
+                future.exception()
+                raise ClientGone
+            return future.result()
+        finally:
+            self._running = None
+            gone.cancel()
+
+    async def _stop(self, future: asyncio.Future[Any]) -> None:
+        while not future.done():
+            await asyncio.to_thread(self.session.cancel)
+            await asyncio.wait({future}, timeout=_AGAIN)
+
+    async def _wait(self, start: float) -> None:
+        """Wait for the grid's next moment; a cancel begins a grid of its own."""
+        if not self._has_grid:
+            return
+        loop = asyncio.get_running_loop()
+        if not self._cancelled.is_set():
+            due = release_time(start, loop.time())
+            try:
+                await asyncio.wait_for(self._cancelled.wait(), due - loop.time())
+            except TimeoutError:
+                return
+        due = release_time(self._cancelled_at, loop.time())
+        await asyncio.sleep(due - loop.time())
