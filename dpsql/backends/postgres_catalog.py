@@ -50,7 +50,9 @@ SELECT pg_catalog.json_build_object('tables', (
           SELECT FROM pg_catalog.pg_depend AS d JOIN pg_catalog.pg_extension AS x ON x.oid = d.refobjid
           WHERE d.classid = 'pg_catalog.pg_type'::pg_catalog.regclass AND d.objid = b.oid
             AND d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass
-            AND d.deptype = 'e' AND x.extname = 'citext')
+            AND d.deptype = 'e' AND x.extname = 'citext'),
+        EXISTS (
+          SELECT FROM pg_catalog.pg_collation AS l WHERE l.oid = a.attcollation AND NOT l.collisdeterministic)
         ) ORDER BY a.attnum)
       FROM pg_catalog.pg_attribute AS a,
       LATERAL (

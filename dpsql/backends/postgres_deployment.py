@@ -42,19 +42,26 @@ ORDER BY 1"""
 _WRITABLE = """
 SELECT pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.relname)
 FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-WHERE n.nspname <> 'information_schema' AND n.nspname !~ '^pg_' AND CASE
-  WHEN c.relkind = 'S' THEN pg_catalog.has_sequence_privilege(c.oid, 'USAGE, UPDATE')
-  WHEN c.relkind IN ('r', 'p', 'v', 'm', 'f') THEN
-    pg_catalog.has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')
-    OR pg_catalog.has_any_column_privilege(c.oid, 'INSERT, UPDATE, REFERENCES')
-  END
+WHERE n.nspname <> 'information_schema' AND n.nspname !~ '^pg_' AND EXISTS (
+  SELECT FROM pg_catalog.pg_roles AS r WHERE pg_catalog.pg_has_role(r.oid, 'MEMBER') AND CASE
+    WHEN c.relkind = 'S' THEN pg_catalog.has_sequence_privilege(r.oid, c.oid, 'USAGE, UPDATE')
+    WHEN c.relkind IN ('r', 'p', 'v', 'm', 'f') THEN
+      pg_catalog.has_table_privilege(r.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')
+      OR pg_catalog.has_any_column_privilege(r.oid, c.oid, 'INSERT, UPDATE, REFERENCES')
+      OR CASE WHEN pg_catalog.current_setting('server_version_num')::int4 >= 170000
+        THEN pg_catalog.has_table_privilege(r.oid, c.oid, 'MAINTAIN') END
+    END)
 ORDER BY 1"""
 _CREATING = """
 SELECT 'SCHEMA ' || pg_catalog.quote_ident(n.nspname) FROM pg_catalog.pg_namespace AS n
-WHERE pg_catalog.has_schema_privilege(n.oid, 'CREATE') AND n.nspname !~ '^pg_(toast|temp)'
+WHERE n.nspname !~ '^pg_(toast|temp)' AND EXISTS (
+  SELECT FROM pg_catalog.pg_roles AS r WHERE pg_catalog.pg_has_role(r.oid, 'MEMBER')
+    AND pg_catalog.has_schema_privilege(r.oid, n.oid, 'CREATE'))
 UNION ALL
 SELECT 'DATABASE ' || pg_catalog.quote_ident(d.datname) FROM pg_catalog.pg_database AS d
-WHERE d.datname = pg_catalog.current_database() AND pg_catalog.has_database_privilege(d.oid, 'CREATE')
+WHERE d.datname = pg_catalog.current_database() AND EXISTS (
+  SELECT FROM pg_catalog.pg_roles AS r WHERE pg_catalog.pg_has_role(r.oid, 'MEMBER')
+    AND pg_catalog.has_database_privilege(r.oid, d.oid, 'CREATE'))
 ORDER BY 1"""
 _TEMPORARY = "SELECT pg_catalog.has_database_privilege(pg_catalog.current_database(), 'TEMPORARY')"
 _ESCAPES = """

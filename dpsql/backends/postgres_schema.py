@@ -176,7 +176,7 @@ def _read_table(content: dict[str, Any]) -> LiveTable:
 
 
 def _read_column(row: list[Any]) -> LiveColumn:
-    name, oid, kind, modifier, text, not_null, generated, labels, is_citext = row
+    name, oid, kind, modifier, text, not_null, generated, labels, is_citext, is_loose = row
     engine_type, type_ = read_type(oid, kind, modifier, text, is_citext=is_citext)
     return LiveColumn(
         name=name,
@@ -184,6 +184,7 @@ def _read_column(row: list[Any]) -> LiveColumn:
         engine_type=engine_type,
         not_null=not_null,
         enum_values=None if labels is None else tuple(labels),
+        is_bytewise=not (is_citext or is_loose),
         is_generated=generated == "v",
     )
 

@@ -23,8 +23,8 @@ class LiveColumn:
 
     `type`: our type, OPAQUE where dpsql cannot compute with it; `engine_type`: the engine's own text.
     `lo`, `hi`: inclusive bounds from a CHECK constraint in the column's own units (NULL and NaN aside).
-    `enum_values`: the labels of an ENUM, in its order. `is_bytewise`: False for text under a collation,
-    where equality is coarser than the uniqueness that the engine enforces. `is_generated`: computed
+    `enum_values`: the labels of an ENUM, in its order. `is_bytewise`: False for text whose equality, to
+    queries or to constraints, is coarser than that of its bytes. `is_generated`: computed
     when it is read, so that reading it may fail on some row.
     """
 

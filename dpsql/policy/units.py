@@ -12,7 +12,7 @@ from collections.abc import Collection
 from ..errors import PolicyError
 from ..relation.catalog import Unit
 from ..relation.types import Kind
-from .live_schema import KEY_TYPES, LiveColumn, LiveSchema, LiveTable, comparable_type
+from .live_schema import KEY_TYPES, OPEN_NUMERIC, LiveColumn, LiveSchema, LiveTable, comparable_type
 from .model import Policy, TablePolicy
 from .section import suggest
 
@@ -92,7 +92,8 @@ def can_identify_unit(column: LiveColumn) -> bool:
     """Say whether equal values of the column are one unit, to every query and every constraint alike."""
     is_opaque_key = column.type.kind is Kind.OPAQUE and column.engine_type in KEY_TYPES
     is_key = column.type.kind in _UNIT_KINDS or is_opaque_key
-    return is_key and column.is_bytewise and not column.is_generated
+    has_scale = column.engine_type != OPEN_NUMERIC  # read at fewer decimals, two keys would be one
+    return is_key and has_scale and column.is_bytewise and not column.is_generated
 
 
 def enforced_keys(table: LiveTable, known: Collection[str]) -> tuple[tuple[str, ...], ...]:
@@ -116,11 +117,13 @@ def _unit_column(where: str, table: LiveTable, name: str) -> LiveColumn:
         raise PolicyError(f'{where}: table "{table.path[1]}" has no column "{name}"{suggest(name, known)}')
     if not column.is_bytewise:
         raise PolicyError(
-            f'{where}: "{name}" has a collation, under which two keys can be equal to a query and yet '
-            "distinct to the key's constraint; remove the collation"
+            f'{where}: "{name}" has a collation, under which keys that are spelled differently can be equal; '
+            "remove the collation"
         )
     if not can_identify_unit(column):
         what = "a generated column" if column.is_generated else _type_name(column)
+        if column.engine_type == OPEN_NUMERIC:
+            what = "numeric without a scale"
         raise PolicyError(
             f'{where}: "{name}" is {what}, which cannot identify a unit; use a stored integer, text or uuid'
         )

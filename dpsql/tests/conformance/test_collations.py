@@ -120,14 +120,16 @@ def test_no_collation_changes_an_integer(
 ) -> None:
     if not postgres.has_icu() and (locale is not None or collation not in ("default", "C")):
         pytest.skip("notyet: this build of Postgres knows no ICU, and so no other collation")
-    # A key under a loose collation holds no two names that are equal to it.
-    fill(here.connection, _NAMES if collation in ("loose", "ignoring") else [*_NAMES, *_ALIKE])
+    fill(here.connection, [*_NAMES, *_ALIKE])
     with ExitStack() as stack:
         database = postgres.create_database(icu_locale=locale)
         owner: psycopg.Connection[tuple[object, ...]] = stack.enter_context(postgres.admin(database))
         if postgres.has_icu():
             owner.execute(_ICU.encode())
-        owner.execute(_SCHEMA.replace("VARCHAR", f"text{collated(collation)}").encode())
+        schema = _SCHEMA
+        if collation in ("loose", "ignoring"):  # no key of a person may have such a collation
+            schema = schema.replace("(name VARCHAR", "(name text").replace("(who VARCHAR", "(who text")
+        owner.execute(schema.replace("VARCHAR", f"text{collated(collation)}").encode())
         copy_rows(here.connection, owner)
         let_read(owner, "public")
         backend = PostgresBackend(postgres.url(database, READER), here.policy.tables)

@@ -175,8 +175,8 @@ SCHEMA_ERRORS = [
     ),
     (
         loan(column="alias", table="odd"),
-        'tables.odd.unit: "alias" has a collation, under which two keys can be '
-        "equal to a query and yet distinct to the key's constraint; remove the collation",
+        'tables.odd.unit: "alias" has a collation, under which keys that are spelled differently can be '
+        "equal; remove the collation",
     ),
     ("columns.gap = {}", f'{S}.gap: table "student" has no column "gap"; did you mean "gpa"?'),
     ("columns.GPA = {}", f'{S}.GPA: table "student" has no column "GPA"; did you mean "gpa"?'),

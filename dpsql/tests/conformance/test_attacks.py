@@ -1,0 +1,199 @@
+"""Attacks that Postgres alone makes possible: values that one comparison calls equal and another tells apart."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import psycopg
+import pytest
+
+from dpsql.backends import PostgresBackend
+from dpsql.errors import PolicyError
+from dpsql.policy import build_catalog, parse_policy
+from dpsql.testing.postgres_server import PostgresServer
+from dpsql.testing.postgres_twin import READER, let_read
+
+from ..laws.measured import Groups, World, measure_release
+
+_POLICY = """
+database = "postgresql://reader@/attacks"
+ledger = "sqlite:attacks.db"
+[privacy]
+epsilon = 99
+delta = 0.5
+[tables.person]
+unit = "id"
+[tables.person.columns]
+id = {}
+[tables.visit]
+unit = { column = "who", references = "person.id" }
+rows_per_unit = 1
+groups_per_unit = 1
+[tables.visit.columns]
+who = {}
+n = { bounds = [0, 9] }
+"""
+_REAL = "x = { bounds = [0, 9] }\n"
+_LOOSE = """
+CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+CREATE DOMAIN spelled AS text COLLATE loose;
+"""
+Owner = psycopg.Connection[Any]
+
+
+@contextmanager
+def database(server: PostgresServer, statements: str) -> Iterator[tuple[Owner, PostgresBackend]]:
+    """Give a database made by these statements, and the backend that reads it."""
+    name = server.create_database()
+    with server.admin(name) as owner:
+        owner.execute(statements.encode())
+        let_read(owner, "public")
+        backend = PostgresBackend(server.url(name, READER), ["person", "visit"])
+        yield owner, backend
+        assert backend.close_idle()
+    server.drop_database(name)
+
+
+def world(backend: PostgresBackend, folder: Path, columns: str = "") -> World:
+    policy = parse_policy(_POLICY + columns, folder / "attacks.toml")
+    with backend.snapshot() as snapshot:
+        catalog = build_catalog(policy, snapshot.schema())
+    return World(duckdb.connect(), None, backend, policy, catalog)
+
+
+def measured(one: World, sql: str) -> dict[int, Groups]:
+    (release,) = one.plan(sql).releases
+    with one.backend.snapshot() as snapshot:
+        return measure_release(release, snapshot)
+
+
+# --- whose rows these are --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("type_", ["text COLLATE loose", "spelled", "citext"])
+def test_spellings_of_one_key_are_not_several_units(
+    postgres: PostgresServer, tmp_path: Path, type_: str
+) -> None:
+    """A foreign key lets 'bob', 'Bob' and 'BOB' all mean one person, who would count three times."""
+    prepared = "CREATE EXTENSION citext;" if type_ == "citext" else _LOOSE
+    with postgres.admin() as administrator:
+        available = "SELECT FROM pg_available_extensions WHERE name = 'citext'"
+        has_citext = administrator.execute(available).fetchone() is not None
+    if not (has_citext if type_ == "citext" else postgres.has_icu()):
+        pytest.skip("never: this build of Postgres has no such text")
+    schema = f"""
+    CREATE TABLE person (id {type_} PRIMARY KEY);
+    CREATE TABLE visit (who {type_} REFERENCES person, n integer);
+    INSERT INTO person VALUES ('bob');
+    INSERT INTO visit VALUES ('bob', 1), ('Bob', 1), ('BOB', 1)"""
+    with (
+        database(postgres, prepared + schema) as (_, backend),
+        pytest.raises(PolicyError, match=r'"(who|id)" has a collation'),
+    ):
+        world(backend, tmp_path)
+
+
+def test_a_number_without_a_scale_is_no_unit(postgres: PostgresServer, tmp_path: Path) -> None:
+    """It is read with few decimals, at which two persons would be one; and 1.0 and 1.00 would be hashed apart."""
+    schema = """
+    CREATE TABLE person (id numeric PRIMARY KEY); CREATE TABLE visit (who numeric, n integer);
+    INSERT INTO person VALUES (1), (1.0000001), (1.0000002)"""
+    with (
+        database(postgres, schema) as (_, backend),
+        pytest.raises(PolicyError, match='"id" is numeric without a scale, which cannot identify a unit'),
+    ):
+        world(backend, tmp_path)
+
+
+# --- equal numbers that are spelled apart -------------------------------------------------------------------
+
+_NUMBERS = "CREATE TABLE person (id integer PRIMARY KEY); CREATE TABLE visit (who integer, n numeric);"
+_SPELT = (
+    "SELECT CAST(m AS text), COUNT(*) FROM (SELECT who, MIN(n) AS m FROM visit GROUP BY who) x GROUP BY 1",
+    "SELECT CAST(n AS text), COUNT(*) FROM (SELECT who, n, ROW_NUMBER() OVER (PARTITION BY who ORDER BY n) AS k FROM visit) x WHERE k = 1 GROUP BY 1",
+    "SELECT CAST(m AS text), COUNT(*) FROM (SELECT who, FIRST_VALUE(n) OVER (PARTITION BY who ORDER BY n) AS m FROM visit) x GROUP BY 1",
+    "SELECT CAST(m AS text), COUNT(*) FROM (SELECT who, LAG(n) OVER (PARTITION BY who ORDER BY n) AS m FROM visit) x GROUP BY 1",
+    "SELECT CAST(n AS text), COUNT(*) FROM (SELECT DISTINCT who, n FROM visit) x GROUP BY 1",
+)
+
+
+def in_order(owner: Owner, rows: Collection[tuple[int, str]], order: int) -> None:
+    """Put a table's rows into another physical order."""
+    shuffled = random.Random(order).sample(list(rows), len(rows))
+    owner.execute("TRUNCATE visit")
+    with owner.cursor() as cursor:
+        cursor.executemany("INSERT INTO visit VALUES (%s, CAST(%s AS numeric))", shuffled)
+
+
+@pytest.mark.parametrize("sql", _SPELT)
+def test_a_spelling_does_not_depend_on_the_order_of_rows(
+    postgres: PostgresServer, tmp_path: Path, sql: str
+) -> None:
+    """Of 1, 1.0 and 1.00 any may be the one that MIN, GROUP BY or a window keeps."""
+    rows = [(who, f"{n}{tail}") for who in range(8) for n in (1, 2) for tail in ("", ".0", ".00", ".000")]
+    with database(postgres, _NUMBERS) as (owner, backend):
+        owner.execute("INSERT INTO person SELECT generate_series(0, 7)")
+        one = world(backend, tmp_path)
+        in_order(owner, rows, 0)
+        first = measured(one, sql)
+        for order in range(1, 6):
+            in_order(owner, rows, order)
+            assert measured(one, sql) == first
+
+
+def test_no_number_is_not_larger_than_all(postgres: PostgresServer, tmp_path: Path) -> None:
+    """Read as a double, a NULL once became NaN, which is above every number."""
+    with database(postgres, _NUMBERS) as (owner, backend):
+        owner.execute("INSERT INTO person VALUES (1), (2), (3)")
+        owner.execute("ALTER TABLE visit ADD x double precision")
+        owner.execute("INSERT INTO visit VALUES (1, NULL, 1), (2, 0, 1), (3, 2, 1), (1, 2, NULL)")
+        one = world(backend, tmp_path, _REAL)
+        assert measured(one, "SELECT COUNT(*) FROM visit WHERE n > x") == {0: {(): (1,)}}
+
+
+# --- a role that can do more than read ----------------------------------------------------------------------
+
+
+def sentences(server: PostgresServer, owner: Owner, name: str) -> str:
+    backend = PostgresBackend(server.url(owner.info.dbname, name), ["person", "visit"])
+    found = " ".join(finding.sentence for finding in backend.findings())
+    assert backend.close_idle()
+    return found
+
+
+def test_what_a_member_may_do_by_set_role_is_seen(postgres: PostgresServer) -> None:
+    with database(postgres, _NUMBERS) as (owner, _):
+        try:
+            owner.execute(
+                "CREATE ROLE attacks_writer; CREATE ROLE attacks_reader LOGIN NOINHERIT IN ROLE attacks_writer;"
+                "GRANT INSERT ON visit TO attacks_writer; GRANT CREATE ON SCHEMA public TO attacks_writer;"
+                "GRANT USAGE ON SCHEMA public TO attacks_reader; GRANT SELECT ON person, visit TO attacks_reader"
+            )
+            found = sentences(postgres, owner, "attacks_reader")
+        finally:
+            owner.execute(
+                "DROP OWNED BY attacks_reader, attacks_writer; DROP ROLE attacks_reader, attacks_writer"
+            )
+    assert "may write to public.visit" in found
+    assert "may create objects in the schema public" in found
+
+
+def test_a_role_that_maintains_a_table_is_seen(postgres: PostgresServer) -> None:
+    """It may lock the table against everybody."""
+    if postgres.major < 17:
+        pytest.skip("never: this right came with Postgres 17")
+    with database(postgres, _NUMBERS) as (owner, _):
+        try:
+            owner.execute(
+                "CREATE ROLE attacks_keeper LOGIN; GRANT USAGE ON SCHEMA public TO attacks_keeper;"
+                "GRANT SELECT ON person TO attacks_keeper; GRANT SELECT, MAINTAIN ON visit TO attacks_keeper"
+            )
+            found = sentences(postgres, owner, "attacks_keeper")
+        finally:
+            owner.execute("DROP OWNED BY attacks_keeper; DROP ROLE attacks_keeper")
+    assert "may write to public.visit" in found
