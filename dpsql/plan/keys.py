@@ -163,6 +163,8 @@ def _inside(value: Scalar, facts: Facts) -> bool:
 
 def _derived(key: Expr, facts: Facts) -> list[Scalar] | None:
     """Return the lattice points of a bounded key, when they are at most MAX_DERIVED."""
+    if key.type.kind is Kind.BOOLEAN:
+        return [False, True]
     if facts.lo is None or facts.hi is None or not facts.declared:
         return None
     if key.type.kind is Kind.TIMESTAMP:

@@ -20,7 +20,7 @@ from ..errors import Refusal
 from ..relation.calendar import calendar_ends
 from ..relation.expressions import Call, Expr, Field, Literal, Months, StageValue
 from ..relation.intervals import TYPE_RANGE, Environment, Facts, common_grid, facts_of
-from ..relation.types import Kind
+from ..relation.types import Kind, SqlType
 from .dialect import Dialect
 from .private_forms import FORMS
 from .private_numbers import NUMBERS
@@ -28,7 +28,7 @@ from .private_reals import bounded, sizes
 from .private_sql import Number, decimal_scale, integer_kind, is_bare, reach_of, unbounded
 from .quote import decimal, text
 
-__all__ = ["MAX_LENGTH", "PrivatePrinter"]
+__all__ = ["MAX_LENGTH", "PrivatePrinter", "has_several_spellings"]
 
 MAX_LENGTH = 100_000
 """Most characters of one printed expression."""
@@ -63,6 +63,8 @@ class PrivatePrinter:
 
     def value(self, expr: Expr) -> str:
         """Return SQL with the expression's value, numbers in their own unit."""
+        if expr.type.kind is Kind.NULL:  # an engine may give what is untyped the type of a text
+            return "NULL"
         if isinstance(expr, Field):
             return self.column(expr)
         if isinstance(expr, Literal):
@@ -97,6 +99,11 @@ class PrivatePrinter:
                 position=expr.position,
                 hint="bin it: floor(x / 10) * 10, or cast it to integer",
             )
+        if has_several_spellings(expr.type):
+            raise Refusal(
+                f"values of the type {expr.type} cannot be told apart here", sqlstate="PV202",
+                position=expr.position, hint="count its rows, or use a property of another type",
+            )  # fmt: skip
         if expr.type.is_integer and not isinstance(expr, Literal):
             self._check_range(expr)
         shown = self.value(expr)
@@ -344,6 +351,11 @@ class PrivatePrinter:
             return f"(CASE WHEN {shown} BETWEEN {first} AND {last} THEN {shown} END)"
         lo, hi = (self.dialect.literal(Literal(expr.type, int(end))) for end in (facts.lo, facts.hi))
         return f"({self.dialect.clamp(shown, lo, hi)})"
+
+
+def has_several_spellings(type_: SqlType) -> bool:
+    """Say whether equal values of a type may differ, as '1 month' and '30 days' do, or have no equality."""
+    return type_.kind is Kind.INTERVAL or (type_.kind is Kind.OPAQUE and type_.engine is None)
 
 
 _CALENDAR = frozenset({"add", "sub", "date_trunc"})

@@ -25,7 +25,7 @@ from ..relation.types import BOOLEAN, Kind
 from .derived import ignores_ties, within_unit_lattice
 from .dialect import Dialect
 from .keys import environment_of
-from .print_private import PrivatePrinter
+from .print_private import PrivatePrinter, has_several_spellings
 from .print_value import print_value
 from .private_sql import Number
 from .quote import identifier
@@ -157,7 +157,8 @@ class SourcePrinter:
         for index, expr in enumerate(block.outputs):
             if index in needed or grouped:
                 sql = printer.key(expr) if grouped else _output(printer, expr, source.columns[index])
-                by += [sql] if fields_of(expr) else []  # a bare number there would be a position
+                # a bare number there would be a position
+                by += [sql] if fields_of(expr) and expr.type.kind is not Kind.NULL else []
                 if index in needed:
                     shown.append(f"{sql} AS c{index}")
         for index, call in enumerate(calls, width):
@@ -194,10 +195,12 @@ def _tie_breakers(block: Windowed, needed: list[int]) -> list[Expr]:
     came first would depend on other people's rows. Raises Refusal (PV202).
     """
     found = []
+    calls = [call for index, call in enumerate(block.calls, len(block.outputs)) if index in needed]
+    read = {arg for call in calls for arg in call.args}
     for expr in block.ties:
-        if expr.type.kind is not Kind.OPAQUE or expr.type.engine is not None:
+        if not has_several_spellings(expr.type):
             found.append(expr)
-        elif expr not in block.outputs or block.outputs.index(expr) in needed:
+        elif expr in read or expr not in block.outputs or block.outputs.index(expr) in needed:
             name = (
                 f'column "{expr.name}"' if isinstance(expr, Field) and expr.name else "a column of this type"
             )
@@ -248,7 +251,8 @@ def _output(printer: PrivatePrinter, expr: Expr, column: Column | None = None) -
 
 def _own_unit(printer: PrivatePrinter, number: Number, expr: Expr) -> str:
     """Return a number in its own unit: an integer, a decimal, or a DOUBLE where neither holds it."""
-    return printer.decimal(number, expr) if number.is_decimal else printer.double(number)
+    is_exact = number.is_decimal and not expr.type.is_float
+    return printer.decimal(number, expr) if is_exact else printer.double(number)
 
 
 # --- calls ---------------------------------------------------------------------------------------------------
@@ -266,9 +270,10 @@ def _aggregate(printer: PrivatePrinter, call: AggregateCall, most: int | None, o
         else:
             count = f"COUNT(*){only}"
         return count if most is None else f"LEAST({count}, {most})"
-    if call.function in ("bool_and", "bool_or"):
-        return f"{call.function}({printer.boolean(call.args[0])}){only}"
     arg = call.args[0]
+    if arg.type.kind is Kind.BOOLEAN:  # which Postgres has no min() and max() of
+        name = {"min": "bool_and", "max": "bool_or"}.get(call.function, call.function)
+        return f"{name}({printer.boolean(arg)}){only}"
     if call.function in ("min", "max"):
         inner = printer.double(printer.number(arg)) if arg.type.is_float else _output(printer, arg)
         shown = printer.dialect.bytewise(inner) if arg.type.kind is Kind.TEXT else inner
@@ -316,7 +321,7 @@ def _window(printer: PrivatePrinter, block: Windowed, call: WindowCall, ties: Se
         aggregate = AggregateCall(call.type, call.function, call.args, False, None, position=call.position)
         return _aggregate(printer, aggregate, None, over)
     args = [
-        _output(printer, arg) if i != 1 else str(getattr(arg, "value", 1)) for i, arg in enumerate(call.args)
+        _typed(printer, arg) if i != 1 else str(getattr(arg, "value", 1)) for i, arg in enumerate(call.args)
     ]
     value = call.args[0] if len(args) > 2 else None
     if isinstance(value, Field) and printer.env.columns[value.index].facts is None and value.type.is_number:
@@ -326,6 +331,17 @@ def _window(printer: PrivatePrinter, block: Windowed, call: WindowCall, ties: Se
     return f"{call.function}({', '.join(args)}){over}"
 
 
+def _typed(printer: PrivatePrinter, expr: Expr) -> str:
+    """Return an argument that has a type by itself: a function of any type takes it from there."""
+    shown = _output(printer, expr)
+    return printer.dialect.as_text(shown) if expr.type.kind in (Kind.TEXT, Kind.NULL) else shown
+
+
 def _order_key(printer: PrivatePrinter, expr: Expr) -> str:
+    if expr.type.kind is Kind.OPAQUE and expr.type.engine is None:
+        raise Refusal(
+            f"values of the type {expr.type} have no order here", sqlstate="PV202", position=expr.position,
+            hint="order by a column of another type",
+        )  # fmt: skip
     shown = _output(printer, expr)
     return printer.dialect.bytewise(shown) if expr.type.kind is Kind.TEXT else shown

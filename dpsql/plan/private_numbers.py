@@ -196,6 +196,8 @@ def _power(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
     assert isinstance(exponent, Literal)
     assert isinstance(exponent.value, int)
     number = printer.number(expr.args[0])
+    if exponent.value == 0:
+        return Number(f"CASE WHEN {number.sql} IS NOT NULL THEN CAST(1 AS BIGINT) END", Fraction(1), 1)
     if number.grid is None:
         one = Fraction(1)
         real = bounded(Number(printer.dialect.double_literal(one), None), one, one)

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from dpsql.backends import PostgresBackend
-from dpsql.errors import PolicyError
+from dpsql.errors import PolicyError, Refusal
 from dpsql.policy import build_catalog, parse_policy
 from dpsql.testing.postgres_server import PostgresServer
 from dpsql.testing.postgres_twin import READER, let_read
@@ -157,6 +157,59 @@ def test_no_number_is_not_larger_than_all(postgres: PostgresServer, tmp_path: Pa
 
 
 # --- a role that can do more than read ----------------------------------------------------------------------
+
+
+_ODD = """
+CREATE TABLE person (id integer PRIMARY KEY);
+CREATE TABLE visit (who integer REFERENCES person, n integer, j jsonb, long interval, b boolean, x double precision);
+INSERT INTO person VALUES (1), (2);
+INSERT INTO visit VALUES (1, 1, '1', '1 mon', true, NULL), (2, NULL, '1.0', '30 days', NULL, 2)"""
+_ODD_COLUMNS = "j = {}\nlong = {}\nb = {}\n" + _REAL
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(DISTINCT j) FROM visit",
+        "SELECT COUNT(DISTINCT long) FROM visit",
+        "SELECT COUNT(*) FROM (SELECT DISTINCT who, long FROM visit) AS v",
+        "SELECT COUNT(f) FROM (SELECT who, FIRST_VALUE(j) OVER (PARTITION BY who ORDER BY n) AS f FROM visit) AS v",
+    ],
+)
+def test_equal_values_of_several_spellings_are_not_told_apart(
+    postgres: PostgresServer, tmp_path: Path, sql: str
+) -> None:
+    """Which spelling is kept depends on the order of the rows, everybody's."""
+    with database(postgres, _ODD) as (_, backend), pytest.raises(Refusal) as refused:
+        world(backend, tmp_path, _ODD_COLUMNS).plan(sql)
+    assert refused.value.sqlstate == "PV202"
+
+
+@pytest.mark.parametrize(
+    ("sql", "measures"),
+    [
+        (
+            "SELECT COUNT(*) FROM (SELECT who, MIN(b) AS m, MAX(b) AS o FROM visit GROUP BY who) AS v WHERE m AND o",
+            1,
+        ),
+        ("SELECT COUNT(*) FROM visit WHERE power(n, 0) = 1", 1),
+        (
+            "SELECT COUNT(l) FROM (SELECT who, lag(power(n, 2)) OVER (PARTITION BY who ORDER BY n) AS l FROM visit) AS v",
+            0,
+        ),
+        (
+            "SELECT COUNT(l) FROM (SELECT who, lag('x') OVER (PARTITION BY who ORDER BY n) AS l FROM visit) AS v",
+            0,
+        ),
+        ("SELECT COUNT(*) FROM visit WHERE CASE WHEN n > 0 THEN TRUE ELSE NULL END", 1),
+    ],
+)
+def test_a_value_has_its_type_in_every_place(
+    postgres: PostgresServer, tmp_path: Path, sql: str, measures: int
+) -> None:
+    with database(postgres, _ODD) as (_, backend):
+        found = measured(world(backend, tmp_path, _ODD_COLUMNS), sql)
+    assert found[0] == {(): (measures,)}
 
 
 def sentences(server: PostgresServer, owner: Owner, name: str) -> str:
