@@ -31,7 +31,6 @@ __all__ = [
     "is_text",
     "place",
     "position_of",
-    "split_statements",
     "tokenize",
 ]
 
@@ -187,24 +186,6 @@ def _is_unicode_escape(text: str, left: Token, right: Token | None) -> bool:
         return True
     after = text[left.end + 1 : left.end + 3]
     return left.text.lower() == "u" and right is not None and after in ("&'", '&"')
-
-
-def split_statements(text: str) -> list[str]:
-    """Return the statements of a script, without their semicolons; positions count within each one.
-
-    Raises:
-        Refusal: what `tokenize` raises.
-    """
-    statements: list[str] = []
-    start, is_empty = 0, True
-    for token in tokenize(text):
-        if token.token_type is not TokenType.SEMICOLON:
-            is_empty = False
-            continue
-        if not is_empty:
-            statements.append(text[start : token.start].strip())
-        start, is_empty = token.end + 1, True
-    return statements if is_empty else [*statements, text[start:].strip()]
 
 
 def blank_prefix(text: str, end: int) -> str:

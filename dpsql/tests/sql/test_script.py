@@ -60,3 +60,17 @@ def test_pieces_lie_in_the_script(script: str) -> None:
 )
 def test_the_prompt_knows_a_whole_statement(script: str, is_complete: bool) -> None:
     assert ends_statement(script) is is_complete
+
+
+@pytest.mark.parametrize(
+    ("script", "pieces"),
+    [
+        ("SELECT 1; SELECT 2", ["SELECT 1", "SELECT 2"]),
+        ("SELECT ';' ; -- ; \n SELECT 2 ;", ["SELECT ';'", "SELECT 2"]),
+        (" ;; ", []),
+        ("-- nothing", []),
+        ('SELECT $$;$$; SELECT ";"', ["SELECT $$;$$", 'SELECT ";"']),
+    ],
+)
+def test_a_script_is_cut_at_its_semicolons(script: str, pieces: list[str]) -> None:
+    assert [piece.text for piece in split_statements(script)] == pieces

@@ -6,7 +6,7 @@ import pytest
 
 from dpsql.errors import Refusal
 from dpsql.sql.statement import Explain, Query, ResetSetting, SetSetting, ShowSetting, parse_statement
-from dpsql.sql.text import MAX_TEXT, blank_prefix, place, split_statements
+from dpsql.sql.text import MAX_TEXT, blank_prefix, place
 
 from .campus import refused
 
@@ -215,21 +215,6 @@ def test_settings(text: str, expected: object) -> None:
 )
 def test_a_setting_written_wrong_is_refused(text: str) -> None:
     assert failure(text).sqlstate in ("42601", "0A000")
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("SELECT 1; SELECT 2", ["SELECT 1", "SELECT 2"]),
-        ("SELECT ';' ; -- ; \n SELECT 2 ;", ["SELECT ';'", "-- ; \n SELECT 2"]),
-        (" ;; ", []),
-        ("-- nothing", []),
-        ("/* a */ SELECT 1 /* b */", ["/* a */ SELECT 1 /* b */"]),
-        ('SELECT $$;$$; SELECT ";"', ["SELECT $$;$$", 'SELECT ";"']),
-    ],
-)
-def test_a_script_is_cut_at_its_semicolons(text: str, expected: list[str]) -> None:
-    assert split_statements(text) == expected
 
 
 def test_a_blanked_prefix_keeps_lines_and_offsets() -> None:
