@@ -11,7 +11,7 @@ from ..errors import Refusal
 from ..relation.expressions import Call, Literal
 from ..relation.intervals import Facts, facts_of
 from ..relation.types import Kind
-from .private_reals import bounded, quotient, real_product, real_sum
+from .private_reals import bounded, quotient, real_power, real_product, real_sum
 from .private_sql import LARGEST, Number, integer_kind, reach_of, unbounded
 
 if TYPE_CHECKING:
@@ -199,11 +199,7 @@ def _power(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
     if exponent.value == 0:
         return Number(f"CASE WHEN {number.sql} IS NOT NULL THEN CAST(1 AS BIGINT) END", Fraction(1), 1)
     if number.grid is None:
-        one = Fraction(1)
-        real = bounded(Number(printer.dialect.double_literal(one), None), one, one)
-        for _ in range(exponent.value):
-            real = real_product(real, number, printer.dialect, expr)
-        return real
+        return real_power(number, exponent.value, printer.dialect, expr)
     result = Number("CAST(1 AS BIGINT)", Fraction(1), 1)
     for _ in range(exponent.value):
         result = printer.dialect.product(result, number, expr)

@@ -5,7 +5,8 @@ House rules:
 1. `Number.most` and `Number.least` follow from the printed clamps and operators alone.
 2. A result beyond 2^1020 cannot occur: what could pass it is refused.
 3. A product or a quotient that could fall below 2^-1020 has its operands flushed first: what is smaller
-   than 2^-510 counts as 0, on every engine (soundness.md 1.9 and 1.11: 1e-300 * 1e-300 raises).
+   than 2^-510, or 2^(-1020/k) in a k-th power, counts as 0, on every engine (soundness.md 1.9 and 1.11:
+   1e-300 * 1e-300 raises).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ..relation.expressions import Expr
 from .dialect import Dialect
 from .private_sql import LARGEST, Number
 
-__all__ = ["bounded", "quotient", "real_product", "real_sum", "sizes"]
+__all__ = ["bounded", "quotient", "real_power", "real_product", "real_sum", "sizes"]
 
 _MOST, _LEAST, _FLUSHED = 1020, -1020, -510
 _ANY = (1024, -1074)
@@ -70,13 +71,26 @@ def quotient(left: Number, right: Number, dialect: Dialect, expr: Expr) -> Numbe
     return Number(f"({left.sql} / {divisor})", None, 0, most, least)
 
 
-def _flushed(number: Number, dialect: Dialect) -> Number:
-    if number.least >= _FLUSHED:
+def real_power(base: Number, exponent: int, dialect: Dialect, expr: Expr) -> Number:
+    """Return the product of so many equal factors. Raises Refusal (PV202) when it could overflow.
+
+    The base is flushed once, so far that no product of it falls too low.
+    """
+    if base.least * exponent < _LEAST:
+        base = _flushed(base, dialect, _LEAST // exponent + 1)
+    result = base
+    for _ in range(exponent - 1):
+        result = real_product(result, base, dialect, expr)
+    return result
+
+
+def _flushed(number: Number, dialect: Dialect, least: int = _FLUSHED) -> Number:
+    if number.least >= least:
         return number
-    zero, end = dialect.double_literal(Fraction(0)), Fraction(2) ** _FLUSHED
+    zero, end = dialect.double_literal(Fraction(0)), Fraction(2) ** least
     lo, hi = dialect.double_literal(-end), dialect.double_literal(end)
     sql = f"(CASE WHEN {number.sql} BETWEEN {lo} AND {hi} THEN {zero} ELSE {number.sql} END)"
-    return replace(number, sql=sql, least=_FLUSHED)
+    return replace(number, sql=sql, least=least)
 
 
 def _check(most: int, expr: Expr) -> None:

@@ -38,18 +38,19 @@ wide = { bounds = [0, 10] }
 bare = {}
 amount = { bounds = [0, 10] }
 small = { bounds = [-0.001, 0.001] }
+whole = {}
 """
 _SCHEMA = """
 CREATE DOMAIN amount AS numeric(10, 2) CHECK (VALUE >= 0 OR VALUE < 0);
 CREATE TABLE item (
     id bigint PRIMARY KEY, open numeric, stepped numeric NOT NULL, fixed numeric(8, 3), wide numeric(60, 20),
-    bare numeric, amount amount, small numeric(5, 5));
+    bare numeric, amount amount, small numeric(5, 5), whole numeric(3, 1));
 """
 _EDGES = ["NaN", "NaN", "1e1000", "-1e1000", "1e-1000", "-1e-1000", "0", "-0.0", "10", "10.005", "9.995", "5e-324",
           "99999999999999999999999999999999999999", "1e38", "-1e38", "1e308", "1e309", "0.1234567890123456789"]  # fmt: skip
 STATEMENTS = [
     pattern.format(column)
-    for column in ("open", "stepped", "fixed", "wide", "bare", "amount", "small")
+    for column in ("open", "stepped", "fixed", "wide", "bare", "amount", "small", "whole")
     for pattern in (
         "SELECT SUM({0}), COUNT({0}), COUNT(*) FROM item", "SELECT AVG({0}), VAR_POP({0}) FROM item",
         "SELECT {0}, COUNT(*) FROM item GROUP BY {0}", "SELECT COUNT(DISTINCT {0}) FROM item",
@@ -89,16 +90,17 @@ def settle(owner: psycopg.Connection[tuple[object, ...]], cells: list[str]) -> N
     owner.execute("TRUNCATE item")
     for number, cell in enumerate(cells):
         held = []
-        for column in ("open", "stepped", "fixed", "wide", "bare", "amount", "small"):
+        for column in ("open", "stepped", "fixed", "wide", "bare", "amount", "small", "whole"):
             type_ = {
                 "fixed": "numeric(8,3)",
                 "wide": "numeric(60,20)",
                 "amount": "numeric(10,2)",
                 "small": "numeric(5,5)",
+                "whole": "numeric(3,1)",
             }.get(column, "numeric")
             held.append(cell if can_hold(owner, cell, type_) else "0")
         owner.execute(
-            "INSERT INTO item SELECT %s + i, %s, %s, %s, %s, %s, %s, %s FROM generate_series(1, 30) AS i",
+            "INSERT INTO item SELECT %s + i, %s, %s, %s, %s, %s, %s, %s, %s FROM generate_series(1, 30) AS i",
             [100 * number, *held],
         )
 
