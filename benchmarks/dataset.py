@@ -25,9 +25,19 @@ from dpsql.policy.live_schema import LiveSchema
 from dpsql.postprocess import ReleasedTable, SealedEngine
 from dpsql.postprocess.rows import Rows
 
-__all__ = ["Bench", "Clocks", "TimedBackend", "TimedSealedEngine", "make_database", "open_bench"]
+__all__ = [
+    "HEAD",
+    "MAJORS",
+    "VISITORS",
+    "Bench",
+    "Clocks",
+    "TimedBackend",
+    "TimedSealedEngine",
+    "make_database",
+    "open_bench",
+]
 
-_MAJORS = tuple(f"major {number:02}" for number in range(20))
+MAJORS = ", ".join(f'"major {number:02}"' for number in range(20))
 _SIDE = 315
 """A person is in one of _SIDE * _SIDE cells: with NULLs a little below the most groups that are declared."""
 
@@ -51,8 +61,8 @@ INSERT INTO visit SELECT
 FROM range($2) AS t(i)
 """
 
-_HEAD = """
-database = "duckdb:{database}"
+HEAD = """
+database = "{database}"
 ledger = "sqlite:{ledger}"
 [privacy]
 epsilon = 1000
@@ -66,7 +76,7 @@ _PEOPLE = f"""
 [tables.person]
 unit = "id"
 [tables.person.columns]
-major = {{ values = [{", ".join(f'"{major}"' for major in _MAJORS)}] }}
+major = {{ values = [{MAJORS}] }}
 whole = {{ bounds = [0, 1000] }}
 held = {{ bounds = [0, 1000] }}
 stray = {{ bounds = [0, 990] }}
@@ -76,7 +86,7 @@ place = {{}}
 p = {{ bounds = [0, {_SIDE - 1}] }}
 q = {{ bounds = [0, {_SIDE - 1}] }}
 """
-_VISITORS = f"""
+VISITORS = f"""
 [tables.owner]
 unit = "id"
 [tables.visit]
@@ -85,7 +95,7 @@ rows_per_unit = 20
 groups_per_unit = {{groups}}
 [tables.visit.columns]
 month = {{{{ bounds = [0, 11] }}}}
-major = {{{{ values = [{", ".join(f'"{major}"' for major in _MAJORS)}] }}}}
+major = {{{{ values = [{MAJORS}] }}}}
 minutes = {{{{ bounds = [0, 100] }}}}
 """
 
@@ -209,8 +219,10 @@ def open_bench(size: Size, *, groups_per_unit: int | None = None) -> Iterator[Be
     """Open a session with a new ledger: over `visit` when `groups_per_unit` is given, else over `person`."""
     number = len(list(size.folder.glob("ledger-*.db")))
     path, ledger = make_database(size), size.folder / f"ledger-{number}.db"
-    tables = _PEOPLE if groups_per_unit is None else _VISITORS.format(groups=groups_per_unit)
-    policy = parse_policy(_HEAD.format(database=path, ledger=ledger) + tables, size.folder / "big.toml")
+    tables = _PEOPLE if groups_per_unit is None else VISITORS.format(groups=groups_per_unit)
+    policy = parse_policy(
+        HEAD.format(database=f"duckdb:{path}", ledger=ledger) + tables, size.folder / "big.toml"
+    )
     clocks, backend = Clocks(), DuckDBBackend(path)
     timed, sealed = TimedBackend(backend, clocks), TimedSealedEngine(clocks)
     with (

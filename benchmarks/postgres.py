@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from benchmarks.dataset import Bench, Clocks, TimedBackend, TimedSealedEngine
+from benchmarks.dataset import HEAD, MAJORS, VISITORS, Bench, Clocks, TimedBackend, TimedSealedEngine
 from benchmarks.figure import Figure, Size, Times, compare
 from dpsql import Session
 from dpsql.backends import open_backend
@@ -36,40 +36,16 @@ INSERT INTO visit SELECT
 FROM generate_series(1, {rows}) AS t(i);
 ANALYZE
 """
-_MAJORS = ", ".join(f'"major {number:02}"' for number in range(20))
-_HEAD = """
-database = "{database}"
-ledger = "sqlite:{ledger}"
-[privacy]
-epsilon = 1000
-delta = 0.5
-[defaults]
-epsilon = 1
-max_epsilon = 5
-delta = 1e-4
-"""
 _PEOPLE = f"""
 [tables.person]
 unit = "id"
 [tables.person.columns]
-major = {{ values = [{_MAJORS}] }}
+major = {{ values = [{MAJORS}] }}
 whole = {{ bounds = [0, 1000] }}
 held = {{ bounds = [0, 1000] }}
 money = {{ bounds = [0, 1000] }}
 open = {{ bounds = [0, 1000], step = 0.01 }}
 real = {{ bounds = [0, 100] }}
-"""
-_VISITORS = f"""
-[tables.owner]
-unit = "id"
-[tables.visit]
-unit = {{{{ column = "owner", references = "owner.id" }}}}
-rows_per_unit = 20
-groups_per_unit = {{groups}}
-[tables.visit.columns]
-month = {{{{ bounds = [0, 11] }}}}
-major = {{{{ values = [{_MAJORS}] }}}}
-minutes = {{{{ bounds = [0, 100] }}}}
 """
 _COLUMNS = {"whole": 2.0, "held": 2.0, "money": 2.0, "open": 2.0, "real": 2.5}
 _SUMS = ("SUM({0})", "AVG({0})", "COUNT(*), SUM({0}), AVG({0})")
@@ -94,7 +70,7 @@ def measure(size: Size) -> Iterator[Figure]:
                 sql = f"SELECT {shown} FROM person{'' if key is None else f' GROUP BY {key}'}"
                 yield _ratio(bench, sql, sql, limit, size)
         for groups, limit in _GROUPS.items():
-            with _open(size, _VISITORS.format(groups=groups), reader) as bench:
+            with _open(size, VISITORS.format(groups=groups), reader) as bench:
                 for key, counts in itertools.product(("month", "major"), _COUNTS):
                     exact = f"SELECT {key}, COUNT(DISTINCT owner) FROM visit GROUP BY {key}"
                     sql = f"SELECT {key}, {counts} FROM visit GROUP BY {key}"
@@ -112,7 +88,7 @@ def _ratio(bench: Bench, exact: str, sql: str, limit: float, size: Size, note: s
 @contextmanager
 def _open(size: Size, tables: str, reader: str) -> Iterator[Bench]:
     number = len(list(size.folder.glob("ledger-*.db")))
-    head = _HEAD.format(database=reader, ledger=size.folder / f"ledger-{number}.db")
+    head = HEAD.format(database=reader, ledger=size.folder / f"ledger-{number}.db")
     policy = parse_policy(head + tables, size.folder / "postgres.toml")
     clocks, backend = Clocks(), open_backend(policy.database, policy.tables)
     timed, sealed = TimedBackend(backend, clocks), TimedSealedEngine(clocks)

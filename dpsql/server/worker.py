@@ -38,7 +38,9 @@ class Worker:
         return await self._call(lambda: self.session.describe(sql, values))
 
     async def execute(self, sql: str, values: Sequence[object], timeout: float | None) -> Answer:
-        """Answer a statement; what touched private data, or failed, comes back on the grid alone.
+        """Answer a statement; what is a release, drawn or stored, or has failed, comes back on the grid alone.
+
+        A stored one too: it may have waited for another connection to draw it, and would tell how long that took.
 
         Raises what `Session.execute` raises, 57014 where it was cancelled before its time on the grid came, and
         ClientGone.
@@ -55,8 +57,8 @@ class Worker:
             except Exception:
                 await self._wait(start)
                 raise
-            if answer.receipt is None or not answer.receipt.epsilon:
-                return answer
+            if answer.receipt is None or not (answer.receipt.epsilon or answer.receipt.reused):
+                return answer  # of public things alone
             await self._wait(start)
             if self._cancelled.is_set():
                 raise cancelled()
