@@ -19,7 +19,7 @@ import duckdb
 from benchmarks.figure import Size
 from dpsql import Session
 from dpsql.backends import Backend, DuckDBBackend, Snapshot
-from dpsql.engine.session import open_ledger
+from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.policy import parse_policy
 from dpsql.policy.live_schema import LiveSchema
 from dpsql.postprocess import ReleasedTable, SealedEngine
@@ -176,12 +176,12 @@ class TimedBackend:
         return self.backend.dialect
 
     @contextmanager
-    def snapshot(self) -> Iterator[Snapshot]:
-        with self.backend.snapshot() as snapshot:
+    def snapshot(self, owner: object = None) -> Iterator[Snapshot]:
+        with self.backend.snapshot(owner) as snapshot:
             yield _TimedSnapshot(snapshot, self.clocks)
 
-    def cancel(self) -> None:
-        self.backend.cancel()
+    def cancel(self, owner: object = None) -> None:
+        self.backend.cancel(owner)
 
     def close_idle(self) -> bool:
         return self.backend.close_idle()
@@ -191,6 +191,9 @@ class TimedSealedEngine(SealedEngine):
     def __init__(self, clocks: Clocks) -> None:
         super().__init__()
         self._clocks = clocks
+
+    def sharing(self) -> SealedEngine:
+        return self
 
     def run(self, sql: str, tables: Sequence[ReleasedTable], parameters: Sequence[Any] = ()) -> Rows:
         start, processor = time.perf_counter(), time.process_time()
@@ -227,6 +230,6 @@ def open_bench(size: Size, *, groups_per_unit: int | None = None) -> Iterator[Be
     timed, sealed = TimedBackend(backend, clocks), TimedSealedEngine(clocks)
     with (
         backend.snapshot() as snapshot,
-        Session(policy, timed, open_ledger(policy, create=True), _sealed=sealed) as session,
+        Session(Dataset(policy, timed, open_ledger(policy, create=True), sealed)) as session,
     ):
         yield Bench(session, clocks, snapshot)

@@ -79,7 +79,7 @@ def _added(
 
 
 def _stored(session: Session, text: str, ask: Callable[[], object]) -> float:
-    session._answers.clear()
+    session.dataset.answers.clear()
     return milliseconds(ask)
 
 

@@ -11,7 +11,7 @@ from benchmarks.dataset import HEAD, MAJORS, VISITORS, Bench, Clocks, TimedBacke
 from benchmarks.figure import Figure, Size, Times, compare
 from dpsql import Session
 from dpsql.backends import open_backend
-from dpsql.engine.session import open_ledger
+from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.policy import parse_policy
 from dpsql.testing.postgres_server import PostgresServer, find_servers
 
@@ -94,7 +94,7 @@ def _open(size: Size, tables: str, reader: str) -> Iterator[Bench]:
     timed, sealed = TimedBackend(backend, clocks), TimedSealedEngine(clocks)
     with (
         backend.snapshot() as snapshot,
-        Session(policy, timed, open_ledger(policy, create=True), _sealed=sealed) as session,
+        Session(Dataset(policy, timed, open_ledger(policy, create=True), sealed)) as session,
     ):
         session.execute("SET dpsql.reuse = off")
         yield Bench(session, clocks, snapshot)

@@ -12,7 +12,7 @@ import duckdb
 from benchmarks.figure import Figure, Size, Times, compare
 from dpsql import Session
 from dpsql.backends import DuckDBBackend, Snapshot
-from dpsql.engine.session import open_ledger
+from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.policy import parse_policy
 
 __all__ = ["measure"]
@@ -75,7 +75,7 @@ def measure(size: Size) -> Iterator[Figure]:
     backend = DuckDBBackend(path)
     with (
         backend.snapshot() as snapshot,
-        Session(policy, backend, open_ledger(policy, create=True)) as session,
+        Session(Dataset(policy, backend, open_ledger(policy, create=True))) as session,
     ):
         for name, sql in (*_PUBLIC.items(), ("beside a stored release", _BESIDE)):
             session.execute(sql)

@@ -10,7 +10,7 @@ from benchmarks.demo import campus_queries, make_campus
 from benchmarks.figure import Figure, Size, milliseconds, of_each
 from dpsql import Session
 from dpsql.backends import open_backend
-from dpsql.engine.session import open_ledger
+from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.policy import load_policy
 
 __all__ = ["measure"]
@@ -21,7 +21,7 @@ def measure(size: Size) -> Iterator[Figure]:
     policy = load_policy(make_campus(size))
     clocks = Clocks()
     backend, store = open_backend(policy.database), open_ledger(policy, create=False)
-    with Session(policy, backend, store, _sealed=TimedSealedEngine(clocks)) as session:
+    with Session(Dataset(policy, backend, store, TimedSealedEngine(clocks))) as session:
         queries = campus_queries(session)
         stored = of_each(
             [partial(_stored, session, clocks, text, False) for text in queries], 3 * size.repeats
@@ -40,16 +40,16 @@ def measure(size: Size) -> Iterator[Figure]:
 
 
 def _stored(session: Session, clocks: Clocks, text: str, is_planned: bool) -> float:
-    session._answers.clear()
+    session.dataset.answers.clear()
     if not is_planned:
-        session._prepared.clear()
+        session.dataset.prepared.clear()
     clocks.reset()
     whole = milliseconds(partial(session.execute, text))
     return whole - clocks.sealed * 1000
 
 
 def _sealed(session: Session, clocks: Clocks, text: str) -> float:
-    session._answers.clear()
+    session.dataset.answers.clear()
     clocks.reset()
     session.execute(text)
     return clocks.sealed * 1000

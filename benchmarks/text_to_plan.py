@@ -36,7 +36,7 @@ def measure(size: Size) -> Iterator[Figure]:
 
 
 def _plan(session: Session, text: str) -> None:
-    session._prepared.clear()
+    session.dataset.prepared.clear()
     query = parse_statement(text)
     assert isinstance(query, Query)
     session._prepare(query, (), text)

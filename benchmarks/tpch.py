@@ -23,7 +23,7 @@ from benchmarks.figure import Figure, Size, Times, compare, milliseconds, of_eac
 from benchmarks.tpch_queries import QUERIES
 from dpsql import Session
 from dpsql.backends import DuckDBBackend, Snapshot
-from dpsql.engine.session import open_ledger
+from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.errors import Refusal
 from dpsql.policy import Policy, parse_policy
 from dpsql.policy.live_schema import LiveSchema
@@ -86,7 +86,7 @@ def measure(size: Size) -> Iterator[Figure]:
     backend = _TimedBackend(Path(policy.database.removeprefix("duckdb:")))
     with (
         backend.snapshot() as snapshot,
-        Session(policy, backend, open_ledger(policy, create=True)) as session,
+        Session(Dataset(policy, backend, open_ledger(policy, create=True))) as session,
     ):
         session.execute("SET dpsql.reuse = off")
         for number, sql in QUERIES.items():
@@ -131,7 +131,7 @@ def _compared(
 
 
 def _plan(session: Session, sql: str) -> None:
-    session._prepared.clear()
+    session.dataset.prepared.clear()
     query = parse_statement(sql)
     assert isinstance(query, Query)
     session._prepare(query, (), sql)
@@ -148,8 +148,8 @@ class _TimedBackend(DuckDBBackend):
         self.spent: list[Times] = []
 
     @contextmanager
-    def snapshot(self) -> Iterator[Any]:
-        with super().snapshot() as snapshot:
+    def snapshot(self, owner: object = None) -> Iterator[Any]:
+        with super().snapshot(owner) as snapshot:
             yield _TimedSnapshot(snapshot, self.spent)
 
 

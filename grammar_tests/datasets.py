@@ -17,6 +17,7 @@ from replay import Run
 from dpsql import Session
 from dpsql.backends import Backend, DuckDBBackend, Snapshot
 from dpsql.budget import Caps, SqliteStore
+from dpsql.engine.dataset import Dataset
 from dpsql.mechanisms import ATTO, NANO
 from dpsql.policy import Neighbours, Policy, parse_policy
 from dpsql.postprocess import SealedEngine
@@ -67,9 +68,9 @@ class CountingBackend:
         return getattr(self._backend, name)
 
     @contextmanager
-    def snapshot(self) -> Iterator[_CountingSnapshot]:
+    def snapshot(self, owner: object = None) -> Iterator[_CountingSnapshot]:
         self.snapshots += 1
-        with self._backend.snapshot() as snapshot:
+        with self._backend.snapshot(owner) as snapshot:
             yield _CountingSnapshot(snapshot, self.runs)
 
 
@@ -203,7 +204,7 @@ class DataSets:
         path = self._ledgers / f"{self._ledgers_made}.db"
         store = SqliteStore.open(path, policy.dataset_id, caps, create=True)
         counting = CountingBackend(backend)
-        session = Session(policy, counting, store, analyst, _noise=ZeroNoise(), _sealed=self._sealed)
+        session = Session(Dataset(policy, counting, store, self._sealed), analyst, _noise=ZeroNoise())
         counting.snapshots = 0
         return session, counting
 

@@ -32,7 +32,7 @@ def test_case(case: Case, data: DataSets, request: pytest.FixtureRequest) -> Non
 
 def _check_refused(case: Case, data: DataSets, rewrites: bool) -> None:
     session, backend = data.refusing(case.policy, case.analyst)
-    spent, runs, snapshots = session.store.spent(), len(backend.runs), backend.snapshots
+    spent, runs, snapshots = session.dataset.store.spent(), len(backend.runs), backend.snapshots
     outcome = refusal_of(session, case)
     assert outcome is not None, "accepted"
     assert outcome.claim() == case.expected.claim()
@@ -40,7 +40,7 @@ def _check_refused(case: Case, data: DataSets, rewrites: bool) -> None:
     assert outcome == case.expected
     assert len(backend.runs) == runs, "the backend was asked"
     assert backend.snapshots == snapshots or outcome.code == "53V01", "the backend was opened"
-    assert session.store.spent() == spent, "the ledger grew"
+    assert session.dataset.store.spent() == spent, "the ledger grew"
 
 
 def _check_accepted(case: Case, data: DataSets, rewrites: bool) -> None:
@@ -57,7 +57,7 @@ def _check_accepted(case: Case, data: DataSets, rewrites: bool) -> None:
     answer = session.execute(case.sql, case.parameters)
     assert answer.receipt is not None
     assert Charge(answer.receipt.epsilon, answer.receipt.delta) == outcome.charge
-    spent = session.store.spent()
+    spent = session.dataset.store.spent()
     assert Charge(Fraction(spent.epsilon_nano, NANO), Fraction(spent.delta_atto, ATTO)) == outcome.charge
     queries = asked(policy.policy, explained, backend.runs, "duckdb")
     before = cells_of(queries, run_on(policy.wild))

@@ -69,13 +69,13 @@ def _check_refused(
     case: Case, expected: Refused, on_postgres: PostgresSets, *, rewrites: bool = False
 ) -> None:
     session, backend = on_postgres.refusing(case.policy, case.analyst)
-    spent, runs = session.store.spent(), len(backend.runs)
+    spent, runs = session.dataset.store.spent(), len(backend.runs)
     outcome = refusal_of(session, case)
     assert outcome is not None, "accepted"
     assert outcome.claim() == expected.claim()
     assert outcome == (refilled(case, outcome).expected if rewrites else expected)
     assert len(backend.runs) == runs, "the backend was asked"
-    assert session.store.spent() == spent, "the ledger grew"
+    assert session.dataset.store.spent() == spent, "the ledger grew"
 
 
 def _check_accepted(case: Case, expected: Accepted, data: DataSets, on_postgres: PostgresSets) -> None:

@@ -54,12 +54,15 @@ class Backend(Protocol):
         """Return the dialect's name: `duckdb` or `postgres`."""
         ...
 
-    def snapshot(self) -> AbstractContextManager[Snapshot]:
-        """Open one read-only transaction for the time of a `with` block. Raises EngineFailure."""
+    def snapshot(self, owner: object = None) -> AbstractContextManager[Snapshot]:
+        """Open one read-only transaction for the time of a `with` block; `owner`: whose it is, for `cancel`.
+
+        Raises EngineFailure.
+        """
         ...
 
-    def cancel(self) -> None:
-        """Stop every running statement, from any thread."""
+    def cancel(self, owner: object = None) -> None:
+        """Stop the running statements of an owner, or all of them, from any thread."""
         ...
 
     def close_idle(self) -> bool:

@@ -141,7 +141,7 @@ class DuckDBBackend:
         self._path: Path | None = path.absolute()
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._schema_seen: list[LiveSchema] = []  # a file that is open for reading has no writer
-        self._snapshots: set[DuckDBSnapshot] = set()
+        self._snapshots: dict[DuckDBSnapshot, object] = {}
         self._lock = threading.Lock()
 
     @classmethod
@@ -162,25 +162,25 @@ class DuckDBBackend:
         return backend
 
     @contextmanager
-    def snapshot(self) -> Iterator[DuckDBSnapshot]:
-        """Open one read-only transaction for the time of a `with` block.
+    def snapshot(self, owner: object = None) -> Iterator[DuckDBSnapshot]:
+        """Open one read-only transaction for the time of a `with` block; `owner`: whose it is, for `cancel`.
 
         Raises EngineFailure when the file is missing, broken, or held by a writer (detail "busy: …").
         """
         with self._lock:
             snapshot = DuckDBSnapshot(self._open_cursor(), None if self._path is None else self._schema_seen)
-            self._snapshots.add(snapshot)
+            self._snapshots[snapshot] = owner
         try:
             yield snapshot
         finally:
             with self._lock:
-                self._snapshots.discard(snapshot)
+                del self._snapshots[snapshot]
                 snapshot.close()
 
-    def cancel(self) -> None:
-        """Stop every running statement, from any thread."""
+    def cancel(self, owner: object = None) -> None:
+        """Stop the running statements of an owner, or all of them, from any thread."""
         with self._lock:
-            running = list(self._snapshots)
+            running = [one for one, whose in self._snapshots.items() if owner is None or whose is owner]
         for snapshot in running:
             snapshot.cancel()
 

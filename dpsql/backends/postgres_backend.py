@@ -247,7 +247,7 @@ class PostgresBackend:
         self._given: Connection | None = None
         self._pool: ConnectionPool[Connection] | None = None
         self._known: Catalog | None = None
-        self._snapshots: set[PostgresSnapshot] = set()
+        self._snapshots: dict[PostgresSnapshot, object] = {}
         self._users = 0
         self._lock = threading.Lock()
         self._turn = threading.Lock()
@@ -268,15 +268,17 @@ class PostgresBackend:
         return backend
 
     @contextmanager
-    def snapshot(self) -> Iterator[PostgresSnapshot]:
+    def snapshot(self, owner: object = None) -> Iterator[PostgresSnapshot]:
         """Open one read-only transaction for the time of a `with` block, over locked tables.
+
+        `owner`: whose it is, for `cancel`.
 
         Raises PolicyError for a server that we cannot be exact on, and EngineFailure.
         """
         with self._connection() as connection:
             snapshot = PostgresSnapshot(connection, is_ours=self._given is None)
             with self._lock:
-                self._snapshots.add(snapshot)
+                self._snapshots[snapshot] = owner
                 known = self._known
             try:
                 found = snapshot.begin(known, self._names)
@@ -284,13 +286,13 @@ class PostgresBackend:
                 yield snapshot
             finally:
                 with self._lock:
-                    self._snapshots.discard(snapshot)
+                    del self._snapshots[snapshot]
                 snapshot.close()
 
-    def cancel(self) -> None:
-        """Stop every running statement, from any thread."""
+    def cancel(self, owner: object = None) -> None:
+        """Stop the running statements of an owner, or all of them, from any thread."""
         with self._lock:
-            running = list(self._snapshots)
+            running = [one for one, whose in self._snapshots.items() if owner is None or whose is owner]
         for snapshot in running:
             snapshot.cancel()
 

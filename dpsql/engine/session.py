@@ -8,20 +8,18 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from ..backends import Backend, open_backend, refuse_unsafe
-from ..budget import BudgetStore, Caps, LedgerStore, Status, open_store
+from ..backends import Backend
+from ..budget import Status
 from ..errors import EngineFailure, PolicyError, Refusal
 from ..mechanisms import ATTO, NANO, LaplaceNoise, Noise
-from ..plan.dialect_postgres import dialect_of
 from ..plan.planner import Plan, Privacy, plan
-from ..policy import Neighbours, Policy, build_catalog, load_policy
-from ..postprocess import SealedEngine
+from ..policy import Neighbours, Policy
 from ..postprocess.bars import add_companions
 from ..relation.catalog import Catalog
 from ..relation.relations import Relation
@@ -39,49 +37,19 @@ from ..sql.statement import (
 )
 from ..sql.text import is_text
 from .answer import Answer, AnswerColumn, Receipt
+from .dataset import Dataset, Prepared
 from .explain import Explanation, bias_notes
-from .finish import Compiled, PublicRows, check_public, compile_public, run_public
+from .finish import PublicRows, check_public, compile_public, run_public
 from .run import ReleasedRows, Runner, StageRows, carried, check_stage
 from .settings import Settings, decimal_text
 
 if TYPE_CHECKING:
     from ..backends import Snapshot
 
-__all__ = ["Session", "open_ledger"]
-
-T = TypeVar("T")
+__all__ = ["Session"]
 
 DEFAULT_LEVEL = Fraction(19, 20)
-_MAX_CACHED = 256
 _PLAN = AnswerColumn("QUERY PLAN", TEXT)
-
-
-def open_ledger(policy: Policy, *, create: bool) -> LedgerStore:
-    """Open the ledger that a policy names.
-
-    Raises:
-        LedgerError: it is missing (unless `create`), damaged, or of another dataset.
-    """
-    caps = Caps(
-        int(policy.privacy.epsilon * NANO),
-        int(policy.privacy.delta * ATTO),
-        {name: int(analyst.epsilon * NANO) for name, analyst in policy.analysts.items()},
-    )
-    return open_store(policy.ledger, policy.dataset_id, caps, create=create, log=policy.ledger_log)
-
-
-@dataclass(slots=True)
-class Prepared:
-    """A planned statement with its post-processing compiled; `is_lasting`: it does not read the clock.
-
-    `is_checked`: the sealed engine has bound the post-processing over empty tables.
-    """
-
-    plan: Plan
-    compiled: Compiled
-    stages: tuple[Compiled, ...]
-    is_lasting: bool
-    is_checked: bool = False
 
 
 @dataclass
@@ -90,26 +58,20 @@ class Session:
 
     An embedded session runs in the analyst's own process: a convenience for the trusted, not a security
     boundary; `analyst` is a label for the ledger's fairness caps, not an identity (design.md 8, 9).
+    `is_shared`: other sessions use the dataset too, so that `close` lets nothing go.
     """
 
-    policy: Policy
-    backend: Backend
-    store: BudgetStore
+    dataset: Dataset
     analyst: str = "local"
+    is_shared: bool = False
     _noise: Noise = field(default_factory=LaplaceNoise, repr=False)
-    _sealed: SealedEngine = field(default_factory=SealedEngine, repr=False)
 
     def __post_init__(self) -> None:
         if not is_text(self.analyst):
             raise PolicyError("the analyst's name is not text")
-        with self.backend.snapshot() as snapshot:
-            self._live = snapshot.schema()
-        self.catalog: Catalog = build_catalog(self.policy, self._live)
-        self._dialect = dialect_of(self.catalog.dialect, self.catalog.case_collation)
         self.settings = Settings.of(self.policy.defaults)
+        self._sealed = self.dataset.sealed.sharing()
         self._cancelled = threading.Event()
-        self._prepared: dict[object, Prepared] = {}
-        self._answers: dict[object, Answer] = {}
 
     @classmethod
     def open(
@@ -120,17 +82,12 @@ class Session:
         Raises:
             PolicyError, LedgerError, EngineFailure: each says what the owner has to mend.
         """
-        known = policy if isinstance(policy, Policy) else load_policy(policy)
-        with ExitStack() as undo:
-            if backend is None:
-                backend = open_backend(known.database, known.tables)
-                undo.callback(backend.close_idle)
-                refuse_unsafe(backend.findings())
-            store = open_ledger(known, create=False)
-            undo.callback(store.close)
-            session = cls(known, backend, store, analyst)
-            undo.pop_all()
-            return session
+        dataset = Dataset.open(policy, backend=backend)
+        try:
+            return cls(dataset, analyst)
+        except PolicyError:
+            dataset.close()
+            raise
 
     def __enter__(self) -> Session:
         return self
@@ -139,22 +96,29 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Let the database, the ledger and the sealed engine go."""
-        self.backend.close_idle()
-        close = getattr(self.store, "close", None)
-        if close is not None:
-            close()
-        self._sealed.close()
+        """Let the database, the ledger and the sealed engine go, unless others use them."""
+        if not self.is_shared:
+            self.dataset.close()
+
+    @property
+    def policy(self) -> Policy:
+        """What the owner declared."""
+        return self.dataset.policy
+
+    @property
+    def catalog(self) -> Catalog:
+        """The declared tables and columns, as the database had them when it was opened."""
+        return self.dataset.catalog
 
     def cancel(self) -> None:
         """Stop the running statement, from any thread; what it has charged stays spent."""
         self._cancelled.set()
-        self.backend.cancel()
+        self.dataset.backend.cancel(self)
         self._sealed.cancel()
 
     def budget(self) -> Status:
         """Return what is spent and what the caps are."""
-        return self.store.status(self.analyst)
+        return self.dataset.store.status(self.analyst)
 
     # --- statements --------------------------------------------------------------------------------
 
@@ -169,7 +133,7 @@ class Session:
         self._cancelled.clear()
         status = self.budget()
         key = self._key(sql, parameters, status.epoch)
-        cached = self._answers.get(key)
+        cached = self.dataset.answers.get(key)
         if cached is not None and self.settings.reuse and cached.receipt is not None:
             was = cached.receipt
             again = Receipt(Fraction(0), Fraction(0), _left(status), was.reused or was.epsilon > 0, was.notes)
@@ -227,7 +191,7 @@ class Session:
         with self._lazy_snapshot() as snapshot:
             public = PublicRows(snapshot)
             runner = Runner(
-                prepared.plan, self.store, self._noise, self.analyst, " ".join(query.text.split()),
+                prepared.plan, self.dataset.store, self._noise, self.analyst, " ".join(query.text.split()),
                 self.settings.reuse, lambda number, rows: self._stage(prepared, number, rows, public),
                 self._cancelled.is_set,
             )  # fmt: skip
@@ -244,13 +208,13 @@ class Session:
                     check_stage(public.answer(prepared.stages[number].parts[0]).rows)
             opened = snapshot()
             if not self.settings.reuse:
-                self._answers.clear()  # what is drawn now answers from now on
-            charge = runner.from_engine(opened, self._salt)
+                self.dataset.answers.clear()  # what is drawn now answers from now on
+            charge = runner.from_engine(opened, self.dataset.salt)
             epsilon, delta = Fraction(charge.epsilon_nano, NANO), Fraction(charge.delta_atto, ATTO)
             return self._answer(prepared, runner.rows, epsilon, delta, public, key)
 
     def _prepare(self, query: Query, parameters: tuple[object, ...], key: object) -> Prepared:
-        known = self._prepared.get(key)
+        known = self.dataset.prepared.get(key)
         if known is not None:
             return known
         check_parameters(query, len(parameters))
@@ -262,12 +226,14 @@ class Session:
         root = planned.root
         if self.settings.intervals is not None:
             root = add_companions(root, {p.release: p for p in planned.releases})
-        compiled = compile_public(root, planned.releases, level, self._dialect)
-        stages = tuple(compile_public(one, planned.releases, level, self._dialect) for one in planned.stages)
+        compiled = compile_public(root, planned.releases, level, self.dataset.dialect)
+        stages = tuple(
+            compile_public(one, planned.releases, level, self.dataset.dialect) for one in planned.stages
+        )
         lasting = not any(word in query.text.lower() for word in ("now", "current", "localtime"))
         prepared = Prepared(planned, compiled, stages, lasting)
         if lasting:
-            _remember(self._prepared, key, prepared)
+            self.dataset.prepared.put(key, prepared)
         return prepared
 
     def _plan(self, relation: Relation) -> Plan:
@@ -308,7 +274,7 @@ class Session:
         receipt = Receipt(epsilon, delta, _left(self.budget()), reused, bias_notes(prepared.plan))
         answer = Answer(columns, found, "SELECT", receipt)
         if prepared.is_lasting and not prepared.compiled.tables and len(found) <= 10_000:
-            _remember(self._answers, key, answer)
+            self.dataset.answers.put(key, answer)
         return answer
 
     def _explain(self, query: Query, parameters: tuple[object, ...]) -> Explanation:
@@ -324,22 +290,6 @@ class Session:
         typed = tuple((type(value).__name__, repr(value)) for value in parameters)
         return sql, typed, self.settings, epoch
 
-    def _salt(self, epoch: int) -> bytes:
-        """Return the owner's secret for an epoch: the salt of a relation's bounding comes from it."""
-        return self.store.secret() + epoch.to_bytes(8, "big")
-
-    @contextmanager
-    def _snapshot(self) -> Iterator[Snapshot]:
-        """Open a snapshot whose schema and constraints are the ones the plan was made for (law L9).
-
-        Raises:
-            EngineFailure: the schema has changed since the session was opened; nothing was charged.
-        """
-        with self.backend.snapshot() as snapshot:
-            if snapshot.schema() != self._live:
-                raise EngineFailure("the database's schema has changed; open the session again")
-            yield snapshot
-
     @contextmanager
     def _lazy_snapshot(self) -> Iterator[Callable[[], Snapshot]]:
         """Yield a function that opens a snapshot on first use (a repeated question does not touch the database)."""
@@ -348,7 +298,7 @@ class Session:
 
         def get() -> Snapshot:
             if not opened:
-                context = self._snapshot()
+                context = self.dataset.snapshot(self)
                 opened.append(context.__enter__())
                 contexts.append(context)
                 if self._cancelled.is_set():
@@ -374,9 +324,3 @@ def _left(status: Status) -> Fraction:
     if status.analyst_cap_nano is not None:
         left.append(status.analyst_cap_nano - status.analyst_spent_nano)
     return Fraction(max(0, min(left)), NANO)
-
-
-def _remember(cache: dict[object, T], key: object, value: T) -> None:
-    if len(cache) >= _MAX_CACHED:
-        del cache[next(iter(cache))]
-    cache[key] = value

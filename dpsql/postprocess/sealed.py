@@ -73,14 +73,26 @@ class Limits:
     max_rows: int = 1_000_000
 
 
+class _Database:
+    """The one DuckDB of the engines that share it."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.connection: duckdb.DuckDBPyConnection | None = None
+
+
 class SealedEngine:
     """A sealed DuckDB, opened by the first statement (20 ms) and kept warm; safe to share by threads."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, *, _database: _Database | None = None) -> None:
         self._limits = limits or Limits()
+        self._shared = _database or _Database()
         self._lock = threading.Lock()
-        self._database: duckdb.DuckDBPyConnection | None = None
         self._running: set[duckdb.DuckDBPyConnection] = set()
+
+    def sharing(self) -> SealedEngine:
+        """Return an engine on the same DuckDB, whose `cancel` stops its own statements alone."""
+        return SealedEngine(self._limits, _database=self._shared)
 
     def run(
         self, sql: str, tables: Sequence[ReleasedTable | FetchedTable], parameters: Sequence[Any] = ()
@@ -128,14 +140,14 @@ class SealedEngine:
 
     def close(self) -> None:
         """Let the database go; the next statement opens a new one. Running statements end first."""
-        with self._lock:
-            self._database = None
+        with self._shared.lock:
+            self._shared.connection = None
 
     def _open_cursor(self) -> duckdb.DuckDBPyConnection:
-        with self._lock:
-            if self._database is None:
-                self._database = _open_sealed(self._limits.memory_mib)
-            return self._database.cursor()
+        with self._shared.lock:
+            if self._shared.connection is None:
+                self._shared.connection = _open_sealed(self._limits.memory_mib)
+            return self._shared.connection.cursor()
 
     def _answer(self, cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Any]) -> Rows:
         statements = cursor.extract_statements(sql)

@@ -43,7 +43,7 @@ class Server:
         if self.tls is None and not is_loopback(options.host):
             raise ValueError(f"{options.host} can be reached from other machines, which takes TLS")
         with closing(Session.open(policy, analyst="server")) as session:
-            secret = session.store.secret()
+            secret = session.dataset.store.secret()
         self.logins = Logins(policy, secret)
         if not len(self.logins):
             raise PolicyError(

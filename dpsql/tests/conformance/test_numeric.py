@@ -11,7 +11,7 @@ import pytest
 
 from dpsql import Session
 from dpsql.backends import PostgresBackend
-from dpsql.engine.session import open_ledger
+from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.errors import Refusal
 from dpsql.policy import parse_policy
 from dpsql.testing.injected_noise import ZeroNoise
@@ -79,7 +79,7 @@ def owner_and_session(tmp_path_factory: pytest.TempPathFactory, postgres: Postgr
         folder: Path = tmp_path_factory.mktemp("numeric")
         policy = parse_policy(_POLICY, folder / "numbers.toml")
         backend = PostgresBackend(postgres.url(database, READER), policy.tables)
-        session = Session(policy, backend, open_ledger(policy, create=True), _noise=ZeroNoise())
+        session = Session(Dataset(policy, backend, open_ledger(policy, create=True)), _noise=ZeroNoise())
         session.execute("SET dpsql.reuse = off")
         session.execute("SET dpsql.epsilon = 0.01")
         yield owner, stack.enter_context(session)

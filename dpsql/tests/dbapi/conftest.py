@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 import dpsql
-from dpsql.engine.session import open_ledger
+from dpsql.engine.dataset import open_ledger
 from dpsql.policy import load_policy
 
 POLICY = """

@@ -20,7 +20,7 @@ import dpsql
 from dpsql.dbapi.connection import Connection
 from dpsql.dbapi.cursor import Cursor
 from dpsql.dbapi.placeholders import collected, read_statement
-from dpsql.engine.session import open_ledger
+from dpsql.engine.dataset import open_ledger
 from dpsql.policy import load_policy
 
 POLICY = """

@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session
 
 import dpsql
 from dpsql.dbapi.sqlalchemy_dialect import DpsqlDialect
-from dpsql.engine.session import open_ledger
+from dpsql.engine.dataset import open_ledger
 from dpsql.policy import load_policy
 from dpsql.tests.dbapi.conftest import POLICY, SCHEMA
 

@@ -20,7 +20,7 @@ import pytest
 
 from dpsql.backends import DuckDBBackend
 from dpsql.engine import Session, finish
-from dpsql.engine.session import open_ledger
+from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.errors import EngineFailure, Refusal
 from dpsql.plan.dialect import DUCKDB
 from dpsql.policy import parse_policy
@@ -107,8 +107,8 @@ class Watched:
         return getattr(self.inner, name)
 
     @contextmanager
-    def snapshot(self) -> Iterator[Seen]:
-        with self.inner.snapshot() as snapshot:
+    def snapshot(self, owner: object = None) -> Iterator[Seen]:
+        with self.inner.snapshot(owner) as snapshot:
             yield Seen(snapshot, self.asked)
 
 
@@ -135,7 +135,8 @@ def shop(tmp_path: Path) -> Iterator[Shop]:
         connection.execute(SCHEMA)
         backend = Watched(DuckDBBackend.over(connection))
         store = open_ledger(policy, create=True)
-        with Session(policy, backend, store, _noise=ZeroNoise()) as session:  # type: ignore[arg-type]
+        dataset = Dataset(policy, backend, store)  # type: ignore[arg-type]
+        with Session(dataset, _noise=ZeroNoise()) as session:
             yield Shop(session, connection, backend.asked)
 
 
@@ -413,7 +414,7 @@ def test_a_public_statement_has_an_end(endless: Shop, monkeypatch: pytest.Monkey
 
 
 def test_columns_come_as_arrays(shop: Shop) -> None:
-    with shop.session.backend.snapshot() as snapshot:
+    with shop.session.dataset.backend.snapshot() as snapshot:
         (numbers, nulls), (texts, none) = snapshot.columns(
             "SELECT big, 'a' AS w FROM odd WHERE tiny = 127 OR tiny IS NULL ORDER BY big NULLS LAST"
         )

@@ -10,7 +10,7 @@ import pytest
 
 from dpsql.engine import Session
 from dpsql.engine import session as spine
-from dpsql.engine.session import open_ledger
+from dpsql.engine.dataset import open_ledger
 from dpsql.errors import EngineFailure, PolicyError, Refusal
 from dpsql.policy import load_policy
 
@@ -58,7 +58,7 @@ def test_bad_text_and_parameters(
 
 def test_an_analyst_has_a_name_of_text(session: Session) -> None:
     with pytest.raises(PolicyError):
-        Session(session.policy, session.backend, session.store, "\udcff")
+        Session(session.dataset, "\udcff")
 
 
 def test_a_cancel_before_the_charge_is_not_lost(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from dpsql import Session
 from dpsql.backends import DuckDBBackend, Snapshot
-from dpsql.engine.session import open_ledger
+from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.errors import EngineFailure
 from dpsql.policy import load_policy
 from dpsql.testing.random_databases import load
@@ -43,12 +43,12 @@ class Watched:
         self.spent_at: list[int] = []
 
     @contextmanager
-    def snapshot(self) -> Iterator[Snapshot]:
-        with self.inner.snapshot() as snapshot:
+    def snapshot(self, owner: object = None) -> Iterator[Snapshot]:
+        with self.inner.snapshot(owner) as snapshot:
             yield _Seen(self, snapshot)
 
-    def cancel(self) -> None:
-        self.inner.cancel()
+    def cancel(self, owner: object = None) -> None:
+        self.inner.cancel(owner)
 
     def close_idle(self) -> bool:
         return self.inner.close_idle()
@@ -61,7 +61,7 @@ class _Seen:
         self.cancel = inner.cancel
 
     def run(self, sql: str, parameters: Sequence[object] = ()) -> Iterator[list[tuple[Any, ...]]]:
-        self.watched.spent_at.append(self.watched.session[0].store.spent().epsilon_nano)
+        self.watched.spent_at.append(self.watched.session[0].dataset.store.spent().epsilon_nano)
         if self.watched.fails:
             raise EngineFailure("on purpose")
         return self.inner.run(sql, parameters)
@@ -72,7 +72,7 @@ def watched_session(desk: OpenDesk, *, fails: bool = False) -> tuple[Session, Wa
     opened.settle(HEAVY)
     box: list[Session] = []
     watched = Watched(DuckDBBackend.over(opened.connection), box, fails)
-    box.append(Session(opened.policy, watched, opened.session.store, "watched"))
+    box.append(Session(Dataset(opened.policy, watched, opened.session.dataset.store), "watched"))
     return box[0], watched
 
 
@@ -91,10 +91,10 @@ def test_a_failure_gives_nothing_back(desk: OpenDesk, sql: str) -> None:
     whole = int(session.explain(sql).plan.epsilon * 10**9)
     with pytest.raises(EngineFailure):
         session.execute(sql)
-    assert session.store.spent().epsilon_nano == whole
+    assert session.dataset.store.spent().epsilon_nano == whole
     with pytest.raises(EngineFailure):
         session.execute(sql)
-    assert session.store.spent().epsilon_nano == 2 * whole
+    assert session.dataset.store.spent().epsilon_nano == 2 * whole
 
 
 _POLICY = """

@@ -156,7 +156,7 @@ def test_a_clause_is_refused_and_never_dropped(sql: str, desk: object) -> None:
     opened = desk()
     with pytest.raises(Refusal):
         opened.session.execute(sql)
-    assert opened.session.store.spent().epsilon_nano == 0
+    assert opened.session.dataset.store.spent().epsilon_nano == 0
 
 
 def test_parsing_alone_refuses_what_is_no_query() -> None:

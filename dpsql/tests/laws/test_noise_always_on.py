@@ -175,7 +175,7 @@ def test_an_error_on_the_way_shows_no_exact_value(desk: OpenDesk, monkeypatch: p
         opened.session.execute("SELECT tag, COUNT(*) FROM visit GROUP BY tag")
     shown = "".join(traceback.format_exception(caught.value))
     assert str(_SECRET) not in shown
-    assert opened.session.store.spent().epsilon_nano == 10**9
+    assert opened.session.dataset.store.spent().epsilon_nano == 10**9
 
 
 def test_what_is_exact_or_private_has_no_open_repr(desk: OpenDesk) -> None:

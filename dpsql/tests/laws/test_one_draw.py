@@ -10,7 +10,7 @@ import pytest
 from dpsql import Session
 from dpsql.backends import DuckDBBackend
 from dpsql.engine.answer import Answer
-from dpsql.engine.session import open_ledger
+from dpsql.engine.dataset import Dataset, open_ledger
 
 from .conftest import Desk, OpenDesk
 from .examples import HEAVY, ORDINARY
@@ -20,7 +20,7 @@ COUNTS = "SELECT city, COUNT(*) AS n, SUM(x) AS s FROM visit GROUP BY city"
 
 
 def spent(desk: Desk) -> int:
-    return desk.session.store.spent().epsilon_nano
+    return desk.session.dataset.store.spent().epsilon_nano
 
 
 def cost(answer: Answer) -> Fraction:
@@ -37,7 +37,7 @@ def full(desk: OpenDesk) -> Desk:
 
 def another_session(desk: Desk) -> Session:
     backend = DuckDBBackend.over(desk.connection)
-    return Session(desk.policy, backend, desk.session.store, "somebody else")
+    return Session(Dataset(desk.policy, backend, desk.session.dataset.store), "somebody else")
 
 
 def test_a_repeated_statement_reads_the_stored_draw(full: Desk) -> None:
@@ -91,9 +91,9 @@ def test_another_session_reads_it(full: Desk) -> None:
 
 def test_a_restart_changes_nothing(full: Desk) -> None:
     first = full.session.execute(COUNTS)
-    full.session.store.close()  # type: ignore[attr-defined]  # an SqliteStore
+    full.session.dataset.store.close()  # type: ignore[attr-defined]  # an SqliteStore
     store = open_ledger(full.policy, create=False)
-    session = Session(full.policy, DuckDBBackend.over(full.connection), store, "tester")
+    session = Session(Dataset(full.policy, DuckDBBackend.over(full.connection), store), "tester")
     again = session.execute(COUNTS)
     assert (again.rows, cost(again)) == (first.rows, NOTHING)
     assert store.spent().epsilon_nano == 10**9
@@ -123,7 +123,7 @@ def test_reuse_off_pays_and_later_readers_get_the_newest(full: Desk) -> None:
 
 def test_a_new_epoch_draws_anew_and_gives_nothing_back(full: Desk) -> None:
     first = full.session.execute(COUNTS)
-    full.session.store.advance_epoch()
+    full.session.dataset.store.advance_epoch()
     fresh = full.session.execute(COUNTS)
     assert (cost(fresh), spent(full)) == (Fraction(1), 2 * 10**9)
     assert fresh.rows != first.rows

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 
 from dpsql import Session
 from dpsql.backends import DuckDBBackend
-from dpsql.engine.session import open_ledger
+from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.errors import Refusal
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.testing.random_joined_statements import statements
@@ -75,7 +75,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Session,
         connection.execute(SCHEMA + _PUBLIC)
         load(connection, TAME, order=1)
         store = open_ledger(policy, create=True)
-        made = Session(policy, DuckDBBackend.over(connection), store, "tester", _noise=ZeroNoise())
+        made = Session(Dataset(policy, DuckDBBackend.over(connection), store), "tester", _noise=ZeroNoise())
         yield stack.enter_context(made), connection
 
 

@@ -167,5 +167,5 @@ def test_folder_of_policy_is_the_ledgers(tmp_path: Path, desk: OpenDesk) -> None
     """Two desks share nothing: one test's charges cannot be another's."""
     first, second = desk(), desk()
     first.session.execute("SELECT COUNT(*) FROM visit")
-    assert first.session.store.spent().epsilon_nano == 10**9
-    assert second.session.store.spent().epsilon_nano == 0
+    assert first.session.dataset.store.spent().epsilon_nano == 10**9
+    assert second.session.dataset.store.spent().epsilon_nano == 0

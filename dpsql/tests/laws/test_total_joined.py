@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsql import Session
-from dpsql.engine.session import open_ledger
+from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.testing.postgres_server import PostgresServer
 from dpsql.testing.postgres_twin import PostgresTwin
@@ -47,7 +47,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None
         connection.execute(SCHEMA)
         store = open_ledger(policy, create=True)
         twin, backend = engine_of(stack, connection, policy, engine)
-        session = Session(policy, backend, store, "tester", _noise=ZeroNoise())
+        session = Session(Dataset(policy, backend, store), "tester", _noise=ZeroNoise())
         session.execute("SET dpsql.reuse = off")
         yield Desk(stack.enter_context(session), connection, twin)
 

@@ -19,7 +19,7 @@ import duckdb
 import psycopg
 import pytest
 
-from dpsql.engine.session import open_ledger
+from dpsql.engine.dataset import open_ledger
 from dpsql.pgwire import make_verifier
 from dpsql.policy import load_policy
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from dpsql import Session
 from dpsql.backends import DuckDBBackend
 from dpsql.budget import Caps, SqliteStore
+from dpsql.engine.dataset import Dataset
 from dpsql.errors import CODES, DpsqlError
 from dpsql.mechanisms import ATTO, NANO
 from dpsql.policy import parse_policy
@@ -193,7 +194,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     caps = Caps(int(policy.privacy.epsilon * NANO), int(policy.privacy.delta * ATTO), {})
     ledger = tmp_path_factory.mktemp("fuzz") / "ledger.db"
     store = SqliteStore.open(ledger, policy.dataset_id, caps, create=True)
-    with Session(policy, DuckDBBackend.over(connection), store, "local", _noise=ZeroNoise()) as opened:
+    with Session(Dataset(policy, DuckDBBackend.over(connection), store), _noise=ZeroNoise()) as opened:
         yield opened
     connection.close()
 

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from dpsql.engine import Session
-from dpsql.engine.session import open_ledger
+from dpsql.engine.dataset import open_ledger
 from dpsql.policy import load_policy
 
 _PUBLIC = ("a", "b", "c", "part", "supplier", "partsupp", "nation", "region")

@@ -18,7 +18,7 @@ import dpsql
 from dpsql.dbapi.connection import Connection
 from dpsql.dbapi.shared_session import SharedSession
 from dpsql.dbapi.sqlalchemy_dialect import DpsqlDialect
-from dpsql.engine.session import open_ledger
+from dpsql.engine.dataset import open_ledger
 from dpsql.policy import load_policy
 from dpsql.policy.section import quote_key
 

@@ -1,0 +1,129 @@
+"""What the sessions on one dataset share: the database, the ledger, the sealed engine, what is planned and known.
+
+Safe for threads. Nothing here is an analyst's own: plans come from the text, the policy and the schema, and answers
+that are remembered are released, to every analyst.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..backends import Backend, open_backend, refuse_unsafe
+from ..budget import BudgetStore, Caps, LedgerStore, open_store
+from ..errors import EngineFailure
+from ..mechanisms import ATTO, NANO
+from ..plan.dialect_postgres import dialect_of
+from ..plan.planner import Plan
+from ..policy import Policy, build_catalog, load_policy
+from ..postprocess import SealedEngine
+from ..relation.catalog import Catalog
+from .answer import Answer
+from .cache import Cache
+from .finish import Compiled
+
+if TYPE_CHECKING:
+    from ..backends import Snapshot
+
+__all__ = ["Dataset", "Prepared", "SchemaChanged", "open_ledger"]
+
+_MAX_CACHED = 256
+
+
+class SchemaChanged(EngineFailure):
+    """The tables are no longer what the plans were made for; nothing was charged."""
+
+    def __init__(self) -> None:
+        super().__init__("the database's schema has changed; open the session again")
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A planned statement with its post-processing compiled; `is_lasting`: it does not read the clock.
+
+    `is_checked`: the sealed engine has bound the post-processing over empty tables.
+    """
+
+    plan: Plan
+    compiled: Compiled
+    stages: tuple[Compiled, ...]
+    is_lasting: bool
+    is_checked: bool = False
+
+
+def open_ledger(policy: Policy, *, create: bool) -> LedgerStore:
+    """Open the ledger that a policy names.
+
+    `create` makes a new one where there is none; only an explicit act of the owner may ask for that, since
+    a ledger that vanished must never come back empty. Raises LedgerError when it is missing, not to be
+    trusted, or of another dataset.
+    """
+    caps = Caps(
+        int(policy.privacy.epsilon * NANO),
+        int(policy.privacy.delta * ATTO),
+        {name: int(analyst.epsilon * NANO) for name, analyst in policy.analysts.items()},
+    )
+    return open_store(policy.ledger, policy.dataset_id, caps, create=create, log=policy.ledger_log)
+
+
+@dataclass
+class Dataset:
+    """A policy with its database, its ledger and the engine that post-processes. Raises as `open`."""
+
+    policy: Policy
+    backend: Backend
+    store: BudgetStore
+    sealed: SealedEngine = field(default_factory=SealedEngine, repr=False)
+
+    def __post_init__(self) -> None:
+        with self.backend.snapshot() as snapshot:
+            self._live = snapshot.schema()
+        self.catalog: Catalog = build_catalog(self.policy, self._live)
+        self.dialect = dialect_of(self.catalog.dialect, self.catalog.case_collation)
+        self.prepared: Cache[Prepared] = Cache(_MAX_CACHED)
+        self.answers: Cache[Answer] = Cache(_MAX_CACHED)
+
+    @classmethod
+    def open(cls, policy: Path | Policy, *, backend: Backend | None = None) -> Dataset:
+        """Open what a policy names; `backend`: in place of the policy's database.
+
+        Raises:
+            PolicyError, LedgerError, EngineFailure: each says what the owner has to mend.
+        """
+        known = policy if isinstance(policy, Policy) else load_policy(policy)
+        with ExitStack() as undo:
+            if backend is None:
+                backend = open_backend(known.database, known.tables)
+                undo.callback(backend.close_idle)
+                refuse_unsafe(backend.findings())
+            store = open_ledger(known, create=False)
+            undo.callback(store.close)
+            dataset = cls(known, backend, store)
+            undo.pop_all()
+            return dataset
+
+    def close(self) -> None:
+        """Let the database, the ledger and the sealed engine go."""
+        self.backend.close_idle()
+        close = getattr(self.store, "close", None)
+        if close is not None:
+            close()
+        self.sealed.close()
+
+    @contextmanager
+    def snapshot(self, owner: object) -> Iterator[Snapshot]:
+        """Open a snapshot whose schema and constraints are the ones the plans were made for (law L9).
+
+        `owner`: who can stop it (`Backend.cancel`). Raises EngineFailure; SchemaChanged is one.
+        """
+        with self.backend.snapshot(owner) as snapshot:
+            if snapshot.schema() != self._live:
+                raise SchemaChanged
+            yield snapshot
+
+    def salt(self, epoch: int) -> bytes:
+        """Return the owner's secret for an epoch: the salt of a relation's bounding comes from it."""
+        return self.store.secret() + epoch.to_bytes(8, "big")
