@@ -23,8 +23,9 @@ from ..policy import Neighbours, Policy
 from ..postprocess.bars import add_companions
 from ..relation.catalog import Catalog
 from ..relation.relations import Relation
-from ..relation.types import TEXT
+from ..relation.types import TEXT, SqlType
 from ..sql.bind_select import bind
+from ..sql.parameters import Awaited
 from ..sql.scope import Context
 from ..sql.statement import (
     Explain,
@@ -171,6 +172,29 @@ class Session:
             return (_PLAN,)
         return (AnswerColumn(statement.name, TEXT),) if isinstance(statement, ShowSetting) else ()
 
+    def describe_parameters(
+        self, sql: str, declared: Sequence[SqlType | None]
+    ) -> tuple[tuple[AnswerColumn, ...], tuple[SqlType, ...]]:
+        """Return the columns that `execute` would give, and its parameters' types, before a value is known.
+
+        `declared`: for each parameter its type, or None to have it found: the type of what it is compared or
+        computed with, else text. A refusal that a value may still avert (bounds that depend on it) is left to
+        `execute`. Nothing is charged, and no row is read. Raises as `describe`.
+        """
+        statement = parse_statement(sql)
+        if not isinstance(statement, (Query, Explain)):
+            return self.describe(sql), ()
+        query = statement.query if isinstance(statement, Explain) else statement
+        awaited = tuple(Awaited(type_) for type_ in declared)
+        try:
+            relation = self._planned(query, awaited).compiled.relation
+        except Refusal:
+            if not awaited or self.settings.intervals is not None:
+                raise
+            relation = self._bound(query, awaited)
+        columns = tuple(AnswerColumn(column.name, column.type) for column in relation.columns)
+        return (_PLAN,) if query is not statement else columns, tuple(one.type for one in awaited)
+
     def _setting(self, statement: SetSetting | ShowSetting | ResetSetting) -> Answer:
         if isinstance(statement, SetSetting):
             self.settings = self.settings.set(statement.name, statement.value, self.policy.defaults)
@@ -217,11 +241,13 @@ class Session:
         known = self.dataset.prepared.get(key)
         if known is not None:
             return known
-        check_parameters(query, len(parameters))
-        now = time.time_ns() // 1000
-        context = Context(self.catalog, query.text, parameters, now, {})
-        relation = bind(query, context)
-        planned = self._plan(relation)
+        prepared = self._planned(query, parameters)
+        if prepared.is_lasting:
+            self.dataset.prepared.put(key, prepared)
+        return prepared
+
+    def _planned(self, query: Query, parameters: tuple[object, ...]) -> Prepared:
+        planned = self._plan(self._bound(query, parameters))
         level = self.settings.intervals or DEFAULT_LEVEL
         root = planned.root
         if self.settings.intervals is not None:
@@ -231,10 +257,11 @@ class Session:
             compile_public(one, planned.releases, level, self.dataset.dialect) for one in planned.stages
         )
         lasting = not any(word in query.text.lower() for word in ("now", "current", "localtime"))
-        prepared = Prepared(planned, compiled, stages, lasting)
-        if lasting:
-            self.dataset.prepared.put(key, prepared)
-        return prepared
+        return Prepared(planned, compiled, stages, lasting)
+
+    def _bound(self, query: Query, parameters: tuple[object, ...]) -> Relation:
+        check_parameters(query, len(parameters))
+        return bind(query, Context(self.catalog, query.text, parameters, time.time_ns() // 1000, {}))
 
     def _plan(self, relation: Relation) -> Plan:
         """Plan a bound statement under this session's settings."""

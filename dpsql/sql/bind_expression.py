@@ -107,7 +107,7 @@ def _arranged(name: str, args: list[Expr]) -> list[Expr]:
 
 
 def _is_untyped(expr: Expr) -> bool:
-    return isinstance(expr, Literal) and (expr.value is None or expr.type.kind is Kind.TEXT)
+    return isinstance(expr, Literal) and expr.type.kind in (Kind.NULL, Kind.TEXT)
 
 
 def cast(expr: Expr, target: SqlType, position: Position | None) -> Expr:
@@ -246,7 +246,7 @@ class Binder:
                 position=self.position(node),
                 hint=f"{len(self.context.parameters)} were given; they count from $1",
             )
-        return parameter_literal(self.context.parameters[number - 1], number)
+        return parameter_literal(self.context.parameters[number - 1], number, self.position(node))
 
     def interval(self, node: exp.Expr) -> Expr:
         """Return an INTERVAL literal.

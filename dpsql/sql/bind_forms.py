@@ -14,6 +14,8 @@ from .bind_expression import Binder, call
 from .bind_subquery import bind_exists, bind_in_query, bind_scalar
 from .bind_window import bind_window
 from .comparison import compare_in
+from .constants import coerce_literal
+from .parameters import sample
 
 __all__ = ["CONDITIONS", "FORMS"]
 
@@ -90,7 +92,8 @@ def _in(binder: Binder, node: exp.Expr, truth: int) -> Expr:
 
 
 def _like(binder: Binder, node: exp.Expr, escape: str | None = None) -> Expr:
-    value, pattern = binder.bind(node.args["this"]), binder.bind(node.args["expression"])
+    value = binder.bind(node.args["this"])
+    pattern = sample(binder.bind(node.args["expression"]), TEXT, "")
     position = binder.position(node)
     if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
         raise Refusal("LIKE takes a literal pattern", sqlstate="PV202", position=position)
@@ -135,7 +138,7 @@ def _digits(binder: Binder, node: exp.Expr) -> Expr:
     name = "round" if isinstance(node, exp.Round) else "trunc"
     args = [binder.bind(node.args["this"])]
     if node.args.get("decimals") is not None:
-        digits = binder.bind(node.args["decimals"])
+        digits = sample(coerce_literal(binder.bind(node.args["decimals"]), INTEGER), INTEGER, 0)
         if not isinstance(digits, Literal) or not isinstance(digits.value, int) or abs(digits.value) > 15:
             raise Refusal(
                 f"{name} takes a literal number of digits, -15 to 15", position=binder.position(node)
@@ -164,7 +167,7 @@ def _substring(binder: Binder, node: exp.Expr) -> Expr:
 
 
 def _whole_of(binder: Binder, node: exp.Expr) -> int:
-    arg = binder.bind(node)
+    arg = sample(coerce_literal(binder.bind(node), INTEGER), INTEGER, 1)
     if not isinstance(arg, Literal) or not isinstance(arg.value, int) or not abs(arg.value) < 2**31:
         raise Refusal("substring takes literal numbers", sqlstate="PV202", position=binder.position(node))
     return arg.value

@@ -9,8 +9,10 @@ from sqlglot import exp
 from ..errors import Refusal
 from ..relation.expressions import Expr, Literal
 from ..relation.relations import Limit, Order, OutputColumn, Relation
+from ..relation.types import BIGINT
 from .bind_expression import Binder
 from .bind_window import nulls_first
+from .constants import coerce_literal
 from .scope import fold_name
 
 __all__ = ["bind_limit", "bind_order", "output_index"]
@@ -91,7 +93,7 @@ def _count(binder: Binder, node: exp.Expr, name: str) -> int | None:
     clause = node.args.get(name)
     if clause is None:
         return None
-    value = binder.bind(clause.args["expression"])
+    value = coerce_literal(binder.bind(clause.args["expression"]), BIGINT)
     number = value.value if isinstance(value, Literal) else -1
     if number is None:
         return None

@@ -19,6 +19,7 @@ from ..relation.calendar import DAY, date_text, parse_date, parse_timestamp, tim
 from ..relation.expressions import Call, Expr, Literal, LiteralValue, Months
 from ..relation.types import DATE, NUMERIC, TEXT, TIMESTAMP, Kind, SqlType
 from .literals import interval_literal, number_literal
+from .parameters import met
 
 __all__ = [
     "add_months",
@@ -68,6 +69,7 @@ def coerce_literal(expr: Expr, target: SqlType) -> Expr:
     Raises:
         Refusal: 22023 when the text is no such value.
     """
+    met(expr, target)
     if not isinstance(expr, Literal) or target.kind in (Kind.TEXT, Kind.NULL, Kind.OPAQUE):
         return expr
     if expr.value is None:
@@ -140,6 +142,7 @@ def cast_literal(literal: Literal, target: SqlType) -> Literal | None:
     Raises:
         Refusal: 22023 for a value that the type cannot hold.
     """
+    met(literal, target)
     value, position = literal.value, literal.position
     if value is None:
         return Literal(target, None, position=position)

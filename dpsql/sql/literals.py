@@ -23,6 +23,7 @@ from ..relation.types import (
     TIMESTAMP,
     numeric,
 )
+from .parameters import Awaited, awaited_literal
 from .text import is_text
 
 __all__ = ["interval_literal", "number_literal", "parameter_literal"]
@@ -97,14 +98,18 @@ def _bad_interval(position: Position | None) -> Refusal:
     )
 
 
-def parameter_literal(value: object, number: int) -> Literal:
+def parameter_literal(value: object, number: int, position: Position | None) -> Literal:
     """Return a bound parameter as a literal; text stays text until its context types it.
+
+    `position`: where it stands, for one whose value is still to come (`Awaited`).
 
     Raises:
         Refusal: 22023 when the Python value is not of a kind that a parameter can have.
     """
     if value is None:
         return Literal(NULL, None)
+    if isinstance(value, Awaited):
+        return awaited_literal(value, position)
     if isinstance(value, bool):
         return Literal(BOOLEAN, value)
     if isinstance(value, int):
