@@ -21,7 +21,7 @@ from ..plan.planner import Plan
 from ..policy import Policy, build_catalog, load_policy
 from ..postprocess import SealedEngine
 from ..relation.catalog import Catalog
-from .answer import Answer
+from .answer import Answer, AnswerColumn
 from .cache import Cache
 from .finish import Compiled
 
@@ -52,6 +52,11 @@ class Prepared:
     stages: tuple[Compiled, ...]
     is_lasting: bool
     is_checked: bool = False
+
+    @property
+    def columns(self) -> tuple[AnswerColumn, ...]:
+        """The columns of the answer."""
+        return tuple(AnswerColumn(column.name, column.type) for column in self.compiled.relation.columns)
 
 
 def open_ledger(policy: Policy, *, create: bool) -> LedgerStore:

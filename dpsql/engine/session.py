@@ -133,15 +133,15 @@ class Session:
         """
         self._cancelled.clear()
         status = self.budget()
-        key = self._key(sql, parameters, status.epoch)
-        cached = self.dataset.answers.get(key)
+        key = self._key(sql, parameters)
+        cached = self.dataset.answers.get((key, status.epoch))
         if cached is not None and self.settings.reuse and cached.receipt is not None:
             was = cached.receipt
             again = Receipt(Fraction(0), Fraction(0), _left(status), was.reused or was.epsilon > 0, was.notes)
             return replace(cached, receipt=again)
         statement = parse_statement(sql)
         if isinstance(statement, Query):
-            return self._query(statement, tuple(parameters), key)
+            return self._query(statement, tuple(parameters), key, status.epoch)
         if isinstance(statement, Explain):
             shown = self._explain(statement.query, tuple(parameters))
             lines = [shown.json_text()] if statement.json else shown.text().split("\n")
@@ -163,14 +163,20 @@ class Session:
         Raises:
             Refusal: the statement would not be answered.
         """
+        key = self._key(sql, parameters)
+        known = self.dataset.prepared.get(key)
+        if known is not None:
+            return known.columns
         statement = parse_statement(sql)
         if isinstance(statement, Query):
-            key = self._key(sql, parameters, self.budget().epoch)
-            relation = self._prepare(statement, tuple(parameters), key).compiled.relation
-            return tuple(AnswerColumn(column.name, column.type) for column in relation.columns)
+            return self._prepare(statement, tuple(parameters), key).columns
         if isinstance(statement, Explain):
             return (_PLAN,)
         return (AnswerColumn(statement.name, TEXT),) if isinstance(statement, ShowSetting) else ()
+
+    def is_planned(self, sql: str, parameters: Sequence[object] = ()) -> bool:
+        """Return whether a statement was planned already, so that `describe` takes no time."""
+        return self.dataset.prepared.get(self._key(sql, parameters)) is not None
 
     def describe_parameters(
         self, sql: str, declared: Sequence[SqlType | None]
@@ -187,12 +193,12 @@ class Session:
         query = statement.query if isinstance(statement, Explain) else statement
         awaited = tuple(Awaited(type_) for type_ in declared)
         try:
-            relation = self._planned(query, awaited).compiled.relation
+            columns = self._planned(query, awaited).columns
         except Refusal:
             if not awaited or self.settings.intervals is not None:
                 raise
-            relation = self._bound(query, awaited)
-        columns = tuple(AnswerColumn(column.name, column.type) for column in relation.columns)
+            bound = self._bound(query, awaited).columns
+            columns = tuple(AnswerColumn(column.name, column.type) for column in bound)
         return (_PLAN,) if query is not statement else columns, tuple(one.type for one in awaited)
 
     def _setting(self, statement: SetSetting | ShowSetting | ResetSetting) -> Answer:
@@ -210,7 +216,7 @@ class Session:
 
     # --- one query -----------------------------------------------------------------------------------
 
-    def _query(self, query: Query, parameters: tuple[object, ...], key: object) -> Answer:
+    def _query(self, query: Query, parameters: tuple[object, ...], key: object, epoch: int) -> Answer:
         prepared = self._prepare(query, parameters, key)
         with self._lazy_snapshot() as snapshot:
             public = PublicRows(snapshot)
@@ -220,7 +226,7 @@ class Session:
                 self._cancelled.is_set,
             )  # fmt: skip
             if runner.from_store():
-                return self._answer(prepared, runner.rows, Fraction(0), Fraction(0), public, key)
+                return self._answer(prepared, runner.rows, Fraction(0), Fraction(0), public, (key, epoch))
             for compiled in (*prepared.stages, prepared.compiled):
                 if not prepared.is_checked:
                     check_public(compiled, prepared.plan.releases, self._sealed)
@@ -235,7 +241,7 @@ class Session:
                 self.dataset.answers.clear()  # what is drawn now answers from now on
             charge = runner.from_engine(opened, self.dataset.salt)
             epsilon, delta = Fraction(charge.epsilon_nano, NANO), Fraction(charge.delta_atto, ATTO)
-            return self._answer(prepared, runner.rows, epsilon, delta, public, key)
+            return self._answer(prepared, runner.rows, epsilon, delta, public, (key, epoch))
 
     def _prepare(self, query: Query, parameters: tuple[object, ...], key: object) -> Prepared:
         known = self.dataset.prepared.get(key)
@@ -296,26 +302,23 @@ class Session:
     ) -> Answer:  # fmt: skip
         level = self.settings.intervals or DEFAULT_LEVEL
         found = run_public(prepared.compiled, rows, self._sealed, level, public)
-        columns = tuple(AnswerColumn(c.name, c.type) for c in prepared.compiled.relation.columns)
         reused = epsilon == 0 and any(row.plan.vectors and not row.plan.is_empty for row in rows)
         receipt = Receipt(epsilon, delta, _left(self.budget()), reused, bias_notes(prepared.plan))
-        answer = Answer(columns, found, "SELECT", receipt)
+        answer = Answer(prepared.columns, found, "SELECT", receipt)
         if prepared.is_lasting and not prepared.compiled.tables and len(found) <= 10_000:
             self.dataset.answers.put(key, answer)
         return answer
 
     def _explain(self, query: Query, parameters: tuple[object, ...]) -> Explanation:
         status = self.budget()
-        prepared = self._prepare(
-            query, parameters, self._key("EXPLAIN " + query.text, parameters, status.epoch)
-        )
+        prepared = self._prepare(query, parameters, self._key("EXPLAIN " + query.text, parameters))
         return Explanation(prepared.plan, prepared.compiled, prepared.stages, _left(status))
 
     # --- what the stations share ------------------------------------------------------------------------
 
-    def _key(self, sql: str, parameters: Sequence[object], epoch: int) -> object:
-        typed = tuple((type(value).__name__, repr(value)) for value in parameters)
-        return sql, typed, self.settings, epoch
+    def _key(self, sql: str, parameters: Sequence[object]) -> object:
+        """Return what a plan depends on besides the dataset."""
+        return sql, tuple((type(value).__name__, repr(value)) for value in parameters), self.settings
 
     @contextmanager
     def _lazy_snapshot(self) -> Iterator[Callable[[], Snapshot]]:
