@@ -28,7 +28,10 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class ObjectName:
-    """A regclass, regtype, regproc and the like: the name as text, the OID in binary."""
+    """A regclass, regtype, regproc and the like: the name as text, the OID in binary.
+
+    Any value with these two attributes is written as one.
+    """
 
     oid: int
     name: str

@@ -10,7 +10,7 @@ from typing import Any
 
 from .numeric import write_numeric
 from .oids import ELEMENTS, Oid
-from .values import Interval, ObjectName
+from .values import Interval
 
 __all__ = ["BINARY_WRITERS", "EPOCH", "INTERVAL"]
 
@@ -81,8 +81,6 @@ def _interval(value: Any) -> bytes:
 
 
 def _object_name(value: Any) -> bytes:
-    if not isinstance(value, ObjectName):
-        raise TypeError("not an object's name")
     return _OID(value.oid)
 
 

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from .oids import ELEMENTS, Oid
-from .values import Interval, ObjectName
+from .values import Interval
 
 __all__ = ["PLAIN_TEXT", "TEXT_WRITERS"]
 
@@ -147,8 +147,6 @@ def _interval(value: Any) -> str:
 
 
 def _object_name(value: Any) -> str:
-    if not isinstance(value, ObjectName):
-        raise TypeError("not an object's name")
     return _text(value.name)
 
 

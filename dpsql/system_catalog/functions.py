@@ -1,0 +1,234 @@
+"""The functions that a catalog query may call: each is a piece of the engine's SQL, and nothing else is reachable."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from .pg_types import BY_NAME, BY_OID, PgType
+
+__all__ = ["AGGREGATES", "BARE", "CATALOG_FUNCTIONS", "FUNCTIONS", "Signature"]
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """One form of a function. `arguments`: their types, None for any; `sql` has {0}, {1} where they stand.
+
+    A $name in `sql` is what differs between connections.
+    """
+
+    arguments: tuple[PgType | None, ...]
+    returns: PgType
+    sql: str
+
+
+_MAY = "list_has_any(string_split(upper(replace({}, ' ', '')), ','), {})"
+"""Whether a list of privileges, one of which is enough, has one that there is."""
+
+
+def _type(name: str) -> PgType | None:
+    if name == "any":
+        return None
+    if name.endswith("[]"):
+        return BY_OID[BY_NAME[name[:-2]].array]
+    return BY_NAME['"char"' if name == "char" else name]
+
+
+def _read(table: str) -> dict[str, tuple[Signature, ...]]:
+    found: dict[str, tuple[Signature, ...]] = {}
+    may = re.compile(r"may_\(([^,]*), '([^']*)'\)")
+    table = may.sub(lambda match: _MAY.format(match[1], str(match[2].split("|"))), table)
+    for line in table.strip().splitlines():
+        head, _, sql = line.partition(" = ")
+        call, _, returns = head.partition(" -> ")
+        names, _, inside = call.partition("(")
+        arguments = tuple(_type(word.strip()) for word in inside.rstrip(")").split(",") if word.strip())
+        type_ = _type(returns)
+        assert type_ is not None, line
+        for name in names.split("|"):
+            found[name] = (*found.get(name, ()), Signature(arguments, type_, sql))
+    return found
+
+
+_SHOWN_DESCRIPTION = (
+    "SELECT any_value(d.description) FROM c.pg_description AS d WHERE d.objoid = {0} AND d.objsubid"
+)
+_DEFINITION = "(SELECT any_value(d.{column}) FROM h.definition AS d WHERE d.o = {{0}})"
+_FULL = _DEFINITION.format(column="full_text")
+_BARE_TEXT = _DEFINITION.format(column="bare")
+_NUMBERED = (
+    "CASE WHEN {1} = 0 THEN "
+    + _BARE_TEXT
+    + " ELSE (SELECT any_value(quote_(a.attname)) FROM c.pg_attribute AS a"
+    " WHERE a.attrelid = {0} AND a.attnum = {1}) END"
+).replace("quote_(a.attname)", "a.attname")
+_READABLE = "({0} IN (SELECT r.o FROM h.readable AS r))"
+_SHOWN_TYPE = (
+    "coalesce((SELECT any_value(CASE WHEN s.o = 1700 AND {1} >= 4"
+    " THEN 'numeric(' || (({1} - 4) >> 16) || ',' || (({1} - 4) & 65535) || ')'"
+    " WHEN s.o IN (1042, 1043) AND {1} >= 4 THEN s.name || '(' || ({1} - 4) || ')' ELSE s.name END)"
+    " FROM h.shown_type AS s WHERE s.o = {0}),"
+    " CASE WHEN {0} IS NULL THEN NULL WHEN {0} = 0 THEN '-' ELSE '???' END)"
+)
+_USER = (
+    "CASE {0} WHEN 10 THEN 'dpsql' WHEN CAST($user_oid AS BIGINT) THEN CAST($user AS VARCHAR)"
+    " ELSE 'unknown (OID=' || {0} || ')' END"
+)
+_QUOTED = (
+    "CASE WHEN regexp_full_match({0}, '[a-z_][a-z0-9_$]*') THEN {0}"
+    " ELSE '\"' || replace({0}, '\"', '\"\"') || '\"' END"
+)
+_IN_PATH = "({0} IN (SELECT v.oid FROM c.%s AS v WHERE v.%s IN (11, CAST($schema_oid AS BIGINT))))"
+_ARGUMENTS = (
+    "(SELECT any_value(coalesce(array_to_string((SELECT list(s.name ORDER BY u.i)"
+    " FROM (SELECT unnest(p.proargtypes) AS v,"
+    " unnest(generate_series(1, len(p.proargtypes))) AS i) AS u JOIN h.shown_type AS s ON s.o = u.v), ', '), ''))"
+    " FROM c.pg_proc AS p WHERE p.oid = {0})"
+)
+_RESULT = (
+    "(SELECT any_value(CASE WHEN p.proretset THEN 'SETOF ' || s.name ELSE s.name END)"
+    " FROM c.pg_proc AS p JOIN h.shown_type AS s ON s.o = p.prorettype WHERE p.oid = {0})"
+)
+
+_TABLE = f"""
+lower(text) -> text = lower({{0}})
+upper(text) -> text = upper({{0}})
+length|char_length|character_length(text) -> int4 = CAST(length({{0}}) AS INTEGER)
+octet_length(text) -> int4 = CAST(strlen({{0}}) AS INTEGER)
+btrim(text) -> text = trim({{0}}, ' ')
+btrim(text, text) -> text = trim({{0}}, {{1}})
+ltrim(text) -> text = ltrim({{0}}, ' ')
+ltrim(text, text) -> text = ltrim({{0}}, {{1}})
+rtrim(text) -> text = rtrim({{0}}, ' ')
+rtrim(text, text) -> text = rtrim({{0}}, {{1}})
+replace(text, text, text) -> text = replace({{0}}, {{1}}, {{2}})
+translate(text, text, text) -> text = translate({{0}}, {{1}}, {{2}})
+substr|substring(text, int4) -> text = substring({{0}}, {{1}})
+substr|substring(text, int4, int4) -> text = substring({{0}}, {{1}}, {{2}})
+left(text, int4) -> text = left({{0}}, {{1}})
+right(text, int4) -> text = right({{0}}, {{1}})
+strpos|position(text, text) -> int4 = CAST(strpos({{0}}, {{1}}) AS INTEGER)
+split_part(text, text, int4) -> text = split_part({{0}}, {{1}}, {{2}})
+starts_with(text, text) -> bool = starts_with({{0}}, {{1}})
+initcap(text) -> text = (upper({{0}}[1:1]) || lower({{0}}[2:]))
+md5(text) -> text = md5({{0}})
+quote_ident(text) -> text = {_QUOTED}
+quote_literal(text) -> text = ('''' || replace({{0}}, '''', '''''') || '''')
+parse_ident(text) -> text[] = string_split(replace({{0}}, '"', ''), '.')
+string_to_array(text, text) -> text[] = string_split({{0}}, {{1}})
+abs(int4) -> int4 = abs({{0}})
+ceil|ceiling(float8) -> float8 = ceil({{0}})
+floor(float8) -> float8 = floor({{0}})
+round(float8) -> float8 = round({{0}})
+mod(int8, int8) -> int8 = ({{0}} % {{1}})
+now|transaction_timestamp|statement_timestamp|clock_timestamp() -> timestamptz = CAST($now AS TIMESTAMP)
+pg_postmaster_start_time|pg_conf_load_time() -> timestamptz = CAST($started AS TIMESTAMP)
+version() -> text = CAST($version AS VARCHAR)
+current_database() -> name = CAST($database AS VARCHAR)
+current_schema() -> name = CAST($schema AS VARCHAR)
+current_schemas(bool) -> name[] = \
+CASE WHEN {{0}} THEN ['pg_catalog', CAST($schema AS VARCHAR)] ELSE [CAST($schema AS VARCHAR)] END
+current_user|session_user|user|current_role() -> name = CAST($user AS VARCHAR)
+pg_backend_pid() -> int4 = CAST($process_id AS INTEGER)
+pg_is_in_recovery() -> bool = false
+pg_my_temp_schema() -> oid = CAST(0 AS BIGINT)
+pg_is_other_temp_schema(oid) -> bool = false
+pg_advisory_unlock_all() -> void = ''
+pg_encoding_to_char(int4) -> name = CASE {{0}} WHEN 6 THEN 'UTF8' ELSE '' END
+pg_char_to_encoding(name) -> int4 = CASE upper({{0}}) WHEN 'UTF8' THEN 6 ELSE -1 END
+getdatabaseencoding|pg_client_encoding() -> name = 'UTF8'
+txid_current|pg_current_xact_id() -> int8 = CAST(1 AS BIGINT)
+txid_current_if_assigned() -> int8 = CAST(NULL AS BIGINT)
+inet_server_addr|inet_client_addr() -> text = CAST(NULL AS VARCHAR)
+inet_server_port|inet_client_port() -> int4 = CAST(NULL AS INTEGER)
+pg_get_userbyid(oid) -> name = {_USER}
+pg_table_is_visible(oid) -> bool = {_IN_PATH % ("pg_class", "relnamespace")}
+pg_type_is_visible(oid) -> bool = {_IN_PATH % ("pg_type", "typnamespace")}
+pg_function_is_visible(oid) -> bool = {_IN_PATH % ("pg_proc", "pronamespace")}
+pg_operator_is_visible|pg_opclass_is_visible|pg_opfamily_is_visible|pg_collation_is_visible(oid) -> bool = true
+pg_conversion_is_visible|pg_ts_config_is_visible|pg_ts_dict_is_visible|pg_ts_parser_is_visible(oid) -> bool = true
+pg_ts_template_is_visible|pg_statistics_obj_is_visible(oid) -> bool = true
+format_type(oid, int4) -> text = {_SHOWN_TYPE}
+col_description(oid, int4) -> text = ({_SHOWN_DESCRIPTION} = {{1}} AND d.classoid = 1259)
+obj_description(oid) -> text = ({_SHOWN_DESCRIPTION} = 0)
+obj_description(oid, name) -> text = \
+({_SHOWN_DESCRIPTION} = 0 AND d.classoid = (SELECT any_value(n.o) FROM h.named_class AS n WHERE n.name = {{1}}))
+shobj_description(oid, name) -> text = CAST(NULL AS VARCHAR)
+pg_get_expr(text, oid) -> text = CAST(NULL AS VARCHAR)
+pg_get_expr(text, oid, bool) -> text = CAST(NULL AS VARCHAR)
+pg_get_constraintdef(oid) -> text = {_FULL}
+pg_get_constraintdef(oid, bool) -> text = {_FULL}
+pg_get_indexdef(oid) -> text = {_FULL}
+pg_get_indexdef(oid, int4, bool) -> text = {_NUMBERED}
+pg_get_viewdef|pg_get_ruledef|pg_get_triggerdef|pg_get_partkeydef|pg_get_functiondef(oid) -> text = \
+CAST(NULL AS VARCHAR)
+pg_get_viewdef|pg_get_ruledef|pg_get_triggerdef(oid, bool) -> text = CAST(NULL AS VARCHAR)
+pg_get_viewdef(oid, int4) -> text = CAST(NULL AS VARCHAR)
+pg_get_partition_constraintdef|pg_get_function_sqlbody(oid) -> text = CAST(NULL AS VARCHAR)
+pg_get_statisticsobjdef_columns|pg_get_statisticsobjdef(oid) -> text = CAST(NULL AS VARCHAR)
+pg_get_serial_sequence(text, text) -> text = CAST(NULL AS VARCHAR)
+pg_get_function_arguments|pg_get_function_identity_arguments|oidvectortypes(oid) -> text = {_ARGUMENTS}
+pg_get_function_result(oid) -> text = {_RESULT}
+pg_get_function_arg_default(oid, int4) -> text = CAST(NULL AS VARCHAR)
+pg_relation_size|pg_table_size|pg_total_relation_size|pg_indexes_size(oid) -> int8 = CAST(0 AS BIGINT)
+pg_database_size|pg_tablespace_size(oid) -> int8 = CAST(0 AS BIGINT)
+pg_relation_size(oid, text) -> int8 = CAST(0 AS BIGINT)
+pg_size_pretty(int8) -> text = ({{0}} || ' bytes')
+pg_tablespace_location(oid) -> text = ''
+pg_relation_is_publishable|pg_relation_is_updatable(oid) -> bool = false
+pg_column_is_updatable(oid, int4, bool) -> bool = false
+pg_relation_filenode(oid) -> oid = CAST(NULL AS BIGINT)
+pg_stat_get_numscans|pg_stat_get_live_tuples|pg_stat_get_dead_tuples|pg_stat_get_tuples_inserted(oid) -> int8 = \
+CAST(0 AS BIGINT)
+pg_stat_get_tuples_returned|pg_stat_get_tuples_fetched(oid) -> int8 = CAST(0 AS BIGINT)
+pg_stat_get_blocks_fetched|pg_stat_get_blocks_hit(oid) -> int8 = CAST(0 AS BIGINT)
+has_table_privilege|has_any_column_privilege(regclass, text) -> bool = ({_READABLE} AND may_({{1}}, 'SELECT'))
+has_table_privilege|has_any_column_privilege(text, regclass, text) -> bool = \
+({_READABLE.replace("{0}", "{1}")} AND may_({{2}}, 'SELECT'))
+has_column_privilege(regclass, any, text) -> bool = ({_READABLE} AND may_({{2}}, 'SELECT'))
+has_column_privilege(text, regclass, any, text) -> bool = \
+({_READABLE.replace("{0}", "{1}")} AND may_({{3}}, 'SELECT'))
+has_schema_privilege|has_function_privilege|has_type_privilege|has_language_privilege(any, text) -> bool = \
+may_({{1}}, 'USAGE|EXECUTE')
+has_schema_privilege|has_function_privilege|has_type_privilege|has_language_privilege(text, any, text) -> bool = \
+may_({{2}}, 'USAGE|EXECUTE')
+has_database_privilege(any, text) -> bool = may_({{1}}, 'CONNECT')
+has_database_privilege(text, any, text) -> bool = may_({{2}}, 'CONNECT')
+has_sequence_privilege|has_tablespace_privilege|has_server_privilege(any, text) -> bool = false
+has_foreign_data_wrapper_privilege(any, text) -> bool = false
+has_sequence_privilege|has_tablespace_privilege(text, any, text) -> bool = false
+pg_has_role(oid, text) -> bool = ({{0}} = CAST($user_oid AS BIGINT))
+pg_has_role(name, oid, text) -> bool = ({{1}} = CAST($user_oid AS BIGINT))
+array_to_string(text[], text) -> text = array_to_string(list_filter({{0}}, lambda e: e IS NOT NULL), {{1}})
+array_length(any, int4) -> int4 = CAST(nullif(len({{0}}), 0) AS INTEGER)
+cardinality(any) -> int4 = CAST(len({{0}}) AS INTEGER)
+array_position(text[], text) -> int4 = CAST(nullif(list_position({{0}}, {{1}}), 0) AS INTEGER)
+array_position(oid[], oid) -> int4 = CAST(nullif(list_position({{0}}, {{1}}), 0) AS INTEGER)
+to_regclass(text) -> regclass = (SELECT any_value(n.o) FROM h.named_class AS n WHERE n.name = replace({{0}}, '"', ''))
+to_regnamespace(text) -> regnamespace = (SELECT any_value(n.oid) FROM c.pg_namespace AS n WHERE n.nspname = {{0}})
+date_part|extract(text, timestamptz) -> float8 = CAST(date_part({{0}}, {{1}}) AS DOUBLE)
+json_build_object() -> json = '{{{{}}}}'
+"""
+
+FUNCTIONS = MappingProxyType(_read(_TABLE))
+"""A function's name -> its forms."""
+
+BARE = MappingProxyType(
+    {"current_catalog": "current_database", "current_date": "current_date", "localtimestamp": "now",
+     "current_timestamp": "now"}
+)  # fmt: skip
+"""Words without parentheses that are another function's name."""
+
+AGGREGATES = frozenset(
+    {"count", "sum", "avg", "min", "max", "array_agg", "string_agg", "bool_and", "bool_or", "every"}
+)
+
+_EVERYWHERE = frozenset(
+    {"lower", "upper", "length", "char_length", "character_length", "octet_length", "btrim", "ltrim",
+     "rtrim", "replace", "translate", "substr", "substring", "left", "right", "strpos", "position",
+     "split_part", "starts_with", "initcap", "md5", "abs", "ceil", "ceiling", "floor", "round", "mod",
+     "now", "transaction_timestamp", "statement_timestamp", "clock_timestamp", "date_part", "extract"}
+)  # fmt: skip
+CATALOG_FUNCTIONS = frozenset(FUNCTIONS.keys() - _EVERYWHERE) | {"current_catalog"}
+"""Functions that only the catalog has: a query of no relation that calls one is a query of the catalog."""

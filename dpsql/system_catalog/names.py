@@ -1,0 +1,110 @@
+"""Names of objects to OIDs, as Postgres reads the text of a regclass, regtype and so on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .builtin import Builtin
+from .errors import CatalogRefusal
+from .objects import OWNER, Objects
+from .pg_types import BY_NAME, PgType
+from .tokens import read_tokens
+
+__all__ = ["Names", "split_name"]
+
+_LONG = {
+    "double precision": "float8", "character varying": "varchar", "timestamp without time zone": "timestamp",
+    "timestamp with time zone": "timestamptz", "time without time zone": "time", "time with time zone": "timetz",
+}  # fmt: skip
+
+
+def split_name(text: str) -> tuple[str, ...]:
+    """Return a name's parts. Raises CatalogRefusal: it is none."""
+    parts: list[str] = []
+    expects_name = True
+    for token in read_tokens(text)[:-1]:
+        if expects_name and token.kind in ("word", "quoted"):
+            parts.append(token.text)
+        elif expects_name or token.text != ".":
+            raise CatalogRefusal("a name that cannot be read", message="a name is not written right")
+        expects_name = not expects_name
+    if expects_name:
+        raise CatalogRefusal("a name that cannot be read", message="a name is not written right")
+    return tuple(parts)
+
+
+@dataclass
+class Names:
+    """Looks names up. `relations`: (schema, name) -> OID; `shown`: a family of names -> OID -> the name shown."""
+
+    objects: Objects
+    builtin: Builtin
+    rows: dict[str, list[tuple[object, ...]]]
+    helpers: dict[str, list[tuple[object, ...]]]
+
+    def __post_init__(self) -> None:
+        self.classes = {str(name): _number(oid) for name, oid in self.helpers["named_class"]}
+        self.functions: dict[str, list[int]] = {}
+        for row in self.rows["pg_proc"]:
+            self.functions.setdefault(str(row[1]), []).append(_number(row[0]))
+        for oid, name in self.builtin.hidden_functions.items():
+            if oid not in self.functions.setdefault(name, []):
+                self.functions[name].append(oid)
+        self.schemas = {str(row[1]): _number(row[0]) for row in self.rows["pg_namespace"]}
+        self.types = {(_number(row[2]), str(row[1])): _number(row[0]) for row in self.rows["pg_type"]}
+        self.arrays = {_number(row[0]): _number(row[14]) for row in self.rows["pg_type"]}
+        self.shown = {
+            "regclass": {_number(o): str(name) for o, name in self.helpers["shown_class"]},
+            "regtype": {_number(o): str(name) for o, name in self.helpers["shown_type"]},
+            "regproc": {_number(o): str(name) for o, name in self.helpers["shown_proc"]},
+            "regnamespace": {oid: name for name, oid in self.schemas.items()},
+            "regrole": {10: OWNER},
+        }
+
+    def find(self, type_: PgType, text: str) -> int | None:
+        """Return the OID that a text means as a value of `type_`; None where there is no such object."""
+        if text.isdigit() and len(text) < 11:
+            return int(text)
+        if text == "-":
+            return 0
+        match type_.name:
+            case "regclass":
+                return self.classes.get(".".join(split_name(text)[-2:]))
+            case "regtype":
+                return self.type(text)
+            case "regproc":
+                found = self.functions.get(split_name(text.partition("(")[0])[-1], [])
+                return found[0] if found else None
+            case "regnamespace":
+                return self.schemas.get(split_name(text)[-1])
+            case _:
+                return None
+
+    def type(self, text: str) -> int | None:
+        """Return a type's OID by its name in SQL or in pg_type."""
+        is_array = text.endswith("[]")
+        words = " ".join(text.removesuffix("[]").partition("(")[0].lower().split())
+        name = _LONG.get(words)
+        known = BY_NAME.get(words) if words != "char" else BY_NAME["bpchar"]
+        if name is not None:
+            oid = self.types.get((11, name))
+        elif known is not None and text[:1] != '"':
+            oid = known.oid
+        else:
+            parts = split_name(text.removesuffix("[]"))
+            spaces = (
+                [self.schemas.get(parts[-2], -1)] if len(parts) > 1 else [11, self.schemas[self._default]]
+            )
+            oid = next(
+                (self.types[space, parts[-1]] for space in spaces if (space, parts[-1]) in self.types), None
+            )
+        return self.arrays.get(oid) if is_array and oid is not None else oid
+
+    @property
+    def _default(self) -> str:
+        return self.objects.default_schema
+
+
+def _number(value: object) -> int:
+    assert isinstance(value, int)
+    return value

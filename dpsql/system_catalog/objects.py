@@ -1,0 +1,236 @@
+"""The declared tables as Postgres' objects: OIDs, columns, keys, comments. The catalog is the only input.
+
+An object's OID is a hash of its kind and its qualified name, so that it is the same at every start.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ..policy.describe import column_comment, table_comment
+from ..relation.catalog import Catalog, Column, Enforced, Table
+from ..relation.types import Kind, SqlType
+
+__all__ = ["FIRST_OID", "OWNER", "Attribute", "Constraint", "DeclaredTable", "Objects", "object_oid"]
+
+FIRST_OID = 16_384
+"""Postgres numbers its own objects below this."""
+OWNER = "dpsql"
+"""The role that owns everything; its OID is that of Postgres' first role."""
+
+_OIDS = 2**31 - FIRST_OID
+_PUBLIC = 2200
+_TYPES = {
+    Kind.BOOLEAN: 16, Kind.SMALLINT: 21, Kind.INTEGER: 23, Kind.BIGINT: 20, Kind.NUMERIC: 1700, Kind.REAL: 700,
+    Kind.DOUBLE: 701, Kind.TEXT: 25, Kind.DATE: 1082, Kind.TIMESTAMP: 1114, Kind.INTERVAL: 1186, Kind.OPAQUE: 25,
+    Kind.NULL: 25,
+}  # fmt: skip
+_OPAQUE = {"uuid": 2950, "blob": 17, "bytea": 17}
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """A column: its number counts from 1."""
+
+    number: int
+    name: str
+    type: int
+    modifier: int
+    is_not_null: bool
+    comment: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A key or a reference; `kind`: p, u or f. `index`: the OID of the index of the key, or of the key referred to."""
+
+    oid: int
+    name: str
+    kind: str
+    columns: tuple[int, ...]
+    index: int = 0
+    referred: int = 0
+    referred_columns: tuple[int, ...] = ()
+    definition: str = ""
+    index_definition: str = ""
+    bare_index_definition: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredTable:
+    """A declared table as objects."""
+
+    oid: int
+    schema: str
+    name: str
+    row_type: int
+    row_array: int
+    comment: str
+    attributes: tuple[Attribute, ...]
+    constraints: tuple[Constraint, ...] = ()
+
+
+def object_oid(kind: str, name: str) -> int:
+    """Return the OID that an object has unless another one has it already."""
+    digest = hashlib.sha256(f"{kind}\0{name}".encode()).digest()
+    return FIRST_OID + int.from_bytes(digest[:8], "big") % _OIDS
+
+
+@dataclass
+class Objects:
+    """All declared objects; `schemas`: name -> OID, without the system's."""
+
+    catalog: Catalog
+    has_delta: bool
+    schemas: dict[str, int] = field(default_factory=dict)
+    tables: list[DeclaredTable] = field(default_factory=list)
+    _taken: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        declared = sorted(self.catalog.tables.values(), key=lambda table: table.path)
+        for schema in sorted({self.catalog.default_schema, *(table.path[0] for table in declared)}):
+            self.schemas[schema] = _PUBLIC if schema == "public" else self._oid("schema", schema)
+        bare = {table.path: self._table(table) for table in declared}
+        oids = {path: self._keys(table, bare[path]) for table in declared for path in [table.path]}
+        for table in declared:
+            keys = oids[table.path]
+            self.tables.append(_with(bare[table.path], (*keys, *self._references(table, bare, oids))))
+
+    @property
+    def default_schema(self) -> str:
+        """The schema of names without one."""
+        return self.catalog.default_schema
+
+    def function_oid(self, name: str) -> int:
+        """Return the OID of a function of dpsql's own."""
+        return self._oid("function", name)
+
+    def _oid(self, kind: str, name: str) -> int:
+        turn, oid = 0, object_oid(kind, name)
+        while oid in self._taken:
+            turn += 1
+            oid = object_oid(f"{kind}\0{turn}", name)
+        self._taken.add(oid)
+        return oid
+
+    def _table(self, table: Table) -> DeclaredTable:
+        schema, name = table.path[0], table.path[-1]
+        path = f"{schema}\0{name}"
+        attributes = tuple(
+            Attribute(
+                number,
+                column.name,
+                _type(column.type),
+                _modifier(column.type),
+                column.enforced.not_null,
+                column_comment(table, column.name, self.has_delta),
+            )
+            for number, column in enumerate(_nameable(table), 1)
+        )
+        oids = (self._oid("table", path), self._oid("row type", path), self._oid("row array", path))
+        return DeclaredTable(oids[0], schema, name, oids[1], oids[2], table_comment(table), attributes)
+
+    def _keys(self, table: Table, bare: DeclaredTable) -> tuple[Constraint, ...]:
+        never_null = {attribute.name for attribute in bare.attributes if attribute.is_not_null}
+        primary = next((key for key in table.keys if never_null.issuperset(key)), None)
+        found: list[Constraint] = []
+        for key in table.keys:
+            kind = "p" if key is primary else "u"
+            name = f"{bare.name}_pkey" if kind == "p" else f"{bare.name}_{'_'.join(key)}_key"
+            name = _free(name, {constraint.name for constraint in found})
+            path = f"{bare.schema}\0{name}"
+            columns = ", ".join(map(_quoted, key))
+            on = f"CREATE UNIQUE INDEX {_quoted(name)} ON {{}} USING btree ({columns})"
+            found.append(
+                Constraint(
+                    self._oid("constraint", path),
+                    name,
+                    kind,
+                    _numbers(bare, key),
+                    index=self._oid("index", path),
+                    definition=f"{'PRIMARY KEY' if kind == 'p' else 'UNIQUE'} ({columns})",
+                    index_definition=on.format(f"{_quoted(bare.schema)}.{_quoted(bare.name)}"),
+                    bare_index_definition=on.format(self.shown(bare.schema, bare.name)),
+                )
+            )
+        return tuple(found)
+
+    def _references(
+        self,
+        table: Table,
+        bare: dict[tuple[str, ...], DeclaredTable],
+        keys: dict[tuple[str, ...], tuple[Constraint, ...]],
+    ) -> Iterator[Constraint]:
+        unit = table.unit
+        if unit is None or unit.references is None:
+            return
+        name, column = unit.references
+        path = self.catalog.tables[name].path
+        referred = bare[path]
+        there = _numbers(referred, (column,))
+        here = bare[table.path]
+        own = f"{here.name}_{unit.column}_fkey"
+        shown = self.shown(referred.schema, referred.name)
+        yield Constraint(
+            self._oid("constraint", f"{here.schema}\0{own}"),
+            own,
+            "f",
+            _numbers(here, (unit.column,)),
+            index=next((key.index for key in keys[path] if key.columns == there), 0),
+            referred=referred.oid,
+            referred_columns=there,
+            definition=f"FOREIGN KEY ({_quoted(unit.column)}) REFERENCES {shown}({_quoted(column)})",
+        )
+
+    def shown(self, schema: str, name: str) -> str:
+        """Return a name as a regclass is shown: with its schema where it is not on the search path."""
+        return _quoted(name) if schema == self.default_schema else f"{_quoted(schema)}.{_quoted(name)}"
+
+
+def _with(table: DeclaredTable, constraints: tuple[Constraint, ...]) -> DeclaredTable:
+    return DeclaredTable(
+        table.oid, table.schema, table.name, table.row_type, table.row_array, table.comment, table.attributes,
+        constraints,
+    )  # fmt: skip
+
+
+def _nameable(table: Table) -> Iterator[Column]:
+    """Yield the columns that a statement can name: the unit column, if it is not declared, and the declared ones."""
+    unit = table.unit
+    if unit is not None and table.column(unit.column) is None:
+        yield Column(unit.column, unit.type, Enforced(unit.is_not_null))
+    yield from table.columns
+
+
+def _numbers(table: DeclaredTable, columns: tuple[str, ...]) -> tuple[int, ...]:
+    numbers = {attribute.name: attribute.number for attribute in table.attributes}
+    return tuple(numbers[column] for column in columns)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    found, turn = name, 0
+    while found in taken:
+        turn += 1
+        found = f"{name}{turn}"
+    return found
+
+
+def _type(type_: SqlType) -> int:
+    if type_.kind is Kind.OPAQUE:
+        return _OPAQUE.get((type_.engine or "").lower(), 25)
+    return _TYPES[type_.kind]
+
+
+def _modifier(type_: SqlType) -> int:
+    if type_.kind is not Kind.NUMERIC or type_.precision is None:
+        return -1
+    return (type_.precision << 16 | (type_.scale or 0)) + 4
+
+
+def _quoted(name: str) -> str:
+    is_plain = name[:1].isalpha() or name[:1] == "_"
+    if is_plain and name.isascii() and name == name.lower() and name.replace("_", "a").isalnum():
+        return name
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,279 @@
+"""Answers queries of the system catalog: each text is translated once, and runs in the sealed engine.
+
+House rules:
+
+1. The `Catalog` is the only input: what is not declared does not exist here, and nothing here has seen a row.
+2. The engine runs what `translate` wrote and nothing else; facts of the connection are parameters of it, so that
+   a plan, once made, serves every connection.
+3. An error of the engine's becomes one refusal of ours; its text goes nowhere.
+4. A query that breaks the engine costs its own answer alone: the engine is opened anew from what is declared.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Generic, TypeVar
+
+import duckdb
+
+from ..errors import EngineFailure
+from ..relation.catalog import Catalog
+from .builtin import load
+from .classify import Reads, classify
+from .database import open_database
+from .errors import CatalogRefusal
+from .names import Names
+from .objects import OWNER, Objects, object_oid
+from .read_relation import CatalogRelations
+from .relations import helper_rows, relation_rows
+from .translate import Plan, translate
+from .values import reader_of, to_engine
+
+__all__ = ["Facts", "ResultColumn", "Rows", "SystemCatalog"]
+
+_V = TypeVar("_V")
+Rows = list[tuple[object, ...]]
+
+_SECONDS = 5.0
+"""The longest that a query may run."""
+_MOST_ROWS = 100_000
+_BREAKING = (duckdb.FatalException, duckdb.InternalException, duckdb.ConnectionException)
+"""After these the engine answers nothing any more."""
+_KEPT_PLANS, _KEPT_RESULTS = 400, 400
+_KEPT_TEXT, _KEPT_VALUES, _KEPT_CHARACTERS = 20_000, 4_000, 100_000
+"""Longer texts and larger results are not kept."""
+_SETTINGS = {"default_table_access_method": "heap", "max_index_keys": "32", "max_identifier_length": "63"}
+"""What clients ask of the server that is no setting of a connection's."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultColumn:
+    """A column as RowDescription has it: Postgres' type, its size, and the type's modifier."""
+
+    name: str
+    oid: int
+    size: int
+    modifier: int
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What differs from connection to connection; `settings`: by name in lower case, as SHOW gives them."""
+
+    user: str
+    database: str
+    process_id: int
+    settings: Mapping[str, str]
+
+
+class _Kept(Generic[_V]):
+    """The values used last, by key."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._lock = most, threading.Lock()
+        self._values: OrderedDict[object, _V] = OrderedDict()
+
+    def get(self, key: object) -> _V | None:
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+                return self._values[key]
+            return None
+
+    def put(self, key: object, value: _V) -> None:
+        with self._lock:
+            self._values[key] = value
+            if len(self._values) > self._most:
+                self._values.popitem(last=False)
+
+
+class SystemCatalog:
+    """The system catalog of one dataset; any number of threads may ask at once.
+
+    `has_delta`: whether undeclared group keys can be found, which the comments say. `version` and `version_text`:
+    the Postgres that the server says it is. Raises EngineFailure: the engine cannot be made.
+    """
+
+    def __init__(self, catalog: Catalog, *, has_delta: bool, version: str, version_text: str) -> None:
+        builtin = load()
+        objects = Objects(catalog, has_delta)
+        rows = relation_rows(objects, builtin)
+        helpers = helper_rows(objects, builtin, rows)
+        self._names = Names(objects, builtin, rows, helpers)
+        self._contents = (rows, helpers, builtin)
+        self._database, filled = open_database(*self._contents)
+        self._relations = CatalogRelations(builtin, filled)
+        self._declared = frozenset(table.name for table in objects.tables)
+        self._constants: dict[str, object] = {
+            "version": version_text, "schema": objects.default_schema, "started": _now(),
+            "schema_oid": objects.schemas[objects.default_schema],
+        }  # fmt: skip
+        self._version = version
+        self._plans: _Kept[Plan] = _Kept(_KEPT_PLANS)
+        self._results: _Kept[Rows] = _Kept(_KEPT_RESULTS)
+        self._running: dict[int, tuple[duckdb.DuckDBPyConnection, list[str]]] = {}
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    def reads(self, sql: str) -> Reads:
+        """Return whether one statement reads the system catalog, something else, or both (and nobody answers it)."""
+        return classify(sql, self._declared)
+
+    def answers(self, sql: str) -> bool:
+        """Say whether one statement is a query of the system catalog alone."""
+        return self.reads(sql) is Reads.CATALOG
+
+    def describe(
+        self, sql: str, facts: Facts, types: Sequence[int] = ()
+    ) -> tuple[tuple[ResultColumn, ...], tuple[int, ...]]:
+        """Return a query's columns and its parameters' types; nothing is run.
+
+        `types`: what the client has declared; 0 and 705 are unknown. Raises CatalogRefusal.
+        """
+        plan = self._plan(sql, types)
+        return _columns(plan), tuple(type_.oid for type_ in plan.parameters)
+
+    def run(
+        self, sql: str, facts: Facts, values: Sequence[object] = (), types: Sequence[int] = ()
+    ) -> tuple[tuple[ResultColumn, ...], Rows]:
+        """Return a query's columns and rows. `types` as `describe` got them.
+
+        Raises CatalogRefusal; EngineFailure 57014 when `interrupt` ended it.
+        """
+        plan = self._plan(sql, types)
+        if len(values) != len(plan.parameters):
+            raise CatalogRefusal(
+                "another number of parameters",
+                message=f"the query has {len(plan.parameters)} parameters, and {len(values)} are given",
+                sqlstate="42P02",
+            )
+        arguments = self._arguments(plan, facts)
+        for number in plan.used:
+            arguments[f"p{number}"] = to_engine(values[number - 1], plan.parameters[number - 1], self._names)
+        key = (plan.sql, repr(sorted(arguments.items())), facts.user)
+        rows = None if "now" in plan.facts else self._results.get(key)
+        if rows is None:
+            rows = self._finished(plan, self._fetch(plan.sql, arguments, facts.process_id), facts)
+            if "now" not in plan.facts and len(plan.sql) <= 10 * _KEPT_TEXT and _is_small(rows):
+                self._results.put(key, rows)
+        return _columns(plan), list(rows)
+
+    def interrupt(self, process_id: int) -> None:
+        """End what runs for a connection, if anything does; from any thread."""
+        self._stop(process_id, "cancelled")
+
+    def close(self) -> None:
+        """Close the engine; nothing may be asked after it."""
+        with self._lock:
+            self._is_closed = True
+            self._database.close()
+
+    def _reopen(self, broken: duckdb.DuckDBPyConnection) -> None:
+        """Put a new engine in the place of a broken one, unless another thread has done it."""
+        with self._lock:
+            if self._database is broken and not self._is_closed:
+                self._database, _ = open_database(*self._contents)
+
+    def _plan(self, sql: str, types: Sequence[int]) -> Plan:
+        key = (sql, tuple(types))
+        plan = self._plans.get(key)
+        if plan is None:
+            try:
+                plan = translate(sql, types, self._names, self._relations)
+            except RecursionError:
+                raise CatalogRefusal("a query nested too deep") from None
+            if len(sql) <= _KEPT_TEXT and len(plan.sql) <= 10 * _KEPT_TEXT:
+                self._plans.put(key, plan)
+        return plan
+
+    def _arguments(self, plan: Plan, facts: Facts) -> dict[str, object]:
+        settings = {**_SETTINGS, "server_version": self._version, **facts.settings}
+        known = sorted(settings.items())
+        found: dict[str, object] = {
+            "user": facts.user, "database": facts.database, "process_id": facts.process_id,
+            "user_oid": _role(facts.user), "database_oid": object_oid("database", facts.database), "now": _now(),
+            "setting_names": [name for name, _ in known], "setting_values": [value for _, value in known],
+            **self._constants,
+        }  # fmt: skip
+        for number, asked in enumerate(plan.settings, 1):
+            name = asked[1:]
+            if asked[0] == "!" and name not in settings:
+                message = f'setting "{name[:60]}" does not exist'
+                raise CatalogRefusal("no such setting", message=message, sqlstate="42704")
+            found[f"s{number}"] = settings.get(name)
+        return {name: found[name] for name in plan.facts}
+
+    def _fetch(self, sql: str, arguments: dict[str, object], process_id: int) -> list[tuple[Any, ...]]:
+        why: list[str] = []
+        database = self._database
+        try:
+            cursor = database.cursor()
+        except duckdb.Error:
+            self._reopen(database)
+            raise CatalogRefusal("engine: closed") from None
+        with self._lock:
+            self._running[process_id] = (cursor, why)
+        timer = threading.Timer(_SECONDS, self._stop, (process_id, "too long"))
+        timer.daemon = True
+        timer.start()
+        try:
+            rows = cursor.execute(sql, arguments or None).fetchmany(_MOST_ROWS + 1)
+        except (duckdb.Error, RuntimeError, ValueError, OverflowError) as error:
+            if "cancelled" in why:
+                raise EngineFailure("cancelled", sqlstate="57014") from None
+            if isinstance(error, _BREAKING):
+                self._reopen(database)
+            raise CatalogRefusal(why[0] if why else f"engine: {type(error).__name__}") from None
+        finally:
+            timer.cancel()
+            with self._lock:
+                self._running.pop(process_id, None)
+            cursor.close()
+        if len(rows) > _MOST_ROWS:
+            raise CatalogRefusal("too many rows")
+        return rows
+
+    def _stop(self, process_id: int, why: str) -> None:
+        with self._lock:
+            found = self._running.get(process_id)
+            if found is not None:
+                found[1].append(why)
+                found[0].interrupt()
+
+    def _finished(self, plan: Plan, rows: list[tuple[Any, ...]], facts: Facts) -> Rows:
+        user = (_role(facts.user), facts.user)
+        readers = [reader_of(type_, self._names, user) for _, type_, _ in plan.columns]
+        if not any(readers):
+            return list(rows)
+        return [
+            tuple(_read(reader, value) for reader, value in zip(readers, row, strict=True)) for row in rows
+        ]
+
+
+def _read(reader: Callable[[Any], Any] | None, value: Any) -> object:
+    return value if reader is None or value is None else reader(value)
+
+
+def _is_small(rows: Rows) -> bool:
+    """Say whether a result is worth keeping: arrays and bytes count as their own number of characters."""
+    if sum(map(len, rows)) > _KEPT_VALUES:
+        return False
+    return sum(len(str(value)) for row in rows for value in row) <= _KEPT_CHARACTERS
+
+
+def _columns(plan: Plan) -> tuple[ResultColumn, ...]:
+    return tuple(
+        ResultColumn(name, type_.oid, type_.size, modifier) for name, type_, modifier in plan.columns
+    )
+
+
+def _role(user: str) -> int:
+    return 10 if user == OWNER else object_oid("role", user)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC).replace(tzinfo=None)
