@@ -1,14 +1,15 @@
-# make demo: a walk through a small university.  make test: everything that must hold.
+# make demo: a walk through a small university.  make serve: the same for psql.  make test: everything that must hold.
 # Nothing is installed outside .venv; the only network use is the package install.
 
 PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= 2
 
-.PHONY: help demo test test-all check bench clean
+.PHONY: help demo serve test test-all check bench clean
 
 help:
 	@echo "make demo      make a small university database and ask it some questions"
+	@echo "make serve     serve that university to psql on this machine, until Ctrl-C"
 	@echo "make test      check the code and run the tests (minutes)"
 	@echo "make test-all  the same with the long tests (the audit, the wheel in a clean environment)"
 	@echo "make check     style, types and the one-way imports alone"
@@ -24,6 +25,9 @@ help:
 
 demo: .venv/ready
 	$(BIN)/dpsql demo demo
+
+serve: .venv/ready
+	@$(BIN)/dpsql demo --serve demo
 
 check: .venv/ready
 	$(BIN)/ruff check .

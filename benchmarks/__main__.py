@@ -19,6 +19,7 @@ from benchmarks import (
     text_to_plan,
     tpch,
     user_level,
+    wire,
 )
 from benchmarks.figure import Figure, Size
 
@@ -34,6 +35,7 @@ FIGURES = {
     "many_groups": many_groups.measure,
     "public": public.measure,
     "tpch": tpch.measure,
+    "wire": wire.measure,
 }
 
 

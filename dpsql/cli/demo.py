@@ -6,8 +6,10 @@ from pathlib import Path
 
 import click
 
-from .demo_folder import MAIN_POLICY, TEXTBOOK_POLICY, make_folder
+from .demo_folder import ANALYST, MAIN_POLICY, PASSWORD, TEXTBOOK_POLICY, make_folder
 from .demo_tour import CAMPUS, TEXTBOOK, walk
+from .failure import tell
+from .serve import psql_line, run_server
 
 __all__ = ["demo"]
 
@@ -17,12 +19,21 @@ __all__ = ["demo"]
 @click.option(
     "--fresh", is_flag=True, help="Remove the demo in DIR first, with its ledger, and make it anew."
 )
-def demo(folder: Path, fresh: bool) -> None:
+@click.option("--serve", is_flag=True, help="Serve it to psql instead, on this machine alone, until Ctrl-C.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=5433, show_default=True,
+    help="The port for --serve; 0 takes a free one.",
+)  # fmt: skip
+def demo(folder: Path, fresh: bool, serve: bool, port: int) -> None:
     """Make a small university database in DIR (default: demo) and ask it some questions.
 
     Its students are invented. Run again, it uses the same data and the same ledger: questions asked
     before are answered from the store, free.
     """
+    if serve:
+        make_folder(folder, fresh=fresh)
+        _serve(folder, port)
+        return
     if make_folder(folder, fresh=fresh):
         click.echo(f"Made a university in {folder}: 20,000 students, 300,000 library loans, all invented.")
     else:
@@ -38,5 +49,30 @@ def demo(folder: Path, fresh: bool) -> None:
         "\nNow you:\n"
         f'  dpsql -P {folder / MAIN_POLICY} query "SELECT COUNT(*) FROM loan WHERE days_out > 28"\n'
         f"  dpsql -P {folder / MAIN_POLICY} check\n"
-        f"  dpsql -P {folder / MAIN_POLICY} budget show"
+        f"  dpsql -P {folder / MAIN_POLICY} budget show\n"
+        f"  dpsql demo --serve {folder}    (or make serve: the same for psql)"
     )
+
+
+def _serve(folder: Path, port: int) -> None:
+    """Serve the demo in a folder; says on standard error how to connect, before the log begins."""
+    from ..policy import load_policy
+    from ..server import Options
+
+    policy = load_policy(folder / MAIN_POLICY)
+    analyst = policy.analysts.get(ANALYST)
+    if analyst is None or analyst.password is None:
+        raise click.UsageError(
+            f"{folder} was made before the demo had an analyst. Make it anew: dpsql demo --fresh --serve {folder}"
+        )
+    options = Options(port=port)
+
+    def announce(port: int) -> None:
+        line = psql_line(options.host, port, ANALYST, policy.path.stem)
+        tell(
+            f"A small university, served to psql. Paste into another terminal:\n\n"
+            f"  PGPASSWORD={PASSWORD} {line}\n\n"
+            "Ctrl-C stops the server. Below is its log, one JSON object a line."
+        )
+
+    run_server(policy, options, announce)

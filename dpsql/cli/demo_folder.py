@@ -14,7 +14,10 @@ import click
 from .demo_data import BRANCHES, MAJORS, SEMESTERS, write_database
 from .owner import open_ledger
 
-__all__ = ["DATABASE", "MAIN_POLICY", "TEXTBOOK_POLICY", "is_made", "make_folder"]
+__all__ = ["ANALYST", "DATABASE", "MAIN_POLICY", "PASSWORD", "TEXTBOOK_POLICY", "is_made", "make_folder"]
+
+ANALYST, PASSWORD = "analyst", "demo"
+"""Who may connect to the demo's server. No secret: the people in the database are invented."""
 
 DATABASE = "campus.duckdb"
 MAIN_POLICY = "campus.toml"
@@ -80,6 +83,12 @@ grade     = {{ bounds = [1.0, 4.0] }}
 # Nobody's data: answered as it is.
 [tables.course]
 public = true
+
+# May connect to a server: `dpsql demo --serve` starts one, and says the password. What stands here is a
+# verifier, from which the password cannot be read. For others: dpsql user add NAME
+[analysts.{ANALYST}]
+epsilon  = 5                # a cap of this analyst's own, inside the common one
+password = "%s"
 """
 
 _TEXTBOOK = f"""\
@@ -134,12 +143,14 @@ def make_folder(folder: Path, *, fresh: bool) -> bool:
 
 def _write_folder(folder: Path) -> None:
     """Write the demo, the policies last. Raises OSError."""
+    from ..pgwire import make_verifier
+
     folder.mkdir(parents=True, exist_ok=True)
     for entry in _entries(folder):
         _remove(entry)
     write_database(folder / _HALF_MADE)
     (folder / _HALF_MADE).rename(folder / DATABASE)
-    (folder / MAIN_POLICY).write_text(_CAMPUS, encoding="utf-8")
+    (folder / MAIN_POLICY).write_text(_CAMPUS % make_verifier(PASSWORD).text(), encoding="utf-8")
     (folder / TEXTBOOK_POLICY).write_text(_TEXTBOOK, encoding="utf-8")
     for policy in (MAIN_POLICY, TEXTBOOK_POLICY):
         with open_ledger(folder / policy, create=True):

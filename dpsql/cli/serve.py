@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
+import shlex
+import signal
+import socket
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from .failure import tell
 from .settings import Settings, pass_settings
+from .text_cells import terminal_text
 
-__all__ = ["serve"]
+if TYPE_CHECKING:
+    from ..policy import Policy
+    from ..server import Options
+
+__all__ = ["psql_line", "run_server", "serve"]
+
+_EVERYWHERE = ("0.0.0.0", "::")
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -37,40 +52,72 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--grace", type=click.FloatRange(0), default=10.0, show_default=True,
     help="Seconds that running statements have to finish when the server is told to stop.",
 )  # fmt: skip
-@click.option(
-    "--no-grid", is_flag=True,
-    help="Answer at once, not at 100, 200, 400 … ms: the time that the database takes can tell of the data. "
-    "For benchmarks, and analysts who may see it.",
-)  # fmt: skip
 @pass_settings
 def serve(
     settings: Settings, host: str, port: int, certificate: Path | None, key: Path | None,
-    max_connections: int, idle: float, grace: float, no_grid: bool,
+    max_connections: int, idle: float, grace: float,
 ) -> None:  # fmt: skip
     """Serve the policy to analysts over Postgres' protocol, until SIGTERM or Ctrl-C.
 
-    Who may connect is in the policy: dpsql user add NAME prints the line to write. The log goes to standard
-    error, one JSON object a line.
+    Who may connect is in the policy: dpsql user add NAME prints the line to write. SIGHUP reads the certificate,
+    its key and the policy anew. The log goes to standard error, one JSON object a line.
 
     \b
       dpsql serve
       psql -h localhost -p 5433 -U alice campus
     """
     from ..policy import load_policy
-    from ..server import Options, Server
+    from ..server import Options
 
     options = Options(
         host, port, certificate, key, max_connections=max_connections, idle_seconds=idle, grace_seconds=grace,
-        has_grid=not no_grid,
     )  # fmt: skip
     policy = load_policy(settings.policy_path)
+    analysts = [name for name, analyst in policy.analysts.items() if analyst.password is not None]
+
+    def announce(port: int) -> None:
+        if sys.stderr.isatty():
+            tell(f"Analysts connect with: {psql_line(host, port, analysts[0], policy.path.stem)}")
+
+    run_server(policy, options, announce)
+
+
+def run_server(policy: Policy, options: Options, announce: Callable[[int], None]) -> None:
+    """Serve until told to stop; `announce` is called with the port before the log begins.
+
+    Raises what the owner has to mend: PolicyError, LedgerError, EngineFailure, click.UsageError.
+    """
+    from ..server import Server
+
     try:
         server = Server(policy, options)
     except ValueError as error:
         raise click.UsageError(f"{error}. See --certificate and --key.") from None
     try:
-        asyncio.run(server.run())
+        asyncio.run(server.run(announce))
     except OSError as error:
-        raise click.UsageError(
-            f"Cannot listen on {host}, port {port}: {os.strerror(error.errno or 0)}."
-        ) from None
+        raise click.UsageError(_why_not(options.host, options.port, error)) from None
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second Ctrl-C ends what is left, without a traceback
+
+
+def psql_line(host: str, port: int, user: str, database: str) -> str:
+    """Return the command of a shell that connects an analyst."""
+    words = [
+        "psql",
+        "-h",
+        "localhost" if host in _EVERYWHERE else host,
+        "-p",
+        str(port),
+        "-U",
+        user,
+        database,
+    ]
+    return terminal_text(shlex.join(words))
+
+
+def _why_not(host: str, port: int, error: OSError) -> str:
+    if isinstance(error, socket.gaierror):
+        return f"Cannot listen on {host}: this is no address of this machine."
+    if error.errno == errno.EADDRINUSE:
+        return f"Port {port} is taken: another program listens there. Stop it, or take another with --port."
+    return f"Cannot listen on {host}, port {port}: {os.strerror(error.errno or 0)}."

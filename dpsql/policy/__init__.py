@@ -6,7 +6,17 @@ from .catalog import build_catalog
 from .check import Report, check
 from .live_schema import LiveColumn, LiveForeignKey, LiveSchema, LiveTable
 from .load import load_policy, parse_policy
-from .model import Analyst, ColumnPolicy, Defaults, Neighbours, Policy, Privacy, TablePolicy, UnitPolicy
+from .model import (
+    Analyst,
+    ColumnPolicy,
+    Defaults,
+    Neighbours,
+    Policy,
+    Privacy,
+    ServerPolicy,
+    TablePolicy,
+    UnitPolicy,
+)
 from .scaffold import scaffold
 
 __all__ = [
@@ -21,6 +31,7 @@ __all__ = [
     "Policy",
     "Privacy",
     "Report",
+    "ServerPolicy",
     "TablePolicy",
     "UnitPolicy",
     "build_catalog",

@@ -207,6 +207,10 @@ def _privacy_warnings(policy: Policy) -> list[str]:
             f"{policy.source}: privacy.delta: {plain(policy.privacy.delta)} is large; "
             "keep it far below one in the number of units"
         )
+    if not policy.server.has_grid:
+        warnings.append(
+            f"{policy.source}: server.grid: false lets an analyst time the database, whose work depends on the data"
+        )
     for analyst in policy.analysts.values():
         if analyst.epsilon > policy.privacy.epsilon:
             warnings.append(

@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 from ..errors import PolicyError
 from .load_tables import read_tables
-from .model import Analyst, Defaults, Neighbours, Policy, Privacy, TablePolicy
+from .model import Analyst, Defaults, Neighbours, Policy, Privacy, ServerPolicy, TablePolicy
 from .owners import NO_UNIT
 from .section import Section, plain, quote_key, suggest
 
@@ -68,10 +68,12 @@ def parse_policy(text: str, path: Path) -> Policy:
     defaults = _read_defaults(top, privacy)
     tables, undecided = read_tables(top)
     analysts = _read_analysts(top)
+    server = _read_server(top)
     top.finish()
     root = _find_root(top, tables, undecided)
     _check_references(top, tables, undecided)
     return Policy(
+        path=path.absolute(),
         source=path.name,
         database=database,
         ledger=ledger,
@@ -82,6 +84,7 @@ def parse_policy(text: str, path: Path) -> Policy:
         root=root,
         tables=tables,
         analysts=analysts,
+        server=server,
         undecided=undecided,
     )
 
@@ -193,6 +196,13 @@ def _read_analysts(top: Section) -> dict[str, Analyst]:
         analyst.finish()
         analysts[name] = Analyst(name, epsilon, verifier)
     return analysts
+
+
+def _read_server(top: Section) -> ServerPolicy:
+    section = top.section("server") or Section(top.source, {}, ("server",))
+    has_grid = section.flag("grid")
+    section.finish()
+    return ServerPolicy(has_grid is not False)
 
 
 def _read_verifier(section: Section, name: str) -> str | None:

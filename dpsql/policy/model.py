@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -22,6 +22,7 @@ __all__ = [
     "Neighbours",
     "Policy",
     "Privacy",
+    "ServerPolicy",
     "TablePolicy",
     "UnitPolicy",
 ]
@@ -108,10 +109,17 @@ class Analyst:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerPolicy:
+    """What a server does with the data: `has_grid`, its replies wait for the grid (soundness.md 3.6)."""
+
+    has_grid: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """A whole policy file.
 
-    `source`: the file's name, for messages. `database` and `ledger`: URLs with absolute paths.
+    `path`: the file, absolute; `source`: its name, for messages. `database` and `ledger`: URLs with absolute paths.
     `ledger_log`: beside the file; what this machine charges to a ledger on a server is logged there.
     `dataset_id`: what the ledger is bound to; the `dataset` key, or the root's name and the database URL
     as it is written in the file. `root`: the name of the one table whose rows are the privacy units.
@@ -119,6 +127,7 @@ class Policy:
     no catalog is built while there are any: the live foreign keys are needed to tell the owner the choice.
     """
 
+    path: Path
     source: str
     database: str
     ledger: str
@@ -129,4 +138,10 @@ class Policy:
     root: str
     tables: Mapping[str, TablePolicy]
     analysts: Mapping[str, Analyst]
+    server: ServerPolicy
     undecided: tuple[str, ...] = ()
+
+    def as_for(self, analyst: str) -> Policy:
+        """Return what the policy is to one analyst: of all analysts only their own cap, and no password."""
+        own = self.analysts.get(analyst)
+        return replace(self, analysts={} if own is None else {analyst: replace(own, password=None)})

@@ -3,38 +3,39 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
-from collections.abc import Callable
+from contextlib import suppress
 
+from .encryption import ALPN, Encryption
 from .report import ClientGone
 
 __all__ = ["Channel"]
 
 _READ_AHEAD = 256 * 1024
+_TLS_RECORD = b"\x16"
+"""The first byte of a client that begins with TLS; no packet of the protocol before tags has it."""
 
 
 class Channel(asyncio.Protocol):
     """One client's socket. `lost` is set once the client has left, also while nobody reads."""
 
-    def __init__(self, begin: Callable[[Channel], None]) -> None:
-        """`begin` is called with the channel when the connection is there."""
-        self._begin = begin
+    def __init__(self, connection: socket.socket, peer: str) -> None:
+        """`connection`: as it was accepted; `peer`: the address it comes from."""
+        self._socket = connection
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray()
         self._arrived = asyncio.Event()
         self._writable = asyncio.Event()
         self._writable.set()
         self.lost = asyncio.Event()
-        self.peer = ""
+        self.peer = peer
 
     # --- called by the event loop ----------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        address = transport.get_extra_info("peername")
-        self.peer = str(address[0]) if address else ""
-        self._begin(self)
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
@@ -58,6 +59,46 @@ class Channel(asyncio.Protocol):
         self._writable.set()
 
     # --- called by the client's task -------------------------------------------------------------
+
+    async def begin(self, encryption: Encryption | None, seconds: float) -> bool:
+        """Wait for the client's first byte; return whether it begins TLS, which is then spoken from here on.
+
+        Raises ClientGone: it has left, or the handshake fails, or it did not name our protocol in it.
+        """
+        context = None
+        if await self._first_byte() == _TLS_RECORD and encryption is not None:
+            context = encryption.context
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.connect_accepted_socket(
+                lambda: self, self._socket, ssl=context, ssl_handshake_timeout=seconds if context else None
+            )
+        except OSError:  # an SSLError is one
+            raise ClientGone from None
+        if context is None:
+            return False
+        assert self._transport is not None
+        tls = self._transport.get_extra_info("ssl_object")
+        if tls is None or tls.selected_alpn_protocol() != ALPN:
+            raise ClientGone
+        return True
+
+    async def _first_byte(self) -> bytes:
+        """Return the first byte, and leave it in the socket."""
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self._socket, self._arrived.set)
+        try:
+            await self._arrived.wait()
+        finally:
+            loop.remove_reader(self._socket)
+        self._arrived.clear()
+        try:
+            first = self._socket.recv(1, socket.MSG_PEEK)
+        except OSError:  # also when `wake` came first
+            first = b""
+        if not first or self.lost.is_set():
+            raise ClientGone
+        return first
 
     async def read(self) -> bytes:
         """Return what came, at least one byte; nothing after `wake`. Raises ClientGone."""
@@ -84,7 +125,7 @@ class Channel(asyncio.Protocol):
         await asyncio.sleep(0)
         await self._writable.wait()
 
-    async def start_tls(self, context: ssl.SSLContext, accepted: bytes, seconds: float) -> None:
+    async def start_tls(self, encryption: Encryption, accepted: bytes, seconds: float) -> None:
         """Send the byte that accepts TLS, and speak it from here on.
 
         Bytes that came in the clear before it were written by nobody knows whom: then, and when the handshake
@@ -97,7 +138,7 @@ class Channel(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         try:
             transport = await loop.start_tls(
-                self._transport, self, context, server_side=True, ssl_handshake_timeout=seconds
+                self._transport, self, encryption.context, server_side=True, ssl_handshake_timeout=seconds
             )
         except (OSError, ssl.SSLError):
             raise ClientGone from None
@@ -107,7 +148,11 @@ class Channel(asyncio.Protocol):
 
     async def close(self) -> None:
         """Send what is left and hang up; a client that does not read is not waited for."""
-        if self._transport is not None and not self._transport.is_closing():
+        if self._transport is None:
+            self._socket.close()
+            self.lost.set()
+            return
+        if not self._transport.is_closing():
             self._transport.close()
         try:
             await asyncio.wait_for(self.lost.wait(), 1)
@@ -118,3 +163,8 @@ class Channel(asyncio.Protocol):
         """Hang up at once."""
         if self._transport is not None:
             self._transport.abort()
+            return
+        self.lost.set()
+        self._arrived.set()
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)  # ends a handshake

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ..engine import Session
 from ..pgwire import (
     AuthenticationFailed,
     AuthenticationOk,
@@ -21,6 +21,7 @@ from ..pgwire import (
     ErrorResponse,
     Event,
     GSSENCRequest,
+    Limits,
     NegotiateProtocolVersion,
     ParameterStatus,
     ReadyForQuery,
@@ -43,7 +44,8 @@ from .commands import Commands
 from .conversation import Conversation
 from .log import log, place_of
 from .options import is_loopback
-from .report import ClientGone, Fault, report
+from .queries import Queries
+from .report import ClientGone, Fault, changed, report
 from .worker import Worker
 
 if TYPE_CHECKING:
@@ -51,18 +53,25 @@ if TYPE_CHECKING:
 
 __all__ = ["Client"]
 
+_LIMITS = Limits(message=4 * 2**20)
+"""No statement is longer than 256 KiB; its parameters may be."""
+
 
 class Client:
     """A connection; `server` is what it shares with the others."""
 
     def __init__(self, server: Server, channel: Channel, process_id: int) -> None:
         self._server, self._channel = server, channel
-        self._connection = Connection()
-        self._is_encrypted = self._is_leaving = False
+        self._connection = Connection(_LIMITS)
+        self._encryption = server.encryption
+        self._is_encrypted = False
+        self._reason: Fault | None = None
+        self._delay = 0.0
         self._worker: Worker | None = None
         self.process_id = process_id
         self.key = b""
         self.analyst: str | None = None
+        self.peer = channel.peer
 
     async def run(self) -> None:
         """Serve the client until it leaves, breaks the protocol or has to go; raises nothing."""
@@ -73,7 +82,7 @@ class Client:
         except RemoteProtocolError as error:
             await self._last(last_message(error))
         except AuthenticationFailed:
-            log("login refused", peer=self._channel.peer)
+            await self._wait_to_tell()
             await self._last(ErrorResponse("28P01", "the login failed", hint=_LOGIN_HINT, fatal=True))
         except Exception as error:  # noqa: BLE001  # `report` tells a bug from an error, and the text of neither
             await self._last(report(error, fatal=True))
@@ -92,9 +101,14 @@ class Client:
         if self._worker is not None:
             self._worker.cancel()
 
-    def leave(self) -> None:
-        """End the conversation once the running statement is answered."""
-        self._is_leaving = True
+    @property
+    def is_current(self) -> bool:
+        """Whether neither policy nor tables have changed since the session was opened."""
+        return self._worker is None or self._server.sessions.is_current(self._worker.session)
+
+    def leave(self, reason: Fault) -> None:
+        """End the conversation once the running statement is answered, with this for the client."""
+        self._reason = reason
         self._channel.wake()
 
     def stop(self) -> None:
@@ -109,9 +123,15 @@ class Client:
                     return
                 await self._authenticate(startup)
         except TimeoutError:
+            self._server.late.log(peer=self.peer)
             raise ClientGone from None
         conversation = await self._open(startup)
         while True:
+            if self._reason is None and not self.is_current:
+                self._reason = changed()
+            if self._reason is not None:  # also when the client has sent more already
+                await conversation.flush()
+                raise self._reason
             event = self._connection.next_event()
             if event is Waiting.NEED_DATA:
                 await conversation.flush()
@@ -122,20 +142,19 @@ class Client:
                 await conversation.answer(event)
 
     async def _receive(self) -> None:
-        """Wait for more of the client. Raises Fault: it has been idle for too long, or the server stops."""
-        if self._is_leaving:
-            raise Fault("57P01", "the server is shutting down", hint="connect again later")
+        """Wait for more of the client. Raises Fault: it has been idle for too long."""
         try:
             async with asyncio.timeout(self._server.options.idle_seconds):
                 self._connection.receive_data(await self._channel.read())
         except TimeoutError:
+            log("idle", analyst=self.analyst, process=self.process_id)
             raise Fault("57P05", "the connection was idle for too long", hint="connect again") from None
 
     async def _next(self) -> Event:
         """Return the next message of the login. Raises ClientGone, RemoteProtocolError."""
         while True:
             event = self._connection.next_event()
-            if event is Waiting.NEED_DATA and not self._is_leaving:
+            if event is Waiting.NEED_DATA and self._reason is None:
                 self._connection.receive_data(await self._channel.read())
             elif isinstance(event, Waiting):
                 raise ClientGone
@@ -147,9 +166,11 @@ class Client:
 
     async def _write(self, data: bytes) -> None:
         try:
-            async with asyncio.timeout(self._server.options.idle_seconds):
+            async with asyncio.timeout(self._server.options.write_seconds):
                 await self._channel.write(data)
         except TimeoutError:
+            log("not reading", analyst=self.analyst, process=self.process_id)
+            self._channel.abort()
             raise ClientGone from None
 
     async def _last(self, error: ErrorResponse) -> None:
@@ -167,13 +188,18 @@ class Client:
     # --- the login -------------------------------------------------------------------------------------
 
     async def _greet(self) -> StartupMessage | None:
-        """Return the startup message; None after a cancel request."""
+        """Return the startup message; None after a cancel request.
+
+        Raises ClientGone, RemoteProtocolError; Fault while nobody can log in.
+        """
+        seconds = self._server.options.authentication_seconds
+        if await self._channel.begin(self._encryption, seconds):
+            self._connection, self._is_encrypted = Connection(_LIMITS, encrypted=True), True
         while True:
             event = await self._next()
-            if isinstance(event, SSLRequest) and self._server.tls is not None:
+            if isinstance(event, SSLRequest) and self._encryption is not None:
                 accepted = self._connection.send(EncryptionAccepted())
-                seconds = self._server.options.authentication_seconds
-                await self._channel.start_tls(self._server.tls, accepted, seconds)
+                await self._channel.start_tls(self._encryption, accepted, seconds)
                 self._is_encrypted = True
             elif isinstance(event, (SSLRequest, GSSENCRequest)):
                 await self._send(EncryptionRefused())
@@ -181,6 +207,8 @@ class Client:
                 self._server.cancel(event.process_id, event.key)
                 return None
             elif isinstance(event, StartupMessage):
+                if not self._server.is_accepting:
+                    raise Fault("57P03", "the server takes no connections now", hint="connect again later")
                 return event
 
     async def _authenticate(self, startup: StartupMessage) -> None:
@@ -191,46 +219,70 @@ class Client:
         """
         if startup.must_negotiate:
             await self._send(NegotiateProtocolVersion(startup.version, startup.unknown_options))
-        if not self._is_encrypted and not is_loopback(self._channel.peer):
+        if not self._is_encrypted and not is_loopback(self.peer):
             raise Fault("28000", "connections from other machines must be encrypted", hint="sslmode=require")
+        proof = await self._prove(startup)
+        if not self._server.admit(self, startup.user):
+            raise Fault("53300", "there are too many connections", hint="close one, or connect again later")
+        self.analyst = startup.user
+        await self._send(AuthenticationSASLFinal(proof), AuthenticationOk())
+
+    async def _prove(self, startup: StartupMessage) -> bytes:
+        """Return our proof for the client's. Raises AuthenticationFailed, whose delay is then `_delay`."""
         logins = self._server.logins
-        binding = self._server.binding if self._is_encrypted else None
-        exchange = ScramExchange(logins.verifier(startup.user), certificate_hash=binding)
+        binding = self._encryption.binding if self._encryption is not None and self._is_encrypted else None
+        exchange = ScramExchange(logins.verifier(startup.user, startup.database), certificate_hash=binding)
         await self._send(AuthenticationSASL(exchange.mechanisms))
         first = await self._next()
-        if not isinstance(first, SASLInitialResponse):
-            raise AuthenticationFailed
+        assert isinstance(first, SASLInitialResponse), "the table of states lets nothing else through"
         await self._send(AuthenticationSASLContinue(exchange.challenge(first.mechanism, first.data)))
         final = await self._next()
-        if not isinstance(final, SASLResponse):
-            raise AuthenticationFailed
-        proof = exchange.confirm(final.data)
-        if not logins.has_database(startup.database):
-            raise AuthenticationFailed
-        if not self._server.admit(self):
-            raise Fault("53300", "there are too many connections", hint="close one, or connect again later")
-        await self._send(AuthenticationSASLFinal(proof), AuthenticationOk())
-        self.analyst = startup.user
+        assert isinstance(final, SASLResponse), "the table of states lets nothing else through"
+        is_known = startup.user in self._server.logins  # which may be others by now
+        with suppress(AuthenticationFailed):
+            proof = exchange.confirm(final.data)
+            if is_known:
+                return proof
+        self._delay = self._server.throttle.fail(self.peer, asyncio.get_running_loop().time())
+        has_database = logins.has_database(startup.database)
+        log(
+            "login refused", peer=self.peer, delay=self._delay, analyst=startup.user if is_known else None,
+            reason="user" if not is_known else "database" if not has_database else "password",
+        )  # fmt: skip
+        raise AuthenticationFailed
+
+    async def _wait_to_tell(self) -> None:
+        """Wait out the delay of a failed login, also when the client has left: it buys no faster attempt."""
+        try:
+            async with asyncio.timeout(self._delay):
+                await self._server.stopping.wait()
+        except TimeoutError:
+            pass
+        finally:
+            self._server.throttle.told(self.peer)
 
     async def _open(self, startup: StartupMessage) -> Conversation:
         """Open the session, and tell the client that it may begin."""
         asked = _asked(startup)
         own = {name: asked.pop(name) for name in list(asked) if name.startswith("dpsql.")}
-        client = ClientSettings.of(startup.user, asked)
         server = self._server
-        opened = server.pool.submit(Session.open, server.policy, analyst=startup.user)
-        session = await asyncio.wrap_future(opened)
-        self._worker = Worker(session, server.pool, self._channel, has_grid=server.options.has_grid)
+        session = await asyncio.wrap_future(server.pool.submit(server.sessions.open, startup.user))
+        self._worker = Worker(session, server.sessions, server.pool, self._channel)
+        client = ClientSettings.of(
+            startup.user, asked, schema=session.catalog.default_schema, has_tls=self._is_encrypted
+        )
         for name, value in own.items():
-            session.settings = session.settings.set(name, value, server.policy.defaults)
-        commands = Commands(self._worker, client, startup.database, self.process_id, session.settings)
+            session.settings = session.settings.set(name, value, session.policy.defaults)
+        catalog = server.sessions.catalog(session)
+        queries = Queries(self._worker, catalog, startup.database, self.process_id)
+        commands = Commands(self._worker, queries, client, session.settings)
         self.key = secrets.token_bytes(32 if startup.version >= (3, 2) else 4)
         statuses = [ParameterStatus(name, value) for name, value in client.reported().items()]
         await self._send(
             *statuses, BackendKeyData(self.process_id, self.key), ReadyForQuery(TransactionStatus.IDLE)
         )
         log(
-            "connected", analyst=self.analyst, peer=self._channel.peer, process=self.process_id,
+            "connected", analyst=self.analyst, peer=self.peer, process=self.process_id,
             encrypted=self._is_encrypted,
         )  # fmt: skip
         return Conversation(self._connection, commands, self._write)

@@ -1,86 +1,19 @@
-"""The settings that every Postgres client reads or sets at connect: honest values, and nothing that is not kept.
-
-A setting whose value changes something here can be set; of every other one only the value that holds.
-"""
+"""A connection's settings: what a client asked for at connect, what it has set, and what holds until its block ends."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from ..pgwire import NoticeResponse
 from .report import Fault
+from .setting_table import KNOWN, VERSION, Known
+from .setting_values import TIME, name_list
 
-__all__ = ["REPORTED", "VERSION", "VERSION_TEXT", "ClientSettings"]
+__all__ = ["REPORTED", "VERSION", "VERSION_TEXT", "ClientSettings", "Modes"]
 
-VERSION = "15.0"
-"""An older Postgres: clients are written for it, and know its ways."""
 VERSION_TEXT = f"PostgreSQL {VERSION} (dpsql)"
-
-_TIME = re.compile(r"(\d{1,9})\s*(ms|s|min|h)?")
-_UNITS = {"ms": 1, None: 1, "s": 1000, "min": 60_000, "h": 3_600_000}
-_LEVELS = ("debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error")
-
-
-def _any(value: str) -> str | None:
-    return value if value.isprintable() and len(value) <= 256 else None
-
-
-def _one_of(canonical: str, *others: str) -> Callable[[str], str | None]:
-    accepted = {re.sub(r"[\s\"']", "", text).lower() for text in (canonical, *others)}
-    return lambda value: canonical if re.sub(r"[\s\"']", "", value).lower() in accepted else None
-
-
-def _milliseconds(value: str) -> str | None:
-    match = _TIME.fullmatch(value.strip().lower())
-    if match is None or int(match[1]) * _UNITS[match[2]] > 2**31 - 1:
-        return None
-    return str(int(match[1]) * _UNITS[match[2]])
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """A setting: its name as it is shown, its value at first, and what a value given for it becomes."""
-
-    name: str
-    default: str
-    read: Callable[[str], str | None]
-
-
-def _fixed(name: str, value: str, *others: str) -> _Known:
-    return _Known(name, value, _one_of(value, *others))
-
-
-_ALL = (
-    _Known("application_name", "", _any),
-    _Known("statement_timeout", "0", _milliseconds),
-    _Known("client_min_messages", "notice", lambda v: v.lower() if v.lower() in _LEVELS else None),
-    _Known("extra_float_digits", "1", lambda v: v if v in ("1", "2", "3") else None),
-    _fixed("client_encoding", "UTF8", "UTF-8", "unicode", "auto"),
-    _fixed("server_encoding", "UTF8"),
-    _fixed("DateStyle", "ISO, MDY", "ISO"),
-    _fixed("IntervalStyle", "postgres"),
-    _fixed("TimeZone", "UTC", "GMT", "Etc/UTC", "Z", "0", "00:00", "+00:00"),
-    _fixed("integer_datetimes", "on"),
-    _fixed("standard_conforming_strings", "on", "true", "1"),
-    _fixed("bytea_output", "hex"),
-    _fixed("search_path", '"$user", public', "public"),
-    _fixed("server_version", VERSION),
-    _fixed("server_version_num", "150000"),
-    _fixed("is_superuser", "off"),
-    _fixed("in_hot_standby", "off"),
-    _fixed("default_transaction_read_only", "on", "true"),
-    _fixed("transaction_read_only", "on", "true"),
-    _fixed("transaction_isolation", "read committed"),
-    _fixed("default_transaction_isolation", "read committed"),
-    _fixed("transaction_deferrable", "off"),
-    _fixed("lock_timeout", "0"),
-    _fixed("idle_in_transaction_session_timeout", "0"),
-    _fixed("max_identifier_length", "63"),
-    _fixed("jit", "off", "false"),
-)
-_KNOWN: Mapping[str, _Known] = MappingProxyType({known.name.lower(): known for known in _ALL})
 
 REPORTED = (
     "server_version", "server_encoding", "client_encoding", "application_name",
@@ -89,61 +22,131 @@ REPORTED = (
 )  # fmt: skip
 """What a client is told unasked, at first and when it changes."""
 
+Modes = Sequence[tuple[str, str]]
+_OF_BLOCK = ("transaction_isolation", "transaction_read_only", "transaction_deferrable")
+"""What a block has of its own, at first what the setting of this name with `default_` before it says."""
+_CUSTOM = re.compile(r"[a-z_][\w$]*(?:\.[a-z_][\w$]*)+")
+_MAX_CUSTOM = 200
+
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """A connection's settings; frozen, so that a block that is rolled back goes back to those before it."""
+    """Frozen, so that a block that is rolled back goes back to those before it; names are in lower case."""
 
     user: str
     first: Mapping[str, str]
-    """By name in lower case: what the client asked for when it connected, and RESET goes back to."""
+    """What the client asked for when it connected, and RESET goes back to."""
     now: Mapping[str, str]
+    local: Mapping[str, str] = field(default_factory=dict)
+    """What holds until the block ends."""
+    schema: str = "public"
+    """The schema of tables that are named without one."""
+    has_tls: bool = False
+    """Whether the server speaks TLS: what `ssl` says."""
 
     @classmethod
-    def of(cls, user: str, asked: Mapping[str, str]) -> ClientSettings:
+    def of(
+        cls, user: str, asked: Mapping[str, str], *, schema: str = "public", has_tls: bool = False
+    ) -> ClientSettings:
         """Return a new connection's settings. Raises Fault for one that does not exist, or a bad value.
 
-        A zone is not a reason to refuse: some clients send their machine's, and are told that here it is UTC.
+        A zone or a form of dates is not a reason to refuse: some clients send their machine's, and are told what is
+        here.
         """
-        settings = cls(user, {}, {})
+        settings = cls(user, {}, {}, {}, schema, has_tls)
         for name, value in asked.items():
             if name.lower() not in ("timezone", "datestyle"):
-                settings = settings.set(name, value)
-        return cls(user, settings.now, settings.now)
+                values = tuple(map(_trimmed, value.split(","))) if name.lower() == "search_path" else (value,)
+                settings = settings.set(name, values)
+        return replace(settings, first=settings.now)
 
-    def set(self, name: str, value: str) -> ClientSettings:
-        """Return the settings after SET. Raises Fault: 42704 for no setting, 22023 for a bad value."""
-        known = _find(name)
-        read = known.read(value)
+    def set(self, name: str, values: tuple[str, ...], *, is_local: bool = False) -> ClientSettings:
+        """Return the settings after SET.
+
+        Raises Fault: 42704 for no setting, 22023 for a bad value, 55P02 and 42501 for what cannot be set.
+        """
+        known = self._find(name)
+        return self._with(known.name.lower(), self._read(known, values), is_local)
+
+    def warning(self, name: str, values: tuple[str, ...]) -> NoticeResponse | None:
+        """Return what a client has to be told of a value that is taken and not followed."""
+        known = KNOWN.get(name.lower())
+        if known is None or known.taken is None or known.read(values) is not None:
+            return None
+        return NoticeResponse("01000", known.warning, severity="WARNING")
+
+    def _read(self, known: Known, values: tuple[str, ...]) -> str:
+        _check_settable(known)
+        read = self._read_path(values) if known.name == "search_path" else known.read(values)
+        if read is None and known.taken is not None and known.taken.fullmatch(", ".join(values)):
+            return known.default
         if read is None:
             raise Fault(
-                "22023", f'"{value[:60]}" cannot be the value of {known.name}',
+                "22023", f'"{", ".join(values)[:60]}" cannot be the value of {known.name}',
                 hint=f"SHOW {known.name} says what it is here",
             )  # fmt: skip
-        return ClientSettings(self.user, self.first, {**self.now, known.name.lower(): read})
+        return read
 
-    def reset(self, name: str) -> ClientSettings:
-        """Return the settings after RESET. Raises Fault: 42704."""
-        key = _find(name).name.lower()
-        kept = {other: value for other, value in self.now.items() if other != key}
-        if key in self.first:
-            kept[key] = self.first[key]
-        return ClientSettings(self.user, self.first, kept)
+    def _read_path(self, values: tuple[str, ...]) -> str | None:
+        """Any list is taken that leaves dpsql's own schema, or what clients take for it, in sight."""
+        return name_list(values) if {self.schema, "public", "$user"} & set(values) else None
+
+    def _with(self, key: str, value: str, is_local: bool) -> ClientSettings:
+        if is_local or key in _OF_BLOCK:
+            return replace(self, local={**self.local, key: value})
+        return replace(self, now={**self.now, key: value}, local=_without(self.local, key))
+
+    def reset(self, name: str, *, is_local: bool = False) -> ClientSettings:
+        """Return the settings after RESET. Raises Fault: 42704, and 55P02 or 42501 for what cannot be set."""
+        known = self._find(name)
+        _check_settable(known)
+        key = known.name.lower()
+        value = self.first.get(key)
+        if is_local or key in _OF_BLOCK:
+            return self._with(key, self._default(known) if value is None else value, True)
+        kept = _without(self.now, key) if value is None else {**self.now, key: value}
+        return replace(self, now=kept, local=_without(self.local, key))
 
     def reset_all(self) -> ClientSettings:
-        """Return the settings as they were at connect."""
-        return ClientSettings(self.user, self.first, self.first)
+        """Return the settings as they were at connect; a block's own modes stay."""
+        kept = {key: value for key, value in self.local.items() if key in _OF_BLOCK}
+        return replace(self, now=self.first, local=kept)
+
+    def in_block(self, modes: Modes = ()) -> ClientSettings:
+        """Return the settings in a block that begins: its modes are what `default_…` says, or its own."""
+        own = {key: self.show(f"default_{key}")[1] for key in _OF_BLOCK}
+        return replace(self, local=own).with_modes(modes)
+
+    def with_modes(self, modes: Modes, prefix: str = "") -> ClientSettings:
+        """Return the settings with some of a block's modes set, or with `default_` for all blocks to come."""
+        settings = self
+        for key, value in modes:
+            if not key.endswith("read_only"):  # all of them only read
+                settings = settings.set(prefix + key, (value,))
+        return settings
+
+    def after_block(self) -> ClientSettings:
+        """Return the settings without what held until the block's end."""
+        return replace(self, local={})
+
+    def modes(self) -> Modes:
+        """Return the modes of the block at hand."""
+        return [(key, self.show(key)[1]) for key in _OF_BLOCK]
 
     def show(self, name: str) -> tuple[str, str]:
         """Return a setting's name as it is shown, and its value. Raises Fault: 42704."""
-        if name.lower() == "session_authorization":
-            return "session_authorization", self.user
-        known = _find(name)
-        return known.name, self.now.get(known.name.lower(), known.default)
+        key = name.lower()
+        if key in ("session_authorization", "role"):
+            return key, self.user if key == "session_authorization" else "none"
+        if key not in KNOWN and key not in self.now and key not in self.local:
+            raise _missing(name)
+        known = self._find(name)
+        return known.name, self.local.get(key, self.now.get(key, self._default(known)))
 
     def show_all(self) -> list[tuple[str, str]]:
         """Return all settings by name."""
-        return [self.show(name) for name in sorted((*_KNOWN, "session_authorization"))]
+        names = {*KNOWN, *self.now, *self.local, "session_authorization"}
+        return [self.show(name) for name in sorted(names)]
 
     def reported(self) -> dict[str, str]:
         """Return what the client is told unasked."""
@@ -152,19 +155,62 @@ class ClientSettings:
     @property
     def timeout(self) -> float | None:
         """Seconds that a statement may take; None for no limit."""
-        return int(self.show("statement_timeout")[1]) / 1000 or None
+        match = re.fullmatch(r"(\d+)([a-z]*)", self.show("statement_timeout")[1])
+        assert match is not None, "the table's reader has written it"
+        return int(match[1]) * TIME[match[2] or "ms"] / 1000 or None
 
     @property
     def wants_notices(self) -> bool:
         """Whether NOTICEs are to be sent."""
         return self.show("client_min_messages")[1] not in ("warning", "error")
 
+    @property
+    def wants_warnings(self) -> bool:
+        """Whether WARNINGs are to be sent."""
+        return self.show("client_min_messages")[1] != "error"
 
-def _find(name: str) -> _Known:
-    known = _KNOWN.get(name.lower())
-    if known is None:
-        raise Fault(
-            "42704", f'setting "{name[:60]}" does not exist',
-            hint="SHOW ALL lists the connection's; dpsql's own are dpsql.epsilon, dpsql.intervals, dpsql.reuse",
-        )  # fmt: skip
-    return known
+    def _default(self, known: Known) -> str:
+        if known.name == "search_path":
+            return '"$user", public' if self.schema == "public" else name_list((self.schema,))
+        if known.name in _OF_BLOCK:
+            return self.show(f"default_{known.name}")[1]
+        if known.name == "ssl" and self.has_tls:
+            return "on"
+        return known.default
+
+    def _find(self, name: str) -> Known:
+        """Return a setting; one with a dot in its name is the client's own, as Postgres has it."""
+        key = name.lower()
+        known = KNOWN.get(key)
+        if known is not None:
+            return known
+        if not _CUSTOM.fullmatch(key) or key.startswith(("dpsql.", "pg_")):
+            raise _missing(name)
+        if key not in self.now and sum("." in other for other in (*self.now, *self.local)) >= _MAX_CUSTOM:
+            raise Fault(
+                "53400", f"there are more than {_MAX_CUSTOM} settings of the client's own", hint="reuse one"
+            )
+        return Known(
+            key, "", lambda values: values[0] if len(values) == 1 and len(values[0]) <= 4096 else None
+        )
+
+
+def _check_settable(known: Known) -> None:
+    if known.fixed is not None:
+        raise Fault(known.fixed[0], f"{known.name} cannot be set", hint=known.fixed[1])
+
+
+def _missing(name: str) -> Fault:
+    return Fault(
+        "42704", f'setting "{name[:60]}" does not exist',
+        hint="SHOW ALL lists the connection's; dpsql's own are dpsql.epsilon, dpsql.intervals, dpsql.reuse",
+    )  # fmt: skip
+
+
+def _trimmed(name: str) -> str:
+    name = name.strip()
+    return name[1:-1].replace('""', '"') if len(name) > 1 and name[0] == name[-1] == '"' else name.lower()
+
+
+def _without(settings: Mapping[str, str], key: str) -> dict[str, str]:
+    return {other: value for other, value in settings.items() if other != key}

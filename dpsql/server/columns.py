@@ -3,14 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from ..engine import AnswerColumn
 from ..pgwire import TYPES, Bind, Column, Format, Oid, read_parameter
-from ..relation.types import Kind, SqlType
+from ..relation.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    NUMERIC,
+    REAL,
+    SMALLINT,
+    TEXT,
+    TIMESTAMP,
+    Kind,
+    SqlType,
+)
+from ..sql.parameters import TypedNull
 from .report import Fault
 
-__all__ = ["parameter_types", "read_values", "wire_columns"]
+__all__ = [
+    "columns_of",
+    "in_formats",
+    "oid_of",
+    "parameter_types",
+    "plain",
+    "read_values",
+    "sql_type",
+    "typed_nulls",
+]
 
 _OIDS = {
     Kind.BOOLEAN: Oid.BOOL,
@@ -28,16 +52,36 @@ _OIDS = {
     Kind.NULL: Oid.TEXT,
 }
 _UNKNOWN = (0, Oid.UNKNOWN)
+_DECLARED: dict[int, SqlType] = {
+    Oid.BOOL: BOOLEAN, Oid.INT2: SMALLINT, Oid.INT4: INTEGER, Oid.INT8: BIGINT, Oid.NUMERIC: NUMERIC,
+    Oid.FLOAT4: REAL, Oid.FLOAT8: DOUBLE, Oid.TEXT: TEXT, Oid.VARCHAR: TEXT, Oid.DATE: DATE,
+    Oid.TIMESTAMP: TIMESTAMP, Oid.TIMESTAMPTZ: TIMESTAMP,
+}  # fmt: skip
 
 
-def wire_columns(columns: Sequence[AnswerColumn], formats: Sequence[Format]) -> tuple[Column, ...]:
-    """Return the columns as a RowDescription has them, one format for each."""
-    return tuple(_column(column, form) for column, form in zip(columns, formats, strict=True))
+def columns_of(columns: Sequence[AnswerColumn]) -> tuple[Column, ...]:
+    """Return an answer's columns as a RowDescription has them, in text."""
+    return tuple(_column(column) for column in columns)
 
 
-def _column(column: AnswerColumn, form: Format) -> Column:
-    oid = _OIDS[column.type.kind]
-    return Column(column.name, oid, TYPES[oid].size, _modifier(column.type), form)
+def in_formats(columns: Sequence[Column], formats: Sequence[Format]) -> tuple[Column, ...]:
+    """Return columns in other formats, one for each."""
+    return tuple(replace(column, format=form) for column, form in zip(columns, formats, strict=True))
+
+
+def oid_of(type_: SqlType) -> int:
+    """Return Postgres' number of a type."""
+    return _OIDS[type_.kind]
+
+
+def sql_type(oid: int) -> SqlType | None:
+    """Return the type that a parameter of one of Postgres' types has for the session; None: not known."""
+    return _DECLARED.get(oid)
+
+
+def _column(column: AnswerColumn) -> Column:
+    oid = oid_of(column.type)
+    return Column(column.name, oid, TYPES[oid].size, _modifier(column.type))
 
 
 def _modifier(type_: SqlType) -> int:
@@ -47,21 +91,19 @@ def _modifier(type_: SqlType) -> int:
 
 
 def parameter_types(declared: Sequence[int], count: int) -> tuple[int, ...]:
-    """Return the types of a statement's parameters: what the client declares holds, the others are text.
+    """Return the types of a statement's parameters: what the client declares holds, 0 stands for the others.
 
-    Raises Fault: more types are declared than there are parameters, or one that does not exist.
+    There may be more than the statement names. Raises Fault (42704): a type does not exist.
     """
-    if len(declared) > count:
-        raise Fault("42P02", f"{len(declared)} parameter types are declared, but the statement names {count}")
     for oid in declared:
         if oid not in TYPES and oid not in _UNKNOWN:
             raise Fault("42704", f"type {oid} does not exist", hint="send the parameter as text")
-    types = [Oid.TEXT if oid in _UNKNOWN else oid for oid in declared]
-    return (*types, *[Oid.TEXT] * (count - len(types)))
+    types = [0 if oid in _UNKNOWN else oid for oid in declared]
+    return (*types, *[0] * (count - len(types)))
 
 
 def read_values(event: Bind, types: Sequence[int]) -> tuple[object, ...]:
-    """Return the values that a Bind gives to a statement's parameters.
+    """Return the values that a Bind gives to a statement's parameters; 0 is read as text.
 
     A moment with a zone becomes one without, in UTC: the only zone that there is. Raises Fault: another number of
     values than of parameters. Raises ParameterError: a value is not of its type.
@@ -71,10 +113,19 @@ def read_values(event: Bind, types: Sequence[int]) -> tuple[object, ...]:
             "08P01", f"{len(event.parameters)} parameters are given, but the statement names {len(types)}"
         )
     given = zip(types, event.parameter_formats, event.parameters, strict=True)
-    return tuple(_plain(read_parameter(oid, form, data)) for oid, form, data in given)
+    return tuple(plain(read_parameter(oid or Oid.TEXT, form, data)) for oid, form, data in given)
 
 
-def _plain(value: object) -> object:
+def typed_nulls(values: Sequence[object], types: Sequence[int]) -> tuple[object, ...]:
+    """Return values for the session, each NULL as one of the type that its parameter has."""
+    return tuple(
+        TypedNull(known) if value is None and (known := sql_type(oid)) is not None else value
+        for value, oid in zip(values, types, strict=True)
+    )
+
+
+def plain(value: object) -> object:
+    """Return a moment with a zone as one without, in UTC; anything else as it is."""
     if isinstance(value, datetime) and value.tzinfo is not None:
         return value.astimezone(UTC).replace(tzinfo=None)
     return value

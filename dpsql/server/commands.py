@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from ..engine import Answer, AnswerColumn, Receipt
-from ..engine.settings import Settings, decimal_text
-from ..pgwire import NoticeResponse, ParameterStatus
-from ..relation.types import BOOLEAN, INTEGER, TEXT, SqlType
-from .client_settings import VERSION_TEXT, ClientSettings
-from .log import log
-from .read_statement import (
+from ..engine.settings import Settings
+from ..pgwire import Column, NoticeResponse, Oid, ParameterStatus
+from .client_settings import ClientSettings
+from .queries import Queries
+from .report import Fault
+from .result import Result
+from .statements import (
     Begin,
+    CatalogQuery,
+    Characteristics,
     Command,
-    Constants,
     CopyOut,
-    Deallocate,
     Discard,
     Done,
     End,
@@ -26,29 +26,21 @@ from .read_statement import (
     Set,
     Show,
 )
-from .transaction import Block
+from .transaction import Block, Kind
 from .worker import Worker
 
 __all__ = ["Commands", "Result"]
 
-_FUNCTIONS: dict[str, SqlType] = {"pg_backend_pid": INTEGER, "pg_is_in_recovery": BOOLEAN}
-_Kept = tuple[ClientSettings, Settings]
+_OWN = ("dpsql.epsilon", "dpsql.intervals", "dpsql.reuse")
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """What a statement gives: rows, or its tag alone; `copy`: the rows go out as a copy."""
+class _Kept:
+    """What a rollback restores. `lasting`: dpsql's own settings after the block; None: as they are."""
 
-    tag: str
-    columns: tuple[AnswerColumn, ...] = ()
-    rows: Sequence[tuple[object, ...]] = ()
-    notices: tuple[NoticeResponse, ...] = ()
-    statuses: tuple[ParameterStatus, ...] = ()
-    copy: CopyOut | None = None
-
-    def tag_of(self, count: int) -> str:
-        """Return the tag after so many rows."""
-        return f"{self.tag} {count}" if self.tag in ("SELECT", "COPY", "FETCH") else self.tag
+    client: ClientSettings
+    own: Settings
+    lasting: Settings | None
 
 
 @dataclass
@@ -56,110 +48,161 @@ class Commands:
     """One connection's state that statements read and change."""
 
     worker: Worker
+    queries: Queries
     client: ClientSettings
-    database: str
-    process_id: int
     first: Settings
     """What dpsql's own settings were at connect."""
     block: Block[_Kept] = field(default_factory=Block)
+    _lasting: Settings | None = None
 
-    async def describe(self, command: Command, values: Sequence[object]) -> tuple[AnswerColumn, ...]:
+    async def describe(self, command: Command, values: Sequence[object]) -> tuple[Column, ...]:
         """Return a command's columns; runs nothing. Raises as `run`."""
-        if isinstance(command, Engine):
-            return await self.worker.describe(command.text, values)
-        if isinstance(command, Show):
-            return self._show(command).columns
-        return self._constants(command).columns if isinstance(command, Constants) else ()
+        if isinstance(command, (Engine, CatalogQuery)):
+            return await self.queries.describe(command, values, self.client)
+        return self._show(command).columns if isinstance(command, Show) else ()
 
     async def run(self, command: Command, values: Sequence[object]) -> Result:
         """Run a command once.
 
         Raises DpsqlError, Fault, ClientGone.
         """
-        if isinstance(command, Engine):
-            return await self._answer(command.text, values)
+        if isinstance(command, (Engine, CatalogQuery)):
+            return await self.queries.run(command, values, self.client)
         if isinstance(command, CopyOut):
-            result = await self._answer(command.query, values)
-            return Result("COPY", result.columns, result.rows, result.notices, copy=command)
+            result = await self.queries.run(self.queries.sort(command.query), values, self.client)
+            return replace(result, tag="COPY", copy=command)
         if isinstance(command, Show):
             return self._show(command)
-        if isinstance(command, Constants):
-            return self._constants(command)
-        if isinstance(command, (Begin, End, Mark)):
-            return self._in_block(command)
-        if isinstance(command, (Set, Reset, Deallocate, Discard)):
-            return self._change(command)
-        assert isinstance(command, Done), "cursors belong to the conversation"
-        return Result(command.tag)
+        if isinstance(command, (Begin, Characteristics)):
+            return self._modes(command)
+        if isinstance(command, (End, Mark)):
+            return self._end(command) if isinstance(command, End) else self._mark(command)
+        if isinstance(command, (Set, Reset)):
+            return self._set(command)
+        if isinstance(command, Discard):
+            return self._discard(command)
+        assert isinstance(command, Done), "cursors and prepared statements belong to the runner"
+        is_warned = command.warning is not None and not self.block.is_lasting
+        return Result(command.tag, notices=self._warn("25P01", command.warning if is_warned else None))
 
-    async def _answer(self, sql: str, values: Sequence[object]) -> Result:
-        answer = await self.worker.execute(sql, values, self.client.timeout)
-        analyst = self.worker.session.analyst
-        if answer.receipt is not None:
-            log(
-                "answered", analyst=analyst, epsilon=decimal_text(answer.receipt.epsilon),
-                left=decimal_text(answer.receipt.left), process=self.process_id,
-            )  # fmt: skip
-        return Result(answer.command, answer.columns, answer.rows, self._notices(answer))
+    # --- blocks --------------------------------------------------------------------------------------
 
-    def _notices(self, answer: Answer) -> tuple[NoticeResponse, ...]:
-        if answer.receipt is None or not self.client.wants_notices:
-            return ()
-        line = _receipt_line(answer.receipt)
-        return (NoticeResponse("00000", line),) if line else ()
+    def open_block(self, kind: Kind) -> None:
+        """Have the next statement stand in a block, if no BEGIN has made one."""
+        if self.block.open(kind, self._now()):
+            self.client = self.client.in_block()
 
-    def _show(self, command: Show) -> Result:
-        if command.name is not None:
-            name, value = self.client.show(command.name)
-            return Result("SHOW", (AnswerColumn(name, TEXT),), [(value,)])
-        columns = (AnswerColumn("name", TEXT), AnswerColumn("setting", TEXT))
-        settings = self.worker.session.settings
-        own = [(name, settings.show(name)) for name in ("dpsql.epsilon", "dpsql.intervals", "dpsql.reuse")]
-        return Result("SHOW", columns, sorted([*self.client.show_all(), *own]))
+    def close_block(self, *, is_commit: bool) -> tuple[ParameterStatus, ...]:
+        """End the block, whatever made it; return what the client has to be told."""
+        is_commit, kept = self.block.end(is_commit, self._now())
+        return self._restore(_after_block(kept) if is_commit else kept)
 
-    def _constants(self, command: Constants) -> Result:
-        values: dict[str, object] = {
-            "version": VERSION_TEXT,
-            "current_schema": self.worker.session.catalog.default_schema,
-            "pg_backend_pid": self.process_id,
-            "pg_is_in_recovery": False,
-            "pg_advisory_unlock_all": "",
-            **dict.fromkeys(("current_database", "current_catalog"), self.database),
-            **dict.fromkeys(("current_user", "session_user", "current_role", "user"), self.client.user),
-        }
-        columns = tuple(
-            AnswerColumn(name, _FUNCTIONS.get(function, TEXT)) for function, name in command.items
-        )
-        return Result("SELECT", columns, [tuple(values[function] for function, _ in command.items)])
+    def fail_block(self) -> tuple[ParameterStatus, ...]:
+        """Have the block that BEGIN made fail; return what the client has to be told."""
+        return self._restore(self.block.fail())
 
-    def _in_block(self, command: Begin | End | Mark) -> Result:
-        now = (self.client, self.worker.session.settings)
+    def _now(self) -> _Kept:
+        return _Kept(self.client, self.worker.session.settings, self._lasting)
+
+    def _restore(self, kept: _Kept) -> tuple[ParameterStatus, ...]:
+        self.worker.session.settings, self._lasting = kept.own, kept.lasting
+        return self._keep(kept.client)
+
+    def _modes(self, command: Begin | Characteristics) -> Result:
+        if isinstance(command, Characteristics) and command.is_session:
+            return Result("SET", statuses=self._keep(self.client.with_modes(command.modes, "default_")))
         warning = None
+        for name, value in command.modes:
+            self._check_mode(name, value)
         if isinstance(command, Begin):
-            tag, warning = self.block.begin(command, now)
-        elif isinstance(command, End):
-            tag, now, warning = self.block.end(command, now)
+            notices = self._warn("25001", self.block.begin())
         else:
-            tag, now = command.marking.value, self.block.mark(command, now)
-        self.worker.session.settings = now[1]
-        code = "25001" if isinstance(command, Begin) else "25P01"
-        notices = (NoticeResponse(code, warning, severity="WARNING"),) if warning else ()
-        return Result(tag, notices=notices, statuses=self._keep(now[0]))
+            if not self.block.is_lasting:
+                warning = "SET TRANSACTION can only be used in transaction blocks"
+            notices = self._warn("25P01", warning)
+        statuses = self._keep(self.client.with_modes(command.modes))
+        return Result(
+            command.tag if isinstance(command, Begin) else "SET", notices=notices, statuses=statuses
+        )
 
-    def _change(self, command: Set | Reset | Deallocate | Discard) -> Result:
-        if isinstance(command, Set):
-            return Result("SET", statuses=self._keep(self.client.set(command.name, command.value)))
-        if isinstance(command, Reset) and command.name is not None:
-            return Result("RESET", statuses=self._keep(self.client.reset(command.name)))
+    def _check_mode(self, name: str, value: str) -> None:
+        """Raise Fault (25001) if a mode of the block at hand is settled."""
+        is_level = name == "transaction_isolation"
+        if name == "transaction_read_only" or (is_level and self.client.show(name)[1] == value):
+            return
+        if self.block.has_queried or self.block.depth:
+            what = "the isolation level" if is_level else "DEFERRABLE"
+            raise Fault("25001", f"{what} must be set before any query of the block", hint="BEGIN with it")
+
+    def _end(self, command: End) -> Result:
+        written = "COMMIT" if command.is_commit else "ROLLBACK"
+        was_begun, modes = self.block.kind is Kind.BEGUN, self.client.modes()
+        if command.is_chain and not was_begun:
+            raise Fault("25P01", f"{written} AND CHAIN can only be used in a block", hint="BEGIN first")
+        warning = None if was_begun else "there is no transaction in progress"
+        notices = self._warn("25P01", warning)
+        tag = "COMMIT" if command.is_commit and not self.block.is_failed else "ROLLBACK"
+        statuses = self.close_block(is_commit=command.is_commit)
+        if command.is_chain:
+            self.open_block(Kind.BEGUN)
+            self._keep(self.client.with_modes(modes))
+        return Result(tag, notices=notices, statuses=statuses)
+
+    def _mark(self, command: Mark) -> Result:
+        statuses = self._restore(self.block.mark(command, self._now()))
+        return Result(command.marking.value, statuses=statuses)
+
+    # --- settings ------------------------------------------------------------------------------------
+
+    def _set(self, command: Set | Reset) -> Result:
+        tag = "SET" if isinstance(command, Set) else command.tag
+        name, warning = command.name, None
+        if command.is_local and not self.block.is_lasting:
+            warning = "SET LOCAL can only be used in transaction blocks"
+        notices = self._warn("25P01", warning)
+        if name is None:
+            return Result(tag, statuses=self._reset_all())
+        if name.startswith("dpsql."):
+            self._set_own(command, name)
+            return Result(tag, notices=notices)
         if isinstance(command, Reset):
-            return Result("RESET", statuses=self._reset_all())
-        if isinstance(command, Deallocate):
-            return Result("DEALLOCATE" if command.name else "DEALLOCATE ALL")
+            return Result(
+                tag, (), (), notices, self._keep(self.client.reset(name, is_local=command.is_local))
+            )
+        if name.startswith("transaction_") and len(command.values) == 1:
+            self._check_mode(name, command.values[0].lower())
+        changed = self.client.set(name, command.values, is_local=command.is_local)
+        taken = self.client.warning(name, command.values)
+        if taken is not None and self.client.wants_warnings:
+            notices = (*notices, taken)
+        return Result(tag, notices=notices, statuses=self._keep(changed))
+
+    def _set_own(self, command: Set | Reset, name: str) -> None:
+        """Set one of dpsql's own settings. Raises Refusal."""
+        session = self.worker.session
+
+        def changed(settings: Settings) -> Settings:
+            if isinstance(command, Set):
+                return settings.set(name, ", ".join(command.values), session.policy.defaults)
+            fresh = settings.reset(name, session.policy.defaults)
+            own = name.removeprefix("dpsql.")
+            return replace(fresh, **{own: getattr(self.first, own)})
+
+        now = session.settings
+        if command.is_local:
+            self._lasting = now if self._lasting is None else self._lasting
+        elif self._lasting is not None:
+            self._lasting = changed(self._lasting)
+        session.settings = changed(now)
+
+    def _discard(self, command: Discard) -> Result:
+        if command.what == "all" and not self.block.is_alone:
+            raise Fault("25001", "DISCARD ALL cannot run inside a block", hint="COMMIT or ROLLBACK first")
         statuses = self._reset_all() if command.what == "all" else ()
         return Result(f"DISCARD {command.what.upper()}", statuses=statuses)
 
     def _reset_all(self) -> tuple[ParameterStatus, ...]:
-        self.worker.session.settings = self.first
+        self.worker.session.settings, self._lasting = self.first, None
         return self._keep(self.client.reset_all())
 
     def _keep(self, settings: ClientSettings) -> tuple[ParameterStatus, ...]:
@@ -168,11 +211,26 @@ class Commands:
         after = settings.reported()
         return tuple(ParameterStatus(name, after[name]) for name in after if after[name] != before[name])
 
+    def _warn(self, sqlstate: str, message: str | None) -> tuple[NoticeResponse, ...]:
+        if message is None or not self.client.wants_warnings:
+            return ()
+        return (NoticeResponse(sqlstate, message, severity="WARNING"),)
 
-def _receipt_line(receipt: Receipt) -> str:
-    """Return what a statement cost and what is left; nothing where nothing private was asked."""
-    left = f"{decimal_text(receipt.left)} left"
-    if receipt.epsilon:
-        delta = f", delta {decimal_text(receipt.delta)}" if receipt.delta else ""
-        return f"charged epsilon {decimal_text(receipt.epsilon)}{delta}; {left}"
-    return f"free: answered before; epsilon {left}" if receipt.reused else ""
+    # --- answers -------------------------------------------------------------------------------------
+
+    def _show(self, command: Show) -> Result:
+        if command.name is not None:
+            name, value = self.client.show(command.name)
+            return Result("SHOW", (Column(name, Oid.TEXT),), [(value,)])
+        columns = (Column("name", Oid.TEXT), Column("setting", Oid.TEXT))
+        settings = self.worker.session.settings
+        return Result(
+            "SHOW",
+            columns,
+            sorted([*self.client.show_all(), *[(name, settings.show(name)) for name in _OWN]]),
+        )
+
+
+def _after_block(kept: _Kept) -> _Kept:
+    own = kept.own if kept.lasting is None else kept.lasting
+    return _Kept(kept.client.after_block(), own, None)

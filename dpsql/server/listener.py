@@ -5,32 +5,39 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
-import re
 import secrets
 import signal
-import ssl
+import socket
+from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from typing import Any
 
-from ..engine import Session
-from ..errors import PolicyError
-from ..pgwire import tls_server_end_point
-from ..policy import Policy
+from ..errors import DpsqlError, PolicyError
+from ..policy import Policy, load_policy
 from .channel import Channel
 from .client import Client
-from .log import log, place_of
+from .encryption import load_encryption
+from .health import Health
+from .log import Seldom, log, place_of
 from .login import Logins
 from .options import Options, is_loopback
+from .report import changed, removed, stopping
+from .sessions import Sessions
+from .sockets import accepted, open_listeners
+from .throttle import Throttle
 
 __all__ = ["Server"]
 
-_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 _LAST_SECONDS = 5.0
+_REST_SECONDS = 5.0
 
 
 class Server:
-    """Serves one policy until SIGTERM or SIGINT; then no statement is begun, and running ones may finish."""
+    """Serves one policy until SIGTERM or SIGINT; then no statement is begun, and running ones may finish.
+
+    SIGHUP has it read certificate, key and policy anew (`reload`).
+    """
 
     def __init__(self, policy: Policy, options: Options) -> None:
         """Read what is needed, and try whether database and ledger can be opened.
@@ -39,47 +46,78 @@ class Server:
         certificate cannot be read, or there is none and others than this machine could connect.
         """
         self.policy, self.options = policy, options
-        self.tls, self.binding = _load_tls(options)
-        if self.tls is None and not is_loopback(options.host):
+        self.encryption = load_encryption(options.certificate, options.key)
+        if self.encryption is None and not is_loopback(options.host):
             raise ValueError(f"{options.host} can be reached from other machines, which takes TLS")
-        with closing(Session.open(policy, analyst="server")) as session:
-            secret = session.dataset.store.secret()
-        self.logins = Logins(policy, secret)
-        if not len(self.logins):
-            raise PolicyError(
-                f"{policy.source}: analysts: nobody has a password, so nobody could connect",
-                hint="dpsql user add NAME prints the line to write",
-            )
-        self.pool = ThreadPoolExecutor(options.max_connections, thread_name_prefix="dpsql")
-        self._waiting: dict[asyncio.Task[None], Client] = {}
+        self.sessions = Sessions(policy)
+        self._secret = self.sessions.dataset.store.secret()
+        self.logins = _logins(policy, self._secret)
+        self.pool = ThreadPoolExecutor(options.max_connections + 1, thread_name_prefix="dpsql")
+        self.throttle = Throttle()
+        self.stopping = asyncio.Event()
+        self._health = Health(self._look_at_ledger, self.pool, options.probe_seconds)
+        self._hangup = asyncio.Event()
+        self._clients: dict[asyncio.Task[None], Client] = {}
         self._admitted: dict[int, Client] = {}
-        self._stopping = asyncio.Event()
+        self._strangers: Counter[str] = Counter()
+        self._refused_strangers = Seldom("strangers full")
+        self.late = Seldom("login timed out")
 
-    async def run(self) -> None:
-        """Listen until told to stop. Raises OSError: the address cannot be had."""
+    async def run(self, announce: Callable[[int], None] | None = None) -> None:
+        """Listen until told to stop; `announce` is called with the port before the log begins.
+
+        Raises OSError: the address cannot be had.
+        """
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(_tell_bug)
         logging.getLogger(
             "asyncio"
         ).disabled = True  # its words are no lines of the log, and may quote values
+        listeners = open_listeners(self.options.host, self.options.port)
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stopping.set)
-        listener = await loop.create_server(
-            lambda: Channel(self._begin), self.options.host, self.options.port
-        )
-        port = listener.sockets[0].getsockname()[1]
-        log("listening", host=self.options.host, port=port, encrypted=self.tls is not None)
-        await self._stopping.wait()
-        listener.close()
+            loop.add_signal_handler(number, self._stop)
+        loop.add_signal_handler(signal.SIGHUP, self._hangup.set)
+        port = listeners[0].getsockname()[1]
+        if announce is not None:
+            announce(port)
+        log("listening", host=self.options.host, port=port, encrypted=self.encryption is not None)
+        background = [asyncio.ensure_future(self._let_in(listener)) for listener in listeners]
+        background += [
+            asyncio.ensure_future(self._health.watch()),
+            asyncio.ensure_future(self._reload_often()),
+            asyncio.ensure_future(self._rest_often()),
+        ]
+        for task in background:
+            task.add_done_callback(self._check)
+        await self.stopping.wait()
+        log("stopping")
         await self._drain()
+        for task in background:
+            task.cancel()
+        await asyncio.wait(background)
+        for listener in listeners:
+            listener.close()
+        self.sessions.shut()
         self.pool.shutdown(wait=False, cancel_futures=True)
         log("stopped")
 
-    def admit(self, client: Client) -> bool:
+    # --- who is let in -----------------------------------------------------------------------------
+
+    @property
+    def is_accepting(self) -> bool:
+        """Whether a login has a point: the ledger can be used, and the server does not stop."""
+        return self._health.is_good and not self.stopping.is_set()
+
+    def admit(self, client: Client, analyst: str) -> bool:
         """Take a client that has proved its name; False when there are as many as there may be."""
+        own = sum(other.analyst == analyst for other in self._admitted.values())
         if len(self._admitted) >= self.options.max_connections:
-            log("full", peer_count=len(self._admitted))
+            log("full", limit="all", analyst=analyst)
             return False
+        if own >= self.options.max_per_analyst(len(self.logins)):
+            log("full", limit="analyst", analyst=analyst)
+            return False
+        self._is_known(client)
         self._admitted[client.process_id] = client
         return True
 
@@ -88,58 +126,145 @@ class Server:
         client = self._admitted.get(process_id)
         expected = client.key if client is not None and client.key else secrets.token_bytes(32)
         if hmac.compare_digest(expected, key) and client is not None:
+            log("cancelled", analyst=client.analyst, process=process_id)
             client.cancel()
 
+    async def _let_in(self, listener: socket.socket) -> None:
+        async for connection, peer in accepted(listener):
+            if self._may_knock(peer):
+                self._begin(Channel(connection, peer))
+            else:
+                self._refused_strangers.log(peer=peer)
+                connection.close()
+
+    def _may_knock(self, peer: str) -> bool:
+        """Return whether one more connection without a login may come from an address."""
+        most = self.options.max_strangers
+        is_room = self._strangers.total() < most and self._strangers[peer] < most // 2
+        return is_room and not self.throttle.is_busy(peer)
+
     def _begin(self, channel: Channel) -> None:
-        """Serve a new connection; without a login there may be only so many."""
-        strangers = len(self._waiting) - len(self._admitted)
-        if self._stopping.is_set() or strangers >= self.options.max_connections:
-            channel.abort()
-            return
         client = Client(self, channel, self._new_process_id())
+        self._strangers[client.peer] += 1
         task = asyncio.ensure_future(client.run())
-        self._waiting[task] = client
+        self._clients[task] = client
         task.add_done_callback(self._forget)
 
     def _new_process_id(self) -> int:
-        taken = {client.process_id for client in self._waiting.values()}
+        taken = {client.process_id for client in self._clients.values()}
         while (number := secrets.randbelow(2**31 - 1) + 1) in taken:
             pass
         return number
 
     def _forget(self, task: asyncio.Task[None]) -> None:
-        client = self._waiting.pop(task)
-        self._admitted.pop(client.process_id, None)
+        client = self._clients.pop(task)
+        if self._admitted.pop(client.process_id, None) is None:
+            self._is_known(client)
+
+    def _is_known(self, client: Client) -> None:
+        """Count a client no longer among those without a login."""
+        self._strangers[client.peer] -= 1
+        if not self._strangers[client.peer]:
+            del self._strangers[client.peer]
+
+    # --- what changes while it runs ----------------------------------------------------------------
+
+    async def reload(self) -> None:
+        """Read certificate, key and policy anew, for the connections to come.
+
+        What cannot be read stays as it was, and a line of the log says so. Raises nothing.
+        """
+        self._reload_certificate()
+        await self._reload_policy()
+
+    def _reload_certificate(self) -> None:
+        if self.encryption is None:
+            return
+        try:
+            self.encryption = load_encryption(self.options.certificate, self.options.key)
+        except ValueError as error:
+            log("reload refused", what="certificate", reason=str(error))
+        else:
+            log("reloaded", what="certificate")
+
+    async def _reload_policy(self) -> None:
+        """Read the policy anew; analysts who are in it no longer have to go once their statement is answered."""
+        loop = asyncio.get_running_loop()
+        try:
+            policy = await loop.run_in_executor(self.pool, load_policy, self.policy.path)
+            _check_same_dataset(self.policy, policy)
+            logins = _logins(policy, self._secret)
+            await loop.run_in_executor(self.pool, self.sessions.replace, policy)
+        except DpsqlError as error:
+            log("reload refused", what="policy", reason=error.message)
+            return
+        self.policy, self.logins = policy, logins
+        for client in self._admitted.values():
+            if client.analyst is not None and client.analyst not in logins:
+                client.leave(removed())
+            elif not client.is_current:
+                client.leave(changed())
+        log("reloaded", what="policy")
+
+    def _check(self, task: asyncio.Task[None]) -> None:
+        """Stop where a part of the server has failed: half a server is worse than none."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log("bug", place=place_of(error))
+            self.stopping.set()
+
+    async def _reload_often(self) -> None:
+        while True:
+            await self._hangup.wait()
+            self._hangup.clear()
+            await self.reload()
+
+    async def _rest_often(self) -> None:
+        while True:
+            await asyncio.sleep(_REST_SECONDS)
+            await asyncio.get_running_loop().run_in_executor(self.pool, self.sessions.rest)
+
+    def _look_at_ledger(self) -> None:
+        """Raise LedgerError where the ledger cannot be used."""
+        self.sessions.dataset.store.status()
+
+    # --- the end -----------------------------------------------------------------------------------
+
+    def _stop(self) -> None:
+        """Begin to stop; told a second time, wait for nobody."""
+        if self.stopping.is_set():
+            for client in self._clients.values():
+                client.stop()
+        self.stopping.set()
 
     async def _drain(self) -> None:
-        for client in self._waiting.values():
-            client.leave()
-        if self._waiting:
-            await asyncio.wait(list(self._waiting), timeout=self.options.grace_seconds)
-        for client in list(self._waiting.values()):
+        """Wait for the clients that are there; those who come meanwhile are told that it is too late."""
+        for client in self._clients.values():
+            client.leave(stopping())
+        if self._clients:
+            await asyncio.wait(list(self._clients), timeout=self.options.grace_seconds)
+        for client in list(self._clients.values()):
             client.stop()
-        if self._waiting:
-            await asyncio.wait(list(self._waiting), timeout=_LAST_SECONDS)
+        if self._clients:
+            await asyncio.wait(list(self._clients), timeout=_LAST_SECONDS)
+
+
+def _logins(policy: Policy, secret: bytes) -> Logins:
+    logins = Logins(policy, secret)
+    if not len(logins):
+        raise PolicyError(
+            f"{policy.source}: analysts: nobody has a password, so nobody could connect",
+            hint="dpsql user add NAME prints the line to write",
+        )
+    return logins
+
+
+def _check_same_dataset(old: Policy, new: Policy) -> None:
+    """Raise PolicyError where a policy means other data or another ledger, which takes a new start."""
+    if (old.database, old.ledger, old.dataset_id) != (new.database, new.ledger, new.dataset_id):
+        raise PolicyError(f"{new.source}: names another database, ledger or dataset; start the server anew")
 
 
 def _tell_bug(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """Log what no task has caught: its place alone, for its text may hold a value."""
     error = context.get("exception")
     log("bug", place=place_of(error) if isinstance(error, BaseException) else "the event loop")
-
-
-def _load_tls(options: Options) -> tuple[ssl.SSLContext | None, bytes | None]:
-    """Return the context for TLS and what a client's login is bound to; None where there is none."""
-    if options.certificate is None or options.key is None:
-        if options.certificate is not options.key:
-            raise ValueError("a certificate and its key are given together")
-        return None, None
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    try:
-        context.load_cert_chain(options.certificate, options.key)
-        first = _CERTIFICATE.search(options.certificate.read_text("ascii"))
-    except (OSError, ssl.SSLError, UnicodeDecodeError):
-        raise ValueError("the certificate and its key cannot be read, or do not belong together") from None
-    assert first is not None, "load_cert_chain has read one"
-    return context, tls_server_end_point(ssl.PEM_cert_to_DER_cert(first.group()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from dataclasses import replace
 from pathlib import Path
 
 from ..errors import PolicyError
@@ -36,12 +37,19 @@ class Logins:
     def __len__(self) -> int:
         return len(self._verifiers)
 
-    def verifier(self, user: str) -> Verifier:
-        """Return an analyst's verifier; that of a name without one looks no different, and no password fits it."""
+    def __contains__(self, user: str) -> bool:
+        return user in self._verifiers
+
+    def verifier(self, user: str, database: str) -> Verifier:
+        """Return an analyst's verifier; that of a name without one looks no different, and no password fits it.
+
+        None fits for a database that does not exist either: one path, and one time, for all that is wrong.
+        """
         digest = hashlib.sha256(self._secret + user.encode(errors="surrogatepass")).digest()
         iterations = self._iterations[digest[0] % len(self._iterations)]
         mock = mock_verifier(self._secret, user, iterations=iterations)
-        return self._verifiers.get(user, mock)
+        known = self._verifiers.get(user, mock)
+        return replace(known, stored_key=known.stored_key if self.has_database(database) else mock.stored_key)
 
     def has_database(self, name: str) -> bool:
         """Return whether this is the name of what is served."""

@@ -8,13 +8,15 @@ from pathlib import Path
 
 __all__ = ["Options", "is_loopback"]
 
+_LEAST_STRANGERS = 32
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """Where and how to listen; times in seconds.
 
-    `certificate` and `key`: PEM files, given together; without them nothing is encrypted. `has_grid`: replies of
-    charged statements wait for the grid (`grid`).
+    `certificate` and `key`: PEM files, given together; without them nothing is encrypted. `write_seconds`: how long
+    a client may leave unread what it is sent. `probe_seconds`: between two looks at the ledger.
     """
 
     host: str = "127.0.0.1"
@@ -24,8 +26,18 @@ class Options:
     max_connections: int = 100
     authentication_seconds: float = 10.0
     idle_seconds: float = 3600.0
+    write_seconds: float = 120.0
     grace_seconds: float = 10.0
-    has_grid: bool = True
+    probe_seconds: float = 10.0
+
+    @property
+    def max_strangers(self) -> int:
+        """How many connections without a login there may be: of all, and half of that of one address."""
+        return max(2 * self.max_connections, _LEAST_STRANGERS)
+
+    def max_per_analyst(self, analysts: int) -> int:
+        """How many connections one of so many analysts may have: with others, half of all."""
+        return self.max_connections if analysts == 1 else (self.max_connections + 1) // 2
 
 
 def is_loopback(host: str) -> bool:

@@ -1,54 +1,75 @@
-"""Prepared statements and portals; a cursor of SQL is a portal too, for both share their names."""
+"""Portals, and how far each was read; a cursor of SQL is a portal too, for both share their names."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..engine import AnswerColumn
-from ..pgwire import Bind, Format
-from .commands import Result
-from .read_statement import Command
+from ..pgwire import Bind, Column, Format
+from .prepared import Prepared, missing
 from .report import Fault
+from .result import Result
+from .scroll import needs_backward, step
+from .statements import Direction, Fetch
 
-__all__ = ["Portal", "Portals", "Prepared", "missing"]
+__all__ = ["Portal", "Portals"]
 
 _MAX = 1000
-
-
-@dataclass
-class Prepared:
-    """A prepared statement; `command` None: the text held none. `described`: what Describe has told of it.
-
-    `start`: where it begins in what the client sent.
-    """
-
-    command: Command | None
-    types: tuple[int, ...]
-    start: int
-    described: tuple[AnswerColumn, ...] | None = None
+_MAX_ROWS = 2_000_000
+"""Rows that a connection's portals may keep together; one released result has at most a million."""
+_HINT = "close cursors that are read; to ask again what was charged is free"
 
 
 @dataclass
 class Portal:
-    """A prepared statement with its parameters; once it has run, its result and the next row to send."""
+    """A prepared statement with its parameters; once it has run, its result, and where the last row taken stands.
+
+    `position`: from 1; 0 is before the first row, one more than there are is after the last. `is_held`: its rows
+    outlive the block, and (`is_kept`) have. `level`: how many savepoints there were when it was opened.
+    """
 
     prepared: Prepared
     bind: Bind
     values: tuple[object, ...]
+    is_cursor: bool = False
     is_held: bool = False
+    is_binary: bool = False
+    is_forward_only: bool = True
+    columns: tuple[Column, ...] = ()
+    """What a cursor's query was found to give before it has run."""
+    level: int = 0
+    is_kept: bool = False
+    is_broken: bool = False
     result: Result | None = None
-    next_row: int = 0
+    position: int = 0
 
     def formats(self, count: int) -> list[Format]:
         """Return the formats of so many columns. Raises ParameterError: Bind names another number."""
         return list(self.bind.column_formats(count))
 
-    def take(self, limit: int | None) -> tuple[int, int]:
-        """Return the first row and the end of the next rows, and pass over them. Requires: it has run."""
+    def check(self, how: Fetch) -> None:
+        """Raise Fault (55000) if the rows cannot be fetched so; the portal cannot be read on after that."""
+        if self.is_broken:
+            raise Fault("55000", f'portal "{how.name}" cannot be run', hint="close it, and open it again")
+        if self.is_forward_only and needs_backward(how, self.position, self._size):
+            self.is_broken = True
+            raise Fault("55000", "the cursor can only go forward", hint="DECLARE … SCROLL CURSOR")
+
+    def take(self, how: Fetch) -> list[tuple[object, ...]]:
+        """Return the next rows, and stand at the last of them. Requires: it has run."""
         assert self.result is not None
-        first, size = self.next_row, len(self.result.rows)
-        self.next_row = size if limit is None else min(first + limit, size)
-        return first, self.next_row
+        places, self.position = step(how, self.position, self._size)
+        rows = self.result.rows
+        return [rows[place - 1] for place in places]
+
+    def take_forward(self, limit: int | None) -> tuple[int, int]:
+        """Return the index of the next row and of the end of the next `limit` rows, and pass over them."""
+        places, position = step(Fetch("", Direction.FORWARD, limit, False), self.position, self._size)
+        self.position = position
+        return (places[0] - 1, places[-1]) if places else (0, 0)
+
+    @property
+    def _size(self) -> int:
+        return 0 if self.result is None else len(self.result.rows)
 
 
 class Portals:
@@ -72,15 +93,45 @@ class Portals:
             raise missing("34000", "portal", name)
         return found
 
+    def has(self, name: str) -> bool:
+        """Say whether a portal is open."""
+        return name in self._open
+
     def close(self, name: str) -> None:
         """Close a portal, if it is open."""
         self._open.pop(name, None)
 
-    def clear(self, *, keep_held: bool = False) -> None:
-        """Close all portals, or all that end with a block."""
-        self._open = {name: portal for name, portal in self._open.items() if keep_held and portal.is_held}
+    def check_room(self) -> None:
+        """Raise Fault (53400) if no more rows can be kept."""
+        if self._rows() >= _MAX_ROWS:
+            raise Fault("53400", "the open cursors keep too many rows", hint=_HINT)
 
+    def keep(self, portal: Portal, result: Result) -> None:
+        """Have a portal keep its rows. Raises Fault (53400): all together would be too many."""
+        if result.columns and result.copy is None and self._rows() + len(result.rows) > _MAX_ROWS:
+            raise Fault("53400", "the open cursors would keep too many rows", hint=_HINT)
+        portal.result = result
 
-def missing(sqlstate: str, what: str, name: str) -> Fault:
-    """Return the error for a name that stands for nothing."""
-    return Fault(sqlstate, f'{what} "{name}" does not exist', hint="it ends with its block, or was closed")
+    def clear(self) -> None:
+        """Close all portals."""
+        self._open = {}
+
+    def commit(self) -> None:
+        """Close what ends with its block; what is held is kept from here on."""
+        self._open = {name: portal for name, portal in self._open.items() if portal.is_held}
+        for portal in self._open.values():
+            portal.is_kept, portal.level = True, 0
+
+    def roll_back(self, level: int = 0) -> None:
+        """Close what was opened in the block, or after so many savepoints of it."""
+        self._open = {
+            name: portal for name, portal in self._open.items() if portal.is_kept or portal.level < level
+        }
+
+    def release(self, level: int) -> None:
+        """Take note that there are only so many savepoints left."""
+        for portal in self._open.values():
+            portal.level = min(portal.level, level)
+
+    def _rows(self) -> int:
+        return sum(len(portal.result.rows) for portal in self._open.values() if portal.result is not None)

@@ -5,322 +5,203 @@ House rule: this decides nothing about privacy. What is not one of the forms her
 
 from __future__ import annotations
 
-import enum
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from sqlglot.tokenizer_core import TokenType
 
 from ..sql.text import blank_prefix, tokenize
+from .lexical import NAME, blank_comments, compile_form, read_list, syntax_error, unquoted, word
+from .read_cursor import read_copy, read_declare, read_fetch
+from .read_prepared import read_execute, read_prepare
 from .report import Fault, unsupported
-
-__all__ = [
-    "Begin", "CloseCursor", "Command", "Constants", "CopyOut", "Deallocate", "Declare", "Discard", "Done",
-    "End", "Engine", "Fetch", "Mark", "Marking", "Reset", "Set", "Show", "count_parameters", "read_statement",
-]  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Engine:
-    """For the session: a query, EXPLAIN, or a setting of dpsql's."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Begin:
-    """A block begins."""
-
-    tag: str
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """A block ends."""
-
-    is_commit: bool
-
-
-class Marking(enum.Enum):
-    """What is done with a savepoint."""
-
-    SAVE = "SAVEPOINT"
-    RELEASE = "RELEASE"
-    ROLLBACK = "ROLLBACK"
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A savepoint is made, released or gone back to."""
-
-    marking: Marking
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Set:
-    """A client's setting gets a value."""
-
-    name: str
-    value: str
-
-
-@dataclass(frozen=True, slots=True)
-class Show:
-    """A client's setting is shown; None: all."""
-
-    name: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Reset:
-    """A client's setting goes back; None: all, and dpsql's own too."""
-
-    name: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Deallocate:
-    """A prepared statement is forgotten; None: all."""
-
-    name: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Discard:
-    """What the connection has gathered is forgotten, or of that `what` alone."""
-
-    what: str
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """What a pool sends when it takes a connection back, and what there is nothing of here."""
-
-    tag: str
-
-
-@dataclass(frozen=True, slots=True)
-class Constants:
-    """SELECT of what the connection knows of itself: functions, and the names of their columns."""
-
-    items: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CopyOut:
-    """COPY (query) TO STDOUT; `query` is blank where the words around it stood."""
-
-    query: str
-    format: str
-    has_header: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Declare:
-    """A cursor is opened over a query; `is_held`: it outlives its block."""
-
-    name: str
-    query: str
-    is_held: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Fetch:
-    """A cursor's next rows, `count` or all of them (None); `is_move`: they are passed over."""
-
-    name: str
-    count: int | None
-    is_move: bool
-
-
-@dataclass(frozen=True, slots=True)
-class CloseCursor:
-    """A cursor is closed; None: all."""
-
-    name: str | None
-
-
-Command = (
-    Engine
-    | Begin
-    | End
-    | Mark
-    | Set
-    | Show
-    | Reset
-    | Deallocate
-    | Discard
-    | Done
-    | Constants
-    | CopyOut
-    | Declare
-    | Fetch
-    | CloseCursor
+from .statements import (
+    Begin,
+    CatalogQuery,
+    Characteristics,
+    CloseCursor,
+    Command,
+    CopyOut,
+    Deallocate,
+    Declare,
+    Discard,
+    Done,
+    End,
+    Engine,
+    Mark,
+    Marking,
+    Modes,
+    Reset,
+    Set,
+    Show,
 )
 
-_NAME = r'([a-z_]\w*|"(?:[^"]|"")+")'
-_MODE = r"(?:isolation\s+level\s+read\s+(?:un)?committed|read\s+only|read\s+write|(?:not\s+)?deferrable)"
-_MODES = rf"{_MODE}(?:\s*,?\s*{_MODE})*"
-_VALUE = r"(.+)"
-_FUNCTION = (
-    r"(?:pg_catalog\.)?(version|current_schema|current_database|pg_backend_pid|pg_is_in_recovery|"
-    r"pg_advisory_unlock_all)\s*\(\s*\)|(current_user|session_user|current_role|user|current_catalog|current_schema)"
-)
-_ITEM = rf"(?:{_FUNCTION})(?:\s+(?:as\s+)?{_NAME})?"
-_ITEMS = re.compile(rf"select\s+{_ITEM}(?:\s*,\s*{_ITEM})*", re.IGNORECASE)
-_COPY = re.compile(
-    r"copy\s*(\(.*\))\s*to\s+stdout(?:\s+(?:with\s*)?(?:\(([^()]{0,200})\)|(csv|binary|text)(\s+header)?))?",
-    re.IGNORECASE | re.DOTALL,
-)
-_DECLARE = re.compile(
-    rf"declare\s+{_NAME}\s+(?:(?:insensitive|asensitive|no\s+scroll)\s+)*cursor"
-    r"(?:\s+(with|without)\s+hold)?\s+for\s+(?=\S)",
-    re.IGNORECASE,
-)
-_COPY_OPTION = re.compile(r"format\s+(text|csv|binary)|header(?:\s+(true|on|1|false|off|0))?", re.IGNORECASE)
+__all__ = ["count_parameters", "read_statement"]
 
-_HINTS = {
-    "prepare": ("PREPARE", "prepare through the driver; SQL's own PREPARE is not read"),
-    "execute": ("EXECUTE", "prepare through the driver; SQL's own EXECUTE is not read"),
-    "listen": ("LISTEN", "nothing is ever notified here"),
-}
+_LEVEL = r"(?:serializable|repeatable\s+read|read\s+(?:un)?committed)"
+_MODE = rf"(?:isolation\s+level\s+{_LEVEL}|read\s+only|read\s+write|(?:not\s+)?deferrable)"
+_MODES = rf"({_MODE}(?:(?:\s*,\s*|\s+){_MODE})*)"
+_BLOCK = r"(?:\s+(?:work|transaction))?"
+_CHAIN = r"(?:\s+and(\s+no)?(\s+chain))?"
+_SCOPE = r"set(?:\s+(session|local))?\s+"
+_SETTING = r'((?:[a-z_][\w$]*|"[^"]+")(?:\s*\.\s*(?:[a-z_][\w$]*|"[^"]+"))*)'
+_NOBODY = "nothing is ever notified here"
 
 
-def unquoted(name: str) -> str:
-    """Return a name as Postgres reads it."""
-    return name[1:-1].replace('""', '"') if name.startswith('"') else name.lower()
+def _name(written: str) -> str:
+    return ".".join(map(unquoted, re.findall(NAME, written, re.IGNORECASE)))
 
 
-def _value(text: str) -> str:
-    text = text.strip()
-    if len(text) > 1 and text[0] == text[-1] == '"' and '"' not in text[1:-1]:
-        return text[1:-1]
-    if len(text) > 1 and text[0] == text[-1] == "'" and "'" not in text[1:-1].replace("''", ""):
-        return text[1:-1].replace("''", "'")
-    return text
+def _set(scope: str | None, name: str, written: str) -> Command:
+    is_local = (scope or "").lower() == "local"
+    if written.strip().lower() == "default":
+        return Reset(name, "SET", is_local)
+    return Set(name, read_list(written, "SET"), is_local)
 
 
-def _set(name: str, written: str) -> Command:
-    value = _value(written)
-    return Reset(name) if value.lower() == "default" else Set(name, value)
+def _zone(match: re.Match[str]) -> Command:
+    written = match[2].strip()
+    if written.lower() == "local":
+        return _set(match[1], "timezone", "default")
+    interval = re.fullmatch(r"interval\s*('[^']*')(?:\s+hour(?:\s+to\s+minute)?)?", written, re.IGNORECASE)
+    return _set(match[1], "timezone", interval[1] if interval else written)
 
 
-def _fetch(match: re.Match[str]) -> Command:
-    how = (match[2] or "next").lower()
-    count = None if how == "all" else 1 if how == "next" else int(how)
-    return Fetch(unquoted(match[3]), count, match[1].lower() == "move")
+def _names(match: re.Match[str]) -> Command:
+    return _set(match[1], "client_encoding", match[2] or "default")
 
 
+def _modes(text: str | None) -> Modes:
+    found = list[tuple[str, str]]()
+    for mode in re.findall(_MODE, text or "", re.IGNORECASE):
+        words = mode.lower().split()
+        if words[0] == "isolation":
+            found.append(("transaction_isolation", " ".join(words[2:])))
+        elif words[0] == "read":
+            found.append(("transaction_read_only", "on" if words[1] == "only" else "off"))
+        else:
+            found.append(("transaction_deferrable", "off" if words[0] == "not" else "on"))
+    return tuple(found)
+
+
+def _end(match: re.Match[str]) -> Command:
+    return End(word(match[0]) in ("commit", "end"), match[2] is not None and match[1] is None)
+
+
+def _role(match: re.Match[str]) -> Command:
+    if match[1].strip().lower() in ("none", "default"):
+        return Done("SET")
+    raise Fault("42501", "who you are cannot be changed", hint="connect as somebody else")
+
+
+def _discard(match: re.Match[str]) -> Command:
+    return Discard(match[1].lower().replace("temporary", "temp"))
+
+
+_CONSTRAINTS = "SET CONSTRAINTS can only be used in transaction blocks"
 _FORMS: tuple[tuple[str, Callable[[re.Match[str]], Command]], ...] = (
-    (rf"begin(?:\s+(?:work|transaction))?(?:\s+{_MODES})?", lambda m: Begin("BEGIN")),
-    (rf"start\s+transaction(?:\s+{_MODES})?", lambda m: Begin("START TRANSACTION")),
-    (r"(?:commit|end)(?:\s+(?:work|transaction))?", lambda m: End(True)),
-    (r"(?:rollback|abort)(?:\s+(?:work|transaction))?", lambda m: End(False)),
-    (rf"savepoint\s+{_NAME}", lambda m: Mark(Marking.SAVE, unquoted(m[1]))),
-    (rf"release\s+(?:savepoint\s+)?{_NAME}", lambda m: Mark(Marking.RELEASE, unquoted(m[1]))),
+    (rf"begin{_BLOCK}(?:\s+{_MODES})?", lambda m: Begin("BEGIN", _modes(m[1]))),
+    (rf"start\s+transaction(?:\s+{_MODES})?", lambda m: Begin("START TRANSACTION", _modes(m[1]))),
+    (rf"(?:commit|end|rollback|abort){_BLOCK}{_CHAIN}", _end),
+    (rf"savepoint\s+{NAME}", lambda m: Mark(Marking.SAVE, unquoted(m[1]))),
+    (rf"release\s+(?:savepoint\s+)?{NAME}", lambda m: Mark(Marking.RELEASE, unquoted(m[1]))),
     (
-        rf"rollback\s+(?:(?:work|transaction)\s+)?to\s+(?:savepoint\s+)?{_NAME}",
+        rf"rollback{_BLOCK}\s+to\s+(?:savepoint\s+)?{NAME}",
         lambda m: Mark(Marking.ROLLBACK, unquoted(m[1])),
     ),
-    (rf"set\s+transaction\s+{_MODES}", lambda m: Done("SET")),
-    (rf"set\s+session\s+characteristics\s+as\s+transaction\s+{_MODES}", lambda m: Done("SET")),
-    (rf"set\s+(?:session\s+)?time\s+zone\s+{_VALUE}", lambda m: _set("timezone", m[1])),
-    (rf"set\s+names\s+{_VALUE}", lambda m: _set("client_encoding", m[1])),
-    (rf"set\s+(?:session\s+)?([a-z_]\w*)\s*(?:=|\bto\b)\s*{_VALUE}", lambda m: _set(m[1], m[2])),
+    (rf"set\s+(?:local\s+)?transaction\s+{_MODES}", lambda m: Characteristics(_modes(m[1]), False)),
+    (
+        rf"set\s+session\s+characteristics\s+as\s+transaction\s+{_MODES}",
+        lambda m: Characteristics(_modes(m[1]), True),
+    ),
+    (r"set\s+constraints\s+.+\s(?:deferred|immediate)", lambda m: Done("SET CONSTRAINTS", _CONSTRAINTS)),
+    (rf"{_SCOPE}time\s+zone\s+(.+)", _zone),
+    (rf"{_SCOPE}names(?:\s+(.+))?", _names),
+    (rf"{_SCOPE}xml\s+option\s+(.+)", lambda m: _set(m[1], "xmloption", m[2])),
+    (r"set\s+(?:(?:session|local)\s+)?(?:role|session\s+authorization)\s+(.+)", _role),
+    (rf"{_SCOPE}{_SETTING}\s*(?:=|\bto\b)\s*(.+)", lambda m: _set(m[1], _name(m[2]), m[3])),
     (r"show\s+all", lambda m: Show(None)),
     (r"show\s+time\s+zone", lambda m: Show("timezone")),
     (r"show\s+transaction\s+isolation\s+level", lambda m: Show("transaction_isolation")),
     (r"show\s+session\s+authorization", lambda m: Show("session_authorization")),
-    (r"show\s+([a-z_]\w*)", lambda m: Show(m[1])),
+    (rf"show\s+{_SETTING}", lambda m: Show(_name(m[1]))),
     (r"reset\s+all", lambda m: Reset(None)),
-    (r"reset\s+([a-z_]\w*)", lambda m: Reset(m[1])),
+    (r"reset\s+time\s+zone", lambda m: Reset("timezone")),
+    (r"reset\s+transaction\s+isolation\s+level", lambda m: Done("RESET")),
+    (r"reset\s+(?:role|session\s+authorization)", lambda m: Done("RESET")),
+    (rf"reset\s+{_SETTING}", lambda m: Reset(_name(m[1]))),
     (r"deallocate\s+(?:prepare\s+)?all", lambda m: Deallocate(None)),
-    (rf"deallocate\s+(?:prepare\s+)?{_NAME}", lambda m: Deallocate(unquoted(m[1]))),
-    (r"discard\s+(all|plans|sequences|temp|temporary)", lambda m: Discard(m[1].lower())),
-    (r"unlisten\s+\*", lambda m: Done("UNLISTEN")),
+    (rf"deallocate\s+(?:prepare\s+)?{NAME}", lambda m: Deallocate(unquoted(m[1]))),
+    (r"discard\s+(all|plans|sequences|temp|temporary)", _discard),
+    (rf"unlisten\s+(?:\*|{NAME})", lambda m: Done("UNLISTEN")),
     (r"close\s+all", lambda m: CloseCursor(None)),
-    (rf"close\s+{_NAME}", lambda m: CloseCursor(unquoted(m[1]))),
-    (rf"(fetch|move)\s+(?:forward\s+)?(?:(\d{{1,9}}|all|next)\s+)?(?:(?:from|in)\s+)?{_NAME}", _fetch),
+    (rf"close\s+{NAME}", lambda m: CloseCursor(unquoted(m[1]))),
 )
-_COMPILED = tuple((re.compile(form, re.IGNORECASE | re.DOTALL), make) for form, make in _FORMS)
+_COMPILED = tuple((compile_form(form), make) for form, make in _FORMS)
 _OWN = frozenset(
     {"begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release", "set", "show", "reset",
-     "deallocate", "discard", "unlisten", "close", "fetch", "move"}
+     "deallocate", "discard", "unlisten", "close"}
 )  # fmt: skip
-_DPSQL = re.compile(r"(?:set\s+(?:session\s+)?|show\s+|reset\s+)dpsql\s*\.", re.IGNORECASE)
-_LONGEST = 1000
+_READS = "dpsql only reads: ask with SELECT"
+_WITH_QUERY: dict[str, Callable[[str, str], Command]] = {
+    "copy": read_copy, "declare": read_declare, "prepare": read_prepare
+}  # fmt: skip
+_REFUSED = {
+    **dict.fromkeys(("listen", "notify"), ("0A000", _NOBODY)),
+    **dict.fromkeys(("lock", "do", "call", "load"), ("0A000", _READS)),
+    **dict.fromkeys(
+        ("checkpoint", "vacuum", "analyze", "analyse", "cluster", "reindex", "refresh", "grant", "revoke", "create",
+         "alter", "drop", "truncate", "comment", "security", "reassign", "import"), ("42501", _READS),
+    ),
+}  # fmt: skip
+"""First words of what is never done here: SQLSTATE and hint."""
+_SHOW_OWN = re.compile(r"show\s+dpsql\s*\.", re.IGNORECASE)
+_LONGEST = 10_000
 """Characters of a statement of the connection's own."""
-_WORD = re.compile(r"[A-Za-z]+")
-_CATALOG = re.compile(r"\b(?:from|join)\s+(?:pg_catalog|information_schema)\s*\.", re.IGNORECASE)
+_EXPLAIN_EXECUTE = compile_form(r"explain\s*(?:\([^()]*\)\s*)?(?:(?:analyze|verbose)\s+)*execute\b")
 
 
 def read_statement(text: str) -> Command:
     """Return what one statement asks for; `text` begins with its first word.
 
-    Raises Fault: a statement of the connection's own that is not written right, or that is not supported.
+    Raises Fault: a statement of the connection's own that is not written right (42601), or that is not supported.
     """
-    first = _WORD.match(text)
-    word = first.group().lower() if first else ""
-    bare = text.rstrip().rstrip(";").rstrip()
-    if word == "select" and _ITEMS.fullmatch(bare):
-        return Constants(tuple(_items(bare)))
-    if word == "copy":
-        return _copy(text, bare)
-    if word == "declare" and (match := _DECLARE.match(bare)):
-        query = blank_prefix(text[: len(bare)], match.end())
-        return Declare(unquoted(match[1]), query, (match[2] or "").lower() == "with")
-    if word == "declare":
-        raise unsupported("this form of DECLARE", "DECLARE name CURSOR FOR SELECT …, to be read forward")
-    if word in _HINTS:
-        raise unsupported(*_HINTS[word])
-    if word not in _OWN or _DPSQL.match(bare):
-        if _CATALOG.search(text):
-            raise unsupported(
-                "the system catalog", "a table that does not exist is told with the list of those that do"
-            )
-        return Engine(text)
-    for form, make in _COMPILED if len(bare) <= _LONGEST else ():
+    bare = blank_comments(text).rstrip().rstrip(";").rstrip()
+    first = word(bare)
+    if first in _WITH_QUERY:
+        return _WITH_QUERY[first](text, bare)
+    if first in ("execute", "fetch", "move", *_OWN) and len(bare) > _LONGEST:
+        raise Fault("54001", f"the statement has more than {_LONGEST} characters", hint="write it shorter")
+    if first == "execute":
+        return read_execute(bare)
+    if first in ("fetch", "move"):
+        return read_fetch(bare)
+    if first in _REFUSED:
+        sqlstate, hint = _REFUSED[first]
+        raise Fault(sqlstate, f"{first.upper()} is not done here", hint=hint)
+    if first in _OWN and not _SHOW_OWN.match(bare):
+        return _own(first, bare)
+    if first == "explain" and _EXPLAIN_EXECUTE.match(bare):
+        raise unsupported("EXPLAIN EXECUTE", "EXPLAIN the query itself, with its constants")
+    return Engine(text)
+
+
+def _own(first: str, bare: str) -> Command:
+    for form, make in _COMPILED:
         if match := form.fullmatch(bare):
             return make(match)
-    raise Fault(
-        "0A000", f"this form of {word.upper()} is not supported",
-        hint="blocks are BEGIN, COMMIT, ROLLBACK and savepoints, read committed; cursors go forward; SET name = value",
-        position=0,
-    )  # fmt: skip
-
-
-def _items(text: str) -> list[tuple[str, str]]:
-    found = []
-    for match in re.finditer(_ITEM, text[len("select") :], re.IGNORECASE):
-        function = (match[1] or match[2]).lower()
-        found.append((function, unquoted(match[3]) if match[3] else function))
-    return found
-
-
-def _copy(text: str, bare: str) -> CopyOut:
-    match = _COPY.fullmatch(bare)
-    if match is None:
-        raise unsupported("this form of COPY", "COPY (SELECT …) TO STDOUT (FORMAT csv, HEADER)")
-    form, has_header = (match[3] or "text").lower(), bool(match[4])
-    for option in (match[2] or "").split(","):
-        read = _COPY_OPTION.fullmatch(option.strip())
-        if read is None and option.strip():
-            raise unsupported("this option of COPY", "FORMAT text, csv or binary, and HEADER, are read")
-        if read is not None and read[1]:
-            form = read[1].lower()
-        elif read is not None:
-            has_header = (read[2] or "true").lower() in ("true", "on", "1")
-    query = blank_prefix(text[: match.end(1) - 1], match.start(1) + 1)
-    return CopyOut(query, form, has_header)
+    if re.match(r"set\s+transaction\s+snapshot\b", bare, re.IGNORECASE):
+        raise unsupported("SET TRANSACTION SNAPSHOT", "each statement reads the database as it is")
+    if re.match(r"(?:commit|rollback)\s+prepared\b", bare, re.IGNORECASE):
+        raise unsupported(f"{first.upper()} PREPARED", "dpsql only reads: COMMIT or ROLLBACK end a block")
+    raise syntax_error(first.upper())
 
 
 def count_parameters(command: Command) -> int:
     """Return the largest n of the $n in a command's query. Raises Refusal: no text of SQL."""
-    if not isinstance(command, (Engine, CopyOut, Declare)):
+    if not isinstance(command, (Engine, CatalogQuery, CopyOut, Declare)):
         return 0
-    text = command.text if isinstance(command, Engine) else command.query
+    text = command.text if isinstance(command, (Engine, CatalogQuery)) else command.query
     tokens = tokenize(text)
     if tokens and tokens[0].text.lower() == "explain":  # the tokenizer takes what follows for one string
         tokens = tokenize(blank_prefix(text, tokens[0].end + 1))

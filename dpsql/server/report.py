@@ -6,7 +6,7 @@ from ..errors import DpsqlError, EngineFailure, LedgerError, PolicyError
 from ..pgwire import ErrorResponse, ParameterError
 from .log import log, place_of
 
-__all__ = ["ClientGone", "Fault", "cancelled", "report", "unsupported"]
+__all__ = ["ClientGone", "Fault", "cancelled", "changed", "removed", "report", "stopping", "unsupported"]
 
 
 class ClientGone(Exception):
@@ -26,6 +26,21 @@ class Fault(Exception):
 def unsupported(what: str, hint: str) -> Fault:
     """Return the refusal of what the server does not do."""
     return Fault("0A000", f"{what} is not supported", hint=hint)
+
+
+def stopping() -> Fault:
+    """Return why a connection ends when the server does."""
+    return Fault("57P01", "the server is shutting down", hint="connect again later")
+
+
+def removed() -> Fault:
+    """Return why the connection of an analyst ends who is no longer in the policy."""
+    return Fault("57P01", "you may no longer connect to this server", hint="ask the owner")
+
+
+def changed() -> Fault:
+    """Return why a connection ends whose session was opened on another policy, or other tables."""
+    return Fault("57P01", "the policy or the tables have changed", hint="connect again")
 
 
 def cancelled() -> EngineFailure:

@@ -8,9 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from ..engine import Answer, AnswerColumn, Session
+from ..engine.dataset import SchemaChanged
+from ..relation.types import SqlType
 from .channel import Channel
 from .grid import release_time
 from .report import ClientGone, cancelled
+from .sessions import Sessions
 
 __all__ = ["Worker"]
 
@@ -23,11 +26,13 @@ class Worker:
     """A session whose calls are awaited one at a time; a client that leaves stops its statement."""
 
     def __init__(
-        self, session: Session, pool: ThreadPoolExecutor, channel: Channel, *, has_grid: bool
+        self, session: Session, sessions: Sessions, pool: ThreadPoolExecutor, channel: Channel
     ) -> None:
         self.session = session
-        self._pool, self._channel, self._has_grid = pool, channel, has_grid
+        self._sessions, self._pool, self._channel = sessions, pool, channel
+        self._has_grid = session.policy.server.has_grid
         self._running: asyncio.Future[Any] | None = None
+        self._stop_it: Callable[[], object] = session.cancel
         self._is_busy = False
         self._cancelled = asyncio.Event()
         self._cancelled_at = 0.0
@@ -35,7 +40,15 @@ class Worker:
 
     async def describe(self, sql: str, values: Sequence[object]) -> tuple[AnswerColumn, ...]:
         """Return the columns that a statement would give. Raises as `Session.describe`, and ClientGone."""
+        if self.session.is_planned(sql, values):
+            return self.session.describe(sql, values)
         return await self._call(lambda: self.session.describe(sql, values))
+
+    async def describe_parameters(
+        self, sql: str, declared: Sequence[SqlType | None]
+    ) -> tuple[tuple[AnswerColumn, ...], tuple[SqlType, ...]]:
+        """Return a statement's columns and its parameters' types. Raises as `describe`."""
+        return await self._call(lambda: self.session.describe_parameters(sql, declared))
 
     async def execute(self, sql: str, values: Sequence[object], timeout: float | None) -> Answer:
         """Answer a statement; what is a release, drawn or stored, or has failed, comes back on the grid alone.
@@ -48,11 +61,16 @@ class Worker:
         loop = asyncio.get_running_loop()
         start, self._is_busy = loop.time(), True
         self._cancelled.clear()
+        self._sessions.used()
         timer = loop.call_later(timeout, self.cancel) if timeout else None
         try:
             try:
                 answer = await self._call(lambda: self.session.execute(sql, values))
             except ClientGone:
+                raise
+            except SchemaChanged:
+                self._sessions.retire(self.session)
+                await self._wait(start)
                 raise
             except Exception:
                 await self._wait(start)
@@ -63,6 +81,20 @@ class Worker:
             if self._cancelled.is_set():
                 raise cancelled()
             return answer
+        finally:
+            self._is_busy = False
+            if timer is not None:
+                timer.cancel()
+
+    async def look_up(
+        self, action: Callable[[], _T], stop: Callable[[], object], timeout: float | None
+    ) -> _T:
+        """Return what an action of another engine returns, which `stop` ends; raises what it raises, and ClientGone."""
+        self._cancelled.clear()
+        self._is_busy = True
+        timer = asyncio.get_running_loop().call_later(timeout, self.cancel) if timeout else None
+        try:
+            return await self._call(action, stop)
         finally:
             self._is_busy = False
             if timer is not None:
@@ -79,11 +111,11 @@ class Worker:
 
     async def close(self) -> None:
         """Let the session go."""
-        await asyncio.wrap_future(self._pool.submit(self.session.close))
+        await asyncio.wrap_future(self._pool.submit(self._sessions.close, self.session))
 
-    async def _call(self, action: Callable[[], _T]) -> _T:
+    async def _call(self, action: Callable[[], _T], stop: Callable[[], object] | None = None) -> _T:
         future = asyncio.get_running_loop().run_in_executor(self._pool, action)
-        self._running = future
+        self._running, self._stop_it = future, stop or self.session.cancel
         gone = asyncio.ensure_future(self._channel.lost.wait())
         try:
             both: set[asyncio.Future[Any]] = {future, gone}
@@ -99,7 +131,7 @@ class Worker:
 
     async def _stop(self, future: asyncio.Future[Any]) -> None:
         while not future.done():
-            await asyncio.to_thread(self.session.cancel)
+            await asyncio.to_thread(self._stop_it)
             await asyncio.wait({future}, timeout=_AGAIN)
 
     async def _wait(self, start: float) -> None:

@@ -23,7 +23,7 @@ from ..relation.types import (
     TIMESTAMP,
     numeric,
 )
-from .parameters import Awaited, awaited_literal
+from .parameters import Awaited, TypedNull, awaited_literal
 from .text import is_text
 
 __all__ = ["interval_literal", "number_literal", "parameter_literal"]
@@ -108,6 +108,8 @@ def parameter_literal(value: object, number: int, position: Position | None) -> 
     """
     if value is None:
         return Literal(NULL, None)
+    if isinstance(value, TypedNull):
+        return Literal(value.type, None)
     if isinstance(value, Awaited):
         return awaited_literal(value, position)
     if isinstance(value, bool):

@@ -12,7 +12,7 @@ from ..errors import Position
 from ..relation.expressions import Expr, Literal, LiteralValue
 from ..relation.types import NULL, TEXT, SqlType
 
-__all__ = ["Awaited", "awaited_literal", "met", "sample"]
+__all__ = ["Awaited", "TypedNull", "awaited_literal", "met", "sample"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,13 @@ class Awaited:
     def type(self) -> SqlType:
         """The type that a value has to have: as declared, else the first one it met, else text."""
         return self.declared or next(iter(self.noted), TEXT)
+
+
+@dataclass(frozen=True, slots=True)
+class TypedNull:
+    """The value NULL of a parameter whose type is known."""
+
+    type: SqlType
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ def test_the_wheel_runs_the_demo(tmp_path: Path) -> None:
     python = tmp_path / "clean" / "bin" / "python"
     run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel, cwd=tmp_path)
     shown = run(python.with_name("dpsql"), "demo", "university", cwd=tmp_path)
-    assert shown.count("charged epsilon") == 5
+    assert shown.count("charged epsilon") == 6
     assert "sensitivity 2, Laplace scale 200, variance 80000" in shown
     assert "0.1 of" not in run(
         python.with_name("dpsql"), "-P", "university/textbook.toml", "budget", "show", cwd=tmp_path

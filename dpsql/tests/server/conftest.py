@@ -95,10 +95,25 @@ class Served:
             time.sleep(0.02)
 
 
+TUNED = """
+import asyncio, json, sys
+from pathlib import Path
+from dpsql.policy import load_policy
+from dpsql.server import Options, Server
+server = Server(load_policy(Path(sys.argv[1])), Options(port=0, **json.loads(sys.argv[2])))
+asyncio.run(server.run())
+"""
+
+
 @contextmanager
-def run_server(policy: Path, *options: str) -> Iterator[Served]:
-    """Run `dpsql serve` on a free port; at the end it stops by SIGTERM, and it has met no bug."""
+def run_server(policy: Path, *options: str, code: str = TUNED, **tuned: float) -> Iterator[Served]:
+    """Run `dpsql serve` on a free port; at the end it stops by SIGTERM, and it has met no bug.
+
+    `tuned`: those of `Options` that have no option of the command line, and `code` that starts with them.
+    """
     command = [sys.executable, "-m", "dpsql.cli", "-P", str(policy), "serve", "--port", "0", *options]
+    if tuned or code is not TUNED:
+        command = [sys.executable, "-c", code, str(policy), json.dumps(tuned)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     first = process.stderr.readline()

@@ -53,18 +53,47 @@ def test_describing_costs_nothing_and_executing_once(connection: psycopg.Connect
     before, low = left(connection), connection.pgconn
     low.prepare(b"s", sql)
     described = low.describe_prepared(b"s")
-    assert (described.fname(0), described.ftype(0), described.param_type(0)) == (b"n", 20, 25)
+    assert (described.fname(0), described.ftype(0), described.param_type(0)) == (b"n", 20, 23)
     assert left(connection) == before
     for _ in range(2):
         assert low.exec_prepared(b"s", [b"12"]).ntuples == 1
     assert Decimal(before) - Decimal(left(connection)) == Decimal("0.1")
 
 
-def test_described_types_that_parameters_change_are_refused(connection: psycopg.Connection[Any]) -> None:
+@pytest.mark.parametrize(
+    ("sql", "declared", "described", "value", "shown"),
+    [
+        (b"SELECT 1 + $1", 1700, 1700, b"0.5", b"1.5"),
+        (b"SELECT 1 + $1", 20, 20, b"7", b"8"),
+        (b"SELECT 1 + $1", 20, 20, b"9000000000", b"9000000001"),
+        (b"SELECT $1 + $1", 21, 21, b"7", b"14"),
+        (b"SELECT $1", 23, 23, None, None),
+        (b"SELECT $1 + 1", 20, 20, None, None),
+        (b"SELECT $1", 0, 25, b"text", b"text"),
+        (b"SELECT name FROM thing WHERE name LIKE $1", 0, 25, b"%quoted%", "ä 'quoted'".encode()),
+        (b"SELECT whole FROM thing LIMIT $1", 0, 23, b"1", b"2"),
+    ],
+)
+def test_what_is_described_is_what_comes(
+    connection: psycopg.Connection[Any],
+    sql: bytes,
+    declared: int,
+    described: int,
+    value: bytes | None,
+    shown: bytes | None,
+) -> None:
     low = connection.pgconn
-    low.prepare(b"t", b"SELECT 1 + $1", [1700])
-    assert low.describe_prepared(b"t").ftype(0) == 23
-    assert low.exec_prepared(b"t", [b"0.5"]).error_field(psycopg.pq.DiagnosticField.SQLSTATE) == b"0A000"
+    low.prepare(b"t", sql, [declared])
+    assert low.describe_prepared(b"t").ftype(0) == described
+    answered = low.exec_prepared(b"t", [value])
+    assert (answered.ftype(0), answered.get_value(0, 0)) == (described, shown), answered.error_message
+
+
+def test_a_pattern_that_is_null_is_no_pattern(connection: psycopg.Connection[Any]) -> None:
+    low = connection.pgconn
+    low.prepare(b"t", b"SELECT name FROM thing WHERE name LIKE $1")
+    low.describe_prepared(b"t")
+    assert low.exec_prepared(b"t", [None]).error_field(psycopg.pq.DiagnosticField.SQLSTATE) == b"PV202"
 
 
 def test_a_pipeline_stops_at_an_error_and_goes_on(connection: psycopg.Connection[Any]) -> None:
@@ -140,21 +169,23 @@ def test_an_error_has_its_place(connection: psycopg.Connection[Any]) -> None:
     ("sql", "sqlstate"),
     [
         ("DECLARE c CURSOR FOR SELECT 1", "25P01"),
-        ("DECLARE c SCROLL CURSOR FOR SELECT 1", "0A000"),
-        ("FETCH BACKWARD 1 FROM c", "0A000"),
+        ("DECLARE c SCROLL CURSOR FOR SELECT 1", "25P01"),
+        ("FETCH SIDEWAYS 1 FROM c", "42601"),
         ("FETCH 1 FROM c", "34000"),
-        ("PREPARE p AS SELECT 1", "0A000"),
+        ("PREPARE p AS SHOW TimeZone", "42601"),
         ("COPY person FROM STDIN", "0A000"),
         ("INSERT INTO person VALUES (1)", "0A000"),
-        ("BEGIN ISOLATION LEVEL SERIALIZABLE", "0A000"),
-        ("SELECT * FROM pg_catalog.pg_class", "0A000"),
+        ("BEGIN ISOLATION LEVEL CHAOS", "42601"),
+        ("SELECT * FROM pg_catalog.pg_class, person", "0A000"),
+        ("SELECT pg_sleep(10)", "0A000"),
+        ("SELECT * FROM pg_read_file('x')", "0A000"),
         ("SET nosuch = 1", "42704"),
         ("SET client_encoding = 'LATIN1'", "22023"),
         ("SAVEPOINT a", "25P01"),
         ("DEALLOCATE nosuch", "26000"),
         ("SELECT 'open", "42601"),
         ("SELECT 1;" * 40_000, "54001"),
-        ("BEGIN READ ONLY" + " " * 100_000 + "x", "0A000"),
+        ("BEGIN READ ONLY" + " " * 100_000 + "x", "54001"),
     ],
 )
 def test_a_refusal_has_its_code_and_a_hint(

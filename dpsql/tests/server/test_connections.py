@@ -165,24 +165,6 @@ def test_replies_come_on_the_grid(connection: psycopg.Connection[Any]) -> None:
     assert time.monotonic() - stored < 0.099
 
 
-def test_no_grid_and_limits_of_connections_and_idleness(tmp_path: Path) -> None:
-    policy = make_dataset(tmp_path)
-    with run_server(policy, "--no-grid", "--max-connections", "2", "--idle", "1") as server:
-        with server.connect() as first, server.connect():
-            times = []
-            for age in range(5):
-                start = time.monotonic()
-                first.execute(f"{COUNT} WHERE age > {age}")
-                times.append(time.monotonic() - start)
-            assert min(times) < 0.099
-            assert "too many connections" in refusal(server)
-        server.wait_for("disconnected", 2)
-        with server.connect() as idle:
-            time.sleep(1.5)
-            with pytest.raises(psycopg.OperationalError, match="idle for too long"):
-                idle.execute("SELECT 1")
-
-
 def test_the_server_stops_in_order(tmp_path: Path) -> None:
     policy = make_dataset(tmp_path)
     with run_server(policy, "--grace", "1") as server:

@@ -1,0 +1,52 @@
+"""The server's certificate: read at the start, and anew at each reload."""
+
+from __future__ import annotations
+
+import re
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..pgwire import tls_server_end_point
+
+__all__ = ["ALPN", "Encryption", "load_encryption"]
+
+ALPN = "postgresql"
+"""What a client that begins with TLS at once has to name (Postgres 17), so that no other protocol is led here."""
+
+_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
+_NO_PASSPHRASE = b"\0"
+"""Given so that nobody is asked for one on the terminal; no key has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encryption:
+    """TLS with one certificate, and what a login over it is bound to; None: that certificate binds nothing."""
+
+    context: ssl.SSLContext
+    binding: bytes | None
+
+
+def load_encryption(certificate: Path | None, key: Path | None) -> Encryption | None:
+    """Return what two PEM files make; None where neither is given.
+
+    Raises ValueError: one alone is given, they cannot be read, or do not belong together.
+    """
+    if certificate is None or key is None:
+        if certificate is not key:
+            raise ValueError("a certificate and its key are given together")
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    context.num_tickets = 0  # as Postgres: a connection is long, and none is resumed
+    context.set_alpn_protocols([ALPN])
+    try:
+        text = certificate.read_text("ascii")
+        context.load_cert_chain(certificate, key, _NO_PASSPHRASE)
+        first = _CERTIFICATE.search(text)
+        if first is None or text != certificate.read_text("ascii"):  # replaced while it was read
+            raise ValueError
+        return Encryption(context, tls_server_end_point(ssl.PEM_cert_to_DER_cert(first.group())))
+    except (OSError, ValueError):  # an SSLError is an OSError
+        raise ValueError("the certificate and its key cannot be read, or do not belong together") from None

@@ -1,0 +1,130 @@
+"""Queries of one connection: to the session, or to the system catalog, which knows declared names and types alone.
+
+House rule: which of the two answers is decided by what a query reads. One that reads both is answered by neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from ..engine import Answer, Receipt
+from ..engine.settings import decimal_text
+from ..pgwire import Column, NoticeResponse
+from ..system_catalog import CatalogRefusal, Facts, Reads, ResultColumn, SystemCatalog
+from .client_settings import ClientSettings
+from .columns import columns_of, oid_of, sql_type
+from .log import log
+from .report import Fault
+from .result import Result
+from .statements import CatalogQuery, Engine
+from .worker import Worker
+
+__all__ = ["Queries", "Query"]
+
+_T = TypeVar("_T")
+Query = Engine | CatalogQuery
+
+
+class Queries:
+    """Describes and answers the queries of a connection."""
+
+    def __init__(self, worker: Worker, catalog: SystemCatalog, database: str, process_id: int) -> None:
+        self.worker = worker
+        self._catalog, self._database, self._process_id = catalog, database, process_id
+
+    def sort(self, text: str) -> Query:
+        """Return a query by who answers it. Raises Fault (0A000): it reads a declared table and the catalog."""
+        reads = self._catalog.reads(text)
+        if reads is Reads.BOTH:
+            raise Fault(
+                "0A000", "a declared table and the system catalog cannot be read in one query",
+                hint="ask for each by itself",
+            )  # fmt: skip
+        return CatalogQuery(text) if reads is Reads.CATALOG else Engine(text)
+
+    async def describe(
+        self, query: Query, values: Sequence[object], client: ClientSettings
+    ) -> tuple[Column, ...]:
+        """Return a query's columns; nothing is run. Raises DpsqlError, ClientGone."""
+        if isinstance(query, CatalogQuery):
+            return (await self._described(query, client))[0]
+        return columns_of(await self.worker.describe(query.text, values))
+
+    async def describe_parameters(
+        self, query: Query, types: Sequence[int], client: ClientSettings
+    ) -> tuple[tuple[Column, ...], tuple[int, ...]]:
+        """Return a query's columns and its parameters' types before a value is known; 0 in `types` is found.
+
+        Raises as `describe`.
+        """
+        if isinstance(query, CatalogQuery):
+            return await self._described(replace(query, types=tuple(types)), client)
+        columns, found = await self.worker.describe_parameters(query.text, [sql_type(oid) for oid in types])
+        return columns_of(columns), tuple(
+            given or oid_of(type_) for given, type_ in zip(types, found, strict=True)
+        )
+
+    async def run(self, query: Query, values: Sequence[object], client: ClientSettings) -> Result:
+        """Answer a query once. Raises DpsqlError, Fault, ClientGone."""
+        if isinstance(query, CatalogQuery):
+            facts = self._facts(client)
+            found = self.worker.look_up(
+                lambda: self._catalog.run(query.text, facts, values, query.types),
+                lambda: self._catalog.interrupt(self._process_id), client.timeout,
+            )  # fmt: skip
+            try:
+                columns, rows = await found
+            except CatalogRefusal as refusal:
+                raise self._told(refusal) from None
+            return Result("SELECT", _columns(columns), rows)
+        answer = await self.worker.execute(query.text, values, client.timeout)
+        if answer.receipt is not None:
+            log(
+                "answered", analyst=self.worker.session.analyst, epsilon=decimal_text(answer.receipt.epsilon),
+                left=decimal_text(answer.receipt.left), process=self._process_id,
+            )  # fmt: skip
+        return Result(answer.command, columns_of(answer.columns), answer.rows, _notices(answer, client))
+
+    async def _described(
+        self, query: CatalogQuery, client: ClientSettings
+    ) -> tuple[tuple[Column, ...], tuple[int, ...]]:
+        facts = self._facts(client)
+        found = self.worker.look_up(
+            lambda: self._catalog.describe(query.text, facts, query.types), lambda: None, None
+        )
+        try:
+            columns, types = await found
+        except CatalogRefusal as refusal:
+            raise self._told(refusal) from None
+        return _columns(columns), types
+
+    def _told(self, refusal: CatalogRefusal) -> CatalogRefusal:
+        """Have the owner told which kind of query of a client is not answered."""
+        log("catalog query refused", reason=refusal.kind[:80], process=self._process_id)
+        return refusal
+
+    def _facts(self, client: ClientSettings) -> Facts:
+        settings = {name.lower(): value for name, value in client.show_all()}
+        return Facts(client.user, self._database, self._process_id, settings)
+
+
+def _columns(columns: Sequence[ResultColumn]) -> tuple[Column, ...]:
+    return tuple(Column(column.name, column.oid, column.size, column.modifier) for column in columns)
+
+
+def _notices(answer: Answer, client: ClientSettings) -> tuple[NoticeResponse, ...]:
+    if answer.receipt is None or not client.wants_notices:
+        return ()
+    line = _receipt_line(answer.receipt)
+    return (NoticeResponse("00000", line),) if line else ()
+
+
+def _receipt_line(receipt: Receipt) -> str:
+    """Return what a statement cost and what is left; nothing where nothing private was asked."""
+    left = f"{decimal_text(receipt.left)} left"
+    if receipt.epsilon:
+        delta = f", delta {decimal_text(receipt.delta)}" if receipt.delta else ""
+        return f"charged epsilon {decimal_text(receipt.epsilon)}{delta}; {left}"
+    return f"free: answered before; epsilon {left}" if receipt.reused else ""

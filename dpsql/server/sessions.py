@@ -1,0 +1,127 @@
+"""The dataset that all connections share, and the sessions on it; opened anew when policy or tables have changed.
+
+House rules:
+
+1. A session stays on the dataset that it was opened on. When the policy says something else to its analyst, or the
+   tables have changed, its connection has to end: plans, types that were described and caps are of the old one.
+2. A dataset is closed when the last session on it is: a charge that runs is never given up.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from ..engine import Session
+from ..engine.dataset import Dataset
+from ..policy import Policy
+from ..system_catalog import SystemCatalog
+from .client_settings import VERSION, VERSION_TEXT
+
+__all__ = ["Sessions"]
+
+_IDLE_SECONDS = 30.0
+
+
+class Sessions:
+    """Opens sessions on the current dataset; every method may be called from any thread."""
+
+    def __init__(self, policy: Policy) -> None:
+        """Open the dataset. Raises PolicyError, LedgerError, EngineFailure: the owner has to mend something."""
+        self._lock = threading.Lock()
+        self._current, catalog = _open(policy)
+        self._catalogs = {id(self._current): catalog}
+        self._users: dict[int, int] = {}
+        self._stale: set[int] = set()
+        self._used = time.monotonic()
+
+    @property
+    def dataset(self) -> Dataset:
+        """What new sessions are opened on."""
+        return self._current
+
+    def catalog(self, session: Session) -> SystemCatalog:
+        """Return the system catalog of a session's dataset."""
+        return self._catalogs[id(session.dataset)]
+
+    def open(self, analyst: str) -> Session:
+        """Return a new session, on the tables as they are now. Raises as `__init__` does."""
+        with self._lock:
+            if id(self._current) in self._stale:
+                self._swap(*_open(self._current.policy))
+            dataset = self._current
+            session = Session(dataset, analyst, is_shared=True)
+            self._users[id(dataset)] = self._users.get(id(dataset), 0) + 1
+            return session
+
+    def close(self, session: Session) -> None:
+        """Let a session go, and its dataset with the last one if it is no longer the current one."""
+        session.close()
+        dataset = session.dataset
+        with self._lock:
+            self._users[id(dataset)] -= 1
+            if not self._users[id(dataset)]:
+                del self._users[id(dataset)]
+                if dataset is not self._current:
+                    self._close(dataset)
+
+    def is_current(self, session: Session) -> bool:
+        """Return whether a session may go on: neither its policy nor the tables have changed since it was opened."""
+        dataset, current = session.dataset, self._current
+        if id(dataset) in self._stale:
+            return False
+        return dataset is current or dataset.policy.as_for(session.analyst) == current.policy.as_for(
+            session.analyst
+        )
+
+    def replace(self, policy: Policy) -> None:
+        """Have another policy from here on. Raises as `__init__` does, and then all stays as it was."""
+        opened = _open(policy)
+        with self._lock:
+            self._swap(*opened)
+
+    def retire(self, session: Session) -> None:
+        """Take note that the tables are no longer as a session's dataset has them."""
+        with self._lock:
+            self._stale.add(id(session.dataset))
+
+    def used(self) -> None:
+        """Take note that a statement runs."""
+        self._used = time.monotonic()
+
+    def rest(self) -> None:
+        """Let the database go for a while if nobody has asked anything lately: a file's owner can write it then."""
+        if time.monotonic() - self._used > _IDLE_SECONDS:
+            self._current.backend.close_idle()
+
+    def shut(self) -> None:
+        """Close the current dataset, unless a session is still on it."""
+        with self._lock:
+            if not self._users.get(id(self._current)):
+                self._close(self._current)
+
+    def _swap(self, opened: Dataset, catalog: SystemCatalog) -> None:
+        self._catalogs[id(opened)] = catalog
+        old, self._current = self._current, opened
+        if not self._users.get(id(old)):
+            self._close(old)
+
+    def _close(self, dataset: Dataset) -> None:
+        self._stale.discard(id(dataset))
+        self._catalogs.pop(id(dataset)).close()
+        dataset.close()
+
+
+def _open(policy: Policy) -> tuple[Dataset, SystemCatalog]:
+    dataset = Dataset.open(policy)
+    try:
+        return dataset, _catalog_of(dataset)
+    except BaseException:
+        dataset.close()
+        raise
+
+
+def _catalog_of(dataset: Dataset) -> SystemCatalog:
+    policy = dataset.policy
+    has_delta = policy.privacy.delta > 0 and policy.defaults.delta > 0
+    return SystemCatalog(dataset.catalog, has_delta=has_delta, version=VERSION, version_text=VERSION_TEXT)

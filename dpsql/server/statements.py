@@ -1,0 +1,210 @@
+"""What one statement asks for: a value of its own kind for each, as `read_statement` makes them."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+__all__ = [
+    "Begin", "CatalogQuery", "Characteristics", "CloseCursor", "Command", "Constant", "CopyOut", "Deallocate",
+    "Declare", "Direction", "Discard", "Done", "End", "Engine", "ExecutePrepared", "Fetch", "Mark", "Marking", "Modes",
+    "PrepareQuery", "Reset", "Set", "Show",
+]  # fmt: skip
+
+Modes = tuple[tuple[str, str], ...]
+"""Names and values of the settings that a transaction's modes stand for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """For the session: a query, EXPLAIN, or SHOW of a setting of dpsql's."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """A block begins."""
+
+    tag: str
+    modes: Modes = ()
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """A block ends; `is_chain`: another begins at once, with its modes."""
+
+    is_commit: bool
+    is_chain: bool = False
+
+
+class Marking(enum.Enum):
+    """What is done with a savepoint."""
+
+    SAVE = "SAVEPOINT"
+    RELEASE = "RELEASE"
+    ROLLBACK = "ROLLBACK"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A savepoint is made, released or gone back to."""
+
+    marking: Marking
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Characteristics:
+    """The modes of the block at hand, or of all from now on (`is_session`)."""
+
+    modes: Modes
+    is_session: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """A setting gets a value, of one or several parts; `is_local`: until the block ends."""
+
+    name: str
+    values: tuple[str, ...]
+    is_local: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """A client's setting is shown; None: all."""
+
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """A setting goes back; None: all. `tag`: it was written as RESET, or as SET … TO DEFAULT."""
+
+    name: str | None
+    tag: str = "RESET"
+    is_local: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A constant as it was written; `type`: the name of its type, None for a bare string or NULL."""
+
+    text: str | None
+    type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareQuery:
+    """A query is prepared under a name; `types`: the declared types of its first parameters, as Postgres' numbers."""
+
+    name: str
+    types: tuple[int, ...]
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutePrepared:
+    """A prepared statement is run."""
+
+    name: str
+    arguments: tuple[Constant, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Deallocate:
+    """A prepared statement is forgotten; None: all."""
+
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """What the connection has gathered is forgotten, or of that `what` alone."""
+
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What there is nothing of here, so that it is done already."""
+
+    tag: str
+    warning: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogQuery:
+    """A query of the system catalog; `types`: of its parameters, where they are known."""
+
+    text: str
+    types: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CopyOut:
+    """COPY (query) TO STDOUT; `query` is blank where the words around it stood."""
+
+    query: str
+    format: str
+    has_header: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Declare:
+    """A cursor is opened over a query; `is_held`: it outlives its block."""
+
+    name: str
+    query: str
+    is_held: bool = False
+    is_binary: bool = False
+    is_forward_only: bool = False
+
+
+class Direction(enum.Enum):
+    """How a fetch counts."""
+
+    FORWARD = "forward"
+    BACKWARD = "backward"
+    ABSOLUTE = "absolute"
+    RELATIVE = "relative"
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """A cursor's rows, `count` or all of them (None); `is_move`: they are passed over."""
+
+    name: str
+    direction: Direction
+    count: int | None
+    is_move: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CloseCursor:
+    """A cursor is closed; None: all."""
+
+    name: str | None
+
+
+Command = (
+    Engine
+    | Begin
+    | End
+    | Mark
+    | Characteristics
+    | Set
+    | Show
+    | Reset
+    | PrepareQuery
+    | ExecutePrepared
+    | Deallocate
+    | Discard
+    | Done
+    | CatalogQuery
+    | CopyOut
+    | Declare
+    | Fetch
+    | CloseCursor
+)

@@ -1,0 +1,29 @@
+"""The policy's part about the server."""
+
+from __future__ import annotations
+
+import pytest
+
+from dpsql.errors import PolicyError
+
+from .conftest import HEAD, STUDENT, policy_from
+
+
+@pytest.mark.parametrize(
+    ("text", "has_grid"),
+    [
+        ("", True),
+        ("[server]\n", True),
+        ("[server]\ngrid = true\n", True),
+        ("[server]\ngrid = false\n", False),
+    ],
+)
+def test_the_grid(text: str, has_grid: bool) -> None:
+    assert policy_from(HEAD + STUDENT + text).server.has_grid is has_grid
+
+
+@pytest.mark.parametrize("text", ['grid = "off"', "grid = 0", "gird = false", "port = 5433"])
+def test_what_is_wrong(text: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        policy_from(HEAD + STUDENT + "[server]\n" + text)
+    assert caught.value.message.startswith(f"campus.toml: server.{text.split(' ')[0]}: ")
