@@ -186,6 +186,10 @@ class Ledger(ABC):
         with self.write() as db:
             return [db.execute(*statement).fetchall() for statement in statements]
 
+    def read_at_once(self, *statements: Statement) -> list[list[Any]] | None:
+        """Return what `read_settled` does; None where that would have to wait, as it would for a server."""
+        return None
+
     def append(self, db: Database, records: Sequence[Record]) -> int:
         """Write the records, in their order, to the log and then to the ledger; return the first one's number.
 

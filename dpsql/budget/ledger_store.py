@@ -213,6 +213,11 @@ class LedgerStore:
         """See `BudgetStore.status`."""
         return self._status(*self._ledger.read_settled(_EPOCH, _SPENT, _GRANTS), analyst=analyst)
 
+    def status_at_once(self, analyst: str | None = None) -> Status | None:
+        """See `BudgetStore.status_at_once`."""
+        found = self._ledger.read_at_once(_EPOCH, _SPENT, _GRANTS)
+        return None if found is None else self._status(*found, analyst=analyst)
+
     def _status(
         self, epoch: list[Any], spent: list[Any], grants: list[Any], *, analyst: str | None
     ) -> Status:

@@ -64,6 +64,10 @@ class BudgetStore(Protocol):
         """Return what is spent and what the caps are, in all scopes that bind `analyst`, and the epoch."""
         ...
 
+    def status_at_once(self, analyst: str | None = None) -> Status | None:
+        """Return what `status` does; None where that takes more than a moment. For a thread that must not wait."""
+        ...
+
     def log(self, limit: int) -> list[Entry]:
         """Return the newest `limit` entries, newest first."""
         ...

@@ -134,11 +134,8 @@ class Session:
         self._cancelled.clear()
         status = self.budget()
         key = self._key(sql, parameters)
-        cached = self.dataset.answers.get((key, status.epoch))
-        if cached is not None and self.settings.reuse and cached.receipt is not None:
-            was = cached.receipt
-            again = Receipt(Fraction(0), Fraction(0), _left(status), was.reused or was.epsilon > 0, was.notes)
-            return replace(cached, receipt=again)
+        if (known := self._remembered(key, status)) is not None:
+            return known
         statement = parse_statement(sql)
         if isinstance(statement, Query):
             return self._query(statement, tuple(parameters), key, status.epoch)
@@ -147,6 +144,25 @@ class Session:
             lines = [shown.json_text()] if statement.json else shown.text().split("\n")
             return Answer((_PLAN,), [(line,) for line in lines], "EXPLAIN", None)
         return self._setting(statement)
+
+    def recall(self, sql: str, parameters: Sequence[object] = ()) -> Answer | None:
+        """Return what `execute` would, for a statement whose answer is remembered here; None where that takes time.
+
+        Raises LedgerError.
+        """
+        key = self._key(sql, parameters)
+        if not self.settings.reuse or self.dataset.prepared.get(key) is None:
+            return None
+        status = self.dataset.store.status_at_once(self.analyst)
+        return None if status is None else self._remembered(key, status)
+
+    def _remembered(self, key: object, status: Status) -> Answer | None:
+        cached = self.dataset.answers.get((key, status.epoch))
+        if cached is None or not self.settings.reuse or cached.receipt is None:
+            return None
+        was = cached.receipt
+        again = Receipt(Fraction(0), Fraction(0), _left(status), was.reused or was.epsilon > 0, was.notes)
+        return replace(cached, receipt=again)
 
     def explain(self, sql: str, parameters: Sequence[object] = ()) -> Explanation:
         """Return what a query would release, how noisy it would be and what it would cost; costs nothing."""

@@ -18,7 +18,7 @@ _TLS_RECORD = b"\x16"
 
 
 class Channel(asyncio.Protocol):
-    """One client's socket. `lost` is set once the client has left, also while nobody reads."""
+    """One client's socket. `lost` is done once the client has left, also while nobody reads."""
 
     def __init__(self, connection: socket.socket, peer: str) -> None:
         """`connection`: as it was accepted; `peer`: the address it comes from."""
@@ -28,7 +28,7 @@ class Channel(asyncio.Protocol):
         self._arrived = asyncio.Event()
         self._writable = asyncio.Event()
         self._writable.set()
-        self.lost = asyncio.Event()
+        self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.peer = peer
 
     # --- called by the event loop ----------------------------------------------------------------
@@ -48,7 +48,7 @@ class Channel(asyncio.Protocol):
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.lost.set()
+        self._lose()
         self._arrived.set()
         self._writable.set()
 
@@ -96,7 +96,7 @@ class Channel(asyncio.Protocol):
             first = self._socket.recv(1, socket.MSG_PEEK)
         except OSError:  # also when `wake` came first
             first = b""
-        if not first or self.lost.is_set():
+        if not first or self.lost.done():
             raise ClientGone
         return first
 
@@ -106,7 +106,7 @@ class Channel(asyncio.Protocol):
         self._arrived.clear()
         data = bytes(self._buffer)
         self._buffer.clear()
-        if not data and self.lost.is_set():
+        if not data and self.lost.done():
             self._arrived.set()
             raise ClientGone
         if self._transport is not None and not self._transport.is_closing():
@@ -118,11 +118,10 @@ class Channel(asyncio.Protocol):
         self._arrived.set()
 
     async def write(self, data: bytes) -> None:
-        """Send; waits while the client does not read, and lets the others go on. Raises ClientGone."""
-        if self.lost.is_set() or self._transport is None or self._transport.is_closing():
+        """Send; waits while the client does not read. Raises ClientGone."""
+        if self.lost.done() or self._transport is None or self._transport.is_closing():
             raise ClientGone
         self._transport.write(data)
-        await asyncio.sleep(0)
         await self._writable.wait()
 
     async def start_tls(self, encryption: Encryption, accepted: bytes, seconds: float) -> None:
@@ -131,7 +130,7 @@ class Channel(asyncio.Protocol):
         Bytes that came in the clear before it were written by nobody knows whom: then, and when the handshake
         fails, it raises ClientGone.
         """
-        if self._transport is None or self._buffer or self.lost.is_set():
+        if self._transport is None or self._buffer or self.lost.done():
             raise ClientGone
         self._transport.pause_reading()
         self._transport.write(accepted)
@@ -150,13 +149,12 @@ class Channel(asyncio.Protocol):
         """Send what is left and hang up; a client that does not read is not waited for."""
         if self._transport is None:
             self._socket.close()
-            self.lost.set()
+            self._lose()
             return
         if not self._transport.is_closing():
             self._transport.close()
-        try:
-            await asyncio.wait_for(self.lost.wait(), 1)
-        except TimeoutError:
+        await asyncio.wait({self.lost}, timeout=1)
+        if not self.lost.done():
             self.abort()
 
     def abort(self) -> None:
@@ -164,7 +162,11 @@ class Channel(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
             return
-        self.lost.set()
+        self._lose()
         self._arrived.set()
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)  # ends a handshake
+
+    def _lose(self) -> None:
+        if not self.lost.done():
+            self.lost.set_result(None)

@@ -152,6 +152,10 @@ class ClientSettings:
         """Return what the client is told unasked."""
         return dict(self.show(name) for name in REPORTED)
 
+    def may_report(self, before: ClientSettings) -> bool:
+        """Return whether the client may have to be told of a change since other settings; quick to say no."""
+        return self.now is not before.now or self.local.keys() | before.local.keys() > set(_OF_BLOCK)
+
     @property
     def timeout(self) -> float | None:
         """Seconds that a statement may take; None for no limit."""

@@ -207,6 +207,9 @@ class Commands:
 
     def _keep(self, settings: ClientSettings) -> tuple[ParameterStatus, ...]:
         """Take over the client's settings, and return what it has to be told."""
+        if not settings.may_report(self.client):
+            self.client = settings
+            return ()
         before, self.client = self.client.reported(), settings
         after = settings.reported()
         return tuple(ParameterStatus(name, after[name]) for name in after if after[name] != before[name])

@@ -56,7 +56,8 @@ class Outbox:
         encoder = RowEncoder(in_formats(result.columns, formats))
         for start in range(first, end, _CHUNK):
             self.send(encoder.encode(result.rows[start : min(start + _CHUNK, end)]))
-            await self._relieve()
+            if end - first > _CHUNK:
+                await self._relieve()
 
     async def copy(self, result: Result, how: CopyOut) -> None:
         """Add a result as a copy."""

@@ -65,7 +65,9 @@ class Worker:
         timer = loop.call_later(timeout, self.cancel) if timeout else None
         try:
             try:
-                answer = await self._call(lambda: self.session.execute(sql, values))
+                answer = self.session.recall(sql, values)
+                if answer is None:
+                    answer = await self._call(lambda: self.session.execute(sql, values))
             except ClientGone:
                 raise
             except SchemaChanged:
@@ -116,9 +118,8 @@ class Worker:
     async def _call(self, action: Callable[[], _T], stop: Callable[[], object] | None = None) -> _T:
         future = asyncio.get_running_loop().run_in_executor(self._pool, action)
         self._running, self._stop_it = future, stop or self.session.cancel
-        gone = asyncio.ensure_future(self._channel.lost.wait())
         try:
-            both: set[asyncio.Future[Any]] = {future, gone}
+            both: set[asyncio.Future[Any]] = {future, self._channel.lost}
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
             if not future.done():
                 await self._stop(future)
@@ -127,7 +128,6 @@ class Worker:
             return future.result()
         finally:
             self._running = None
-            gone.cancel()
 
     async def _stop(self, future: asyncio.Future[Any]) -> None:
         while not future.done():

@@ -4,7 +4,9 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +16,7 @@ from dpsql.budget import (
     Claim,
     Draw,
     LedgerStore,
+    SqliteStore,
     State,
     Status,
     VectorClaim,
@@ -454,3 +457,33 @@ def test_the_steps_come_in_their_order(place: Place) -> None:
         "before log", "log written", "log synced", "inserted", "reserved",
         "before draws", "draws inserted", "draws committed",
     ]  # fmt: skip
+
+
+def test_a_status_at_once_is_the_status_or_nothing(store: LedgerStore) -> None:
+    buy(store, "a")
+    for analyst in (None, "alice"):
+        at_once = store.status_at_once(analyst)
+        assert at_once is None or at_once == store.status(analyst)
+    inside, leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with store._ledger.write():
+            inside.set()
+            leave.wait(20)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert inside.wait(20)
+    assert store.status_at_once() is None, "somebody else has the connection: it would have to wait"
+    leave.set()
+    thread.join()
+
+
+def test_a_file_has_its_status_at_once(tmp_path: Path) -> None:
+    with closing(SqliteStore.open(tmp_path / "l.db", "people", CAPS, create=True)) as opened:
+        assert opened.status_at_once() == opened.status()
+        buy(opened, "a")
+        assert opened.status_at_once("alice") == opened.status("alice")
+        (tmp_path / "l.db.log").unlink()
+        with pytest.raises(LedgerError):
+            opened.status_at_once()

@@ -138,3 +138,16 @@ def test_a_cache_is_bounded_and_safe_for_threads() -> None:
     assert (cache.get("last"), len(cache)) == (1, 10)
     cache.clear()
     assert (cache.get("last"), len(cache)) == (None, 0)
+
+
+def test_what_is_remembered_is_recalled_without_a_wait(dataset: Dataset) -> None:
+    ann, bob = both(dataset)
+    assert ann.recall(COUNT) is None
+    first = ann.execute(COUNT)
+    recalled = bob.recall(COUNT)
+    assert recalled is not None
+    assert (recalled.rows, recalled.receipt) == (first.rows, bob.execute(COUNT).receipt)
+    bob.execute("SET dpsql.reuse = off")
+    assert bob.recall(COUNT) is None
+    dataset.store.advance_epoch()
+    assert ann.recall(COUNT) is None
