@@ -1,9 +1,10 @@
-"""The README's section "From psql" is what happens."""
+"""The README's section on psql and other clients is what happens."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ LINE = re.compile(r"^campus=> (.*)\n((?:.*\n)*?)(?=\n?campus=>|\Z)", re.MULTILIN
 
 
 def section() -> str:
-    return README.read_text("utf-8").split("## From psql\n")[1].split("\n## ")[0]
+    return README.read_text("utf-8").split("## From psql and other clients\n")[1].split("\n## ")[0]
 
 
 def policy_of_a_demo(folder: Path) -> Path:
@@ -37,7 +38,9 @@ def without_noise(text: str) -> list[str]:
 
 @needs_psql
 def test_the_session_in_psql(tmp_path: Path) -> None:
-    examples = LINE.findall(re.findall(r"```\n(.*?)```", section(), re.DOTALL)[0])
+    blocks = re.findall(r"```\n(.*?)```", section(), re.DOTALL)
+    (shown_first,) = [block for block in blocks if "dpsql user add" in block]
+    examples = LINE.findall(shown_first)
     assert len(examples) == 2
     with run_server(policy_of_a_demo(tmp_path / "demo")) as server:
         for sql, shown in examples:
@@ -45,11 +48,16 @@ def test_the_session_in_psql(tmp_path: Path) -> None:
             assert without_noise(found) == without_noise(shown)
 
 
-def test_the_example_of_psycopg(
+def test_the_examples_in_python(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", section(), re.DOTALL)
+    driver, frame = re.findall(r"```python\n(.*?)```", section(), re.DOTALL)
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
     with run_server(policy_of_a_demo(tmp_path / "demo")) as server:
-        exec(example.replace("port=5433", f"port={server.port}"), {})  # noqa: S102 (our own README)
-    assert re.fullmatch(r"\(Decimal\('[23]\.\d+'\),\)\n", capsys.readouterr().out)
+        port = str(server.port)
+        exec(driver.replace("5433", port), {})  # noqa: S102 (our own README)
+        assert re.fullmatch(r"\(Decimal\('[23]\.\d+'\),\)\n", capsys.readouterr().out)
+        names: dict[str, Any] = {}
+        exec(frame.replace("5433", port), names)  # noqa: S102 (our own README)
+        names["engine"].dispose()
+    assert len(re.findall(r"^\d +\w+ +[23]\.\d+$", capsys.readouterr().out, re.MULTILINE)) == 6
