@@ -19,7 +19,7 @@ from .channel import Channel
 from .client import Client
 from .encryption import load_encryption
 from .health import Health
-from .log import Seldom, log, place_of
+from .log import Seldom, log, place_of, write_out
 from .login import Logins
 from .options import Options, is_loopback
 from .report import changed, removed, stopping
@@ -100,6 +100,7 @@ class Server:
         self.sessions.shut()
         self.pool.shutdown(wait=False, cancel_futures=True)
         log("stopped")
+        write_out(_LAST_SECONDS)
 
     # --- who is let in -----------------------------------------------------------------------------
 

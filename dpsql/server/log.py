@@ -7,18 +7,22 @@ House rules:
    where it is an analyst's own; any other may be a password typed in the wrong place. Of a query of the system catalog
    that is refused, the name of the function or form is written: whoever adds a client needs to know.
 3. What strangers can cause without end is written by `Seldom`.
+4. Who does not read the log does not hold up the server: lines wait, and at last are lost and counted.
 """
 
 from __future__ import annotations
 
 import json
+import select
 import sys
 import threading
 import time
+from collections import deque
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType, TracebackType
 
-__all__ = ["EVENTS", "Seldom", "log", "place_of"]
+__all__ = ["EVENTS", "Seldom", "log", "place_of", "write_out"]
 
 EVENTS = MappingProxyType(
     {
@@ -44,28 +48,74 @@ EVENTS = MappingProxyType(
         "owner has to act": "policy or ledger could not be used for a statement or a login",
         "bug": "dpsql met a bug: its kind and its place",
         "unsaid": "an error that its client could not be told any more",
+        "lines lost": "nobody has read the log for a while: `times` lines are missing here",
         "stopping": "no statement is begun any more, running ones may finish",
         "stopped": "the server has ended",
     }
 )
 """The name of each event, and what it says."""
 
-_MAX_TEXT = 500
+_MAX_TEXT = 200
+"""Characters of a field, so that a line fits what a pipe takes at once."""
 _SELDOM = 10.0
+_MOST_WAITING = 10_000
 _lock = threading.Lock()
+_waiting: deque[str] = deque()
+_lost = 0
 
 
 def log(event: str, **fields: str | int | float | bool | None) -> None:
-    """Write a line. A log that cannot be written is no reason to stop."""
+    """Write a line, or have it wait until somebody reads. A log that cannot be written is no reason to stop."""
+    global _lost
     assert event in EVENTS, event
-    cut = {name: value[:_MAX_TEXT] if isinstance(value, str) else value for name, value in fields.items()}
-    line = json.dumps({"at": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, **cut})
+    line = _line(event, fields)
+    with _lock:
+        if len(_waiting) < _MOST_WAITING:
+            _waiting.append(line)
+        else:
+            _lost += 1
+        _write()
+
+
+def write_out(seconds: float) -> None:
+    """Wait until the lines that wait are written, at most so long."""
+    end = time.monotonic() + seconds
+    with _lock:
+        _write()
+        while (_waiting or _lost) and time.monotonic() < end:
+            time.sleep(0.01)
+            _write()
+
+
+def _write() -> None:
+    """Write the lines that wait, as many as somebody reads."""
+    global _lost
     try:
-        with _lock:
-            sys.stderr.write(line + "\n")
+        while _waiting and _is_read():
+            sys.stderr.write(_waiting.popleft())
             sys.stderr.flush()
+        if _lost and _is_read():
+            sys.stderr.write(_line("lines lost", {"times": _lost}))
+            sys.stderr.flush()
+            _lost = 0
     except (OSError, ValueError):
         return
+
+
+def _line(event: str, fields: Mapping[str, object]) -> str:
+    cut = {name: value[:_MAX_TEXT] if isinstance(value, str) else value for name, value in fields.items()}
+    at = datetime.now(UTC).isoformat(timespec="milliseconds")
+    return json.dumps({"at": at, "event": event, **cut}) + "\n"
+
+
+def _is_read() -> bool:
+    """Return whether a line can be written without a wait: a pipe has room, a terminal is not stopped."""
+    try:
+        poll = select.poll()
+        poll.register(sys.stderr.fileno(), select.POLLOUT)
+        return bool(poll.poll(0))
+    except (OSError, ValueError):  # no file
+        return True
 
 
 class Seldom:

@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -149,7 +150,7 @@ def test_a_line_of_the_log_is_one_line_whatever_it_holds(capsys: pytest.CaptureF
     assert written.count("\n") == 1
     assert written.removesuffix("\n").isprintable()
     assert len(written) < 5_000
-    assert json.loads(written)["analyst"] == odd[:500]
+    assert json.loads(written)["analyst"] == odd[:200]
 
 
 def test_what_strangers_cause_is_written_seldom(capsys: pytest.CaptureFixture[str]) -> None:
@@ -162,10 +163,29 @@ def test_what_strangers_cause_is_written_seldom(capsys: pytest.CaptureFixture[st
 def test_every_event_has_a_name_that_stays() -> None:
     written = set()
     for source in SOURCES.glob("*.py"):
-        written |= set(re.findall(r'\b(?:log|Seldom)\(\s*"([^"]+)"', source.read_text("utf-8")))
+        written |= set(re.findall(r'(?:\blog|\bSeldom|\b_line)\(\s*"([^"]+)"', source.read_text("utf-8")))
     assert written == set(EVENTS)
 
 
 def test_the_readme_lists_the_events_as_they_are() -> None:
     section = README.read_text("utf-8").split("## Running the server\n")[1].split("\n## ")[0]
     assert re.findall(r"^\| `([a-z ]+)` \| (.*) \|$", section, re.MULTILINE) == list(EVENTS.items())
+
+
+def test_a_log_that_nobody_reads_holds_nobody_up(policy: Path) -> None:
+    command = [sys.executable, "-m", "dpsql.cli", "-P", str(policy), "serve", "--port", "0"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    try:
+        served = Served(json.loads(process.stderr.readline())["port"], process)
+        with served.connect() as connection:
+            for _ in range(1500):
+                connection.execute("SELECT COUNT(*) FROM number")
+        process.send_signal(signal.SIGTERM)
+        lines = [json.loads(line)["event"] for line in process.stderr]
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.stderr.close()
+    assert lines.count("answered") == 1500
+    assert lines[-1] == "stopped"
