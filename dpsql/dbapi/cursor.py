@@ -167,13 +167,13 @@ class Cursor:
             raise ProgrammingError("the number of rows to fetch is negative")
         rows = self._result().answer.rows[self._next_row : self._next_row + count]
         self._next_row += len(rows)
-        return rows
+        return list(rows)
 
     def fetchall(self) -> list[Row]:
         """Return the rows that are left. Raises as `fetchone`."""
         rows = self._result().answer.rows[self._next_row :]
         self._next_row += len(rows)
-        return rows
+        return list(rows)
 
     def scroll(self, value: int, mode: Literal["relative", "absolute"] = "relative") -> None:
         """Move to another row. Raises IndexError outside the result, ProgrammingError for another mode."""
@@ -267,4 +267,4 @@ class Cursor:
 
     def _rest(self) -> list[Row]:
         rows = self._result().answer.rows
-        return rows[self._next_row :] if self._next_row else rows
+        return list(rows[self._next_row :])

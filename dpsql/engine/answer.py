@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -35,6 +36,6 @@ class Answer:
     """A statement's result; `command` is SELECT, EXPLAIN, SET, SHOW or RESET."""
 
     columns: tuple[AnswerColumn, ...]
-    rows: list[tuple[object, ...]]
+    rows: Sequence[tuple[object, ...]]
     command: str
     receipt: Receipt | None

@@ -23,7 +23,7 @@ from ..postprocess.bars import Bar, resolve_bars
 from ..postprocess.fetched import FetchedTable, carried_type, encode_fetched, fetch_statement
 from ..postprocess.print_public import PublicPrinter
 from ..postprocess.public_parts import Fetched, Needed, check_usable, split
-from ..postprocess.rows import Rows
+from ..postprocess.rows import Arrays, Rows
 from ..postprocess.watchdog import interrupt_after
 from ..relation.catalog import Scalar, Table
 from ..relation.relations import Relation
@@ -141,15 +141,16 @@ def run_public(
     engine: SealedEngine,
     level: Fraction,
     public: PublicRows,
-) -> list[tuple[Any, ...]]:
+) -> Sequence[tuple[Any, ...]]:
     """Return the rows of a compiled query over released rows and public tables.
 
     Raises:
         Refusal: 54001 for public rows or an answer that are too many.
         EngineFailure: 57014 when public tables take too long, or the statement is cancelled.
     """
+    types = [column.type for column in compiled.relation.columns]
     if compiled.in_database:
-        answer = public.answer(compiled.parts[0])
+        answer: Rows | Arrays = public.answer(compiled.parts[0])
     else:
         tables: list[ReleasedTable | FetchedTable] = []
         for number in sorted(compiled.releases):
@@ -159,9 +160,8 @@ def run_public(
                     table = _simulated(table, index, bar, rows[number].plan, engine, level)
             tables.append(table)
         tables += [public.table(f"p{i}", part) for i, part in enumerate(compiled.parts)]
-        answer = engine.run(compiled.sql, tables)
-    types = [column.type for column in compiled.relation.columns]
-    return finish(answer, types).rows if types else answer.rows
+        answer = engine.run_large(compiled.sql, tables) if types else engine.run(compiled.sql, tables)
+    return finish(answer, types).rows if types or isinstance(answer, Arrays) else answer.rows
 
 
 def check_public(compiled: Compiled, plans: Sequence[ReleasePlan], engine: SealedEngine) -> None:

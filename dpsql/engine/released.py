@@ -5,6 +5,7 @@ House rules:
 1. Nothing exact comes in here. `privatise` is the only maker of a `ReleasedVector`, and the bytes hold
    noisy integers and published keys alone (amendments.md b).
 2. Keys are kept by column, since a release may have a million of them.
+3. The bytes never change: what a release's measures are stored under depends on its keys' bytes.
 """
 
 from __future__ import annotations
@@ -30,8 +31,13 @@ __all__ = [
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
+KeyColumn = list[Scalar] | Array
+"""Canonical values; an array where all are integers, as the store gives them."""
 _EPOCH = datetime.datetime(1970, 1, 1)
 _WIDE = Context(prec=80)
+_VALUES, _KEYS = b'{"values":[', b',"keys":['
+_INTEGERS = b"0123456789-,"
+_CERTAIN = 10**18
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +48,12 @@ class Groups:
     An ungrouped release has no column and size 1.
     """
 
-    columns: tuple[list[Scalar], ...]
+    columns: tuple[KeyColumn, ...]
     size: int
 
     def tuples(self) -> list[tuple[Scalar, ...]]:
         """Return the groups as tuples."""
-        return list(zip(*self.columns, strict=True)) if self.columns else [()] * self.size
+        return list(zip(*map(_listed, self.columns), strict=True)) if self.columns else [()] * self.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +131,15 @@ def _declared(value: Scalar, type_: SqlType) -> Scalar:
     return value
 
 
-def shown(column: list[Scalar], type_: SqlType) -> list[Any]:
-    """Return a column of canonical values as Python values of its SQL type."""
+def _listed(column: KeyColumn) -> list[Scalar]:
+    return column.tolist() if isinstance(column, np.ndarray) else column
+
+
+def shown(column: KeyColumn, type_: SqlType) -> list[Any] | Array:
+    """Return a column of canonical values as Python values of its SQL type, integers also as an array."""
+    if type_.is_integer:
+        return column
+    column = _listed(column)
     if type_.kind is Kind.DATE:
         return [_EPOCH.date() + datetime.timedelta(days=v) if isinstance(v, int) else None for v in column]
     if type_.kind is Kind.TIMESTAMP:
@@ -145,7 +158,7 @@ def encode(vector: ReleasedVector) -> bytes:
     body: dict[str, object] = {"values": [array.tolist() for array in vector.values]}
     if vector.groups is not None:
         body["size"] = vector.groups.size
-        body["keys"] = vector.groups.columns
+        body["keys"] = [_listed(column) for column in vector.groups.columns]
     return json.dumps(body, separators=(",", ":"), default=_plain).encode()
 
 
@@ -157,12 +170,43 @@ def _plain(value: Any) -> object:
 
 def decode(payload: bytes) -> ReleasedVector:
     """Return the released vector that `encode` made bytes of."""
-    body = json.loads(payload, object_hook=_fraction)
-    if "n" in body:
+    if not payload.startswith(_VALUES):
         raise ValueError("not a released vector")
-    keys = body.get("keys")
-    groups = None if keys is None else Groups(tuple(keys), body["size"])
-    return ReleasedVector(tuple(integers(values) for values in body["values"]), groups)
+    values, rest = _integer_lists(payload, len(_VALUES))
+    if not payload.startswith(b"]", rest):
+        raise ValueError("not a released vector")
+    start = payload.find(_KEYS, rest)
+    if start < 0:
+        return ReleasedVector(tuple(values), None)
+    columns, end = _integer_lists(payload, start + len(_KEYS))
+    if payload[end:] == b"]}":
+        size = json.loads(b"{" + payload[rest + 2 : start] + b"}")["size"]
+        return ReleasedVector(tuple(values), Groups(tuple(columns), size))
+    body = json.loads(b"{" + payload[rest + 2 :], object_hook=_fraction)
+    return ReleasedVector(tuple(values), Groups(tuple(body["keys"]), body["size"]))
+
+
+def _integer_lists(payload: bytes, at: int) -> tuple[list[Array], int]:
+    """Return the lists of integers that begin at a place, and where they end: at what is no such list."""
+    found: list[Array] = []
+    while payload.startswith(b"[", at):
+        end = payload.find(b"]", at)
+        text = payload[at + 1 : end]
+        if text.translate(None, _INTEGERS):
+            break
+        found.append(_parsed(text))
+        at = end + 1
+        if payload.startswith(b",", at):
+            at += 1
+    return found, at
+
+
+def _parsed(text: bytes) -> Array:
+    """Return integers with commas between; numpy stops at 64 bits without a word, so it is not asked near there."""
+    parsed = np.fromstring(text, dtype=np.int64, sep=",") if text else np.empty(0, dtype=np.int64)
+    if len(parsed) and (parsed.min() <= -_CERTAIN or parsed.max() >= _CERTAIN):
+        return integers(json.loads(b"[" + text + b"]"))
+    return parsed
 
 
 def _fraction(body: dict[str, Any]) -> object:

@@ -44,11 +44,21 @@ MAX_STAGE_ROWS = 100_000
 
 @dataclass
 class ReleasedRows:
-    """A release's groups and the noisy vectors over them, as far as they are known yet."""
+    """A release's groups and the noisy vectors over them, as far as they are known yet.
+
+    `keyset`: what the measures of a thresholded release are keyed by, the very groups that were published.
+    """
 
     plan: ReleasePlan
     groups: Groups | None = None
     vectors: dict[int, ReleasedVector] = field(default_factory=dict)
+    keyset: bytes = b""
+
+    def take_keys(self, payload: bytes) -> None:
+        """Take in the stored groups of a thresholded release."""
+        assert self.plan.counted is not None
+        self.vectors[self.plan.counted] = keys = decode(payload)
+        self.groups, self.keyset = keys.groups, _keyset_id(payload)
 
     @property
     def is_complete(self) -> bool:
@@ -116,18 +126,15 @@ class Runner:
         if plan.is_empty:
             return True
         relation = self._relation_key(number)
-        keyset = b""
         if plan.counted is not None:
             found = self.store.lookup((_keyset_key(relation),), plan.scale(plan.counted))
             if found is None:
                 return False
-            rows.vectors[plan.counted] = keys = decode(found[0].payload)
-            rows.groups = keys.groups
-            keyset = _keyset_id(keys)
+            rows.take_keys(found[0].payload)
         for index in range(len(plan.vectors)):
             if index in rows.vectors:
                 continue
-            measures = plan.measure_keys(index, relation, keyset)
+            measures = plan.measure_keys(index, relation, rows.keyset)
             draws = self.store.lookup(measures, plan.scale(index))
             if draws is None:
                 return False
@@ -156,8 +163,7 @@ class Runner:
                 elif known and plan.counted is None:
                     measures = plan.measure_keys(index, self._relation_key(number), b"")
                 elif known and plan.counted in rows.vectors:
-                    keyset = _keyset_id(rows.vectors[plan.counted])
-                    measures = plan.measure_keys(index, self._relation_key(number), keyset)
+                    measures = plan.measure_keys(index, self._relation_key(number), rows.keyset)
                 delta = plan.delta if index == plan.counted else Fraction(0)
                 charge = Charge(_ceil(plan.epsilons[index] * NANO), _ceil(delta * ATTO))
                 vectors.append(VectorClaim(measures, plan.scale(index), charge, _note(plan, index)))
@@ -205,9 +211,10 @@ class Runner:
                 continue
             if index in rows.vectors:
                 continue  # what was looked up first stays: the other vectors' keys speak of these groups
-            rows.vectors[index] = released = _assemble(vector.measures, found)
-            if released.groups is not None:
-                rows.groups = released.groups
+            if index == rows.plan.counted:
+                rows.take_keys(found[0].payload)
+            else:
+                rows.vectors[index] = _assemble(vector.measures, found)
 
     def _run_release(
         self, number: int, wanted: list[int], snapshot: Snapshot, salt: bytes
@@ -225,17 +232,12 @@ class Runner:
         for query in plan.queries(tuple(wanted)):
             self._ask(exact, plan, query, snapshot, _short_salt(salt, relation))
         drawn: list[tuple[int, Draw]] = []
-        keyset = b""
         if plan.counted in wanted:
             assert plan.counted is not None
             keys = publish(exact, plan, self.noise, self.plan.privacy.minimum_units)
-            rows.groups, rows.vectors[plan.counted] = keys.groups, keys
-            keyset = _keyset_id(keys)
-            drawn.append(
-                (plan.counted, Draw((_keyset_key(relation),), plan.scale(plan.counted), encode(keys)))
-            )
-        elif plan.counted is not None:
-            keyset = _keyset_id(rows.vectors[plan.counted])
+            payload = encode(keys)
+            rows.groups, rows.vectors[plan.counted], rows.keyset = keys.groups, keys, _keyset_id(payload)
+            drawn.append((plan.counted, Draw((_keyset_key(relation),), plan.scale(plan.counted), payload)))
         assert rows.groups is not None
         for index in wanted:
             if index == plan.counted:
@@ -243,7 +245,7 @@ class Runner:
             noise = noises.get(index) or draw(plan, index, rows.groups.size, self.noise)
             released = privatise(exact, plan, index, rows.groups, noise)
             rows.vectors[index] = released
-            measures = plan.measure_keys(index, relation, keyset)
+            measures = plan.measure_keys(index, relation, rows.keyset)
             drawn.append((index, Draw(measures, plan.scale(index), encode(released))))
         return drawn
 
@@ -303,9 +305,9 @@ def _declared_groups(plan: ReleasePlan) -> Groups | None:
     return declared_groups(plan.groups, [key.type for key in plan.release.keys])
 
 
-def _keyset_id(keys: ReleasedVector) -> bytes:
+def _keyset_id(payload: bytes) -> bytes:
     """Return what the measures of a thresholded release are keyed by: the very groups that were published."""
-    return hashlib.sha256(encode(keys)).digest()
+    return hashlib.sha256(payload).digest()
 
 
 def _keyset_key(relation: bytes) -> bytes:
@@ -317,8 +319,9 @@ def _assemble(measures: tuple[bytes, ...], draws: tuple[Draw, ...]) -> ReleasedV
     decoded: dict[int, ReleasedVector] = {}
     values = []
     for measure, stored in zip(measures, draws, strict=True):
-        vector = decoded.setdefault(id(stored), decode(stored.payload))
-        values.append(vector.values[stored.measures.index(measure)])
+        if id(stored) not in decoded:
+            decoded[id(stored)] = decode(stored.payload)
+        values.append(decoded[id(stored)].values[stored.measures.index(measure)])
     return ReleasedVector(tuple(values), next(iter(decoded.values())).groups)
 
 

@@ -306,10 +306,9 @@ class Session:
             return carried(answer[0][0]) if len(answer) == 1 else None
         check_stage(answer)
         types = [column.type for column in prepared.stages[number].relation.columns]
-        answer.sort(
-            key=repr
-        )  # rows without an order are the same in any: the store is asked by their content
-        columns = [[carried(row[index], type_) for row in answer] for index, type_ in enumerate(types)]
+        # rows without an order are the same in any: the store is asked by their content
+        ordered = sorted(answer, key=repr)
+        columns = [[carried(row[index], type_) for row in ordered] for index, type_ in enumerate(types)]
         return StageRows(tuple(columns))
 
     def _answer(

@@ -2,7 +2,8 @@
 
 House rules:
 
-1. It stands alone on the standard library: no import of dpsql, no socket, no SQL.
+1. It stands alone on the standard library: no import of dpsql, no socket, no SQL. `bulk` alone adds numpy, with which
+   many rows take a third of the time.
 2. `Connection` is one conversation; `states` is the protocol as two tables.
 3. What a client sends raises RemoteProtocolError, ParameterError or AuthenticationFailed, and nothing else.
 4. What is kept of a client is capped (`Limits`), and nothing is allocated for a length before its bytes came.

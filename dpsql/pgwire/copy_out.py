@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from .bulk import Texts, bulk_text, lines, messages, of_bytes, of_texts
 from .datatypes.write_text import PLAIN_TEXT
 from .errors import LocalProtocolError
-from .layout import NULL, count, length, message
+from .events import Format
+from .layout import count, message
 from .replies import Column, CopyRows
-from .write_columns import binary_column, text_column, transpose
+from .write_columns import MANY, bytes_column, field_column, joined, text_column, transpose
 
 __all__ = ["BinaryCopy", "CsvOptions", "LineCopy", "TextOptions"]
 
@@ -57,6 +59,8 @@ class LineCopy:
         self._writers = [text_column(column) for column in columns]
         guard = _csv_guard(options, len(columns)) if isinstance(options, CsvOptions) else _text_guard(options)
         self._header_guard = guard
+        self._fast = [bulk_text(column.oid) for column in columns]
+        self._is_plain = _plain_texts(options, len(columns))
         is_usual = options in (TextOptions(header=options.header), CsvOptions(header=options.header))
         self._guards = [None if is_usual and column.oid in PLAIN_TEXT else guard for column in columns]
         if isinstance(options, CsvOptions):
@@ -74,27 +78,41 @@ class LineCopy:
         columns = transpose(rows, len(self._writers))
         if not columns:
             return self._lines([()] * len(rows))
-        parts = zip(columns, self._writers, self._guards, strict=True)
-        return self._lines(
-            zip(*[self._guarded(write(values), guard) for values, write, guard in parts], strict=True)
-        )
+        if len(rows) >= MANY:
+            fields = [self._field(index, column) for index, column in enumerate(columns)]
+            return CopyRows(lines(b"d", self._options.delimiter, fields, len(rows)))
+        return self._lines(zip(*map(self._texts, range(len(columns)), columns), strict=True))
 
     def end(self) -> CopyRows:
         """Return what comes after the last row: nothing."""
         return CopyRows(b"")
 
-    def _guarded(self, texts: list[str | None], guard: Callable[[str], str] | None) -> Iterable[str]:
-        null = self._options.null
+    def _field(self, index: int, column: Sequence[Any]) -> Texts:
+        """Return many values of a column as they stand in lines."""
+        forced = isinstance(self._options, CsvOptions) and index in self._options.force_quote
+        field = None if forced else self._fast[index](column)
+        if field is None or not (self._guards[index] is None or self._is_plain(field)):
+            texts = self._texts(index, column)
+            field = of_texts(texts) or of_bytes([self._encoded(text) for text in texts])
+        return field
+
+    def _texts(self, index: int, column: Sequence[Any]) -> list[str]:
+        """Return values of a column as they stand in lines."""
+        null, guard = self._options.null, self._guards[index]
+        texts = self._writers[index](column)
         if guard is None:
             return [null if text is None else text for text in texts]
         return [null if text is None else guard(text) for text in texts]
 
-    def _lines(self, rows: Iterable[tuple[str, ...]]) -> CopyRows:
-        join = self._options.delimiter.join
+    def _encoded(self, text: str) -> bytes:
         try:
-            return CopyRows(b"".join([message(b"d", f"{join(row)}\n".encode()) for row in rows]))
+            return text.encode()
         except UnicodeEncodeError:
             raise LocalProtocolError("A row to be copied holds what is not Unicode text.") from None
+
+    def _lines(self, rows: Iterable[tuple[str, ...]]) -> CopyRows:
+        join = self._options.delimiter.join
+        return CopyRows(b"".join([message(b"d", self._encoded(f"{join(row)}\n")) for row in rows]))
 
 
 class BinaryCopy:
@@ -103,7 +121,9 @@ class BinaryCopy:
     def __init__(self, columns: Sequence[Column]) -> None:
         """Raises LocalProtocolError: a column's type cannot be written in binary."""
         self._count = count(columns)
-        self._writers = [binary_column(column) for column in columns]
+        binary = [replace(column, format=Format.BINARY) for column in columns]
+        self._writers = [bytes_column(column) for column in binary]
+        self._fields = [field_column(column) for column in binary]
         self._pending = _SIGNATURE
 
     def begin(self) -> CopyRows:
@@ -112,23 +132,22 @@ class BinaryCopy:
 
     def encode(self, rows: Rows) -> CopyRows:
         """Return the messages of a chunk of rows; raises as `RowEncoder.encode` does."""
+        if self._pending and len(rows) > 1:
+            return CopyRows(self.encode(rows[:1]).wire + self.encode(rows[1:]).wire)
         columns = transpose(rows, len(self._writers))
-        fields = [_fields(write(values)) for values, write in zip(columns, self._writers, strict=True)]
-        tuples = [self._count + b"".join(row) for row in zip(*fields, strict=True)] or [self._count] * len(
-            rows
-        )
-        if tuples:
-            tuples[0] = self._pending + tuples[0]
+        if len(rows) >= MANY:
+            fields = [write(column) for write, column in zip(self._fields, columns, strict=True)]
+            return CopyRows(messages(b"d", self._count, fields, len(rows)))
+        written = [write(column) for write, column in zip(self._writers, columns, strict=True)]
+        parts = []
+        for row in joined(written, len(rows)):
+            parts.append(message(b"d", self._pending + self._count + row))
             self._pending = b""
-        return CopyRows(b"".join([message(b"d", row) for row in tuples]))
+        return CopyRows(b"".join(parts))
 
     def end(self) -> CopyRows:
         """Return what comes after the last row."""
         return CopyRows(message(b"d", self._pending + _TRAILER))
-
-
-def _fields(values: list[bytes | None]) -> list[bytes]:
-    return [NULL if value is None else length(value) + value for value in values]
 
 
 def _text_guard(options: TextOptions) -> Callable[[str], str]:
@@ -151,3 +170,21 @@ def _csv_quoter(options: CsvOptions) -> Callable[[str], str]:
     quote, escape = options.quote, options.escape
     table = {ord(character): escape + character for character in (quote, escape)}
     return lambda text: f"{quote}{text.translate(table)}{quote}"
+
+
+def _plain_texts(options: TextOptions | CsvOptions, width: int) -> Callable[[Texts], bool]:
+    """Return the function that says of many values that none has to be escaped or quoted; else it may be wrong."""
+    special = "".join([options.delimiter, *_LETTERS])
+    if isinstance(options, CsvOptions):
+        special = f"{options.delimiter}{options.quote}\n\r" + ("\\" if width == 1 else "")
+    marks, null = special.encode(), options.null.encode()
+
+    def is_plain(texts: Texts) -> bool:
+        data = texts.data.tobytes()
+        if len(data.translate(None, marks)) < len(data):
+            return False
+        if not isinstance(options, CsvOptions):
+            return True
+        return null not in data if null else bool(texts.sizes.all())
+
+    return is_plain

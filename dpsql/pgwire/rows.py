@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import repeat
-from operator import add
+from collections.abc import Sequence
 from typing import Any
 
-from .errors import LocalProtocolError
-from .layout import NULL, count
+from .bulk import messages
+from .layout import count, message
 from .replies import Column, DataRows
-from .write_columns import bytes_column, transpose
+from .write_columns import MANY, bytes_column, field_column, joined, transpose
 
 __all__ = ["RowEncoder"]
-
-_SMALL = 4096
-_WORDS = [size.to_bytes(4, "big") for size in range(_SMALL)]
-"""Length words of what is usual."""
-_MAX_ROW = 2**31 - 1 - 6
 
 
 class RowEncoder:
@@ -27,6 +20,7 @@ class RowEncoder:
         """Raises LocalProtocolError: a column's type cannot be written in its format."""
         self._count = count(columns)
         self._writers = [bytes_column(column) for column in columns]
+        self._fields = [field_column(column) for column in columns]
 
     def encode(self, rows: Sequence[Sequence[Any]]) -> DataRows:
         """Return the messages of a chunk of rows; some thousands at a time are fastest.
@@ -35,31 +29,8 @@ class RowEncoder:
         or a row has more or fewer values than there are columns.
         """
         columns = transpose(rows, len(self._writers))
-        stride = 2 * len(columns) + 1
-        pieces = [b""] * (stride * len(rows))
-        totals: Iterable[int] = repeat(4 * len(columns), len(rows))
-        for index, (column, write) in enumerate(zip(columns, self._writers, strict=True)):
-            written = write(column)
-            values = [value or b"" for value in written]
-            sizes = list(map(len, values))
-            totals = map(add, totals, sizes)
-            pieces[2 * index + 1 :: stride] = _length_words(written, sizes)
-            pieces[2 * index + 2 :: stride] = values
-        pieces[::stride] = self._heads(totals)
-        return DataRows(b"".join(pieces))
-
-    def _heads(self, totals: Iterable[int]) -> list[bytes]:
-        """Return what comes before the values of rows that take `totals` bytes with their length words."""
-        heads: dict[int, bytes] = {}
-        return [heads.get(size) or heads.setdefault(size, self._head(size)) for size in totals]
-
-    def _head(self, size: int) -> bytes:
-        if size > _MAX_ROW:
-            raise LocalProtocolError("More than 2 GiB cannot be sent in one row.")
-        return b"D" + (size + 6).to_bytes(4, "big") + self._count
-
-
-def _length_words(written: Sequence[bytes | None], sizes: Sequence[int]) -> list[bytes]:
-    if None in written:
-        return [NULL if value is None else len(value).to_bytes(4, "big") for value in written]
-    return [_WORDS[size] if size < _SMALL else size.to_bytes(4, "big") for size in sizes]
+        if len(rows) >= MANY:
+            fields = [write(column) for write, column in zip(self._fields, columns, strict=True)]
+            return DataRows(messages(b"D", self._count, fields, len(rows)))
+        written = [write(column) for write, column in zip(self._writers, columns, strict=True)]
+        return DataRows(b"".join([message(b"D", self._count + row) for row in joined(written, len(rows))]))

@@ -3,33 +3,44 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, TypeVar
 
+from .bulk import Field, bulk_binary, bulk_text, of_bytes, with_nulls
 from .datatypes.oids import TYPES
 from .datatypes.write_binary import BINARY_WRITERS
 from .datatypes.write_text import TEXT_WRITERS
 from .errors import LocalProtocolError
 from .events import Format
+from .layout import NULL, length
 from .replies import Column
 
-__all__ = ["binary_column", "bytes_column", "text_column", "transpose"]
+__all__ = ["MANY", "binary_column", "bytes_column", "field_column", "joined", "text_column", "transpose"]
+
+MANY = 128
+"""So many rows are faster written all at once than one by one."""
 
 _WRONG_VALUE = (TypeError, ValueError, AttributeError, OverflowError, ArithmeticError, struct.error)
 _Written = TypeVar("_Written", str, bytes)
 
 
-def transpose(rows: Sequence[Sequence[Any]], width: int) -> list[tuple[Any, ...]]:
+def transpose(rows: Sequence[Sequence[Any]], width: int) -> list[list[Any]]:
     """Return the columns of rows. Raises LocalProtocolError: a row has not `width` values."""
-    if not rows:
-        return [()] * width
-    try:
-        columns = list(zip(*rows, strict=True))
-    except ValueError:
-        columns = None
-    if columns is None or len(columns) != width:
+    if any(size != width for size in set(map(len, rows))):
         raise LocalProtocolError(f"A row has not {width} values.")
-    return columns
+    return [list(map(itemgetter(index), rows)) for index in range(width)]
+
+
+def joined(written: Sequence[Sequence[bytes | None]], size: int) -> Iterable[bytes]:
+    """Return each row's values, each with its length word; `size`: how many rows there are.
+
+    Raises LocalProtocolError: a value is too long to be sent.
+    """
+    if not written:
+        return [b""] * size
+    fields = [[NULL if value is None else length(value) + value for value in column] for column in written]
+    return map(b"".join, zip(*fields, strict=True))
 
 
 def text_column(column: Column) -> Callable[[Sequence[Any]], list[str | None]]:
@@ -59,6 +70,17 @@ def bytes_column(column: Column) -> Callable[[Sequence[Any]], list[bytes | None]
             raise _wrong_value(column) from None
 
     return write_encoded
+
+
+def field_column(column: Column) -> Callable[[Sequence[Any]], Field]:
+    """Return the function that writes many values at once, in the column's format; raises as `text_column` does."""
+    write = bytes_column(column)
+    fast = bulk_binary(column.oid) if column.format is Format.BINARY else bulk_text(column.oid)
+
+    def write_field(values: Sequence[Any]) -> Field:
+        return fast(values) or with_nulls(fast, values) or of_bytes(write(values))
+
+    return write_field
 
 
 def _column(

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import ROUND_HALF_EVEN, Context, Decimal
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from ..relation.types import Kind, SqlType
 
-__all__ = ["Rows", "finish"]
+__all__ = ["Arrays", "ColumnRows", "Rows", "finish"]
 
 _LIMITS = {Kind.SMALLINT: 2**15, Kind.INTEGER: 2**31, Kind.BIGINT: 2**63}
 _EXACT = Context(prec=2000, rounding=ROUND_HALF_EVEN)
 _ONE = Decimal(1)
 _ZERO = Decimal(0)
+_CHUNK = 2000
 _FIXED = 1e16
 """Doubles below this are shown in full by `repr`, or with a negative exponent."""
 
@@ -28,10 +30,50 @@ class Rows:
     """A result: the columns' names and the rows, in order."""
 
     columns: tuple[str, ...]
-    rows: list[tuple[Any, ...]]
+    rows: Sequence[tuple[Any, ...]]
 
 
-def finish(rows: Rows, types: Sequence[SqlType]) -> Rows:
+@dataclass(frozen=True, slots=True)
+class Arrays:
+    """A large result by column: integers, doubles, booleans, or objects that are text; masked where NULL."""
+
+    columns: tuple[str, ...]
+    arrays: tuple[npt.NDArray[Any], ...]
+
+
+class ColumnRows(Sequence[tuple[Any, ...]]):
+    """The rows of a large answer, kept by column and made when they are read; a slice is a list."""
+
+    def __init__(self, arrays: Sequence[npt.NDArray[Any]]) -> None:
+        """Requires: at least one array, and all of one length."""
+        self._arrays = arrays
+
+    def __len__(self) -> int:
+        return len(self._arrays[0])
+
+    @overload
+    def __getitem__(self, place: int) -> tuple[Any, ...]: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[tuple[Any, ...]]: ...
+    def __getitem__(self, place: int | slice) -> tuple[Any, ...] | list[tuple[Any, ...]]:
+        if isinstance(place, slice):
+            return list(zip(*[array[place].tolist() for array in self._arrays], strict=True))
+        at = range(len(self))[place]
+        return self[at : at + 1][0]
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        for start in range(0, len(self), _CHUNK):
+            yield from self[start : start + _CHUNK]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return len(self) == len(other) and all(row == its for row, its in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]  # as a list
+
+
+def finish(rows: Rows | Arrays, types: Sequence[SqlType]) -> Rows:
     """Return `rows` with every value of the Python type that its declared type asks for.
 
     Integers are int and None beyond their type's range; NUMERIC is Decimal, read from the shortest
@@ -42,21 +84,41 @@ def finish(rows: Rows, types: Sequence[SqlType]) -> Rows:
     """
     if len(types) != len(rows.columns):
         raise ValueError(f"{len(types)} types for {len(rows.columns)} columns")
-    changed: dict[int, list[Any]] = {}
-    for index, declared in enumerate(types):
-        column = [row[index] for row in rows.rows]
-        convert = _conversion(declared, column)
-        if convert is not None:
-            holds_null = None in column
-            changed[index] = (
-                [None if value is None else convert(value) for value in column]
-                if holds_null
-                else list(map(convert, column))
-            )
-    if not changed:
+    if isinstance(rows, Arrays):
+        if all(map(_is_right, rows.arrays, types)):
+            return Rows(rows.columns, ColumnRows(rows.arrays))
+        finished = [
+            array.tolist() if _is_right(array, declared) else _finished(array.tolist(), declared)
+            for array, declared in zip(rows.arrays, types, strict=True)
+        ]
+        return Rows(rows.columns, list(zip(*finished, strict=True)))
+    columns = [[row[index] for row in rows.rows] for index in range(len(types))]
+    finished = [_finished(column, declared) for column, declared in zip(columns, types, strict=True)]
+    if all(one is other for one, other in zip(finished, columns, strict=True)):
         return rows
-    columns = [changed.get(index) or [row[index] for row in rows.rows] for index in range(len(types))]
-    return Rows(rows.columns, list(zip(*columns, strict=True)))
+    return Rows(rows.columns, list(zip(*finished, strict=True)))
+
+
+def _is_right(array: npt.NDArray[Any], declared: SqlType) -> bool:
+    """Return whether an array surely holds what its declared type asks for."""
+    if isinstance(array, np.ma.MaskedArray) or len(array) == 0:
+        return False
+    if declared.is_integer:
+        limit = _LIMITS[declared.kind]
+        return array.dtype.kind == "i" and bool(-limit <= array.min() and array.max() < limit)
+    if declared.kind is Kind.DOUBLE:
+        return array.dtype == np.float64 and bool(np.isfinite(array).all())
+    return array.dtype.kind == {Kind.TEXT: "O", Kind.BOOLEAN: "b"}.get(declared.kind)
+
+
+def _finished(column: list[Any], declared: SqlType) -> list[Any]:
+    """Return a column converted, or the very list where nothing is to do."""
+    convert = _conversion(declared, column)
+    if convert is None:
+        return column
+    if None in column:
+        return [None if value is None else convert(value) for value in column]
+    return list(map(convert, column))
 
 
 def _conversion(declared: SqlType, column: list[Any]) -> Callable[[Any], Any] | None:

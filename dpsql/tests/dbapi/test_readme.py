@@ -35,7 +35,7 @@ def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_example_of_sqlalchemy_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = printed("create_engine", tmp_path, monkeypatch).splitlines()
+    lines = printed("dpsql:///", tmp_path, monkeypatch).splitlines()
     assert lines[0].split() == ["major", "gpa"]
     assert lines[1].split()[:2] == ["0", "Biology"]
     comment = 'private, one row per unit in "id" | bounds 2 to 4, step 0.01; COUNT, SUM, AVG, STDDEV; group keys: 201'

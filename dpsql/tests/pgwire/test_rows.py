@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -30,9 +31,10 @@ from dpsql.pgwire import (
 )
 from dpsql.pgwire.datatypes.write_binary import BINARY_WRITERS
 from dpsql.pgwire.datatypes.write_text import TEXT_WRITERS
+from dpsql.pgwire.write_columns import MANY
 from dpsql.testing.postgres_server import PostgresServer
 
-from .value_samples import STRATEGIES
+from .value_samples import CORNERS, STRATEGIES
 
 KINDS = (Oid.INT4, Oid.FLOAT8, Oid.TEXT, Oid.NUMERIC, Oid.DATE, Oid.BOOL)
 ROW = st.tuples(*[st.none() | STRATEGIES[oid] for oid in KINDS])
@@ -62,6 +64,109 @@ def test_large_empty_and_missing_values(form: Format) -> None:
     rows = [("x" * 5000, None), ("", "y" * 4096), (None, ""), ("z" * 4095, "ä" * 70_000)]
     oids = (Oid.TEXT, Oid.VARCHAR)
     assert RowEncoder(columns(form, oids)).encode(rows).encode() == one_by_one(rows, form, oids)
+
+
+# Many rows are written all at once: the bytes are the same.
+
+MANY_KINDS = (*KINDS, Oid.INT2, Oid.INT8, Oid.FLOAT4, Oid.TIMESTAMP)
+LENGTHS = {
+    Oid.INT2: [0, -1, 2**15 - 1, -(2**15)],
+    Oid.INT4: [0, 7, -10, 2**31 - 1, -(2**31)],
+    Oid.INT8: [0, 10, -999, 2**63 - 1, -(2**63)],
+    Oid.FLOAT8: [0.0, -0.0, 20.0, -3.05, 1e-5, 5e-324, 999999999999999.9, -999999999999999.9, 0.1, 100.0],
+    Oid.TEXT: [
+        "",
+        "plain",
+        "x" * 300,
+        "grüße \N{SNOWMAN}\U0001f600",
+        "\\",
+        "NULL",
+        "a,b",
+        "tab\t",
+        "\\.",
+        "-1, 2",
+    ],
+}
+BORDERS = [1e15, -1e15, 1e16, float("inf"), float("nan"), 1e300]
+
+
+def cycled(values: list[Any], count: int = MANY + 3) -> list[Any]:
+    return [values[index % len(values)] for index in range(count)]
+
+
+@given(
+    few=st.lists(st.tuples(*[st.none() | STRATEGIES[oid] for oid in MANY_KINDS]), min_size=1, max_size=6),
+    nulls=st.booleans(),
+    form=st.sampled_from(Format),
+)
+@settings(deadline=None)
+def test_many_rows_are_their_rows_one_by_one(few: list[tuple[Any, ...]], nulls: bool, form: Format) -> None:
+    full = [STANDS_FOR_NULL[oid] for oid in MANY_KINDS]
+    if not nulls:
+        few = [tuple(f if v is None else v for v, f in zip(row, full, strict=True)) for row in few]
+    rows = cycled(few)
+    expected = one_by_one(rows, form, MANY_KINDS)
+    assert RowEncoder(columns(form, MANY_KINDS)).encode(rows).encode() == expected
+
+
+STANDS_FOR_NULL: dict[Oid, Any] = {
+    Oid.INT4: 1, Oid.FLOAT8: 0.5, Oid.TEXT: "x", Oid.NUMERIC: Decimal(1), Oid.DATE: date(2024, 1, 1), Oid.BOOL: True,
+    Oid.INT2: 2, Oid.INT8: 3, Oid.FLOAT4: 0.5, Oid.TIMESTAMP: datetime(2024, 1, 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", Format)
+@pytest.mark.parametrize("oid", LENGTHS)
+@pytest.mark.parametrize("with_null", [False, True])
+def test_many_values_of_every_length(form: Format, oid: Oid, with_null: bool) -> None:
+    values = LENGTHS[oid] + ([None] if with_null else [])
+    for count in (MANY - 1, MANY, MANY + 1, 3 * MANY):
+        rows = [(value,) for value in cycled(values, count)]
+        assert RowEncoder(columns(form, (oid,))).encode(rows).encode() == one_by_one(rows, form, (oid,))
+
+
+@pytest.mark.parametrize("form", Format)
+@pytest.mark.parametrize("border", [*BORDERS, *CORNERS[Oid.FLOAT8]])
+def test_one_double_among_many(form: Format, border: float) -> None:
+    for others in ([0.1], [index / 7 for index in range(200)]):
+        rows = [(value,) for value in cycled([*others, border], 201)]
+        expected = one_by_one(rows, form, (Oid.FLOAT8,))
+        assert RowEncoder(columns(form, (Oid.FLOAT8,))).encode(rows).encode() == expected
+
+
+@pytest.mark.parametrize("form", Format)
+def test_many_rows_of_long_texts_and_of_none(form: Format) -> None:
+    rows = cycled([("x" * 5000, None), ("", "y" * 4096), (None, ""), ("z" * 4095, "ä" * 7000)], 200)
+    oids = (Oid.TEXT, Oid.VARCHAR)
+    assert RowEncoder(columns(form, oids)).encode(rows).encode() == one_by_one(rows, form, oids)
+    rows = [(None, None)] * 200
+    assert RowEncoder(columns(form, oids)).encode(rows).encode() == one_by_one(rows, form, oids)
+    assert RowEncoder(()).encode([()] * 200).encode() == DataRow(()).encode() * 200
+
+
+@pytest.mark.parametrize("form", Format)
+@pytest.mark.parametrize(
+    ("oid", "good", "bad"),
+    [
+        (Oid.INT4, 1, "secret"), (Oid.INT4, 1, 1.5), (Oid.INT8, 1, Decimal(1)), (Oid.FLOAT8, 1.5, "secret"),
+        (Oid.TEXT, "x", 1), (Oid.TEXT, "x", "sec\0ret"), (Oid.TEXT, "x", "secret\ud800"), (Oid.BOOL, True, 1),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_among_many_is_named_and_not_shown(
+    form: Format, oid: Oid, good: Any, bad: Any
+) -> None:
+    for others in ([(good,)], [(good,), (None,)]):
+        with pytest.raises(LocalProtocolError, match="c0") as caught:
+            RowEncoder(columns(form, (oid,))).encode(cycled([*others, (bad,)], 200))
+        assert "secret" not in str(caught.value)
+    with pytest.raises(LocalProtocolError, match="values"):
+        RowEncoder(columns(form, (oid,))).encode([*[(good,)] * 200, (good, good)])
+
+
+@pytest.mark.parametrize(("oid", "beyond"), [(Oid.INT2, 2**15), (Oid.INT4, -(2**31) - 1), (Oid.INT8, 2**63)])
+def test_an_integer_beyond_its_type_among_many_has_no_binary(oid: Oid, beyond: int) -> None:
+    with pytest.raises(LocalProtocolError, match="c0"):
+        RowEncoder(columns(Format.BINARY, (oid,))).encode(cycled([(1,), (beyond,)], 200))
 
 
 def test_rows_without_columns() -> None:
@@ -189,6 +294,54 @@ def test_a_copy_of_lines_is_postgres_own(
     select = "SELECT " + ", ".join(f"c{index}" for index in range(len(TABLE)))
     copy = LineCopy(columns(Format.TEXT, TABLE), options)
     assert _ours(copy, COPIED, 3) == _messages(connection, select, words)
+
+
+PLAIN: list[tuple[Any, ...]] = [(1, "a b", 0.5), (-20, "Ω", 3.0), (300, "x", -0.0)]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"), OPTIONS, ids=lambda part: part if isinstance(part, str) else ""
+)
+@pytest.mark.parametrize(
+    "odd", [None, "", "NULL", "0", "a;b", "a,b", "a|b", "a-b", "a.b", "\t", "'", '"', "\\."]
+)
+@pytest.mark.parametrize("oids", [(Oid.TEXT,), (Oid.INT4, Oid.TEXT, Oid.FLOAT8)], ids=["alone", "beside"])
+def test_many_lines_are_the_lines_one_by_one(
+    options: TextOptions | CsvOptions, words: str, odd: str | None, oids: tuple[Oid, ...]
+) -> None:
+    rows = cycled([*PLAIN, (4, odd, 1e15)], 200)
+    rows = rows if len(oids) == 3 else [(text,) for _, text, _ in rows]
+    if isinstance(options, CsvOptions):
+        options = replace(options, force_quote=options.force_quote & set(range(len(oids))))
+    copy = LineCopy(columns(Format.TEXT, oids), options)
+    assert _ours(copy, rows, 200) == _ours(copy, rows, 1)
+
+
+@pytest.mark.parametrize("chunk", [MANY, MANY + 1, 1000])
+def test_many_rows_of_a_copy_are_postgres_own(connection: psycopg.Connection[Any], chunk: int) -> None:
+    kinds = (Oid.INT4, Oid.FLOAT8, Oid.TEXT)
+    rows = [(index - 500, (index - 500) / 3, f"place {index}") for index in range(1000)]
+    select = "SELECT i - 500, (i - 500) / 3.0::float8, 'place ' || i FROM generate_series(0, 999) AS t(i)"
+    for encoder, words in (
+        (LineCopy(columns(Format.TEXT, kinds), TextOptions()), "FORMAT text"),
+        (LineCopy(columns(Format.TEXT, kinds), CsvOptions(header=True)), "FORMAT csv, HEADER"),
+        (BinaryCopy(columns(Format.TEXT, kinds)), "FORMAT binary"),
+    ):
+        named = (
+            select.replace("500, (", "500 AS c0, (")
+            .replace("8, '", "8 AS c1, '")
+            .replace("i FR", "i AS c2 FR")
+        )
+        with connection.cursor().copy(f"COPY ({named}) TO STDOUT ({words})") as copy:
+            expected = b"".join(CopyData(bytes(data)).encode() for data in copy)
+        assert _ours(encoder, rows, chunk) == expected
+
+
+def test_many_rows_of_a_binary_copy_with_nulls() -> None:
+    rows = cycled([(1, None, "a"), (None, 0.5, ""), (3, -0.0, None)], 300)
+    oids = (Oid.INT8, Oid.FLOAT8, Oid.TEXT)
+    at_once, by_one = (BinaryCopy(columns(Format.BINARY, oids)) for _ in range(2))
+    assert _ours(at_once, rows, 300) == _ours(by_one, rows, 1)
 
 
 @pytest.mark.parametrize("words", ["FORMAT text", "FORMAT csv"])

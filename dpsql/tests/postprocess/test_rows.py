@@ -7,11 +7,13 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsql.postprocess import Rows, finish
+from dpsql.postprocess.rows import Arrays, ColumnRows
 from dpsql.relation.types import (
     BIGINT,
     BOOLEAN,
@@ -89,3 +91,41 @@ anything = st.one_of(
 def test_no_value_raises(values: list[Any]) -> None:
     for declared, _ in CASES:
         assert len(finish(Rows(("x",), [(value,) for value in values]), [declared]).rows) == len(values)
+
+
+ARRAYS = [
+    np.array([0, -(2**63), 2**63 - 1, 2**31]),
+    np.array([1, 2, -3], dtype=np.int32),
+    np.array([0.5, -0.0, 1e300]),
+    np.array([0.5, math.nan, math.inf]),
+    np.array(["x", "", "é"], dtype=object),
+    np.array([True, False]),
+    np.ma.array([1, 2, 3], mask=[False, True, False]),
+    np.ma.array(["x", None], mask=[False, True], dtype=object),
+    np.ma.array([0.5, 1.0], mask=[True, False]),
+    np.array([], dtype=np.int64),
+]
+
+
+@pytest.mark.parametrize("array", ARRAYS, ids=repr)
+def test_arrays_are_finished_as_their_values_are(array: np.typing.NDArray[Any]) -> None:
+    for declared, _ in CASES:
+        found = finish(Arrays(("x",), (array,)), [declared]).rows
+        assert repr(list(found)) == repr(
+            finish(Rows(("x",), [(v,) for v in array.tolist()]), [declared]).rows
+        )
+
+
+def test_rows_kept_by_column_are_read_as_a_list_is() -> None:
+    rows = ColumnRows([np.arange(5000), np.array([f"t{i}" for i in range(5000)], dtype=object)])
+    plain = [(i, f"t{i}") for i in range(5000)]
+    assert len(rows) == 5000
+    assert (rows[0], rows[-1], rows[4999]) == (plain[0], plain[-1], plain[4999])
+    for part in (slice(0, 3), slice(4990, 6000), slice(None, None, -1), slice(7, 3), slice(-4, None, 2)):
+        assert rows[part] == plain[part]
+    assert list(rows) == plain
+    assert rows == plain
+    assert rows != plain[1:]
+    assert type(rows[1][0]) is int
+    with pytest.raises(IndexError):
+        rows[5000]

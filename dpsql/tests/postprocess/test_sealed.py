@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from dpsql.errors import EngineFailure, Refusal
-from dpsql.postprocess import Limits, ReleasedColumn, ReleasedTable, SealedEngine, sealed
+from dpsql.postprocess import Limits, ReleasedColumn, ReleasedTable, Rows, SealedEngine, sealed
+from dpsql.postprocess.rows import Arrays
 from dpsql.relation.types import (
     BIGINT,
     BOOLEAN,
@@ -318,3 +319,61 @@ def test_a_closed_engine_opens_again(engine: SealedEngine) -> None:
     assert other.run("SELECT 1", []).rows == [(1,)]
     other.close()
     assert other.run("SELECT 2", []).rows == [(2,)]
+
+
+LARGE = ReleasedTable(
+    "t",
+    (
+        ReleasedColumn("i", BIGINT, np.arange(3000) - 5),
+        ReleasedColumn("d", DOUBLE, np.arange(3000) / 7),
+        ReleasedColumn("s", TEXT, [None if i % 5 == 0 else f"é {i}" for i in range(3000)]),
+        ReleasedColumn("b", BOOLEAN, [None if i % 3 == 0 else i % 2 == 0 for i in range(3000)]),
+        ReleasedColumn("n", BIGINT, [None if i % 2 == 0 else i for i in range(3000)]),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_by_column"),
+    [
+        ("SELECT i, d, s, b, n FROM t", True),
+        ("SELECT s, i FROM t ORDER BY s DESC, i", True),
+        ("SELECT i FROM t UNION ALL SELECT n FROM t", True),
+        ("SELECT i FROM t WHERE i < -100", True),
+        ("WITH x AS (SELECT i FROM t) SELECT i FROM x OFFSET 7", True),
+        ("SELECT i FROM t ORDER BY i LIMIT 7 OFFSET 2", False),
+        ("SELECT CAST(i AS HUGEINT) * 10000000000000000000 AS h FROM t", False),
+        ("SELECT CAST(d AS DECIMAL(38, 3)) AS d FROM t", False),
+        ("SELECT i AS x, n AS X FROM t", False),
+        ("SELECT DATE '2024-01-01' AS day FROM t", False),
+    ],
+)
+def test_a_large_answer_is_the_same(engine: SealedEngine, sql: str, is_by_column: bool) -> None:
+    found = engine.run_large(sql, [LARGE])
+    rows = engine.run(sql, [LARGE]).rows
+    assert isinstance(found, Arrays) == is_by_column
+    listed = (
+        found.rows if isinstance(found, Rows) else list(zip(*[a.tolist() for a in found.arrays], strict=True))
+    )
+    assert repr(listed) == repr(rows)
+
+
+def test_a_large_answer_is_of_one_select_and_has_its_limits() -> None:
+    engine = SealedEngine(Limits(max_rows=2000))
+    for sql in ("SELECT i FROM t", "SELECT i FROM t LIMIT 2001", "SELECT CAST(i AS HUGEINT) AS i FROM t"):
+        with pytest.raises(Refusal, match="more than 2000 rows"):
+            engine.run_large(sql, [LARGE])
+    for sql in ("SELECT 1; SELECT 2", "CREATE TABLE kept AS SELECT 1", "no SQL at all"):
+        with pytest.raises(EngineFailure):
+            engine.run_large(sql, [LARGE])
+    assert isinstance(engine.run_large("SELECT i FROM t -- LIMIT", [LARGE_ENOUGH]), Arrays)
+
+
+LARGE_ENOUGH = ReleasedTable("t", (ReleasedColumn("i", BIGINT, np.arange(2000)),))
+
+
+def test_a_large_answer_can_be_stopped() -> None:
+    engine = SealedEngine(Limits(seconds=0.3))
+    with pytest.raises(EngineFailure) as caught:
+        engine.run_large("SELECT sum(a.i * b.i * c.i) AS s FROM t a, t b, t c", [LARGE])
+    assert caught.value.sqlstate == "57014"

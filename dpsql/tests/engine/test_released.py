@@ -1,0 +1,78 @@
+"""Released vectors as bytes: what is stored once is read for ever, and its bytes say which groups it speaks of."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpsql.engine.released import Groups, ReleasedVector, decode, encode, integers, shown
+from dpsql.relation.types import BIGINT, DATE, NUMERIC, TEXT
+
+NUMBERS = st.integers(-(2**70), 2**70) | st.integers(-50, 50)
+KEYS = (
+    st.none()
+    | st.booleans()
+    | NUMBERS
+    | st.fractions()
+    | st.text(max_size=4)
+    | st.sampled_from(["]", "[", '],"size":1,"keys":[', "1,2", "]}", "\\", '"'])
+)
+
+
+@st.composite
+def vectors(draw: st.DrawFn) -> ReleasedVector:
+    size = draw(st.integers(0, 5))
+
+    def column(of: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
+        return st.lists(of, min_size=size, max_size=size)
+
+    values = tuple(integers(draw(column(NUMBERS))) for _ in range(draw(st.integers(1, 3))))
+    keys = draw(st.none() | st.lists(column(KEYS) | column(NUMBERS), max_size=3))
+    return ReleasedVector(values, None if keys is None else Groups(tuple(keys), size))
+
+
+@given(vectors())
+def test_what_is_stored_is_read_and_written_again_to_the_byte(vector: ReleasedVector) -> None:
+    payload = encode(vector)
+    found = decode(payload)
+    assert [column.tolist() for column in found.values] == [column.tolist() for column in vector.values]
+    assert (found.groups is None) == (vector.groups is None)
+    if found.groups is not None and vector.groups is not None:
+        assert found.groups.size == vector.groups.size
+        assert repr(found.groups.tuples()) == repr(vector.groups.tuples())
+    assert encode(found) == payload
+
+
+def test_the_bytes_are_those_of_every_ledger_so_far() -> None:
+    groups = Groups((["a", None], [1, Fraction(1, 3)], [True, False], [5, -6]), 2)
+    payload = encode(ReleasedVector((np.array([1, -2]), integers([2**64, 0])), groups))
+    assert payload == (
+        b'{"values":[[1,-2],[18446744073709551616,0]],"size":2,'
+        b'"keys":[["a",null],[1,{"n":[1,3]}],[true,false],[5,-6]]}'
+    )
+    assert encode(decode(b'{"values":[[7]]}')) == b'{"values":[[7]]}'
+
+
+@pytest.mark.parametrize("number", [2**63 - 1, -(2**63), 2**63, -(2**63) - 1, 10**18, -(10**18), 10**40])
+def test_no_integer_is_cut_to_64_bits(number: int) -> None:
+    (values,) = decode(encode(ReleasedVector((integers([1, number]),), None))).values
+    assert values.tolist() == [1, number]
+
+
+@pytest.mark.parametrize("payload", [b'{"n":[1,2]}', b"{}", b'{"values":[["a"]]}', b""])
+def test_other_bytes_are_no_vector(payload: bytes) -> None:
+    with pytest.raises(ValueError, match="released vector"):
+        decode(payload)
+
+
+def test_integer_keys_are_shown_in_their_type() -> None:
+    keys = np.array([0, 1])
+    assert list(shown(keys, BIGINT)) == [0, 1]
+    assert [day.isoformat() for day in shown(keys, DATE)] == ["1970-01-01", "1970-01-02"]
+    assert [type(value).__name__ for value in shown(keys, NUMERIC)] == ["Decimal", "Decimal"]
+    assert shown(np.array([], dtype=np.int64), TEXT) == []
