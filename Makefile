@@ -1,5 +1,6 @@
 # make demo: a walk through a small university.  make serve: the same for psql.  make test: everything that must hold.
-# Nothing is installed outside .venv; the only network use is the package install.
+# Nothing is installed outside .venv; the only network use is the package install. With npm at hand, node's `pg` is
+# installed there too, for its tests; they are skipped without it.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -21,6 +22,7 @@ help:
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --editable . --group dev
+	-if command -v npm >/dev/null; then npm install --silent --no-audit --no-fund --prefix .venv/node pg; fi
 	touch $@
 
 demo: .venv/ready

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -28,6 +29,7 @@ from .report import Fault
 __all__ = [
     "columns_of",
     "in_formats",
+    "must_be_typed",
     "oid_of",
     "parameter_types",
     "plain",
@@ -52,11 +54,16 @@ _OIDS = {
     Kind.NULL: Oid.TEXT,
 }
 _UNKNOWN = (0, Oid.UNKNOWN)
+_REFCURSOR = 1790
+"""A driver that looks for the types which are read as text may find this one: the same on the wire."""
+_SAME = {Oid.UNKNOWN: 0, _REFCURSOR: Oid.TEXT}
 _DECLARED: dict[int, SqlType] = {
     Oid.BOOL: BOOLEAN, Oid.INT2: SMALLINT, Oid.INT4: INTEGER, Oid.INT8: BIGINT, Oid.NUMERIC: NUMERIC,
     Oid.FLOAT4: REAL, Oid.FLOAT8: DOUBLE, Oid.TEXT: TEXT, Oid.VARCHAR: TEXT, Oid.DATE: DATE,
     Oid.TIMESTAMP: TIMESTAMP, Oid.TIMESTAMPTZ: TIMESTAMP,
 }  # fmt: skip
+_MOMENT = re.compile(rb"\d{4,6}-\d\d-\d\d(?:T\d| ?[+\-Z]| \d.*[+\-Z])")
+_LONGEST_MOMENT = 100
 
 
 def columns_of(columns: Sequence[AnswerColumn]) -> tuple[Column, ...]:
@@ -96,10 +103,18 @@ def parameter_types(declared: Sequence[int], count: int) -> tuple[int, ...]:
     There may be more than the statement names. Raises Fault (42704): a type does not exist.
     """
     for oid in declared:
-        if oid not in TYPES and oid not in _UNKNOWN:
+        if oid not in TYPES and oid not in _UNKNOWN and oid != _REFCURSOR:
             raise Fault("42704", f"type {oid} does not exist", hint="send the parameter as text")
-    types = [0 if oid in _UNKNOWN else oid for oid in declared]
+    types = [_SAME.get(oid, oid) for oid in declared]
     return (*types, *[0] * (count - len(types)))
+
+
+def must_be_typed(event: Bind) -> bool:
+    """Say whether a value can be read only when its type is known: in binary, or a moment with its zone or a T."""
+    return any(
+        form is Format.BINARY or (data is not None and len(data) < _LONGEST_MOMENT and _MOMENT.match(data))
+        for form, data in zip(event.parameter_formats, event.parameters, strict=True)
+    )
 
 
 def read_values(event: Bind, types: Sequence[int]) -> tuple[object, ...]:

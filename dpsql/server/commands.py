@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 from ..engine.settings import Settings
 from ..pgwire import Column, NoticeResponse, Oid, ParameterStatus
 from .client_settings import ClientSettings
 from .queries import Queries
-from .report import Fault
+from .report import Fault, elsewhere
 from .result import Result
 from .statements import (
     Begin,
@@ -69,7 +70,8 @@ class Commands:
         if isinstance(command, (Engine, CatalogQuery)):
             return await self.queries.run(command, values, self.client)
         if isinstance(command, CopyOut):
-            result = await self.queries.run(self.queries.sort(command.query), values, self.client)
+            with elsewhere() if command.is_table else nullcontext():
+                result = await self.queries.run(self.queries.sort(command.query), values, self.client)
             return replace(result, tag="COPY", copy=command)
         if isinstance(command, Show):
             return self._show(command)

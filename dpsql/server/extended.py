@@ -25,7 +25,7 @@ from ..pgwire import (
     RowDescription,
     Target,
 )
-from .columns import in_formats, parameter_types, read_values, typed_nulls
+from .columns import in_formats, must_be_typed, parameter_types, read_values, typed_nulls
 from .outbox import Outbox
 from .pieces import cut
 from .portals import Portal
@@ -78,13 +78,13 @@ class Extended:
             raise
 
     async def bind(self, event: Bind) -> None:
-        """Open a portal; a value in binary has its type found, where nobody has declared it.
+        """Open a portal; a value that only its type can read has it found, where nobody has declared it.
 
         Raises Fault, ParameterError, and as `Runner.infer`.
         """
         prepared = self._runner.statements.find(event.statement)
         self._runner.commands.block.check(prepared.command)
-        if 0 in prepared.types and Format.BINARY in event.parameter_formats:
+        if 0 in prepared.types and must_be_typed(event):
             await self._runner.infer(prepared)
         values = read_values(event, prepared.types)[: prepared.count]
         if isinstance(prepared.command, Engine):

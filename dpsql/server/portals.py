@@ -58,8 +58,10 @@ class Portal:
         """Return the next rows, and stand at the last of them. Requires: it has run."""
         assert self.result is not None
         places, self.position = step(how, self.position, self._size)
-        rows = self.result.rows
-        return [rows[place - 1] for place in places]
+        if not places:
+            return []
+        end = places[-1] - 1 + places.step
+        return list(self.result.rows[places[0] - 1 : end if end >= 0 else None : places.step])
 
     def take_forward(self, limit: int | None) -> tuple[int, int]:
         """Return the index of the next row and of the end of the next `limit` rows, and pass over them."""

@@ -29,10 +29,17 @@ _WORDS = {
     "last": (Direction.ABSOLUTE, -1),
 }
 _MAX_COUNT = 2**31 - 1
-_COPY = compile_form(
-    r"copy\s*(\(.*\))\s*to\s+stdout(?:\s+(?:with\s*)?(?:\(([^()]{0,200})\)|(csv|binary|text)(\s+header)?))?"
+_TO = (
+    r"\s*to\s+stdout(?:\s+(?:with\s*)?"
+    r"(?:\((?P<options>[^()]{0,200})\)|(?P<form>csv|binary|text)(?P<header>\s+header)?))?"
 )
-_COPY_OPTION = compile_form(r"format\s+(text|csv|binary)|header(?:\s+(true|on|1|false|off|0))?")
+_COPY = compile_form(r"copy\s*(?P<query>\(.*\))" + _TO)
+_WORD = r'(?:[a-z_][\w$]*|"(?:[^"]|"")+")'
+_COPY_TABLE = compile_form(
+    rf"copy\s+(?P<table>{_WORD}(?:\s*\.\s*{_WORD})?)\s*"
+    rf"(?:\((?P<columns>\s*{_WORD}\s*(?:,\s*{_WORD}\s*)*)\))?" + _TO
+)
+_COPY_OPTION = compile_form(r"format\s+('?)(text|csv|binary)\1|header(?:\s+('?)(true|on|1|false|off|0)\3)?")
 
 
 def read_declare(text: str, bare: str) -> Declare:
@@ -75,22 +82,35 @@ def _counted(how: str, what: str) -> tuple[Direction, int | None]:
 
 
 def read_copy(text: str, bare: str) -> CopyOut:
-    """Read COPY (query) TO STDOUT; `bare` is the text without comments. Raises Fault."""
+    """Read COPY (query) TO STDOUT, and COPY table; `bare` is the text without comments. Raises Fault."""
     match = _COPY.fullmatch(bare)
     if match is None:
-        raise unsupported("this form of COPY", "COPY (SELECT …) TO STDOUT (FORMAT csv, HEADER)")
-    if word(bare[match.start(1) + 1 :].lstrip()) == "execute":
+        return _read_copy_table(bare)
+    start, end = match.span("query")
+    if word(bare[start + 1 :].lstrip()) == "execute":
         raise Fault(
             "42601", "COPY cannot run a prepared statement", hint="write its query between the brackets"
         )
-    form, has_header = (match[3] or "text").lower(), bool(match[4])
-    for option in (match[2] or "").split(","):
+    return CopyOut(blank_prefix(text[: end - 1], start + 1), *_copy_options(match))
+
+
+def _read_copy_table(bare: str) -> CopyOut:
+    match = _COPY_TABLE.fullmatch(bare)
+    if match is None:
+        raise unsupported("this form of COPY", "COPY (SELECT …) TO STDOUT (FORMAT csv, HEADER)")
+    query = f"SELECT {match['columns'] or '*'} FROM {match['table']}"
+    return CopyOut(query, *_copy_options(match), is_table=True)
+
+
+def _copy_options(match: re.Match[str]) -> tuple[str, bool]:
+    """Return the format, and whether there is a header. Raises Fault."""
+    form, has_header = (match["form"] or "text").lower(), bool(match["header"])
+    for option in (match["options"] or "").split(","):
         read = _COPY_OPTION.fullmatch(option.strip())
         if read is None and option.strip():
             raise unsupported("this option of COPY", "FORMAT text, csv or binary, and HEADER, are read")
-        if read is not None and read[1]:
-            form = read[1].lower()
+        if read is not None and read[2]:
+            form = read[2].lower()
         elif read is not None:
-            has_header = (read[2] or "true").lower() in ("true", "on", "1")
-    query = blank_prefix(text[: match.end(1) - 1], match.start(1) + 1)
-    return CopyOut(query, form, has_header)
+            has_header = (read[4] or "true").lower() in ("true", "on", "1")
+    return form, has_header

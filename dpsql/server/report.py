@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from ..errors import DpsqlError, EngineFailure, LedgerError, PolicyError
 from ..pgwire import ErrorResponse, ParameterError
 from .log import log, place_of
 
-__all__ = ["ClientGone", "Fault", "cancelled", "changed", "removed", "report", "stopping", "unsupported"]
+__all__ = [
+    "ClientGone",
+    "Fault",
+    "cancelled",
+    "changed",
+    "elsewhere",
+    "removed",
+    "report",
+    "stopping",
+    "unsupported",
+]
 
 
 class ClientGone(Exception):
@@ -75,3 +88,13 @@ def report(error: Exception, start: int = 0, *, fatal: bool = False) -> ErrorRes
     log("bug", place=place_of(error))
     hint = "what was charged stays charged; tell the owner, whose log has the place"
     return ErrorResponse("XX000", "dpsql met a bug", hint=hint, fatal=fatal)
+
+
+@contextmanager
+def elsewhere() -> Iterator[None]:
+    """Take the position off an error: it points into a text that is not the client's."""
+    try:
+        yield
+    except (DpsqlError, Fault) as error:
+        error.position = None
+        raise

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..errors import DpsqlError
 from ..pgwire import Bind, Column, NoticeResponse, Oid, ParameterStatus
 from .arguments import argument_values
 from .columns import parameter_types
@@ -17,7 +16,7 @@ from .portals import Portal, Portals
 from .prepared import Prepared, PreparedStatements
 from .queries import Query
 from .read_statement import count_parameters, read_statement
-from .report import Fault, unsupported
+from .report import Fault, elsewhere, unsupported
 from .result import Result
 from .statements import (
     Begin,
@@ -193,7 +192,7 @@ class Runner:
         if portal.result is None and not (command.count == 0 and command.direction is not Direction.ABSOLUTE):
             block = self.commands.block
             had_queried = block.has_queried
-            with _Elsewhere():
+            with elsewhere():
                 notices = (await self.fill(portal, portal.prepared.start)).notices
             block.has_queried = had_queried  # a fetch settles no modes
         if portal.result is None:
@@ -246,7 +245,7 @@ class Runner:
 
     async def _execute(self, command: ExecutePrepared) -> Result:
         query, values = self._prepared_query(command)
-        with _Elsewhere():
+        with elsewhere():
             return await self.commands.run(query, values)
 
     def _deallocate(self, command: Deallocate) -> Result:
@@ -256,14 +255,3 @@ class Runner:
         self.statements.find(command.name)
         self.statements.close(command.name)
         return Result("DEALLOCATE")
-
-
-class _Elsewhere:
-    """Takes the position off an error: it points into the text of another statement."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, (DpsqlError, Fault)):
-            error.position = None

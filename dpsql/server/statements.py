@@ -144,11 +144,15 @@ class CatalogQuery:
 
 @dataclass(frozen=True, slots=True)
 class CopyOut:
-    """COPY (query) TO STDOUT; `query` is blank where the words around it stood."""
+    """COPY (query) TO STDOUT; `query` is blank where the words around it stood.
+
+    `is_table`: COPY table, and the query is one that says the same: no position in it is the client's.
+    """
 
     query: str
     format: str
     has_header: bool
+    is_table: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,14 @@ client's reaches the engine's SQL, so none can be taken for something else there
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from .bind_calls import sort_key
 from .bind_expression import ExpressionBinder
 from .bind_sets import SET_RETURNING
 from .errors import unsupported
+from .functions import AGGREGATES
 from .output_names import output_name
 from .pg_types import INT8, TEXT, UNKNOWN, PgType
 from .read_relation import CatalogRelations
@@ -33,6 +35,7 @@ from .syntax import (
     Star,
     TableItem,
     Values,
+    nodes,
 )
 from .typed import Context, Typed, coerce
 
@@ -40,6 +43,10 @@ __all__ = ["QueryBinder"]
 
 _Item = tuple[str, Typed, int, Expression | None]
 """A column of SELECT: its name, value, modifier, and the expression behind it."""
+
+
+_STORED = re.compile(r'c\."\w+" AS (\w+)')
+"""A relation of the engine's: without a join its rows come as Postgres has them, for clients take the first."""
 
 
 class QueryBinder(ExpressionBinder):
@@ -170,6 +177,13 @@ class QueryBinder(ExpressionBinder):
             sql += f" HAVING {self.condition(node.having, inner)}"
         if order:
             sql += f" ORDER BY {', '.join(self._key(key, items, node, inner) for key in order)}"
+        elif (
+            len(froms) == 1
+            and "(SELECT" in sql
+            and _is_plain(node)
+            and (stored := _STORED.fullmatch(froms[0]))
+        ):
+            sql += f" ORDER BY {stored[1]}.rowid"
         columns = tuple((name, Typed(f"c{at}", typed.type)) for at, (name, typed, _, _) in enumerate(items))
         return Bound(sql, columns, tuple(modifier for _, _, modifier, _ in items))
 
@@ -260,6 +274,8 @@ class QueryBinder(ExpressionBinder):
     def _function(self, item: FunctionItem, scope: Scope) -> str:
         call, alias = item.call, self.context.alias()
         name = item.alias or call.name
+        if call.name == "unnest" and len(call.arguments) > 1:
+            return self._unnest(item, alias, scope)
         if call.name in SET_RETURNING:
             sql, type_ = SET_RETURNING[call.name](self, call, scope)
             parts = [f"unnest({sql}) AS c0"]
@@ -279,6 +295,23 @@ class QueryBinder(ExpressionBinder):
             columns = (*columns, ("ordinality", Typed(f"{alias}.c1", INT8)))
         scope.sources.append(Source(name, _renamed(columns, item.columns)))
         return f"(SELECT {', '.join(parts)}) AS {alias}"
+
+    def _unnest(self, item: FunctionItem, alias: str, scope: Scope) -> str:
+        """Several arrays side by side, the shorter ones filled with NULL."""
+        lists = [
+            SET_RETURNING["unnest"](self, Call("unnest", (array,)), scope) for array in item.call.arguments
+        ]
+        columns: list[Output] = [
+            ("unnest", Typed(f"{alias}.c{at}", type_)) for at, (_, type_) in enumerate(lists)
+        ]
+        sqls = [sql for sql, _ in lists]
+        if item.has_ordinality:
+            longest = ", ".join(f"len({sql})" for sql in sqls)
+            columns.append(("ordinality", Typed(f"{alias}.c{len(lists)}", INT8)))
+            sqls.append(f"generate_series(1, greatest({longest}))")
+        scope.sources.append(Source(item.alias or "unnest", _renamed(tuple(columns), item.columns)))
+        listed = ", ".join(f"unnest({sql}) AS c{at}" for at, sql in enumerate(sqls))
+        return f"(SELECT {listed}) AS {alias}"
 
     def _join(self, item: JoinItem, scope: Scope) -> str:
         start = len(scope.sources)
@@ -317,6 +350,13 @@ class QueryBinder(ExpressionBinder):
 def _shared(left: list[Source], right: list[Source]) -> list[str]:
     there = {name for source in right for name, _ in source.columns}
     return [name for source in left for name, _ in source.columns if name in there]
+
+
+def _is_plain(node: Select) -> bool:
+    """Say whether a SELECT gives a row for each of its relation's that it keeps."""
+    if node.distinct is not None or node.group or node.having is not None:
+        return False
+    return not any(isinstance(part, Call) and part.name in AGGREGATES for part in nodes(node))
 
 
 def _shown(typed: Typed) -> str:

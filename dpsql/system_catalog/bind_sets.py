@@ -43,6 +43,7 @@ def _subscripts(binder: CallBinder, node: Call, scope: Scope) -> tuple[str, PgTy
     value = binder.bind(node.arguments[0], scope)
     if value.type.element is None:
         raise unsupported(f"generate_subscripts of {value.type.name}")
+    binder.bind_as(node.arguments[1], scope, INT4)  # the dimension, whose parameter has a type by this
     last = f"len({value.sql})"
     bounds = f"0, {last} - 1" if value.type.name.endswith("vector") else f"1, {last}"
     return f"CAST(generate_series({bounds}) AS INTEGER[])", INT4

@@ -8,14 +8,13 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import fields, is_dataclass
 
 from .bind_calls import CATALOG_CALLS
 from .errors import CatalogRefusal
 from .functions import CATALOG_FUNCTIONS
 from .parse_query import parse
 from .read_relation import SCHEMAS
-from .syntax import Call, Cast, FunctionItem, Query, TableItem
+from .syntax import Call, Cast, FunctionItem, Query, TableItem, children, nodes
 
 __all__ = ["Reads", "classify"]
 
@@ -57,7 +56,7 @@ def classify(text: str, declared: Collection[str]) -> Reads:
         return Reads.BOTH
     if kinds:
         return Reads.CATALOG if True in kinds else Reads.OTHER
-    return Reads.CATALOG if any(map(_is_catalogs, _nodes(query))) else Reads.OTHER
+    return Reads.CATALOG if any(map(_is_catalogs, nodes(query))) else Reads.OTHER
 
 
 def _relations(node: object, hidden: frozenset[str], declared: Collection[str]) -> Iterator[bool]:
@@ -81,7 +80,7 @@ def _relations(node: object, hidden: frozenset[str], declared: Collection[str]) 
         for part in (node.body, node.order, node.limit, node.offset):
             yield from _relations(part, inner, declared)
     else:
-        for child in _children(node):
+        for child in children(node):
             yield from _relations(child, hidden, declared)
 
 
@@ -90,17 +89,3 @@ def _is_catalogs(node: object) -> bool:
     if isinstance(node, Call):
         return node.name in _NAMES or node.name.startswith("pg_")
     return isinstance(node, Cast) and (node.type.name in _TYPES or node.type.depth > 0)
-
-
-def _nodes(node: object) -> Iterator[object]:
-    yield node
-    for child in _children(node):
-        yield from _nodes(child)
-
-
-def _children(node: object) -> Iterator[object]:
-    if isinstance(node, tuple):
-        yield from node
-    elif is_dataclass(node) and not isinstance(node, type):
-        for field in fields(node):
-            yield getattr(node, field.name)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
 
 __all__ = [
     "ArrayList", "ArrayQuery", "Between", "Call", "Case", "Cast", "Cte", "Exists", "Expression", "Field", "FromItem",
     "FunctionItem", "In", "IsTest", "JoinItem", "Literal", "Name", "Operation", "Parameter", "Quantified", "Query",
     "QueryItem", "Row", "ScalarQuery", "Select", "SetOperation", "SortKey", "Star", "Subscript", "TableItem",
-    "TypeName", "Values", "Window",
+    "TypeName", "Values", "Window", "children", "nodes",
 ]  # fmt: skip
 
 
@@ -297,3 +298,19 @@ class Query:
     order: tuple[SortKey, ...] = ()
     limit: Expression | None = None
     offset: Expression | None = None
+
+
+def nodes(node: object) -> Iterator[object]:
+    """Yield a node and all below it."""
+    yield node
+    for child in children(node):
+        yield from nodes(child)
+
+
+def children(node: object) -> Iterator[object]:
+    """Yield what a node is made of."""
+    if isinstance(node, tuple):
+        yield from node
+    elif is_dataclass(node) and not isinstance(node, type):
+        for field in fields(node):
+            yield getattr(node, field.name)

@@ -173,8 +173,14 @@ def read_array(text: str) -> list[str | None]:
 
 
 def _lookup(sql: str, target: PgType) -> str:
+    bare = f"replace({sql}, '\"', '')"
     if target.name == "regclass":
-        return f"(SELECT any_value(n.o) FROM h.named_class AS n WHERE n.name = replace({sql}, '\"', ''))"
+        path = rf"regexp_replace({bare}, '^[^.]*\.([^.]*\.[^.]*)$', '\1')"
+        return f"(SELECT any_value(n.o) FROM h.named_class AS n WHERE n.name = {path})"
+    if target.name == "regtype":
+        name = rf"regexp_replace({bare}, '^pg_catalog\.', '')"
+        spelled = f"SELECT min(n.o) FROM h.shown_type AS n WHERE n.name = {sql}"
+        return f"coalesce(({spelled}), (SELECT min(n.oid) FROM c.pg_type AS n WHERE n.typname = {name}))"
     if target.name in _SHOWN:
         return f"(SELECT min(n.o) FROM {_SHOWN[target.name]} AS n WHERE n.name = {sql})"
     if target.name == "regnamespace":
