@@ -6,8 +6,9 @@ that are remembered are released, to every analyst.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,7 +29,7 @@ from .finish import Compiled
 if TYPE_CHECKING:
     from ..backends import Snapshot
 
-__all__ = ["Dataset", "Prepared", "SchemaChanged", "open_ledger"]
+__all__ = ["Dataset", "LazySnapshot", "Prepared", "SchemaChanged", "open_ledger"]
 
 _MAX_CACHED = 256
 
@@ -42,7 +43,8 @@ class SchemaChanged(EngineFailure):
 
 @dataclass(slots=True)
 class Prepared:
-    """A planned statement with its post-processing compiled; `is_lasting`: it does not read the clock.
+    """A planned statement with its post-processing compiled; `is_lasting`: it is worth being remembered, as it
+    is short and does not read the clock.
 
     `is_checked`: the sealed engine has bound the post-processing over empty tables.
     """
@@ -57,6 +59,33 @@ class Prepared:
     def columns(self) -> tuple[AnswerColumn, ...]:
         """The columns of the answer."""
         return tuple(AnswerColumn(column.name, column.type) for column in self.compiled.relation.columns)
+
+
+class LazySnapshot:
+    """A snapshot that is opened when it is asked for; after `close`, another one would be."""
+
+    def __init__(
+        self, make: Callable[[], AbstractContextManager[Snapshot]], cancelled: threading.Event
+    ) -> None:
+        self._make, self._cancelled = make, cancelled
+        self._context: AbstractContextManager[Snapshot] | None = None
+        self._opened: Snapshot | None = None
+
+    def open(self) -> Snapshot:
+        """Return the snapshot. Raises EngineFailure: it cannot be had, or the statement is cancelled."""
+        if self._opened is None:
+            context = self._make()
+            self._opened = context.__enter__()
+            self._context = context
+            if self._cancelled.is_set():
+                raise EngineFailure("cancelled before anything was charged", sqlstate="57014")
+        return self._opened
+
+    def close(self) -> None:
+        """Let it go, if it is open."""
+        context, self._context, self._opened = self._context, None, None
+        if context is not None:
+            context.__exit__(None, None, None)
 
 
 def open_ledger(policy: Policy, *, create: bool) -> LedgerStore:
@@ -128,6 +157,15 @@ class Dataset:
             if snapshot.schema() != self._live:
                 raise SchemaChanged
             yield snapshot
+
+    @contextmanager
+    def lazy_snapshot(self, owner: object, cancelled: threading.Event) -> Iterator[LazySnapshot]:
+        """Yield what opens a snapshot on first use: a repeated question does not touch the database."""
+        lazy = LazySnapshot(lambda: self.snapshot(owner), cancelled)
+        try:
+            yield lazy
+        finally:
+            lazy.close()
 
     def salt(self, epoch: int) -> bytes:
         """Return the owner's secret for an epoch: the salt of a relation's bounding comes from it."""

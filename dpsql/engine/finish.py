@@ -23,7 +23,7 @@ from ..postprocess.bars import Bar, resolve_bars
 from ..postprocess.fetched import FetchedTable, carried_type, encode_fetched, fetch_statement
 from ..postprocess.print_public import PublicPrinter
 from ..postprocess.public_parts import Fetched, Needed, check_usable, split
-from ..postprocess.rows import Arrays, Rows
+from ..postprocess.rows import Arrays, Rows, check_size
 from ..postprocess.watchdog import interrupt_after
 from ..relation.catalog import Scalar, Table
 from ..relation.relations import Relation
@@ -236,11 +236,7 @@ def _answered(part: Part, snapshot: Snapshot) -> Rows:
     with interrupt_after(_Late(snapshot), PUBLIC_SECONDS):
         for chunk in snapshot.run(part.sql):
             rows += chunk
-            if len(rows) > MAX_PUBLIC_ROWS:
-                raise Refusal(
-                    f"the answer has more than {MAX_PUBLIC_ROWS} rows",
-                    sqlstate="54001", hint="add a LIMIT or aggregate further",
-                )  # fmt: skip
+            check_size(len(rows), len(part.columns), MAX_PUBLIC_ROWS)
     return Rows(tuple(name for name, _ in part.columns), rows)
 
 

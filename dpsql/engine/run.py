@@ -77,7 +77,8 @@ class StageRows:
 class Runner:
     """Carries one plan out.
 
-    `stage_value(i, rows)` computes stage i from the releases so far: one value, or `StageRows`.
+    `stage_value(i, rows)` computes stage i from the releases so far: one value, or `StageRows`. `hold()` waits until
+    it may be known that what was drawn is there (soundness.md 3.6): before that moment nobody finds it in the store.
     """
 
     plan: Plan
@@ -88,6 +89,7 @@ class Runner:
     reuse: bool
     stage_value: Callable[[int, list[ReleasedRows]], object]
     cancelled: Callable[[], bool]
+    hold: Callable[[], None]
     rows: list[ReleasedRows] = field(default_factory=list)
     stages: list[object] = field(default_factory=list)
 
@@ -186,6 +188,8 @@ class Runner:
                 wanted = [index for release, index in owed if release == number]
                 for index, vector_draw in self._run_release(number, wanted, snapshot, salt):
                     drawn[number, index] = vector_draw
+            if owed:
+                self.hold()
             self.store.commit(reservation, [drawn[place] for place in owed])
         return reservation.charge
 
@@ -197,6 +201,10 @@ class Runner:
         try:
             yield reservation
             done = True
+        except EngineFailure as failure:
+            if failure.sqlstate != "57014":
+                self.hold()  # whoever waits for this draw learns of its end from here on
+            raise
         finally:
             if not done:
                 self.store.fail(reservation)

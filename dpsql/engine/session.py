@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..backends import Backend
 from ..budget import Status
@@ -44,13 +42,12 @@ from .finish import PublicRows, check_public, compile_public, run_public
 from .run import ReleasedRows, Runner, StageRows, carried, check_stage
 from .settings import Settings, decimal_text
 
-if TYPE_CHECKING:
-    from ..backends import Snapshot
-
 __all__ = ["Session"]
 
 DEFAULT_LEVEL = Fraction(19, 20)
 _PLAN = AnswerColumn("QUERY PLAN", TEXT)
+_LONGEST_KEPT = 20_000
+"""Characters of a statement with its parameters, of which plan and answer are remembered."""
 
 
 @dataclass
@@ -59,12 +56,14 @@ class Session:
 
     An embedded session runs in the analyst's own process: a convenience for the trusted, not a security
     boundary; `analyst` is a label for the ledger's fairness caps, not an identity (design.md 8, 9).
-    `is_shared`: other sessions use the dataset too, so that `close` lets nothing go.
+    `is_shared`: other sessions use the dataset too, so that `close` lets nothing go. `release_time`: of a statement
+    that began at one moment and has its draws at another (of `time.monotonic`), when they may be known; None: at once.
     """
 
     dataset: Dataset
     analyst: str = "local"
     is_shared: bool = False
+    release_time: Callable[[float, float], float] | None = None
     _noise: Noise = field(default_factory=LaplaceNoise, repr=False)
 
     def __post_init__(self) -> None:
@@ -73,6 +72,7 @@ class Session:
         self.settings = Settings.of(self.policy.defaults)
         self._sealed = self.dataset.sealed.sharing()
         self._cancelled = threading.Event()
+        self._began = 0.0
 
     @classmethod
     def open(
@@ -132,6 +132,7 @@ class Session:
             EngineFailure: the database failed or the statement was cancelled; the charge stays spent.
         """
         self._cancelled.clear()
+        self._began = time.monotonic()
         status = self.budget()
         key = self._key(sql, parameters)
         if (known := self._remembered(key, status)) is not None:
@@ -234,12 +235,12 @@ class Session:
 
     def _query(self, query: Query, parameters: tuple[object, ...], key: object, epoch: int) -> Answer:
         prepared = self._prepare(query, parameters, key)
-        with self._lazy_snapshot() as snapshot:
-            public = PublicRows(snapshot)
+        with self.dataset.lazy_snapshot(self, self._cancelled) as snapshot:
+            public = PublicRows(snapshot.open)
             runner = Runner(
                 prepared.plan, self.dataset.store, self._noise, self.analyst, " ".join(query.text.split()),
                 self.settings.reuse, lambda number, rows: self._stage(prepared, number, rows, public),
-                self._cancelled.is_set,
+                self._cancelled.is_set, lambda: self._hold(snapshot.close),
             )  # fmt: skip
             if runner.from_store():
                 return self._answer(prepared, runner.rows, Fraction(0), Fraction(0), public, (key, epoch))
@@ -252,7 +253,7 @@ class Session:
             for number in prepared.plan.tables:
                 if prepared.stages[number].in_database:
                     check_stage(public.answer(prepared.stages[number].parts[0]).rows)
-            opened = snapshot()
+            opened = snapshot.open()
             if not self.settings.reuse:
                 self.dataset.answers.clear()  # what is drawn now answers from now on
             charge = runner.from_engine(opened, self.dataset.salt)
@@ -279,7 +280,7 @@ class Session:
             compile_public(one, planned.releases, level, self.dataset.dialect) for one in planned.stages
         )
         lasting = not any(word in query.text.lower() for word in ("now", "current", "localtime"))
-        return Prepared(planned, compiled, stages, lasting)
+        return Prepared(planned, compiled, stages, lasting and _is_small(query.text, parameters))
 
     def _bound(self, query: Query, parameters: tuple[object, ...]) -> Relation:
         check_parameters(query, len(parameters))
@@ -335,26 +336,17 @@ class Session:
         """Return what a plan depends on besides the dataset."""
         return sql, tuple((type(value).__name__, repr(value)) for value in parameters), self.settings
 
-    @contextmanager
-    def _lazy_snapshot(self) -> Iterator[Callable[[], Snapshot]]:
-        """Yield a function that opens a snapshot on first use (a repeated question does not touch the database)."""
-        opened: list[Snapshot] = []
-        contexts: list[AbstractContextManager[Snapshot]] = []
+    def _hold(self, rest: Callable[[], None]) -> None:
+        """Let the database go, and wait until what was drawn may be known to anybody.
 
-        def get() -> Snapshot:
-            if not opened:
-                context = self.dataset.snapshot(self)
-                opened.append(context.__enter__())
-                contexts.append(context)
-                if self._cancelled.is_set():
-                    raise EngineFailure("cancelled before anything was charged", sqlstate="57014")
-            return opened[0]
-
-        try:
-            yield get
-        finally:
-            for context in contexts:
-                context.__exit__(None, None, None)
+        Raises:
+            EngineFailure: cancelled meanwhile.
+        """
+        rest()
+        if self.release_time is not None:
+            now = time.monotonic()
+            if self._cancelled.wait(max(0.0, self.release_time(self._began, now) - now)):
+                raise EngineFailure("cancelled", sqlstate="57014")
 
     def _cap(self) -> Fraction:
         status = self.budget()
@@ -369,3 +361,8 @@ def _left(status: Status) -> Fraction:
     if status.analyst_cap_nano is not None:
         left.append(status.analyst_cap_nano - status.analyst_spent_nano)
     return Fraction(max(0, min(left)), NANO)
+
+
+def _is_small(text: str, parameters: Sequence[object]) -> bool:
+    """Return whether a statement is short enough to be remembered."""
+    return len(text) + sum(len(value) for value in parameters if isinstance(value, str)) <= _LONGEST_KEPT

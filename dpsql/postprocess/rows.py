@@ -12,9 +12,10 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import Refusal
 from ..relation.types import Kind, SqlType
 
-__all__ = ["Arrays", "ColumnRows", "Rows", "finish"]
+__all__ = ["MAX_CELLS", "MAX_ROWS", "Arrays", "ColumnRows", "Rows", "check_size", "finish"]
 
 _LIMITS = {Kind.SMALLINT: 2**15, Kind.INTEGER: 2**31, Kind.BIGINT: 2**63}
 _EXACT = Context(prec=2000, rounding=ROUND_HALF_EVEN)
@@ -23,6 +24,22 @@ _ZERO = Decimal(0)
 _CHUNK = 2000
 _FIXED = 1e16
 """Doubles below this are shown in full by `repr`, or with a negative exponent."""
+
+
+MAX_ROWS, MAX_CELLS = 1_000_000, 16_000_000
+"""The most that one answer may have: it is held in memory, some hundred bytes a value."""
+
+
+def check_size(rows: int, columns: int, most_rows: int = MAX_ROWS) -> None:
+    """Raise Refusal (54001) for an answer that is too large."""
+    if rows > most_rows:
+        what = f"{most_rows} rows"
+    elif rows * columns > MAX_CELLS:
+        what = f"{MAX_CELLS} values"
+    else:
+        return
+    hint = "add a LIMIT, name fewer columns, or aggregate further"
+    raise Refusal(f"the answer has more than {what}", sqlstate="54001", hint=hint)
 
 
 @dataclass(frozen=True, slots=True)

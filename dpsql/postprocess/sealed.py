@@ -24,7 +24,7 @@ import duckdb
 from ..errors import EngineFailure, Refusal
 from .fetched import FetchedTable
 from .released import EncodedColumn, ReleasedTable, encode_column, parameters_of, quote
-from .rows import Arrays, Rows
+from .rows import MAX_ROWS, Arrays, Rows, check_size
 from .watchdog import interrupt_after
 
 __all__ = ["Limits", "SealedEngine"]
@@ -58,6 +58,7 @@ _POSTGRES_WAYS = {
 """What makes the engine behave, where this DuckDB has the setting; some came with 2.0."""
 
 _LOADING = "loading$"
+_FETCHED = 65_536
 _MANY_ROWS = 1000
 """A table of more has its answer fetched by column where that is sure: an object for each value takes time."""
 _SURE = frozenset({"BOOLEAN", "SMALLINT", "INTEGER", "BIGINT", "DOUBLE", "VARCHAR"})
@@ -76,7 +77,7 @@ class Limits:
 
     memory_mib: int = 1024
     seconds: float = 10.0
-    max_rows: int = 1_000_000
+    max_rows: int = MAX_ROWS
 
 
 class _Database:
@@ -174,9 +175,13 @@ class SealedEngine:
 
     def _rows(self, cursor: duckdb.DuckDBPyConnection) -> Rows:
         names = tuple(column[0] for column in cursor.description or ())
-        rows = cursor.fetchmany(self._limits.max_rows + 1)
-        self._check(len(rows))
-        return Rows(names, rows)
+        rows: list[tuple[Any, ...]] = []
+        while True:
+            chunk = cursor.fetchmany(_FETCHED)
+            rows += chunk
+            check_size(len(rows), len(names), self._limits.max_rows)
+            if len(chunk) < _FETCHED:
+                return Rows(names, rows)
 
     def _arrays(
         self, cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Any]
@@ -192,16 +197,8 @@ class SealedEngine:
         if not _SURE.issuperset(types) or len({name.casefold() for name in names}) < len(names):
             return self._rows(cursor)
         arrays = tuple(cursor.fetchnumpy().values())
-        self._check(len(arrays[0]))
+        check_size(len(arrays[0]), len(names), self._limits.max_rows)
         return Arrays(names, arrays)
-
-    def _check(self, rows: int) -> None:
-        if rows > self._limits.max_rows:
-            raise Refusal(
-                f"the answer has more than {self._limits.max_rows} rows",
-                sqlstate="54001",
-                hint="add a LIMIT or aggregate further",
-            )
 
 
 def _is_large(table: ReleasedTable | FetchedTable) -> bool:

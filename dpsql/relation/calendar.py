@@ -38,7 +38,7 @@ _FIRST = (datetime.date(1600, 1, 1) - _EPOCH).days
 _WIDTHS = {"week": 7 * DAY, "day": DAY, "hour": DAY // 24, "minute": DAY // 1440}
 _MONTHS = {"year": 12, "quarter": 3, "month": 1}
 _DATE = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})|([0-9]{4})([0-9]{2})([0-9]{2})")
-_TIME = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6}))?)?")
+_TIME = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6}))?)?(?:\s*(?:[zZ]|[+-]00(?::?00)?))?")
 
 EXTRACT_FIELDS = {
     "year": None, "quarter": (1, 4), "month": (1, 12), "week": (1, 53), "day": (1, 31), "doy": (1, 366),
@@ -69,7 +69,7 @@ def parse_date(text: str) -> int | None:
 
 
 def parse_timestamp(text: str) -> int | None:
-    """Return microseconds since 1970-01-01 for a date, or a date and a time without zone; None for others."""
+    """Return microseconds since 1970-01-01 for a date, or a date and a time without zone or in UTC; None for others."""
     date, _, time = text.strip().replace("T", " ", 1).partition(" ")
     days = parse_date(date)
     if days is None or not time:

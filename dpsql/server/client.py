@@ -127,11 +127,11 @@ class Client:
             raise ClientGone from None
         conversation = await self._open(startup)
         while True:
-            if self._reason is None and not self.is_current:
-                self._reason = changed()
-            if self._reason is not None:  # also when the client has sent more already
+            try:
+                self._check()  # also when the client has sent more already
+            except Fault:
                 await conversation.flush()
-                raise self._reason
+                raise
             event = self._connection.next_event()
             if event is Waiting.NEED_DATA:
                 await conversation.flush()
@@ -140,6 +140,14 @@ class Client:
                 return
             else:
                 await conversation.answer(event)
+                await conversation.take_turns()
+
+    def _check(self) -> None:
+        """Raise Fault if no statement may be begun any more: the server stops, or the policy has changed."""
+        if self._reason is None and not self.is_current:
+            self._reason = changed()
+        if self._reason is not None:
+            raise self._reason
 
     async def _receive(self) -> None:
         """Wait for more of the client. Raises Fault: it has been idle for too long."""
@@ -267,7 +275,7 @@ class Client:
         own = {name: asked.pop(name) for name in list(asked) if name.startswith("dpsql.")}
         server = self._server
         session = await asyncio.wrap_future(server.pool.submit(server.sessions.open, startup.user))
-        self._worker = Worker(session, server.sessions, server.pool, self._channel)
+        self._worker = Worker(session, server.sessions, server.pool, self._channel, self._check)
         client = ClientSettings.of(
             startup.user, asked, schema=session.catalog.default_schema, has_tls=self._is_encrypted
         )

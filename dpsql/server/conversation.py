@@ -66,6 +66,10 @@ class Conversation:
         """Send what was replied so far."""
         await self._outbox.flush()
 
+    async def take_turns(self) -> None:
+        """Let the other connections go on, after a while; and send what is much already."""
+        await self._outbox.take_turns()
+
     async def _dispatch(self, event: Event) -> None:
         match event:
             case Query():
@@ -109,6 +113,7 @@ class Conversation:
                 raise command
             self._runner.open_block(Kind.SINGLE if len(pieces) == 1 else Kind.SERIES)
             await self._reply(await self._runner.run(command, (), piece.start))
+            await self.take_turns()
 
     def _read(self, piece: Statement) -> Command | Fault:
         """Return what a statement asks for, or why it is refused when its turn comes. Raises Fault (42601)."""

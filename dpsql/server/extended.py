@@ -89,7 +89,9 @@ class Extended:
         values = read_values(event, prepared.types)[: prepared.count]
         if isinstance(prepared.command, Engine):
             values = typed_nulls(values, prepared.types[: prepared.count])
-        self._runner.open_portal(event.portal, Portal(prepared, event, values))
+        size = sum(len(value) for value in event.parameters if value is not None)
+        portal = Portal(prepared, replace(event, parameters=()), values, size=size)
+        self._runner.open_portal(event.portal, portal)
         self._outbox.send(BindComplete())
 
     async def describe(self, event: Describe) -> None:

@@ -25,7 +25,10 @@ from .statements import CopyOut
 __all__ = ["Outbox"]
 
 _CHUNK = 2000
+_CELLS = 40_000
 _FULL = 64 * 1024
+_TURN = 0.01
+"""Seconds that a connection may have the event loop for, while others wait."""
 
 
 class Outbox:
@@ -34,6 +37,7 @@ class Outbox:
     def __init__(self, connection: Connection, write: Callable[[bytes], Awaitable[None]]) -> None:
         self._connection, self._write = connection, write
         self._out = bytearray()
+        self._turned = 0.0
 
     @property
     def state(self) -> State:
@@ -54,10 +58,10 @@ class Outbox:
     async def rows(self, result: Result, formats: Sequence[Format], first: int, end: int) -> None:
         """Add a result's rows from the index `first` up to `end`."""
         encoder = RowEncoder(in_formats(result.columns, formats))
-        for start in range(first, end, _CHUNK):
-            self.send(encoder.encode(result.rows[start : min(start + _CHUNK, end)]))
-            if end - first > _CHUNK:
-                await self._relieve()
+        step = _step(result)
+        for start in range(first, end, step):
+            self.send(encoder.encode(result.rows[start : min(start + step, end)]))
+            await self.take_turns()
 
     async def copy(self, result: Result, how: CopyOut) -> None:
         """Add a result as a copy."""
@@ -66,12 +70,22 @@ class Outbox:
         options = TextOptions if how.format == "text" else CsvOptions
         encoder = BinaryCopy(columns) if is_binary else LineCopy(columns, options(header=how.has_header))
         self.send(CopyOutResponse(Format(is_binary), len(columns)), encoder.begin())
-        for start in range(0, len(result.rows), _CHUNK):
-            self.send(encoder.encode(result.rows[start : start + _CHUNK]))
-            await self._relieve()
+        step = _step(result)
+        for start in range(0, len(result.rows), step):
+            self.send(encoder.encode(result.rows[start : start + step]))
+            await self.take_turns()
         self.send(encoder.end(), CopyDone())
 
-    async def _relieve(self) -> None:
+    async def take_turns(self) -> None:
+        """Send what is much already, and let the other connections go on when this one has had its time."""
         if len(self._out) >= _FULL:
             await self.flush()
-        await asyncio.sleep(0)
+        loop = asyncio.get_running_loop()
+        if loop.time() - self._turned > _TURN:
+            await asyncio.sleep(0)
+            self._turned = loop.time()
+
+
+def _step(result: Result) -> int:
+    """Return how many rows are written at once."""
+    return max(16, min(_CHUNK, _CELLS // max(1, len(result.columns))))

@@ -9,6 +9,7 @@ from .report import Fault
 __all__ = ["cut"]
 
 _MAX_TEXT = 4 * MAX_TEXT
+_MAX_STATEMENTS = 10_000
 
 
 def cut(text: str) -> list[Statement]:
@@ -17,4 +18,7 @@ def cut(text: str) -> list[Statement]:
         raise Fault(
             "54001", f"the text has more than {_MAX_TEXT} characters", hint="send fewer statements at once"
         )
-    return split_statements(text)
+    found = split_statements(text)
+    if len(found) > _MAX_STATEMENTS:
+        raise Fault("54001", f"there are more than {_MAX_STATEMENTS} statements", hint="send fewer at once")
+    return found

@@ -14,6 +14,7 @@ from .statements import Direction, Fetch
 __all__ = ["Portal", "Portals"]
 
 _MAX = 1000
+_MAX_BYTES = 32 * 2**20
 _MAX_ROWS = 2_000_000
 """Rows that a connection's portals may keep together; one released result has at most a million."""
 _HINT = "close cursors that are read; to ask again what was charged is free"
@@ -41,6 +42,9 @@ class Portal:
     is_broken: bool = False
     result: Result | None = None
     position: int = 0
+
+    size: int = 0
+    """Bytes of its parameters."""
 
     def formats(self, count: int) -> list[Format]:
         """Return the formats of so many columns. Raises ParameterError: Bind names another number."""
@@ -86,6 +90,8 @@ class Portals:
             raise Fault("42P03", f'portal "{name}" already exists', hint="close it first")
         if len(self._open) >= _MAX:
             raise Fault("53400", "too many portals", hint="close some")
+        if sum(other.size for key, other in self._open.items() if key != name) + portal.size > _MAX_BYTES:
+            raise Fault("53400", "the open portals keep too much", hint="close some, or bind shorter values")
         self._open[name] = portal
 
     def find(self, name: str) -> Portal:

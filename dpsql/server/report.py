@@ -12,7 +12,6 @@ from .log import log, place_of
 __all__ = [
     "ClientGone",
     "Fault",
-    "cancelled",
     "changed",
     "elsewhere",
     "removed",
@@ -54,11 +53,6 @@ def removed() -> Fault:
 def changed() -> Fault:
     """Return why a connection ends whose session was opened on another policy, or other tables."""
     return Fault("57P01", "the policy or the tables have changed", hint="connect again")
-
-
-def cancelled() -> EngineFailure:
-    """Return the error of a statement that was cancelled."""
-    return EngineFailure("cancelled by the client", sqlstate="57014")
 
 
 def report(error: Exception, start: int = 0, *, fatal: bool = False) -> ErrorResponse:

@@ -31,6 +31,7 @@ class Sessions:
         self._lock = threading.Lock()
         self._current, catalog = _open(policy)
         self._catalogs = {id(self._current): catalog}
+        self._datasets = {id(self._current): self._current}
         self._users: dict[int, int] = {}
         self._stale: set[int] = set()
         self._used = time.monotonic()
@@ -92,7 +93,10 @@ class Sessions:
     def rest(self) -> None:
         """Let the database go for a while if nobody has asked anything lately: a file's owner can write it then."""
         if time.monotonic() - self._used > _IDLE_SECONDS:
-            self._current.backend.close_idle()
+            with self._lock:
+                known = list(self._datasets.values())
+            for dataset in known:
+                dataset.backend.close_idle()
 
     def shut(self) -> None:
         """Close the current dataset, unless a session is still on it."""
@@ -101,13 +105,14 @@ class Sessions:
                 self._close(self._current)
 
     def _swap(self, opened: Dataset, catalog: SystemCatalog) -> None:
-        self._catalogs[id(opened)] = catalog
+        self._catalogs[id(opened)], self._datasets[id(opened)] = catalog, opened
         old, self._current = self._current, opened
         if not self._users.get(id(old)):
             self._close(old)
 
     def _close(self, dataset: Dataset) -> None:
         self._stale.discard(id(dataset))
+        del self._datasets[id(dataset)]
         self._catalogs.pop(id(dataset)).close()
         dataset.close()
 

@@ -12,7 +12,7 @@ from ..engine.dataset import SchemaChanged
 from ..relation.types import SqlType
 from .channel import Channel
 from .grid import release_time
-from .report import ClientGone, cancelled
+from .report import ClientGone
 from .sessions import Sessions
 
 __all__ = ["Worker"]
@@ -26,11 +26,15 @@ class Worker:
     """A session whose calls are awaited one at a time; a client that leaves stops its statement."""
 
     def __init__(
-        self, session: Session, sessions: Sessions, pool: ThreadPoolExecutor, channel: Channel
-    ) -> None:
+        self, session: Session, sessions: Sessions, pool: ThreadPoolExecutor, channel: Channel,
+        check: Callable[[], None],
+    ) -> None:  # fmt: skip
+        """`check` raises Fault where no statement may be begun any more."""
         self.session = session
+        self._check = check
         self._sessions, self._pool, self._channel = sessions, pool, channel
         self._has_grid = session.policy.server.has_grid
+        session.release_time = release_time if self._has_grid else None
         self._running: asyncio.Future[Any] | None = None
         self._stop_it: Callable[[], object] = session.cancel
         self._is_busy = False
@@ -51,13 +55,12 @@ class Worker:
         return await self._call(lambda: self.session.describe_parameters(sql, declared))
 
     async def execute(self, sql: str, values: Sequence[object], timeout: float | None) -> Answer:
-        """Answer a statement; what is a release, drawn or stored, or has failed, comes back on the grid alone.
+        """Answer a statement; what fails comes back on the grid alone.
 
-        A stored one too: it may have waited for another connection to draw it, and would tell how long that took.
-
-        Raises what `Session.execute` raises, 57014 where it was cancelled before its time on the grid came, and
-        ClientGone.
+        What is drawn is on the grid already: the session stores it no sooner, so that whoever waits for it, or finds
+        it, learns no more. Raises what `Session.execute` raises, and ClientGone.
         """
+        self._check()
         loop = asyncio.get_running_loop()
         start, self._is_busy = loop.time(), True
         self._cancelled.clear()
@@ -77,11 +80,6 @@ class Worker:
             except Exception:
                 await self._wait(start)
                 raise
-            if answer.receipt is None or not (answer.receipt.epsilon or answer.receipt.reused):
-                return answer  # of public things alone
-            await self._wait(start)
-            if self._cancelled.is_set():
-                raise cancelled()
             return answer
         finally:
             self._is_busy = False

@@ -13,7 +13,7 @@ from ..relation.functions import common_type
 from ..relation.relations import Join, OutputColumn, Project, Relation, Scan, Values
 from .attach import Attacher, attached_in
 from .bind_expression import Binder, call, cast
-from .scope import Context, Scope, Source, find_table, fold_name, schema_of
+from .scope import Context, Scope, Source, find_table, fold_name, schemas_of
 from .text import position_of
 
 __all__ = ["bind_from", "bind_values", "rename"]
@@ -79,7 +79,7 @@ class _Items:
         name = fold_name(alias.args["this"])[0] if alias is not None and alias.args.get("this") else None
         columns = (alias.args.get("columns") or []) if alias is not None else []
         relation: Relation
-        schema = None
+        schemas: frozenset[str] = frozenset()
         if isinstance(node, exp.Table):
             identifier = node.args["this"]
             written = fold_name(identifier)[0] if isinstance(identifier, exp.Identifier) else ""
@@ -87,7 +87,7 @@ class _Items:
                 relation, name = context.ctes[written], name or written
             else:
                 table = find_table(context, node, position)
-                schema = schema_of(context, table) if name is None else None
+                schemas = schemas_of(context, table) if name is None else frozenset()
                 relation, name = Scan(table, position=position), name or table.name.rpartition(".")[2]
         elif isinstance(node, exp.Subquery) and _holds_join(node, position):
             relation, scope = self.item(node.args["this"])
@@ -102,7 +102,7 @@ class _Items:
         else:
             raise Refusal("this cannot stand in FROM", position=position)
         relation = rename(relation, columns, position)
-        return relation, Scope([Source(name or "", relation.columns, 0, schema)], outer=context.outer)
+        return relation, Scope([Source(name or "", relation.columns, 0, schemas)], outer=context.outer)
 
     def _join(
         self, node: exp.Expr, side: str, left: tuple[Relation, Scope], right: tuple[Relation, Scope]

@@ -253,6 +253,10 @@ def fold(call: Call) -> Expr:
     """
     if call.function not in ("neg", "add", "sub", "mul", "div", "mod") or call.type.is_float:
         return call if call.function != "neg" else _negated(call)
+    if any(
+        isinstance(arg, Literal) and arg.value is None and arg.type.kind is Kind.INTERVAL for arg in call.args
+    ):
+        return Literal(call.type, None, position=call.position)
     values: list[LiteralValue] = [arg.value if isinstance(arg, Literal) else None for arg in call.args]
     if any(value is None or isinstance(value, (bool, float, str)) for value in values):
         return call

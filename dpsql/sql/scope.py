@@ -35,13 +35,13 @@ class Context:
 class Source:
     """A FROM item: its name, its columns' names ("" for hidden ones), and where its columns start.
 
-    `schema`: of a table that stands under its own name, which may be written before it.
+    `schemas`: of a table that stands under its own name, which may be written before it.
     """
 
     name: str
     columns: tuple[OutputColumn, ...]
     start: int
-    schema: str | None = None
+    schemas: frozenset[str] = frozenset()
 
 
 def fold_name(identifier: exp.Expr) -> tuple[str, bool]:
@@ -75,7 +75,7 @@ def find_table(context: Context, node: exp.Table, position: Position | None) -> 
         for sought in dict.fromkeys((written, name)):
             found = _matches(sought, quoted, names)
             table = context.catalog.tables[names[found[0]]] if len(found) == 1 else None
-            if table is not None and (schema is None or fold_name(schema)[0] == schema_of(context, table)):
+            if table is not None and (schema is None or fold_name(schema)[0] in schemas_of(context, table)):
                 return table
     known = ", ".join(sorted(context.catalog.tables)) or "none"
     raise Refusal(
@@ -83,9 +83,15 @@ def find_table(context: Context, node: exp.Table, position: Position | None) -> 
     )
 
 
-def schema_of(context: Context, table: Table) -> str:
-    """Return the schema that a table is in."""
-    return table.path[0] if len(table.path) > 1 else context.catalog.default_schema
+def schemas_of(context: Context, table: Table) -> frozenset[str]:
+    """Return the names of the schema that a table is in.
+
+    The default one may be written as Postgres names it, which is what tools do unasked, where no other is called so.
+    """
+    default = context.catalog.default_schema
+    own = table.path[0] if len(table.path) > 1 else default
+    others = {other.path[0] for other in context.catalog.tables.values() if len(other.path) > 1}
+    return frozenset({own, "public"} if own == default and "public" not in others else {own})
 
 
 class Scope:
@@ -215,7 +221,7 @@ class Scope:
         sources = self._meant(table)
         if schema is not None:
             wanted = fold_name(schema)[0]
-            sources = [source for source in sources if source.schema == wanted]
+            sources = [source for source in sources if wanted in source.schemas]
         return self._fields(sources, name, quoted, position), sources
 
     def _around(

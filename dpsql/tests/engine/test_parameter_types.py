@@ -133,3 +133,40 @@ def test_text_is_read_as_the_count_that_a_limit_takes(session: Session) -> None:
 def test_too_many_types_are_refused(session: Session) -> None:
     with pytest.raises(Refusal):
         session.describe_parameters("SELECT $1", [INTEGER, DOUBLE])
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(*) FROM public.person WHERE public.person.age > 3",
+        "SELECT COUNT(*) FROM main.person WHERE main.person.age > 3",
+        "SELECT COUNT(*) FROM thing WHERE moment < TIMESTAMP '2020-02-03T10:00:00.5Z'",
+        "SELECT COUNT(*) FROM thing WHERE moment < '2020-02-03 10:00:00+00:00'",
+    ],
+)
+def test_what_tools_write_unasked_is_read(session: Session, sql: str) -> None:
+    assert session.execute(sql).columns
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT DATE '2020-01-01' + CAST(NULL AS interval)",
+        "SELECT CAST(NULL AS interval) + DATE '2020-01-01'",
+    ],
+)
+def test_an_interval_that_is_null_makes_null(session: Session, sql: str) -> None:
+    assert session.execute(sql).rows == [(None,)]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(*) FROM other.person",
+        "SELECT COUNT(*) FROM public.person WHERE other.person.age > 3",
+        "SELECT TIMESTAMP '2020-02-03 10:00:00+05'",
+    ],
+)
+def test_what_means_something_else_is_not(session: Session, sql: str) -> None:
+    with pytest.raises(Refusal):
+        session.execute(sql)
