@@ -54,6 +54,7 @@ class SqliteLedger(Ledger):
         self._path = path
         self._folder = _holders(path)
         self._lock = threading.Lock()
+        self._read_last: tuple[object, list[list[Any]]] = None, []
         with ExitStack() as undo:
             undo.callback(self._journal.close)
             self._db = _connect(path)
@@ -145,13 +146,23 @@ class SqliteLedger(Ledger):
         try:
             with _as_ledger_errors(self._path):
                 self.check_in_place()
+                asked = statements, self._version(), self._journal.size()
+                if asked == self._read_last[0] and not self._given_up:
+                    return self._read_last[1]
                 with self._begun("BEGIN"):
                     (logged,) = self._db.execute(*self._logged).fetchone()
                     if self._given_up or logged != self._journal.size():
                         return None
-                    return [self._db.execute(*statement).fetchall() for statement in statements]
+                    found = [self._db.execute(*statement).fetchall() for statement in statements]
+                if asked[1] == self._version():
+                    self._read_last = asked, found
+                return found
         finally:
             self._lock.release()
+
+    def _version(self) -> tuple[int, int]:
+        """Return what changes with every change: of another connection, or of this one."""
+        return self._db.execute("PRAGMA data_version").fetchone()[0], self._db.total_changes
 
     @property
     def _logged(self) -> Statement:

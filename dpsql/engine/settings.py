@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 
 from ..errors import Refusal
 from ..mechanisms import parse_epsilon
@@ -19,6 +20,7 @@ _LEVEL = re.compile(r"0\.[0-9]{1,4}", re.ASCII)
 _SWITCH = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
 
 
+@lru_cache(1000)
 def decimal_text(value: Fraction) -> str:
     """Return an exact decimal without trailing zeros, at most 18 digits after the point."""
     scaled = round(value * 10**18)

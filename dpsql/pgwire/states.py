@@ -26,6 +26,8 @@ __all__ = ["FATAL", "FROM_CLIENT", "FROM_SERVER", "IGNORED", "TAGS", "Message", 
 class State(enum.Enum):
     """Where a connection stands."""
 
+    __hash__ = object.__hash__  # members are what they are; an Enum hashes its name, slowly
+
     # Before the startup message; a packet has no tag yet. Each encryption may be asked for once.
     STARTUP = enum.auto()
     SSL_ASKED = enum.auto()  # the server owes the one byte
@@ -77,6 +79,8 @@ class State(enum.Enum):
 class Message(enum.Enum):
     """What a client sends."""
 
+    __hash__ = object.__hash__  # members are what they are; an Enum hashes its name, slowly
+
     SSL_REQUEST = "SSLRequest"
     GSSENC_REQUEST = "GSSENCRequest"
     CANCEL_REQUEST = "CancelRequest"
@@ -102,6 +106,8 @@ class Message(enum.Enum):
 
 class Reply(enum.Enum):
     """What the server sends. ErrorResponse of severity FATAL is FATAL, any other is ERROR."""
+
+    __hash__ = object.__hash__  # members are what they are; an Enum hashes its name, slowly
 
     ENCRYPTION_ACCEPTED = enum.auto()
     ENCRYPTION_REFUSED = enum.auto()

@@ -73,7 +73,10 @@ def columns_of(columns: Sequence[AnswerColumn]) -> tuple[Column, ...]:
 
 def in_formats(columns: Sequence[Column], formats: Sequence[Format]) -> tuple[Column, ...]:
     """Return columns in other formats, one for each."""
-    return tuple(replace(column, format=form) for column, form in zip(columns, formats, strict=True))
+    return tuple(
+        column if column.format is form else replace(column, format=form)
+        for column, form in zip(columns, formats, strict=True)
+    )
 
 
 def oid_of(type_: SqlType) -> int:
