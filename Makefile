@@ -1,6 +1,5 @@
 # make demo: a walk through a small university.  make serve: the same for psql.  make test: everything that must hold.
-# Nothing is installed outside .venv; the only network use is the package install. With npm at hand, node's `pg` is
-# installed there too, for its tests; they are skipped without it.
+# Nothing is installed outside .venv; the only network use is the package install.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -22,8 +21,13 @@ help:
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --editable . --group dev
-	-if command -v npm >/dev/null; then npm install --silent --no-audit --no-fund --prefix .venv/node pg; fi
 	touch $@
+
+# Node's client, for its tests: they are skipped where it cannot be had.
+.venv/node: .venv/ready
+	-if command -v npm >/dev/null; then npm install --silent --no-audit --no-fund \
+	  --fetch-retries=0 --fetch-timeout=20000 --prefix $@ pg; fi
+	mkdir -p $@
 
 demo: .venv/ready
 	$(BIN)/dpsql demo demo
@@ -37,10 +41,10 @@ check: .venv/ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: check
+test: check .venv/node
 	$(BIN)/pytest -q -n $(WORKERS) -m "not long"
 
-test-all: check
+test-all: check .venv/node
 	$(BIN)/pytest -q -n $(WORKERS)
 
 bench: .venv/ready
