@@ -22,8 +22,7 @@ from dpsql.backends import Backend, DuckDBBackend, Snapshot
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.policy import parse_policy
 from dpsql.policy.live_schema import LiveSchema
-from dpsql.postprocess import ReleasedTable, SealedEngine
-from dpsql.postprocess.rows import Rows
+from dpsql.postprocess import SealedEngine
 
 __all__ = [
     "HEAD",
@@ -195,10 +194,10 @@ class TimedSealedEngine(SealedEngine):
     def sharing(self) -> SealedEngine:
         return self
 
-    def run(self, sql: str, tables: Sequence[ReleasedTable], parameters: Sequence[Any] = ()) -> Rows:
+    def _run(self, *asked: Any) -> Any:
         start, processor = time.perf_counter(), time.process_time()
         try:
-            return super().run(sql, tables, parameters)
+            return super()._run(*asked)
         finally:
             self._clocks.sealed += time.perf_counter() - start
             self._clocks.sealed_cpu += time.process_time() - processor
