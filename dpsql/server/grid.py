@@ -1,7 +1,9 @@
-"""When a reply may go out (soundness.md 3.6): 100, 200, 400, 800, … milliseconds after its statement began.
+"""When what was drawn may be known (soundness.md 3.6): 100, 200, 400, 800, … milliseconds after its statement began.
 
-What the database does takes longer or shorter with the rows it finds; on this grid few bits of that remain. A
-statement that is cancelled is on a grid of its own, which begins with the cancel: the analyst knows that moment.
+What the database does takes longer or shorter with the rows it finds; on this grid few bits of that remain. A draw is
+stored no sooner, so that whoever waits for it, or finds it, learns no more than its own analyst; an error is told no
+sooner. A statement that is cancelled is on a grid of its own, which begins with the cancel: the analyst knows that
+moment.
 """
 
 from __future__ import annotations
