@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from ..backends import Backend, open_backend, refuse_unsafe
 from ..budget import BudgetStore, Caps, LedgerStore, open_store
+from ..cache import Cache
 from ..errors import EngineFailure
 from ..mechanisms import ATTO, NANO
 from ..plan.dialect_postgres import dialect_of
@@ -23,7 +24,6 @@ from ..policy import Policy, build_catalog, load_policy
 from ..postprocess import SealedEngine
 from ..relation.catalog import Catalog
 from .answer import Answer, AnswerColumn
-from .cache import Cache
 from .finish import Compiled
 
 if TYPE_CHECKING:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from ..engine import Answer, AnswerColumn, Session
@@ -61,40 +62,37 @@ class Worker:
         it, learns no more. Raises what `Session.execute` raises, and ClientGone.
         """
         self._check()
-        loop = asyncio.get_running_loop()
-        start, self._is_busy = loop.time(), True
-        self._cancelled.clear()
+        start = asyncio.get_running_loop().time()
         self._sessions.used()
-        timer = loop.call_later(timeout, self.cancel) if timeout else None
-        try:
+        with self._busy(timeout):
             try:
-                answer = self.session.recall(sql, values)
-                if answer is None:
-                    answer = await self._call(lambda: self.session.execute(sql, values))
+                known = self.session.recall(sql, values)
+                if known is not None:
+                    return known
+                return await self._call(lambda: self.session.execute(sql, values))
             except ClientGone:
                 raise
-            except SchemaChanged:
-                self._sessions.retire(self.session)
+            except Exception as error:
+                if isinstance(error, SchemaChanged):
+                    self._sessions.retire(self.session)
                 await self._wait(start)
                 raise
-            except Exception:
-                await self._wait(start)
-                raise
-            return answer
-        finally:
-            self._is_busy = False
-            if timer is not None:
-                timer.cancel()
 
     async def look_up(
         self, action: Callable[[], _T], stop: Callable[[], object], timeout: float | None
     ) -> _T:
         """Return what an action of another engine returns, which `stop` ends; raises what it raises, and ClientGone."""
+        with self._busy(timeout):
+            return await self._call(action, stop)
+
+    @contextmanager
+    def _busy(self, timeout: float | None) -> Iterator[None]:
+        """Have what runs in the block be what `cancel` stops, after a while by itself."""
         self._cancelled.clear()
         self._is_busy = True
         timer = asyncio.get_running_loop().call_later(timeout, self.cancel) if timeout else None
         try:
-            return await self._call(action, stop)
+            yield
         finally:
             self._is_busy = False
             if timer is not None:

@@ -12,14 +12,14 @@ House rules:
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import duckdb
 
+from ..cache import Cache
 from ..errors import EngineFailure
 from ..relation.catalog import Catalog
 from .builtin import load
@@ -35,7 +35,6 @@ from .values import reader_of, to_engine
 
 __all__ = ["Facts", "ResultColumn", "Rows", "SystemCatalog"]
 
-_V = TypeVar("_V")
 Rows = list[tuple[object, ...]]
 
 _SECONDS = 5.0
@@ -70,27 +69,6 @@ class Facts:
     settings: Mapping[str, str]
 
 
-class _Kept(Generic[_V]):
-    """The values used last, by key."""
-
-    def __init__(self, most: int) -> None:
-        self._most, self._lock = most, threading.Lock()
-        self._values: OrderedDict[object, _V] = OrderedDict()
-
-    def get(self, key: object) -> _V | None:
-        with self._lock:
-            if key in self._values:
-                self._values.move_to_end(key)
-                return self._values[key]
-            return None
-
-    def put(self, key: object, value: _V) -> None:
-        with self._lock:
-            self._values[key] = value
-            if len(self._values) > self._most:
-                self._values.popitem(last=False)
-
-
 class SystemCatalog:
     """The system catalog of one dataset; any number of threads may ask at once.
 
@@ -113,8 +91,8 @@ class SystemCatalog:
             "schema_oid": objects.schemas[objects.default_schema],
         }  # fmt: skip
         self._version = version
-        self._plans: _Kept[Plan] = _Kept(_KEPT_PLANS)
-        self._results: _Kept[Rows] = _Kept(_KEPT_RESULTS)
+        self._plans: Cache[Plan] = Cache(_KEPT_PLANS)
+        self._results: Cache[Rows] = Cache(_KEPT_RESULTS)
         self._running: dict[int, tuple[duckdb.DuckDBPyConnection, list[str]]] = {}
         self._lock = threading.Lock()
         self._is_closed = False
@@ -122,10 +100,6 @@ class SystemCatalog:
     def reads(self, sql: str) -> Reads:
         """Return whether one statement reads the system catalog, something else, or both (and nobody answers it)."""
         return classify(sql, self._declared)
-
-    def answers(self, sql: str) -> bool:
-        """Say whether one statement is a query of the system catalog alone."""
-        return self.reads(sql) is Reads.CATALOG
 
     def describe(
         self, sql: str, facts: Facts, types: Sequence[int] = ()

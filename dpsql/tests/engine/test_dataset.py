@@ -11,8 +11,8 @@ import duckdb
 import pytest
 
 from dpsql.backends import DuckDBBackend
+from dpsql.cache import Cache
 from dpsql.engine import Session
-from dpsql.engine.cache import Cache
 from dpsql.engine.dataset import Dataset, SchemaChanged, open_ledger
 from dpsql.errors import EngineFailure
 from dpsql.policy import parse_policy

@@ -17,7 +17,7 @@ import pytest
 from dpsql.pgwire import Format, read_parameter
 from dpsql.pgwire.datatypes.write_binary import BINARY_WRITERS
 from dpsql.pgwire.datatypes.write_text import TEXT_WRITERS
-from dpsql.system_catalog import SystemCatalog
+from dpsql.system_catalog import Reads, SystemCatalog
 from dpsql.tests.system_catalog.dataset import FACTS, our_side, postgres_side
 
 _CORPUS: list[dict[str, Any]] = json.loads(
@@ -34,7 +34,7 @@ def _id(case: dict[str, Any]) -> str:
 def _ours(catalog: SystemCatalog, case: dict[str, Any]) -> tuple[_Columns, _Rows]:
     side = our_side(catalog)
     sql, values = str(side.fill(case["sql"])), [side.fill(value) for value in case["values"]]
-    assert catalog.answers(sql)
+    assert catalog.reads(sql) is Reads.CATALOG
     described, types = catalog.describe(sql, FACTS)
     read = [
         read_parameter(oid, Format.TEXT, None if value is None else value.encode())

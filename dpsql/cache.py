@@ -1,8 +1,9 @@
-"""What sessions remember of statements: a bounded mapping, safe for threads."""
+"""What is remembered of statements: a bounded mapping, safe for threads."""
 
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from typing import Generic, TypeVar
 
 __all__ = ["Cache"]
@@ -11,11 +12,11 @@ T = TypeVar("T")
 
 
 class Cache(Generic[T]):
-    """Keeps the last `size` values that were put in."""
+    """Keeps the `size` values that were used last."""
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._kept: dict[object, T] = {}
+        self._kept: OrderedDict[object, T] = OrderedDict()
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -23,14 +24,19 @@ class Cache(Generic[T]):
 
     def get(self, key: object) -> T | None:
         """Return what was put under a key; None if that was too long ago, or never."""
-        return self._kept.get(key)
+        with self._lock:
+            found = self._kept.get(key)
+            if found is not None:
+                self._kept.move_to_end(key)
+            return found
 
     def put(self, key: object, value: T) -> None:
-        """Remember a value; the oldest one makes room."""
+        """Remember a value; the one that was not used for longest makes room."""
         with self._lock:
-            if len(self._kept) >= self._size and key not in self._kept:
-                del self._kept[next(iter(self._kept))]
             self._kept[key] = value
+            self._kept.move_to_end(key)
+            if len(self._kept) > self._size:
+                self._kept.popitem(last=False)
 
     def clear(self) -> None:
         """Forget everything."""
