@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import partial
 
 from benchmarks.figure import Figure, Size, milliseconds
-from dpsql.mechanisms import LaplaceNoise
+from dpsql.mechanisms import Laplace, SampledNoise
 
 __all__ = ["measure"]
 
@@ -16,7 +16,7 @@ _SCALES = (Fraction(1), Fraction(7, 3), Fraction(20), Fraction(10**4), Fraction(
 
 def measure(size: Size) -> Iterator[Figure]:
     """Yield the best rate at each scale."""
-    noise = LaplaceNoise()
+    noise = SampledNoise()
     for scale in _SCALES:
-        best = min(milliseconds(partial(noise.laplace, scale, size.draws)) for _ in range(size.repeats))
+        best = min(milliseconds(partial(noise.draw, Laplace(scale), size.draws)) for _ in range(size.repeats))
         yield Figure(f"noise at scale {scale}", size.draws / best / 1000, 2, "M/s", is_rate=True)

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
+
+from ..mechanisms import Law
 
 __all__ = [
     "Caps", "Charge", "Claim", "Draw", "Reservation", "VectorClaim", "delta_text", "epsilon_text",
@@ -64,11 +65,6 @@ def _require_keys(measures: tuple[bytes, ...]) -> None:
         raise ValueError("a vector holds each measure once")
 
 
-def _require_scale(scale: Fraction) -> None:
-    if not isinstance(scale, Fraction) or scale <= 0:
-        raise ValueError("a noise scale is a positive Fraction")
-
-
 @dataclass(frozen=True, slots=True)
 class Charge:
     """A privacy loss: epsilon in 1e-9 and delta in 1e-18, both never negative."""
@@ -101,23 +97,21 @@ ZERO = Charge(0, 0)
 class VectorClaim:
     """One vector: measures drawn together, stored together, under one joint charge.
 
-    `measures`: 32-byte keys, without dataset and epoch (the store adds these). `scale`: the largest
-    noise scale that will do, in each measure's own lattice units. `note`: measures and scales in
+    `measures`: 32-byte keys, without dataset and epoch (the store adds these). `law`: the noise that will
+    do, in each measure's own lattice units; one of less spread does as well. `note`: measures and scales in
     words, for the audit trail.
 
     Empty `measures` means that the key is not known yet, since it holds an earlier stage's bytes
-    (amendments.md a6): such a vector is always charged and never looked up; its keys and its true
-    scale come with `commit`.
+    (amendments.md a6): such a vector is always charged and never looked up; its keys come with `commit`.
     """
 
     measures: tuple[bytes, ...]
-    scale: Fraction
+    law: Law
     charge: Charge
     note: str
 
     def __post_init__(self) -> None:
         _require_keys(self.measures)
-        _require_scale(self.scale)
         require_integer("epsilon_nano", self.charge.epsilon_nano, 1, MOST_EPSILON_NANO)
         require_integer("delta_atto", self.charge.delta_atto, 0, MOST_DELTA_ATTO)
         require_text("note", self.note)
@@ -145,15 +139,14 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """One joint draw: the measures that it holds, its common noise scale, and the noisy bytes."""
+    """One joint draw: the measures that it holds, the law of the noise on each, and the noisy bytes."""
 
     measures: tuple[bytes, ...]
-    scale: Fraction
+    law: Law
     payload: bytes = field(repr=False)
 
     def __post_init__(self) -> None:
         _require_keys(self.measures)
-        _require_scale(self.scale)
         if not self.measures:
             raise ValueError("a draw holds at least one measure")
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import enum
 import json
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 from ..errors import LedgerError
+from ..mechanisms import Law, law_of
 from .claim import Charge
 
 __all__ = [
@@ -55,7 +55,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One charged vector: who, when, which statement, which measures at which scale, what it cost.
+    """One charged vector: who, when, which statement, which measures under which noise, what it cost.
 
     `seq`: in a log, its place there; as the store gives it, its number in the ledger.
     """
@@ -67,7 +67,7 @@ class Entry:
     statement: str
     note: str
     measures: tuple[bytes, ...]
-    scale: Fraction
+    law: Law
     charge: Charge
     state: State = State.RESERVED
 
@@ -129,7 +129,7 @@ def record_text(record: Record) -> str:
                 "statement": record.statement,
                 "note": record.note,
                 "measures": [key.hex() for key in record.measures],
-                "scale": str(record.scale),
+                "scale": record.law.text,
                 "epsilon_nano": record.charge.epsilon_nano,
                 "delta_atto": record.charge.delta_atto,
                 "rho_atto": record.charge.rho_atto,
@@ -175,7 +175,7 @@ def _record(fields: dict[str, Any], state: State) -> Record:
                 statement=fields["statement"],
                 note=fields["note"],
                 measures=tuple(bytes.fromhex(key) for key in fields["measures"]),
-                scale=Fraction(fields["scale"]),
+                law=law_of(fields["scale"]),
                 charge=Charge(fields["epsilon_nano"], fields["delta_atto"]),
                 state=state,
             )

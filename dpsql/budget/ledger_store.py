@@ -16,10 +16,10 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import Any
 
 from ..errors import EngineFailure, LedgerError
+from ..mechanisms import Law, law_of
 from .claim import (
     KEY_BYTES,
     MOST_EPSILON_NANO,
@@ -56,10 +56,10 @@ Found = tuple[int, ...] | None
 
 @dataclass(slots=True)
 class _Drawn:
-    """Of one measure in this epoch: stored {entry: scale}, reserved {entry: (scale, holder)}."""
+    """Of one measure in this epoch: stored {entry: law}, reserved {entry: (law, holder)}."""
 
-    stored: dict[int, Fraction] = field(default_factory=dict)
-    reserved: dict[int, tuple[Fraction, str]] = field(default_factory=dict)
+    stored: dict[int, Law] = field(default_factory=dict)
+    reserved: dict[int, tuple[Law, str]] = field(default_factory=dict)
 
 
 def no_step(name: str) -> None:
@@ -77,13 +77,13 @@ class LedgerStore:
         """Let the ledger go. What this store has reserved and not committed counts as failed."""
         self._ledger.close()
 
-    def lookup(self, measures: Sequence[bytes], scale: Fraction) -> tuple[Draw, ...] | None:
+    def lookup(self, measures: Sequence[bytes], law: Law) -> tuple[Draw, ...] | None:
         """See `BudgetStore.lookup`."""
         if not measures:
             return None
         with self._ledger.read() as db:
             drawn = _drawn(db, measures)
-            chosen = choose_draws([drawn[key].stored for key in measures], scale)
+            chosen = choose_draws([drawn[key].stored for key in measures], law)
             return _load(db, [chosen])[0]
 
     def reserve(
@@ -133,13 +133,13 @@ class LedgerStore:
             return None, False
         known = [drawn[key] for key in vector.measures]
         stored = [each.stored for each in known]
-        found = choose_draws(stored, vector.scale)
+        found = choose_draws(stored, vector.law)
         if found is not None:
             return found, False
         holders = {entry: holder for each in known for entry, (_, holder) in each.reserved.items()}
         dead = {entry for entry, holder in holders.items() if not self._ledger.is_running(db, entry, holder)}
-        running = [{e: scale for e, (scale, _) in each.reserved.items() if e not in dead} for each in known]
-        return None, bool(running_draws(stored, running, vector.scale))
+        running = [{e: law for e, (law, _) in each.reserved.items() if e not in dead} for each in known]
+        return None, bool(running_draws(stored, running, vector.law))
 
     def _charge(self, db: Database, claim: Claim, missed: Sequence[VectorClaim], epoch: int) -> range:
         """Record the charge of what must be drawn; return the entries' numbers."""
@@ -153,14 +153,14 @@ class LedgerStore:
                 statement=claim.statement,
                 note=vector.note,
                 measures=vector.measures,
-                scale=vector.scale,
+                law=vector.law,
                 charge=vector.charge,
             )
             for vector in missed
         ]
         first = self._ledger.append(db, entries)
         for number, entry in enumerate(entries, first):
-            _insert_measures(db, number, entry, entry.measures, entry.scale)
+            _insert_measures(db, number, entry, entry.measures, entry.law)
         return range(first, first + len(entries))
 
     def commit(self, reservation: Reservation, draws: Sequence[Draw]) -> None:
@@ -295,9 +295,9 @@ def _drawn(db: Database, keys: Sequence[bytes]) -> dict[bytes, _Drawn]:
     ).fetchall()
     for key, entry, scale, state, holder in rows:
         if state == State.COMMITTED.value:
-            drawn[key].stored[entry] = Fraction(scale)
+            drawn[key].stored[entry] = law_of(scale)
         elif state == State.RESERVED.value:
-            drawn[key].reserved[entry] = (Fraction(scale), holder)
+            drawn[key].reserved[entry] = (law_of(scale), holder)
     return drawn
 
 
@@ -310,27 +310,27 @@ def _load(db: Database, chosen: Sequence[Found]) -> list[tuple[Draw, ...] | None
         ).fetchall()
         for entry, keys, scale, payload in rows:
             measures = tuple(keys[i : i + KEY_BYTES] for i in range(0, len(keys), KEY_BYTES))
-            draws[entry] = Draw(measures, Fraction(scale), payload)
+            draws[entry] = Draw(measures, law_of(scale), payload)
     return [None if found is None else tuple(draws[entry] for entry in found) for found in chosen]
 
 
 def _store(db: Database, number: int, entry: Entry, draw: Draw) -> None:
     if not entry.measures:
-        _insert_measures(db, number, entry, draw.measures, draw.scale)
-    elif (draw.measures, draw.scale) != (entry.measures, entry.scale):
-        raise ValueError("a draw holds the measures, at the scale, that were reserved")
+        _insert_measures(db, number, entry, draw.measures, draw.law)
+    elif (draw.measures, draw.law) != (entry.measures, entry.law):
+        raise ValueError("a draw holds the measures, under the law, that were reserved")
     db.execute(
         "INSERT INTO draw (entry, measures, scale, payload) VALUES (?, ?, ?, ?)",
-        (number, b"".join(draw.measures), str(draw.scale), draw.payload),
+        (number, b"".join(draw.measures), draw.law.text, draw.payload),
     )
     db.execute("UPDATE record SET state = ?, holder = NULL WHERE seq = ?", (State.COMMITTED.value, number))
 
 
-def _insert_measures(db: Database, number: int, entry: Entry, keys: Sequence[bytes], scale: Fraction) -> None:
+def _insert_measures(db: Database, number: int, entry: Entry, keys: Sequence[bytes], law: Law) -> None:
     for key in keys:
         db.execute(
             "INSERT INTO measure (epoch, key, entry, scale) VALUES (?, ?, ?, ?)",
-            (entry.epoch, key, number, str(scale)),
+            (entry.epoch, key, number, law.text),
         )
 
 

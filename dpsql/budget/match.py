@@ -3,50 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
+
+from ..mechanisms import Law
 
 __all__ = ["choose_draws", "running_draws"]
 
-Scales = Mapping[int, Fraction]
-"""For one measure: the draws that hold it (by ledger entry) and their noise scales."""
+Laws = Mapping[int, Law]
+"""For one measure: the draws that hold it (by ledger entry) and the law of their noise."""
 
 
-def choose_draws(stored: Sequence[Scales], scale: Fraction) -> tuple[int, ...] | None:
+def choose_draws(stored: Sequence[Laws], wanted: Law) -> tuple[int, ...] | None:
     """Return the entry whose draw answers each measure, or None when some measure has none.
 
-    A draw serves when its scale is <= `scale` (the same or a larger epsilon: post-processing, free).
-    One draw that holds all measures goes before several, so that a repeated question keeps its
-    answer; among equals of either kind the smallest scale, then the newest.
+    A draw serves when its spread is at most the wanted one (the same or a larger epsilon:
+    post-processing, free). One draw that holds all measures goes before several, so that a repeated
+    question keeps its answer; among equals of either kind the smallest spread, then the newest.
     """
-    usable = [_at_most(scales, scale) for scales in stored]
+    usable = [_serving(laws, wanted) for laws in stored]
     joint = set(usable[0]).intersection(*usable[1:])
     if joint:
         return (_best(usable[0], joint),) * len(usable)
     if all(usable):
-        return tuple(_best(scales, scales) for scales in usable)
+        return tuple(_best(laws, laws) for laws in usable)
     return None
 
 
-def running_draws(stored: Sequence[Scales], running: Sequence[Scales], scale: Fraction) -> frozenset[int]:
+def running_draws(stored: Sequence[Laws], running: Sequence[Laws], wanted: Law) -> frozenset[int]:
     """Return the running entries without which the vector is no hit and with all of which it is.
 
-    Empty when waiting cannot help: some measure is neither stored nor running at a scale that serves.
-    Requires: `choose_draws(stored, scale)` is None.
+    Empty when waiting cannot help: some measure is neither stored nor running under a law that serves.
+    Requires: `choose_draws(stored, wanted)` is None.
     """
     awaited: set[int] = set()
     for have, coming in zip(stored, running, strict=True):
-        if _at_most(have, scale):
+        if _serving(have, wanted):
             continue
-        serving = _at_most(coming, scale)
+        serving = _serving(coming, wanted)
         if not serving:
             return frozenset()
         awaited.update(serving)
     return frozenset(awaited)
 
 
-def _at_most(scales: Scales, scale: Fraction) -> dict[int, Fraction]:
-    return {entry: each for entry, each in scales.items() if each <= scale}
+def _serving(laws: Laws, wanted: Law) -> dict[int, Law]:
+    return {entry: law for entry, law in laws.items() if law.spread <= wanted.spread}
 
 
-def _best(scales: Scales, entries: set[int] | Scales) -> int:
-    return min(entries, key=lambda entry: (scales[entry], -entry))
+def _best(laws: Laws, entries: set[int] | Laws) -> int:
+    return min(entries, key=lambda entry: (laws[entry].spread, -entry))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from typing import Protocol
 
+from ..mechanisms import Law
 from .claim import Charge, Claim, Draw, Reservation
 from .entry import Entry, Status
 
@@ -25,8 +25,8 @@ class BudgetStore(Protocol):
     any thread; all raise LedgerError when the ledger cannot be trusted or reached.
     """
 
-    def lookup(self, measures: Sequence[bytes], scale: Fraction) -> tuple[Draw, ...] | None:
-        """Return one stored draw a measure with noise scale <= `scale`, or None; charges nothing."""
+    def lookup(self, measures: Sequence[bytes], law: Law) -> tuple[Draw, ...] | None:
+        """Return one stored draw a measure, of no more spread than `law`, or None; charges nothing."""
         ...
 
     def reserve(
@@ -47,7 +47,7 @@ class BudgetStore(Protocol):
         """Store what was drawn, one draw for each of `reservation.to_draw`; durable on return.
 
         Only after this may a byte of the answer leave (soundness.md 3.5).
-        Raises ValueError when a draw does not hold the measures, or the scale, that were reserved;
+        Raises ValueError when a draw does not hold the measures, or the law, that were reserved;
         LedgerError when the reservation was given up meanwhile. What was charged stays spent.
         """
         ...

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from textwrap import wrap
 
-from ..mechanisms import half_width
 from ..plan.formulas import Average, Linear, Variance
 from ..plan.planner import Plan, ReleasePlan, releases_of
 from ..plan.rows import Block, Derived, Grouped, Release, Rows
@@ -192,7 +191,7 @@ def _measure(plan: ReleasePlan, index: int) -> dict[str, object]:
         "sensitivity": number_text(vector.sensitivity * step),
         "scale": number_text(scale * step),
         "variance": number_text(2 * (scale * step) ** 2),
-        "plus_minus_95": number_text(_half_width(scale) * step),
+        "plus_minus_95": number_text(_half_width(plan, index) * step),
         "epsilon": decimal_text(plan.epsilons[index]),
     }
 
@@ -204,8 +203,8 @@ def _deviation(plan: ReleasePlan, formula: Linear) -> float:
     )
 
 
-def _half_width(scale: Fraction) -> int:
-    return half_width(scale, Fraction(1, 20)) if scale else 0
+def _half_width(plan: ReleasePlan, number: int) -> int:
+    return 0 if plan.is_empty else plan.law(number).half_width(Fraction(1, 20))
 
 
 def _expected(plan: ReleasePlan, index: int) -> str:
@@ -214,7 +213,7 @@ def _expected(plan: ReleasePlan, index: int) -> str:
     if isinstance(formula, Linear):
         if len(formula.terms) == 1:
             coordinate, weight = formula.terms[0]
-            half = _half_width(plan.scale(plan.vector_of(coordinate)))
+            half = _half_width(plan, plan.vector_of(coordinate))
             return f"± {number_text(abs(weight) * half)}"
         return f"± {1.96 * _deviation(plan, formula):.6g}"
     if isinstance(formula, Average):

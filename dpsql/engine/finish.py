@@ -6,7 +6,7 @@ public tables alone is one part and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import Refusal
-from ..mechanisms import LaplaceNoise
+from ..mechanisms import Law, SampledNoise
 from ..plan.dialect import DUCKDB, Dialect
 from ..plan.planner import ReleasePlan
 from ..plan.rows import Release
@@ -75,10 +75,8 @@ class Compiled:
     in_database: bool = False
 
 
-def compile_public(
-    relation: Relation, plans: Sequence[ReleasePlan], level: Fraction, dialect: Dialect
-) -> Compiled:
-    """Return the query of a judged relation; `level` is that of dp_low and dp_high.
+def compile_public(relation: Relation, plans: Sequence[ReleasePlan], dialect: Dialect) -> Compiled:
+    """Return the query of a judged relation.
 
     `dialect`: of the owner's engine. DuckDB answers public parts as the sealed engine would; of any other
     only tables are asked.
@@ -88,7 +86,7 @@ def compile_public(
     """
     by_release: dict[Release, ReleasePlan] = {plan.release: plan for plan in plans}
     check_usable(relation)
-    resolved = resolve_bars(relation, by_release, level)
+    resolved = resolve_bars(relation, by_release)
     cut = split(resolved, tables_only=dialect is not DUCKDB)
     tables: dict[str, Table] = {}
     if isinstance(cut.relation, Fetched):
@@ -142,7 +140,7 @@ def run_public(
     level: Fraction,
     public: PublicRows,
 ) -> Sequence[tuple[Any, ...]]:
-    """Return the rows of a compiled query over released rows and public tables.
+    """Return the rows of a compiled query over released rows and public tables; `level` is that of its bars.
 
     Raises:
         Refusal: 54001 for public rows or an answer that are too many.
@@ -156,8 +154,7 @@ def run_public(
         for number in sorted(compiled.releases):
             table = _table(number, rows[number])
             for index, bar in enumerate(compiled.bars.get(number, ())):
-                if bar.half_width is None:
-                    table = _simulated(table, index, bar, rows[number].plan, engine, level)
+                table = _with_bar(table, index, bar, rows[number], engine, level)
             tables.append(table)
         tables += [public.table(f"p{i}", part) for i, part in enumerate(compiled.parts)]
         answer = engine.run_large(compiled.sql, tables) if types else engine.run(compiled.sql, tables)
@@ -179,11 +176,12 @@ def check_public(compiled: Compiled, plans: Sequence[ReleasePlan], engine: Seale
         keys: tuple[list[Scalar], ...] = tuple([] for _ in plans[number].release.keys)
         empty = ReleasedRows(plans[number], Groups(keys, 0), {})
         for index, vector in enumerate(plans[number].vectors):
-            empty.vectors[index] = ReleasedVector(tuple(integers([]) for _ in range(vector.size)), None)
+            empty.vectors[index] = ReleasedVector(tuple(integers([]) for _ in range(vector.size)), None, ())
         table = _table(number, empty)
         for index, bar in enumerate(compiled.bars.get(number, ())):
-            if bar.half_width is None:
-                table = _with_ends(table, index, [], [])
+            table = (
+                _with_half(table, index, 0.0) if bar.weight is not None else _with_ends(table, index, [], [])
+            )
         tables.append(table)
     tables += [_empty(f"p{i}", part.columns) for i, part in enumerate(compiled.parts)]
     engine.run(compiled.sql, tables)
@@ -286,9 +284,30 @@ def _table(number: int, rows: ReleasedRows) -> ReleasedTable:
     return ReleasedTable(f"r{number}", tuple(columns))
 
 
+def _with_bar(
+    table: ReleasedTable, index: int, bar: Bar, rows: ReleasedRows, engine: SealedEngine, level: Fraction
+) -> ReleasedTable:
+    """Return the table with the columns that an expression's bar is printed from, by the laws of its draws."""
+    laws = {coordinate: _law_of(rows, coordinate) for coordinate in bar.coordinates}
+    if bar.weight is not None:
+        half = max((law.half_width(1 - level) for law in laws.values()), default=0)
+        return _with_half(table, index, float(bar.weight * half))
+    return _simulated(table, index, bar, rows.plan, laws, engine, level)
+
+
+def _law_of(rows: ReleasedRows, coordinate: int) -> Law:
+    """Return the law of the noise that is on a coordinate, coordinates counted over all vectors."""
+    return [law for number in range(len(rows.plan.vectors)) for law in rows.vectors[number].laws][coordinate]
+
+
+def _with_half(table: ReleasedTable, index: int, half: float) -> ReleasedTable:
+    column = ReleasedColumn(f"half{index}", DOUBLE, [half] * table.row_count)
+    return ReleasedTable(table.name, (*table.columns, column))
+
+
 def _simulated(
-    table: ReleasedTable, index: int, bar: Bar, plan: ReleasePlan, engine: SealedEngine,
-    level: Fraction,
+    table: ReleasedTable, index: int, bar: Bar, plan: ReleasePlan, laws: Mapping[int, Law],
+    engine: SealedEngine, level: Fraction,
 ) -> ReleasedTable:  # fmt: skip
     """Return the table with two more columns: the simulated bars of an expression."""
     draws = min(_DRAWS, _MAX_EVALUATIONS // max(1, table.row_count))
@@ -296,11 +315,8 @@ def _simulated(
         empty: list[float | None] = [None] * table.row_count
         low, high = empty, empty
     else:
-        noise = LaplaceNoise()
-        replicas: dict[str, Any] = {}
-        for coordinate in bar.coordinates:
-            scale = plan.scale(plan.vector_of(coordinate))
-            replicas[f"m{coordinate}"] = np.asarray(noise.laplace(scale, draws))
+        noise = SampledNoise()
+        replicas = {f"m{i}": np.asarray(noise.draw(law, draws)) for i, law in laws.items()}
         printer = PublicPrinter({plan.release: (0, plan)})
         sql = printer.over_release(plan.release, bar.expr)
         low, high = error_bars(engine, sql, table, replicas, level)

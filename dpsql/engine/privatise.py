@@ -77,7 +77,7 @@ def _over(exact: Exact, coordinate: Coordinate, groups: Groups, empty: int) -> A
 def draw(plan: ReleasePlan, number: int, groups: int, noise: Noise) -> tuple[Array, ...]:
     """Return the noise of one vector: an array of `groups` draws per coordinate."""
     vector = plan.vectors[number]
-    drawn = noise.laplace(plan.scale(number), groups * vector.size)
+    drawn = noise.draw(plan.law(number), groups * vector.size)
     return tuple(drawn[i * groups : (i + 1) * groups] for i in range(vector.size))
 
 
@@ -92,7 +92,7 @@ def privatise(
     vector = plan.vectors[number]
     exact_values = (_over(exact, (number, i), groups, vector.empty_value) for i in range(vector.size))
     values = [_plus(column, drawn) for column, drawn in zip(exact_values, noise, strict=True)]
-    return ReleasedVector(tuple(values), None)
+    return ReleasedVector(tuple(values), None, (plan.law(number),) * vector.size)
 
 
 def _plus(column: Array, noise: Array) -> Array:
@@ -126,4 +126,4 @@ def publish(exact: Exact, plan: ReleasePlan, noise: Noise, minimum_units: int) -
     exact._kept = table, kept
     rows = kept.tolist()
     groups = Groups(tuple([column[row] for row in rows] for column in table.keys), len(rows))
-    return ReleasedVector((noisy[passed],), groups)
+    return ReleasedVector((noisy[passed],), groups, (plan.law(number),))

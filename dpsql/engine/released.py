@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..mechanisms import Law
 from ..relation.calendar import parse_date, parse_timestamp
 from ..relation.catalog import Scalar
 from ..relation.types import Kind, SqlType
@@ -60,11 +61,14 @@ class Groups:
 class ReleasedVector:
     """The noisy integers of one vector, one array per coordinate over the release's groups.
 
-    `groups`: the published groups, where the vector was drawn together with them.
+    `groups`: the published groups, where the vector was drawn together with them. `laws`: of the noise on each
+    coordinate, as it was drawn; none where there is no noise, since the answer is in the statement's own text.
+    The bytes do not hold them: they are the stored draw's own.
     """
 
     values: tuple[Array, ...]
     groups: Groups | None
+    laws: tuple[Law, ...]
 
 
 def canonical(type_: SqlType) -> Callable[[Any], Scalar] | None:
@@ -168,8 +172,8 @@ def _plain(value: Any) -> object:
     raise TypeError(f"{type(value).__name__} has no place in a release")
 
 
-def decode(payload: bytes) -> ReleasedVector:
-    """Return the released vector that `encode` made bytes of."""
+def decode(payload: bytes, law: Law) -> ReleasedVector:
+    """Return the released vector that `encode` made bytes of, each coordinate under the draw's law."""
     if not payload.startswith(_VALUES):
         raise ValueError("not a released vector")
     values, rest = _integer_lists(payload, len(_VALUES))
@@ -177,13 +181,13 @@ def decode(payload: bytes) -> ReleasedVector:
         raise ValueError("not a released vector")
     start = payload.find(_KEYS, rest)
     if start < 0:
-        return ReleasedVector(tuple(values), None)
+        return ReleasedVector(tuple(values), None, (law,) * len(values))
     columns, end = _integer_lists(payload, start + len(_KEYS))
     if payload[end:] == b"]}":
         size = json.loads(b"{" + payload[rest + 2 : start] + b"}")["size"]
-        return ReleasedVector(tuple(values), Groups(tuple(columns), size))
+        return ReleasedVector(tuple(values), Groups(tuple(columns), size), (law,) * len(values))
     body = json.loads(b"{" + payload[rest + 2 :], object_hook=_fraction)
-    return ReleasedVector(tuple(values), Groups(tuple(body["keys"]), body["size"]))
+    return ReleasedVector(tuple(values), Groups(tuple(body["keys"]), body["size"]), (law,) * len(values))
 
 
 def _integer_lists(payload: bytes, at: int) -> tuple[list[Array], int]:

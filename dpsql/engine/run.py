@@ -54,11 +54,11 @@ class ReleasedRows:
     vectors: dict[int, ReleasedVector] = field(default_factory=dict)
     keyset: bytes = b""
 
-    def take_keys(self, payload: bytes) -> None:
+    def take_keys(self, stored: Draw) -> None:
         """Take in the stored groups of a thresholded release."""
         assert self.plan.counted is not None
-        self.vectors[self.plan.counted] = keys = decode(payload)
-        self.groups, self.keyset = keys.groups, _keyset_id(payload)
+        self.vectors[self.plan.counted] = keys = decode(stored.payload, stored.law)
+        self.groups, self.keyset = keys.groups, _keyset_id(stored.payload)
 
     @property
     def is_complete(self) -> bool:
@@ -129,15 +129,15 @@ class Runner:
             return True
         relation = self._relation_key(number)
         if plan.counted is not None:
-            found = self.store.lookup((_keyset_key(relation),), plan.scale(plan.counted))
+            found = self.store.lookup((_keyset_key(relation),), plan.law(plan.counted))
             if found is None:
                 return False
-            rows.take_keys(found[0].payload)
+            rows.take_keys(found[0])
         for index in range(len(plan.vectors)):
             if index in rows.vectors:
                 continue
             measures = plan.measure_keys(index, relation, rows.keyset)
-            draws = self.store.lookup(measures, plan.scale(index))
+            draws = self.store.lookup(measures, plan.law(index))
             if draws is None:
                 return False
             rows.vectors[index] = _assemble(measures, draws)
@@ -168,7 +168,7 @@ class Runner:
                     measures = plan.measure_keys(index, self._relation_key(number), rows.keyset)
                 delta = plan.delta if index == plan.counted else Fraction(0)
                 charge = Charge(_ceil(plan.epsilons[index] * NANO), _ceil(delta * ATTO))
-                vectors.append(VectorClaim(measures, plan.scale(index), charge, _note(plan, index)))
+                vectors.append(VectorClaim(measures, plan.law(index), charge, _note(plan, index)))
                 places.append((number, index))
         return Claim(self.analyst, self.statement, tuple(vectors), self.reuse), places
 
@@ -220,7 +220,7 @@ class Runner:
             if index in rows.vectors:
                 continue  # what was looked up first stays: the other vectors' keys speak of these groups
             if index == rows.plan.counted:
-                rows.take_keys(found[0].payload)
+                rows.take_keys(found[0])
             else:
                 rows.vectors[index] = _assemble(vector.measures, found)
 
@@ -245,7 +245,7 @@ class Runner:
             keys = publish(exact, plan, self.noise, self.plan.privacy.minimum_units)
             payload = encode(keys)
             rows.groups, rows.vectors[plan.counted], rows.keyset = keys.groups, keys, _keyset_id(payload)
-            drawn.append((plan.counted, Draw((_keyset_key(relation),), plan.scale(plan.counted), payload)))
+            drawn.append((plan.counted, Draw((_keyset_key(relation),), plan.law(plan.counted), payload)))
         assert rows.groups is not None
         for index in wanted:
             if index == plan.counted:
@@ -254,7 +254,7 @@ class Runner:
             released = privatise(exact, plan, index, rows.groups, noise)
             rows.vectors[index] = released
             measures = plan.measure_keys(index, relation, rows.keyset)
-            drawn.append((index, Draw(measures, plan.scale(index), encode(released))))
+            drawn.append((index, Draw(measures, plan.law(index), encode(released))))
         return drawn
 
     def _parameter(self, stage: StageValue | StageColumn) -> object:
@@ -303,7 +303,7 @@ def _known_rows(plan: ReleasePlan) -> ReleasedRows:
         rows.groups = rows.groups or Groups(tuple([] for _ in plan.release.keys), 0)
         for index, vector in enumerate(plan.vectors):
             values = tuple(integers([vector.empty_value] * rows.groups.size) for _ in range(vector.size))
-            rows.vectors[index] = ReleasedVector(values, None)
+            rows.vectors[index] = ReleasedVector(values, None, ())
     return rows
 
 
@@ -328,9 +328,10 @@ def _assemble(measures: tuple[bytes, ...], draws: tuple[Draw, ...]) -> ReleasedV
     values = []
     for measure, stored in zip(measures, draws, strict=True):
         if id(stored) not in decoded:
-            decoded[id(stored)] = decode(stored.payload)
+            decoded[id(stored)] = decode(stored.payload, stored.law)
         values.append(decoded[id(stored)].values[stored.measures.index(measure)])
-    return ReleasedVector(tuple(values), next(iter(decoded.values())).groups)
+    laws = tuple(stored.law for stored in draws)
+    return ReleasedVector(tuple(values), next(iter(decoded.values())).groups, laws)
 
 
 def _ceil(value: Fraction) -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 from ..backends import Backend
 from ..budget import Status
 from ..errors import EngineFailure, PolicyError, Refusal
-from ..mechanisms import ATTO, NANO, LaplaceNoise, Noise
+from ..mechanisms import ATTO, NANO, Noise, SampledNoise
 from ..plan.planner import Plan, Privacy, plan
 from ..policy import Neighbours, Policy
 from ..postprocess.bars import add_companions
@@ -64,7 +64,7 @@ class Session:
     analyst: str = "local"
     is_shared: bool = False
     release_time: Callable[[float, float], float] | None = None
-    _noise: Noise = field(default_factory=LaplaceNoise, repr=False)
+    _noise: Noise = field(default_factory=SampledNoise, repr=False)
 
     def __post_init__(self) -> None:
         if not is_text(self.analyst):
@@ -271,14 +271,11 @@ class Session:
 
     def _planned(self, query: Query, parameters: tuple[object, ...]) -> Prepared:
         planned = self._plan(self._bound(query, parameters))
-        level = self.settings.intervals or DEFAULT_LEVEL
         root = planned.root
         if self.settings.intervals is not None:
             root = add_companions(root, {p.release: p for p in planned.releases})
-        compiled = compile_public(root, planned.releases, level, self.dataset.dialect)
-        stages = tuple(
-            compile_public(one, planned.releases, level, self.dataset.dialect) for one in planned.stages
-        )
+        compiled = compile_public(root, planned.releases, self.dataset.dialect)
+        stages = tuple(compile_public(one, planned.releases, self.dataset.dialect) for one in planned.stages)
         lasting = not any(word in query.text.lower() for word in ("now", "current", "localtime"))
         return Prepared(planned, compiled, stages, lasting and _is_small(query.text, parameters))
 

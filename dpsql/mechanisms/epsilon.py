@@ -15,10 +15,7 @@ from typing import Final
 
 from ..errors import Refusal
 
-__all__ = [
-    "ATTO", "MAX_EPSILON", "MIN_EPSILON", "NANO", "floor_to_atto", "floor_to_nano", "parse_epsilon",
-    "rho_atto", "to_atto_up", "to_nano_up",
-]  # fmt: skip
+__all__ = ["ATTO", "MAX_EPSILON", "MIN_EPSILON", "NANO", "floor_to_nano", "parse_epsilon"]
 
 NANO: Final = 10**9
 """Ledger units in one epsilon."""
@@ -47,29 +44,6 @@ def parse_epsilon(text: str) -> Fraction:
     return epsilon
 
 
-def to_nano_up(epsilon: Fraction) -> int:
-    """Return `epsilon` in units of 10^-9, rounded up: for charges."""
-    return math.ceil(epsilon * NANO)
-
-
 def floor_to_nano(epsilon: Fraction) -> Fraction:
     """Return `epsilon` rounded down to a multiple of 10^-9: for the shares of a split."""
     return Fraction(math.floor(epsilon * NANO), NANO)
-
-
-def to_atto_up(delta: Fraction) -> int:
-    """Return `delta` in units of 10^-18, rounded up: for charges."""
-    return math.ceil(delta * ATTO)
-
-
-def floor_to_atto(delta: Fraction) -> Fraction:
-    """Return `delta` rounded down to a multiple of 10^-18: for the shares of a split."""
-    return Fraction(math.floor(delta * ATTO), ATTO)
-
-
-def rho_atto(epsilon: Fraction) -> int:
-    """Return rho = epsilon^2 / 2 in units of 10^-18, rounded up.
-
-    A pure epsilon mechanism is rho-zCDP (Bun, Steinke 2016, proposition 1.4; soundness.md 3.1).
-    """
-    return math.ceil(epsilon * epsilon / 2 * ATTO)

@@ -1,4 +1,4 @@
-"""How large discrete Laplace noise gets: tails, error bars, variance.
+"""How large discrete Laplace noise gets: tails and error bars.
 
 With q = exp(-1/scale): Pr[Y >= m] = q^m / (1+q) for m >= 1, and Pr[|Y| > m] = 2 Pr[Y >= m+1] for m >= 0.
 soundness.md 0 and 1.2.
@@ -7,7 +7,7 @@ House rules:
 
 1. Every probability is a Fraction that is provably at least the true one; thresholds rest on that.
 2. Decimals only through methods of a context of our own, never through operators: those round to the
-   caller's context. One float: `variance`, for people to read.
+   caller's context.
 3. All speak of the noise that is really drawn: `sampled_scale(scale)`.
 """
 
@@ -16,14 +16,12 @@ from __future__ import annotations
 import decimal
 import math
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 from .scale import sampled_scale
 
-__all__ = [
-    "bounds_of_exp", "check_probability", "half_width", "tail", "two_sided_tail", "upper_quantile",
-    "variance",
-]  # fmt: skip
+__all__ = ["half_width", "tail", "upper_quantile"]
 
 _GUARD_DIGITS: Final = 50
 _LARGEST_EXPONENT: Final = 2300  # exp(-2300) < 10^-998; beyond it numbers only grow longer
@@ -37,18 +35,14 @@ def tail(scale: Fraction, m: int) -> Fraction:
     """
     scale = sampled_scale(scale)
     digits = _GUARD_DIGITS + len(str(math.ceil(scale)))
-    q_low, q_high = bounds_of_exp(1 / scale, digits)
+    q_low, q_high = _bounds_of_exp(1 / scale, digits)
     if m >= 1:
-        return bounds_of_exp(m / scale, digits)[1] / (1 + q_low)
+        return _bounds_of_exp(m / scale, digits)[1] / (1 + q_low)
     # By symmetry Pr[Y >= m] = 1 - Pr[Y >= 1-m].
-    return 1 - bounds_of_exp((1 - m) / scale, digits)[0] / (1 + q_high)
+    return 1 - _bounds_of_exp((1 - m) / scale, digits)[0] / (1 + q_high)
 
 
-def two_sided_tail(scale: Fraction, m: int) -> Fraction:
-    """Return an upper bound of Pr[|Y| > m], as close as `tail`; 1 when m is negative."""
-    return 2 * tail(scale, m + 1) if m >= 0 else Fraction(1)
-
-
+@lru_cache(maxsize=1024)
 def upper_quantile(scale: Fraction, probability: Fraction) -> int:
     """Return the smallest m >= 1 with Pr[Y >= m] <= `probability`.
 
@@ -57,10 +51,10 @@ def upper_quantile(scale: Fraction, probability: Fraction) -> int:
     starts at ceil(scale ln(1 / (probability (1+q)))), soundness.md 1.7, which is the answer already unless
     the two sides agree in 40 digits.
     """
-    check_probability(probability)
+    _check_probability(probability)
     scale = sampled_scale(scale)
     digits = _GUARD_DIGITS + len(str(math.ceil(scale)))
-    odds = 1 / (probability * (1 + bounds_of_exp(1 / scale, digits)[1]))
+    odds = 1 / (probability * (1 + _bounds_of_exp(1 / scale, digits)[1]))
     context = _context(digits, decimal.ROUND_HALF_EVEN)
     log_odds = Fraction(context.ln(_to_decimal(odds, context)))
     m = max(1, math.ceil(scale * log_odds))
@@ -77,16 +71,7 @@ def half_width(scale: Fraction, beta: Fraction) -> int:
     return upper_quantile(scale, beta / 2) - 1
 
 
-def variance(scale: Fraction) -> float:
-    """Return Var Y = 2q / (1-q)^2, in squared lattice units, correct to about 15 digits.
-
-    Requires: scale < 10^150. It underflows to 0.0 for scales below 1/745.
-    """
-    x = float(1 / sampled_scale(scale))
-    return 2.0 * math.exp(-x) / math.expm1(-x) ** 2
-
-
-def check_probability(probability: Fraction) -> None:
+def _check_probability(probability: Fraction) -> None:
     """Raise TypeError on a float, ValueError unless 10^-900 <= `probability` < 1/2."""
     if not isinstance(probability, Fraction):
         raise TypeError(f"a tail probability is an exact Fraction, not {type(probability).__name__}")
@@ -94,7 +79,7 @@ def check_probability(probability: Fraction) -> None:
         raise ValueError("a tail probability is at least 10^-900 and below 1/2")
 
 
-def bounds_of_exp(x: Fraction, digits: int) -> tuple[Fraction, Fraction]:
+def _bounds_of_exp(x: Fraction, digits: int) -> tuple[Fraction, Fraction]:
     """Return (low, high) with low <= exp(-x) <= high, for x >= 0.
 
     Ensures: they differ by less than one part in 10^(digits - 7); but (0, about 10^-998) for x > 2300.
@@ -102,7 +87,7 @@ def bounds_of_exp(x: Fraction, digits: int) -> tuple[Fraction, Fraction]:
     of 100 units in the last place does not even need that.
     """
     if x > _LARGEST_EXPONENT:
-        return Fraction(0), bounds_of_exp(Fraction(_LARGEST_EXPONENT), digits)[1]
+        return Fraction(0), _bounds_of_exp(Fraction(_LARGEST_EXPONENT), digits)[1]
     margin = Fraction(100, 10**digits)
     x_low = _to_decimal(x, _context(digits, decimal.ROUND_FLOOR))
     x_high = _to_decimal(x, _context(digits, decimal.ROUND_CEILING))

@@ -5,40 +5,25 @@ Source: soundness.md 1.7 with amendments.md c (the noise that is really on the t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 
-from .laplace_accuracy import upper_quantile
-from .laplace_sum import upper_quantile_of_sum
+from .law import Law
 
-__all__ = ["threshold", "threshold_of_sum"]
+__all__ = ["threshold"]
 
 
-def threshold(scale: Fraction, delta: Fraction, groups: int, minimum_units: int = 1) -> int:
-    """Return the smallest tau with Pr[minimum_units + Y >= tau] <= delta / groups, Y discrete Laplace.
+def threshold(law: Law, delta: Fraction, groups: int, minimum_units: int = 1) -> int:
+    """Return the smallest tau with Pr[minimum_units + Y >= tau] <= delta / groups, Y of `law`.
 
-    Requires: the tested number is a count of distinct units plus one noise of `scale`; one unit moves it by
+    Requires: the tested number is a count of distinct units plus one noise of `law`; one unit moves it by
     at most 1 and touches at most `groups` keys, both enforced in the SQL that runs (law L9). Keys with fewer
     than `minimum_units` units never come to the test. 10^-900 <= delta / groups < 1/2.
     Ensures: the keys that only one unit has are all hidden with probability >= 1 - delta (union bound over
-    `groups`). For minimum_units = 1, tau = 1 + ceil(scale ln(groups / ((1+q) delta))).
+    `groups`). For Laplace noise and minimum_units = 1, tau = 1 + ceil(scale ln(groups / ((1+q) delta))).
     Raises TypeError on a float, ValueError on numbers out of range; all of them are public.
     """
-    return minimum_units + upper_quantile(scale, _delta_per_key(delta, groups, minimum_units))
-
-
-def threshold_of_sum(scales: Sequence[Fraction], delta: Fraction, groups: int, minimum_units: int = 1) -> int:
-    """Return the smallest tau as `threshold` does, when the tested number carries the sum of several noises.
-
-    Requires: the noises are independent, with these scales; the rest as for `threshold`.
-    Ensures: as for `threshold`, from the tail of the sum (see `laplace_sum` for how tight).
-    """
-    return minimum_units + upper_quantile_of_sum(scales, _delta_per_key(delta, groups, minimum_units))
-
-
-def _delta_per_key(delta: Fraction, groups: int, minimum_units: int) -> Fraction:
     if not isinstance(delta, Fraction):
         raise TypeError(f"delta is an exact Fraction, not {type(delta).__name__}")
     if groups < 1 or minimum_units < 1:
         raise ValueError("groups and minimum_units are at least 1")
-    return delta / groups
+    return minimum_units + law.upper_quantile(delta / groups)

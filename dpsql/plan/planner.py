@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, fields
 from fractions import Fraction
 
 from ..errors import Refusal
-from ..mechanisms import floor_to_nano, threshold
+from ..mechanisms import Laplace, Law, floor_to_nano, threshold
 from ..relation.catalog import Catalog, Scalar
 from ..relation.expressions import Call, Expr, Literal, StageValue, conjuncts, fields_of, walk
 from ..relation.expressions import Scalar as Subquery
@@ -83,6 +83,10 @@ class ReleasePlan:
         if self.is_empty:
             return Fraction(0)
         return self.vectors[number].scale(self.epsilons[number])
+
+    def law(self, number: int) -> Law:
+        """Return the law of the noise that a vector is to have. Not for what is empty, which gets none."""
+        return Laplace(self.scale(number))
 
     def vector_of(self, coordinate: int) -> int:
         """Return the vector that a coordinate belongs to, coordinates counted over all vectors."""
@@ -261,8 +265,8 @@ def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: 
                 ).position,
                 hint="declare the key's values, list them in WHERE key IN (…), or ask the owner for a delta",
             )
-        scale = measured.vectors[measured.counted].scale(each)
-        tau = threshold(scale, delta, bounding.groups, privacy.minimum_units)
+        law = Laplace(measured.vectors[measured.counted].scale(each))
+        tau = threshold(law, delta, bounding.groups, privacy.minimum_units)
     identity = hashlib.sha256(
         repr((catalog.fingerprint, rows.identity(), release.keys, bounding, domains,
               privacy.minimum_units)).encode()

@@ -2,8 +2,8 @@
 
 An expression has bars when it is a function of one released row: it is traced down through
 projections, filters, ORDER BY and LIMIT to one release. A released number with one noise has exact bars
-from the noise's quantile; everything else is simulated from released values and public scales;
-what does not trace has NULL.
+from the quantile of its law; everything else is simulated from released values and their laws; what does
+not trace has NULL. The laws are those of the draws that answer, so they are not known here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 
-from ..mechanisms import half_width
 from ..plan.formulas import Linear
 from ..plan.planner import ReleasePlan
 from ..plan.rows import Release
@@ -51,13 +50,13 @@ _MAX_TRACED = 1_000
 class Bar:
     """The bars of one expression over a release's columns.
 
-    `half_width`: exact ± in the expression's unit, when it is one noisy number; None: to be simulated
-    over `coordinates`.
+    `coordinates`: the noisy numbers that it is made of; none where its text alone is the answer. `weight`:
+    its unit, when it is a multiple of one of them and so has exact bars; None: to be simulated.
     """
 
     expr: Expr
-    half_width: Fraction | None
     coordinates: tuple[int, ...]
+    weight: Fraction | None
 
 
 @dataclass(frozen=True)
@@ -113,25 +112,25 @@ class _Wanted:
         return self.bars.index(bar)
 
 
-def resolve_bars(node: Relation, plans: dict[Release, ReleasePlan], level: Fraction) -> Relation:
+def resolve_bars(node: Relation, plans: dict[Release, ReleasePlan]) -> Relation:
     """Return the relation with every dp_low and dp_high replaced by a column or by NULL."""
-    node = _below(node, plans, level)
+    node = _below(node, plans)
     if not isinstance(node, Project):
         return node
     wanted = _Wanted()
     width = len(node.input.columns)
-    exprs = tuple(_resolved(expr, node.input, plans, level, wanted, width) for expr in node.exprs)
+    exprs = tuple(_resolved(expr, node.input, plans, wanted, width) for expr in node.exprs)
     if not wanted.bars:
         return replace(node, exprs=exprs)
     return replace(node, input=_extended(node.input, tuple(wanted.bars)), exprs=exprs)
 
 
-def _below(node: Relation, plans: dict[Release, ReleasePlan], level: Fraction) -> Relation:
+def _below(node: Relation, plans: dict[Release, ReleasePlan]) -> Relation:
     """Resolve the bars of the relations that a node stands on."""
     if isinstance(node, (Project, Filter, Sort, Limit, Distinct, Aggregate, Window)):
-        return replace(node, input=resolve_bars(node.input, plans, level))
+        return replace(node, input=resolve_bars(node.input, plans))
     if isinstance(node, (SetOperation, Join)):
-        left, right = (resolve_bars(side, plans, level) for side in (node.left, node.right))
+        left, right = (resolve_bars(side, plans) for side in (node.left, node.right))
         return replace(node, left=left, right=right)
     return node
 
@@ -140,38 +139,35 @@ def _resolved(
     expr: Expr,
     source: Relation,
     plans: dict[Release, ReleasePlan],
-    level: Fraction,
     wanted: _Wanted,
     width: int,
 ) -> Expr:
     if isinstance(expr, Call) and expr.function in ("dp_low", "dp_high"):
         traced = _trace(source, expr.args[0])
-        bar = None if traced is None else _bar(traced[0], plans[traced[0]], traced[1], level)
+        bar = None if traced is None else _bar(traced[0], plans[traced[0]], traced[1])
         if bar is None:
             return Literal(DOUBLE, None)
         high = expr.function == "dp_high"
         column = Field(DOUBLE, width + 2 * wanted.number(bar) + high)
         whole = expr.args[0].type.is_integer
         return Call(DOUBLE, "ceil" if high else "floor", (column,)) if whole else column
-    return map_children(expr, lambda child: _resolved(child, source, plans, level, wanted, width))
+    return map_children(expr, lambda child: _resolved(child, source, plans, wanted, width))
 
 
-def _bar(release: Release, plan: ReleasePlan, expr: Expr, level: Fraction) -> Bar | None:
+def _bar(release: Release, plan: ReleasePlan, expr: Expr) -> Bar | None:
     from ..relation.expressions import Scalar
 
     used = [i - len(release.keys) for i in sorted(fields_of(expr)) if i >= len(release.keys)]
     if not used or any(isinstance(part, Scalar) for part in walk(expr)):
         return None
     if plan.is_empty:
-        return Bar(expr, Fraction(0), ())
+        return Bar(expr, (), Fraction(0))
     coordinates = tuple(sorted({c for i in used for c in plan.formulas[i].coordinates}))
     if isinstance(expr, Field):
         formula = plan.formulas[used[0]]
         if isinstance(formula, Linear) and len(formula.terms) == 1:
-            index, weight = formula.terms[0]
-            half = half_width(plan.scale(plan.vector_of(index)), 1 - level)
-            return Bar(expr, abs(weight) * half, coordinates)
-    return Bar(expr, None, coordinates)
+            return Bar(expr, coordinates, abs(formula.terms[0][1]))
+    return Bar(expr, coordinates, None)
 
 
 def _extended(node: Relation, bars: tuple[Bar, ...]) -> Relation:

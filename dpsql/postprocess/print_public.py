@@ -135,7 +135,7 @@ def _release(printer: PublicPrinter, node: Relation) -> str:
 
 
 def _with_bars(printer: PublicPrinter, node: Relation) -> str:
-    """Print a release with its error bars: exact ones inline, simulated ones as columns of the table."""
+    """Print a release with its error bars, from columns of the table: a half-width, or both simulated ends."""
     assert isinstance(node, WithBars)
     number, columns = _release_row(printer, node.release)
     known = list(printer.bars.get(number, ()))
@@ -143,10 +143,11 @@ def _with_bars(printer: PublicPrinter, node: Relation) -> str:
     for bar in node.bars:
         if bar not in known:
             known.append(bar)
-        if bar.half_width is None:
-            columns += [f"{end}{known.index(bar)}" for end in ("lo", "hi")]
+        number_of_bar = known.index(bar)
+        if bar.weight is None:
+            columns += [f"{end}{number_of_bar}" for end in ("lo", "hi")]
         else:
-            centre, half = f"CAST({printer.expr(bar.expr, row)} AS DOUBLE)", repr(float(bar.half_width))
+            centre, half = f"CAST({printer.expr(bar.expr, row)} AS DOUBLE)", f"half{number_of_bar}"
             columns += [f"({centre} - {half})", f"({centre} + {half})"]
     printer.bars[number] = tuple(known)
     return _select(columns, f'"r{number}"')

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from ..mechanisms import Law
 
 __all__ = ["SeededSource", "ZeroNoise"]
 
@@ -30,5 +31,5 @@ class SeededSource:
 class ZeroNoise:
     """A `Noise` that adds nothing: for comparing measures with an independent oracle."""
 
-    def laplace(self, scale: Fraction, count: int) -> npt.NDArray[Any]:
+    def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
         return np.zeros(count, dtype=np.int64)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dpsql.budget import Caps
 from dpsql.errors import BudgetExhausted, LedgerError
+from dpsql.mechanisms import Laplace
 
 from .samples import Place, claim, draw, key, vector
 
@@ -57,7 +58,7 @@ def share(place: Place, rounds: int) -> None:
         if reservation.to_draw:
             time.sleep(0.005)
             store.commit(reservation, [draw(name, payload=os.urandom(8))])
-        found = store.lookup([key(name)], Fraction(10))
+        found = store.lookup([key(name)], Laplace(Fraction(10)))
         assert found is not None
         hit = reservation.found[0]
         assert hit is None or hit == found

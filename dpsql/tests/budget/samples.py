@@ -14,6 +14,7 @@ import psycopg
 from dpsql.budget import Caps, Charge, Claim, Draw, LedgerStore, Reservation, SqliteStore, VectorClaim
 from dpsql.budget.ledger_store import no_step
 from dpsql.budget.postgres_store import PostgresStore
+from dpsql.mechanisms import Laplace
 
 EPSILON = 10**9
 ROOT = Path(__file__).resolve().parents[3]
@@ -107,7 +108,9 @@ def key(name: str) -> bytes:
 def vector(
     *names: str, scale: Fraction | int = 10, epsilon: int = EPSILON // 10, delta: int = 0
 ) -> VectorClaim:
-    return VectorClaim(tuple(map(key, names)), Fraction(scale), Charge(epsilon, delta), f"{names} at {scale}")
+    return VectorClaim(
+        tuple(map(key, names)), Laplace(Fraction(scale)), Charge(epsilon, delta), f"{names} at {scale}"
+    )
 
 
 def claim(*vectors: VectorClaim, analyst: str = "alice", reuse: bool = True) -> Claim:
@@ -115,7 +118,7 @@ def claim(*vectors: VectorClaim, analyst: str = "alice", reuse: bool = True) -> 
 
 
 def draw(*names: str, scale: Fraction | int = 10, payload: bytes = b"noisy") -> Draw:
-    return Draw(tuple(map(key, names)), Fraction(scale), payload)
+    return Draw(tuple(map(key, names)), Laplace(Fraction(scale)), payload)
 
 
 def buy(

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsql.budget import Caps, Charge, Claim, Draw, VectorClaim, delta_text, epsilon_text
+from dpsql.mechanisms import Laplace
 
 from .samples import key
 
@@ -48,8 +49,6 @@ def test_amounts_are_shown_as_plain_decimals(text: str, expected: str) -> None:
     [
         {"measures": (b"short",)},
         {"measures": (key("a"), key("a"))},
-        {"scale": Fraction(0)},
-        {"scale": 1.5},
         {"charge": Charge(0, 5)},
         {"charge": Charge(10**15 + 1, 0)},
         {"charge": Charge(1, 10**18 + 1)},
@@ -57,7 +56,12 @@ def test_amounts_are_shown_as_plain_decimals(text: str, expected: str) -> None:
     ],
 )
 def test_a_vector_is_checked_when_it_is_built(change: dict[str, Any]) -> None:
-    good: dict[str, Any] = {"measures": (key("a"),), "scale": Fraction(1), "charge": Charge(1, 0), "note": ""}
+    good: dict[str, Any] = {
+        "measures": (key("a"),),
+        "law": Laplace(Fraction(1)),
+        "charge": Charge(1, 0),
+        "note": "",
+    }
     VectorClaim(**good)
     with pytest.raises(ValueError, match=r"."):
         VectorClaim(**(good | change))

@@ -15,6 +15,7 @@ import pytest
 from dpsql.budget import Charge, State
 from dpsql.budget.journal import Journal
 from dpsql.errors import EngineFailure
+from dpsql.mechanisms import Laplace
 
 from .samples import EPSILON, ROOT, Place, buy, claim, key, vector
 
@@ -69,7 +70,7 @@ def test_killed_at_any_step_the_charge_is_counted_once(place: Place, step: str, 
         committed = step == "draws committed"
         states = {entry.state for entry in store.log(10)}
         assert states == ({State.COMMITTED if committed else State.FAILED} if CHARGED[step] else set())
-        assert (store.lookup([key("a"), key("b")], Fraction(10)) is not None) == committed
+        assert (store.lookup([key("a"), key("b")], Laplace(Fraction(10))) is not None) == committed
         store.close()
     if peer is not None:
         again = peer.reserve(claim(vector("a")), wait_seconds=0)

@@ -3,8 +3,11 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dpsql.budget.match import choose_draws, running_draws
+from dpsql.mechanisms import Laplace
 
-F = Fraction
+
+def F(scale: Fraction | int) -> Laplace:
+    return Laplace(Fraction(scale))
 
 
 def test_the_smallest_scale_wins_and_the_newest_among_equals() -> None:
@@ -12,7 +15,7 @@ def test_the_smallest_scale_wins_and_the_newest_among_equals() -> None:
 
 
 def test_a_scale_above_the_asked_one_never_serves() -> None:
-    assert choose_draws([{1: F(10) + F(1, 10**30)}], F(10)) is None
+    assert choose_draws([{1: F(10 + Fraction(1, 10**30))}], F(10)) is None
     assert choose_draws([{1: F(10)}], F(10)) == (1,)
 
 

@@ -17,6 +17,7 @@ import pytest
 
 from dpsql.budget import Charge, LedgerStore, Reservation, State, open_store, postgres_connection
 from dpsql.errors import EngineFailure, LedgerError
+from dpsql.mechanisms import Laplace
 from dpsql.testing.postgres_server import Installation, PostgresServer
 
 from .conftest import SERVERS
@@ -127,7 +128,7 @@ def test_a_running_charge_of_a_lost_ledger_is_not_taken_for_anothers(
         store.commit(running, [draw("a", payload=b"mine")])
     store.fail(running)
     second.commit(other, [draw("a", payload=b"other")])
-    assert store.lookup([key("a")], Fraction(10)) == (draw("a", payload=b"other"),)
+    assert store.lookup([key("a")], Laplace(Fraction(10))) == (draw("a", payload=b"other"),)
     assert store.spent() == Charge(2 * TENTH, 0)
 
 
@@ -150,7 +151,7 @@ def test_the_same_tiles_on_two_machines_are_drawn_once(store: LedgerStore, secon
         if reservation.to_draw:
             time.sleep(0.05)
             asked.commit(reservation, [draw("a", payload=b"from %d" % number)])
-        found = asked.lookup([key("a")], Fraction(10))
+        found = asked.lookup([key("a")], Laplace(Fraction(10)))
         assert found is not None
         return found[0].payload
 
@@ -174,10 +175,10 @@ def test_stored_answers_are_read_while_somebody_charges(
     with ThreadPoolExecutor(1) as pool:
         charge = pool.submit(slow.reserve, claim(vector("b")))
         assert has_lock.wait(30)
-        assert store.lookup([key("a")], Fraction(10)) is not None
+        assert store.lookup([key("a")], Laplace(Fraction(10))) is not None
         assert store.status("alice") == second.status("alice")
         assert store.epoch == 1
-        assert slow.lookup([key("a")], Fraction(10)) is not None
+        assert slow.lookup([key("a")], Laplace(Fraction(10))) is not None
         may_go_on.set()
         assert charge.result().to_draw
     slow.close()
@@ -268,7 +269,7 @@ def test_a_draw_whose_commit_nobody_heard_of_is_stored_whole_or_not(
         assert relay.cuts == 1
         store.fail(reservation)
         assert states(second) == [State.COMMITTED if reaches else State.FAILED] * 2
-        assert (second.lookup([key("a"), key("b")], Fraction(10)) is not None) == reaches
+        assert (second.lookup([key("a"), key("b")], Laplace(Fraction(10))) is not None) == reaches
         assert second.spent() == Charge(2 * TENTH, 0)
         store.close()
 
@@ -285,7 +286,7 @@ def test_who_was_taken_for_dead_stores_nothing(
     with pytest.raises(LedgerError, match="closed before"):
         store.commit(running, [draw("a", payload=b"late")])
     second.commit(other, [draw("a", payload=b"in time")])
-    assert store.lookup([key("a")], Fraction(10)) == (draw("a", payload=b"in time"),)
+    assert store.lookup([key("a")], Laplace(Fraction(10))) == (draw("a", payload=b"in time"),)
     assert store.spent() == Charge(2 * TENTH, 0)
 
 
@@ -331,7 +332,7 @@ def test_a_server_that_crashes_at_any_step_keeps_what_it_said(
     assert again.spent() == BOTH
     committed = step == "draws committed"
     assert set(states(again)) == {State.COMMITTED if committed else State.FAILED}
-    assert (again.lookup([key("a"), key("b")], Fraction(10)) is not None) == committed
+    assert (again.lookup([key("a"), key("b")], Laplace(Fraction(10))) is not None) == committed
     again.close()
 
 

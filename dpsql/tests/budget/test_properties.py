@@ -20,6 +20,7 @@ from hypothesis.stateful import (
 
 from dpsql.budget import Caps, Charge, Claim, Draw, LedgerStore, Reservation
 from dpsql.errors import BudgetExhausted, EngineFailure
+from dpsql.mechanisms import Laplace, Law
 
 from .samples import Place, claim, key, vector
 
@@ -90,15 +91,15 @@ class Ledger(RuleBasedStateMachine):
             if found is not None:
                 assert wanted.reuse
                 assert all(k in one.measures for k, one in zip(each.measures, found, strict=True))
-                assert all(one.scale <= each.scale for one in found)
+                assert all(one.law.spread <= each.law.spread for one in found)
         self.charged[wanted.analyst] += got.charge
         self.rho += sum(each.charge.rho_atto for each in missed)
         if got.to_draw:
-            self.running.append((store, got, [self._draw(each.measures, each.scale) for each in missed]))
+            self.running.append((store, got, [self._draw(each.measures, each.law) for each in missed]))
 
-    def _draw(self, measures: tuple[bytes, ...], scale: Fraction) -> Draw:
+    def _draw(self, measures: tuple[bytes, ...], law: Law) -> Draw:
         self.drawn += 1
-        return Draw(measures or (key("late"),), scale, b"%d" % self.drawn)
+        return Draw(measures or (key("late"),), law, b"%d" % self.drawn)
 
     @precondition(lambda self: self.running)
     @rule(commits=st.booleans())
@@ -124,7 +125,7 @@ class Ledger(RuleBasedStateMachine):
     @rule()
     def refresh(self) -> None:
         self.stores[-1].advance_epoch()
-        assert self.stores[-1].lookup([key("a")], Fraction(100)) is None
+        assert self.stores[-1].lookup([key("a")], Laplace(Fraction(100))) is None
 
     @rule(epsilon=st.integers(1, 10))
     def grant(self, epsilon: int) -> None:

@@ -24,6 +24,7 @@ from dpsql.budget import (
     ledger_store,
 )
 from dpsql.errors import BudgetExhausted, EngineFailure, LedgerError
+from dpsql.mechanisms import Laplace
 
 from .samples import CAPS, EPSILON, Place, buy, claim, draw, key, vector
 
@@ -45,15 +46,15 @@ def test_a_draw_is_charged_once_and_read_back_for_ever(store: LedgerStore, place
     assert store.spent() == Charge(TENTH, 0)
     assert len(store.log(100)) == 1
     other = place.open(create=False)
-    assert other.lookup([key("b")], Fraction(10)) == (draw("a", "b", payload=b"\x00 and 'quotes'"),)
+    assert other.lookup([key("b")], Laplace(Fraction(10))) == (draw("a", "b", payload=b"\x00 and 'quotes'"),)
     other.close()
 
 
 def test_a_stored_draw_serves_the_same_or_a_larger_scale(store: LedgerStore) -> None:
     buy(store, "a", scale=Fraction(7, 3))
-    assert store.lookup([key("a")], Fraction(7, 3)) is not None
-    assert store.lookup([key("a")], Fraction(8)) is not None
-    assert store.lookup([key("a")], Fraction(7, 3) - Fraction(1, 10**20)) is None
+    assert store.lookup([key("a")], Laplace(Fraction(7, 3))) is not None
+    assert store.lookup([key("a")], Laplace(Fraction(8))) is not None
+    assert store.lookup([key("a")], Laplace(Fraction(7, 3) - Fraction(1, 10**20))) is None
     assert store.reserve(claim(vector("a", scale=2))).found == (None,)
 
 
@@ -62,7 +63,7 @@ def test_the_newest_draw_of_the_smallest_scale_answers(store: LedgerStore) -> No
         buy(store, "a", scale=scale, payload=payload, reuse=False)
     assert store.spent() == Charge(4 * TENTH, 0)
     for asked in (10, 5):
-        found = store.lookup([key("a")], Fraction(asked))
+        found = store.lookup([key("a")], Laplace(Fraction(asked)))
         assert found is not None
         assert found[0].payload == b"3"
 
@@ -95,13 +96,13 @@ def test_a_key_that_is_not_known_yet_is_charged_and_named_at_commit(store: Ledge
         assert reservation.found == (None,)
         store.commit(reservation, [draw("late", scale=3, payload=payload)])
     assert store.spent() == Charge(2 * TENTH, 0)
-    assert store.lookup([key("late")], Fraction(3)) == (draw("late", scale=3, payload=b"2"),)
+    assert store.lookup([key("late")], Laplace(Fraction(3))) == (draw("late", scale=3, payload=b"2"),)
 
 
 def test_a_large_payload_is_kept_whole(store: LedgerStore) -> None:
     payload = os.urandom(20_000_000)
     buy(store, "a", payload=payload)
-    found = store.lookup([key("a")], Fraction(10))
+    found = store.lookup([key("a")], Laplace(Fraction(10)))
     assert found is not None
     assert found[0].payload == payload
 
@@ -109,7 +110,7 @@ def test_a_large_payload_is_kept_whole(store: LedgerStore) -> None:
 def test_a_claim_of_nothing_costs_nothing(store: LedgerStore) -> None:
     reservation = store.reserve(claim())
     assert (reservation.entries, reservation.found, reservation.charge) == ((), (), Charge(0, 0))
-    assert store.lookup([], Fraction(1)) is None
+    assert store.lookup([], Laplace(Fraction(1))) is None
     assert store.log(10) == []
 
 
@@ -201,14 +202,14 @@ def test_nothing_is_refunded(store: LedgerStore) -> None:
     assert [entry.state for entry in store.log(10)] == [State.FAILED]
     with pytest.raises(LedgerError, match="closed before"):
         store.commit(reservation, [draw("a")])
-    assert store.lookup([key("a")], Fraction(10)) is None
+    assert store.lookup([key("a")], Laplace(Fraction(10))) is None
     assert store.reserve(claim(vector("a"))).found == (None,)
 
 
 def test_fail_after_commit_takes_nothing_back(store: LedgerStore) -> None:
     reservation = buy(store, "a")
     store.fail(reservation)
-    assert store.lookup([key("a")], Fraction(10)) is not None
+    assert store.lookup([key("a")], Laplace(Fraction(10))) is not None
     with pytest.raises(ValueError, match="committed already"):
         store.commit(reservation, [draw("a")])
 
@@ -220,9 +221,9 @@ def test_a_draw_that_was_not_reserved_is_not_stored(store: LedgerStore, draws: l
     reservation = store.reserve(claim(vector("a"), vector("b")))
     with pytest.raises(ValueError, match="draw"):
         store.commit(reservation, draws)
-    assert store.lookup([key("a")], Fraction(10)) is None
+    assert store.lookup([key("a")], Laplace(Fraction(10))) is None
     store.commit(reservation, [draw("a"), draw("b")])
-    assert store.lookup([key("a"), key("b")], Fraction(10)) == (draw("a"), draw("b"))
+    assert store.lookup([key("a"), key("b")], Laplace(Fraction(10))) == (draw("a"), draw("b"))
 
 
 # Epochs, the audit trail, the secret.
@@ -234,7 +235,7 @@ def test_a_new_epoch_hides_the_stored_and_keeps_the_spent(store: LedgerStore, pl
     assert (store.epoch, store.advance_epoch(), store.epoch) == (1, 2, 2)
     store.commit(running, [draw("b")])
     for name in "ab":
-        assert store.lookup([key(name)], Fraction(10)) is None
+        assert store.lookup([key(name)], Laplace(Fraction(10))) is None
         assert store.reserve(claim(vector(name))).epoch == 2
     assert store.spent() == Charge(4 * TENTH, 0)
     store.close()
@@ -244,14 +245,14 @@ def test_a_new_epoch_hides_the_stored_and_keeps_the_spent(store: LedgerStore, pl
 
 
 def test_the_audit_trail_says_who_when_what_and_at_what_cost(store: LedgerStore) -> None:
-    wanted = VectorClaim((key("a"), key("b")), Fraction(7, 3), Charge(11, 5), "sum(x) at 7/3")
+    wanted = VectorClaim((key("a"), key("b")), Laplace(Fraction(7, 3)), Charge(11, 5), "sum(x) at 7/3")
     store.reserve(Claim("zoë", 'SELECT "x\n\x00"', (wanted,), True))
     store.grant(None, 1, "owner")
     buy(store, "c")
     newest, oldest = store.log(10)
     assert newest.state is State.COMMITTED
     assert (oldest.analyst, oldest.statement, oldest.note) == ("zoë", 'SELECT "x\n\x00"', "sum(x) at 7/3")
-    assert (oldest.measures, oldest.scale) == (wanted.measures, Fraction(7, 3))
+    assert (oldest.measures, oldest.law) == (wanted.measures, Laplace(Fraction(7, 3)))
     assert (oldest.charge, oldest.state, oldest.epoch) == (Charge(11, 5), State.RESERVED, 1)
     assert oldest.at.startswith("20")
     assert [entry.seq for entry in store.log(1)] == [newest.seq]
@@ -291,7 +292,7 @@ def test_a_clock_that_runs_backwards_changes_nothing(
     monkeypatch.setattr(ledger_store, "utc_now", lambda: "1970-01-01T00:00:00+00:00")
     monkeypatch.setattr(time, "time", lambda: 0.0)
     buy(store, "a", reuse=False, payload=b"new")
-    found = store.lookup([key("a")], Fraction(10))
+    found = store.lookup([key("a")], Laplace(Fraction(10)))
     assert found is not None
     assert found[0].payload == b"new"
     assert [entry.at[:4] for entry in store.log(1)] == ["1970"]
@@ -310,7 +311,7 @@ def test_the_same_tiles_at_once_are_drawn_once(store: LedgerStore) -> None:
         if reservation.to_draw:
             time.sleep(0.02)
             store.commit(reservation, [draw("a", payload=b"from %d" % number)])
-        found = store.lookup([key("a")], Fraction(10))
+        found = store.lookup([key("a")], Laplace(Fraction(10)))
         assert found is not None
         return found[0].payload
 

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -367,9 +366,7 @@ def test_what_the_engine_cannot_bind_fails_before_the_charge(shop: Shop) -> None
 
 
 def test_a_public_stage_is_checked_too(shop: Shop) -> None:
-    stage = finish.compile_public(
-        shop.compiled("SELECT MAX(size) FROM city").relation, (), Fraction(19, 20), DUCKDB
-    )
+    stage = finish.compile_public(shop.compiled("SELECT MAX(size) FROM city").relation, (), DUCKDB)
     assert stage.in_database
     finish.check_public(stage, (), SealedEngine())
 

@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsql.engine.released import Groups, ReleasedVector, decode, encode, integers, shown
+from dpsql.mechanisms import Laplace
 from dpsql.relation.types import BIGINT, DATE, NUMERIC, TEXT
 
+LAW = Laplace(Fraction(10))
 NUMBERS = st.integers(-(2**70), 2**70) | st.integers(-50, 50)
 KEYS = (
     st.none()
@@ -33,13 +35,14 @@ def vectors(draw: st.DrawFn) -> ReleasedVector:
 
     values = tuple(integers(draw(column(NUMBERS))) for _ in range(draw(st.integers(1, 3))))
     keys = draw(st.none() | st.lists(column(KEYS) | column(NUMBERS), max_size=3))
-    return ReleasedVector(values, None if keys is None else Groups(tuple(keys), size))
+    return ReleasedVector(values, None if keys is None else Groups(tuple(keys), size), (LAW,) * len(values))
 
 
 @given(vectors())
 def test_what_is_stored_is_read_and_written_again_to_the_byte(vector: ReleasedVector) -> None:
     payload = encode(vector)
-    found = decode(payload)
+    found = decode(payload, LAW)
+    assert found.laws == vector.laws
     assert [column.tolist() for column in found.values] == [column.tolist() for column in vector.values]
     assert (found.groups is None) == (vector.groups is None)
     if found.groups is not None and vector.groups is not None:
@@ -50,24 +53,24 @@ def test_what_is_stored_is_read_and_written_again_to_the_byte(vector: ReleasedVe
 
 def test_the_bytes_are_those_of_every_ledger_so_far() -> None:
     groups = Groups((["a", None], [1, Fraction(1, 3)], [True, False], [5, -6]), 2)
-    payload = encode(ReleasedVector((np.array([1, -2]), integers([2**64, 0])), groups))
+    payload = encode(ReleasedVector((np.array([1, -2]), integers([2**64, 0])), groups, (LAW, LAW)))
     assert payload == (
         b'{"values":[[1,-2],[18446744073709551616,0]],"size":2,'
         b'"keys":[["a",null],[1,{"n":[1,3]}],[true,false],[5,-6]]}'
     )
-    assert encode(decode(b'{"values":[[7]]}')) == b'{"values":[[7]]}'
+    assert encode(decode(b'{"values":[[7]]}', LAW)) == b'{"values":[[7]]}'
 
 
 @pytest.mark.parametrize("number", [2**63 - 1, -(2**63), 2**63, -(2**63) - 1, 10**18, -(10**18), 10**40])
 def test_no_integer_is_cut_to_64_bits(number: int) -> None:
-    (values,) = decode(encode(ReleasedVector((integers([1, number]),), None))).values
+    (values,) = decode(encode(ReleasedVector((integers([1, number]),), None, (LAW,))), LAW).values
     assert values.tolist() == [1, number]
 
 
 @pytest.mark.parametrize("payload", [b'{"n":[1,2]}', b"{}", b'{"values":[["a"]]}', b""])
 def test_other_bytes_are_no_vector(payload: bytes) -> None:
     with pytest.raises(ValueError, match="released vector"):
-        decode(payload)
+        decode(payload, LAW)
 
 
 def test_integer_keys_are_shown_in_their_type() -> None:

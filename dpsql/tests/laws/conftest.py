@@ -12,7 +12,7 @@ import pytest
 
 from dpsql import Session
 from dpsql.engine.dataset import Dataset, open_ledger
-from dpsql.mechanisms import LaplaceNoise, Noise
+from dpsql.mechanisms import Noise, SampledNoise
 from dpsql.policy import Policy
 from dpsql.testing.postgres_fixtures import postgres_majors
 from dpsql.testing.postgres_server import Installation, PostgresServer
@@ -66,7 +66,7 @@ def make_desk(
     connection.execute(SCHEMA)
     store = open_ledger(policy, create=True)
     twin, backend = engine_of(stack, connection, policy, server)
-    session = Session(Dataset(policy, backend, store), "tester", _noise=noise or LaplaceNoise())
+    session = Session(Dataset(policy, backend, store), "tester", _noise=noise or SampledNoise())
     stack.enter_context(session)
     return Desk(session, connection, policy, twin)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from scipy.stats import beta  # type: ignore[import-untyped]  # has no types
 
 from dpsql.backends import DuckDBBackend
 from dpsql.engine.privatise import Exact, draw, publish
-from dpsql.mechanisms import LaplaceNoise, Noise
+from dpsql.mechanisms import Laplace, Law, Noise, SampledNoise
 from dpsql.plan.planner import Plan
 from dpsql.policy import build_catalog, parse_policy
 from dpsql.relation.catalog import Scalar
@@ -81,8 +80,8 @@ def campus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 class HalfNoise:
     """The mutant that the audit must find: noise of half the scale."""
 
-    def laplace(self, scale: Fraction, count: int) -> npt.NDArray[Any]:
-        return LaplaceNoise().laplace(scale / 2, count)
+    def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
+        return SampledNoise().draw(Laplace(law.scale / 2), count)
 
 
 Measures = list[dict[int, Groups]]
@@ -173,7 +172,7 @@ STATEMENTS = (
 def _audited(campus: World, sql: str, runs: int) -> float:
     plan = campus.plan(sql)
     assert plan.epsilon <= 1
-    return audit(campus, sql, LaplaceNoise(), runs)
+    return audit(campus, sql, SampledNoise(), runs)
 
 
 @pytest.mark.parametrize("sql", STATEMENTS)
@@ -190,7 +189,7 @@ def test_no_attacker_finds_more_than_epsilon_at_length(campus: World, sql: str) 
 @pytest.mark.long
 @pytest.mark.parametrize("sql", TIGHT)
 def test_the_noise_is_not_larger_than_it_has_to_be(campus: World, sql: str) -> None:
-    assert audit(campus, sql, LaplaceNoise(), 400_000) > 0.9
+    assert audit(campus, sql, SampledNoise(), 400_000) > 0.9
 
 
 @pytest.mark.parametrize("sql", [*TIGHT, "SELECT branch, COUNT(*) FROM loan GROUP BY branch"])
@@ -210,7 +209,7 @@ def test_a_key_of_one_unit_is_hidden_but_for_delta(campus: World, runs: int) -> 
     keys: list[Scalar] = [f"{number}" for number in range(runs)]
     ones = [1] * runs
     exact.add([keys], {(release.counted, 0): ones}, runs)
-    published = publish(exact, release, LaplaceNoise(), 1)
+    published = publish(exact, release, SampledNoise(), 1)
     hits = len(published.values[0])
     at_most = float(release.delta) / release.bounding.groups
     low = float(beta.ppf(ERROR, hits, runs - hits + 1)) if hits else 0.0
@@ -226,8 +225,8 @@ def test_a_key_of_one_unit_is_hidden_but_for_delta(campus: World, runs: int) -> 
 class _Wider:
     """Noise that is wider than what tau was computed for."""
 
-    def laplace(self, scale: Fraction, count: int) -> npt.NDArray[Any]:
-        return LaplaceNoise().laplace(scale * 3 / 2, count)
+    def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
+        return SampledNoise().draw(Laplace(law.scale * 3 / 2), count)
 
 
 def test_the_students_of_the_reference(campus: World, tmp_path: Path) -> None:

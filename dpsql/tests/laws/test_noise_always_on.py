@@ -11,7 +11,6 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Iterator
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ import pytest
 
 import dpsql
 from dpsql.errors import EngineFailure, Refusal
-from dpsql.mechanisms import LaplaceNoise
+from dpsql.mechanisms import Law, SampledNoise
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.testing.random_databases import Database, load
 
@@ -70,8 +69,8 @@ def test_two_sessions_differ(desk: OpenDesk) -> None:
 )
 def test_no_variable_of_the_environment_changes_it(variable: str) -> None:
     code = (
-        "from fractions import Fraction\nfrom dpsql.mechanisms import LaplaceNoise\n"
-        "print(LaplaceNoise().laplace(Fraction(10**9), 8).tolist())"
+        "from fractions import Fraction\nfrom dpsql.mechanisms import Laplace, SampledNoise\n"
+        "print(SampledNoise().draw(Laplace(Fraction(10**9)), 8).tolist())"
     )
     drawn = {
         subprocess.run(
@@ -122,7 +121,7 @@ class Recorded:
         self.drawn: list[int] = []
         self.next = 10**6
 
-    def laplace(self, scale: Fraction, count: int) -> npt.NDArray[Any]:
+    def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
         values = list(range(self.next, self.next + count))
         self.next += 10**6
         self.drawn += values
@@ -148,7 +147,7 @@ def test_every_coordinate_gets_a_draw_of_its_own(desk: OpenDesk) -> None:
 
 def test_the_default_noise_is_the_real_one(desk: OpenDesk) -> None:
     noise = desk().session._noise
-    assert noise == LaplaceNoise()
+    assert noise == SampledNoise()
 
 
 # --- nothing shows an exact value -----------------------------------------------------------------------
@@ -167,7 +166,7 @@ def test_an_error_on_the_way_shows_no_exact_value(desk: OpenDesk, monkeypatch: p
     load(opened.connection, _secret_database())
 
     class Broken:
-        def laplace(self, scale: Fraction, count: int) -> npt.NDArray[Any]:
+        def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
             raise RuntimeError("no randomness")
 
     opened.session._noise = Broken()
@@ -240,7 +239,7 @@ def test_the_ledger_holds_no_exact_value(desk: OpenDesk, tmp_path: Path) -> None
     load(opened.connection, _secret_database())
 
     class Negative:
-        def laplace(self, scale: Fraction, count: int) -> npt.NDArray[Any]:
+        def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
             return np.full(count, -(10**6), dtype=np.int64)
 
     opened.session._noise = Negative()

@@ -147,3 +147,21 @@ def test_one_stage_is_drawn_once(full: Desk) -> None:
 def test_desks_have_ledgers_of_their_own(desk: OpenDesk, tmp_path: Path) -> None:
     one, two = desk(), desk()
     assert one.session.execute(COUNTS).rows != two.session.execute(COUNTS).rows
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELECT COUNT(*) AS n FROM visit", "SELECT SUM(x) AS s, AVG(x) AS a FROM visit"]
+)
+def test_the_bars_are_those_of_the_draw_that_answers(full: Desk, sql: str) -> None:
+    """A better draw that is stored answers a smaller epsilon, with its own bars."""
+    full.session.execute("SET dpsql.intervals = 0.95")
+    fine = [full.session.execute(sql).rows[0] for _ in range(2)]
+    full.session.execute("SET dpsql.epsilon = 0.01")
+    coarse = full.session.execute(sql).rows[0]
+    full.session.execute("SET dpsql.reuse = off")
+    drawn = full.session.execute(sql).rows[0]
+    for column in range(0, len(coarse), 3):
+        assert coarse[column] == fine[0][column]
+        width = [row[column + 2] - row[column + 1] for row in (*fine, coarse, drawn)]
+        assert max(width[:3]) < 1.5 * min(width[:3])
+        assert width[3] > 20 * width[2] or column > 0  # an average stays inside its bounds

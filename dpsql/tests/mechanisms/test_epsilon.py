@@ -6,12 +6,8 @@ import pytest
 
 from dpsql.errors import Refusal
 from dpsql.mechanisms import (
-    floor_to_atto,
     floor_to_nano,
     parse_epsilon,
-    rho_atto,
-    to_atto_up,
-    to_nano_up,
 )
 
 
@@ -46,20 +42,7 @@ def test_anything_else_is_refused(text: str) -> None:
     assert refused.value.hint
 
 
-def test_charges_round_up_and_shares_down() -> None:
+def test_shares_are_rounded_down() -> None:
     third = Fraction(1, 3)
-    assert to_nano_up(third) == 333_333_334
     assert floor_to_nano(third) == Fraction(333_333_333, 10**9)
-    assert to_nano_up(floor_to_nano(third)) == 333_333_333
-    assert to_nano_up(Fraction(1, 10**30)) == 1
-    assert to_atto_up(third) == 333_333_333_333_333_334
-    assert floor_to_atto(third) == Fraction(333_333_333_333_333_333, 10**18)
-    assert to_atto_up(Fraction(1, 10**9)) == 10**9
-    assert 3 * floor_to_nano(third) <= 1 <= Fraction(3 * to_nano_up(third), 10**9)
-
-
-def test_rho_is_half_the_square_rounded_up() -> None:
-    assert rho_atto(Fraction(1)) == 5 * 10**17
-    assert rho_atto(Fraction(1, 10)) == 5 * 10**15
-    assert rho_atto(Fraction(1, 10**9)) == 1  # 0.5 units
-    assert rho_atto(Fraction(3, 10**9)) == 5  # 4.5 units
+    assert 3 * floor_to_nano(third) <= 1

@@ -1,0 +1,53 @@
+"""Discrete Laplace noise: Pr[Y = y] = (1-q)/(1+q) q^|y|, q = exp(-1/scale); soundness.md 0, 1.2 and 2.3.
+
+A vector whose coordinates one unit moves by at most `sensitivity` in all has epsilon-DP answers with
+scale = sensitivity / epsilon, a draw of its own on each coordinate (Dwork, McSherry, Nissim, Smith 2006;
+on integers Ghosh, Roughgarden, Sundararajan 2009).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy.typing as npt
+
+from ..discrete_laplace import draw_discrete_laplace
+from ..laplace_accuracy import half_width, upper_quantile
+from ..random_source import RandomSource
+from ..scale import sampled_scale
+
+__all__ = ["Laplace"]
+
+
+@dataclass(frozen=True, slots=True)
+class Laplace:
+    """See `Law`. Raises TypeError unless the scale is a Fraction, ValueError unless it is positive."""
+
+    family: ClassVar[str] = "Laplace"
+    scale: Fraction
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.scale, Fraction):
+            raise TypeError(f"a noise scale is an exact Fraction, not {type(self.scale).__name__}")
+        if self.scale <= 0:
+            raise ValueError("a noise scale is positive")
+
+    @property
+    def text(self) -> str:
+        return str(self.scale)
+
+    @property
+    def spread(self) -> Fraction:
+        """2b² for the scale b that is sampled: the discrete law's variance 2q/(1-q)² is below it (soundness.md 0)."""
+        return 2 * sampled_scale(self.scale) ** 2
+
+    def half_width(self, beta: Fraction) -> int:
+        return half_width(self.scale, beta)
+
+    def upper_quantile(self, probability: Fraction) -> int:
+        return upper_quantile(self.scale, probability)
+
+    def draw(self, count: int, source: RandomSource) -> npt.NDArray[Any]:
+        return draw_discrete_laplace(self.scale, count, source)
