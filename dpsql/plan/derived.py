@@ -106,15 +106,7 @@ def _window_numbered(
         index = None if isinstance(expr, Literal) else shown.index(expr, len(outputs))
         return expr if index is None else replace(fields[index], position=expr.position)
 
-    moved = tuple(
-        replace(
-            call,
-            args=tuple(over(arg) for arg in call.args),
-            partition=tuple(over(part) for part in call.partition),
-            orders=tuple(replace(order, expr=over(order.expr)) for order in call.orders),
-        )
-        for call in calls
-    )
+    moved = tuple(call.map(over) for call in calls)
     over_numbered = replace(
         rows, items=(Item(inner),), predicate=(), owner=fields[-1], units=frozenset(), determined=frozenset()
     )

@@ -238,16 +238,8 @@ class _Judgement:
     def _window(self, node: Window) -> Private | Relation:
         source = self.relation(node.input)
         if not isinstance(source, Private):
-            return self._window_above(node, source)
-        calls = tuple(
-            replace(
-                call,
-                args=tuple(self._onto(arg, source) for arg in call.args),
-                partition=tuple(self._onto(part, source) for part in call.partition),
-                orders=tuple(replace(order, expr=self._onto(order.expr, source)) for order in call.orders),
-            )
-            for call in node.calls
-        )
+            return replace(node, input=source).map_expressions(self._above)
+        calls = tuple(call.map(lambda expr: self._onto(expr, source)) for call in node.calls)
         rows = settle(source, self.catalog, node.position)
         for call in calls:
             if not any(owner_of_key(part, rows) for part in call.partition):
@@ -258,18 +250,6 @@ class _Judgement:
                 )  # fmt: skip
         names = [column.name for column in node.columns]
         return _of_source(window_by_owner(rows, source.outputs, calls, names), names)
-
-    def _window_above(self, node: Window, source: Relation) -> Relation:
-        calls = tuple(
-            replace(
-                call,
-                args=tuple(self._above(arg) for arg in call.args),
-                partition=tuple(self._above(part) for part in call.partition),
-                orders=tuple(replace(order, expr=self._above(order.expr)) for order in call.orders),
-            )
-            for call in node.calls
-        )
-        return replace(node, input=source, calls=calls)
 
     def _distinct(self, node: Distinct) -> Private | Relation:
         source = self.relation(node.input)
@@ -286,28 +266,9 @@ class _Judgement:
 
     def _aggregated(self, node: Aggregate, source: Private | Relation) -> Private | Relation:
         if not isinstance(source, Private):
-            return replace(
-                node,
-                input=source,
-                keys=tuple(self._above(key) for key in node.keys),
-                aggregates=tuple(
-                    replace(
-                        call,
-                        args=tuple(self._above(arg) for arg in call.args),
-                        filter=None if call.filter is None else self._above(call.filter),
-                    )
-                    for call in node.aggregates
-                ),
-            )
+            return replace(node, input=source).map_expressions(self._above)
         keys = tuple(self._onto(key, source) for key in node.keys)
-        aggregates = tuple(
-            replace(
-                call,
-                args=tuple(self._onto(arg, source) for arg in call.args),
-                filter=None if call.filter is None else self._onto(call.filter, source),
-            )
-            for call in node.aggregates
-        )
+        aggregates = tuple(call.map(lambda expr: self._onto(expr, source)) for call in node.aggregates)
         rows = settle(source, self.catalog, node.position)
         owned = [any(owner_of_key(keys[i], rows) for i in chosen) for chosen in node.sets]
         if all(owned) and len(owned) == 1 and not node.groupings:

@@ -14,16 +14,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from ..errors import Refusal
 from ..mechanisms import Laplace, Law, floor_to_nano, threshold
 from ..relation.catalog import Catalog, Scalar
-from ..relation.expressions import Call, Expr, Literal, StageValue, conjuncts, fields_of, walk
+from ..relation.expressions import Expr, Literal, StageValue, conjuncts, fields_of, walk
 from ..relation.expressions import Scalar as Subquery
 from ..relation.intervals import Environment
-from ..relation.relations import Filter, Limit, Project, Relation, Sort, Values
+from ..relation.relations import Filter, Limit, Project, Relation, Sort, Values, expressions
 from .determined import has_one_row
 from .dialect import Dialect
 from .dialect_postgres import dialect_of
@@ -222,8 +222,7 @@ def _check_size(relation: Relation) -> None:
         count += 1
         if count > MAX_NODES:
             raise Refusal("the statement is too complex", sqlstate="54001", hint="split it into smaller ones")
-        children = (getattr(node, name, None) for name in ("input", "left", "right"))
-        stack += [child for child in children if isinstance(child, Relation)]
+        stack += node.inputs
 
 
 def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: Fraction) -> ReleasePlan:
@@ -321,22 +320,9 @@ def releases_of(relation: Relation) -> Iterator[Release]:
     if isinstance(relation, Release):
         yield relation
         return
-    for entry in fields(relation):
-        yield from _inside(getattr(relation, entry.name))
-
-
-def _inside(value: object) -> Iterator[Release]:
-    if isinstance(value, Relation):
-        yield from releases_of(value)
-    elif isinstance(value, Subquery):
-        yield from releases_of(value.relation)
-    elif isinstance(value, Call):
-        yield from _inside(value.args)
-    elif isinstance(value, tuple):
-        for item in value:
-            yield from _inside(item)
-    elif hasattr(value, "expr") and isinstance(value.expr, Expr):  # a sort key
-        yield from _inside(value.expr)
-    elif hasattr(value, "args") and not isinstance(value, Expr):  # an aggregate or window call
-        for name in ("args", "filter", "partition", "orders"):
-            yield from _inside(getattr(value, name, None))
+    for source in relation.inputs:
+        yield from releases_of(source)
+    for expr in expressions(relation):
+        for part in walk(expr):
+            if isinstance(part, Subquery):
+                yield from releases_of(part.relation)

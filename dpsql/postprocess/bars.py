@@ -27,17 +27,12 @@ from ..relation.expressions import (
     walk,
 )
 from ..relation.relations import (
-    Aggregate,
-    Distinct,
     Filter,
-    Join,
     Limit,
     OutputColumn,
     Project,
     Relation,
-    SetOperation,
     Sort,
-    Window,
 )
 from ..relation.types import DOUBLE
 
@@ -114,7 +109,7 @@ class _Wanted:
 
 def resolve_bars(node: Relation, plans: dict[Release, ReleasePlan]) -> Relation:
     """Return the relation with every dp_low and dp_high replaced by a column or by NULL."""
-    node = _below(node, plans)
+    node = node.map_inputs(lambda below: resolve_bars(below, plans))
     if not isinstance(node, Project):
         return node
     wanted = _Wanted()
@@ -123,16 +118,6 @@ def resolve_bars(node: Relation, plans: dict[Release, ReleasePlan]) -> Relation:
     if not wanted.bars:
         return replace(node, exprs=exprs)
     return replace(node, input=_extended(node.input, tuple(wanted.bars)), exprs=exprs)
-
-
-def _below(node: Relation, plans: dict[Release, ReleasePlan]) -> Relation:
-    """Resolve the bars of the relations that a node stands on."""
-    if isinstance(node, (Project, Filter, Sort, Limit, Distinct, Aggregate, Window)):
-        return replace(node, input=resolve_bars(node.input, plans))
-    if isinstance(node, (SetOperation, Join)):
-        left, right = (resolve_bars(side, plans) for side in (node.left, node.right))
-        return replace(node, left=left, right=right)
-    return node
 
 
 def _resolved(

@@ -12,7 +12,7 @@ House rules:
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ..errors import Refusal
@@ -45,6 +45,7 @@ from ..relation.relations import (
     Sort,
     Values,
     Window,
+    expressions,
 )
 from ..relation.types import Kind
 
@@ -52,9 +53,7 @@ __all__ = ["Fetched", "Needed", "Split", "check_usable", "is_plain", "is_public"
 
 Needed = frozenset[int]
 """Positions of the columns of a relation that somebody reads."""
-
-_ABOVE_ONE = (Filter, Project, Aggregate, Window, Distinct, Sort, Limit)
-_ABOVE_TWO = (Join, SetOperation)
+_KNOWN = (Values, Filter, Project, Aggregate, Window, Distinct, Sort, Limit, Join, SetOperation)
 
 
 @dataclass(frozen=True)
@@ -94,16 +93,16 @@ def is_public(node: Relation) -> bool:
     """Say whether a relation is made of public tables and constants alone."""
     if isinstance(node, Scan):
         return node.table.unit is None
-    if not isinstance(node, (Values, *_ABOVE_ONE, *_ABOVE_TWO)):
+    if not isinstance(node, _KNOWN):
         return False
-    return all(map(is_public, _inputs(node))) and not any(map(_holds_release, _expressions(node)))
+    return all(map(is_public, node.inputs)) and not any(map(_holds_release, expressions(node)))
 
 
 def reads_tables(node: Relation) -> bool:
     """Say whether a relation reads any table, in its subqueries too."""
-    if isinstance(node, Scan) or any(map(reads_tables, _inputs(node))):
+    if isinstance(node, Scan) or any(map(reads_tables, node.inputs)):
         return True
-    subqueries = (part.relation for e in _expressions(node) for part in walk(e) if isinstance(part, Scalar))
+    subqueries = (part.relation for e in expressions(node) for part in walk(e) if isinstance(part, Scalar))
     return any(map(reads_tables, subqueries))
 
 
@@ -122,9 +121,9 @@ def check_usable(node: Relation, needed: Needed | None = None) -> None:
                     f'column "{column.name}" of "{node.table.name}" has a type that cannot be answered',
                     sqlstate="0A000", position=node.position, hint="list the other columns instead",
                 )  # fmt: skip
-    for child, read in zip(_inputs(node), _needed_below(node, wanted), strict=True):
+    for child, read in zip(node.inputs, _needed_below(node, wanted), strict=True):
         check_usable(child, read)
-    for expr in _expressions(node):
+    for expr in expressions(node):
         for part in walk(expr):
             if isinstance(part, Scalar):
                 check_usable(part.relation)
@@ -174,10 +173,9 @@ class _Splitter:
             if narrowing:
                 (below,) = _needed_below(node, needed)
                 part = replace(node, predicate=conjunction(narrowing))
-                return _mapped(replace(node, input=self._part(part, below)), self._expr)
-        read = _needed_below(node, needed)
-        inputs = [self.place(child, part) for child, part in zip(_inputs(node), read, strict=True)]
-        return _mapped(_rebuilt(node, inputs), self._expr)
+                return replace(node, input=self._part(part, below)).map_expressions(self._expr)
+        read = iter(_needed_below(node, needed))
+        return node.map_inputs(lambda child: self.place(child, next(read))).map_expressions(self._expr)
 
     def _part(self, node: Relation, needed: Needed) -> Relation:
         self.parts.setdefault(node, set()).update(needed)
@@ -298,73 +296,15 @@ def _narrowed(join: Join, to_left: tuple[Expr, ...], to_right: tuple[Expr, ...])
 # --- the algebra, node by node -------------------------------------------------------------------------------
 
 
-def _inputs(node: Relation) -> tuple[Relation, ...]:
-    if isinstance(node, _ABOVE_ONE):
-        return (node.input,)
-    return (node.left, node.right) if isinstance(node, _ABOVE_TWO) else ()
-
-
-def _rebuilt(node: Relation, inputs: list[Relation]) -> Relation:
-    if isinstance(node, _ABOVE_ONE):
-        return replace(node, input=inputs[0])
-    return replace(node, left=inputs[0], right=inputs[1]) if isinstance(node, _ABOVE_TWO) else node
-
-
-def _expressions(node: Relation) -> tuple[Expr, ...]:
-    """Return the expressions that a node holds."""
-    found: list[Expr] = []
-
-    def note(expr: Expr) -> Expr:
-        found.append(expr)
-        return expr
-
-    _mapped(node, note)
-    return tuple(found)
-
-
-def _mapped(node: Relation, change: Callable[[Expr], Expr]) -> Relation:
-    """Return a node with each of its expressions changed."""
-    if isinstance(node, Filter):
-        return replace(node, predicate=change(node.predicate))
-    if isinstance(node, Project):
-        return replace(node, exprs=tuple(map(change, node.exprs)))
-    if isinstance(node, Join):
-        return replace(node, condition=change(node.condition))
-    if isinstance(node, Sort):
-        return replace(node, orders=tuple(replace(o, expr=change(o.expr)) for o in node.orders))
-    if isinstance(node, Aggregate):
-        aggregates = tuple(
-            replace(
-                call,
-                args=tuple(map(change, call.args)),
-                filter=None if call.filter is None else change(call.filter),
-            )
-            for call in node.aggregates
-        )
-        return replace(node, keys=tuple(map(change, node.keys)), aggregates=aggregates)
-    if isinstance(node, Window):
-        calls = tuple(
-            replace(
-                call,
-                args=tuple(map(change, call.args)),
-                partition=tuple(map(change, call.partition)),
-                orders=tuple(replace(o, expr=change(o.expr)) for o in call.orders),
-            )
-            for call in node.calls
-        )
-        return replace(node, calls=calls)
-    return node
-
-
 def _needed_below(node: Relation, needed: Needed) -> tuple[Needed, ...]:
     """Return what a node reads of each of its inputs, when `needed` of its own columns are read."""
     if isinstance(node, Project):
         return (fields_of(*(node.exprs[index] for index in needed)),)
     if isinstance(node, Aggregate):
-        return (fields_of(*_expressions(node)),)
+        return (fields_of(*expressions(node)),)
     if isinstance(node, (Filter, Sort, Window, Limit)):
         width = len(node.input.columns)
-        return (frozenset(i for i in needed if i < width) | fields_of(*_expressions(node)),)
+        return (frozenset(i for i in needed if i < width) | fields_of(*expressions(node)),)
     if isinstance(node, SetOperation) and not (node.kind == "union" and node.all):
         needed = frozenset(range(len(node.columns)))
     if isinstance(node, SetOperation):

@@ -1,12 +1,14 @@
 """The relational algebra: bound, typed, and free of names and text.
 
 Every node's output is a tuple of columns by position. A `Release` is the only node with noisy
-rows; nothing but `plan.judge` makes one.
+rows; nothing but `plan.judge` makes one. A node knows its inputs and its own expressions (over the rows of
+its inputs): whoever walks or rewrites relations does it by these alone.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ..errors import Position
@@ -16,8 +18,10 @@ from .types import BOOLEAN, INTEGER, SqlType
 
 __all__ = [
     "Aggregate", "AggregateCall", "Distinct", "Filter", "Join", "Limit", "Order", "OutputColumn", "Project",
-    "Relation", "Scan", "SetOperation", "Sort", "Values", "Window", "WindowCall",
+    "Relation", "Scan", "SetOperation", "Sort", "Values", "Window", "WindowCall", "expressions",
 ]  # fmt: skip
+
+Change = Callable[[Expr], Expr]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,49 @@ class Relation:
     def columns(self) -> tuple[OutputColumn, ...]:
         """The output columns, in order."""
         raise AssertionError(type(self).__name__)
+
+    @property
+    def inputs(self) -> tuple[Relation, ...]:
+        """The relations that it reads, in order."""
+        return ()
+
+    def map_inputs(self, change: Callable[[Relation], Relation]) -> Relation:
+        """Return it with `change` applied to each input."""
+        return self
+
+    def map_expressions(self, change: Change) -> Relation:
+        """Return it with `change` applied to each of its own expressions, whole."""
+        return self
+
+
+def expressions(node: Relation) -> tuple[Expr, ...]:
+    """Return a node's own expressions, in the order of its text."""
+    found: list[Expr] = []
+
+    def note(expr: Expr) -> Expr:
+        found.append(expr)
+        return expr
+
+    node.map_expressions(note)
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class _Unary(Relation):
+    """A relation over one other; its columns are that one's, where nothing else is said."""
+
+    input: Relation
+
+    @property
+    def columns(self) -> tuple[OutputColumn, ...]:
+        return self.input.columns
+
+    @property
+    def inputs(self) -> tuple[Relation, ...]:
+        return (self.input,)
+
+    def map_inputs(self, change: Callable[[Relation], Relation]) -> Relation:
+        return replace(self, input=change(self.input))
 
 
 @dataclass(frozen=True)
@@ -71,28 +118,28 @@ class Values(Relation):
 
 
 @dataclass(frozen=True)
-class Filter(Relation):
+class Filter(_Unary):
     """Rows on which `predicate` is true (not false, not NULL)."""
 
-    input: Relation
     predicate: Expr
 
-    @property
-    def columns(self) -> tuple[OutputColumn, ...]:
-        return self.input.columns
+    def map_expressions(self, change: Change) -> Relation:
+        return replace(self, predicate=change(self.predicate))
 
 
 @dataclass(frozen=True)
-class Project(Relation):
+class Project(_Unary):
     """One output column per expression over the input row."""
 
-    input: Relation
     exprs: tuple[Expr, ...]
     names: tuple[str, ...] = field(compare=False, repr=False)
 
     @cached_property
     def columns(self) -> tuple[OutputColumn, ...]:
         return tuple(OutputColumn(e.type, n) for e, n in zip(self.exprs, self.names, strict=True))
+
+    def map_expressions(self, change: Change) -> Relation:
+        return replace(self, exprs=tuple(map(change, self.exprs)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +149,10 @@ class Order:
     expr: Expr
     descending: bool
     nulls_first: bool
+
+    def map(self, change: Change) -> Order:
+        """Return it with its expression changed."""
+        return replace(self, expr=change(self.expr))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +166,14 @@ class AggregateCall:
     filter: Expr | None
     position: Position | None = field(default=None, compare=False, repr=False, kw_only=True)
 
+    def map(self, change: Change) -> AggregateCall:
+        """Return it with `change` applied to its arguments and its filter."""
+        kept = None if self.filter is None else change(self.filter)
+        return replace(self, args=tuple(map(change, self.args)), filter=kept)
+
 
 @dataclass(frozen=True)
-class Aggregate(Relation):
+class Aggregate(_Unary):
     """GROUP BY: output is the keys, then the aggregates, then GROUPING() bits where asked.
 
     `sets`: the grouping sets as key positions; a key outside a row's set is NULL. A plain GROUP BY
@@ -125,7 +181,6 @@ class Aggregate(Relation):
     positions whose GROUPING() value is wanted.
     """
 
-    input: Relation
     keys: tuple[Expr, ...]
     aggregates: tuple[AggregateCall, ...]
     sets: tuple[tuple[int, ...], ...]
@@ -138,6 +193,10 @@ class Aggregate(Relation):
         types += [INTEGER] * len(self.groupings)
         names = list(self.names) + [""] * (len(types) - len(self.names))
         return tuple(OutputColumn(t, n) for t, n in zip(types, names, strict=True))
+
+    def map_expressions(self, change: Change) -> Relation:
+        aggregates = tuple(call.map(change) for call in self.aggregates)
+        return replace(self, keys=tuple(map(change, self.keys)), aggregates=aggregates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,53 +211,51 @@ class WindowCall:
     frame: str | None
     position: Position | None = field(default=None, compare=False, repr=False, kw_only=True)
 
+    def map(self, change: Change) -> WindowCall:
+        """Return it with `change` applied to its arguments, partition and order."""
+        return replace(
+            self,
+            args=tuple(map(change, self.args)),
+            partition=tuple(map(change, self.partition)),
+            orders=tuple(order.map(change) for order in self.orders),
+        )
+
 
 @dataclass(frozen=True)
-class Window(Relation):
+class Window(_Unary):
     """The input's columns followed by one column per window call."""
 
-    input: Relation
     calls: tuple[WindowCall, ...]
 
     @cached_property
     def columns(self) -> tuple[OutputColumn, ...]:
         return (*self.input.columns, *(OutputColumn(call.type) for call in self.calls))
 
+    def map_expressions(self, change: Change) -> Relation:
+        return replace(self, calls=tuple(call.map(change) for call in self.calls))
+
 
 @dataclass(frozen=True)
-class Distinct(Relation):
+class Distinct(_Unary):
     """The input without repeated rows."""
 
-    input: Relation
-
-    @property
-    def columns(self) -> tuple[OutputColumn, ...]:
-        return self.input.columns
-
 
 @dataclass(frozen=True)
-class Sort(Relation):
+class Sort(_Unary):
     """The input in order."""
 
-    input: Relation
     orders: tuple[Order, ...]
 
-    @property
-    def columns(self) -> tuple[OutputColumn, ...]:
-        return self.input.columns
+    def map_expressions(self, change: Change) -> Relation:
+        return replace(self, orders=tuple(order.map(change) for order in self.orders))
 
 
 @dataclass(frozen=True)
-class Limit(Relation):
+class Limit(_Unary):
     """At most `limit` rows (None: all) after the first `offset`."""
 
-    input: Relation
     limit: int | None
     offset: int
-
-    @property
-    def columns(self) -> tuple[OutputColumn, ...]:
-        return self.input.columns
 
 
 @dataclass(frozen=True)
@@ -214,6 +271,13 @@ class SetOperation(Relation):
     @property
     def columns(self) -> tuple[OutputColumn, ...]:
         return self.outputs
+
+    @property
+    def inputs(self) -> tuple[Relation, ...]:
+        return self.left, self.right
+
+    def map_inputs(self, change: Callable[[Relation], Relation]) -> Relation:
+        return replace(self, left=change(self.left), right=change(self.right))
 
 
 @dataclass(frozen=True)
@@ -236,3 +300,13 @@ class Join(Relation):
         if self.kind == "mark":
             return (*self.left.columns, OutputColumn(BOOLEAN))
         return self.left.columns + self.right.columns
+
+    @property
+    def inputs(self) -> tuple[Relation, ...]:
+        return self.left, self.right
+
+    def map_inputs(self, change: Callable[[Relation], Relation]) -> Relation:
+        return replace(self, left=change(self.left), right=change(self.right))
+
+    def map_expressions(self, change: Change) -> Relation:
+        return replace(self, condition=change(self.condition))

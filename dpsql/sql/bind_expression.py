@@ -14,7 +14,7 @@ House rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -37,7 +37,7 @@ from .types import cast_target
 if TYPE_CHECKING:
     from ..relation.relations import Relation
 
-__all__ = ["Binder", "Pending", "call", "cast"]
+__all__ = ["Binder", "Condition", "Form", "Grammar", "Pending", "call", "cast"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,13 +156,29 @@ _VARIADIC: dict[type[exp.Expr], str] = {
 }
 
 
+Form = Callable[["Binder", exp.Expr], Expr]
+Condition = Callable[["Binder", exp.Expr, int], Expr]
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """How queries, and the expressions that are not plain operators, are bound: node kind -> function.
+
+    `conditions` are told what is asked of their truth (house rule 3).
+    """
+
+    query: Callable[[exp.Expr, Context], Relation]
+    forms: Mapping[type[exp.Expr], Form]
+    conditions: Mapping[type[exp.Expr], Condition]
+
+
 @dataclass
 class Binder:
     """Binds the expressions of one SELECT over one scope, collecting its aggregates, windows and joins."""
 
     context: Context
     scope: Scope
-    bind_query: Callable[[exp.Expr, Context], Relation]
+    grammar: Grammar
     aggregates: list[AggregateCall] = field(default_factory=list)
     groupings: list[tuple[Expr, ...]] = field(default_factory=list)
     windows: list[WindowCall] = field(default_factory=list)
@@ -195,11 +211,9 @@ class Binder:
         if (name := _VARIADIC.get(type(node))) is not None:
             parts = [node.args["this"], *node.args["expressions"]]
             return call(name, [self.bind(part) for part in parts], self.position(node))
-        from .bind_forms import CONDITIONS, FORMS  # their functions take a Binder: this import has to wait
-
-        if (condition := CONDITIONS.get(type(node))) is not None:
+        if (condition := self.grammar.conditions.get(type(node))) is not None:
             return condition(self, node, truth)
-        form = FORMS.get(type(node))
+        form = self.grammar.forms.get(type(node))
         if form is None:
             raise Refusal(f"{node.key.upper()} is not supported {self.place}", position=self.position(node))
         return form(self, node)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sqlglot import exp
 
 from ..errors import Position, Refusal
 from ..relation.expressions import Call, Expr, Literal
 from ..relation.types import BOOLEAN, INTEGER, TEXT, Kind
 from .bind_aggregate import bind_aggregate, bind_anonymous, bind_filter, bind_grouping
-from .bind_expression import Binder, call
+from .bind_expression import Binder, Condition, Form, call
 from .bind_subquery import bind_exists, bind_in_query, bind_scalar
 from .bind_window import bind_window
 from .comparison import compare_in
@@ -18,9 +16,6 @@ from .constants import coerce_literal
 from .parameters import sample
 
 __all__ = ["CONDITIONS", "FORMS"]
-
-Form = Callable[[Binder, exp.Expr], Expr]
-Condition = Callable[[Binder, exp.Expr, int], Expr]
 
 
 def _negated(node: exp.Expr, expr: Expr) -> Expr:

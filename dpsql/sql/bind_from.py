@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -12,16 +12,14 @@ from ..relation.expressions import TRUE, Expr, Field, Literal, conjunction, conj
 from ..relation.functions import common_type
 from ..relation.relations import Join, OutputColumn, Project, Relation, Scan, Values
 from .attach import Attacher, attached_in
-from .bind_expression import Binder, call, cast
+from .bind_expression import Binder, Grammar, call, cast
 from .scope import Context, Scope, Source, find_table, fold_name, schemas_of
 from .text import position_of
 
 __all__ = ["bind_from", "bind_values", "rename"]
 
-BindQuery = Callable[[exp.Expr, Context], Relation]
 
-
-def bind_from(node: exp.Select, context: Context, bind_query: BindQuery) -> tuple[Relation, Scope]:
+def bind_from(node: exp.Select, context: Context, grammar: Grammar) -> tuple[Relation, Scope]:
     """Return the joined FROM items and the scope of their names; one row of no columns without FROM.
 
     Raises:
@@ -30,7 +28,7 @@ def bind_from(node: exp.Select, context: Context, bind_query: BindQuery) -> tupl
     from_ = node.args.get("from_")
     if from_ is None:
         return Values(((),), ()), Scope([], outer=context.outer)
-    items = _Items(context, bind_query)
+    items = _Items(context, grammar)
     relation, scope = items.item(from_.args["this"])
     return items.joined(relation, scope, node.args.get("joins") or [])
 
@@ -40,7 +38,7 @@ class _Items:
     """Binds FROM items, each with the scope of its names, columns counted from its own first."""
 
     context: Context
-    bind_query: BindQuery
+    grammar: Grammar
 
     def joined(
         self, relation: Relation, scope: Scope, joins: Sequence[exp.Expr], is_nested: bool = False
@@ -96,9 +94,9 @@ class _Items:
             shown = scope.star(None, position)
             relation = Project(relation, tuple(expr for _, expr in shown), tuple(name for name, _ in shown))
         elif isinstance(node, exp.Subquery):
-            relation = self.bind_query(node.args["this"], context)
+            relation = self.grammar.query(node.args["this"], context)
         elif isinstance(node, exp.Values):
-            relation = bind_values(node, context, self.bind_query)
+            relation = bind_values(node, context, self.grammar)
         else:
             raise Refusal("this cannot stand in FROM", position=position)
         relation = rename(relation, columns, position)
@@ -120,7 +118,7 @@ class _Items:
             merged.append((name, _merged(side, first, second)))
             hidden |= {expr.index for expr in (first, second) if isinstance(expr, Field)}
         both = left[1].joined(other, merged, frozenset(hidden))
-        binder = Binder(self.context, both, self.bind_query, place="in ON", allow_aggregates=False)
+        binder = Binder(self.context, both, self.grammar, place="in ON", allow_aggregates=False)
         if node.args.get("on") is not None:
             condition = binder.bind_boolean(node.args["on"], "ON")
         if binder.attachments and side:
@@ -227,13 +225,13 @@ def _named(scope: Scope, name: str, position: Position | None) -> Expr:
     return found[0]
 
 
-def bind_values(node: exp.Expr, context: Context, bind_query: BindQuery) -> Relation:
+def bind_values(node: exp.Expr, context: Context, grammar: Grammar) -> Relation:
     """Return the literal rows of VALUES, columns named column1, column2, …
 
     Raises:
         Refusal: 42601 for rows of different lengths, 42804 of different types, PV001 for what is no literal.
     """
-    binder = Binder(context, Scope([]), bind_query, place="in VALUES", allow_aggregates=False)
+    binder = Binder(context, Scope([]), grammar, place="in VALUES", allow_aggregates=False)
     rows = []
     for row in node.args["expressions"]:
         items = (row.args.get("expressions") or []) if isinstance(row, exp.Tuple) else [row]

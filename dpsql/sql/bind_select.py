@@ -19,17 +19,16 @@ from ..errors import Position, Refusal
 from ..relation.expressions import Expr, Field, map_children
 from ..relation.relations import (
     Aggregate,
-    AggregateCall,
     Distinct,
     Order,
     Project,
     Relation,
     Sort,
     Window,
-    WindowCall,
 )
-from .attach import Attached, Attacher, Lift
-from .bind_expression import Binder, Pending
+from .attach import Attached, Attacher
+from .bind_expression import Binder, Grammar, Pending
+from .bind_forms import CONDITIONS, FORMS
 from .bind_from import bind_from, bind_values, rename
 from .bind_group import bind_group
 from .bind_order import bind_limit, bind_order
@@ -61,10 +60,10 @@ def bind_query(node: exp.Expr, context: Context) -> Relation:
             )
         return bind_query(node.args["this"], context)
     if isinstance(node, exp.Values):
-        return bind_values(node, context, bind_query)
+        return bind_values(node, context, _GRAMMAR)
     context = _with_ctes(node, context)
     if isinstance(node, exp.SetOperation):
-        return bind_set_operation(node, context, bind_query)
+        return bind_set_operation(node, context, _GRAMMAR)
     if not isinstance(node, exp.Select):
         raise Refusal("only queries are answered", sqlstate="0A000", position=position_of(context.text, node))
     return _select(node, context)
@@ -111,8 +110,8 @@ class _Outputs:
 
 
 def _select(node: exp.Select, context: Context) -> Relation:
-    relation, scope = bind_from(node, context, bind_query)
-    binder = Binder(context, scope, bind_query)
+    relation, scope = bind_from(node, context, _GRAMMAR)
+    binder = Binder(context, scope, _GRAMMAR)
     for window in node.args.get("windows") or []:
         binder.named_windows[fold_name(window.args["this"])[0]] = window
     below = Attacher(relation, binder.attachments)
@@ -133,7 +132,7 @@ def _select(node: exp.Select, context: Context) -> Relation:
     if condition is not None:
         level.filter(condition, condition.position)
     exprs = [level.lift(expr) for expr in exprs]
-    windows = tuple(_map_window(call, level.lift) for call in binder.windows)
+    windows = tuple(call.map(level.lift) for call in binder.windows)
     relation = level.relation
     if windows:
         start = len(relation.columns)
@@ -180,7 +179,7 @@ def _star(item: exp.Expr, binder: Binder) -> list[tuple[str, Expr]]:
 def _aggregate(node: exp.Select, binder: Binder, below: Attacher, outputs: _Outputs) -> Attacher:
     """Return the Aggregate node, which turns an expression over its input into one over its output."""
     group = bind_group(binder, node.args.get("group"), outputs.names, outputs.items)
-    keys, aggregates = group.keys, tuple(_joined_below(call, below) for call in binder.aggregates)
+    keys, aggregates = group.keys, tuple(call.map(below.lift) for call in binder.aggregates)
     groupings = []
     for wanted in binder.groupings:
         if not all(key in keys for key in wanted):
@@ -212,12 +211,6 @@ def _aggregate(node: exp.Select, binder: Binder, below: Attacher, outputs: _Outp
     return above
 
 
-def _joined_below(call: AggregateCall, below: Attacher) -> AggregateCall:
-    """Return the aggregate over the row below it with its subqueries joined."""
-    kept = None if call.filter is None else below.lift(call.filter)
-    return replace(call, args=tuple(below.lift(arg) for arg in call.args), filter=kept)
-
-
 def _ungrouped(name: str, position: Position | None) -> Refusal:
     return Refusal(
         f'column "{name}" is neither in GROUP BY nor inside an aggregate',
@@ -237,15 +230,6 @@ def _place_windows(expr: Expr, start: int) -> Expr:
     if isinstance(expr, Pending):
         return Field(expr.type, start + expr.index, position=expr.position)
     return map_children(expr, lambda child: _place_windows(child, start))
-
-
-def _map_window(call: WindowCall, lift: Lift) -> WindowCall:
-    return replace(
-        call,
-        args=tuple(lift(arg) for arg in call.args),
-        partition=tuple(lift(part) for part in call.partition),
-        orders=tuple(replace(order, expr=lift(order.expr)) for order in call.orders),
-    )
 
 
 def _project(
@@ -280,3 +264,6 @@ def _project(
         kept = tuple(Field(e.type, i, n) for i, (e, n) in enumerate(zip(items, names, strict=True)))
         relation = Project(relation, kept, tuple(names))
     return relation
+
+
+_GRAMMAR = Grammar(bind_query, FORMS, CONDITIONS)

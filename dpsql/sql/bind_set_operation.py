@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from sqlglot import exp
 
@@ -10,7 +10,7 @@ from ..errors import Refusal
 from ..relation.expressions import Expr, Field
 from ..relation.functions import common_type
 from ..relation.relations import Order, OutputColumn, Project, Relation, SetOperation, Sort
-from .bind_expression import Binder, cast
+from .bind_expression import Binder, Grammar, cast
 from .bind_order import bind_limit, output_index
 from .bind_window import nulls_first
 from .scope import Context, Scope
@@ -18,19 +18,18 @@ from .text import position_of
 
 __all__ = ["bind_set_operation"]
 
-BindQuery = Callable[[exp.Expr, Context], Relation]
 _KINDS: dict[type[exp.Expr], str] = {
     exp.Union: "union", exp.Intersect: "intersect", exp.Except: "except",
 }  # fmt: skip
 
 
-def bind_set_operation(node: exp.Expr, context: Context, bind_query: BindQuery) -> Relation:
+def bind_set_operation(node: exp.Expr, context: Context, grammar: Grammar) -> Relation:
     """Return the relation of a set operation with its ORDER BY and LIMIT.
 
     Raises:
         Refusal: 42601 or 42804 when the sides do not match, 0A000 for an ORDER BY that is no output column.
     """
-    left, right = (bind_query(node.args[side], context) for side in ("this", "expression"))
+    left, right = (grammar.query(node.args[side], context) for side in ("this", "expression"))
     position = position_of(context.text, node)
     if len(left.columns) != len(right.columns):
         raise Refusal("both sides need the same number of columns", sqlstate="42601", position=position)
@@ -45,7 +44,7 @@ def bind_set_operation(node: exp.Expr, context: Context, bind_query: BindQuery) 
     relation: Relation = SetOperation(
         _KINDS[type(node)], keeps, sides[0], sides[1], tuple(outputs), position=position
     )
-    binder = Binder(context, Scope([]), bind_query, place="in ORDER BY", allow_aggregates=False)
+    binder = Binder(context, Scope([]), grammar, place="in ORDER BY", allow_aggregates=False)
     orders = _orders(binder, node, relation.columns)
     if orders:
         relation = Sort(relation, tuple(orders))

@@ -37,7 +37,7 @@ __all__ = ["bind_exists", "bind_in_query", "bind_scalar"]
 
 
 def _bind_inside(binder: Binder, node: exp.Expr) -> Relation:
-    return binder.bind_query(node, replace(binder.context, outer=binder.scope))
+    return binder.grammar.query(node, replace(binder.context, outer=binder.scope))
 
 
 def _skips_nothing(node: Relation) -> bool:
@@ -165,7 +165,11 @@ def bind_scalar(binder: Binder, node: exp.Expr) -> Expr:
     opened = open_query(aggregate.input, exists=False)
     pairs = [_equality(term, position) for term in opened.conditions]
     keys = tuple(dict.fromkeys(inner for inner, _ in pairs))
-    calls = tuple(_moved(one, opened) for one in aggregate.aggregates)
+
+    def onto(expr: Expr) -> Expr:
+        return project_onto((expr,), opened.outputs)[0]
+
+    calls = tuple(one.map(onto) for one in aggregate.aggregates)
     names = tuple(key.name if isinstance(key, Field) else "" for key in keys)
     grouped = Aggregate(
         opened.relation, keys, calls, (tuple(range(len(keys))),), names=names, position=aggregate.position
@@ -224,11 +228,6 @@ def _equality(term: Expr, position: Position | None) -> tuple[Expr, Expr]:
                 widen = outer.type.is_float and not inner.type.is_float
                 return (cast(inner, DOUBLE, position) if widen else inner), outer
     raise _not_joined(term.position or position)
-
-
-def _moved(one: AggregateCall, opened: Opened) -> AggregateCall:
-    kept = None if one.filter is None else project_onto((one.filter,), opened.outputs)[0]
-    return replace(one, args=project_onto(one.args, opened.outputs), filter=kept)
 
 
 def _with_value(grouped: Aggregate, value: Expr, name: str) -> Relation:

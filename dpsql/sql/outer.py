@@ -10,24 +10,18 @@ House rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ..errors import Refusal
 from ..relation.expressions import Expr, Field, conjunction, conjuncts, size_of, substitute, walk
 from ..relation.relations import (
-    Aggregate,
     Distinct,
     Filter,
     Join,
-    Limit,
     Project,
     Relation,
-    Scan,
-    SetOperation,
     Sort,
-    Values,
-    Window,
+    expressions,
 )
 
 __all__ = ["Opened", "Outer", "check_closed", "first_outer", "open_query", "outer_in", "project_onto"]
@@ -57,11 +51,11 @@ def first_outer(relation: Relation) -> Outer | None:
         if id(node) in seen:
             continue
         seen.add(id(node))
-        for expr in _expressions(node):
+        for expr in expressions(node):
             found = next((part for part in walk(expr) if isinstance(part, Outer)), None)
             if found is not None:
                 return found
-        stack += _inputs(node)
+        stack += node.inputs
     return None
 
 
@@ -82,35 +76,6 @@ def check_closed(relation: Relation) -> None:
         position=left.position,
         hint="compare it in the subquery's own WHERE, not below GROUP BY, LIMIT, UNION or an outer join",
     )
-
-
-def _inputs(node: Relation) -> tuple[Relation, ...]:
-    if isinstance(node, (Scan, Values)):
-        return ()
-    if isinstance(node, (Join, SetOperation)):
-        return node.left, node.right
-    assert isinstance(node, (Filter, Project, Aggregate, Window, Distinct, Sort, Limit))
-    return (node.input,)
-
-
-def _expressions(node: Relation) -> Iterator[Expr]:
-    if isinstance(node, Filter):
-        yield node.predicate
-    elif isinstance(node, Project):
-        yield from node.exprs
-    elif isinstance(node, Join):
-        yield node.condition
-    elif isinstance(node, Sort):
-        yield from (order.expr for order in node.orders)
-    elif isinstance(node, Aggregate):
-        yield from node.keys
-        for aggregate in node.aggregates:
-            yield from aggregate.args
-            if aggregate.filter is not None:
-                yield aggregate.filter
-    elif isinstance(node, Window):
-        for window in node.calls:
-            yield from (*window.args, *window.partition, *(order.expr for order in window.orders))
 
 
 @dataclass(frozen=True, slots=True)
