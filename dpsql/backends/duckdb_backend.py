@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from ..errors import EngineFailure, PolicyError
 from ..policy.live_schema import LiveSchema
+from ..seal import NO_WAY_OUT
 from .deployment import Finding
 from .duckdb_schema import read_schema
 from .stoppable import Stoppable
@@ -43,15 +44,6 @@ _MEANING = {
     "default_order": "ASCENDING",
     "ieee_floating_point_ops": "true",
     "integer_division": "false",
-}
-_SEAL = {
-    "allow_community_extensions": "false",
-    "allow_persistent_secrets": "false",
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "enable_external_access": "false",
-    "lock_configuration": "true",
-    "python_enable_replacements": "false",
 }
 
 
@@ -202,7 +194,7 @@ class DuckDBBackend:
     def _open_cursor(self) -> duckdb.DuckDBPyConnection:
         if self._connection is None:
             path = str(self._path)
-            config: dict[str, Any] = {**_MEANING, **_SEAL}
+            config: dict[str, Any] = {**_MEANING, **NO_WAY_OUT, "lock_configuration": "true"}
             self._connection = _guarded("open", lambda: duckdb.connect(path, read_only=True, config=config))
         return _guarded("open", self._connection.cursor)
 

@@ -5,7 +5,7 @@ House rules:
 1. The analyst's text never comes here. Were it to come, it would still reach no file, no network,
    no extension, no Python variable and no setting (soundness.md 4.4 D03): the seal is DuckDB's own
    configuration, locked before the first statement, and one SELECT is all that `run` executes.
-2. A setting of `_SEAL` that this DuckDB does not know is a failure, never a warning.
+2. A setting of the seal that this DuckDB does not know is a failure, never a warning.
 3. One statement's tables live in its own cursor, as temporary tables, and end with it: statements
    that run at the same time do not see each other.
 4. The engine's error text may quote released values. It goes to the owner's log (`detail`), no
@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 import duckdb
 
 from ..errors import EngineFailure, Refusal
+from ..seal import seal
 from .fetched import FetchedTable
 from .released import EncodedColumn, ReleasedTable, encode_column, parameters_of, quote
 from .rows import MAX_ROWS, Arrays, Rows, check_size
@@ -30,21 +31,6 @@ from .watchdog import interrupt_after
 __all__ = ["Limits", "SealedEngine"]
 
 T = TypeVar("T")
-
-_SEAL = {
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "allow_community_extensions": "false",
-    "allow_unsigned_extensions": "false",
-    "allow_persistent_secrets": "false",
-    "python_enable_replacements": "false",
-    "python_scan_all_frames": "false",
-    "temp_directory": "",
-    "disabled_filesystems": "LocalFileSystem",
-    "enable_external_access": "false",
-    "threads": "1",
-}
-"""What closes the engine; in every DuckDB from 1.4 on."""
 
 _POSTGRES_WAYS = {
     "default_null_order": "nulls_last_on_asc_first_on_desc",
@@ -220,11 +206,8 @@ def _select(cursor: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
 def _open_sealed(memory_mib: int) -> duckdb.DuckDBPyConnection:
     database = duckdb.connect(":memory:")
     known = {name for (name,) in database.execute("SELECT name FROM duckdb_settings()").fetchall()}
-    settings = {name: value for name, value in _POSTGRES_WAYS.items() if name in known}
-    settings |= {"memory_limit": f"{memory_mib}MiB"} | _SEAL | {"lock_configuration": "true"}
     try:
-        for name, value in settings.items():
-            database.execute(f"SET GLOBAL {name} = '{value}'")
+        seal(database, memory_mib, {name: value for name, value in _POSTGRES_WAYS.items() if name in known})
     except duckdb.Error as error:
         database.close()
         raise EngineFailure(f"the post-processing engine cannot be sealed: {error}") from error

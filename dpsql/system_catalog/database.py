@@ -8,6 +8,7 @@ from typing import Any
 import duckdb
 
 from ..errors import EngineFailure
+from ..seal import seal
 from .builtin import Builtin
 from .relations import HELPERS
 
@@ -17,22 +18,7 @@ CATALOG, HELPER = "c", "h"
 """The engine's schemas: of pg_catalog's relations, and of the tables that functions look in."""
 
 _Tables = dict[str, list[tuple[Any, ...]]]
-_SEAL = {
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "allow_community_extensions": "false",
-    "allow_unsigned_extensions": "false",
-    "allow_persistent_secrets": "false",
-    "python_enable_replacements": "false",
-    "python_scan_all_frames": "false",
-    "max_expression_depth": "500",
-    "memory_limit": "256MB",
-    "temp_directory": "",
-    "disabled_filesystems": "LocalFileSystem",
-    "enable_external_access": "false",
-    "threads": "1",
-    "lock_configuration": "true",
-}
+_MEMORY_MIB = 256
 
 
 def open_database(
@@ -53,8 +39,7 @@ def open_database(
         for name, found in helpers.items():
             holders = [column.split()[1] for column in HELPERS[name].split(", ")]
             _fill(database, f"{HELPER}.{name}", HELPERS[name], holders, found)
-        for setting, value in _SEAL.items():
-            database.execute(f"SET GLOBAL {setting} = '{value}'")
+        seal(database, _MEMORY_MIB, {"max_expression_depth": 500})
     except duckdb.Error as error:
         database.close()
         raise EngineFailure(f"the system catalog cannot be made: {error}") from error

@@ -13,8 +13,9 @@ import duckdb
 import numpy as np
 import pytest
 
+from dpsql import seal
 from dpsql.errors import EngineFailure, Refusal
-from dpsql.postprocess import Limits, ReleasedColumn, ReleasedTable, Rows, SealedEngine, sealed
+from dpsql.postprocess import Limits, ReleasedColumn, ReleasedTable, Rows, SealedEngine
 from dpsql.postprocess.rows import Arrays
 from dpsql.relation.types import (
     BIGINT,
@@ -126,7 +127,7 @@ def test_the_seal_holds_without_the_rule_of_one_select(secret_file: Path, attemp
 
 
 def test_a_duckdb_that_cannot_be_sealed_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sealed._SEAL, "a_setting_of_the_future", "true")
+    monkeypatch.setitem(seal._IN_MEMORY, "a_setting_of_the_future", "true")
     with pytest.raises(EngineFailure) as caught:
         SealedEngine().run("SELECT 1", [])
     assert "cannot be sealed" in caught.value.detail
