@@ -16,6 +16,7 @@ from ..errors import DpsqlError, EngineFailure, PolicyError
 from .budget import budget
 from .check import check
 from .demo import demo
+from .docs import docs
 from .explain import explain
 from .failure import Failure, leave_streams
 from .faults import install_bug_hook
@@ -92,7 +93,7 @@ def program(ctx: click.Context, policy_path: str, analyst: str) -> None:
     ctx.obj = Settings.of(policy_path, analyst)
 
 
-for _command in (query, explain, check, init, budget, refresh, serve, user, demo):
+for _command in (query, explain, check, init, budget, refresh, serve, user, demo, docs):
     program.add_command(_command)
 
 

@@ -1,4 +1,4 @@
-"""Every command explains itself, and the README knows every command and every code."""
+"""Every command explains itself, and the manual knows every command and every code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dpsql.cli.faults import EXIT_CODES
 from dpsql.errors import CODES
 from dpsql.policy import parse_policy
 
-README = Path(__file__).parents[3] / "README.md"
+from ..docs.documents import blocks, text
 
 
 def commands(
@@ -53,27 +53,27 @@ def test_the_program_has_help() -> None:
 @pytest.mark.parametrize(
     "path", [path for path, command in ALL.items() if not isinstance(command, click.Group)]
 )
-def test_the_readme_names_the_command(path: tuple[str, ...]) -> None:
-    assert f"| `dpsql {' '.join(path)}` |" in README.read_text("utf-8")
+def test_the_manual_names_the_command(path: tuple[str, ...]) -> None:
+    assert f"| `dpsql {' '.join(path)}` |" in text("owner")
 
 
-def test_the_readme_lists_the_codes_as_they_are() -> None:
-    rows = re.findall(r"^\| `([0-9A-Z]{5})` \| (.*) \|$", README.read_text("utf-8"), re.MULTILINE)
+def test_the_manual_lists_the_codes_as_they_are() -> None:
+    rows = re.findall(r"^\| `([0-9A-Z]{5})` \| (.*) \|$", text("analyst"), re.MULTILINE)
     assert rows == list(CODES.items())
 
 
 def test_exit_codes_are_told_everywhere() -> None:
     told = re.compile(r"Exit codes: 0 answered, 1 a bug .*2 wrong usage(.*?)unusable\.", re.DOTALL)
-    for text in (README.read_text("utf-8"), CliRunner().invoke(program, ["--help"]).output):
-        found = told.search(text)
+    for where in (text("analyst"), CliRunner().invoke(program, ["--help"]).output):
+        found = told.search(where)
         assert found
         assert [int(code) for code in re.findall(r"\d", found[1])] == [code for _, code in EXIT_CODES]
 
 
-def test_the_policy_in_the_readme_is_a_policy() -> None:
-    block = re.search(r"```toml\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
-    assert block
-    assert set(parse_policy(block[1], Path("campus.toml")).tables) == {"student", "loan", "course"}
+@pytest.mark.parametrize("document", ["README", "owner"])
+def test_the_policy_that_is_shown_is_a_policy(document: str) -> None:
+    policy = parse_policy(blocks(document, "toml")[0], Path("campus.toml"))
+    assert set(policy.tables) == {"student", "loan", "course"}
 
 
 def test_version() -> None:

@@ -1,9 +1,7 @@
-"""The README's tables of what is answered and what is refused, each line by an example."""
+"""The manual's tables of what is answered and what is refused, each line by an example; its SQL, and its functions."""
 
 from __future__ import annotations
 
-import contextlib
-import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +10,9 @@ import pytest
 
 from dpsql import Session
 from dpsql.errors import Refusal
+from dpsql.relation.functions import FUNCTIONS
 
-README = Path(__file__).parents[3] / "README.md"
+from .documents import blocks, section, text
 
 ANSWERED = {
     "aggregates": [
@@ -126,14 +125,14 @@ REFUSED = {
 
 
 @pytest.fixture(scope="module")
-def session(made_once: Path) -> Iterator[Session]:
-    with Session.open(made_once / "campus.toml") as session:
+def session(walked: Path) -> Iterator[Session]:
+    with Session.open(walked / "campus.toml") as session:
         yield session
 
 
 def rows_under(heading: str) -> list[str]:
-    """Return the first cells of the README's table with this second heading."""
-    table = README.read_text("utf-8").split(f"| | {heading} |\n|---|---|\n")[1].split("\n\n")[0]
+    """Return the first cells of the table with this second heading."""
+    table = text("sql").split(f"| | {heading} |\n|---|---|\n")[1].split("\n\n")[0]
     return [line.split(" | ")[0].removeprefix("| ") for line in table.split("\n")]
 
 
@@ -158,12 +157,24 @@ def test_the_way_out_that_is_named(session: Session) -> None:
     session.explain("SELECT COUNT(*) FILTER (WHERE gpa < 3) FROM student")
 
 
-def test_the_python_example_runs(campus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    block = re.search(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
-    assert block
-    monkeypatch.chdir(campus.parents[1])
-    shown = io.StringIO()
-    with contextlib.redirect_stdout(shown):
-        exec(block[1], {})  # noqa: S102 (our own README)
-    assert shown.getvalue().startswith("['gpa', 'gpa_low', 'gpa_high'] [(Decimal('")
-    assert "\n  at most 90 rows of a person\n" in shown.getvalue()
+def test_the_statements_of_the_text_are_answered(session: Session) -> None:
+    statements = [line for block in blocks("sql", "sql") for line in block.splitlines()]
+    assert len(statements) >= 3
+    for sql in statements:
+        session.explain(sql)
+
+
+OPERATORS = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "neg": "-",
+    "eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+    "is_null": "IS NULL", "is_true": "IS TRUE", "is_false": "IS FALSE",
+    "is_not_distinct": "IS NOT DISTINCT FROM", "concat_op": "concat",
+}  # fmt: skip
+
+
+def test_every_function_is_named_and_there_are_no_others() -> None:
+    """Casts and the choice forms are named by their SQL; what is a line of text is not in backticks."""
+    table = section("sql", "Functions on people's rows")
+    named = {name.lower() for name in re.findall(r"`([^`]+)`", table)}
+    known = {OPERATORS.get(name, name).lower() for name in FUNCTIONS} - {"cast"}
+    assert named == known | {"between"}
