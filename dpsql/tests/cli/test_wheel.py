@@ -28,11 +28,13 @@ def test_the_wheel_runs_the_demo(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("dpsql-*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert "dpsql/py.typed" in names
+    assert {"dpsql/docs/soundness.md", "dpsql/docs/sql.md"} <= set(names)
     assert not [name for name in names if "tests" in name or not name.startswith("dpsql")]
     venv.create(tmp_path / "clean", with_pip=True)
     python = tmp_path / "clean" / "bin" / "python"
     run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel, cwd=tmp_path)
     shown = run(python.with_name("dpsql"), "demo", "university", cwd=tmp_path)
+    assert "\nsoundness " in run(python.with_name("dpsql"), "docs", cwd=tmp_path)
     assert shown.count("charged epsilon") == 6
     assert "sensitivity 2, Laplace scale 200, variance 80000" in shown
     assert "0.1 of" not in run(

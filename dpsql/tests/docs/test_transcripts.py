@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from dpsql.cli.application import program
 
-from .documents import DOCUMENTS, transcripts
+from .documents import DOCUMENTS, text, transcripts
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
@@ -71,6 +71,6 @@ def test_the_difference_in_the_attack() -> None:
     """The README's totals, and the difference that it names."""
     attack = [example for example in transcripts("README") if "AS total" in example.command]
     first, second, third = (float(NUMBER.findall(example.shown.split("\n")[2])[0]) for example in attack)
-    readme = DOCUMENTS["README"].read_text("utf-8")
+    readme = " ".join(text("README").split())
     assert f"Their difference is {first - second:.2f}, " in readme
     assert second == third
