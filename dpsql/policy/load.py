@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -20,7 +19,7 @@ from ..errors import PolicyError
 from .load_tables import read_tables
 from .model import Analyst, Defaults, Neighbours, Policy, Privacy, ServerPolicy, TablePolicy
 from .owners import NO_UNIT
-from .section import Section, plain, quote_key, suggest
+from .section import Section, plain, quote_key, read_decimal, suggest
 
 __all__ = ["load_policy", "parse_policy"]
 
@@ -53,9 +52,11 @@ def load_policy(path: Path) -> Policy:
 def parse_policy(text: str, path: Path) -> Policy:
     """Return the policy that a TOML text means, as if `path` held it. Raises PolicyError."""
     try:
-        content = tomllib.loads(text, parse_float=Decimal)
+        content = tomllib.loads(text, parse_float=read_decimal)
     except ValueError as error:  # TOMLDecodeError, or Python's own for an integer of thousands of digits.
         raise PolicyError(f"{path.name}: is not valid TOML: {error}") from None
+    except RecursionError:
+        raise PolicyError(f"{path.name}: is nested too deeply; a policy has few levels") from None
     top = Section(path.name, content)
     folder = path.absolute().parent
     written = top.text("database")
@@ -187,8 +188,8 @@ def _read_analysts(top: Section) -> dict[str, Analyst]:
     for name in section.names():
         analyst = section.section(name)
         assert analyst is not None, "the key was just listed"
-        if not name.strip():
-            raise section.error("give the analyst a name", name)
+        if not name.strip() or not name.isprintable():
+            raise section.error("give the analyst a name of letters, digits, blanks and signs", name)
         epsilon = _read_epsilon(analyst, "epsilon")
         if epsilon is None:
             raise analyst.error("is missing; write this analyst's cap", "epsilon")

@@ -14,6 +14,9 @@ __all__ = ["read_tables"]
 MAX_CONTRIBUTION = 2**22
 """Most rows of one unit that count in one result: exact sums stay inside 126 bits (amendments.md g)."""
 
+_WIDEST_STEP = Fraction(10**150)
+"""A double still holds its square, and the square of one over it, so that variances are numbers too."""
+
 
 def read_tables(top: Section) -> tuple[dict[str, TablePolicy], tuple[str, ...]]:
     """Return the declared tables by name, in the file's order, and the names of those that say no unit.
@@ -57,7 +60,7 @@ def _read_table(name: str, section: Section) -> TablePolicy | None:
         column = declared.section(column_name)
         assert column is not None, "the key was just listed"
         columns.append(_read_column(column_name, column))
-    description = section.text("description")
+    description = section.note("description")
     section.finish()
     if unit is None and not is_public:
         return None
@@ -90,13 +93,17 @@ def _read_column(name: str, section: Section) -> ColumnPolicy:
     step = section.number("step")
     if step is not None and step <= 0:
         raise section.error("must be above 0", "step")
+    if step is not None and not 1 / _WIDEST_STEP <= step <= _WIDEST_STEP:
+        raise section.error(
+            "must lie between 1e-150 and 1e150; a step is what the values are counted in", "step"
+        )
     column = ColumnPolicy(
         name=name,
         bounds=bounds,
         step=step,
         values=_read_values(section),
         max_length=section.count("max_length"),
-        description=section.text("description"),
+        description=section.note("description"),
     )
     section.finish()
     return column
@@ -124,7 +131,9 @@ def _read_bound(section: Section, item: object) -> Bound:
         return item
     number = exact(item)
     if number is None:
-        raise section.error("write finite numbers, dates or date-times, without quotes", "bounds")
+        raise section.error(
+            "write finite numbers of few digits, dates or date-times, without quotes", "bounds"
+        )
     return number
 
 
@@ -146,9 +155,13 @@ def _read_key(section: Section, item: object) -> Key:
         return None
     if isinstance(item, datetime) and item.tzinfo is not None:
         raise section.error("has an offset; write the date-time in UTC, without one", "values")
+    if isinstance(item, str) and "\0" in item:
+        raise section.error("holds a NUL character, which no text of a database has; take it out", "values")
     if isinstance(item, bool | str | date):
         return item
     number = exact(item)
     if number is None:
-        raise section.error("write text, finite numbers, true, false, dates, or { null = true }", "values")
+        raise section.error(
+            "write text, finite numbers of few digits, true, false, dates, or { null = true }", "values"
+        )
     return number

@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
 from fractions import Fraction
 from itertools import count
 
 from ..errors import PolicyError
 
-__all__ = ["Section", "exact", "plain", "quote_key", "quote_text", "suggest"]
+__all__ = ["Section", "exact", "plain", "quote_key", "quote_text", "read_decimal", "suggest"]
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_EXPONENT_LIMIT = 400  # Beyond any column type; an exponent of 10^9 would fill the memory.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_MOST_DIGITS = (
+    400  # Before the point, and all together: beyond any column type; 10^(10^9) would fill the memory.
+)
+_MOST_COUNT = 2**31 - 1
 
 
 def quote_key(key: str) -> str:
@@ -42,18 +46,28 @@ def plain(number: Fraction) -> str:
     return f"{sign}{digits[:-places]}.{digits[-places:]}" if places else sign + digits
 
 
+def read_decimal(text: str) -> Decimal:
+    """Return the number of a TOML float; NaN, which no key takes, for an exponent that no Decimal has."""
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        return Decimal("NaN")
+
+
 def exact(value: object) -> Fraction | None:
     """Return a TOML number as the exact Fraction of its text; None for anything else, inf and nan included.
 
-    Requires: floats were read as Decimal.
+    None too for a number of more digits than anybody means: to compute with it would take for ever.
+    Requires: floats were read by `read_decimal`.
     """
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
-        return Fraction(value)
-    if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) <= _EXPONENT_LIMIT:
-        return Fraction(value)
-    return None
+        return Fraction(value) if abs(value) < 10**_MOST_DIGITS else None
+    if not isinstance(value, Decimal) or not value.is_finite():
+        return None
+    is_short = abs(value.adjusted()) <= _MOST_DIGITS and len(value.as_tuple().digits) <= _MOST_DIGITS
+    return Fraction(value) if is_short else None
 
 
 def suggest(word: str, known: list[str]) -> str:
@@ -85,14 +99,26 @@ class Section:
         return self._content.get(key)
 
     def names(self) -> list[str]:
-        """Return all keys that the file has here, in its order."""
+        """Return all keys that the file has here, in its order. Raises PolicyError for one that nothing can have."""
+        for key in self._content:
+            if "\0" in key:
+                raise self.error("holds a NUL character, which no name has; take it out", key)
         return list(self._content)
 
     def text(self, key: str) -> str | None:
-        """Return a string that is not blank."""
+        """Return a string that is not blank, of one line."""
+        value = self.note(key)
+        if value is not None and _CONTROL.search(value):
+            raise self.error("holds a control character, like a line's end; take it out", key)
+        return value
+
+    def note(self, key: str) -> str | None:
+        """Return a string that is not blank, of any number of lines."""
         value = self.take(key)
         if value is not None and (not isinstance(value, str) or not value.strip()):
             raise self.error('write text in quotes, like "…"', key)
+        if value is not None and _CONTROL.search(re.sub(r"[\t\n\r]", "", value)):
+            raise self.error("holds a control character; take it out", key)
         return value
 
     def flag(self, key: str) -> bool | None:
@@ -109,6 +135,8 @@ class Section:
             return None
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise self.error("write a whole number of at least 1", key)
+        if value > _MOST_COUNT:
+            raise self.error(f"is above {_MOST_COUNT}, the most that can be counted; write less", key)
         return value
 
     def number(self, key: str) -> Fraction | None:
@@ -118,7 +146,7 @@ class Section:
             return None
         number = exact(value)
         if number is None:
-            raise self.error("write a finite number without quotes", key)
+            raise self.error(f"write a finite number without quotes, of at most {_MOST_DIGITS} digits", key)
         return number
 
     def array(self, key: str) -> list[object] | None:

@@ -121,6 +121,7 @@ def test_a_file_is_read_relative_to_its_own_folder(tmp_path: Path) -> None:
 
 LOAN = '[tables.loan]\nunit = { column = "student_id", references = "student.id" }\n'
 PUBLIC = "[tables.country]\npublic = true\n"
+NO_NUMBER = "write a finite number without quotes, of at most 400 digits"
 
 # (the whole text, the message after "campus.toml: ")
 TEXT_ERRORS = [
@@ -156,11 +157,11 @@ TEXT_ERRORS = [
         'database = "duckdb:x"\n[privacy]\ndelta = 0',
         "privacy.epsilon: is missing; write the lifetime cap for everybody together",
     ),
-    (HEAD.replace("10", '"10"'), "privacy.epsilon: write a finite number without quotes"),
-    (HEAD.replace("10", "true"), "privacy.epsilon: write a finite number without quotes"),
-    (HEAD.replace("10", "inf"), "privacy.epsilon: write a finite number without quotes"),
-    (HEAD.replace("10", "nan"), "privacy.epsilon: write a finite number without quotes"),
-    (HEAD.replace("10", "1e999999999"), "privacy.epsilon: write a finite number without quotes"),
+    (HEAD.replace("10", '"10"'), f"privacy.epsilon: {NO_NUMBER}"),
+    (HEAD.replace("10", "true"), f"privacy.epsilon: {NO_NUMBER}"),
+    (HEAD.replace("10", "inf"), f"privacy.epsilon: {NO_NUMBER}"),
+    (HEAD.replace("10", "nan"), f"privacy.epsilon: {NO_NUMBER}"),
+    (HEAD.replace("10", "1e999999999"), f"privacy.epsilon: {NO_NUMBER}"),
     *(
         (
             HEAD.replace("10", number),
@@ -218,7 +219,10 @@ TEXT_ERRORS = [
         'analysts."a b".password: is no verifier, and a password itself does not belong here; '
         'write what dpsql user add "a b" prints',
     ),
-    (HEAD + '[analysts." "]\nepsilon = 1', 'analysts." ": give the analyst a name'),
+    (
+        HEAD + '[analysts." "]\nepsilon = 1',
+        'analysts." ": give the analyst a name of letters, digits, blanks and signs',
+    ),
     (
         HEAD,
         'tables: one table must be the root, one row per unit; write unit = "<its key>"',
@@ -320,11 +324,11 @@ TEXT_ERRORS = [
     ),
     (
         HEAD + STUDENT + 'columns.gpa = { bounds = ["0", "4"] }',
-        "tables.student.columns.gpa.bounds: write finite numbers, dates or date-times, without quotes",
+        "tables.student.columns.gpa.bounds: write finite numbers of few digits, dates or date-times, without quotes",
     ),
     (
         HEAD + STUDENT + "columns.gpa = { bounds = [0, inf] }",
-        "tables.student.columns.gpa.bounds: write finite numbers, dates or date-times, without quotes",
+        "tables.student.columns.gpa.bounds: write finite numbers of few digits, dates or date-times, without quotes",
     ),
     (
         HEAD + STUDENT + "columns.gpa = { bounds = [0, 2020-01-01] }",
@@ -339,18 +343,28 @@ TEXT_ERRORS = [
         "tables.student.columns.height.step: must be above 0",
     ),
     (
+        HEAD + STUDENT + "columns.height = { step = 1e151 }",
+        "tables.student.columns.height.step: must lie between 1e-150 and 1e150; "
+        "a step is what the values are counted in",
+    ),
+    (
+        HEAD + STUDENT + "columns.height = { step = 9e-151 }",
+        "tables.student.columns.height.step: must lie between 1e-150 and 1e150; "
+        "a step is what the values are counted in",
+    ),
+    (
         HEAD + STUDENT + "columns.major = { values = [] }",
         "tables.student.columns.major.values: is empty; list the keys, or take it out",
     ),
     (
         HEAD + STUDENT + 'columns.major = { values = ["CS", ["EE"]] }',
         "tables.student.columns.major.values: "
-        "write text, finite numbers, true, false, dates, or { null = true }",
+        "write text, finite numbers of few digits, true, false, dates, or { null = true }",
     ),
     (
         HEAD + STUDENT + "columns.major = { values = [{ null = false }] }",
         "tables.student.columns.major.values: "
-        "write text, finite numbers, true, false, dates, or { null = true }",
+        "write text, finite numbers of few digits, true, false, dates, or { null = true }",
     ),
     (
         HEAD + STUDENT + "columns.seen = { values = [2020-01-01T00:00:00+01:00] }",
@@ -392,6 +406,85 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(PolicyError) as caught:
         load_policy(tmp_path / "latin.toml")
     assert caught.value.message == "latin.toml: is not UTF-8 text; save it as UTF-8"
+
+
+def _in_every_place(value: str) -> dict[str, str]:
+    """Return policies that have a value in each place where a number can stand, by the key."""
+    head = HEAD + STUDENT
+    return {
+        "privacy.epsilon": HEAD.replace("10", value),
+        "privacy.delta": HEAD.replace("1e-6", value),
+        "defaults.epsilon": HEAD + f"[defaults]\nepsilon = {value}\n",
+        "defaults.max_epsilon": HEAD + f"[defaults]\nmax_epsilon = {value}\n",
+        "defaults.delta": HEAD + f"[defaults]\ndelta = {value}\n",
+        "defaults.minimum_units": HEAD + f"[defaults]\nminimum_units = {value}\n",
+        "analysts.al.epsilon": HEAD + f"[analysts.al]\nepsilon = {value}\n",
+        "tables.student.rows_per_unit": head + f"rows_per_unit = {value}\n",
+        "tables.student.columns.gpa.step": head + f"columns.gpa = {{ step = {value} }}\n",
+        "tables.student.columns.gpa.bounds": head + f"columns.gpa = {{ bounds = [{value}, 1] }}\n",
+        "tables.student.columns.gpa.values": head + f"columns.gpa = {{ values = [{value}] }}\n",
+        "tables.student.columns.gpa.max_length": head + f"columns.gpa = {{ max_length = {value} }}\n",
+    }
+
+
+NO_NUMBERS = {
+    "a zero with an exponent that nothing has": "0e-9999999999999999999999999",
+    "an exponent that nothing has": "1e9999999999999999999999999",
+    "below everything": "-1e-9999999999999999999999999",
+    "a large exponent": "1e999999999",
+    "a fraction without end": "0." + "1" * 100_000,
+    "a hexadecimal of thousands of digits": "0x" + "f" * 10_000,
+    "not a number": "nan",
+    "infinity": "-inf",
+    "a time": "07:32:00",
+}
+
+
+@pytest.mark.parametrize("value", NO_NUMBERS.values(), ids=NO_NUMBERS)
+def test_no_number_that_a_file_can_write_is_more_than_an_error(value: str) -> None:
+    for key, text in _in_every_place(value).items():
+        with pytest.raises(PolicyError) as caught:
+            policy_from(text + STUDENT if "tables" not in text else text)
+        assert caught.value.message.startswith(f"campus.toml: {key}: "), key
+        assert len(caught.value.message) < 200, key
+
+
+@pytest.mark.parametrize("key", ["rows_per_unit", "minimum_units", "max_length"])
+def test_a_count_has_an_end(key: str) -> None:
+    (text,) = (text for place, text in _in_every_place("2147483648").items() if place.endswith(key))
+    with pytest.raises(PolicyError, match=rf"{key}: is above 2147483647, the most that can be counted"):
+        policy_from(text)
+
+
+@pytest.mark.parametrize("value", ["[" * 5000 + "]" * 5000, "{ a = " * 5000 + "1" + " }" * 5000])
+def test_a_text_nested_without_end(value: str) -> None:
+    with pytest.raises(PolicyError, match=r"campus\.toml: is nested too deeply"):
+        policy_from(f"x = {value}")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (HEAD.replace("campus.", "a\\u0000b."), "database: holds a control character"),
+        ('ledger = "sqlite:a\\nb"' + HEAD, "ledger: holds a control character"),
+        ('dataset = "a\\u001b[2J"' + HEAD, "dataset: holds a control character"),
+        (HEAD + '[analysts."a\\u0007"]\nepsilon = 1', "give the analyst a name"),
+        (HEAD + '[tables."a\\u0000b"]\nunit = "id"', "holds a NUL character"),
+        (HEAD + STUDENT + 'columns."a\\u0000b" = {}', "holds a NUL character"),
+        (HEAD + STUDENT + 'columns.a = { values = ["\\u0000"] }', "values: holds a NUL character"),
+        (HEAD + STUDENT + 'description = "a\\u0000b"', "description: holds a control character"),
+    ],
+)
+def test_control_characters_in_names(text: str, message: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        policy_from(text)
+    assert message in caught.value.message
+    assert caught.value.message.isprintable(), "a message steers no terminal"
+
+
+def test_a_description_may_have_lines() -> None:
+    policy = policy_from(HEAD + STUDENT + 'description = """one\n\ttwo"""')
+    assert policy.tables["student"].description == "one\n\ttwo"
 
 
 def test_an_integer_of_thousands_of_digits() -> None:
