@@ -22,6 +22,7 @@ __all__ = [
     "DpsqlError",
     "EngineFailure",
     "LedgerError",
+    "LedgerMissing",
     "PolicyError",
     "Position",
     "Refusal",
@@ -152,3 +153,7 @@ class LedgerError(DpsqlError):
     """The ledger cannot be trusted or reached; nothing is answered until the owner has mended it."""
 
     default_sqlstate = "F0V02"
+
+
+class LedgerMissing(LedgerError):
+    """There is neither a ledger nor a log of one, so nothing was ever spent here, as far as anybody can see."""

@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..errors import LedgerError
+from .faults import busy
 
 __all__ = ["Journal", "create_journal"]
 
@@ -108,7 +109,7 @@ class Journal:
         deadline = time.monotonic() + seconds
         while not self._lock():
             if time.monotonic() >= deadline:
-                raise LedgerError("the ledger is busy", hint="ask again in a moment")
+                raise busy()
             time.sleep(0.002)
         try:
             yield

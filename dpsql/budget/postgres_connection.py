@@ -23,6 +23,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import PipelineStatus, TransactionStatus
 
 from ..errors import LedgerError
+from .faults import busy, file_fault
 from .ledger import Database
 
 __all__ = ["DEADLINE_SECONDS", "LedgerConnection", "as_ledger_errors"]
@@ -116,7 +117,7 @@ class LedgerConnection:
         What the server does wrong is raised as LedgerError.
         """
         if not self._lock.acquire(timeout=DEADLINE_SECONDS):
-            raise _busy()
+            raise busy()
         try:
             with as_ledger_errors():
                 self._make_ready()
@@ -245,12 +246,9 @@ def _is_lost(connection: _Connection) -> bool:
     return connection.closed or pgconn.transaction_status != TransactionStatus.IDLE
 
 
-def _busy() -> LedgerError:
-    """Return the error for a turn that did not come in time."""
-    return LedgerError("the ledger is busy", hint="ask again in a moment")
-
-
 _BUSY = {"55P03", "57014", "25P03", "40P01", "53300"}
+_NO_SPACE = {"53100"}
+_DAMAGED = {"XX001", "XX002"}
 _UNREACHABLE = {None, "57P01", "57P02", "57P03", "57P05"}
 
 
@@ -262,16 +260,13 @@ def as_ledger_errors() -> Iterator[None]:
     except psycopg.Error as error:
         raise _explained(error) from error
     except OSError as error:
-        raise LedgerError(
-            "the ledger's log cannot be read or written",
-            hint="see that it is sound, on a local disk with free space",
-        ) from error
+        raise file_fault(error, "this machine's log of the ledger") from error
 
 
 def _explained(error: psycopg.Error) -> LedgerError:
     """Return the error in constant words: which kind of failure it was, and nothing that the server said."""
     if error.sqlstate in _BUSY:
-        return _busy()
+        return busy()
     if error.sqlstate == "42501":
         return LedgerError(
             "the ledger's role may not do this on its server",
@@ -289,7 +284,22 @@ def _explained(error: psycopg.Error) -> LedgerError:
             "the policy's `ledger` is no URL that Postgres knows",
             hint="write postgresql://user@host/database, with libpq's parameters after a ?",
         )
+    if error.sqlstate == "25006":
+        return LedgerError(
+            "the ledger's server takes no changes: it is a replica, or was made read-only",
+            hint="name the primary server in the policy's `ledger`",
+        )
+    if error.sqlstate in _NO_SPACE:
+        return LedgerError(
+            "there is no space left for the ledger on its server",
+            hint="make room there and ask again; nothing of the ledger is lost, and what was charged stays spent",
+        )
+    if error.sqlstate in _DAMAGED:
+        return LedgerError(
+            "the ledger is damaged on its server",
+            hint="restore it from a backup: what has been logged since is put back from each machine's log",
+        )
     return LedgerError(
-        "the ledger cannot be read or written",
+        f"the ledger cannot be read or written (SQLSTATE {error.sqlstate or 'unknown'})",
         hint="the log of the ledger's server says more",
     )

@@ -25,7 +25,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..errors import LedgerError
+from ..errors import LedgerError, LedgerMissing
 from .entry import FORMAT, Header, Record, record_text
 from .holder import open_alone
 from .journal import Journal, create_journal
@@ -92,7 +92,7 @@ class PostgresLedger(Ledger):
             log_id = _known_log(log, dataset)
             reader = LedgerConnection(url)
             undo.callback(reader.close)
-            _find_or_make(reader, dataset, create)
+            _find_or_make(reader, dataset, create, has_log=log_id is not None)
             if log_id is None:
                 log_id = _begin_log(log, dataset)
             ledger = cls(url, reader, log, log_id, dataset, step)
@@ -230,13 +230,16 @@ def _begin_log(path: Path, dataset: str) -> str:
         return name
 
 
-def _find_or_make(connection: LedgerConnection, dataset: str, create: bool) -> None:
-    """Raise LedgerError unless the server has the ledger of this dataset, or makes it."""
+def _find_or_make(connection: LedgerConnection, dataset: str, create: bool, *, has_log: bool) -> None:
+    """Raise LedgerError unless the server has the ledger of this dataset, or makes it.
+
+    `has_log`: this machine has a log of it, so one that is not there was lost.
+    """
     with connection.alone(), connection.transaction() as db:
         _check_server(db)
         if not _has_tables(db):
             if not create:
-                raise LedgerError(
+                raise (LedgerError if has_log else LedgerMissing)(
                     "there is no ledger in this database",
                     hint="a new dataset: dpsql budget create; a lost ledger: restore it, or create it where a "
                     "log of it is",

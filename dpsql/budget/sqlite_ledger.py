@@ -17,8 +17,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..errors import LedgerError
+from ..errors import LedgerError, LedgerMissing
 from .entry import FORMAT, Header, Record, record_text
+from .faults import file_fault, sqlite_fault
 from .holder import Holder, is_alive, open_alone, remove_dead
 from .journal import create_journal
 from .ledger import Database, Ledger, Rows, Statement, Step, identity, utc_now
@@ -72,8 +73,10 @@ class SqliteLedger(Ledger):
         altogether is made when `create` holds. Raises LedgerError.
         """
         path = Path(os.path.realpath(path))
-        if not (create or path.exists() or _log(path).exists()):
-            raise LedgerError(
+        with _as_ledger_errors(path):
+            is_there = path.exists() or _log(path).exists()
+        if not (create or is_there):
+            raise LedgerMissing(
                 f"there is no ledger {path.name}",
                 hint="a new dataset: dpsql budget create; a lost ledger: restore it, or the log beside it",
             )
@@ -249,8 +252,7 @@ def _prepare(database: sqlite3.Connection) -> None:
 def _as_ledger_errors(path: Path) -> Iterator[None]:
     try:
         yield
-    except (sqlite3.Error, OSError) as error:
-        raise LedgerError(
-            "the ledger cannot be read or written",
-            hint=f"see that {path.name} and its log are sound, on a local disk with free space",
-        ) from error
+    except sqlite3.Error as error:
+        raise sqlite_fault(error, path.name, path.parent) from error
+    except OSError as error:
+        raise file_fault(error, f"the ledger {path.name}") from error

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import LedgerError
+from ..errors import LedgerError, LedgerMissing
 from .faults import error_text, exit_code
 from .owner import open_ledger, read_live_schema
 from .settings import Settings, json_option, pass_settings, wants_json
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from ..policy import Policy, Report
 
 __all__ = ["check"]
+
+_NO_LEDGER = (
+    "The ledger does not exist yet, and nothing is answered without it. For a new dataset: dpsql -P {path} budget "
+    "create. One that was lost is restored, with its log, not made anew."
+)
 
 
 @click.command()
@@ -29,7 +34,7 @@ def check(settings: Settings) -> None:
     Says, for each table and column, what an analyst may do with it and what is still missing, and which
     rights dpsql's role has in the database that it should not have. Reads the schema, never the data.
     Looks after the ledger too. Ends with exit code 5 when the policy or the role must be mended, 7 when
-    the ledger is missing or cannot be used.
+    the ledger cannot be used; one that was not made yet is no fault.
     """
     from ..policy import check as check_policy
     from ..policy import load_policy
@@ -38,16 +43,20 @@ def check(settings: Settings) -> None:
     report = check_policy(policy, read_live_schema(policy.database))
     report = _with_deployment(report, policy)
     fault = _ledger_fault(settings)
+    is_missing = isinstance(fault, LedgerMissing)
     if wants_json():
-        ledger = None if fault is None else {"message": fault.message, "hint": fault.hint}
-        click.echo(json.dumps({**report.to_json(), "ledger_problem": ledger}))
+        problem = None if fault is None or is_missing else {"message": fault.message, "hint": fault.hint}
+        body = {**report.to_json(), "has_ledger": not is_missing, "ledger_problem": problem}
+        click.echo(json.dumps(body))
     else:
         click.echo("\n".join(map(terminal_text, report.to_text().rstrip().split("\n"))))
-        if fault is not None:
+        if is_missing:
+            click.echo(f"\n{terminal_text(_NO_LEDGER.format(path=settings.policy_path))}")
+        elif fault is not None:
             click.echo(f"\n{error_text(fault)}")
     if report.problems:
         click.get_current_context().exit(5)
-    if fault is not None:
+    if fault is not None and not is_missing:
         click.get_current_context().exit(exit_code(fault))
 
 

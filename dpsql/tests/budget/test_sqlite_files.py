@@ -52,7 +52,7 @@ def test_a_file_that_is_no_ledger_is_left_alone(file: Place) -> None:
     file.open().close()
     file.lose()
     file.file.write_bytes(b"not a database, certainly not" * 100)
-    with pytest.raises(LedgerError, match="cannot be read"):
+    with pytest.raises(LedgerError, match="is damaged, or no ledger at all"):
         file.open()
     file.file.unlink()
     database = sqlite3.connect(file.file)
