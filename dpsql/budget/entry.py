@@ -17,6 +17,7 @@ from ..mechanisms import Law, law_of
 from .claim import Charge
 
 __all__ = [
+    "DIGEST",
     "Entry",
     "EpochStart",
     "Grant",
@@ -30,6 +31,9 @@ __all__ = [
 
 FORMAT = 1
 """The version of the records and of the schema beside them."""
+
+DIGEST = "sha256"
+"""The checksum of draws. It is part of the record, hence of the log: a draw cannot lose its checksum unseen."""
 
 
 class State(enum.Enum):
@@ -57,7 +61,8 @@ class Header:
 class Entry:
     """One charged vector: who, when, which statement, which measures under which noise, what it cost.
 
-    `seq`: in a log, its place there; as the store gives it, its number in the ledger.
+    `seq`: in a log, its place there; as the store gives it, its number in the ledger. `digest`: the kind of
+    checksum that its draw is stored under; empty for entries of before there was one.
     """
 
     seq: int
@@ -70,6 +75,7 @@ class Entry:
     law: Law
     charge: Charge
     state: State = State.RESERVED
+    digest: str = DIGEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +140,8 @@ def record_text(record: Record) -> str:
                 "delta_atto": record.charge.delta_atto,
                 "rho_atto": record.charge.rho_atto,
             }
+            if record.digest:
+                fields["digest"] = record.digest
         case Grant():
             fields |= {
                 "kind": "grant",
@@ -178,6 +186,7 @@ def _record(fields: dict[str, Any], state: State) -> Record:
                 law=law_of(fields["scale"]),
                 charge=Charge(fields["epsilon_nano"], fields["delta_atto"]),
                 state=state,
+                digest=_known_digest(fields.get("digest", "")),
             )
         case "grant":
             return Grant(seq, at, fields["analyst"], fields["epsilon_nano"], fields["by"])
@@ -185,6 +194,12 @@ def _record(fields: dict[str, Any], state: State) -> Record:
             return EpochStart(seq, at, fields["epoch"])
         case _:
             raise ValueError("unknown kind of record")
+
+
+def _known_digest(name: str) -> str:
+    if name not in ("", DIGEST):
+        raise ValueError("unknown checksum")
+    return name
 
 
 def _unreadable() -> LedgerError:

@@ -26,6 +26,7 @@ from typing import Any, Protocol
 from ..errors import LedgerError
 from .entry import Entry, EpochStart, Grant, Header, Record, State, read_record, record_text
 from .journal import Journal
+from .stored_draw import MALFORMED
 
 __all__ = ["GRANTED", "Database", "Ledger", "Statement", "Step", "identity", "read_header", "utc_now"]
 
@@ -230,6 +231,14 @@ class Ledger(ABC):
         if identity(self._log) != self._log_file:
             raise LedgerError("the ledger or its log was replaced while in use", hint="restart dpsql")
 
+    def damage(self) -> LedgerError:
+        """Return the error for a stored answer that is not, or no longer, what was stored."""
+        return LedgerError(
+            f"a stored answer in the ledger {self._name} is damaged or missing",
+            hint="restore the ledger from a backup: it may be older than its log, which brings it up to date; or "
+            "give up what is stored with dpsql refresh: it is then drawn, and charged, anew",
+        )
+
     def disagreement(self) -> LedgerError:
         """Return the error for a log and a ledger of which neither explains the other."""
         return LedgerError(
@@ -277,6 +286,12 @@ class Ledger(ABC):
 
     def _verify(self, dataset: str) -> None:
         """Compare log and ledger record by record, and the running sums with the entries."""
+        try:
+            self._compare(dataset)
+        except MALFORMED as error:  # rows that dpsql did not write
+            raise self.disagreement() from error
+
+    def _compare(self, dataset: str) -> None:
         with self._alone(), self._whole() as db:
             (logged,) = db.execute(*self._logged).fetchone()
             self._journal.mend()

@@ -13,15 +13,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence, Set
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import EngineFailure, LedgerError
 from ..mechanisms import Law, law_of
 from .claim import (
-    KEY_BYTES,
     MOST_EPSILON_NANO,
     ZERO,
     Caps,
@@ -38,6 +37,7 @@ from .filter import refuse_over_cap
 from .ledger import GRANTED, Database, Ledger, Statement, utc_now
 from .match import choose_draws, running_draws
 from .store import never_cancelled
+from .stored_draw import MALFORMED, read_draw, stored_payload
 
 __all__ = ["LedgerStore", "no_step"]
 
@@ -82,9 +82,10 @@ class LedgerStore:
         if not measures:
             return None
         with self._ledger.read() as db:
-            drawn = _drawn(db, measures)
+            with self._sound():
+                drawn = _drawn(db, measures)
             chosen = choose_draws([drawn[key].stored for key in measures], law)
-            return _load(db, [chosen])[0]
+            return self._serve(db, [(measures, law)], [chosen])[0]
 
     def reserve(
         self, claim: Claim, *, wait_seconds: float = 60.0, cancelled: Callable[[], bool] = never_cancelled
@@ -108,7 +109,8 @@ class LedgerStore:
         with self._ledger.write() as db:
             asked = [db.execute(*statement) for statement in (_EPOCH, _SPENT, _GRANTS)]
             keys = [key for vector in claim.vectors for key in vector.measures] if claim.reuse else []
-            drawn = _drawn(db, keys)
+            with self._sound():
+                drawn = _drawn(db, keys)
             chosen: list[Found] = []
             for vector in claim.vectors:
                 found, must_wait = self._find(db, vector, drawn) if claim.reuse else (None, False)
@@ -116,6 +118,7 @@ class LedgerStore:
                     return None
                 chosen.append(found)
             status = self._status(*[rows.fetchall() for rows in asked], analyst=claim.analyst)
+            served = self._serve(db, [(vector.measures, vector.law) for vector in claim.vectors], chosen)
             missed = [v for v, found in zip(claim.vectors, chosen, strict=True) if found is None]
             charge = sum((vector.charge for vector in missed), ZERO)
             entries: tuple[int | None, ...] = (None,) * len(chosen)
@@ -123,9 +126,31 @@ class LedgerStore:
                 refuse_over_cap(status, charge)
                 numbers = iter(self._charge(db, claim, missed, status.epoch))
                 entries = tuple(next(numbers) if found is None else None for found in chosen)
-            reservation = Reservation(entries, tuple(_load(db, chosen)), charge, status.epoch)
+            reservation = Reservation(entries, served, charge, status.epoch)
         self._ledger.step("reserved")
         return reservation
+
+    def _serve(
+        self, db: Database, asked: Sequence[tuple[Sequence[bytes], Law]], chosen: Sequence[Found]
+    ) -> tuple[tuple[Draw, ...] | None, ...]:
+        """Return the draws that were chosen for the measures of each vector, with no more spread than its law.
+
+        Raises LedgerError where one is not there, or is not what was stored. So this comes before any charge.
+        """
+        with self._sound():
+            draws = _load(db, {entry for found in chosen if found is not None for entry in found})
+            return tuple(
+                None if found is None else _serving(measures, law, [draws[entry] for entry in found])
+                for (measures, law), found in zip(asked, chosen, strict=True)
+            )
+
+    @contextmanager
+    def _sound(self) -> Iterator[None]:
+        """Raise LedgerError where stored rows cannot be read, or are not what was stored."""
+        try:
+            yield
+        except MALFORMED as error:
+            raise self._ledger.damage() from error
 
     def _find(self, db: Database, vector: VectorClaim, drawn: dict[bytes, _Drawn]) -> tuple[Found, bool]:
         """Return (the entries that answer the vector, whether it is worth waiting instead)."""
@@ -173,12 +198,12 @@ class LedgerStore:
         with self._ledger.write() as db:
             entries = self._reserved(db, reservation.to_draw)
             for number, draw in zip(reservation.to_draw, draws, strict=True):
-                _store(db, number, entries[number], draw)
+                _store(db, number, *entries[number], draw)
             self._ledger.step("draws inserted")
         self._ledger.step("draws committed")
 
-    def _reserved(self, db: Database, numbers: Sequence[int]) -> dict[int, Entry]:
-        """Return the entries as they were reserved here.
+    def _reserved(self, db: Database, numbers: Sequence[int]) -> dict[int, tuple[Entry, str]]:
+        """Return the entries as they were reserved here, and the text of their records.
 
         Raises ValueError when one is committed already, LedgerError when one was closed: given up, or
         taken for dead while the ledger was out of reach.
@@ -193,7 +218,7 @@ class LedgerStore:
                 raise _closed()
         if len(rows) != len(numbers):
             raise _closed()
-        return {number: _entry(number, body, State.RESERVED) for number, body, _, _ in rows}
+        return {number: (_entry(number, body, State.RESERVED), body) for number, body, _, _ in rows}
 
     def fail(self, reservation: Reservation) -> None:
         """See `BudgetStore.fail`. Does nothing to what is committed or failed already.
@@ -301,27 +326,37 @@ def _drawn(db: Database, keys: Sequence[bytes]) -> dict[bytes, _Drawn]:
     return drawn
 
 
-def _load(db: Database, chosen: Sequence[Found]) -> list[tuple[Draw, ...] | None]:
-    entries = sorted({entry for found in chosen if found is not None for entry in found})
-    draws: dict[int, Draw] = {}
-    if entries:
-        rows = db.execute(
-            f"SELECT entry, measures, scale, payload FROM draw WHERE entry IN ({_marks(entries)})", entries
-        ).fetchall()
-        for entry, keys, scale, payload in rows:
-            measures = tuple(keys[i : i + KEY_BYTES] for i in range(0, len(keys), KEY_BYTES))
-            draws[entry] = Draw(measures, law_of(scale), payload)
-    return [None if found is None else tuple(draws[entry] for entry in found) for found in chosen]
+def _load(db: Database, chosen: Set[int]) -> dict[int, Draw]:
+    """Return the draws of the chosen entries, as far as they are there. Raises one of `MALFORMED`."""
+    entries = sorted(chosen)
+    if not entries:
+        return {}
+    rows = db.execute(
+        "SELECT d.entry, r.body, d.measures, d.scale, d.payload FROM draw d JOIN record r ON r.seq = d.entry"
+        f" WHERE d.entry IN ({_marks(entries)})",
+        entries,
+    ).fetchall()
+    return {entry: read_draw(*row) for entry, *row in rows}
 
 
-def _store(db: Database, number: int, entry: Entry, draw: Draw) -> None:
+def _serving(measures: Sequence[bytes], law: Law, draws: Sequence[Draw]) -> tuple[Draw, ...]:
+    """Return the draws, one a measure. Raises one of `MALFORMED` where one does not hold its measure under such a law."""
+    if not all(
+        key in draw.measures and draw.law.spread <= law.spread
+        for key, draw in zip(measures, draws, strict=True)
+    ):
+        raise ValueError("the index of measures is not that of the draws")
+    return tuple(draws)
+
+
+def _store(db: Database, number: int, entry: Entry, body: str, draw: Draw) -> None:
     if not entry.measures:
         _insert_measures(db, number, entry, draw.measures, draw.law)
     elif (draw.measures, draw.law) != (entry.measures, entry.law):
         raise ValueError("a draw holds the measures, under the law, that were reserved")
     db.execute(
         "INSERT INTO draw (entry, measures, scale, payload) VALUES (?, ?, ?, ?)",
-        (number, b"".join(draw.measures), draw.law.text, draw.payload),
+        (number, b"".join(draw.measures), draw.law.text, stored_payload(entry, body, draw)),
     )
     db.execute("UPDATE record SET state = ?, holder = NULL WHERE seq = ?", (State.COMMITTED.value, number))
 
