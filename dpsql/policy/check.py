@@ -14,6 +14,7 @@ from .describe import allowed_text, declared_text, keys_text
 from .live_schema import LiveColumn, LiveSchema, LiveTable
 from .model import Policy, TablePolicy, UnitPolicy
 from .owners import is_own_way, private_behind, without_unit
+from .personal import is_named_for_people, known_people, personal_columns
 from .section import plain, quote_key
 from .units import build_unit, find_live_table
 
@@ -240,6 +241,32 @@ def _table_warnings(
                 f'{where}: "{columns}" {points} {target}; only the owner through '
                 f'"{declared.unit.column}" is protected'
             )
+    if declared.unit is None:
+        warnings += _personal_warnings(where, policy, table, live)
     if unit is not None and not unit.is_not_null:
         warnings.append(f'{where}: rows whose "{unit.column}" is NULL have no owner and are never counted')
     return warnings
+
+
+def _personal_warnings(where: str, policy: Policy, table: LiveTable, live: LiveSchema) -> list[str]:
+    """Return the warning for a public table that may be about people, though no foreign key says so."""
+    root = live.table(live.path_of(policy.root))
+    if root is None:
+        return []
+    private = [one for one in policy.tables.values() if one.unit is not None]
+    owners = [one.unit.column for one in private if one.unit is not None]
+    known = known_people(root, [*(one.name for one in private), *policy.undecided], owners)
+    said = {
+        column for key in table.foreign_keys if private_behind(key, policy, live) for column in key.columns
+    }
+    looks = [f'"{name}"' for name in personal_columns(table, known, live) if name not in said]
+    if not looks and (said or not is_named_for_people(table)):
+        return []
+    what = (
+        f"{' and '.join(looks[:3])} look{'' if looks[1:] else 's'} like a person's key"
+        if looks
+        else ("it is named for people")
+    )
+    return [
+        f"{where}: is public, so its rows are shown as they are, and {what}; if they are about people, write unit = …"
+    ]

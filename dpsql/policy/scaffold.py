@@ -6,9 +6,12 @@ made up, and none is read from a row: bounds are left to the owner, as comments.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..relation.types import Kind
 from .live_schema import LiveColumn, LiveForeignKey, LiveSchema, LiveTable
 from .owners import possible_owners, unit_text
+from .personal import PEOPLE, Known, is_named_for_people, known_people, names_person_of, personal_columns
 from .section import plain, quote_key, quote_text
 from .units import can_identify_unit
 
@@ -65,20 +68,23 @@ def scaffold(live: LiveSchema, database_url: str) -> str:
         parts.append(_NO_ROOT)
     else:
         parts.append(_root_text(root, live))
-    for table in tables:
-        if table is root:
-            continue
-        if keys := possible_owners(table, root.path, tables) if root is not None else ():
+    others = [table for table in tables if table is not root]
+    ways = {table.path: possible_owners(table, root.path, tables) for table in others} if root else {}
+    known = None if root is None else _known(root, ways, live)
+    for table in others:
+        if keys := ways.get(table.path, ()):
             parts.append(_owned_text(table, keys, live))
         else:
-            parts.append(_unowned_text(table, root, live))
+            parts.append(_unowned_text(table, known, live))
     return "".join(parts) + _TAIL
 
 
-_PEOPLE = frozenset(
-    {"citizen", "client", "customer", "employee", "member", "participant", "patient", "people", "person", "resident",
-     "student", "subscriber", "user"}
-)  # fmt: skip
+def _known(
+    root: LiveTable, ways: Mapping[tuple[str, str], tuple[LiveForeignKey, ...]], live: LiveSchema
+) -> Known:
+    owned = [live.name_of(path) for path, keys in ways.items() if keys]
+    columns = [key.columns[0] for keys in ways.values() for key in keys]
+    return known_people(root, [live.name_of(root.path), *owned], columns)
 
 
 def _guess_root(tables: list[LiveTable]) -> LiveTable | None:
@@ -90,7 +96,7 @@ def _guess_root(tables: list[LiveTable]) -> LiveTable | None:
 
     def weight(table: LiveTable) -> tuple[bool, int, int]:
         word = table.path[1].lower().rpartition("_")[2]
-        return word in _PEOPLE or word.removesuffix("s") in _PEOPLE, reached[table.path], len(table.columns)
+        return word in PEOPLE or word.removesuffix("s") in PEOPLE, reached[table.path], len(table.columns)
 
     return max(candidates, key=weight, default=None)
 
@@ -136,14 +142,23 @@ def _owned_text(table: LiveTable, keys: tuple[LiveForeignKey, ...], live: LiveSc
     return text + _columns_text(table, live, keys[0].columns[0] if len(keys) == 1 else None)
 
 
-def _unowned_text(table: LiveTable, root: LiveTable | None, live: LiveSchema) -> str:
+def _unowned_text(table: LiveTable, known: Known | None, live: LiveSchema) -> str:
+    """Return a table from which no foreign key leads to the people; as public only if it does not look like theirs."""
     name = quote_key(live.name_of(table.path))
-    if root is None:
+    if known is None:
         return f'\n# [tables.{name}]\n# unit = ""\n'
-    return (
-        f"\n# No foreign key leads from here to {quote_key(live.name_of(root.path))}. "
-        f"If no row is about a person:\n# [tables.{name}]\n# public = true\n"
-    )
+    root = known.root
+    text = f"\n# No foreign key leads from here to {quote_key(live.name_of(root.path))}"
+    looks = personal_columns(table, known, live)
+    if not looks and not is_named_for_people(table):
+        return f"{text}. If no row is about a person:\n# [tables.{name}]\n# public = true\n"
+    what = f"{quote_key(looks[0])} looks like a person's key" if looks else "it is named for people"
+    owner = next((c for c in table.columns if c.name in looks and names_person_of(c, known)), None)
+    text += f", but {what}, so it is not offered as public.\n"
+    if owner is None:
+        return f'{text}# [tables.{name}]\n# unit = {{ column = "", references = "" }}\n'
+    key = LiveForeignKey((owner.name,), root.path, root.primary_key)
+    return f"{text}# [tables.{name}]\n# {unit_text(key, live)}\n"
 
 
 def _columns_text(table: LiveTable, live: LiveSchema, unit: str | None) -> str:

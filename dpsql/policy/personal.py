@@ -1,0 +1,154 @@
+"""Which columns look like a person's key, told from names and types alone: no public table should have one.
+
+House rule: nothing here decides. A look never makes a table private, and that nothing looks so proves nothing;
+`init` offers no such table as public, and `check` warns of one that is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from ..relation.types import Kind
+from .live_schema import LiveColumn, LiveSchema, LiveTable
+
+__all__ = ["PEOPLE", "Known", "is_named_for_people", "known_people", "names_person_of", "personal_columns"]
+
+PEOPLE = frozenset(
+    {"citizen", "client", "customer", "employee", "member", "participant", "patient", "people", "person", "resident",
+     "student", "subscriber", "user"}
+)  # fmt: skip
+"""What tables of people are called, in the singular."""
+
+_MORE_PEOPLE = PEOPLE | frozenset(
+    {"applicant", "borrower", "cardholder", "doctor", "driver", "guest", "household", "individual",
+     "insured", "nurse", "owner", "passenger", "pupil", "recipient", "sender", "staff", "teacher", "tenant",
+     "visitor", "voter", "worker"}
+)  # fmt: skip
+_KEY_WORDS = frozenset(
+    {"id", "ids", "key", "no", "nr", "num", "number", "code", "uuid", "guid", "pk", "fk", "ref"}
+)
+_PERSONAL = frozenset(
+    {"ahv", "bsn", "cpr", "dob", "email", "iban", "imei", "imsi", "login", "mail", "mobile", "mrn", "msisdn", "nhs",
+     "nin", "nino", "passport", "personnummer", "phone", "pesel", "ssn", "surname", "telephone", "tin", "username"}
+)  # fmt: skip
+"""Words that name a person by themselves, as a whole column or before a word for a key."""
+_PERSONAL_PAIRS = frozenset(
+    {"account id", "account key", "account no", "account number", "birth date", "card no", "card number", "date birth",
+     "device id", "driver license", "driving licence", "e mail", "email address", "family name", "first name",
+     "full name", "given name", "health number", "insurance number", "ip address", "last name", "login name",
+     "maiden name", "mobile number", "national id", "passport number", "phone number", "social security", "tax id",
+     "tax number", "user name"}
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of the people: their table, the tables of theirs, and the columns that name their owners."""
+
+    root: LiveTable
+    tables: frozenset[str]
+    owners: frozenset[str]
+
+    @property
+    def key(self) -> LiveColumn | None:
+        """The root's key, where it is one column."""
+        return self.root.column(self.root.primary_key[0]) if len(self.root.primary_key) == 1 else None
+
+
+def personal_columns(table: LiveTable, known: Known, live: LiveSchema) -> tuple[str, ...]:
+    """Return the names of the columns that look like a person's key, in the table's order."""
+    return tuple(column.name for column in table.columns if _is_personal(column, table, known, live))
+
+
+def is_named_for_people(table: LiveTable) -> bool:
+    """Say whether a table has the name of one that holds people."""
+    words = _words(table.path[1])
+    return bool(words) and (words[-1] in _MORE_PEOPLE or _singular(words[-1]) in _MORE_PEOPLE)
+
+
+def names_person_of(column: LiveColumn, known: Known) -> bool:
+    """Say whether a column of the root key's type has a name that leads to the root: it may be the owner."""
+    key = known.key
+    if key is None or column.engine_type != key.engine_type:
+        return False
+    words = _words(column.name)
+    own = _singular(_joined(known.root.path[1]))
+    return column.name in known.owners or _joined(column.name) == own or _without_key_word(words) == own
+
+
+def _is_personal(column: LiveColumn, table: LiveTable, known: Known, live: LiveSchema) -> bool:
+    if column.type.kind is Kind.BOOLEAN or column.is_generated or column.enum_values is not None:
+        return False
+    words = _words(column.name)
+    if not words:
+        return False
+    if column.name in known.owners or names_person_of(column, known):
+        return True
+    tables = {_singular(_joined(name)) for name in known.tables} | _MORE_PEOPLE
+    if _without_key_word(words) in tables or (words[-1] in _MORE_PEOPLE and len(words) <= 2):
+        return True
+    if _says_person(words):
+        return True
+    key = known.key
+    if key is not None and column.name == key.name and column.engine_type == key.engine_type:
+        return _is_telling(column.name) or not table.is_unique(column.name)
+    return (
+        _is_uuid(column)
+        and not table.is_unique(column.name)
+        and not _leads_elsewhere(column, table, known, live)
+    )
+
+
+def _says_person(words: list[str]) -> bool:
+    if words[-1] in _KEY_WORDS and len(words) > 1 and words[-2] in _PERSONAL | _MORE_PEOPLE:
+        return True
+    content = [word for word in words if word not in ("of", "s")]
+    return words[-1] in _PERSONAL or " ".join(content[-2:]) in _PERSONAL_PAIRS
+
+
+def _is_telling(name: str) -> bool:
+    """Say whether a key's name says whose key it is: `id` does not."""
+    return any(word not in _KEY_WORDS for word in _words(name))
+
+
+def _is_uuid(column: LiveColumn) -> bool:
+    return column.engine_type.lower() == "uuid" or _words(column.name)[-1] in ("uuid", "guid")
+
+
+def _leads_elsewhere(column: LiveColumn, table: LiveTable, known: Known, live: LiveSchema) -> bool:
+    """Say whether a foreign key says what the column is: another table's that is nobody's."""
+    targets = [key.table for key in table.foreign_keys if column.name in key.columns]
+    return bool(targets) and not any(live.name_of(path) in known.tables for path in targets)
+
+
+def _words(name: str) -> list[str]:
+    """Return the words of a name: `patientId`, `PATIENT_ID` and `patient id` are two."""
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
+    return re.findall(r"[^\W_]+", spaced.lower())
+
+
+def _joined(name: str) -> str:
+    return "".join(_words(name.rpartition(".")[2]))
+
+
+def _without_key_word(words: list[str]) -> str:
+    """Return a name without the word for a key at its end: `patient_no` and `patientid` are a patient's; else ""."""
+    if len(words) > 1 and words[-1] in _KEY_WORDS:
+        return _singular("".join(words[:-1]))
+    match = re.fullmatch(r"(.{3,}?)(id|uuid|guid|key|no|nr)", words[-1]) if len(words) == 1 else None
+    return _singular(match[1]) if match else ""
+
+
+def _singular(word: str) -> str:
+    for ending, stem in (("ies", "y"), ("ss", "ss"), ("s", "")):
+        if word.endswith(ending):
+            return word.removesuffix(ending) + stem
+    return word
+
+
+def known_people(root: LiveTable, tables: Collection[str], owners: Collection[str]) -> Known:
+    """Return what the private tables' names and their owners' columns tell; a column that says no more than `id`
+    tells nothing."""
+    return Known(root, frozenset(tables), frozenset(name for name in owners if _is_telling(name)))
