@@ -340,7 +340,7 @@ def _load(db: Database, chosen: Set[int]) -> dict[int, Draw]:
 
 
 def _serving(measures: Sequence[bytes], law: Law, draws: Sequence[Draw]) -> tuple[Draw, ...]:
-    """Return the draws, one a measure. Raises one of `MALFORMED` where one does not hold its measure under such a law."""
+    """Return the draws, one a measure. Raises one of `MALFORMED` where one does not hold its measure so."""
     if not all(
         key in draw.measures and draw.law.spread <= law.spread
         for key, draw in zip(measures, draws, strict=True)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check"]
 
+_OPEN = "others on this machine can read it, and the verifiers of passwords in it"
 _NO_LEDGER = (
     "The ledger does not exist yet, and nothing is answered without it. For a new dataset: dpsql -P {path} budget "
     "create. One that was lost is restored, with its log, not made anew."
@@ -67,6 +68,7 @@ def _with_deployment(report: Report, policy: Policy) -> Report:
     """
     from ..backends import open_backend
     from ..backends.deployment import Severity
+    from ..policy import is_open_to_others
 
     backend = open_backend(policy.database, policy.tables)
     findings = backend.findings()
@@ -75,6 +77,8 @@ def _with_deployment(report: Report, policy: Policy) -> Report:
         tuple(finding.to_text() for finding in findings if finding.severity is severity)
         for severity in Severity
     )
+    if is_open_to_others(policy):
+        warnings = (*warnings, f"{policy.source}: {_OPEN}; chmod 600 {policy.source}")
     return replace(report, problems=(*report.problems, *problems), warnings=(*report.warnings, *warnings))
 
 

@@ -13,6 +13,7 @@ import click
 
 from .demo_data import BRANCHES, MAJORS, SEMESTERS, write_database
 from .owner import open_ledger
+from .private_file import write_private
 
 __all__ = ["ANALYST", "DATABASE", "MAIN_POLICY", "PASSWORD", "TEXTBOOK_POLICY", "is_made", "make_folder"]
 
@@ -150,8 +151,8 @@ def _write_folder(folder: Path) -> None:
         _remove(entry)
     write_database(folder / _HALF_MADE)
     (folder / _HALF_MADE).rename(folder / DATABASE)
-    (folder / MAIN_POLICY).write_text(_CAMPUS % make_verifier(PASSWORD).text(), encoding="utf-8")
-    (folder / TEXTBOOK_POLICY).write_text(_TEXTBOOK, encoding="utf-8")
+    write_private(folder / MAIN_POLICY, _CAMPUS % make_verifier(PASSWORD).text())
+    write_private(folder / TEXTBOOK_POLICY, _TEXTBOOK)
     for policy in (MAIN_POLICY, TEXTBOOK_POLICY):
         with open_ledger(folder / policy, create=True):
             pass

@@ -9,6 +9,7 @@ import click
 
 from .failure import tell
 from .owner import read_live_schema
+from .private_file import write_private
 from .settings import Settings, pass_settings
 
 __all__ = ["init"]
@@ -28,9 +29,9 @@ Wrote {path}. Next:
 def init(settings: Settings, database_url: str) -> None:
     """Write a first policy file for DATABASE_URL, such as duckdb:campus.duckdb.
 
-    A relative path counts from the current folder. The file goes where --policy says; one that exists
-    is kept. Only the schema is read, never the data: bounds are left for the owner to fill in, since
-    a bound that was read off the data tells of the data.
+    A relative path counts from the current folder. The file goes where --policy says, for its owner alone;
+    one that exists is kept. Only the schema is read, never the data: bounds are left for the owner to fill
+    in, since a bound that was read off the data tells of the data.
     """
     from ..policy import scaffold
 
@@ -39,8 +40,7 @@ def init(settings: Settings, database_url: str) -> None:
         raise click.UsageError(f"{path} exists. Name another file: dpsql -P other.toml init {database_url}")
     text = scaffold(read_live_schema(database_url), _from_folder(database_url, path.parent))
     try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
+        write_private(path, text)
     except OSError as error:
         raise click.UsageError(f"{path} cannot be written: {error.strerror}") from None
     tell(_NEXT.format(path=path))

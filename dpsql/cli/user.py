@@ -22,8 +22,8 @@ def add(name: str) -> None:
     """Ask for a password and print the line that lets NAME connect.
 
     The line goes into the policy, under [analysts.NAME], by your own hand. It holds a verifier, from which the
-    password cannot be read; keep it secret all the same. Not on a terminal, the password is the first line of
-    standard input.
+    password cannot be read; keep it secret all the same, and the policy for its owner alone (chmod 600). Not on
+    a terminal, the password is the first line of standard input.
     """
     from ..pgwire import make_verifier
     from ..policy.section import quote_key

@@ -18,6 +18,7 @@ from .model import (
     UnitPolicy,
 )
 from .scaffold import scaffold
+from .secrecy import is_open_to_others
 
 __all__ = [
     "Analyst",
@@ -36,6 +37,7 @@ __all__ = [
     "UnitPolicy",
     "build_catalog",
     "check",
+    "is_open_to_others",
     "load_policy",
     "parse_policy",
     "scaffold",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import ssl
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ ALPN = "postgresql"
 """What a client that begins with TLS at once has to name (Postgres 17), so that no other protocol is led here."""
 
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
+_UNREADABLE = "the certificate and its key cannot be read, or do not belong together"
 _NO_PASSPHRASE = b"\0"
 """Given so that nobody is asked for one on the terminal; no key has it."""
 
@@ -30,12 +32,13 @@ class Encryption:
 def load_encryption(certificate: Path | None, key: Path | None) -> Encryption | None:
     """Return what two PEM files make; None where neither is given.
 
-    Raises ValueError: one alone is given, they cannot be read, or do not belong together.
+    Raises ValueError: one alone is given, they cannot be read, do not belong together, or others can read the key.
     """
     if certificate is None or key is None:
         if certificate is not key:
             raise ValueError("a certificate and its key are given together")
         return None
+    _refuse_open_key(key)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION
@@ -49,4 +52,21 @@ def load_encryption(certificate: Path | None, key: Path | None) -> Encryption | 
             raise ValueError
         return Encryption(context, tls_server_end_point(ssl.PEM_cert_to_DER_cert(first.group())))
     except (OSError, ValueError):  # an SSLError is an OSError
-        raise ValueError("the certificate and its key cannot be read, or do not belong together") from None
+        raise ValueError(_UNREADABLE) from None
+
+
+def _refuse_open_key(key: Path) -> None:
+    """Raise ValueError, by Postgres' rule, for a key that others can read or change: who has it is the server.
+
+    Root's may be read by one group, in which the server's user is then.
+    """
+    try:
+        found = key.stat()
+    except OSError:
+        raise ValueError(_UNREADABLE) from None
+    if found.st_uid not in (0, os.geteuid()):
+        raise ValueError("the key belongs to another user: give it to the one who runs dpsql, or to root")
+    if found.st_mode & (0o027 if found.st_uid == 0 else 0o077):
+        raise ValueError(
+            "others than its owner can read the key, or change it: chmod 600 it (640 where it is root's)"
+        )

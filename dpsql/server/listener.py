@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ..errors import DpsqlError, PolicyError
-from ..policy import Policy, load_policy
+from ..policy import Policy, is_open_to_others, load_policy
 from .channel import Channel
 from .client import Client
 from .encryption import load_encryption
@@ -81,6 +81,7 @@ class Server:
         if announce is not None:
             announce(port)
         log("listening", host=self.options.host, port=port, encrypted=self.encryption is not None)
+        _look_at_file(self.policy)
         background = [asyncio.ensure_future(self._let_in(listener)) for listener in listeners]
         background += [
             asyncio.ensure_future(self._health.watch()),
@@ -206,6 +207,7 @@ class Server:
             elif not client.is_current:
                 client.leave(changed())
         log("reloaded", what="policy")
+        _look_at_file(policy)
 
     def _check(self, task: asyncio.Task[None]) -> None:
         """Stop where a part of the server has failed: half a server is worse than none."""
@@ -263,6 +265,11 @@ def _check_same_dataset(old: Policy, new: Policy) -> None:
     """Raise PolicyError where a policy means other data or another ledger, which takes a new start."""
     if (old.database, old.ledger, old.dataset_id) != (new.database, new.ledger, new.dataset_id):
         raise PolicyError(f"{new.source}: names another database, ledger or dataset; start the server anew")
+
+
+def _look_at_file(policy: Policy) -> None:
+    if is_open_to_others(policy):
+        log("policy readable")
 
 
 def _tell_bug(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

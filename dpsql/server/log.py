@@ -41,6 +41,7 @@ EVENTS = MappingProxyType(
         "out of descriptors": "the system lets this process open no more connections for now",
         "reloaded": "SIGHUP: the `certificate` or the `policy` was read anew",
         "reload refused": "it could not be; what was read before stays in force",
+        "policy readable": "others on this machine can read the policy, and the verifiers of passwords in it",
         "unhealthy": "the ledger cannot be used, and `reason` says why: new connections are refused",
         "healthy": "it can be used again",
         "catalog query refused": "a client's query of the system catalog is of a kind that is not answered: `reason`",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
 import duckdb
 import pytest
 
+from dpsql.cli.demo_folder import make_folder
 from dpsql.policy import load_policy
 
 from .conftest import Run
@@ -140,6 +142,44 @@ def test_init_path_counts_from_the_current_folder(
     assert 'database = "duckdb:../demo/campus.duckdb"' in path.read_text("utf-8")
     assert run("budget", "create", policy=path).exit_code == 0
     assert run("check", policy=path).exit_code == 0
+
+
+@pytest.mark.parametrize("mask", [0, 0o022])
+def test_files_that_hold_secrets_are_their_owners_alone_from_the_first_moment(
+    run: Run, campus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mask: int
+) -> None:
+    opened: list[int] = []
+    real = os.open
+
+    def watched(path: str, flags: int, mode: int = 0o777, **how: int) -> int:
+        fd = real(path, flags, mode, **how)
+        if str(path).endswith(".toml"):
+            opened.append(os.fstat(fd).st_mode & 0o777)
+        return fd
+
+    monkeypatch.setattr(os, "open", watched)
+    old = os.umask(mask)
+    try:
+        assert (
+            run("init", f"duckdb:{campus.parent / 'campus.duckdb'}", policy=tmp_path / "first.toml").exit_code
+            == 0
+        )
+        make_folder(tmp_path / "again", fresh=False)
+    finally:
+        os.umask(old)
+    files = [tmp_path / "first.toml", *(tmp_path / "again").glob("*.toml")]
+    assert [path.stat().st_mode & 0o777 for path in files] == [0o600] * 3 == opened
+
+
+def test_check_warns_of_verifiers_that_others_can_read(run: Run, campus: Path) -> None:
+    text = "others on this machine can read it, and the verifiers of passwords in it; chmod 600 campus.toml"
+    for mode, is_open in ((0o600, False), (0o640, False), (0o604, True), (0o644, True)):
+        campus.chmod(mode)
+        result = run("check")
+        assert (text in result.stdout) == is_open
+        assert result.exit_code == 0
+    campus.write_text(re.sub(r"^password.*$", "", campus.read_text("utf-8"), flags=re.MULTILINE), "utf-8")
+    assert text not in run("check").stdout
 
 
 def test_init_keeps_a_file_that_exists(run: Run, campus: Path) -> None:

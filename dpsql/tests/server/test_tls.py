@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import socket
 import ssl
 import subprocess
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from click.testing import CliRunner
 
 from dpsql.cli.application import program
 from dpsql.pgwire import make_verifier
+from dpsql.server.encryption import load_encryption
 
 from ..pgwire.frontend import SSL, startup
 from .by_hand import Wire, login, proof
@@ -170,6 +173,43 @@ def test_a_key_with_a_passphrase_is_refused(tmp_path: Path) -> None:
     assert "cannot be read" in done.output
 
 
+def started(policy: Path, pair: Pair) -> str:
+    """Return why a server does not start."""
+    files = ["--certificate", str(pair.certificate), "--key", str(pair.key)]
+    done = CliRunner().invoke(program, ["-P", str(policy), "serve", *files])
+    assert done.exit_code == 2
+    return done.output
+
+
+@pytest.mark.parametrize("mode", [0o604, 0o644, 0o602, 0o620, 0o660])
+def test_a_key_that_others_can_read_or_change_is_refused(tmp_path: Path, mode: int) -> None:
+    pair, policy = make_pair(tmp_path, "server"), make_dataset(tmp_path)
+    pair.key.chmod(mode)
+    assert "others than its owner can read the key, or change it: chmod 600 it" in started(policy, pair)
+
+
+def test_roots_key_may_be_read_by_a_group(tmp_path: Path) -> None:
+    pair = make_pair(tmp_path, "server")
+    pair.key.chmod(0o640)
+    is_roots = os.geteuid() == 0
+    with nullcontext() if is_roots else pytest.raises(ValueError, match="others than its owner"):
+        assert load_encryption(pair.certificate, pair.key) is not None
+    if is_roots:
+        os.chown(pair.key, 65534, -1)
+        pair.key.chmod(0o600)
+        with pytest.raises(ValueError, match="the key belongs to another user"):
+            load_encryption(pair.certificate, pair.key)
+
+
+def test_a_key_that_was_opened_meanwhile_leaves_the_old_one(encrypted: Encrypted) -> None:
+    encrypted.pair.key.chmod(0o644)
+    encrypted.server.process.send_signal(signal.SIGHUP)
+    encrypted.server.wait_for("reload refused")
+    (line,) = [line for line in encrypted.server.lines if line["event"] == "reload refused"]
+    assert "can read the key" in line["reason"]
+    assert certificate_of(encrypted.server) == encrypted.pair.der()
+
+
 # --- the policy ---------------------------------------------------------------------------------------
 
 
@@ -221,6 +261,19 @@ def test_a_policy_that_cannot_be_used_changes_nothing(tmp_path: Path, old: str, 
         assert line["what"] == "policy"
         assert "people.toml" in line["reason"]
         assert may_connect(server, "alice")
+
+
+def test_a_policy_with_verifiers_that_others_can_read_is_told_of(tmp_path: Path) -> None:
+    policy = make_dataset(tmp_path)
+    policy.chmod(0o600)
+    with run_server(policy) as server:
+        reload(server, "reloaded")
+        assert "policy readable" not in {line["event"] for line in server.lines}
+        policy.chmod(0o644)
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_for("policy readable")
+    with run_server(policy) as server:
+        server.wait_for("policy readable")
 
 
 def test_who_logs_in_while_the_analyst_is_removed_is_refused(tmp_path: Path) -> None:
