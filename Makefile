@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= 2
 
-.PHONY: help demo serve test test-all check bench clean
+.PHONY: help demo serve test test-all check bench constraints clean
 
 help:
 	@echo "make demo      make a small university database and ask it some questions"
@@ -14,6 +14,7 @@ help:
 	@echo "make test-all  the same with the long tests (the audit, the wheel in a clean environment)"
 	@echo "make check     style, types and the one-way imports alone"
 	@echo "make bench     the measurements in benchmarks/"
+	@echo "make constraints  pin what is installed, with hashes, in dpsql/constraints.txt (asks the package index)"
 	@echo "make clean     remove .venv and what the tools left behind"
 
 .venv/ready: pyproject.toml
@@ -49,6 +50,9 @@ test-all: check .venv/node
 
 bench: .venv/ready
 	$(BIN)/python -m benchmarks
+
+constraints: .venv/ready
+	$(BIN)/python -m dpsql.testing.make_constraints
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -19,6 +19,9 @@ Connection = psycopg.Connection[Any]
 T = TypeVar("T")
 
 LEAST_VERSION = 13
+OLDEST_TESTED, NEWEST_TESTED = 15, 18
+"""Postgres' majors that the tests run on. Above them nothing is answered: that a statement gives what was proved of
+it rests on the meaning of every function in it. Below, documentation has to do, and `check` says so."""
 STATEMENT_SECONDS = 600
 LOCK_SECONDS = 10
 WAIT_SECONDS = 30
@@ -112,8 +115,11 @@ def open_pool(target: str) -> ConnectionPool[Connection]:
 def check_connection(connection: Connection) -> None:
     """Raise PolicyError for a server that dpsql cannot be exact on, or whose text is not Unicode."""
     major = connection.info.server_version // 10_000
-    if major < LEAST_VERSION:
-        raise PolicyError(f"database: is Postgres {major}; {LEAST_VERSION} or later is needed")
+    if not LEAST_VERSION <= major <= NEWEST_TESTED:
+        raise PolicyError(
+            f"database: is Postgres {major}; {LEAST_VERSION} to {NEWEST_TESTED} can be asked",
+            hint="what each function means is known of these: take a server of one, or see for a newer dpsql",
+        )
     encoding = connection.info.parameter_status("server_encoding")
     if encoding != "UTF8":
         raise PolicyError(f"database: has the encoding {encoding}; move it to one with ENCODING 'UTF8'")

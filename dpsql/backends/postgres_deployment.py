@@ -12,6 +12,7 @@ from typing import Any
 import psycopg
 
 from .deployment import Finding, Severity
+from .postgres_connection import NEWEST_TESTED, OLDEST_TESTED
 from .postgres_schema import Query, path_of
 
 __all__ = ["reader_sql", "verify"]
@@ -177,6 +178,10 @@ def _readability(query: Query, role: str, names: Collection[str] | None) -> Iter
 
 
 def _server_findings(query: Query, *, is_private: bool) -> Iterator[Finding]:
+    ((major,),) = query("SELECT pg_catalog.current_setting('server_version_num')::int4 / 10000", ())
+    if major < OLDEST_TESTED:
+        sentence = f"is Postgres {major}, and dpsql is tested on {OLDEST_TESTED} to {NEWEST_TESTED}"
+        yield Finding(Severity.WARNING, sentence)
     try:
         query("SELECT pg_catalog.md5('')", ())
     except psycopg.Error:

@@ -12,6 +12,7 @@ from ..errors import LedgerError, LedgerMissing
 from .faults import error_text, exit_code
 from .owner import open_ledger, read_live_schema
 from .settings import Settings, json_option, pass_settings, wants_json
+from .tested import untested
 from .text_cells import terminal_text
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def _with_deployment(report: Report, policy: Policy) -> Report:
         tuple(finding.to_text() for finding in findings if finding.severity is severity)
         for severity in Severity
     )
+    warnings += tuple(f"this installation: {sentence}; see dpsql/constraints.txt" for sentence in untested())
     if is_open_to_others(policy):
         warnings = (*warnings, f"{policy.source}: {_OPEN}; chmod 600 {policy.source}")
     return replace(report, problems=(*report.problems, *problems), warnings=(*report.warnings, *warnings))

@@ -27,7 +27,7 @@ def test_the_wheel_runs_the_demo(tmp_path: Path) -> None:
     run(sys.executable, "-m", "build", "--outdir", tmp_path, ROOT, cwd=tmp_path)
     (wheel,) = tmp_path.glob("dpsql-*.whl")
     names = zipfile.ZipFile(wheel).namelist()
-    assert "dpsql/py.typed" in names
+    assert {"dpsql/py.typed", "dpsql/constraints.txt"} <= set(names)
     assert {"dpsql/docs/soundness.md", "dpsql/docs/sql.md"} <= set(names)
     assert not [name for name in names if "tests" in name or not name.startswith("dpsql")]
     venv.create(tmp_path / "clean", with_pip=True)
