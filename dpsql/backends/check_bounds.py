@@ -55,7 +55,7 @@ def read_bounds(expression: str, types: dict[str, SqlType], dialect: str) -> dic
     """
     try:
         tree = sqlglot.parse_one(expression, dialect=dialect)
-    except SqlglotError:
+    except (SqlglotError, RecursionError):
         return {}
     found: dict[str, Interval] = {}
     pending: list[exp.Expr | None] = [tree]

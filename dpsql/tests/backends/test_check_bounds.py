@@ -87,3 +87,8 @@ def test_a_float_bound_covers_what_the_engine_lets_in(column: str, literal: str)
         assert bound is not None
         assert bound <= stored if side == "lo" else bound >= stored
     connection.close()
+
+
+@pytest.mark.parametrize("expression", ["(" * 5000 + "i > 1" + ")" * 5000, "NOT " * 5000 + "i > 1"])
+def test_a_text_nested_without_end_says_nothing(expression: str) -> None:
+    assert read_bounds(expression, SQL_TYPES, "duckdb") == {}
