@@ -158,7 +158,7 @@ def _unowned_text(table: LiveTable, known: Known | None, live: LiveSchema) -> st
     if owner is None:
         return f'{text}# [tables.{name}]\n# unit = {{ column = "", references = "" }}\n'
     key = LiveForeignKey((owner.name,), root.path, root.primary_key)
-    return f"{text}# [tables.{name}]\n# {unit_text(key, live)}\n"
+    return text + "".join(f"# {line}\n" for line in _owned_text(table, (key,), live).strip().split("\n"))
 
 
 def _columns_text(table: LiveTable, live: LiveSchema, unit: str | None) -> str:
