@@ -12,7 +12,7 @@ import pytest
 from dpsql.budget import State
 from dpsql.budget.entry import EpochStart, record_text
 from dpsql.budget.journal import _line
-from dpsql.errors import LedgerError
+from dpsql.errors import LedgerError, LedgerMissing
 
 from .samples import Place, buy, claim, vector
 
@@ -143,7 +143,7 @@ def test_a_foreign_line_appended_while_in_use_stops_the_server(used: Place) -> N
 
 
 def test_nothing_is_made_unless_asked(place: Place) -> None:
-    with pytest.raises(LedgerError, match="there is no ledger"):
+    with pytest.raises(LedgerMissing, match="there is no ledger"):
         place.open(create=False)
     assert list(place.log.parent.iterdir()) == []
 

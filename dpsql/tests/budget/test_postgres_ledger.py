@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from dpsql.budget import Charge, LedgerStore, Reservation, State, open_store, postgres_connection
-from dpsql.errors import EngineFailure, LedgerError
+from dpsql.errors import EngineFailure, LedgerError, LedgerMissing
 from dpsql.mechanisms import Laplace
 from dpsql.testing.postgres_server import Installation, PostgresServer
 
@@ -130,6 +130,18 @@ def test_a_running_charge_of_a_lost_ledger_is_not_taken_for_anothers(
     second.commit(other, [draw("a", payload=b"other")])
     assert store.lookup([key("a")], Laplace(Fraction(10))) == (draw("a", payload=b"other"),)
     assert store.spent() == Charge(2 * TENTH, 0)
+
+
+def test_a_ledger_that_is_gone_though_it_was_logged_here_is_lost_and_not_missing(shared: Place) -> None:
+    with pytest.raises(LedgerMissing):
+        shared.open(create=False)
+    shared.open().close()
+    shared.lose()
+    with pytest.raises(LedgerError, match="there is no ledger in this database") as caught:
+        shared.open(create=False)
+    assert not isinstance(caught.value, LedgerMissing)
+    with pytest.raises(LedgerMissing):
+        elsewhere(shared).open(create=False)
 
 
 def test_a_copied_log_is_found_out_before_it_counts(store: LedgerStore, shared: Place) -> None:
