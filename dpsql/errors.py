@@ -62,6 +62,7 @@ CODES = MappingProxyType(
         # Resources.
         "53V01": "the privacy budget is spent",
         "57014": "statement cancelled",
+        "57V01": "post-processing took too long",
         "58V01": "the engine failed",
         "F0V01": "the policy is wrong",
         "F0V02": "the ledger cannot be used",
@@ -86,7 +87,8 @@ class DpsqlError(Exception):
     """The base of all errors that dpsql raises on purpose.
 
     Attributes: `sqlstate` (a key of `CODES`), `message` (one sentence), `hint` (what to write or
-    declare instead), `position` (where in the statement, when known).
+    declare instead), `position` (where in the statement, when known), `cost` (what the statement had
+    spent when it failed, as a clause; None where nothing can have been).
     """
 
     default_sqlstate: ClassVar[str] = "58V01"
@@ -106,11 +108,13 @@ class DpsqlError(Exception):
         self.message = message
         self.hint = hint
         self.position = position
+        self.cost: str | None = None
 
     def __str__(self) -> str:
         where = f" at {self.position}" if self.position else ""
+        cost = f"\nDETAIL: {self.cost}" if self.cost else ""
         hint = f"\nHINT: {self.hint}" if self.hint else ""
-        return f"{self.sqlstate}{where}: {self.message}{hint}"
+        return f"{self.sqlstate}{where}: {self.message}{cost}{hint}"
 
 
 class Refusal(DpsqlError):
@@ -126,7 +130,7 @@ class BudgetExhausted(DpsqlError):
 
 
 class EngineFailure(DpsqlError):
-    """The owner's database did not answer. Constant text for the analyst; the charge stays spent.
+    """The statement was not brought to its end. Constant text for the analyst; the charge stays spent.
 
     `detail` is for the owner's log alone and is never part of `str()`.
     """
@@ -134,13 +138,20 @@ class EngineFailure(DpsqlError):
     default_sqlstate = "58V01"
 
     def __init__(self, detail: str = "", *, sqlstate: str | None = None) -> None:
-        text = (
-            "the statement was cancelled"
-            if sqlstate == "57014"
-            else "the database could not answer this statement"
-        )
-        super().__init__(text, sqlstate=sqlstate, hint="the owner's log says more")
+        text, hint = _FAILURES.get(sqlstate or "", _FAILED)
+        super().__init__(text, sqlstate=sqlstate, hint=hint)
         self.detail = detail
+
+
+_FAILED = ("the database could not answer this statement", "the owner's log says more")
+_FAILURES = {
+    "57014": ("the statement was cancelled", "what was charged stays spent"),
+    "57V01": (
+        "post-processing took too long",
+        "ask in a simpler form, or with a longer time limit; what is released already is not charged again",
+    ),
+}
+"""Messages and hints of an `EngineFailure` by its code; of all other codes, `_FAILED`."""
 
 
 class PolicyError(DpsqlError):

@@ -15,6 +15,7 @@ HERE = Path(__file__).parent
 _ELSEWHERE = {
     "42501": "no statement is refused with it yet: kept for the server",
     "57014": "a cancelled statement: dpsql/tests/backends, dpsql/tests/engine",
+    "57V01": "post-processing that takes too long: dpsql/tests/engine",
     "58V01": "a database that fails: dpsql/tests/backends, dpsql/tests/engine",
     "F0V01": "the owner's policy file: dpsql/tests/policy",
     "F0V02": "the owner's ledger: dpsql/tests/budget",

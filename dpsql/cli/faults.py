@@ -45,7 +45,7 @@ def exit_code(error: DpsqlError) -> int:
 
 
 def error_text(error: DpsqlError, source: str = "", start: int = 0) -> str:
-    """Return the error for people: code, place, message, the line with a caret, the hint.
+    """Return the error for people: code, place, message, the line with a caret, what was spent, the hint.
 
     Args:
         source: the whole text the user gave (perhaps several statements); "" when there is none.
@@ -59,6 +59,8 @@ def error_text(error: DpsqlError, source: str = "", start: int = 0) -> str:
         before = terminal_text(line[: place.column - 1].replace("\t", " "))
         after = terminal_text(line[place.column - 1 :].replace("\t", " "))
         lines += [f"  {before}{after}", f"  {' ' * display_width(before)}^"]
+    if error.cost:
+        lines.append(f"DETAIL: {terminal_text(error.cost)}")
     hint = _hint(error)
     if hint:
         lines.append(f"HINT: {terminal_text(hint)}")
@@ -71,6 +73,7 @@ def error_json(error: DpsqlError, source: str = "", start: int = 0) -> str:
     body = {
         "code": error.sqlstate,
         "message": error.message,
+        "cost": error.cost,
         "hint": _hint(error),
         "line": place.line if place else None,
         "column": place.column if place else None,
@@ -124,7 +127,7 @@ def _in_source(position: Position | None, source: str, start: int) -> Position |
 
 def _hint(error: DpsqlError) -> str | None:
     """Return the error's hint; for an engine's failure that of this program, which keeps no log."""
-    if not isinstance(error, EngineFailure):
+    if not isinstance(error, EngineFailure) or error.sqlstate == "57V01":
         return error.hint
     if error.sqlstate == "57014":
         return None

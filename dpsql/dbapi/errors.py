@@ -30,8 +30,9 @@ class Warning(Exception):
 class Error(Exception):
     """The base of all errors of a connection and its cursors.
 
-    Attributes: `sqlstate` (None for wrong use of the interface itself), `message`, `hint`, and `position`
-    (a place in the statement as it was written).
+    Attributes: `sqlstate` (None for wrong use of the interface itself), `message`, `hint`, `position`
+    (a place in the statement as it was written), and `cost` (what a statement that failed had spent by then,
+    in words; None where it cannot have spent anything).
     """
 
     def __init__(
@@ -41,18 +42,21 @@ class Error(Exception):
         sqlstate: str | None = None,
         hint: str | None = None,
         position: Position | None = None,
+        cost: str | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.sqlstate = sqlstate
         self.hint = hint
         self.position = position
+        self.cost = cost
 
     def __str__(self) -> str:
         where = f" at {self.position}" if self.position else ""
         code = f"{self.sqlstate}{where}: " if self.sqlstate else ""
+        cost = f"\nDETAIL: {self.cost}" if self.cost else ""
         hint = f"\nHINT: {self.hint}" if self.hint else ""
-        return f"{code}{self.message}{hint}"
+        return f"{code}{self.message}{cost}{hint}"
 
 
 class InterfaceError(Error):
@@ -120,12 +124,12 @@ def _translated(error: DpsqlError, find: Callable[[Position], Position] | None) 
     if position is not None and find is not None:
         position = find(position)
     kind = _CLASSES[error.sqlstate[:2]]
-    return kind(error.message, sqlstate=error.sqlstate, hint=_hint(error), position=position)
+    return kind(error.message, sqlstate=error.sqlstate, hint=_hint(error), position=position, cost=error.cost)
 
 
 def _hint(error: DpsqlError) -> str | None:
     """Return the error's hint; for an engine's failure one that holds in the analyst's own process."""
-    if not isinstance(error, EngineFailure):
+    if not isinstance(error, EngineFailure) or error.sqlstate == "57V01":
         return error.hint
     if error.sqlstate == "57014":
         return None

@@ -2,18 +2,24 @@
 
 What reads public tables alone is a part: the owner's engine answers it, within one snapshot. A statement of
 public tables alone is one part and nothing else.
+
+House rule: how long something takes here may decide what is answered (an error, bars that are NULL): it depends on
+released values, public rows and the machine alone. Time is counted from where post-processing begins, not from where
+the statement did: how long the database took for private rows does not enter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import Refusal
+from ..errors import EngineFailure, Refusal
 from ..mechanisms import Law, SampledNoise
 from ..plan.dialect import DUCKDB, Dialect
 from ..plan.planner import ReleasePlan
@@ -34,15 +40,19 @@ from .run import ReleasedRows
 if TYPE_CHECKING:
     from ..backends import Snapshot
 
-__all__ = ["Compiled", "PublicRows", "check_public", "compile_public", "run_public"]
+__all__ = ["Compiled", "Patience", "PublicRows", "check_public", "compile_public", "run_public"]
 
 MAX_PUBLIC_ROWS = 1_000_000
 """Most public rows that a statement may answer, or bring together with released ones."""
 PUBLIC_SECONDS = 60.0
 """Most time that the owner's engine may take for public tables at once."""
 _ONE = ("one", BIGINT)
+POSTPROCESS_SECONDS = 60.0
+"""Most time for post-processing, where the session names no other."""
 _DRAWS = 2_000
 _MAX_EVALUATIONS = 40_000_000
+_TOO_MUCH = ("57V01", "54001")
+"""Bars that take too much time, or too much memory, are NULL: the answer stands without them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +122,7 @@ class PublicRows:
 
         Raises:
             Refusal: 54001 for too many rows.
-            EngineFailure: 57014 when public tables take too long, or the statement is cancelled.
+            EngineFailure: 57V01 when public tables take too long, 57014 when the statement is cancelled.
         """
         for number, part in enumerate(compiled.parts):
             if compiled.in_database:
@@ -133,18 +143,42 @@ class PublicRows:
         return replace(self._tables[part], name=name)
 
 
+class Patience:
+    """How long one query may be post-processed, from now on: for simulated bars half of it, all together.
+
+    `without_bars`: bars were given up, and are NULL.
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        """`seconds`: None for the usual limit."""
+        self._end = time.monotonic() + (seconds or POSTPROCESS_SECONDS)
+        self._end_of_bars = self._end - (seconds or POSTPROCESS_SECONDS) / 2
+        self.without_bars = False
+
+    @property
+    def left(self) -> float:
+        """Seconds left."""
+        return self._end - time.monotonic()
+
+    @property
+    def left_for_bars(self) -> float:
+        """Seconds left for simulated bars."""
+        return self._end_of_bars - time.monotonic()
+
+
 def run_public(
     compiled: Compiled,
     rows: Sequence[ReleasedRows],
     engine: SealedEngine,
     level: Fraction,
     public: PublicRows,
+    patience: Patience,
 ) -> Sequence[tuple[Any, ...]]:
     """Return the rows of a compiled query over released rows and public tables; `level` is that of its bars.
 
     Raises:
         Refusal: 54001 for public rows or an answer that are too many.
-        EngineFailure: 57014 when public tables take too long, or the statement is cancelled.
+        EngineFailure: 57V01 when it takes too long, 57014 when the statement is cancelled.
     """
     types = [column.type for column in compiled.relation.columns]
     if compiled.in_database:
@@ -154,10 +188,11 @@ def run_public(
         for number in sorted(compiled.releases):
             table = _table(number, rows[number])
             for index, bar in enumerate(compiled.bars.get(number, ())):
-                table = _with_bar(table, index, bar, rows[number], engine, level)
+                table = _with_bar(table, index, bar, rows[number], engine, level, patience)
             tables.append(table)
         tables += [public.table(f"p{i}", part) for i, part in enumerate(compiled.parts)]
-        answer = engine.run_large(compiled.sql, tables) if types else engine.run(compiled.sql, tables)
+        run = engine.run_large if types else engine.run
+        answer = run(compiled.sql, tables, seconds=patience.left)
     return finish(answer, types).rows if types or isinstance(answer, Arrays) else answer.rows
 
 
@@ -200,6 +235,19 @@ class _Late:
         self.snapshot.cancel()
 
 
+@contextmanager
+def _in_time(snapshot: Snapshot) -> Iterator[None]:
+    """Have the owner's engine answer in time. Raises EngineFailure (57V01): it did not."""
+    with interrupt_after(_Late(snapshot), PUBLIC_SECONDS) as watch:
+        try:
+            yield
+            return
+        except EngineFailure:
+            if not watch.is_late:
+                raise
+    raise EngineFailure("public tables took too long", sqlstate="57V01")
+
+
 def _whole(relation: Relation, tables: dict[str, Table]) -> Part:
     """Return a public statement as the one part, with its rows as the analyst asked for them."""
     sql, check_sql, read = _printed(relation, tables)
@@ -231,7 +279,7 @@ def _printed(relation: Relation, tables: dict[str, Table]) -> tuple[str, str, tu
 def _answered(part: Part, snapshot: Snapshot) -> Rows:
     """Return the rows of a public statement, as its engine gives them."""
     rows: list[tuple[Any, ...]] = []
-    with interrupt_after(_Late(snapshot), PUBLIC_SECONDS):
+    with _in_time(snapshot):
         for chunk in snapshot.run(part.sql):
             rows += chunk
             check_size(len(rows), len(part.columns), MAX_PUBLIC_ROWS)
@@ -240,7 +288,7 @@ def _answered(part: Part, snapshot: Snapshot) -> Rows:
 
 def _fetched(name: str, part: Part, snapshot: Snapshot) -> FetchedTable:
     """Return the rows of a part as a table for the sealed engine."""
-    with interrupt_after(_Late(snapshot), PUBLIC_SECONDS):
+    with _in_time(snapshot):
         arrays = snapshot.columns(f"{part.sql} LIMIT {MAX_PUBLIC_ROWS + 1}")
     if len(arrays[0][0]) > MAX_PUBLIC_ROWS:
         read = " and ".join(f'"{table.removeprefix("t_")}"' for table in part.tables)
@@ -285,14 +333,15 @@ def _table(number: int, rows: ReleasedRows) -> ReleasedTable:
 
 
 def _with_bar(
-    table: ReleasedTable, index: int, bar: Bar, rows: ReleasedRows, engine: SealedEngine, level: Fraction
-) -> ReleasedTable:
+    table: ReleasedTable, index: int, bar: Bar, rows: ReleasedRows, engine: SealedEngine, level: Fraction,
+    patience: Patience,
+) -> ReleasedTable:  # fmt: skip
     """Return the table with the columns that an expression's bar is printed from, by the laws of its draws."""
     laws = {coordinate: _law_of(rows, coordinate) for coordinate in bar.coordinates}
     if bar.weight is not None:
         half = max((law.half_width(1 - level) for law in laws.values()), default=0)
         return _with_half(table, index, float(bar.weight * half))
-    return _simulated(table, index, bar, rows.plan, laws, engine, level)
+    return _simulated(table, index, bar, rows.plan, laws, engine, level, patience)
 
 
 def _law_of(rows: ReleasedRows, coordinate: int) -> Law:
@@ -307,19 +356,23 @@ def _with_half(table: ReleasedTable, index: int, half: float) -> ReleasedTable:
 
 def _simulated(
     table: ReleasedTable, index: int, bar: Bar, plan: ReleasePlan, laws: Mapping[int, Law],
-    engine: SealedEngine, level: Fraction,
+    engine: SealedEngine, level: Fraction, patience: Patience,
 ) -> ReleasedTable:  # fmt: skip
-    """Return the table with two more columns: the simulated bars of an expression."""
+    """Return the table with two more columns: the simulated bars of an expression, NULL if they cannot be had."""
+    low: list[float | None] = [None] * table.row_count
+    high = low
     draws = min(_DRAWS, _MAX_EVALUATIONS // max(1, table.row_count))
-    if draws < 200:
-        empty: list[float | None] = [None] * table.row_count
-        low, high = empty, empty
-    else:
+    if draws >= 200:
         noise = SampledNoise()
         replicas = {f"m{i}": np.asarray(noise.draw(law, draws)) for i, law in laws.items()}
         printer = PublicPrinter({plan.release: (0, plan)})
         sql = printer.over_release(plan.release, bar.expr)
-        low, high = error_bars(engine, sql, table, replicas, level)
+        try:
+            low, high = error_bars(engine, sql, table, replicas, level, seconds=patience.left_for_bars)
+        except (EngineFailure, Refusal) as error:
+            if error.sqlstate not in _TOO_MUCH:
+                raise
+            patience.without_bars = True
     return _with_ends(table, index, low, high)
 
 

@@ -29,6 +29,7 @@ from ..plan.print_release import BackendQuery
 from ..plan.rows import StageColumn
 from ..relation.expressions import StageValue
 from ..relation.types import SqlType
+from .cost import Cost
 from .privatise import Exact, draw, privatise, publish
 from .released import Groups, ReleasedVector, canonical, declared_groups, decode, encode, integers
 
@@ -79,6 +80,7 @@ class Runner:
 
     `stage_value(i, rows)` computes stage i from the releases so far: one value, or `StageRows`. `hold()` waits until
     it may be known that what was drawn is there (soundness.md 3.6): before that moment nobody finds it in the store.
+    `cost` is kept up to date.
     """
 
     plan: Plan
@@ -90,6 +92,7 @@ class Runner:
     stage_value: Callable[[int, list[ReleasedRows]], object]
     cancelled: Callable[[], bool]
     hold: Callable[[], None]
+    cost: Cost
     rows: list[ReleasedRows] = field(default_factory=list)
     stages: list[object] = field(default_factory=list)
 
@@ -191,12 +194,14 @@ class Runner:
             if owed:
                 self.hold()
             self.store.commit(reservation, [drawn[place] for place in owed])
+            self.cost.is_stored = True
         return reservation.charge
 
     @contextmanager
     def _reserved(self, claim: Claim) -> Iterator[Reservation]:
         """Reserve; whatever goes wrong afterwards, the entries are closed and stay spent."""
         reservation = self.store.reserve(claim, cancelled=self.cancelled)
+        self.cost.charge = reservation.charge
         done = False
         try:
             yield reservation

@@ -36,15 +36,17 @@ from ..sql.statement import (
 )
 from ..sql.text import is_text
 from .answer import Answer, AnswerColumn, Receipt
+from .cost import Cost, telling
 from .dataset import Dataset, Prepared
 from .explain import Explanation, bias_notes
-from .finish import PublicRows, check_public, compile_public, run_public
+from .finish import Patience, PublicRows, check_public, compile_public, run_public
 from .run import ReleasedRows, Runner, StageRows, carried, check_stage
 from .settings import Settings, decimal_text
 
 __all__ = ["Session"]
 
 DEFAULT_LEVEL = Fraction(19, 20)
+_WITHOUT_BARS = "error bars took too long, or too much memory, and are NULL here"
 _PLAN = AnswerColumn("QUERY PLAN", TEXT)
 _LONGEST_KEPT = 20_000
 """Characters of a statement with its parameters, of which plan and answer are remembered."""
@@ -56,6 +58,7 @@ class Session:
 
     An embedded session runs in the analyst's own process: a convenience for the trusted, not a security
     boundary; `analyst` is a label for the ledger's fairness caps, not an identity (design.md 8, 9).
+    `time_limit`: most seconds for post-processing; None for the usual minute.
     `is_shared`: other sessions use the dataset too, so that `close` lets nothing go. `release_time`: of a statement
     that began at one moment and has its draws at another (of `time.monotonic`), when they may be known; None: at once.
     """
@@ -63,6 +66,7 @@ class Session:
     dataset: Dataset
     analyst: str = "local"
     is_shared: bool = False
+    time_limit: float | None = None
     release_time: Callable[[float, float], float] | None = None
     _noise: Noise = field(default_factory=SampledNoise, repr=False)
 
@@ -70,8 +74,8 @@ class Session:
         if not is_text(self.analyst):
             raise PolicyError("the analyst's name is not text")
         self.settings = Settings.of(self.policy.defaults)
-        self._sealed = self.dataset.sealed.sharing()
-        self._cancelled = threading.Event()
+        self._cancelled, self._expired = threading.Event(), threading.Event()
+        self._sealed = self.dataset.sealed.sharing(self._cancelled.is_set)
         self._began = 0.0
 
     @classmethod
@@ -117,6 +121,11 @@ class Session:
         self.dataset.backend.cancel(self)
         self._sealed.cancel()
 
+    def expire(self) -> None:
+        """Stop the running statement as `cancel` does, since its time is up: if it is post-processed, it is told so."""
+        self._expired.set()
+        self.cancel()
+
     def budget(self) -> Status:
         """Return what is spent and what the caps are."""
         return self.dataset.store.status(self.analyst)
@@ -129,9 +138,11 @@ class Session:
         Raises:
             Refusal: decided from the text, the policy and the schema; nothing was charged.
             BudgetExhausted: the charge does not fit; nothing was charged, nothing was run.
-            EngineFailure: the database failed or the statement was cancelled; the charge stays spent.
+            EngineFailure: the database failed, the statement was cancelled, or post-processing took too long;
+                the charge stays spent, and `cost` says what it was.
         """
         self._cancelled.clear()
+        self._expired.clear()
         self._began = time.monotonic()
         status = self.budget()
         key = self._key(sql, parameters)
@@ -235,12 +246,13 @@ class Session:
 
     def _query(self, query: Query, parameters: tuple[object, ...], key: object, epoch: int) -> Answer:
         prepared = self._prepare(query, parameters, key)
-        with self.dataset.lazy_snapshot(self, self._cancelled) as snapshot:
+        cost, reuse = Cost(), self.settings.reuse
+        with telling(cost, reuse=reuse), self.dataset.lazy_snapshot(self, self._cancelled) as snapshot:
             public = PublicRows(snapshot.open)
             runner = Runner(
                 prepared.plan, self.dataset.store, self._noise, self.analyst, " ".join(query.text.split()),
-                self.settings.reuse, lambda number, rows: self._stage(prepared, number, rows, public),
-                self._cancelled.is_set, lambda: self._hold(snapshot.close),
+                reuse, lambda number, rows: self._stage(prepared, number, rows, public),
+                self._cancelled.is_set, lambda: self._hold(snapshot.close), cost,
             )  # fmt: skip
             if runner.from_store():
                 return self._answer(prepared, runner.rows, Fraction(0), Fraction(0), public, (key, epoch))
@@ -254,7 +266,7 @@ class Session:
                 if prepared.stages[number].in_database:
                     check_stage(public.answer(prepared.stages[number].parts[0]).rows)
             opened = snapshot.open()
-            if not self.settings.reuse:
+            if not reuse:
                 self.dataset.answers.clear()  # what is drawn now answers from now on
             charge = runner.from_engine(opened, self.dataset.salt)
             epsilon, delta = Fraction(charge.epsilon_nano, NANO), Fraction(charge.delta_atto, ATTO)
@@ -299,7 +311,10 @@ class Session:
         Raises:
             Refusal: 54001 for more rows than may go down.
         """
-        answer = run_public(prepared.stages[number], rows, self._sealed, DEFAULT_LEVEL, public)
+        patience = Patience(self.time_limit)
+        answer = run_public(prepared.stages[number], rows, self._sealed, DEFAULT_LEVEL, public, patience)
+        if patience.without_bars:  # what goes down again is the same whenever it is asked for
+            raise EngineFailure("error bars of a stage ran out of time", sqlstate="57V01")
         if number not in prepared.plan.tables:
             return carried(answer[0][0]) if len(answer) == 1 else None
         check_stage(answer)
@@ -314,11 +329,19 @@ class Session:
         public: PublicRows, key: object,
     ) -> Answer:  # fmt: skip
         level = self.settings.intervals or DEFAULT_LEVEL
-        found = run_public(prepared.compiled, rows, self._sealed, level, public)
+        patience = Patience(self.time_limit)
+        try:
+            found = run_public(prepared.compiled, rows, self._sealed, level, public, patience)
+        except EngineFailure as failure:
+            if failure.sqlstate != "57014" or not self._expired.is_set():
+                raise
+            raise EngineFailure("the time limit came in post-processing", sqlstate="57V01") from None
         reused = epsilon == 0 and any(row.plan.vectors and not row.plan.is_empty for row in rows)
-        receipt = Receipt(epsilon, delta, _left(self.budget()), reused, bias_notes(prepared.plan))
+        notes = bias_notes(prepared.plan) + ((_WITHOUT_BARS,) if patience.without_bars else ())
+        receipt = Receipt(epsilon, delta, _left(self.budget()), reused, notes)
         answer = Answer(prepared.columns, found, "SELECT", receipt)
-        if prepared.is_lasting and not prepared.compiled.tables and len(found) <= 10_000:
+        is_whole = not patience.without_bars
+        if is_whole and prepared.is_lasting and not prepared.compiled.tables and len(found) <= 10_000:
             self.dataset.answers.put(key, answer)
         return answer
 

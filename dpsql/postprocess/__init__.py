@@ -2,7 +2,9 @@
 
 from .released import ReleasedColumn, ReleasedTable
 from .rows import Rows, finish
-from .sealed import Limits, SealedEngine
+from .sealed import LONGEST_SECONDS, Limits, SealedEngine
 from .simulate import error_bars
 
-__all__ = ["Limits", "ReleasedColumn", "ReleasedTable", "Rows", "SealedEngine", "error_bars", "finish"]
+__all__ = [
+    "LONGEST_SECONDS", "Limits", "ReleasedColumn", "ReleasedTable", "Rows", "SealedEngine", "error_bars", "finish",
+]  # fmt: skip

@@ -15,7 +15,8 @@ House rules:
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -26,9 +27,9 @@ from ..seal import seal
 from .fetched import FetchedTable
 from .released import EncodedColumn, ReleasedTable, encode_column, parameters_of, quote
 from .rows import MAX_ROWS, Arrays, Rows, check_size
-from .watchdog import interrupt_after
+from .watchdog import Watch, interrupt_after
 
-__all__ = ["Limits", "SealedEngine"]
+__all__ = ["LONGEST_SECONDS", "Limits", "SealedEngine"]
 
 T = TypeVar("T")
 
@@ -42,6 +43,9 @@ _POSTGRES_WAYS = {
     "allow_extension_repositories": "forbidden",
 }
 """What makes the engine behave, where this DuckDB has the setting; some came with 2.0."""
+
+LONGEST_SECONDS = 600.0
+"""No statement takes longer, whatever limit its session asks for: the engine is shared."""
 
 _LOADING = "loading$"
 _FETCHED = 65_536
@@ -58,11 +62,11 @@ class Limits:
     """What one engine's statements may take.
 
     `memory_mib` is shared by the statements that run at the same time; `seconds` is wall time for
-    one statement, loading included; `max_rows` is the length of one result.
+    one statement, loading included, where its caller names none; `max_rows` is the length of one result.
     """
 
     memory_mib: int = 1024
-    seconds: float = 10.0
+    seconds: float = 60.0
     max_rows: int = MAX_ROWS
 
 
@@ -81,27 +85,37 @@ class SealedEngine:
         self._limits = limits or Limits()
         self._shared = _database or _Database()
         self._lock = threading.Lock()
-        self._running: set[duckdb.DuckDBPyConnection] = set()
+        self._running: set[Watch] = set()
+        self._is_cancelled: Callable[[], bool] = _never
 
-    def sharing(self) -> SealedEngine:
-        """Return an engine on the same DuckDB, whose `cancel` stops its own statements alone."""
-        return SealedEngine(self._limits, _database=self._shared)
+    def sharing(self, is_cancelled: Callable[[], bool]) -> SealedEngine:
+        """Return an engine on the same DuckDB, whose `cancel` stops its own statements alone.
+
+        `is_cancelled` says whether one that begins now is to be stopped at once.
+        """
+        engine = SealedEngine(self._limits, _database=self._shared)
+        engine._is_cancelled = is_cancelled
+        return engine
 
     def run(
-        self, sql: str, tables: Sequence[ReleasedTable | FetchedTable], parameters: Sequence[Any] = ()
-    ) -> Rows:
+        self, sql: str, tables: Sequence[ReleasedTable | FetchedTable], parameters: Sequence[Any] = (),
+        *, seconds: float | None = None,
+    ) -> Rows:  # fmt: skip
         """Return the rows of one SELECT over `tables`, each known by its name.
 
         Requires: `sql` was printed by us; `parameters` are its positional ones ($1, …). Ensures:
         the tables are gone when this returns or raises. Raises Refusal (54001) when the result has
-        too many rows or takes too much memory, EngineFailure (57014) when it takes too long, and
-        EngineFailure for everything else that the engine may say.
+        too many rows or takes too much memory, EngineFailure (57V01) when it takes more than `seconds`
+        and (57014) when it is cancelled, and EngineFailure for everything else that the engine may say.
         """
-        return self._run(sql, tables, parameters, self._answer)
+        return self._run(sql, tables, parameters, self._answer, seconds)
 
-    def run_large(self, sql: str, tables: Sequence[ReleasedTable | FetchedTable]) -> Rows | Arrays:
+    def run_large(
+        self, sql: str, tables: Sequence[ReleasedTable | FetchedTable], *, seconds: float | None = None
+    ) -> Rows | Arrays:
         """Return the same as `run`, by column where the tables are large and the types allow it."""
-        return self._run(sql, tables, (), self._arrays if any(map(_is_large, tables)) else self._answer)
+        answer = self._arrays if any(map(_is_large, tables)) else self._answer
+        return self._run(sql, tables, (), answer, seconds)
 
     def _run(
         self,
@@ -109,19 +123,22 @@ class SealedEngine:
         tables: Sequence[ReleasedTable | FetchedTable],
         parameters: Sequence[Any],
         answer: Callable[[duckdb.DuckDBPyConnection, str, Sequence[Any]], T],
+        seconds: float | None,
     ) -> T:
         cursor = self._open_cursor()
-        with self._lock:
-            self._running.add(cursor)
+        limit = self._limits.seconds if seconds is None else min(seconds, LONGEST_SECONDS)
+        is_late = False
         try:
-            with interrupt_after(cursor, self._limits.seconds):
-                for table in tables:
-                    _load(cursor, table)
-                return answer(cursor, sql, parameters)
+            with interrupt_after(cursor, limit) as watch, self._cancellable(watch):
+                try:
+                    for table in tables:
+                        _load(cursor, table)
+                    return answer(cursor, sql, parameters)
+                finally:
+                    is_late = watch.is_late
         except duckdb.InterruptException as error:
-            raise EngineFailure(
-                "post-processing was stopped, or ran out of time", sqlstate="57014"
-            ) from error
+            detail = "post-processing ran out of time" if is_late else "post-processing was stopped"
+            raise EngineFailure(detail, sqlstate="57V01" if is_late else "57014") from error
         except duckdb.OutOfMemoryException as error:
             raise Refusal(
                 "the answer takes more memory than one statement may use",
@@ -134,15 +151,26 @@ class SealedEngine:
         except duckdb.Error as error:
             raise EngineFailure(f"post-processing: {error}") from error
         finally:
-            with self._lock:
-                self._running.discard(cursor)
             cursor.close()
+
+    @contextmanager
+    def _cancellable(self, watch: Watch) -> Iterator[None]:
+        """Have `cancel` stop a statement until the block ends. Raises EngineFailure: it is cancelled already."""
+        with self._lock:
+            self._running.add(watch)
+        try:
+            if self._is_cancelled():
+                raise EngineFailure("cancelled", sqlstate="57014")
+            yield
+        finally:
+            with self._lock:
+                self._running.discard(watch)
 
     def cancel(self) -> None:
         """Stop the running statements, from any thread: each raises EngineFailure (57014)."""
         with self._lock:
-            for cursor in self._running:
-                cursor.interrupt()
+            for watch in self._running:
+                watch.cancel()
 
     def close(self) -> None:
         """Let the database go; the next statement opens a new one. Running statements end first."""
@@ -185,6 +213,10 @@ class SealedEngine:
         arrays = tuple(cursor.fetchnumpy().values())
         check_size(len(arrays[0]), len(names), self._limits.max_rows)
         return Arrays(names, arrays)
+
+
+def _never() -> bool:
+    return False
 
 
 def _is_large(table: ReleasedTable | FetchedTable) -> bool:

@@ -11,6 +11,7 @@ noise in the release.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import EngineFailure
 from ..relation.types import BIGINT
 from .bind import to_double
 from .released import ReleasedColumn, ReleasedTable, quote
@@ -38,13 +40,16 @@ def error_bars(
     table: ReleasedTable,
     replicas: Mapping[str, npt.NDArray[Any]],
     level: Fraction,
+    *,
+    seconds: float | None = None,
 ) -> tuple[Bounds, Bounds]:
     """Return (low, high): for each row of `table` the bounds of a printed numeric expression.
 
     `expression_sql` names columns of `table` and nothing else. `replicas` has, for each noisy column,
     the simulated noise in that column's own integers, shape (draws,), shared by all rows; draws of
     one index belong together. `level` is the coverage, in (0, 1). A bound is None where the
-    expression is NULL, or NULL in more than half of the draws.
+    expression is NULL, or NULL in more than half of the draws. `seconds`: for all of it; None: the
+    engine's own limit for each of its statements.
 
     Raises ValueError for a level outside (0, 1), no or unequal draws, or a column that is not an
     integer one of the table; what `SealedEngine.run` raises.
@@ -58,9 +63,14 @@ def error_bars(
     low: Bounds = []
     high: Bounds = []
     step = max(1, _EVALUATIONS_PER_STATEMENT // (draws + 1))
+    deadline = None if seconds is None else time.monotonic() + seconds
     for start in range(0, table.row_count, step):
         rows = _slice(table, start, start + step)
-        for centre, lower, upper, answered in engine.run(sql, (rows, noise), (tail, 1 - tail)).rows:
+        left = None if deadline is None else deadline - time.monotonic()
+        if left is not None and left <= 0:
+            raise EngineFailure("error bars ran out of time", sqlstate="57V01")
+        answer = engine.run(sql, (rows, noise), (tail, 1 - tail), seconds=left)
+        for centre, lower, upper, answered in answer.rows:
             is_known = centre is not None and 2 * answered >= draws
             low.append(_finite(lower) if is_known else None)
             high.append(_finite(upper) if is_known else None)

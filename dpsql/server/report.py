@@ -66,19 +66,17 @@ def report(error: Exception, start: int = 0, *, fatal: bool = False) -> ErrorRes
     if isinstance(error, ParameterError):
         return ErrorResponse(error.sqlstate, error.message, hint=error.hint, fatal=fatal)
     if isinstance(error, EngineFailure):
-        is_cancelled = error.sqlstate == "57014"
-        if not is_cancelled:
+        if error.sqlstate != "57014":
             log("engine failed", detail=error.detail)
-        hint = "what it had charged stays spent" if is_cancelled else error.hint
-        return ErrorResponse(error.sqlstate, error.message, hint=hint, fatal=fatal)
+        return ErrorResponse(error.sqlstate, error.message, error.cost, error.hint, fatal=fatal)
     if isinstance(error, (LedgerError, PolicyError)):
         log("owner has to act", sqlstate=error.sqlstate, message=error.message)
         what = "ledger" if isinstance(error, LedgerError) else "policy"
         hint = "the owner's log says why"
-        return ErrorResponse(error.sqlstate, f"the {what} cannot be used", hint=hint, fatal=fatal)
+        return ErrorResponse(error.sqlstate, f"the {what} cannot be used", error.cost, hint, fatal=fatal)
     if isinstance(error, DpsqlError):
         place = None if error.position is None else start + error.position.offset + 1
-        return ErrorResponse(error.sqlstate, error.message, hint=error.hint, position=place, fatal=fatal)
+        return ErrorResponse(error.sqlstate, error.message, error.cost, error.hint, place, fatal=fatal)
     log("bug", place=place_of(error))
     hint = "what was charged stays charged; tell the owner, whose log has the place"
     return ErrorResponse("XX000", "dpsql met a bug", hint=hint, fatal=fatal)

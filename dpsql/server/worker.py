@@ -37,10 +37,11 @@ class Worker:
         self._has_grid = session.policy.server.has_grid
         session.release_time = release_time if self._has_grid else None
         self._running: asyncio.Future[Any] | None = None
-        self._stop_it: Callable[[], object] = session.cancel
+        self._stop_it: Callable[[], object] = self._stop_session
         self._is_busy = False
         self._cancelled = asyncio.Event()
         self._cancelled_at = 0.0
+        self._is_expired = False
         self._stopping: asyncio.Task[None] | None = None
 
     async def describe(self, sql: str, values: Sequence[object]) -> tuple[AnswerColumn, ...]:
@@ -89,8 +90,10 @@ class Worker:
     def _busy(self, timeout: float | None) -> Iterator[None]:
         """Have what runs in the block be what `cancel` stops, after a while by itself."""
         self._cancelled.clear()
+        self._is_expired = False
+        self.session.time_limit = timeout
         self._is_busy = True
-        timer = asyncio.get_running_loop().call_later(timeout, self.cancel) if timeout else None
+        timer = asyncio.get_running_loop().call_later(timeout, self._expire) if timeout else None
         try:
             yield
         finally:
@@ -107,13 +110,17 @@ class Worker:
         if self._running is not None:
             self._stopping = asyncio.ensure_future(self._stop(self._running))
 
+    def _expire(self) -> None:
+        self._is_expired = True
+        self.cancel()
+
     async def close(self) -> None:
         """Let the session go."""
         await asyncio.wrap_future(self._pool.submit(self._sessions.close, self.session))
 
     async def _call(self, action: Callable[[], _T], stop: Callable[[], object] | None = None) -> _T:
         future = asyncio.get_running_loop().run_in_executor(self._pool, action)
-        self._running, self._stop_it = future, stop or self.session.cancel
+        self._running, self._stop_it = future, stop or self._stop_session
         try:
             both: set[asyncio.Future[Any]] = {future, self._channel.lost}
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
@@ -124,6 +131,12 @@ class Worker:
             return future.result()
         finally:
             self._running = None
+
+    def _stop_session(self) -> None:
+        if self._is_expired:
+            self.session.expire()
+        else:
+            self.session.cancel()
 
     async def _stop(self, future: asyncio.Future[Any]) -> None:
         while not future.done():

@@ -291,8 +291,7 @@ def test_late_statements_are_interrupted_and_others_are_not() -> None:
         assert engine.run("SELECT 1", []).rows == [(1,)]
         with pytest.raises(EngineFailure) as caught:
             endless.result(timeout=60)
-    assert caught.value.sqlstate == "57014"
-    time.sleep(0.2)
+    assert caught.value.sqlstate == "57V01"
     assert engine.run("SELECT 1", []).rows == [(1,)]
 
 
@@ -377,4 +376,4 @@ def test_a_large_answer_can_be_stopped() -> None:
     engine = SealedEngine(Limits(seconds=0.3))
     with pytest.raises(EngineFailure) as caught:
         engine.run_large("SELECT sum(a.i * b.i * c.i) AS s FROM t a, t b, t c", [LARGE])
-    assert caught.value.sqlstate == "57014"
+    assert caught.value.sqlstate == "57V01"
