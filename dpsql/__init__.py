@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+
+TYPE_CHECKING = (
+    False  # as type checkers know it; `typing` takes longer than all of this, and Ctrl-C may come meanwhile
+)
 
 if TYPE_CHECKING:
     from .dbapi import BINARY as BINARY

@@ -3,17 +3,17 @@
 
 from __future__ import annotations
 
-import sys
-
 __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the program and leave the process with its exit code, quietly also when interrupted at once."""
+    """Run the program and leave the process with its exit code."""
     try:
-        from .application import run
+        from . import interrupts
 
-        run()
+        interrupts.start()
     except KeyboardInterrupt:
-        sys.stderr.write("ERROR 57014: cancelled\n")
-        raise SystemExit(6) from None
+        raise SystemExit(130) from None
+    from .application import run
+
+    run()

@@ -13,18 +13,20 @@ from io import TextIOWrapper
 import click
 
 from ..errors import DpsqlError, EngineFailure, PolicyError
+from . import interrupts
 from .budget import budget
 from .check import check
 from .demo import demo
 from .docs import docs
 from .explain import explain
-from .failure import Failure, leave_streams
+from .failure import Failure, leave_streams, tell
 from .faults import install_bug_hook
 from .init import init
 from .query import query
 from .refresh import refresh
 from .serve import serve
 from .settings import Settings
+from .streams import fill_closed
 from .user import user
 
 __all__ = ["program", "run"]
@@ -32,20 +34,26 @@ __all__ = ["program", "run"]
 _READER_LEFT = 141
 """What a shell says of a program that wrote to a closed pipe (128 + SIGPIPE)."""
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF)
+"""Standard output takes nothing more, or is closed."""
 
 
 class _Program(click.Group):
     """A group in which every `DpsqlError` becomes its text and its exit code, and Ctrl-C that of 57014."""
 
-    def invoke(self, ctx: click.Context) -> object:
+    def invoke(self, ctx: click.Context) -> None:
+        interrupts.forget()
         try:
-            return super().invoke(ctx)
+            with interrupts.unwinding():
+                super().invoke(ctx)
+            if interrupts.has_come():  # too late to stop anything, or swallowed on its way
+                raise click.exceptions.Exit(interrupts.INTERRUPTED)
         except DpsqlError as error:
             if isinstance(error, PolicyError) and error.hint is None and not _names_a_file(ctx):
                 error.hint = "name the policy with -P; dpsql init writes a first one, dpsql demo an example"
             raise Failure(error) from None
         except KeyboardInterrupt:
+            interrupts.note()
             raise Failure(EngineFailure(sqlstate="57014")) from None
         except BrokenPipeError:
             leave_streams()
@@ -54,14 +62,14 @@ class _Program(click.Group):
             if error.errno not in _FULL:
                 raise
             leave_streams()
-            raise click.UsageError(f"The output cannot be written: {os.strerror(error.errno)}.") from None
+            raise click.UsageError(_unwritable(error)) from None
 
 
 @click.group(
     cls=_Program,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 answered, 1 a bug in dpsql, 2 wrong usage, 3 refused, 4 budget spent, "
-    "5 policy wrong, 6 database failed or statement cancelled, 7 ledger unusable.",
+    "5 policy wrong, 6 database failed or statement cancelled, 7 ledger unusable. Ctrl-C: 130.",
 )
 @click.version_option(package_name="dpsql", prog_name="dpsql")
 @click.option(
@@ -99,10 +107,22 @@ for _command in (query, explain, check, init, budget, refresh, serve, user, demo
 
 def run() -> None:
     """Run the program and leave the process with its exit code."""
+    fill_closed()
     install_bug_hook()
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that lacks a letter is no bug
-    program(prog_name="dpsql")
+    try:
+        program(prog_name="dpsql")
+    except OSError as error:  # outside of a command: --help, or wrong usage that nobody can be told
+        if error.errno not in _FULL:
+            raise
+        leave_streams()
+        tell(f"Error: {_unwritable(error)}")
+        raise SystemExit(click.UsageError.exit_code) from None
+
+
+def _unwritable(error: OSError) -> str:
+    return f"The output cannot be written: {os.strerror(error.errno or 0)}."
 
 
 def _names_a_file(ctx: click.Context) -> bool:

@@ -34,8 +34,14 @@ class Failure(click.ClickException):
 
 
 def tell(text: str) -> None:
-    """Write a line for people to standard error, so that standard output holds answers alone."""
-    click.echo(text, err=True)
+    """Write a line for people to standard error, so that standard output holds answers alone.
+
+    Where it takes nothing the line is lost: what was asked is not undone by it.
+    """
+    try:
+        click.echo(text, err=True)
+    except OSError:
+        leave_streams()
 
 
 def leave_streams() -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
+from contextlib import suppress
 from types import TracebackType
 
 import click
@@ -25,6 +26,7 @@ from ..errors import (
     Position,
     Refusal,
 )
+from .interrupts import INTERRUPTED, has_come
 from .text_cells import display_width, terminal_text
 
 __all__ = ["EXIT_CODES", "bug_line", "error_json", "error_text", "exit_code", "install_bug_hook"]
@@ -36,11 +38,13 @@ EXIT_CODES: tuple[tuple[type[DpsqlError], int], ...] = (
     (EngineFailure, 6),
     (LedgerError, 7),
 )
-"""The exit code of each kind of error; 0 is success, 1 a bug in dpsql, 2 wrong usage (click)."""
+"""The exit code of each kind of error; 0 is success, 1 a bug in dpsql, 2 wrong usage (click), 130 Ctrl-C."""
 
 
 def exit_code(error: DpsqlError) -> int:
     """Return the process exit code for `error` (1 for a kind that nobody listed: a bug)."""
+    if error.sqlstate == "57014" and has_come():
+        return INTERRUPTED
     return next((code for kind, code in EXIT_CODES if isinstance(error, kind)), 1)
 
 
@@ -101,7 +105,8 @@ def install_bug_hook() -> None:
 
     def tell(kind: type[BaseException], trace: TracebackType | None) -> None:
         if not issubclass(kind, KeyboardInterrupt):
-            click.echo(bug_line(kind, trace), err=True)
+            with suppress(OSError):
+                click.echo(bug_line(kind, trace), err=True)
 
     sys.excepthook = lambda kind, _, trace: tell(kind, trace)
     sys.unraisablehook = lambda fault: tell(fault.exc_type, fault.exc_traceback)

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import IO
+from dataclasses import replace
+from typing import IO, TYPE_CHECKING
 
 import click
 
 from ..errors import DpsqlError, EngineFailure
 from ..sql.script import Statement, split_statements
+from . import interrupts
 from .asking import apply_settings, one_of, parameter_values, script_text, source_options
 from .failure import Failure, tell
 from .render import FORMATS, receipt_line, render
 from .settings import Settings, json_option, pass_settings, wants_json
+from .streams import require_output
 from .worker import RunningSession, open_session
+
+if TYPE_CHECKING:
+    from ..engine import Receipt
 
 __all__ = ["ask", "query"]
 
@@ -56,6 +62,7 @@ def query(
       dpsql query --intervals 0.95 "SELECT AVG(gpa) FROM student WHERE major = $1" -p CS
       dpsql query -f report.sql --format csv > report.csv
     """
+    require_output()
     chosen = "json" if wants_json() else format_name
     script = script_text(statement, source_file)
     values = parameter_values(parameters)
@@ -67,12 +74,15 @@ def query(
         if script is None:
             from .prompt import prompt_loop
 
-            prompt_loop(lambda text, piece: ask(running, text, piece, chosen, values))
+            def ask_anew(text: str, piece: Statement) -> None:
+                interrupts.forget()
+                ask(running, text, piece, chosen, values)
+
+            prompt_loop(ask_anew)
+            interrupts.forget()
             return
         for piece in statements:
             ask(running, script, piece, chosen, values)
-            if running.was_interrupted:
-                raise EngineFailure(sqlstate="57014")
 
 
 def ask(
@@ -83,8 +93,32 @@ def ask(
         answer = running.run(running.session.execute, piece.text, parameters)
     except DpsqlError as error:
         raise Failure(error, script, piece.start) from None
-    text = render(answer, format_name)
-    if text:
-        click.echo(text)
+    try:
+        with interrupts.unwinding():
+            text = render(answer, format_name)
+            if text:
+                click.echo(text)
+    except KeyboardInterrupt:
+        stopped = EngineFailure(sqlstate="57014")
+        stopped.cost = _what_is_stored(running, answer.receipt) or "nothing was charged"
+        raise Failure(stopped) from None
+    except OSError:
+        stored = _what_is_stored(running, answer.receipt)
+        if stored is not None:
+            tell(stored)
+        raise
     if answer.receipt is not None and format_name != "json":
         tell(receipt_line(answer.receipt))
+
+
+def _what_is_stored(running: RunningSession, receipt: Receipt | None) -> str | None:
+    """Return what became of an answer that could not be written; None where nothing private was asked."""
+    if receipt is None or not (receipt.epsilon or receipt.reused):
+        return None
+    cost = receipt_line(replace(receipt, notes=()))
+    free = (
+        "asking again is free"
+        if running.session.settings.reuse
+        else "with dpsql.reuse on, asking again is free"
+    )
+    return f"{cost}. Not all of the answer was written; it is stored: {free}"

@@ -1,5 +1,8 @@
 """One thread that runs the engine, so that the terminal can spin and Ctrl-C can cancel.
 
+House rule: Ctrl-C is noted here and raises nothing, so that the main thread always waits for a statement's end and
+tells what it has spent.
+
 The session lives on that thread from opening to closing; only `Session.cancel` is called from
 outside it (design.md 9: the engine is synchronous, a thread per running statement).
 """
@@ -9,10 +12,13 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from ..errors import EngineFailure
+from . import interrupts
 
 if TYPE_CHECKING:
     from ..engine.session import Session
@@ -28,58 +34,68 @@ _FRAMES = "|/-\\"
 
 @contextmanager
 def open_session(policy_path: Path, analyst: str) -> Iterator[RunningSession]:
-    """Open a session on a thread of its own and close it at the end.
+    """Open a session on a thread of its own and close it at the end; Ctrl-C is noted meanwhile.
 
     Raises what `Session.open` raises: PolicyError, LedgerError, EngineFailure.
     """
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="dpsql") as thread:
-        session = thread.submit(_open, policy_path, analyst).result()
-        try:
-            yield RunningSession(session, thread)
-        finally:
-            thread.submit(session.close).result()
+        with interrupts.leaving():
+            opening = thread.submit(_open, policy_path, analyst)
+            wait([opening])
+        with interrupts.noting():
+            session = opening.result()
+            try:
+                yield RunningSession(session, thread)
+            finally:
+                thread.submit(session.close).result()
 
 
 def _open(policy_path: Path, analyst: str) -> Session:
     from ..engine.session import Session
+    from ..postprocess import LONGEST_SECONDS
 
-    return Session.open(policy_path, analyst=analyst)
+    session = Session.open(policy_path, analyst=analyst)
+    session.time_limit = LONGEST_SECONDS  # nobody else waits for this process
+    return session
 
 
 class RunningSession:
-    """A session and its thread: `run(running.session.execute, sql)` waits for the answer.
-
-    `was_interrupted`: Ctrl-C came during the last call. It may have come too late to stop that one.
-    """
+    """A session and its thread: `run(running.session.execute, sql)` waits for the answer."""
 
     def __init__(self, session: Session, thread: ThreadPoolExecutor) -> None:
         self.session = session
-        self.was_interrupted = False
         self._thread = thread
 
     def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what the call returns or raises; Ctrl-C cancels it, and its error then comes back here."""
-        self.was_interrupted = False
-        future = self._thread.submit(call, *args, **kwargs)
-        spins = sys.stderr.isatty()
-        for frame in itertools.cycle(_FRAMES):
-            try:
+        """Return what the call returns or raises; Ctrl-C cancels it, and its error then comes back here.
+
+        Ctrl-C may come too late to stop it; if it came before, nothing is begun.
+        """
+
+        def begun() -> T:
+            if interrupts.has_come():
+                stopped = EngineFailure(sqlstate="57014")
+                stopped.cost = "nothing was charged"
+                raise stopped
+            return call(*args, **kwargs)
+
+        interrupts.begin()
+        with interrupts.noting():
+            future = self._thread.submit(begun)
+            spins = sys.stderr.isatty()
+            for frame in itertools.cycle(_FRAMES):
                 if wait([future], timeout=_TICK_SECONDS).done:
                     break
-                if spins:
+                if interrupts.has_come():
+                    self.session.cancel()
+                elif spins:
                     _write(f"\r{frame} ")
-            except KeyboardInterrupt:
-                self.was_interrupted = True
-                self.session.cancel()
-        if spins:
-            _write("\r  \r")
-        return _result(future)
-
-
-def _result(future: Future[T]) -> T:
-    return future.result()
+            if spins:
+                _write("\r  \r")
+            return future.result()
 
 
 def _write(text: str) -> None:
-    sys.stderr.write(text)
-    sys.stderr.flush()
+    with suppress(OSError):  # a terminal that is gone stops no statement
+        sys.stderr.write(text)
+        sys.stderr.flush()

@@ -225,7 +225,7 @@ def test_control_c_cancels_the_statement(campus: Path) -> None:
     assert b"ERROR 57014: the statement was cancelled" in shown
     out, _ = process.communicate()
     deadline.cancel()
-    assert (process.returncode, out) == (6, b"")
+    assert (process.returncode, out) == (130, b"")
     os.close(ours)
     with open_ledger(campus) as ledger:
         assert 0 < ledger.status().epsilon_spent_nano <= 10**8
@@ -243,7 +243,7 @@ class Interrupted(io.RawIOBase):
 
 def test_control_c_elsewhere(campus: Path) -> None:
     result = CliRunner().invoke(program, ["-P", str(campus), "query"], input=io.BufferedReader(Interrupted()))
-    assert result.exit_code == 6
+    assert result.exit_code == 130
     assert result.stderr == "ERROR 57014: the statement was cancelled\n"
 
 

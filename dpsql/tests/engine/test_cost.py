@@ -249,9 +249,7 @@ def test_the_simulation_stops_in_time() -> None:
     slow = '"n" + (SELECT count(*) FROM range(200000) a, range(200000) b)'
     for seconds in (0.0, 0.2):
         with pytest.raises(EngineFailure) as late:
-            error_bars(
-                SealedEngine(), slow, table, {"n": np.arange(10)}, Fraction(9, 10), seconds=seconds
-            )
+            error_bars(SealedEngine(), slow, table, {"n": np.arange(10)}, Fraction(9, 10), seconds=seconds)
         assert late.value.sqlstate == "57V01"
 
 
