@@ -136,6 +136,18 @@ class Connection:
         """The declared tables and columns: all that an analyst may know of the schema."""
         return self._session.catalog
 
+    @property
+    def time_limit(self) -> float | None:
+        """Most seconds that the post-processing of a statement may take; None, as it begins, for the usual minute.
+
+        More than ten minutes are ten. May be set.
+        """
+        return self._session.time_limit
+
+    @time_limit.setter
+    def time_limit(self, seconds: float | None) -> None:
+        self._session.time_limit = seconds
+
     def reset(self) -> None:
         """Undo every SET: the settings are again those that the connection was opened with.
 

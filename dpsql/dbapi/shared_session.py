@@ -72,6 +72,16 @@ class SharedSession:
         return self._session.catalog
 
     @property
+    def time_limit(self) -> float | None:
+        """Most seconds for post-processing; None for the usual limit."""
+        return self._session.time_limit
+
+    @time_limit.setter
+    def time_limit(self, seconds: float | None) -> None:
+        with self._lock:
+            self._session.time_limit = seconds
+
+    @property
     def settings(self) -> Settings:
         """The settings of the statement that runs next."""
         with self._lock:

@@ -333,7 +333,7 @@ class Session:
         try:
             found = run_public(prepared.compiled, rows, self._sealed, level, public, patience)
         except EngineFailure as failure:
-            if failure.sqlstate != "57014" or not self._expired.is_set():
+            if failure.sqlstate != "57014" or not rows or not self._expired.is_set():
                 raise
             raise EngineFailure("the time limit came in post-processing", sqlstate="57V01") from None
         reused = epsilon == 0 and any(row.plan.vectors and not row.plan.is_empty for row in rows)

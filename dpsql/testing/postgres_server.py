@@ -34,8 +34,8 @@ __all__ = ["ADMINISTRATOR", "Installation", "PostgresServer", "find_servers"]
 ADMINISTRATOR = "administrator"
 """The superuser of every server started here."""
 
-_START_SECONDS = 60
-_STOP_SECONDS = 30
+_START_SECONDS = 300
+_STOP_SECONDS = 120
 _ACCESS = "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
 _LOCALES = ("C.UTF-8", "C")
 # Reads a line to stop the server; the end of its input means that the tests are gone.

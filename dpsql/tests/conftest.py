@@ -1,7 +1,12 @@
-"""What all the tests share: a real Postgres, started when the first test asks for it."""
+"""What all the tests share: a real Postgres, started when the first test asks for it, and examples without a clock."""
 
 from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
 
 from dpsql.testing.postgres_fixtures import postgres, start_postgres
 
 __all__ = ["postgres", "start_postgres"]
+
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")

@@ -52,7 +52,7 @@ def child(*arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 def _die(job: str, place: Place, step: str) -> None:
     with child(job, *place.arguments, step) as process:
-        process.communicate(timeout=60)
+        process.communicate(timeout=600)
         assert process.returncode == -signal.SIGKILL
 
 
@@ -153,5 +153,5 @@ def test_the_dead_leave_no_file_for_long(tmp_path: Path) -> None:
 
 def test_an_open_ledger_is_not_used_after_a_fork(place: Place) -> None:
     with child("fork", *place.arguments) as process:
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=600)
     assert output == "an open ledger was carried over a fork\n7\n"

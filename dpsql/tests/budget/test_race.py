@@ -77,7 +77,7 @@ def test_a_second_store_in_the_process_leaves_the_first_one_locked(tmp_path: Pat
     buy(first, "a")
     second = place.open()
     with child("visit", *place.arguments) as visitor:
-        visitor.communicate(timeout=60)
+        visitor.communicate(timeout=600)
         assert visitor.returncode == 0
     assert (tmp_path / "ledger.db-wal").exists(), "the visitor took itself for the last one"
     second.close()

@@ -470,11 +470,11 @@ def test_a_status_at_once_is_the_status_or_nothing(store: LedgerStore) -> None:
     def hold() -> None:
         with store._ledger.write():
             inside.set()
-            leave.wait(20)
+            leave.wait(300)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    assert inside.wait(20)
+    assert inside.wait(300)
     assert store.status_at_once() is None, "somebody else has the connection: it would have to wait"
     leave.set()
     thread.join()

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,12 +23,8 @@ from dpsql.cli.application import program
 from dpsql.cli.owner import open_ledger
 from dpsql.cli.worker import RunningSession
 
-COUNT = "SELECT COUNT(*) AS n FROM student"
-ENDLESS = (
-    f"SELECT COUNT(*) AS n FROM ({COUNT}) AS t, course AS a, course AS b, course AS c, course AS d, course AS e,"
-    " course AS f WHERE (a.id * b.id + c.id * d.id + e.id * f.id + t.n) % 7 = 3"
-)
-"""Charged, stored, and then years of post-processing: only Ctrl-C ends it."""
+from .conftest import COUNT, ENDLESS, length_of_log, wait_for_charge
+
 IMPORTS = "import time:"
 
 
@@ -89,10 +84,9 @@ def test_while_modules_are_imported(campus: Path, module: str) -> None:
 
 
 def test_after_the_charge(campus: Path) -> None:
-    log = campus.parent / "campus-ledger.db.log"
-    before = log.stat().st_size
+    before = length_of_log(campus)
     with started(campus, "query", f"{ENDLESS}; {COUNT} WHERE gpa > 3") as process:
-        thread = threading.Thread(target=lambda: wait_for_charge(log, before))
+        thread = threading.Thread(target=lambda: wait_for_charge(campus, before))
         thread.start()
         assert process.stderr is not None
         wait_for_import(process.stderr, "dpsql.engine.session")
@@ -101,12 +95,6 @@ def test_after_the_charge(campus: Path) -> None:
     assert (code, out) == (130, "")
     assert told.startswith("ERROR 57014: the statement was cancelled\nDETAIL: epsilon 0.1 ")
     assert spent(campus) == pytest.approx(0.1)
-
-
-def wait_for_charge(log: Path, before: int) -> None:
-    deadline = time.monotonic() + 300
-    while log.stat().st_size == before and time.monotonic() < deadline:
-        time.sleep(0.02)
 
 
 def test_ignored_where_it_is_to_be_ignored(campus: Path) -> None:

@@ -41,7 +41,7 @@ def started(*arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], list[str
                     break
             yield process, lines
             process.send_signal(signal.SIGINT)
-            assert process.wait(20) == 0
+            assert process.wait(300) == 0
             text = _rest(screen.fileno())
             assert "Traceback" not in text
             assert '"stopped"' in text

@@ -13,6 +13,7 @@ import duckdb
 import pytest
 
 import dpsql
+from dpsql.engine import finish
 from dpsql.policy import load_policy
 from dpsql.tests.dbapi.conftest import COUNT, SCHEMA, Connect, left
 
@@ -197,14 +198,47 @@ def test_threads_share_a_connection(connection: dpsql.Connection) -> None:
     assert shown == ("off",)
 
 
+def wait_until_it_runs(connection: dpsql.Connection) -> None:
+    """Wait until a statement has the database open."""
+    backend = connection._session._session.dataset.backend
+    while not backend._snapshots:  # type: ignore[attr-defined]  # DuckDB's
+        time.sleep(0.01)
+
+
+def test_a_failure_after_the_charge_says_what_it_was(
+    connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finish, "POSTPROCESS_SECONDS", 0.2)
+    with pytest.raises(dpsql.OperationalError) as late:
+        connection.execute(
+            f"SELECT COUNT(*) FROM ({COUNT}) AS t, " + ", ".join(f"number AS b{i}" for i in range(11))
+        )
+    assert late.value.sqlstate == "57V01"
+    assert late.value.cost == "epsilon 0.1 was charged, and the release is stored: asking again is free"
+    assert late.value.hint
+    monkeypatch.undo()
+    assert connection.execute(COUNT).receipt.epsilon == 0
+    connection.time_limit = 0.2
+    with pytest.raises(dpsql.OperationalError, match="57V01"):
+        connection.execute(
+            f"SELECT COUNT(*) FROM ({COUNT}) AS t, " + ", ".join(f"number AS b{i}" for i in range(11))
+        )
+    assert connection.time_limit == 0.2
+
+
 def test_cancel_from_another_thread(connection: dpsql.Connection) -> None:
-    stopper = threading.Timer(0.3, connection.cancel)
+    def cancel() -> None:
+        wait_until_it_runs(connection)
+        connection.cancel()
+
+    stopper = threading.Thread(target=cancel)
     stopper.start()
     cursor = connection.cursor()
     with pytest.raises(dpsql.OperationalError) as stopped:
         cursor.execute(SLOW)
     stopper.join()
-    assert stopped.value.sqlstate == "57014"
+    assert (stopped.value.sqlstate, stopped.value.cost) == ("57014", "nothing was charged")
+    assert str(stopped.value) == "57014: the statement was cancelled\nDETAIL: nothing was charged"
     assert cursor.description is None
     with pytest.raises(dpsql.ProgrammingError):
         cursor.fetchall()
@@ -219,25 +253,23 @@ def test_cancel_of_nothing(connection: dpsql.Connection) -> None:
 def test_cancel_stops_the_running_statement_and_not_the_waiting_one(connection: dpsql.Connection) -> None:
     with ThreadPoolExecutor(2) as pool:
         slow = pool.submit(connection.execute, SLOW)
-        time.sleep(0.3)
+        wait_until_it_runs(connection)
         waiting = pool.submit(lambda: connection.execute("SELECT 1").fetchall())
-        time.sleep(0.1)
         assert not waiting.done()
         connection.cancel()
-        assert waiting.result(timeout=20) == [(1,)]
-        assert isinstance(slow.exception(timeout=20), dpsql.OperationalError)
+        assert waiting.result(timeout=300) == [(1,)]
+        assert isinstance(slow.exception(timeout=300), dpsql.OperationalError)
 
 
 def test_close_stops_what_runs_and_what_waits(policy: Path) -> None:
     connection = dpsql.connect(policy)
     with ThreadPoolExecutor(2) as pool:
         slow = pool.submit(connection.execute, SLOW)
-        time.sleep(0.3)
+        wait_until_it_runs(connection)
         waiting = pool.submit(connection.execute, "SELECT 1")
-        time.sleep(0.1)
         connection.close()
-        assert isinstance(slow.exception(timeout=20), dpsql.OperationalError)
-        assert isinstance(waiting.exception(timeout=20), dpsql.InterfaceError)
+        assert isinstance(slow.exception(timeout=300), dpsql.OperationalError)
+        assert isinstance(waiting.exception(timeout=300), dpsql.InterfaceError)
     duckdb.connect(str(policy.parent / "people.duckdb")).close()
 
 

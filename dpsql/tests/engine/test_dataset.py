@@ -91,7 +91,7 @@ def test_a_cancel_stops_the_statements_of_its_own_session_alone(dataset: Dataset
 
     thread = threading.Thread(target=ask)
     thread.start()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 300
     while not dataset.backend._snapshots and time.monotonic() < deadline:  # type: ignore[attr-defined]
         time.sleep(0.01)
     time.sleep(0.3)

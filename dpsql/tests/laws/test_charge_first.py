@@ -137,7 +137,7 @@ def _asked_and_killed(policy: Path, after: float | None, turn: int = 0) -> int:
         process.stdout.readline()  # the first answer has begun: from here on every moment counts
         time.sleep(after)
         process.send_signal(signal.SIGKILL)
-    out, _ = process.communicate(timeout=120)
+    out, _ = process.communicate(timeout=600)
     assert process.returncode in (0, -signal.SIGKILL)
     lines = out.split("\n") if after is None else ["n", *out.split("\n")]
     return sum(line.lstrip("-").isdigit() for line in lines[:-1])

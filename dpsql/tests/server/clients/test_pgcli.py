@@ -19,7 +19,7 @@ def _pgcli(served: Served, folder: Path, *arguments: str) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "pgcli.main", "--pgclirc", folder / "config", *place, *arguments],
         env={**os.environ, "PGPASSWORD": PASSWORD, "HOME": str(folder), "LC_ALL": "C.UTF-8"},
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600, check=False,
     )  # fmt: skip
     return done.stdout
 
@@ -52,7 +52,7 @@ for _, rows, _, status, *_ in asked.run("SELECT id FROM thing WHERE id = 1"):
 def test_what_it_asks_to_complete_names(served: Served, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _ASKED, str(served.port), PASSWORD],
-        env={**os.environ, "HOME": str(tmp_path)}, capture_output=True, text=True, timeout=60, check=False,
+        env={**os.environ, "HOME": str(tmp_path)}, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.stdout.splitlines()[:4] == [
         "['loan', 'number', 'person', 'thing']",

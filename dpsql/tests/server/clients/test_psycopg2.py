@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ..conftest import Served
+from ..conftest import Served, cancelling
 from .conftest import ROWS, SLOW, THING, VALUES, needs_openssl
 
 psycopg2 = pytest.importorskip("psycopg2")
@@ -90,11 +89,8 @@ def test_copy_to_a_file(connection: Any) -> None:
 
 
 def test_cancel(connection: Any) -> None:
-    timer = threading.Timer(0.3, connection.cancel)
-    timer.start()
-    with pytest.raises(psycopg2.extensions.QueryCanceledError):
+    with cancelling(connection.cancel), pytest.raises(psycopg2.extensions.QueryCanceledError):
         connection.cursor().execute(SLOW)
-    timer.join()
     connection.rollback()
     connection.cursor().execute("SELECT 1")
 

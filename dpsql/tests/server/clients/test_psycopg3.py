@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -14,7 +13,7 @@ import pytest
 from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool
 
-from ..conftest import Served
+from ..conftest import Served, cancelling
 from .conftest import ROWS, SLOW, THING, VALUES, needs_openssl
 
 Spent = Callable[[], Decimal]
@@ -144,11 +143,8 @@ def test_an_error_has_code_place_and_hint(served: Served) -> None:
 
 def test_cancel(served: Served) -> None:
     with served.connect() as connection:
-        timer = threading.Timer(0.3, connection.cancel_safe)
-        timer.start()
-        with pytest.raises(psycopg.errors.QueryCanceled):
+        with cancelling(connection.cancel_safe), pytest.raises(psycopg.errors.QueryCanceled):
             connection.execute(SLOW)
-        timer.join()
         assert connection.execute("SELECT 1").fetchall() == [(1,)]
 
 
