@@ -191,7 +191,7 @@ class TimedSealedEngine(SealedEngine):
         super().__init__()
         self._clocks = clocks
 
-    def sharing(self) -> SealedEngine:
+    def sharing(self, is_cancelled: object) -> SealedEngine:
         return self
 
     def _run(self, *asked: Any) -> Any:

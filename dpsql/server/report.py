@@ -66,7 +66,7 @@ def report(error: Exception, start: int = 0, *, fatal: bool = False) -> ErrorRes
     if isinstance(error, ParameterError):
         return ErrorResponse(error.sqlstate, error.message, hint=error.hint, fatal=fatal)
     if isinstance(error, EngineFailure):
-        if error.sqlstate != "57014":
+        if error.sqlstate not in ("57014", "57V01"):  # no fault of the database's
             log("engine failed", detail=error.detail)
         return ErrorResponse(error.sqlstate, error.message, error.cost, error.hint, fatal=fatal)
     if isinstance(error, (LedgerError, PolicyError)):
