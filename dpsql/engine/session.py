@@ -333,9 +333,7 @@ class Session:
         try:
             found = run_public(prepared.compiled, rows, self._sealed, level, public, patience)
         except EngineFailure as failure:
-            if failure.sqlstate != "57014" or not rows or not self._expired.is_set():
-                raise
-            raise EngineFailure("the time limit came in post-processing", sqlstate="57V01") from None
+            raise self._told(failure, has_releases=bool(rows)) from None
         reused = epsilon == 0 and any(row.plan.vectors and not row.plan.is_empty for row in rows)
         notes = bias_notes(prepared.plan) + ((_WITHOUT_BARS,) if patience.without_bars else ())
         receipt = Receipt(epsilon, delta, _left(self.budget()), reused, notes)
@@ -344,6 +342,17 @@ class Session:
         if is_whole and prepared.is_lasting and not prepared.compiled.tables and len(found) <= 10_000:
             self.dataset.answers.put(key, answer)
         return answer
+
+    def _told(self, failure: EngineFailure, *, has_releases: bool) -> EngineFailure:
+        """Return why a statement did not come to its end: out of time is one thing where releases stand behind it.
+
+        Of public tables alone nothing is stored: there a limit that the analyst has set is a cancel, as in Postgres.
+        """
+        if has_releases and failure.sqlstate == "57014" and self._expired.is_set():
+            return EngineFailure("the time limit came in post-processing", sqlstate="57V01")
+        if not has_releases and failure.sqlstate == "57V01" and self.time_limit is not None:
+            return EngineFailure("the time limit came", sqlstate="57014")
+        return failure
 
     def _explain(self, query: Query, parameters: tuple[object, ...]) -> Explanation:
         status = self.budget()

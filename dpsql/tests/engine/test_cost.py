@@ -203,6 +203,16 @@ def test_a_statement_whose_time_is_up_is_told_so(session: Session, monkeypatch: 
     assert (error.sqlstate, error.cost) == ("57V01", STORED)
 
 
+def test_a_limit_on_public_tables_is_a_cancel(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Postgres has it; there is nothing that would be stored."""
+    monkeypatch.setattr(finish, "PUBLIC_SECONDS", 0.2)
+    endless = ENDLESS.replace(f"({COUNT})", "(SELECT 1 AS n)")
+    assert failure(session, endless).sqlstate == "57V01"
+    session.time_limit = 3600
+    error = failure(session, endless)
+    assert (error.sqlstate, error.cost) == ("57014", "nothing was charged")
+
+
 def test_a_stage_that_takes_too_long_says_that_nothing_is_stored(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
