@@ -8,5 +8,6 @@ from dpsql.testing.postgres_fixtures import postgres, start_postgres
 
 __all__ = ["postgres", "start_postgres"]
 
+# How fast this machine is just now says nothing of the code.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")

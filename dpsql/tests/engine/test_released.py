@@ -21,24 +21,26 @@ KEYS = (
     | st.booleans()
     | NUMBERS
     | st.fractions()
-    | st.text(max_size=4)
+    | st.text('aß\U0001f600\x00"\\,[]{}: 1', max_size=4)
     | st.sampled_from(["]", "[", '],"size":1,"keys":[', "1,2", "]}", "\\", '"'])
 )
 
 
-@st.composite
-def vectors(draw: st.DrawFn) -> ReleasedVector:
-    size = draw(st.integers(0, 5))
-
-    def column(of: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
-        return st.lists(of, min_size=size, max_size=size)
-
-    values = tuple(integers(draw(column(NUMBERS))) for _ in range(draw(st.integers(1, 3))))
-    keys = draw(st.none() | st.lists(column(KEYS) | column(NUMBERS), max_size=3))
-    return ReleasedVector(values, None if keys is None else Groups(tuple(keys), size), (LAW,) * len(values))
+def _columns(size: int) -> st.SearchStrategy[list[Any]]:
+    return st.one_of(*(st.lists(of, min_size=size, max_size=size) for of in (NUMBERS, KEYS)))
 
 
-@given(vectors())
+def _vectors(size: int) -> st.SearchStrategy[ReleasedVector]:
+    numbers = st.lists(NUMBERS, min_size=size, max_size=size).map(integers)
+    groups = st.lists(_columns(size), max_size=3).map(lambda columns: Groups(tuple(columns), size))
+    values = st.lists(numbers, min_size=1, max_size=3).map(tuple)
+    return st.builds(lambda v, g: ReleasedVector(v, g, (LAW,) * len(v)), values, st.none() | groups)
+
+
+VECTORS = st.integers(0, 5).flatmap(_vectors)
+
+
+@given(VECTORS)
 def test_what_is_stored_is_read_and_written_again_to_the_byte(vector: ReleasedVector) -> None:
     payload = encode(vector)
     found = decode(payload, LAW)
