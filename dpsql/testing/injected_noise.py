@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ..mechanisms import Law
 
-__all__ = ["SeededSource", "ZeroNoise"]
+__all__ = ["CountingNoise", "SeededSource", "ZeroNoise"]
 
 
 class SeededSource:
@@ -33,3 +33,23 @@ class ZeroNoise:
 
     def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
         return np.zeros(count, dtype=np.int64)
+
+
+class CountingNoise:
+    """A `Noise` that gives 1, 2, 3, … from a start on: whatever a number is added to can be told by it.
+
+    `given`: the numbers so far.
+    """
+
+    def __init__(self, start: int = 10**6) -> None:
+        self._start = start
+        self._count = 0
+
+    @property
+    def given(self) -> range:
+        return range(self._start + 1, self._start + 1 + self._count)
+
+    def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
+        first = self._start + self._count + 1
+        self._count += count
+        return np.arange(first, first + count, dtype=np.int64)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NEWCOMER", "PERSON", "SCHEMA", "UNITS", "VISIT", "Database", "aggregates", "databases", "load", "numbers",
-    "policy_of", "predicates", "replaced", "rows_of", "statements", "without",
+    "policy_of", "policy_text", "predicates", "replaced", "rows_of", "statements", "without",
 ]  # fmt: skip
 
 SCHEMA = """
@@ -94,9 +94,21 @@ def policy_of(
     delta: str = "1e-3",
 ) -> Policy:
     """Return the policy over `SCHEMA`; `folder` holds its ledger. `rows` is M, `groups` is C."""
-    neighbours = "replace-one" if replace_one else "add-remove"
-    text = _POLICY.format(neighbours=neighbours, rows=rows, groups=groups, epsilon=epsilon, delta=delta)
+    text = policy_text(replace_one=replace_one, rows=rows, groups=groups, epsilon=epsilon, delta=delta)
     return parse_policy(text, folder / "laws.toml")
+
+
+def policy_text(
+    *,
+    replace_one: bool = False,
+    rows: int = 3,
+    groups: int = 2,
+    epsilon: str = "1",
+    delta: str = "1e-3",
+) -> str:
+    """Return the text of `policy_of`."""
+    neighbours = "replace-one" if replace_one else "add-remove"
+    return _POLICY.format(neighbours=neighbours, rows=rows, groups=groups, epsilon=epsilon, delta=delta)
 
 
 # --- rows --------------------------------------------------------------------------------------------

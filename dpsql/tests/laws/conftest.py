@@ -59,9 +59,10 @@ def make_desk(
     noise: Noise | None = None,
     epsilon: str = "1",
     server: PostgresServer | None = None,
+    policy: Policy | None = None,
 ) -> Desk:
     """Open a ledger in `folder` and a database in memory or on a server, and a session over both."""
-    policy = policy_of(folder, epsilon=epsilon)
+    policy = policy or policy_of(folder, epsilon=epsilon)
     connection = stack.enter_context(duckdb.connect())
     connection.execute(SCHEMA)
     store = open_ledger(policy, create=True)
@@ -77,11 +78,16 @@ def desk(tmp_path: Path) -> Iterator[OpenDesk]:
     with ExitStack() as stack:
         count = 0
 
-        def open_one(noise: Noise | None = None, epsilon: str = "1", folder: Path | None = None) -> Desk:
+        def open_one(
+            noise: Noise | None = None,
+            epsilon: str = "1",
+            folder: Path | None = None,
+            policy: Policy | None = None,
+        ) -> Desk:
             nonlocal count
             count += 1
             place = folder or tmp_path / f"desk{count}"
             place.mkdir(exist_ok=True)
-            return make_desk(stack, place, noise, epsilon)
+            return make_desk(stack, place, noise, epsilon, policy=policy)
 
         yield open_one

@@ -11,6 +11,8 @@ from dpsql import Session
 from dpsql.backends import DuckDBBackend
 from dpsql.engine.answer import Answer
 from dpsql.engine.dataset import Dataset, open_ledger
+from dpsql.policy import parse_policy
+from dpsql.testing.random_databases import policy_text
 
 from .conftest import Desk, OpenDesk
 from .examples import HEAVY, ORDINARY
@@ -142,6 +144,61 @@ def test_one_stage_is_drawn_once(full: Desk) -> None:
     assert full.session.execute(sql).rows == first.rows
     assert full.session.execute("SELECT AVG(x) FROM visit").receipt is not None
     assert spent(full) <= 2 * 10**9
+
+
+def check_the_outer_answer_goes_with_the_inner_one(desk: OpenDesk) -> None:
+    """An answer that a released value went into is that value's: where the value is drawn anew, so is the answer."""
+    opened = desk()
+    opened.settle(ORDINARY)
+    inner, sql = (
+        "SELECT COUNT(*) FROM visit",
+        "SELECT COUNT(*) FROM visit WHERE n > (SELECT COUNT(*) FROM visit)",
+    )
+    opened.session.execute("SET dpsql.epsilon = 0.01")
+    first = opened.session.execute(sql)
+    was = opened.session.execute(inner).rows
+    assert cost(opened.session.execute(sql)) == 0
+    opened.session.execute("SET dpsql.reuse = off")
+    opened.session.execute("SET dpsql.epsilon = 0.005")
+    while opened.session.execute(inner).rows == was:
+        pass
+    opened.session.execute("SET dpsql.reuse = on")
+    opened.session.execute("SET dpsql.epsilon = 0.01")
+    again = opened.session.execute(sql)
+    assert cost(again) == Fraction("0.005")
+    assert cost(first) == Fraction("0.01")
+
+
+def test_the_outer_answer_goes_with_the_inner_one(desk: OpenDesk) -> None:
+    check_the_outer_answer_goes_with_the_inner_one(desk)
+
+
+EDITS = (
+    ("d = { bounds = [0, 5] }", "d = { bounds = [0, 4] }"),
+    ('"c", { null = true }]', '"c"]'),
+    ('team = { values = ["red", "blue"] }', 'team = { values = ["red"] }'),
+    ("rows_per_unit = 3", "rows_per_unit = 4"),
+    ("any_day = {}", ""),
+    ("delta = 1e-3", "delta = 1e-3\nminimum_units = 2"),
+)
+
+
+def check_an_edited_policy_is_asked_anew(desk: OpenDesk, folder: Path, edit: tuple[str, str]) -> None:
+    """What was stored under other declarations answers nothing: a filter may mean something else under them."""
+    sql = "SELECT COUNT(*) FROM visit WHERE d + 1 > 5.5"
+    folder.mkdir()
+    for old, new in (("", ""), edit):
+        text = policy_text().replace(old, new, 1)
+        assert old in policy_text()
+        opened = desk(folder=folder, policy=parse_policy(text, folder / "laws.toml"))
+        assert cost(opened.session.execute(sql)) == 1
+        assert cost(opened.session.execute(sql)) == 0
+        opened.session.dataset.store.close()  # type: ignore[attr-defined]  # an SqliteStore
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edited_policy_is_asked_anew(desk: OpenDesk, tmp_path: Path, edit: tuple[str, str]) -> None:
+    check_an_edited_policy_is_asked_anew(desk, tmp_path / "edited", edit)
 
 
 def test_desks_have_ledgers_of_their_own(desk: OpenDesk, tmp_path: Path) -> None:

@@ -1,0 +1,122 @@
+"""The laws of noise and store have power: each turns red when draws are shared, or when the store knows too little."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpsql.engine import privatise as noised
+from dpsql.engine import run
+from dpsql.engine.run import Runner
+from dpsql.plan import planner
+from dpsql.plan.planner import ReleasePlan
+
+from .conftest import OpenDesk
+from .planting import plant
+from .test_one_draw import (
+    EDITS,
+    check_an_edited_policy_is_asked_anew,
+    check_the_outer_answer_goes_with_the_inner_one,
+)
+from .test_own_draws import FEW, check_own_draws
+from .test_published_keys import check_minimum_units
+
+Patch = pytest.MonkeyPatch
+Key = Callable[[ReleasePlan, int, int], object]
+
+
+def share(patch: Patch, key: Key) -> list[int]:
+    """Draw once for all vectors of one key; return a list that grows when a draw is used again."""
+    known: dict[object, Any] = {}
+    again: list[int] = []
+    original = noised.draw
+
+    def shared(plan: ReleasePlan, number: int, groups: int, noise: Any) -> Any:
+        name = key(plan, number, groups), plan.vectors[number].size
+        again.extend([1] * (name in known))
+        if name not in known:
+            known[name] = original(plan, number, groups, noise)
+        return known[name]
+
+    patch.setattr(run, "draw", shared)
+    patch.setattr(noised, "draw", shared)
+    return again
+
+
+SHARED: dict[str, Key] = {
+    "vectors of a release": lambda plan, number, groups: (plan.identity, plan.scale(number), groups),
+    "releases": lambda plan, number, groups: (number, plan.scale(number), groups),
+    "keys' counts and their measures": lambda plan, number, groups: (
+        (plan.identity, plan.scale(number) if plan.counted is not None else number)
+    ),
+    "statements": lambda plan, number, groups: (
+        plan.scale(number), groups, plan.stages == ()
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", SHARED.values(), ids=SHARED)
+def test_share_one_draw(desk: OpenDesk, monkeypatch: Patch, key: Key) -> None:
+    again = share(monkeypatch, key)
+    with pytest.raises(AssertionError):
+        check_own_draws(desk, monkeypatch, FEW)
+    assert again
+
+
+@pytest.mark.parametrize(
+    ("what", "new"),
+    [
+        ("groups", "tuple(drawn[i * groups : i * groups + 1].repeat(groups) for i in range(vector.size))"),
+        ("coordinates", "tuple(drawn[:groups] for i in range(vector.size))"),
+        ("neighbouring slices", "tuple(drawn[i : i + groups] for i in range(vector.size))"),
+    ],
+)
+def test_share_draws_inside_a_vector(desk: OpenDesk, monkeypatch: Patch, what: str, new: str) -> None:
+    old = "tuple(drawn[i * groups : (i + 1) * groups] for i in range(vector.size))"
+    plant(monkeypatch, noised.draw, old, new)
+    with pytest.raises(AssertionError):
+        check_own_draws(desk, monkeypatch, FEW)
+
+
+def test_leave_one_group_exact(desk: OpenDesk, monkeypatch: Patch) -> None:
+    original = noised.privatise
+
+    def mutant(exact: Any, plan: ReleasePlan, number: int, groups: Any, noise: tuple[Any, ...]) -> Any:
+        bare = tuple(np.concatenate([part[:-1], part[-1:] * 0]) for part in noise)
+        return original(exact, plan, number, groups, bare if groups.size > 1 else noise)
+
+    monkeypatch.setattr(run, "privatise", mutant)
+    with pytest.raises(AssertionError):
+        check_own_draws(desk, monkeypatch, FEW)
+
+
+def test_ignore_minimum_units(desk: OpenDesk, monkeypatch: Patch, tmp_path: Path) -> None:
+    original = noised.publish
+    monkeypatch.setattr(run, "publish", lambda exact, plan, noise, least: original(exact, plan, noise, 1))
+    with pytest.raises(AssertionError):
+        check_minimum_units(desk, tmp_path / "least")
+
+
+def test_leave_the_fingerprint_out(desk: OpenDesk, monkeypatch: Patch, tmp_path: Path) -> None:
+    """A stored answer would survive an edited policy."""
+    plant(monkeypatch, planner._plan_release, "catalog.fingerprint", "None")
+    with pytest.raises(AssertionError):
+        check_an_edited_policy_is_asked_anew(desk, tmp_path / "edited", EDITS[0])
+
+
+def test_leave_stage_values_out(desk: OpenDesk, monkeypatch: Patch) -> None:
+    """The outer answer would belong to another inner one."""
+    original = ReleasePlan.salted
+    monkeypatch.setattr(ReleasePlan, "salted", lambda self, extra: original(self, b""))
+    with pytest.raises(AssertionError):
+        check_the_outer_answer_goes_with_the_inner_one(desk)
+
+
+def test_know_one_stage_value_alone(desk: OpenDesk, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(Runner, "_relation_key", lambda self, number: self.rows[number].plan.salted(b"known"))
+    with pytest.raises(AssertionError):
+        check_the_outer_answer_goes_with_the_inner_one(desk)
