@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpsql.testing.random_databases import PERSON, VISIT, Database, Row
 
-__all__ = ["HEAVY", "NOBODY", "ORDINARY", "person", "visit"]
+__all__ = ["HEAVY", "NOBODY", "ORDINARY", "WIDE", "person", "visit"]
 
 
 def person(unit: int, **cells: str | None) -> tuple[int, Row]:
@@ -33,3 +33,12 @@ ORDINARY = Database(
     tuple(visit(unit, city="a", tag="t", n="1", x="0.3", d="2.50", flag="true") for unit in range(1, 5)),
 )
 NOBODY = Database((), ())
+WIDE = Database(
+    (),
+    tuple(
+        visit(unit, city=city, flag=flag, tag=f"{unit}{city}{flag}{i}", n=str(4 + i), x="4", d="5", level=("low", "high")[i % 2])
+        for unit in (1, 2) for city in ("a", "b", "c", None) for flag in ("true", "false", None)
+        for i in range(4 if unit == 1 else 1)
+    ),
+)  # fmt: skip
+"""Unit 1 has all twelve groups of (city, flag), more than 2C, with four rows and four values in each."""

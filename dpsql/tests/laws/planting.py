@@ -13,15 +13,17 @@ import pytest
 __all__ = ["plant"]
 
 
-def plant(patch: pytest.MonkeyPatch, function: Callable[..., Any], old: str, new: str) -> None:
-    """Replace one piece of a function's source, for all who hold the function, until `patch` is undone.
+def plant(patch: pytest.MonkeyPatch, function: Callable[..., Any], *pieces: tuple[str, str]) -> None:
+    """Replace pieces of a function's source, for all who hold the function, until `patch` is undone.
 
-    The piece must be there exactly once: a fault that no longer fits the code fails here, by name.
+    Each piece must be there exactly once: a fault that no longer fits the code fails here, by name.
     """
     assert isinstance(function, FunctionType)
     source = textwrap.dedent(inspect.getsource(function))
-    assert source.count(old) == 1, f"{function.__qualname__} has {source.count(old)} times: {old}"
-    code = compile(f"from __future__ import annotations\n{source.replace(old, new)}", "<planted>", "exec")
+    for old, new in pieces:
+        assert source.count(old) == 1, f"{function.__qualname__} has {source.count(old)} times: {old}"
+        source = source.replace(old, new)
+    code = compile(f"from __future__ import annotations\n{source}", "<planted>", "exec")
     (planted,) = (
         constant
         for constant in code.co_consts

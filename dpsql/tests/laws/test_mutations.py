@@ -24,7 +24,7 @@ from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.testing.random_databases import Database, load
 
 from .conftest import Desk, OpenDesk
-from .examples import HEAVY, NOBODY, visit
+from .examples import HEAVY, NOBODY, WIDE, visit
 from .measured import World, measure_release, world
 from .test_charge_first import watched_session
 from .test_neighbours import check, neighbours_of
@@ -99,6 +99,56 @@ def test_forget_the_groups_of_a_unit(adding: World, monkeypatch: Patch) -> None:
     with pytest.raises(AssertionError):
         holds(adding, CITY)
     assert changed
+
+
+@pytest.mark.parametrize("sql", [CITY, "SELECT city, flag, SUM(x) FROM visit GROUP BY city, flag"])
+def test_keep_one_group_too_many(adding: World, monkeypatch: Patch, sql: str) -> None:
+    """In a domain of more than 2C groups all are ranked, in another one the heavy units' alone."""
+    original = print_release._Query._kept
+
+    def kept(self: Any, source: str) -> list[str]:
+        bounding = self.bounding
+        self.bounding = replace(bounding, groups=bounding.groups + 1)
+        steps = original(self, source)
+        self.bounding = bounding
+        return steps
+
+    holds(adding, sql, WIDE)
+    monkeypatch.setattr(print_release._Query, "_kept", kept)
+    with pytest.raises(AssertionError):
+        holds(adding, sql, WIDE)
+
+
+DISTINCT = "SELECT city, COUNT(DISTINCT tag) FROM visit GROUP BY city"
+
+
+@pytest.mark.parametrize("sql", [DISTINCT, "SELECT COUNT(DISTINCT tag) FROM visit"])
+def test_keep_one_value_too_many(adding: World, monkeypatch: Patch, sql: str) -> None:
+    original = print_release._Query.distinct
+
+    def distinct(self: Any, number: int) -> BackendQuery:
+        vectors = self.vectors
+        self.vectors = tuple(replace(v, distinct_limit=v.distinct_limit + 1) for v in vectors)
+        query = original(self, number)
+        self.vectors = vectors
+        return query
+
+    holds(adding, sql, WIDE)
+    monkeypatch.setattr(print_release._Query, "distinct", distinct)
+    with pytest.raises(AssertionError):
+        holds(adding, sql, WIDE)
+
+
+@pytest.mark.parametrize("sql", [DISTINCT, "SELECT COUNT(DISTINCT tag) FROM visit"])
+def test_count_distinct_as_if_one_value_counted(adding: World, monkeypatch: Patch, sql: str) -> None:
+    original = vectors.sensitivity_of
+
+    def one(kind: Kind, lattice: Any, masks: int, limit: int, bounding: Any) -> int:
+        return original(kind, lattice, masks, min(1, limit), bounding)
+
+    monkeypatch.setattr(measures, "sensitivity_of", one)
+    with pytest.raises(AssertionError):
+        holds(adding, sql, WIDE)
 
 
 def test_forget_the_rows_of_a_unit(adding: World, monkeypatch: Patch) -> None:

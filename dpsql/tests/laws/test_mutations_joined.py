@@ -6,11 +6,26 @@ from collections.abc import Iterator
 
 import pytest
 
+from dpsql.plan import determined, door, print_source
+from dpsql.plan.print_source import SourcePrinter
 from dpsql.testing.random_joins import SCHEMA, Database, policy_of, row, without
 
 from .measured import World, measure_release, world
+from .planting import plant
+from .test_enforced_keys import (
+    MIXING,
+    OF_SHARED_KEYS,
+    check_mixing,
+    check_order_of_a_null_key,
+    check_rows_of_a_null_key,
+    check_shared_keys,
+    nullable,
+    trusting,
+)
 from .test_mutations import rewrite
-from .test_neighbours_joined import HEAVY, check
+from .test_neighbours_joined import ATTACKS, HEAVY, check
+
+__all__ = ["nullable", "trusting"]
 
 Patch = pytest.MonkeyPatch
 
@@ -43,6 +58,7 @@ TWO_PEOPLE = "SELECT COUNT(*) FROM note a JOIN note b ON a.city = b.city"
 OTHERS = "SELECT COUNT(*) FROM note n WHERE EXISTS (SELECT 1 FROM note o WHERE o.city = n.city AND o.n > 4)"
 OUTER_KEY = "SELECT f.city, COUNT(*) FROM note n LEFT JOIN profile f ON f.person_id = n.person_id AND n.city = 'a' GROUP BY f.city"
 PER_PERSON = "SELECT SUM(c) FROM (SELECT person_id, COUNT(*) AS c FROM note GROUP BY person_id) t"
+PER_ACCOUNT = ATTACKS[-1]
 FIRST = (
     "SELECT COUNT(*) FROM (SELECT person_id, city, ROW_NUMBER() OVER (PARTITION BY person_id ORDER BY day) AS k "
     "FROM note) t WHERE k = 1 AND city = 'a'"
@@ -98,3 +114,49 @@ def test_leave_ties_to_the_physical_order(adding: World, monkeypatch: Patch) -> 
         with adding.backend.snapshot() as snapshot:
             found.append(measure_release(plan.releases[0], snapshot))
     assert any(other != found[0] for other in found)
+
+
+# --- keys ------------------------------------------------------------------------------------------------
+
+
+def test_partition_a_window_by_what_is_written_alone(trusting: World, monkeypatch: Patch) -> None:
+    plant(monkeypatch, print_source._window, ("[unit, *(", "[*("))
+    with pytest.raises(AssertionError):
+        check_shared_keys(trusting, OF_SHARED_KEYS[0])
+
+
+@pytest.mark.parametrize("sql", OF_SHARED_KEYS[1:3])
+def test_group_a_subquery_by_what_is_written_alone(trusting: World, monkeypatch: Patch, sql: str) -> None:
+    shown = 'f"{unit} AS u"'
+    alone = f'f"any_value({{unit}}) AS u" if grouped else {shown}'
+    plant(monkeypatch, SourcePrinter._select, (shown, alone), ("by.append(unit)", "pass"))
+    with pytest.raises(AssertionError):
+        check_shared_keys(trusting, sql)
+
+
+def test_forget_the_owner_in_group_by_where_tables_are_joined(adding: World, monkeypatch: Patch) -> None:
+    """The engine then fails: no law may take that for an answer."""
+    holds(adding, PER_ACCOUNT)
+    joined = "by += [unit] if len(block.items) == 1 else []"
+    plant(monkeypatch, SourcePrinter._select, ("by.append(unit)", joined))
+    with pytest.raises(AssertionError):
+        holds(adding, PER_ACCOUNT)
+
+
+def test_take_rows_of_a_null_key_for_one(nullable: World, monkeypatch: Patch) -> None:
+    plant(monkeypatch, determined.has_one_row, ("{key.index} if certain else set()", "{key.index}"))
+    with pytest.raises(AssertionError):
+        check_rows_of_a_null_key(nullable, monkeypatch)
+
+
+def test_order_rows_by_a_key_that_may_be_null(nullable: World, monkeypatch: Patch) -> None:
+    plant(monkeypatch, determined.distinguishing, ("if not all(", "if False and all("))
+    with pytest.raises(AssertionError):
+        check_order_of_a_null_key(nullable)
+
+
+@pytest.mark.parametrize("sql", MIXING)
+def test_take_a_key_that_may_be_null_for_a_persons(nullable: World, monkeypatch: Patch, sql: str) -> None:
+    plant(monkeypatch, door.owner_of_key, ("return known if certain else None", "return known"))
+    with pytest.raises(AssertionError):
+        check_mixing(nullable, sql)

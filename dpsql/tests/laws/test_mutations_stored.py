@@ -77,7 +77,7 @@ def test_share_one_draw(desk: OpenDesk, monkeypatch: Patch, key: Key) -> None:
 )
 def test_share_draws_inside_a_vector(desk: OpenDesk, monkeypatch: Patch, what: str, new: str) -> None:
     old = "tuple(drawn[i * groups : (i + 1) * groups] for i in range(vector.size))"
-    plant(monkeypatch, noised.draw, old, new)
+    plant(monkeypatch, noised.draw, (old, new))
     with pytest.raises(AssertionError):
         check_own_draws(desk, monkeypatch, FEW)
 
@@ -103,7 +103,7 @@ def test_ignore_minimum_units(desk: OpenDesk, monkeypatch: Patch, tmp_path: Path
 
 def test_leave_the_fingerprint_out(desk: OpenDesk, monkeypatch: Patch, tmp_path: Path) -> None:
     """A stored answer would survive an edited policy."""
-    plant(monkeypatch, planner._plan_release, "catalog.fingerprint", "None")
+    plant(monkeypatch, planner._plan_release, ("catalog.fingerprint", "None"))
     with pytest.raises(AssertionError):
         check_an_edited_policy_is_asked_anew(desk, tmp_path / "edited", EDITS[0])
 

@@ -28,7 +28,7 @@ from dpsql.testing.random_databases import (
     without,
 )
 
-from .examples import HEAVY, NOBODY, visit
+from .examples import HEAVY, NOBODY, WIDE, visit
 from .measured import Measured, World, compared, measure_release, world
 
 FUZZ = settings(
@@ -149,12 +149,32 @@ TIGHT = (
     "SELECT AVG(height) FROM person",
     "SELECT SUM(height) FROM person",
 )
+TIGHT_AND_WIDE = (
+    "SELECT city, flag, COUNT(*) FROM visit GROUP BY city, flag",
+    "SELECT city, flag, SUM(x) FROM visit GROUP BY city, flag",
+    "SELECT city, flag, AVG(d) FROM visit GROUP BY city, flag",
+    "SELECT city, flag, level, COUNT(DISTINCT person_id) FROM visit GROUP BY city, flag, level",
+    "SELECT city, flag, COUNT(*) FROM visit GROUP BY ROLLUP (city, flag)",
+    "SELECT tag, COUNT(DISTINCT person_id) FROM visit GROUP BY tag",
+    "SELECT n, tag, COUNT(DISTINCT person_id) FROM visit GROUP BY n, tag",
+    "SELECT COUNT(DISTINCT tag) FROM visit",
+    "SELECT city, COUNT(DISTINCT tag) FROM visit GROUP BY city",
+    "SELECT city, flag, COUNT(DISTINCT tag) FROM visit GROUP BY city, flag",
+    "SELECT city, flag, COUNT(DISTINCT tag), COUNT(*) FROM visit GROUP BY city, flag",
+    "SELECT VAR_POP(x) FROM visit",
+)
 
 
 @pytest.mark.parametrize("sql", TIGHT)
 def test_the_bound_is_reached(adding: World, sql: str) -> None:
     """The scale is not larger than it has to be: a heavy unit moves the answer by all of it."""
     assert check(adding, sql, HEAVY, neighbours_of(adding, HEAVY, NOBODY)) == 1
+
+
+@pytest.mark.parametrize("sql", TIGHT_AND_WIDE)
+def test_the_bound_is_reached_in_a_wide_domain(adding: World, sql: str) -> None:
+    """One with more than twice the groups and the values that count moves the answer by what counts, and no more."""
+    assert check(adding, sql, WIDE, [without(WIDE, 1)]) == 1
 
 
 @pytest.mark.parametrize(

@@ -189,6 +189,9 @@ ATTACKS = (
     # a subquery that numbers rows first has its columns in other places than its sources
     "SELECT COUNT(*) FROM (SELECT n, person_id, ROW_NUMBER() OVER (PARTITION BY person_id ORDER BY x) AS a, "
     "ROW_NUMBER() OVER (PARTITION BY person_id ORDER BY day) AS b FROM (SELECT n, person_id, x, day FROM note) s) t WHERE a = b",
+    # a subquery of several tables whose keys are a person's without saying whose
+    "SELECT COUNT(*) FROM account a JOIN (SELECT b.account_no, COUNT(*) AS c FROM booking b JOIN account d ON d.no = b.account_no "
+    "JOIN person p ON p.id = d.person_id GROUP BY b.account_no) t ON t.account_no = a.no WHERE t.c > 2",
 )  # fmt: skip
 
 
