@@ -48,3 +48,9 @@ INSERT INTO orders VALUES
   (28, 6, 'south', 'paid', 'own 7', 7, 8, 7, '2024-05-07', '2024-05-07', NULL, 2, 'own', 7),
   (29, 6, 'south', 'paid', 'own 8', 8, 9, 8, '2024-05-08', '2024-05-08', NULL, 3, 'own', 8),
   (30, 6, 'south', 'paid', 'own 9', 9, 10, 9, '2024-05-09', '2024-05-09', NULL, 4, 'own', 9);
+-- One customer with four orders of the largest amount in each of nine groups, each of a category of its own.
+INSERT INTO orders
+  SELECT 100 + 100 * r.i + 10 * s.j + t.k, 6, r.name, s.name, 'wide ' || r.i || s.j || t.k, 50, 10, 5, '2024-07-01',
+    '2024-07-01', true, 1 + t.k, 'wide', 9
+  FROM (VALUES (0, 'north'), (1, 'south'), (2, NULL)) AS r (i, name),
+    (VALUES (0, 'open'), (1, 'paid'), (2, 'void')) AS s (j, name), (VALUES (0), (1), (2), (3)) AS t (k);

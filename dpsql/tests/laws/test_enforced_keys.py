@@ -18,9 +18,9 @@ from .test_neighbours_joined import check
 
 Patch = pytest.MonkeyPatch
 
-_NOBODY: dict[str, tuple[tuple[str | None, ...], ...]] = {
-    name: () for name in ("person", "account", "booking", "note", "profile")
-}
+_NOBODY: dict[str, tuple[tuple[str | None, ...], ...]] = dict.fromkeys(
+    ("person", "account", "booking", "note", "profile"), ()
+)
 
 NUMBERS = range(10, 30)
 SHARED = Database(
