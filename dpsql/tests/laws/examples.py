@@ -18,7 +18,7 @@ def visit(unit: int | None, **cells: str | None) -> tuple[int | None, Row]:
 
 
 HEAVY = Database(
-    (person(1, height="2.5"), person(2, height="0.5")),
+    (person(1, height="2.5", age="5"), person(2, height="0.5")),
     (
         *(visit(1, city=city, tag=tag, n="7", x="4", d="5", flag=flag, big="1152921504606846976")
           for city in ("a", "b", "c") for tag in ("p", "q") for flag in ("true", "false", None) for _ in range(3)),

@@ -14,6 +14,7 @@ from hypothesis.vendor.pretty import RepresentationPrinter
 
 from dpsql.backends import Backend, DuckDBBackend, Snapshot
 from dpsql.engine.released import canonical, declared_groups
+from dpsql.mechanisms import tail
 from dpsql.plan.planner import Plan, Privacy, ReleasePlan, plan
 from dpsql.plan.rows import Block, Derived, Released, Rows, StageColumn
 from dpsql.plan.vectors import Kind
@@ -241,11 +242,22 @@ def compared(plan: Plan, here: Measured, there: Measured, sql: str) -> Fraction:
         for number, vector in enumerate(release.vectors):
             moved = distance(release, number, left[number], right[number])
             assert moved <= vector.sensitivity, (sql, vector.kind, moved, vector.sensitivity)
+        check_threshold(plan, release)
         check_new_keys(plan, release, left, right)
         check_new_keys(plan, release, right, left)
         total += loss(release, left, right)
     assert total <= plan.epsilon <= plan.privacy.epsilon, sql
+    blocks = sum((Fraction(*release.release.share) for release in plan.releases), Fraction(0))
+    assert plan.delta <= plan.privacy.delta * blocks, sql
     return total / plan.epsilon if plan.epsilon else Fraction(0)
+
+
+def check_threshold(plan: Plan, release: ReleasePlan) -> None:
+    """The keys that one unit alone has are all hidden but for the delta that is charged (soundness.md 1.7)."""
+    if release.counted is not None:
+        assert release.tau is not None
+        shown = tail(release.scale(release.counted), release.tau - plan.privacy.minimum_units)
+        assert shown * release.bounding.groups <= release.delta
 
 
 def check_new_keys(

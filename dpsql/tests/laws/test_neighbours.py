@@ -148,6 +148,8 @@ TIGHT = (
     "SELECT COUNT(*) FROM person",
     "SELECT AVG(height) FROM person",
     "SELECT SUM(height) FROM person",
+    "SELECT COUNT(*), AVG(age) FROM person",
+    "SELECT dp_avg_direct(age) FROM person WHERE age BETWEEN 0 AND 5",
 )
 TIGHT_AND_WIDE = (
     "SELECT city, flag, COUNT(*) FROM visit GROUP BY city, flag",
@@ -157,6 +159,8 @@ TIGHT_AND_WIDE = (
     "SELECT city, flag, COUNT(*) FROM visit GROUP BY ROLLUP (city, flag)",
     "SELECT tag, COUNT(DISTINCT person_id) FROM visit GROUP BY tag",
     "SELECT n, tag, COUNT(DISTINCT person_id) FROM visit GROUP BY n, tag",
+    "SELECT tag, n, COUNT(DISTINCT person_id) FROM visit GROUP BY ROLLUP (tag, n)",
+    "SELECT flag, COUNT(*) FROM visit GROUP BY flag",
     "SELECT COUNT(DISTINCT tag) FROM visit",
     "SELECT city, COUNT(DISTINCT tag) FROM visit GROUP BY city",
     "SELECT city, flag, COUNT(DISTINCT tag) FROM visit GROUP BY city, flag",
@@ -192,6 +196,39 @@ def test_the_bound_is_reached_by_replacing(replacing: World, sql: str) -> None:
     both = Database((), (*there.visits, *(visit(1, x="-1") for _ in range(4))))
     found = [loss_here, check(replacing, sql, here, [replaced(here, 1, both)])]
     assert 1 in found
+
+
+NOBODYS = Database(
+    (), tuple(visit(None, city=c, tag="p", n="7", x="4", flag="true") for c in "abc" for _ in range(9))
+)
+
+
+def check_nobodys_rows(adding: World, sql: str) -> None:
+    """Rows whose owner is NULL count nowhere: nobody could ask for their removal."""
+    plan = planned(adding, sql)
+    assert plan is not None
+    with_them = Database(HEAVY.persons, HEAVY.visits + NOBODYS.visits)
+    here, there = (measured(adding, [plan], database, 0)[0] for database in (HEAVY, with_them))
+    assert here is not None
+    assert here == there
+
+
+@pytest.mark.parametrize("sql", TIGHT[:8])
+def test_rows_without_an_owner_count_nowhere(adding: World, sql: str) -> None:
+    check_nobodys_rows(adding, sql)
+
+
+PARTS = "SELECT COUNT(*) FILTER (WHERE flag), COUNT(*) FROM visit"
+
+
+def replaced_in_parts(replacing: World) -> Fraction | None:
+    """Return the loss where all of one's rows are in one part of an ungrouped count, and the other's in the other."""
+    here, there = (Database((), tuple(visit(1, flag=flag) for _ in range(6))) for flag in ("true", "false"))
+    return check(replacing, PARTS, here, [replaced(here, 1, there)])
+
+
+def test_the_bound_of_parts_is_reached_by_replacing(replacing: World) -> None:
+    assert replaced_in_parts(replacing) == 1
 
 
 def test_a_newcomer_is_no_unit_of_the_database() -> None:

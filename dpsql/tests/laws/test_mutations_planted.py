@@ -1,0 +1,88 @@
+"""Single faults in planner and printer that no law once saw: each dies by the claim of one narrow statement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dpsql.plan import planner, print_release, vectors
+
+from .examples import HEAVY, WIDE
+from .measured import World, world
+from .planting import plant
+from .test_mutations import adding, holds
+from .test_neighbours import TIGHT, check_nobodys_rows, replaced_in_parts
+
+__all__ = ["adding"]
+
+Patch = pytest.MonkeyPatch
+Function = Callable[..., Any]
+
+TAGS = "SELECT tag, COUNT(*) FROM visit GROUP BY tag"
+FAULTS: dict[str, tuple[Function, str, str, str]] = {
+    "a direct average's odd width": (
+        vectors.sensitivity_of, "width // 2 + 1 if", "width // 2 if",
+        "SELECT dp_avg_direct(age) FROM person WHERE age BETWEEN 0 AND 5",
+    ),
+    "rows without a value beside an average": (
+        print_release._Query._from_sums, "({everyone} - {rows})", "({everyone} + {rows})",
+        "SELECT COUNT(*), AVG(age) FROM person",
+    ),
+    "delta for one key of several": (
+        planner._plan_release, "threshold(scale, delta, bounding.groups,", "threshold(scale, delta, 1,", TAGS,
+    ),
+    "a threshold for half the noise": (
+        planner._plan_release, "vectors[measured.counted].scale(each)", "vectors[measured.counted].scale(each) / 2",
+        TAGS,
+    ),
+    "all of delta for each grouping set": (
+        planner._plan_release, "privacy.delta * Fraction(*release.share)", "privacy.delta",
+        "SELECT tag, n, COUNT(*) FROM visit GROUP BY ROLLUP (tag, n)",
+    ),
+    "all of epsilon for each block": (
+        planner._plan_release, "Fraction(*release.share) / blocks", "Fraction(*release.share)",
+        "SELECT a.c, b.c FROM (SELECT COUNT(*) AS c FROM visit) a, (SELECT COUNT(*) AS c FROM visit WHERE n > 1) b",
+    ),
+    "a domain of one group more than C is not ranked": (
+        planner._bounding, "len(groups) > c)", "len(groups) > c + 1)", "SELECT flag, COUNT(*) FROM visit GROUP BY flag",
+    ),
+    "all values of a person's group are counted": (
+        print_release._Query.distinct, "PARTITION BY {unit_keys} ORDER", "PARTITION BY {unit_keys}, x ORDER",
+        "SELECT COUNT(DISTINCT tag) FROM visit",
+    ),
+    "distinct values of all groups are counted": (
+        print_release._Query.distinct, "if self.bounding.ranked:", "if False:",
+        "SELECT city, COUNT(DISTINCT tag) FROM visit GROUP BY city",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("function", "old", "new", "sql"), FAULTS.values(), ids=FAULTS)
+def test_plant(adding: World, monkeypatch: Patch, function: Function, old: str, new: str, sql: str) -> None:
+    holds(adding, sql, HEAVY)
+    holds(adding, sql, WIDE)
+    plant(monkeypatch, function, (old, new))
+    with pytest.raises(AssertionError):
+        [holds(adding, sql, database) for database in (HEAVY, WIDE)]
+
+
+def test_parts_that_are_replaced_move_as_if_they_were_one(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: Patch
+) -> None:
+    plant(
+        monkeypatch, vectors.sensitivity_of, ("not bounding.grouped and masks == 1", "not bounding.grouped")
+    )
+    with world(tmp_path_factory.mktemp("rep"), replace_one=True) as replacing, pytest.raises(AssertionError):
+        replaced_in_parts(replacing)
+
+
+def test_count_rows_that_nobody_owns(adding: World, monkeypatch: Patch) -> None:
+    plant(
+        monkeypatch,
+        print_release._Query.__init__,
+        ("if not rows.columns[rows.owner.index].enforced.not_null:", "if False:"),
+    )
+    with pytest.raises(AssertionError):
+        check_nobodys_rows(adding, TIGHT[0])
