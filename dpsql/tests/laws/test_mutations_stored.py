@@ -12,7 +12,7 @@ import pytest
 from dpsql.engine import privatise as noised
 from dpsql.engine import run
 from dpsql.engine.run import Runner
-from dpsql.plan import planner
+from dpsql.plan import planner, print_release
 from dpsql.plan.planner import ReleasePlan
 
 from .conftest import OpenDesk
@@ -23,7 +23,7 @@ from .test_one_draw import (
     check_the_outer_answer_goes_with_the_inner_one,
 )
 from .test_own_draws import FEW, check_own_draws
-from .test_published_keys import check_minimum_units
+from .test_published_keys import check_minimum_units, check_order_of_keys
 
 Patch = pytest.MonkeyPatch
 Key = Callable[[ReleasePlan, int, int], object]
@@ -99,6 +99,12 @@ def test_ignore_minimum_units(desk: OpenDesk, monkeypatch: Patch, tmp_path: Path
     monkeypatch.setattr(run, "publish", lambda exact, plan, noise, least: original(exact, plan, noise, 1))
     with pytest.raises(AssertionError):
         check_minimum_units(desk, tmp_path / "least")
+
+
+def test_show_found_keys_as_the_engine_met_them(desk: OpenDesk, monkeypatch: Patch) -> None:
+    plant(monkeypatch, print_release._Query._grouped, ("if None in self.domains:", "if False:"))
+    with pytest.raises(AssertionError):
+        check_order_of_keys(desk)
 
 
 def test_leave_the_fingerprint_out(desk: OpenDesk, monkeypatch: Patch, tmp_path: Path) -> None:

@@ -44,6 +44,20 @@ def test_no_key_of_too_few_people_is_shown(desk: OpenDesk, tmp_path: Path) -> No
     check_minimum_units(desk, tmp_path / "least")
 
 
+def check_order_of_keys(desk: OpenDesk) -> None:
+    """Found keys come in their own order, not in the one in which the engine met the rows (law L6)."""
+    opened = desk(Much())
+    opened.connection.execute(
+        "INSERT INTO visit (person_id, tag) SELECT i, 'k' || (i + 1000) FROM range(3000) AS t (i) ORDER BY hash(i)"
+    )
+    shown = [row[0] for row in opened.session.execute("SELECT tag, COUNT(*) FROM visit GROUP BY tag").rows]
+    assert shown == [f"k{i}" for i in range(1000, 4000)]
+
+
+def test_found_keys_come_in_their_own_order(desk: OpenDesk) -> None:
+    check_order_of_keys(desk)
+
+
 def test_a_key_at_the_threshold_is_shown_and_one_below_is_not(desk: OpenDesk) -> None:
     """The figure that is printed in EXPLAIN is the one that is tested: >= tau, on the count with its noise."""
     opened = desk()
