@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dpsql.plan import determined, door, print_source
+from dpsql.plan import determined, door, ownership, print_source
 from dpsql.plan.print_source import SourcePrinter
 from dpsql.testing.random_joins import SCHEMA, Database, policy_of, row, without
 
@@ -59,6 +59,19 @@ OTHERS = "SELECT COUNT(*) FROM note n WHERE EXISTS (SELECT 1 FROM note o WHERE o
 OUTER_KEY = "SELECT f.city, COUNT(*) FROM note n LEFT JOIN profile f ON f.person_id = n.person_id AND n.city = 'a' GROUP BY f.city"
 PER_PERSON = "SELECT SUM(c) FROM (SELECT person_id, COUNT(*) AS c FROM note GROUP BY person_id) t"
 PER_ACCOUNT = ATTACKS[-1]
+AS_DOUBLES = (
+    "SELECT b.big, COUNT(*) FROM person p JOIN account a ON a.person_id = p.id JOIN booking b ON b.account_no = a.no "
+    "WHERE b.big = p.height GROUP BY b.big"
+)
+NEAR = Database(
+    {
+        "person": (row("person", 1, height="9007199254740992"),),
+        "account": (row("account", 10, 1),),
+        "booking": tuple(row("booking", i, 10, big=str(9007199254740991 + i % 3)) for i in range(30)),
+        "note": (),
+        "profile": (),
+    }
+)
 FIRST = (
     "SELECT COUNT(*) FROM (SELECT person_id, city, ROW_NUMBER() OVER (PARTITION BY person_id ORDER BY day) AS k "
     "FROM note) t WHERE k = 1 AND city = 'a'"
@@ -70,7 +83,21 @@ def test_the_laws_hold_without_a_mutant(adding: World, sql: str) -> None:
     holds(adding, sql)
 
 
-@pytest.mark.parametrize("sql", [TWO_PEOPLE, OTHERS])
+NO_KEY = "SELECT COUNT(*) FROM person p WHERE EXISTS (SELECT 1 FROM note o WHERE o.ref = p.id)"
+ANOTHER_KEY = "SELECT COUNT(*) FROM person p WHERE EXISTS (SELECT 1 FROM account a WHERE a.no = p.id)"
+EVERYBODYS = Database(
+    {
+        "person": tuple(row("person", u, age="30", team="red", home="a") for u in range(1, 31)),
+        "account": tuple(row("account", u, 1, kind="giro") for u in range(1, 31)),
+        "booking": (),
+        "note": tuple(row("note", 1, ref=str(u)) for u in range(1, 31)),
+        "profile": (),
+    }
+)
+"""The first of thirty people has notes and accounts whose numbers are the people's."""
+
+
+@pytest.mark.parametrize("sql", [TWO_PEOPLE, OTHERS, NO_KEY, ANOTHER_KEY])
 def test_what_the_mutants_answer_is_refused(adding: World, sql: str) -> None:
     assert check(adding, sql, MANY, []) is None
 
@@ -85,6 +112,25 @@ def test_look_at_rows_of_other_people(adding: World, monkeypatch: Patch) -> None
     monkeypatch.setattr("dpsql.plan.join.are_linked", lambda *_: True)
     with pytest.raises(AssertionError):
         holds(adding, OTHERS, MANY)
+
+
+@pytest.mark.parametrize("sql", [NO_KEY, ANOTHER_KEY])
+def test_take_any_column_for_a_persons_key(adding: World, monkeypatch: Patch, sql: str) -> None:
+    plant(
+        monkeypatch,
+        ownership.are_linked,
+        ("known and known == right.source.identities.get(second - start)", "known"),
+    )
+    with pytest.raises(AssertionError):
+        holds(adding, sql, EVERYBODYS)
+
+
+def test_take_equal_doubles_for_one_value(adding: World, monkeypatch: Patch) -> None:
+    """Two keys that one double is equal to are two groups of a person."""
+    holds(adding, AS_DOUBLES, NEAR)
+    plant(monkeypatch, determined._is_exact, ("return left.type == right.type or", "return True or"))
+    with pytest.raises(AssertionError):
+        holds(adding, AS_DOUBLES, NEAR)
 
 
 def test_forget_what_else_an_outer_join_needs(adding: World, monkeypatch: Patch) -> None:

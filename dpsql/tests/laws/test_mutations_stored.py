@@ -20,6 +20,8 @@ from .planting import plant
 from .test_one_draw import (
     EDITS,
     check_an_edited_policy_is_asked_anew,
+    check_measures_go_with_their_keys,
+    check_other_questions,
     check_the_outer_answer_goes_with_the_inner_one,
 )
 from .test_own_draws import FEW, check_own_draws
@@ -126,3 +128,37 @@ def test_know_one_stage_value_alone(desk: OpenDesk, monkeypatch: Patch) -> None:
     monkeypatch.setattr(Runner, "_relation_key", lambda self, number: self.rows[number].plan.salted(b"known"))
     with pytest.raises(AssertionError):
         check_the_outer_answer_goes_with_the_inner_one(desk)
+
+
+@pytest.mark.parametrize(
+    ("function", "old", "new"),
+    [
+        (ReleasePlan.measure_keys, "label = (*label, mask)", "label = (*label,)"),
+        (ReleasePlan.measure_keys, "vector.masks, index)", "index)"),
+        (ReleasePlan.measure_keys, "(vector.kind.value, part, vector.value,", "(vector.kind.value, part,"),
+        (ReleasePlan.measure_keys, "(vector.kind.value, part,", "(part,"),
+        (planner._plan_release, "rows.identity(), ", ""),
+        (planner._plan_release, "release.keys, bounding, domains", "bounding, domains"),
+    ],
+)
+def test_leave_out_what_a_question_is(
+    desk: OpenDesk, monkeypatch: Patch, function: Callable[..., Any], old: str, new: str
+) -> None:
+    plant(monkeypatch, function, (old, new))
+    with pytest.raises(AssertionError):
+        check_other_questions(desk)
+
+
+@pytest.mark.parametrize(
+    ("function", "old", "new"),
+    [
+        (ReleasePlan.measure_keys, "relation + keyset +", "relation +"),
+        (run._keyset_id, "hashlib.sha256(payload).digest()", "b''"),
+    ],
+)
+def test_keep_measures_when_the_keys_are_others(
+    desk: OpenDesk, monkeypatch: Patch, function: Callable[..., Any], old: str, new: str
+) -> None:
+    plant(monkeypatch, function, (old, new))
+    with pytest.raises((AssertionError, ValueError)):
+        check_measures_go_with_their_keys(desk)

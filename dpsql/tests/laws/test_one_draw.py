@@ -16,6 +16,7 @@ from dpsql.testing.random_databases import policy_text
 
 from .conftest import Desk, OpenDesk
 from .examples import HEAVY, ORDINARY
+from .test_published_keys import Much
 
 NOTHING = Fraction(0)
 COUNTS = "SELECT city, COUNT(*) AS n, SUM(x) AS s FROM visit GROUP BY city"
@@ -171,6 +172,63 @@ def check_the_outer_answer_goes_with_the_inner_one(desk: OpenDesk) -> None:
 
 def test_the_outer_answer_goes_with_the_inner_one(desk: OpenDesk) -> None:
     check_the_outer_answer_goes_with_the_inner_one(desk)
+
+
+OTHER_QUESTIONS = (
+    "SELECT COUNT(*) FROM visit",
+    "SELECT COUNT(*) FROM person",
+    "SELECT COUNT(*) FROM visit WHERE n > 1",
+    "SELECT city, COUNT(*) FROM visit GROUP BY city",
+    "SELECT flag, COUNT(*) FROM visit GROUP BY flag",
+    "SELECT n > 1, COUNT(*) FROM visit GROUP BY n > 1",
+    "SELECT AVG(far) FROM visit",
+    "SELECT SUM(far) FROM visit",
+    "SELECT COUNT(DISTINCT person_id) FROM visit",
+    "SELECT COUNT(DISTINCT tag) FROM visit",
+    "SELECT COUNT(DISTINCT city) FROM visit",
+    "SELECT SUM(n) FROM visit",
+    "SELECT SUM(CASE WHEN flag THEN n ELSE -3 END) FROM visit",
+    "SELECT AVG(n) FROM visit",
+    "SELECT dp_avg_direct(n) FROM visit",
+    "SELECT COUNT(*) FILTER (WHERE flag) FROM visit",
+    "SELECT COUNT(*) FILTER (WHERE n > 3) FROM visit",
+    "SELECT COUNT(*) FILTER (WHERE active) FROM person",
+    "SELECT COUNT(*) FILTER (WHERE age > 30) FROM person",
+    "SELECT SUM(age) FROM person",
+    "SELECT SUM(CASE WHEN active THEN age ELSE 120 END) FROM person",
+    "SELECT AVG(height) FROM person",
+)
+
+
+def check_other_questions(desk: OpenDesk) -> None:
+    """What was drawn for one question answers no other one, however alike they are."""
+    opened = desk()
+    opened.settle(HEAVY)
+    for sql in OTHER_QUESTIONS:
+        assert cost(opened.session.execute(sql)) == 1, sql
+
+
+def test_another_question_is_asked_anew(desk: OpenDesk) -> None:
+    check_other_questions(desk)
+
+
+def check_measures_go_with_their_keys(desk: OpenDesk) -> None:
+    """Where keys were found anew, measures of the groups that were found before answer nothing."""
+    opened = desk(Much())
+    sql = "SELECT tag, COUNT(*), SUM(n) FROM visit GROUP BY tag"
+    opened.settle(ORDINARY)
+    assert [row[0] for row in opened.session.execute(sql).rows] == ["t"]
+    opened.settle(HEAVY)
+    opened.session.execute("SET dpsql.reuse = off")
+    opened.session.execute("SELECT tag, COUNT(DISTINCT person_id) FROM visit GROUP BY tag")
+    opened.session.execute("SET dpsql.reuse = on")
+    again = opened.session.execute(sql)
+    assert cost(again) > 0
+    assert [row[0] for row in again.rows] == ["p", "q"]
+
+
+def test_measures_go_with_their_keys(desk: OpenDesk) -> None:
+    check_measures_go_with_their_keys(desk)
 
 
 EDITS = (
