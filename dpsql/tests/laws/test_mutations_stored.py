@@ -25,7 +25,7 @@ from .test_one_draw import (
     check_the_outer_answer_goes_with_the_inner_one,
 )
 from .test_own_draws import FEW, check_own_draws
-from .test_published_keys import check_minimum_units, check_order_of_keys
+from .test_published_keys import check_delta_is_charged, check_minimum_units, check_order_of_keys
 
 Patch = pytest.MonkeyPatch
 Key = Callable[[ReleasePlan, int, int], object]
@@ -162,3 +162,18 @@ def test_keep_measures_when_the_keys_are_others(
     plant(monkeypatch, function, (old, new))
     with pytest.raises((AssertionError, ValueError)):
         check_measures_go_with_their_keys(desk)
+
+
+@pytest.mark.parametrize(
+    ("function", "old", "new"),
+    [
+        (Runner.claim, "plan.delta if index == plan.counted else Fraction(0)", "Fraction(0)"),
+        (run._ceil, "-(-value.numerator // value.denominator)", "value.numerator // value.denominator"),
+    ],
+)
+def test_charge_less_than_is_claimed(
+    desk: OpenDesk, monkeypatch: Patch, function: Callable[..., Any], old: str, new: str
+) -> None:
+    plant(monkeypatch, function, (old, new))
+    with pytest.raises(AssertionError):
+        check_delta_is_charged(desk)

@@ -203,6 +203,25 @@ def test_an_attack_moves_no_more_than_the_bound(adding: World, sql: str, databas
     assert check(adding, sql, database, less(database)) is not None
 
 
+NUMBERED = "SELECT COUNT(*) FROM (SELECT n, ROW_NUMBER() OVER (PARTITION BY person_id ORDER BY day) AS k FROM note) t WHERE k <= 9"
+
+
+def check_nobodys_rows(adding: World, sql: str) -> None:
+    """Rows whose owner is NULL make no person below a release either."""
+    plan = planned(adding, sql)
+    assert plan is not None
+    nobodys = tuple(row("note", None, n="5", x="2", tag="t", city="a") for _ in range(9))
+    more = Database({**HEAVY.tables, "note": HEAVY.tables["note"] + nobodys})
+    here, there = (measured(adding, [plan], database, 0)[0] for database in (HEAVY, more))
+    assert here is not None
+    assert here == there
+
+
+@pytest.mark.parametrize("sql", [TIGHT[9], NUMBERED])
+def test_rows_without_an_owner_make_no_person(adding: World, sql: str) -> None:
+    check_nobodys_rows(adding, sql)
+
+
 def test_ties_of_two_windows_are_broken_alike(adding: World) -> None:
     """Which of some equal rows is the k-th is one choice for all windows, however the rows are stored."""
     plan = adding.plan(

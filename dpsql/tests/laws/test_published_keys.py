@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpsql.mechanisms import ATTO, NANO
 from dpsql.testing.random_databases import Database, policy_of
 
 from .conftest import OpenDesk
@@ -56,6 +57,22 @@ def check_order_of_keys(desk: OpenDesk) -> None:
 
 def test_found_keys_come_in_their_own_order(desk: OpenDesk) -> None:
     check_order_of_keys(desk)
+
+
+def check_delta_is_charged(desk: OpenDesk) -> None:
+    """The ledger holds at least what the plan claims, epsilon and delta, also where a share has no end in decimals."""
+    opened = desk()
+    sql = "SELECT tag, COUNT(*) FROM visit GROUP BY GROUPING SETS ((tag), ())"
+    plan = opened.session.explain(sql).plan
+    opened.session.execute(sql)
+    spent = opened.session.dataset.store.spent()
+    assert plan.delta > 0
+    assert Fraction(spent.delta_atto, ATTO) >= plan.delta
+    assert Fraction(spent.epsilon_nano, NANO) >= plan.epsilon
+
+
+def test_delta_is_charged(desk: OpenDesk) -> None:
+    check_delta_is_charged(desk)
 
 
 def test_a_key_at_the_threshold_is_shown_and_one_below_is_not(desk: OpenDesk) -> None:
