@@ -14,7 +14,7 @@ from hypothesis.vendor.pretty import RepresentationPrinter
 
 from dpsql.backends import Backend, DuckDBBackend, Snapshot
 from dpsql.engine.released import canonical, declared_groups
-from dpsql.mechanisms import tail
+from dpsql.mechanisms.laplace_accuracy import tail
 from dpsql.plan.planner import Plan, Privacy, ReleasePlan, plan
 from dpsql.plan.rows import Block, Derived, Released, Rows, StageColumn
 from dpsql.plan.vectors import Kind

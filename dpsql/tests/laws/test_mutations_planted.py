@@ -31,7 +31,7 @@ FAULTS: dict[str, tuple[Function, str, str, str]] = {
         "SELECT COUNT(*), AVG(age) FROM person",
     ),
     "delta for one key of several": (
-        planner._plan_release, "threshold(scale, delta, bounding.groups,", "threshold(scale, delta, 1,", TAGS,
+        planner._plan_release, "threshold(law, delta, bounding.groups,", "threshold(law, delta, 1,", TAGS,
     ),
     "a threshold for half the noise": (
         planner._plan_release, "vectors[measured.counted].scale(each)", "vectors[measured.counted].scale(each) / 2",

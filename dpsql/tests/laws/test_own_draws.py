@@ -16,7 +16,7 @@ import pytest
 
 from dpsql.budget.ledger_store import LedgerStore
 from dpsql.engine.released import decode
-from dpsql.mechanisms import LaplaceNoise, Noise
+from dpsql.mechanisms import Laplace, Law, Noise, SampledNoise
 from dpsql.testing.injected_noise import CountingNoise
 from dpsql.testing.random_databases import Database
 
@@ -65,7 +65,7 @@ STATEMENTS = (
 class OneNumber:
     """A noise that adds the same number everywhere."""
 
-    def laplace(self, scale: Fraction, count: int) -> npt.NDArray[Any]:
+    def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
         return np.full(count, START, dtype=np.int64)
 
 
@@ -83,7 +83,9 @@ def stored_by(
 
     def commit(self: LedgerStore, reservation: Any, draws: Any) -> None:
         for one in draws:
-            found.extend(int(value) for column in decode(one.payload).values for value in column.tolist())
+            found.extend(
+                int(value) for column in decode(one.payload, one.law).values for value in column.tolist()
+            )
         original(self, reservation, draws)
 
     opened = desk(noise)
@@ -132,7 +134,7 @@ def test_error_bars_draw_for_themselves(desk: OpenDesk, monkeypatch: Patch) -> N
     """Bars are simulated: they get numbers that no release has, and the releases the same as without them."""
     noise, plain = CountingNoise(START), CountingNoise(START)
     bars = CountingNoise(10**9)
-    monkeypatch.setattr("dpsql.engine.finish.LaplaceNoise", lambda: bars)
+    monkeypatch.setattr("dpsql.engine.finish.SampledNoise", lambda: bars)
     with_bars = stored_by(desk, noise, monkeypatch, intervals=True)
     without = stored_by(desk, plain, monkeypatch)
     assert len(bars.given) > len(noise.given)
@@ -142,7 +144,7 @@ def test_error_bars_draw_for_themselves(desk: OpenDesk, monkeypatch: Patch) -> N
 
 def test_the_real_noise_never_repeats_itself() -> None:
     """Within a call and between calls of one scale, for few draws and for many."""
-    scale = Fraction(10**15)
+    law = Laplace(Fraction(10**15))
     for count in (1, 8, 300):
-        drawn = [value for _ in range(3) for value in LaplaceNoise().laplace(scale, count).tolist()]
+        drawn = [value for _ in range(3) for value in SampledNoise().draw(law, count).tolist()]
         assert len(set(drawn)) == len(drawn)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpsql.mechanisms import ATTO, NANO
+from dpsql.mechanisms import ATTO, NANO, Law
 from dpsql.testing.random_databases import Database, policy_of
 
 from .conftest import OpenDesk
@@ -23,7 +23,7 @@ PEOPLE = Database((), tuple(visit(10 * k + u, tag="abcd"[k]) for k in range(4) f
 class Much:
     """A noise with which everything would pass any threshold."""
 
-    def laplace(self, scale: Fraction, count: int) -> npt.NDArray[Any]:
+    def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
         return np.full(count, 10**6, dtype=np.int64)
 
 
@@ -84,7 +84,7 @@ def test_a_key_at_the_threshold_is_shown_and_one_below_is_not(desk: OpenDesk) ->
     tau = release.tau
 
     class Exactly:
-        def laplace(self, scale: Fraction, count: int) -> npt.NDArray[Any]:
+        def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
             return np.full(count, tau - 3, dtype=np.int64)
 
     opened.session._noise = Exactly()
