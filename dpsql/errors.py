@@ -44,6 +44,7 @@ CODES = MappingProxyType(
         "42704": "no such setting",
         "42501": "not permitted",
         "22023": "bad value for a setting or parameter",
+        "54000": "a query of the system catalog that is too large",
         "54001": "statement too complex",
         "0A000": "statement or clause not supported",
         # Class PV: privacy refusals.

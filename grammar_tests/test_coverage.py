@@ -14,6 +14,7 @@ HERE = Path(__file__).parent
 # Codes that no statement's text brings about, and where they are tested.
 _ELSEWHERE = {
     "42501": "no statement is refused with it yet: kept for the server",
+    "54000": "a large query of the system catalog: dpsql/tests/system_catalog",
     "57014": "a cancelled statement: dpsql/tests/backends, dpsql/tests/engine",
     "57V01": "post-processing that takes too long: dpsql/tests/engine",
     "58V01": "a database that fails: dpsql/tests/backends, dpsql/tests/engine",

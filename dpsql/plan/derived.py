@@ -27,6 +27,7 @@ from .determined import distinguishing
 from .keys import environment_of
 from .lattice import Lattice, lattice_of
 from .ownership import sum_of_bounds
+from .personal import tells_apart
 from .private_sql import decimal_scale
 from .rows import Block, Derived, Grouped, Identity, Item, Private, Rows, Windowed, columns_of, fields_in
 
@@ -234,7 +235,8 @@ def _column(expr: Expr, env: Environment) -> Column:
     type_ = DOUBLE if expr.type.is_number and not _is_decimal(proven.grid) else expr.type
     if type_ == DOUBLE:
         proven = replace(proven, grid=None, values=None)
-    column = Column("", type_, Enforced(not_null=not proven.nullable), facts=proven)
+    personal = tells_apart(expr, lambda index: env.columns[index].is_personal) is not None
+    column = Column("", type_, Enforced(not_null=not proven.nullable), facts=proven, is_personal=personal)
     if (
         facts != proven
         and facts.declared
@@ -340,8 +342,9 @@ def _window_column(call: WindowCall, env: Environment) -> Column:
 def _merge(options: Sequence[Column]) -> Column:
     """Return what is known of a column that is any of several: the hull of them."""
     first = options[0]
+    personal = any(option.is_personal for option in options)
     if all(option == first for option in options):
-        return first
+        return replace(first, is_personal=personal)
     named = [option for option in options if option.facts is None or option.facts.values != ()]
     if 0 < len(named) < len(options):  # a bare NULL adds only NULL
         return replace(nullable(_merge(named)), name=first.name)
@@ -364,7 +367,9 @@ def _merge(options: Sequence[Column]) -> Column:
     type_ = _widest([option.type for option in options])
     if type_.is_number and not type_.is_float and not _is_decimal(grid):
         type_, proven = DOUBLE, replace(proven, grid=None)
-    return Column(first.name, type_, Enforced(not_null=not any_null), bounds=bounds, facts=proven)
+    return Column(
+        first.name, type_, Enforced(not_null=not any_null), bounds=bounds, facts=proven, is_personal=personal
+    )
 
 
 def _ends(options: Sequence[Facts]) -> tuple[Fraction | None, Fraction | None]:

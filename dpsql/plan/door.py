@@ -11,6 +11,7 @@ from ..relation.expressions import Expr, Field, Literal, walk
 from ..relation.relations import Aggregate, AggregateCall, Project, Relation, SetOperation
 from ..relation.types import INTEGER, Kind
 from .keys import environment_of, groups_per_unit_in
+from .personal import personal_columns, tells_apart
 from .rows import Identity, Release, Rows, TableSource, fields_in
 
 __all__ = ["check_keys", "one_person", "open_door", "owner_of_key"]
@@ -77,7 +78,8 @@ def owner_of_key(key: Expr, rows: Rows) -> Identity | None:
 
 
 def check_keys(rows: Rows, keys: tuple[Expr, ...]) -> None:
-    """Refuse keys that hold an owner, or a key with one owner: each group would be one person's."""
+    """Refuse keys that hold an owner, or a value with one owner, NULL or not: each group would be one person's."""
+    is_personal = personal_columns(rows)
     for key in keys:
         if key.type.kind is Kind.OPAQUE:
             raise Refusal(
@@ -87,6 +89,8 @@ def check_keys(rows: Rows, keys: tuple[Expr, ...]) -> None:
         for part in walk(key):
             if isinstance(part, Field) and (part.index in rows.units or owner_of_key(part, rows)):
                 raise one_person(part.name, part.position or key.position)
+        if (column := tells_apart(key, is_personal)) is not None:
+            raise one_person(column.name, column.position or key.position)
 
 
 def one_person(name: str, position: Position | None) -> Refusal:

@@ -69,8 +69,9 @@ def _table_source(table: Table, catalog: Catalog, columns: list[Column], shown: 
         total = None if rows is None else rows * (groups or 1)
     known = [*table.keys, *((name,) for name in _referenced(table, catalog) | _root_key(table))]
     keys = {frozenset(shown.index(name) for name in key) for key in known if set(key) <= set(shown)}
+    marked = (replace(column, is_personal=index in identities) for index, column in enumerate(columns))
     return TableSource(
-        table.name, tuple(columns), tuple(sorted(keys, key=sorted)), identities, rows, groups, total, table,
+        table.name, tuple(marked), tuple(sorted(keys, key=sorted)), identities, rows, groups, total, table,
         tuple(shown),
     )  # fmt: skip
 

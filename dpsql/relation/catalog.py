@@ -9,7 +9,7 @@ from the engine's own constraints and may let the printer leave an operator out.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -47,7 +47,8 @@ class Column:
     DATE, microseconds since then (UTC) for TIMESTAMP, as Fractions. `step`: the resolution (lattice
     spacing) for floats or to coarsen; None means the type's own. `values`: the declared public keys.
     `max_length`: declared length of a text column in characters. `facts`: what holds of a column that a
-    printed subquery computes, by the operators printed there; None for a table's own column.
+    printed subquery computes, by the operators printed there; None for a table's own column. `is_personal`:
+    a value of it is one person's, or NULL: the engine holds it unique, or it is computed from such a column.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Column:
     max_length: int | None = None
     description: str | None = None
     facts: Facts | None = None
+    is_personal: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

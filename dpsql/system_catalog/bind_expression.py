@@ -132,6 +132,11 @@ class ExpressionBinder(CallBinder):
         value = coerce(self.context, self.bind(node.expression, scope), target)
         if node.type.modifiers and target.name in ("varchar", "bpchar"):
             return Typed(f"left({value.sql}, {node.type.modifiers[0]})", target)
+        if node.type.modifiers and target.name == "numeric":
+            digits, scale, *_ = (*node.type.modifiers, 0)
+            if not 1 <= digits <= 38 or scale > digits:
+                raise unsupported("a numeric of so many digits")
+            return Typed(f"CAST(CAST({value.sql} AS DECIMAL({digits}, {scale})) AS {target.holder})", target)
         return value
 
     def _field(self, node: Field, scope: Scope) -> Typed:

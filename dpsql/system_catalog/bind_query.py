@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from .bind_calls import sort_key
 from .bind_expression import ExpressionBinder
 from .bind_sets import SET_RETURNING
-from .errors import unsupported
+from .errors import raised, unsupported
 from .functions import AGGREGATES
 from .output_names import output_name
 from .pg_types import INT8, TEXT, UNKNOWN, PgType
@@ -89,13 +89,14 @@ class QueryBinder(ExpressionBinder):
             sql = f"SELECT * FROM ({sql}) AS {self.context.alias()}"
         for word, expression in (("LIMIT", query.limit), ("OFFSET", query.offset)):
             if expression is not None:
-                sql += f" {word} {self._count(expression, scope)}"
+                sql += f" {word} {self._count(expression, word.lower())}"
         return Bound(sql, bound.columns, bound.modifiers)
 
-    def _count(self, expression: Expression, scope: Scope) -> str:
-        if isinstance(expression, Literal) and isinstance(expression.value, int):
-            return str(max(int(expression.value), 0))
-        return f"({self.bind_as(expression, Scope(None, {}), INT8)})"
+    def _count(self, expression: Expression, word: str) -> str:
+        count = f"({self.bind_as(expression, Scope(None, {}), INT8)})"
+        if isinstance(expression, Literal) and isinstance(expression.value, int) and expression.value >= 0:
+            return count
+        return f"(CASE WHEN {count} < 0 THEN {raised(word)} ELSE {count} END)"
 
     # --- WITH, UNION, VALUES -----------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from .errors import unsupported
+from .errors import MOST_OF_A_SERIES, raised, unsupported
 from .pg_types import BOOL, BY_NAME, CHAR, INT4, RECORD, TEXT, PgType
 from .scope import Scope
 from .syntax import Call
@@ -33,8 +33,13 @@ def _series(binder: CallBinder, node: Call, scope: Scope) -> tuple[str, PgType]:
     type_, sqls = binder.together([binder.bind(argument, scope) for argument in node.arguments])
     if type_.name not in _INTEGERS:
         raise unsupported(f"generate_series of {type_.name}")
-    bounded = [f"greatest(least(CAST({sql} AS BIGINT), 1000000), -1000000)" for sql in sqls]
-    return f"CAST(generate_series({', '.join(bounded)}) AS {type_.holder}[])", type_
+    first, last, step = [f"CAST({sql} AS BIGINT)" for sql in [*sqls, "1"][:3]]
+    found = (
+        f"CASE WHEN {step} = 0 THEN {raised('step')}"
+        f" WHEN (CAST({last} AS HUGEINT) - {first}) // {step} >= {MOST_OF_A_SERIES} THEN {raised('series')}"
+        f" ELSE generate_series({first}, {last}, {step}) END"
+    )
+    return f"CAST({found} AS {type_.holder}[])", type_
 
 
 def _subscripts(binder: CallBinder, node: Call, scope: Scope) -> tuple[str, PgType]:

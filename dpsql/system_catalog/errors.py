@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from ..errors import Refusal
 
-__all__ = ["CatalogRefusal", "unsupported"]
+__all__ = ["MOST_OF_A_SERIES", "CatalogRefusal", "raised", "raised_in", "unsupported"]
+
+MOST_OF_A_SERIES = 1_000_000
+_HINT = "declared tables and columns are in information_schema.tables and information_schema.columns"
 
 
 class CatalogRefusal(Refusal):
@@ -16,9 +19,8 @@ class CatalogRefusal(Refusal):
     default_sqlstate = "0A000"
 
     def __init__(self, kind: str, *, message: str | None = None, sqlstate: str | None = None) -> None:
-        hint = "declared tables and columns are in information_schema.tables and information_schema.columns"
         super().__init__(
-            message or "this query of the system catalog is not supported", sqlstate=sqlstate, hint=hint
+            message or "this query of the system catalog is not supported", sqlstate=sqlstate, hint=_HINT
         )
         self.kind = kind
 
@@ -26,3 +28,28 @@ class CatalogRefusal(Refusal):
 def unsupported(kind: str) -> CatalogRefusal:
     """Return the refusal of a construct."""
     return CatalogRefusal(kind)
+
+
+_RAISED = {
+    "series": ("54000", f"generate_series gives at most {MOST_OF_A_SERIES} rows"),
+    "step": ("22023", "step size cannot equal zero"),
+    "length": ("22023", "negative substring length not allowed"),
+    "limit": ("22023", "LIMIT must not be negative"),
+    "offset": ("22023", "OFFSET must not be negative"),
+    "place": ("22023", "field position must not be zero"),
+}
+"""What a value may turn out to be while a query runs -> SQLSTATE and message."""
+
+
+def raised(what: str) -> str:
+    """Return the engine's SQL that ends a query: a value is refused, and never put right in silence."""
+    assert what in _RAISED
+    return f"error('dpsql:{what}')"
+
+
+def raised_in(error: Exception) -> CatalogRefusal | None:
+    """Return the refusal that a query ended itself with; None for an error of the engine's own."""
+    for what, (sqlstate, message) in _RAISED.items():
+        if f"dpsql:{what}" in str(error):
+            return CatalogRefusal(what, message=message, sqlstate=sqlstate)
+    return None

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from .errors import raised
 from .pg_types import BY_NAME, BY_OID, PgType
 
 __all__ = ["AGGREGATES", "BARE", "CATALOG_FUNCTIONS", "FUNCTIONS", "Signature"]
@@ -90,6 +91,12 @@ _RESULT = (
     "(SELECT any_value(CASE WHEN p.proretset THEN 'SETOF ' || s.name ELSE s.name END)"
     " FROM c.pg_proc AS p JOIN h.shown_type AS s ON s.o = p.prorettype WHERE p.oid = {0})"
 )
+# Places before a text's first character count, and hold nothing: substring('abc', -1, 3) is 'a'.
+_FROM = "CASE WHEN {1} < 1 THEN 1 ELSE {1} END"
+_FOR = (
+    f"CASE WHEN {{2}} < 0 THEN {raised('length')} WHEN {{1}} >= 1 THEN {{2}}"
+    " WHEN CAST({1} AS BIGINT) + {2} > 1 THEN {1} + {2} - 1 ELSE 0 END"
+)
 
 _TABLE = f"""
 lower(text) -> text = lower({{0}})
@@ -104,12 +111,13 @@ rtrim(text) -> text = rtrim({{0}}, ' ')
 rtrim(text, text) -> text = rtrim({{0}}, {{1}})
 replace(text, text, text) -> text = replace({{0}}, {{1}}, {{2}})
 translate(text, text, text) -> text = translate({{0}}, {{1}}, {{2}})
-substr|substring(text, int4) -> text = substring({{0}}, {{1}})
-substr|substring(text, int4, int4) -> text = substring({{0}}, {{1}}, {{2}})
+substr|substring(text, int4) -> text = substring({{0}}, {_FROM})
+substr|substring(text, int4, int4) -> text = substring({{0}}, {_FROM}, {_FOR})
 left(text, int4) -> text = left({{0}}, {{1}})
 right(text, int4) -> text = right({{0}}, {{1}})
 strpos|position(text, text) -> int4 = CAST(strpos({{0}}, {{1}}) AS INTEGER)
-split_part(text, text, int4) -> text = split_part({{0}}, {{1}}, {{2}})
+split_part(text, text, int4) -> text = \
+CASE WHEN {{2}} = 0 THEN {raised("place")} ELSE split_part({{0}}, {{1}}, {{2}}) END
 starts_with(text, text) -> bool = starts_with({{0}}, {{1}})
 initcap(text) -> text = (upper({{0}}[1:1]) || lower({{0}}[2:]))
 md5(text) -> text = md5({{0}})
@@ -201,7 +209,7 @@ has_sequence_privilege|has_tablespace_privilege(text, any, text) -> bool = false
 pg_has_role(oid, text) -> bool = ({{0}} = CAST($user_oid AS BIGINT))
 pg_has_role(name, oid, text) -> bool = ({{1}} = CAST($user_oid AS BIGINT))
 array_to_string(text[], text) -> text = array_to_string(list_filter({{0}}, lambda e: e IS NOT NULL), {{1}})
-array_length(any, int4) -> int4 = CAST(nullif(len({{0}}), 0) AS INTEGER)
+array_length(any, int4) -> int4 = CASE WHEN {{1}} = 1 THEN CAST(nullif(len({{0}}), 0) AS INTEGER) END
 cardinality(any) -> int4 = CAST(len({{0}}) AS INTEGER)
 array_position(text[], text) -> int4 = CAST(nullif(list_position({{0}}, {{1}}), 0) AS INTEGER)
 array_position(oid[], oid) -> int4 = CAST(nullif(list_position({{0}}, {{1}}), 0) AS INTEGER)

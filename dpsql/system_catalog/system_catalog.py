@@ -25,7 +25,7 @@ from ..relation.catalog import Catalog
 from .builtin import load
 from .classify import Reads, classify
 from .database import open_database
-from .errors import CatalogRefusal
+from .errors import CatalogRefusal, raised_in
 from .names import Names
 from .objects import OWNER, Objects, object_oid
 from .read_relation import CatalogRelations
@@ -201,14 +201,17 @@ class SystemCatalog:
                 raise EngineFailure("cancelled", sqlstate="57014") from None
             if isinstance(error, _BREAKING):
                 self._reopen(database)
-            raise CatalogRefusal(why[0] if why else f"engine: {type(error).__name__}") from None
+            raise _failed(error, why) from None
         finally:
             timer.cancel()
             with self._lock:
                 self._running.pop(process_id, None)
             cursor.close()
         if len(rows) > _MOST_ROWS:
-            raise CatalogRefusal("too many rows")
+            raise CatalogRefusal(
+                "too many rows", message=f"a query of the system catalog gives at most {_MOST_ROWS} rows",
+                sqlstate="54000",
+            )  # fmt: skip
         return rows
 
     def _stop(self, process_id: int, why: str) -> None:
@@ -226,6 +229,14 @@ class SystemCatalog:
         return [
             tuple(_read(reader, value) for reader, value in zip(readers, row, strict=True)) for row in rows
         ]
+
+
+def _failed(error: Exception, why: Sequence[str]) -> CatalogRefusal:
+    """Return the refusal of a query that the engine did not finish; `why`: that we stopped it, and for what."""
+    if why:
+        message = f"a query of the system catalog may take {_SECONDS:g} seconds"
+        return CatalogRefusal(why[0], message=message, sqlstate="54000")
+    return raised_in(error) or CatalogRefusal(f"engine: {type(error).__name__}")
 
 
 def _read(reader: Callable[[Any], Any] | None, value: Any) -> object:

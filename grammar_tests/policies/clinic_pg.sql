@@ -15,7 +15,8 @@ CREATE TABLE patient (
   salary bigint,
   joined timestamptz,
   born date,
-  smoker boolean
+  smoker boolean,
+  badge text UNIQUE
 );
 CREATE TABLE visit (
   vid bigint PRIMARY KEY,

@@ -1,6 +1,6 @@
 CREATE TABLE customer (
   id INTEGER PRIMARY KEY, region TEXT NOT NULL, city TEXT, credit DECIMAL(8,2) NOT NULL, visits INTEGER NOT NULL,
-  score DOUBLE, born DATE, vip BOOLEAN NOT NULL, email TEXT, salary INTEGER
+  score DOUBLE, born DATE, vip BOOLEAN NOT NULL, email TEXT UNIQUE, salary INTEGER
 );
 CREATE TABLE orders (
   id INTEGER PRIMARY KEY, customer_id INTEGER REFERENCES customer (id), region TEXT, status TEXT NOT NULL,
