@@ -94,8 +94,9 @@ def check_keys(rows: Rows, keys: tuple[Expr, ...]) -> None:
 
 
 def one_person(name: str, position: Position | None) -> Refusal:
+    key = f'"{name}"' if name else "this key"
     return Refusal(
-        f'grouping by "{name}" would make one group per person',
+        f"grouping by {key} would make one group per person",
         sqlstate="PV005",
         position=position,
         hint="group by a property that many people share",

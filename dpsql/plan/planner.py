@@ -20,10 +20,11 @@ from fractions import Fraction
 from ..errors import Refusal
 from ..mechanisms import Laplace, Law, floor_to_nano, threshold
 from ..relation.catalog import Catalog, Scalar
-from ..relation.expressions import Expr, Literal, StageValue, conjuncts, fields_of, walk
+from ..relation.expressions import Literal, StageValue, conjuncts, fields_of, walk
 from ..relation.expressions import Scalar as Subquery
 from ..relation.intervals import Environment
 from ..relation.relations import Filter, Limit, Project, Relation, Sort, Values, expressions
+from .contradiction import has_no_rows
 from .determined import has_one_row
 from .dialect import Dialect
 from .dialect_postgres import dialect_of
@@ -249,7 +250,7 @@ def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: 
             sqlstate="PV301",
             hint="raise dpsql.epsilon",
         )
-    is_empty = groups == () or _is_contradiction(rows.predicate, env)
+    is_empty = groups == () or has_no_rows(rows.items, rows.predicate)
     if is_empty:
         each = Fraction(0)
     delta, tau = Fraction(0), None
@@ -275,20 +276,6 @@ def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: 
         measured.counted, tau, delta, is_empty, identity, env,
         dialect_of(catalog.dialect, catalog.case_collation),
     )  # fmt: skip
-
-
-def _is_contradiction(predicate: tuple[Expr, ...], env: Environment) -> bool:
-    """Say whether the filter's own terms leave nothing: FALSE, or literals that exclude each other.
-
-    Declared bounds and values play no part: the data may lie outside them.
-    """
-    if any(isinstance(term, Literal) and term.value in (False, None) for term in predicate):
-        return True
-    return any(
-        not expr.type.is_float  # literals are rounded when they meet a double
-        and (facts.values == () or (facts.lo is not None and facts.hi is not None and facts.lo > facts.hi))
-        for expr, facts in env.narrowed.items()
-    )
 
 
 def _bounding(

@@ -95,7 +95,7 @@ def finish(rows: Rows | Arrays, types: Sequence[SqlType]) -> Rows:
 
     Integers are int and None beyond their type's range; NUMERIC is Decimal, read from the shortest
     decimal text of the double that carried it and rounded half to even to the declared scale;
-    floats are float and None when not finite; DATE is date; TIMESTAMP is datetime. What cannot be
+    floats are float, 0.0 for -0.0, and None when not finite; DATE is date; TIMESTAMP is datetime. What cannot be
     converted is None: this never raises for the sake of a value. A column that is already right is
     left alone. Raises ValueError when the number of types is not the number of columns.
     """
@@ -124,7 +124,8 @@ def _is_right(array: npt.NDArray[Any], declared: SqlType) -> bool:
         limit = _LIMITS[declared.kind]
         return array.dtype.kind == "i" and bool(-limit <= array.min() and array.max() < limit)
     if declared.kind is Kind.DOUBLE:
-        return array.dtype == np.float64 and bool(np.isfinite(array).all())
+        is_finite = array.dtype == np.float64 and bool(np.isfinite(array).all())
+        return is_finite and not np.signbit(array[array == 0]).any()
     return array.dtype.kind == {Kind.TEXT: "O", Kind.BOOLEAN: "b"}.get(declared.kind)
 
 
@@ -157,7 +158,7 @@ def _conversion(declared: SqlType, column: list[Any]) -> Callable[[Any], Any] | 
             return _short_decimal
         return lambda value: _to_decimal(value, scale)
     if declared.kind is Kind.DOUBLE and found == {float} and all(map(math.isfinite, present)):
-        return None
+        return _to_float if 0.0 in present else None
     wanted, convert = _CONVERSIONS.get(declared.kind, (object, None))
     return None if found == {wanted} else convert
 
@@ -177,7 +178,7 @@ def _to_float(value: Any) -> float | None:
         number = float(value)
     except OverflowError:
         return None
-    return number if math.isfinite(number) else None
+    return number + 0.0 if math.isfinite(number) else None  # -0.0 becomes 0.0
 
 
 def _to_real(value: Any) -> float | None:
