@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from textwrap import wrap
 
 from ..plan.formulas import Average, Linear, Variance
+from ..plan.lattice import lattice_of
 from ..plan.planner import Plan, ReleasePlan, releases_of
 from ..plan.rows import Block, Derived, Grouped, Release, Rows
 from ..plan.vectors import Kind
@@ -119,6 +120,7 @@ def bias_notes(plan: Plan) -> tuple[str, ...]:
                 f'what is counted or summed per person takes at most {_counted(most, "row")} of "{name}"; '
                 "the error bars do not show what this leaves out"
             )
+        notes += _coarse_steps(release)
     for number in plan.tables:
         found = set(releases_of(plan.stages[number]))
         if any(release.groups is None for release in plan.releases if release.release in found):
@@ -126,6 +128,25 @@ def bias_notes(plan: Plan) -> tuple[str, ...]:
                 "the keys of a subquery are found by threshold: rows of other keys find nothing there"
             )
     return tuple(dict.fromkeys(notes))
+
+
+def _coarse_steps(plan: ReleasePlan) -> Iterator[str]:
+    """Yield what a variance makes of sums and averages of the same values, where it needs a coarser lattice.
+
+    They share it: apart they would share epsilon, which costs more than steps of under 2^-23 of the range.
+    """
+    for vector in plan.vectors:
+        if vector.kind is not Kind.MOMENT or vector.value is None or vector.lattice is None:
+            continue
+        alone = lattice_of(vector.value, plan.env, squared=False)
+        if alone is None or alone.step >= vector.lattice.step:
+            continue
+        value = vector.value
+        if alone.exact or (isinstance(value, Field) and plan.env.columns[value.index].step == alone.step):
+            yield (
+                f"a variance rounds its values to steps of {number_text(vector.lattice.step)}, for sums and "
+                f"averages of the same values too; asked for without it, they have steps of {number_text(alone.step)}"
+            )
 
 
 def _cut_per_person(rows: Rows | Block) -> set[tuple[int, str]]:

@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from ..relation.expressions import Call, Expr, Field, Literal, conjuncts
 from ..relation.types import Kind
-from .rows import Derived, Item
+from .rows import Derived, Item, fields_in
 
 __all__ = ["has_no_rows"]
 
@@ -35,12 +35,17 @@ def has_no_rows(items: Sequence[Item], predicate: Sequence[Expr]) -> bool:
         if isinstance(term, Call) and term.function == "or"
     ):
         return True
-    return any(
-        item.kind == "inner"
-        and isinstance(item.source, Derived)
-        and all(has_no_rows(part.items, part.predicate) for part in item.source.parts)
-        for item in items
-    )
+    for item, start in fields_in(tuple(items)):
+        source = item.source
+        is_empty = isinstance(source, Derived) and all(
+            has_no_rows(part.items, part.predicate) for part in source.parts
+        )
+        if is_empty and item.kind == "inner":
+            return True
+        is_wanted = any(isinstance(term, Field) and term.index == start for term in predicate)
+        if item.kind == "mark" and is_wanted and (is_empty or _excludes(item.on)):
+            return True  # EXISTS or IN of no rows
+    return False
 
 
 def _alternatives(term: Expr) -> Iterator[Expr]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ..errors import Refusal
+from .say import said_of, said_of_clause
 from .text import MAX_DEPTH, MAX_NODES, position_of
 
 __all__ = ["ADMITTED", "admit"]
@@ -124,20 +125,6 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
 }  # fmt: skip
 """Node kind -> the arguments that the binder reads."""
 
-_SAID: dict[type[exp.Expr], str] = {
-    exp.Command: "this kind of statement",
-    exp.TableSample: "TABLESAMPLE",
-    exp.Lateral: "LATERAL",
-    exp.WithinGroup: "WITHIN GROUP",
-    exp.Qualify: "QUALIFY",
-    exp.Lock: "FOR UPDATE and FOR SHARE",
-    exp.RegexpLike: "regular expressions (~)",
-    exp.SimilarTo: "SIMILAR TO",
-    exp.ILike: "ILIKE",
-    exp.Into: "SELECT INTO",
-    exp.ByteString: "an E'' string",
-}
-
 _HINTS: dict[type[exp.Expr], str] = {
     exp.ILike: "write lower(x) LIKE '…'",
     exp.RegexpLike: "use LIKE",
@@ -162,9 +149,10 @@ def admit(tree: exp.Expr, text: str) -> None:
             raise Refusal("the statement is too complex", sqlstate="54001", hint="split it into smaller ones")
         allowed = ADMITTED.get(type(node))
         if allowed is None:
-            said = _SAID.get(type(node)) or node.key.upper()
             raise Refusal(
-                f"{said} is not supported", position=position_of(text, node), hint=_HINTS.get(type(node))
+                f"{said_of(node, text)} is not supported",
+                position=position_of(text, node),
+                hint=_HINTS.get(type(node)),
             )
         missing = next(
             (n for n, needed in node.arg_types.items() if needed and node.args.get(n) is None), None
@@ -176,7 +164,7 @@ def admit(tree: exp.Expr, text: str) -> None:
                 continue
             if name not in allowed:
                 first = value[0] if isinstance(value, list) else value
-                said = _SAID.get(type(first)) or name.rstrip("_").replace("_", " ").upper()
+                said = said_of_clause(name, first, text)
                 raise Refusal(
                     f"{said} {'are' if ' and ' in said else 'is'} not supported here",
                     position=position_of(text, value if isinstance(value, exp.Expr) else node),

@@ -30,6 +30,7 @@ from .attach import Attachment
 from .comparison import COMPARISONS, compare, same_moments
 from .constants import cast_literal, coerce_literal, fold
 from .literals import interval_literal, number_literal, parameter_literal
+from .say import said_of
 from .scope import Context, Scope
 from .text import position_of
 from .types import cast_target
@@ -215,7 +216,8 @@ class Binder:
             return condition(self, node, truth)
         form = self.grammar.forms.get(type(node))
         if form is None:
-            raise Refusal(f"{node.key.upper()} is not supported {self.place}", position=self.position(node))
+            said = said_of(node, self.context.text)
+            raise Refusal(f"{said} is not supported {self.place}", position=self.position(node))
         return form(self, node)
 
     def bind_boolean(self, node: exp.Expr, where: str, truth: int = 1) -> Expr:

@@ -12,6 +12,7 @@ from ..relation.catalog import Catalog, Table
 from ..relation.expressions import Expr, Field, map_children
 from ..relation.relations import OutputColumn, Relation
 from .outer import Outer
+from .say import said_of
 
 __all__ = ["Context", "Scope", "Source", "find_table", "fold_name"]
 
@@ -67,17 +68,20 @@ def find_table(context: Context, node: exp.Table, position: Position | None) -> 
         Refusal: 42P01, the same whether the table is missing or not declared.
     """
     identifier, schema = node.args["this"], node.args.get("db")
-    written = "this"
-    if isinstance(identifier, exp.Identifier):
-        name, quoted = fold_name(identifier)
-        written = name if schema is None else f"{fold_name(schema)[0]}.{name}"
-        names = list(context.catalog.tables)
-        for sought in dict.fromkeys((written, name)):
-            found = _matches(sought, quoted, names)
-            table = context.catalog.tables[names[found[0]]] if len(found) == 1 else None
-            if table is not None and (schema is None or fold_name(schema)[0] in schemas_of(context, table)):
-                return table
     known = ", ".join(sorted(context.catalog.tables)) or "none"
+    if not isinstance(identifier, exp.Identifier):
+        said = said_of(identifier, context.text) if isinstance(identifier, exp.Expr) else "this form"
+        raise Refusal(
+            f"{said} does not exist as a table", sqlstate="42P01", position=position, hint=f"tables: {known}"
+        )
+    name, quoted = fold_name(identifier)
+    written = name if schema is None else f"{fold_name(schema)[0]}.{name}"
+    names = list(context.catalog.tables)
+    for sought in dict.fromkeys((written, name)):
+        found = _matches(sought, quoted, names)
+        table = context.catalog.tables[names[found[0]]] if len(found) == 1 else None
+        if table is not None and (schema is None or fold_name(schema)[0] in schemas_of(context, table)):
+            return table
     raise Refusal(
         f'table "{written}" does not exist', sqlstate="42P01", position=position, hint=f"tables: {known}"
     )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from pathlib import Path
 
 import duckdb
 import pytest
@@ -120,6 +119,8 @@ def test_what_a_row_may_pass_is_charged(session: Session, filter_: str) -> None:
     [
         "SELECT COUNT(*) FROM (SELECT id, COUNT(*) AS n FROM person WHERE h < 1 AND h > 2 GROUP BY id) AS t",
         "SELECT COUNT(*) FROM (SELECT id, COUNT(*) AS n FROM person GROUP BY id) AS t WHERE n > 5 AND n < 5",
+        "SELECT COUNT(*) FROM person AS p WHERE EXISTS (SELECT 1 FROM person AS q WHERE q.id = p.id AND 1 = 0)",
+        "SELECT COUNT(*) FROM person WHERE id IN (SELECT id FROM person WHERE h > 5 AND h < 3)",
         "SELECT s, COUNT(*) FROM person WHERE s IN ('a', 'b') AND h > 5 AND h < 2 GROUP BY s",
         "SELECT COUNT(*) FROM person AS p JOIN person AS q ON p.id = q.id WHERE p.x > q.x AND NOT p.x > q.x",
     ],
