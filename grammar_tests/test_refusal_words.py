@@ -10,6 +10,7 @@ from datasets import DataSets
 from sqlglot import exp
 
 from dpsql.errors import Refusal
+from dpsql.sql.say import _SAID
 from dpsql.testing.case_file import Case, Refused
 
 _KINDS = {
@@ -17,7 +18,9 @@ _KINDS = {
 }
 _INTERNAL = _KINDS | {"THIS", "EXPRESSION", "EXPRESSIONS", "KIND", "NONE", "ARGS"}
 _IN_WORDS = ("anonymous", '"this"', "expression()", "exp.", "object at", "Error(")
-_OF_OURS = {"SELECT", "FROM", "WHERE", "GROUP", "IN", "EXISTS", "ALL", "UNION", "JSON", "TABLESAMPLE"}
+_OF_OURS = {"SELECT", "FROM", "WHERE", "GROUP", "IN", "EXISTS", "ALL", "UNION"} | {
+    word for said in _SAID.values() for word in re.findall("[A-Z]+", said)
+}
 
 _ODD = (
     "FROM duckdb_settings()", "FROM pragma_table_info('patient')", "FROM duckdb_tables() AS t", "FROM range(5)",
