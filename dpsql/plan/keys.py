@@ -102,7 +102,7 @@ def _narrowing(term: Expr) -> tuple[Expr, Facts] | None:
     if value is None or (
         left.type.kind is not right.type.kind and not (left.type.is_number and right.type.is_number)
     ):
-        return left, Facts(nullable=False)
+        return left, Facts(nullable=left.type.is_float)  # NaN is above every number, and equals itself
     if function == "eq":
         return left, _listed(left, [value])
     if not isinstance(value, Fraction):
