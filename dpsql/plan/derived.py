@@ -19,7 +19,7 @@ from fractions import Fraction
 from ..errors import Refusal
 from ..relation.catalog import Column, Enforced, Scalar
 from ..relation.expressions import Expr, Field, Literal, fields_of
-from ..relation.facts import Facts, common_grid
+from ..relation.facts import Facts, common_grid, largest
 from ..relation.intervals import Environment, facts_of, narrowed_facts
 from ..relation.relations import AggregateCall, OutputColumn, WindowCall
 from ..relation.types import BIGINT, BOOLEAN, DOUBLE, NUMERIC, Kind, SqlType
@@ -359,7 +359,9 @@ def _merge(options: Sequence[Column]) -> Column:
     grid = common_grid([facts.grid for facts in known])
     any_null = any(facts.nullable for facts in known)
     ends = _ends(held)
-    proven = Facts(*ends, grid, any_null, None if values is None else tuple(values), False)
+    size = largest([facts.size for facts in known])
+    is_declared = first.type.kind is Kind.TEXT and all(facts.declared for facts in known)
+    proven = Facts(*ends, grid, any_null, None if values is None else tuple(values), is_declared, size)
     lo, hi = _ends(known)
     bounds = (
         (lo, hi) if lo is not None and hi is not None and all(facts.declared for facts in known) else None

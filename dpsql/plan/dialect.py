@@ -174,6 +174,10 @@ class Dialect:
 
     # --- text and calendar ----------------------------------------------------------------------------------
 
+    def cut(self, sql: str, most: int) -> str:
+        """Return the first characters of a text; both engines count code points."""
+        return f"left({sql}, {most})"
+
     def letter_case(self, name: str, sql: str) -> str:
         """Return lower() or upper(), each character by itself: one for one, as Postgres maps them."""
         if name == "lower":

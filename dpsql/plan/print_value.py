@@ -82,7 +82,9 @@ def print_value(
         lo, hi = decimal(lattice.low * lattice.step), decimal(lattice.high * lattice.step)
         assert lo is not None
         assert hi is not None
-        held = printer.is_held(expr, lattice.lo, lattice.hi)
+        # Of a column that a subquery computes it is the interval rules that say so: it is clamped (law L9).
+        is_computed = printer.env.columns[expr.index].facts is not None
+        held = not is_computed and printer.is_held(expr, lattice.lo, lattice.hi)
         clamped = name if held else dialect.clamp(name, lo, hi)
         if not early and not dialect.is_open(expr.type):
             return PrintedValue(dialect, clamped, factor, known=name)

@@ -97,7 +97,7 @@ def _function(printer: PrivatePrinter, expr: Call) -> str:
 
 
 def _letter_case(printer: PrivatePrinter, expr: Call) -> str:
-    return printer.dialect.letter_case(expr.function, printer.value(expr.args[0]))
+    return printer.dialect.letter_case(expr.function, printer.new_text(expr.args[0]))
 
 
 def _trimmed(printer: PrivatePrinter, expr: Call) -> str:
@@ -110,7 +110,7 @@ def _concat(printer: PrivatePrinter, expr: Call) -> str:
         if arg.type.is_float:
             raise Refusal("a floating-point number cannot be joined to text here", sqlstate="PV202",
                           position=expr.position)  # fmt: skip
-        shown = printer.dialect.as_text(printer.value(arg))
+        shown = printer.new_text(arg)
         parts.append(shown if expr.function == "concat_op" else f"COALESCE({shown}, '')")
     return "(" + " || ".join(parts) + ")"
 
@@ -148,8 +148,10 @@ def _shift(printer: PrivatePrinter, expr: Call) -> str:
 def _cast_value(printer: PrivatePrinter, expr: Call) -> str:
     source, target = expr.args[0].type, expr.type
     good = target.kind is Kind.TEXT and not source.is_float and source.kind is not Kind.OPAQUE
-    if good or source == target:
+    if source == target:
         return printer.dialect.as_text(printer.value(expr.args[0]))
+    if good:
+        return printer.new_text(expr.args[0])
     if source.is_temporal and target.is_temporal:
         return printer.dialect.cast(printer.moment(expr.args[0]), target.kind.value.upper())
     raise Refusal(

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ..errors import Refusal
-from ..relation.expressions import Call, Literal
+from ..relation.expressions import Call, Expr, Literal
 from ..relation.intervals import Facts, facts_of
 from ..relation.types import Kind
 from .private_reals import bounded, quotient, real_power, real_product, real_sum
@@ -250,12 +250,20 @@ def _extract(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
 
 
 def _length(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
-    return Number(f"CAST(length({printer.value(expr.args[0])}) AS BIGINT)", Fraction(1), 2**32)
+    shown = _counted_text(printer, expr.args[0])
+    return Number(f"CAST(length({shown}) AS BIGINT)", Fraction(1), reach_of(facts, Fraction(1), expr))
 
 
 def _position(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
-    inside, part = (printer.value(arg) for arg in expr.args)
-    return Number(f"CAST({printer.dialect.position(inside, part)} AS BIGINT)", Fraction(1), 2**32)
+    inside, part = _counted_text(printer, expr.args[0]), printer.value(expr.args[1])
+    found = f"CAST({printer.dialect.position(inside, part)} AS BIGINT)"
+    return Number(found, Fraction(1), reach_of(facts, Fraction(1), expr))
+
+
+def _counted_text(printer: PrivatePrinter, expr: Expr) -> str:
+    """Return a text whose characters are counted: cut to its size where that is declared."""
+    is_declared = facts_of(expr, printer.env).declared
+    return printer.new_text(expr) if is_declared else printer.value(expr)
 
 
 NUMBERS: dict[str, Callable[[PrivatePrinter, Call, Facts], Number]] = {

@@ -1,4 +1,4 @@
-"""What may be known of a value: bounds, a lattice, whether it may be NULL, and a finite list of values.
+"""What may be known of a value: bounds, a lattice, the size of a text, NULL, and a finite list of values.
 
 House rule: every figure is an exact rational; an endpoint that is not rational is widened outward.
 """
@@ -13,10 +13,46 @@ from fractions import Fraction
 from .catalog import Scalar
 from .types import Kind, SqlType
 
-__all__ = ["ONE", "ZERO", "Facts", "common_grid", "grid_of", "hull", "intersect"]
+__all__ = [
+    "ONE",
+    "TEXT_CUT",
+    "ZERO",
+    "Facts",
+    "Size",
+    "common_grid",
+    "grid_of",
+    "hull",
+    "intersect",
+    "largest",
+]
 
 ONE = Fraction(1)
 ZERO = Fraction(0)
+
+TEXT_CUT = 1_000
+"""Characters to which a text is read where new text is made of it, unless its column's `max_length` is declared.
+
+Long enough for names, addresses, titles and most notes; short enough that some dozens of them can be joined.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How long a text can be, in characters.
+
+    `is_held`: the printed form is never longer than `most`, whatever the row holds. Else it is as long as
+    what the row holds, and is cut to `most` where new text is made of it (`size_rules`).
+    """
+
+    most: int = TEXT_CUT
+    is_held: bool = False
+
+
+def largest(sizes: Sequence[Size]) -> Size:
+    """Return the size of a text that is one of several."""
+    if not sizes:
+        return Size(0, True)
+    return Size(max(size.most for size in sizes), all(size.is_held for size in sizes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +62,8 @@ class Facts:
     `lo`, `hi`: inclusive bounds (numbers in their own unit, DATE in days, TIMESTAMP in microseconds,
     booleans 0 and 1), None when unbounded. `grid`: all values are integer multiples of it; None for
     reals. `nullable`: NULL is possible. `values`: all non-NULL values, where they are finite and
-    known. `declared`: the bounds come from declarations and literals, not from the type alone.
+    known. `declared`: the bounds, or the size of a text, come from declarations and literals, not from the
+    type alone. `size`: of a text; a rule that says nothing leaves it to be cut.
     """
 
     lo: Fraction | None = None
@@ -35,6 +72,7 @@ class Facts:
     nullable: bool = True
     values: tuple[Scalar, ...] | None = None
     declared: bool = False
+    size: Size = Size()
 
     @property
     def bounded(self) -> bool:
@@ -64,7 +102,7 @@ def common_grid(grids: Sequence[Fraction | None]) -> Fraction | None:
 
 
 def intersect(known: Facts, other: Facts) -> Facts:
-    """Return the facts of a value of which both are true."""
+    """Return the facts of a value of which both are true; its size is the one that is known already."""
     lo = known.lo if other.lo is None else other.lo if known.lo is None else max(known.lo, other.lo)
     hi = known.hi if other.hi is None else other.hi if known.hi is None else min(known.hi, other.hi)
     values = other.values if known.values is None else known.values
@@ -72,14 +110,15 @@ def intersect(known: Facts, other: Facts) -> Facts:
         values = tuple(value for value in known.values if value in other.values)
     bounded_here = (known.declared or other.lo is not None) and (known.declared or other.hi is not None)
     grid = known.grid if known.grid is not None else other.grid
-    return Facts(lo, hi, grid, known.nullable and other.nullable, values, bounded_here)
+    return Facts(lo, hi, grid, known.nullable and other.nullable, values, bounded_here, known.size)
 
 
 def hull(args: Sequence[Facts], nullable: bool) -> Facts:
     """Return the facts of a value that is one of the arguments' values."""
+    size = largest([arg.size for arg in args])  # of all: what a filter says does not keep it from a row
     live = [arg for arg in args if arg.values != () or arg.lo is not None]  # a bare NULL adds only NULL
     if not live:
-        return Facts(values=(), grid=ONE, declared=True)
+        return Facts(values=(), grid=ONE, declared=True, size=size)
     lows = [arg.lo for arg in live if arg.lo is not None]
     highs = [arg.hi for arg in live if arg.hi is not None]
     values: dict[Scalar, None] | None = {}
@@ -95,4 +134,5 @@ def hull(args: Sequence[Facts], nullable: bool) -> Facts:
         nullable,
         None if values is None else tuple(values),
         all(arg.declared for arg in live),
+        size,
     )

@@ -20,6 +20,7 @@ from fractions import Fraction
 from .calendar import DAY, extract_bounds, shift_bounds, truncate_bounds
 from .expressions import Call, Literal
 from .facts import ONE, ZERO, Facts, common_grid, grid_of, hull
+from .size_rules import cut_to_size
 from .types import Kind
 
 __all__ = ["RULES", "Rule"]
@@ -44,8 +45,13 @@ def _certain(args: list[Facts], call: Call) -> Facts:
 
 
 def _counted(args: list[Facts], call: Call) -> Facts:
-    """A length or a position in a text: whole, and no text is longer than 2^32 bytes."""
-    return Facts(ZERO, Fraction(2**32), ONE, _nullable(args))
+    """A length or a position in a text: whole, and no text is longer than 2^32 bytes.
+
+    A text whose size is declared is cut to it where nothing holds it already; '' is found in '' at 1.
+    """
+    size, declared = args[0].size, args[0].declared
+    most = max(size.most, 1) if size.is_held or declared else 2**32
+    return Facts(ZERO, Fraction(most), ONE, _nullable(args), None, declared)
 
 
 def _unbounded(args: list[Facts], call: Call) -> Facts:
@@ -230,7 +236,7 @@ def _substring(args: list[Facts], call: Call) -> Facts:
 
 
 def _letter_case(args: list[Facts], call: Call) -> Facts:
-    values = args[0].values
+    values = cut_to_size(args[0]).values
     if values is None or not all(isinstance(v, str) and v.isascii() for v in values):
         return Facts(nullable=_nullable(args))
     change = str.lower if call.function == "lower" else str.upper

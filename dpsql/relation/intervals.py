@@ -16,8 +16,9 @@ from fractions import Fraction
 from .calendar import parse_date, parse_timestamp
 from .catalog import Column, Scalar
 from .expressions import Call, Expr, Field, Literal, StageValue
-from .facts import ONE, ZERO, Facts, common_grid, grid_of, intersect
+from .facts import ONE, TEXT_CUT, ZERO, Facts, Size, common_grid, grid_of, intersect
 from .interval_rules import RULES
+from .size_rules import size_of_call
 from .types import Kind, SqlType
 
 __all__ = [
@@ -64,7 +65,7 @@ def _of_column(column: Column) -> Facts:
     if type_.kind is Kind.NUMERIC and type_.precision is not None:
         hi = Fraction(10) ** (type_.precision - (type_.scale or 0))
         lo = -hi
-    declared = type_.kind is Kind.BOOLEAN
+    declared = type_.kind is Kind.BOOLEAN or column.max_length is not None
     if column.bounds is not None:
         lo, hi = column.bounds
         declared = True
@@ -73,7 +74,8 @@ def _of_column(column: Column) -> Facts:
         values = (False, True) if values is None else values
     nullable = not column.enforced.not_null or type_.is_float
     known = None if values is None else tuple(_counted(v, type_) for v in values if v is not None)
-    return Facts(lo, hi, grid_of(type_), nullable, known, declared)
+    size = Size(TEXT_CUT if column.max_length is None else column.max_length, False)
+    return Facts(lo, hi, grid_of(type_), nullable, known, declared, size)
 
 
 def _counted(value: Scalar, type_: SqlType) -> Scalar:
@@ -87,7 +89,7 @@ def _counted(value: Scalar, type_: SqlType) -> Scalar:
 def _of_literal(literal: Literal) -> Facts:
     value = literal.value
     if value is None:
-        return Facts(nullable=True, values=(), declared=True, grid=ONE)
+        return Facts(nullable=True, values=(), declared=True, grid=ONE, size=Size(0, True))
     if isinstance(value, bool):
         point = ONE if value else ZERO
         return Facts(point, point, ONE, False, (value,), True)
@@ -99,7 +101,7 @@ def _of_literal(literal: Literal) -> Facts:
         number = Fraction(value)
         return Facts(number, number, None, False, (number,), True)
     if isinstance(value, str):
-        return Facts(nullable=False, values=(value,), declared=True)
+        return Facts(nullable=False, values=(value,), declared=True, size=Size(len(value), True))
     return Facts(nullable=False, declared=True)
 
 
@@ -107,7 +109,8 @@ def facts_of(expr: Expr, env: Environment) -> Facts:
     """Return what is known of `expr` over rows of `env`.
 
     Ensures: for every row whose columns hold anything their types allow, the printed form of `expr`
-    is NULL only if `nullable`, and otherwise lies in [lo, hi], on `grid`, and among `values`.
+    is NULL only if `nullable`, and otherwise lies in [lo, hi], on `grid`, and among `values`; a text is
+    no longer than `size` says.
     """
     if isinstance(expr, Field):
         known = _of_column(env.columns[expr.index]) if expr.index < len(env.columns) else Facts()
@@ -120,7 +123,12 @@ def facts_of(expr: Expr, env: Environment) -> Facts:
         return Facts(expr.lo, expr.hi, None, True, None, expr.lo is not None)
     if isinstance(expr, Call):
         args = [facts_of(arg, env) for arg in expr.args]
-        return _sized(RULES[expr.function](args, expr))
+        known = _sized(RULES[expr.function](args, expr))
+        if expr.type.kind is not Kind.TEXT:
+            return known
+        size = size_of_call(args, expr)
+        texts = [a for a, arg in zip(args, expr.args, strict=True) if arg.type.kind is Kind.TEXT]
+        return replace(known, declared=size.is_held or all(a.declared for a in texts), size=size)
     return Facts()
 
 

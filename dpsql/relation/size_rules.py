@@ -1,0 +1,148 @@
+"""How long a text can grow: one rule per function of the table in `functions` whose result may be a text.
+
+A person's row must not decide whether a statement runs, or for how long; `concat(n, n)` ten times over makes
+gigabytes of one row of twenty characters. So the size of every computed text has a public bound.
+
+House rules (law L10):
+
+1. A rule returns a size that is true of the printed call, for whatever the row holds: see `Size`. A text
+   without a rule is refused, never guessed.
+2. Claim: where `is_held`, no value of the printed form has more than `most` characters. Proof, by induction
+   over the expression. A literal has the characters that it has. What is not text has, as text, no more
+   characters than `size_as_text` says of its type. A choice (CASE, COALESCE, …) is one of its parts, and a part
+   of a text (substr, trim, …) is no longer than the text, nor than the count that is printed. What grows
+   (concat, lower, upper, a cast) is printed over texts that are held, or that the printer cuts to `most`
+   (`PrivatePrinter.new_text`), and adds up or multiplies their sizes. A subquery's column is what
+   the subquery prints, a MIN, MAX, LAG or UNION of such values is one of them, and the planner carries their
+   sizes along in `Column.facts`.
+3. A bare column is not held, and stays as it is where it is compared, grouped, joined, counted or carried
+   along: that is linear in what the owner's table holds already.
+4. No printed text is longer than MAX_TEXT; the printer refuses what could be, by its text and the policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from ..errors import Refusal
+from .expressions import Call, Expr, Field, Literal
+from .facts import TEXT_CUT, Facts, Size, largest
+from .types import Kind
+
+__all__ = ["MAX_TEXT", "SIZES", "SizeRule", "cut_to_size", "size_as_text", "size_of_call"]
+
+MAX_TEXT = 2**16
+"""Most characters of a computed text: dozens of texts of the usual cut, and a few hundred kilobytes at most."""
+
+LETTER_GROWTH = 3
+"""Most letters that lower() and upper() make of one: Unicode's full mapping has ΐ as three, ß as two."""
+
+SizeRule = Callable[[list[Facts], Call], Size]
+
+_DIGITS = {
+    Kind.BOOLEAN: 5, Kind.SMALLINT: 6, Kind.INTEGER: 11, Kind.BIGINT: 20, Kind.NUMERIC: 45, Kind.REAL: 32,
+    Kind.DOUBLE: 32, Kind.DATE: 32, Kind.TIMESTAMP: 48, Kind.INTERVAL: 100, Kind.NULL: 0,
+}  # fmt: skip
+"""Kind -> most characters of a value written as text: both engines' years before Christ, 39 digits of a number."""
+
+
+def size_as_text(expr: Expr, facts: Facts) -> Size:
+    """Return the size of a value written as text."""
+    type_ = expr.type
+    if type_.kind is Kind.TEXT:
+        return facts.size
+    if isinstance(expr, Literal) and type_.is_number and not isinstance(expr.value, float):
+        return Size(_digits_of(expr), True)
+    if type_.kind not in _DIGITS or (type_.kind is Kind.NUMERIC and _is_long(expr)):
+        return Size(TEXT_CUT, False)
+    return Size(_DIGITS[type_.kind], True)
+
+
+def _digits_of(number: Literal) -> int:
+    """Return the most characters of a literal number: before the point, after it, sign and point; or as a double."""
+    value = number.value
+    assert value is None or isinstance(value, (int, Fraction))
+    if value is None:
+        return 0
+    return len(str(abs(value.numerator))) + value.denominator.bit_length() + _DIGITS[Kind.DOUBLE]
+
+
+def _is_long(number: Expr) -> bool:
+    """Say whether an exact number may have more digits than ours: Postgres' numeric has up to 147,455.
+
+    What is computed here has 39 at most; a column does where its type says how many.
+    """
+    type_ = number.type
+    if type_.engine is not None and type_.engine.startswith("numeric"):
+        return True
+    return isinstance(number, Field) and type_.precision is None
+
+
+def cut_to_size(facts: Facts) -> Facts:
+    """Return the facts of a text that is cut to its size where nothing holds it."""
+    if facts.size.is_held or facts.values is None:
+        return facts
+    cut = [value[: facts.size.most] if isinstance(value, str) else value for value in facts.values]
+    return Facts(nullable=facts.nullable, values=tuple(dict.fromkeys(cut)), declared=facts.declared,
+                 size=Size(facts.size.most, True))  # fmt: skip
+
+
+def size_of_call(args: list[Facts], call: Call) -> Size:
+    """Return the size of a computed text. Raises Refusal (PV202) for a function without a rule."""
+    rule = SIZES.get(call.function)
+    if rule is None:
+        raise Refusal(
+            f"the text that {call.function}() makes has no public size",
+            sqlstate="PV202",
+            position=call.position,
+        )
+    return rule(args, call)
+
+
+# --- the rules ---------------------------------------------------------------------------------------------
+
+
+def _joined(args: list[Facts], call: Call) -> Size:
+    sizes = [size_as_text(arg, facts) for arg, facts in zip(call.args, args, strict=True)]
+    return Size(sum(size.most for size in sizes), True)
+
+
+def _letters(args: list[Facts], call: Call) -> Size:
+    return Size(args[0].size.most * LETTER_GROWTH, True)
+
+
+def _same(args: list[Facts], call: Call) -> Size:
+    return args[0].size
+
+
+def _branch(args: list[Facts], call: Call) -> Size:
+    return _chosen([*args[1:-1:2], args[-1]], call)
+
+
+def _chosen(args: Sequence[Facts], call: Call) -> Size:
+    return largest([arg.size for arg in args])
+
+
+def _part(args: list[Facts], call: Call) -> Size:
+    """Return the size of a substring: the count, where it is a literal, holds what was not held before."""
+    size, count = args[0].size, call.args[-1]
+    if call.function == "substr" and len(call.args) == 2:
+        return size
+    if isinstance(count, Literal) and isinstance(count.value, int) and 0 <= count.value <= size.most:
+        return Size(count.value, True)
+    return size
+
+
+def _cast(args: list[Facts], call: Call) -> Size:
+    size = size_as_text(call.args[0], args[0])
+    return size if call.args[0].type.kind is Kind.TEXT else Size(size.most, True)
+
+
+SIZES: dict[str, SizeRule] = {
+    "concat": _joined, "concat_op": _joined, "lower": _letters, "upper": _letters, "cast": _cast,
+    **dict.fromkeys(("trim", "ltrim", "rtrim", "nullif"), _same),
+    "case": _branch, **dict.fromkeys(("coalesce", "greatest", "least"), _chosen),
+    **dict.fromkeys(("substr", "left", "right"), _part),
+}  # fmt: skip
+"""Function name -> its rule."""
