@@ -22,6 +22,7 @@ from ..relation.expressions import Expr, Field, Literal, fields_of
 from ..relation.facts import Facts, common_grid, largest
 from ..relation.intervals import Environment, facts_of, narrowed_facts
 from ..relation.relations import AggregateCall, OutputColumn, WindowCall
+from ..relation.size_rules import text_of_row
 from ..relation.types import BIGINT, BOOLEAN, DOUBLE, NUMERIC, Kind, SqlType
 from .determined import distinguishing
 from .keys import environment_of
@@ -32,6 +33,7 @@ from .private_sql import decimal_scale
 from .rows import Block, Derived, Grouped, Identity, Item, Private, Rows, Windowed, columns_of, fields_in
 
 __all__ = [
+    "computed_text",
     "full_join",
     "group_by_owner",
     "nullable",
@@ -143,6 +145,7 @@ def _derived(
     columns = [_columns(block) for block, _ in parts]
     merged = [_merge(options) for options in zip(*columns, strict=True)]
     merged = [replace(column, name=shown) for column, shown in zip(merged, names, strict=True)]
+    computed_text(parts[0][0], merged)
     settled = [rows for _, rows in parts if rows is not None]
     identities: dict[int, Identity] = {}
     if settled:
@@ -153,6 +156,23 @@ def _derived(
     shown = ", ".join(dict.fromkeys(rows.name for rows in settled))
     return Derived(
         shown, tuple(merged), keys, identities, *_summed(settled), tuple(block for block, _ in parts)
+    )
+
+
+def computed_text(block: Block, columns: Sequence[Column]) -> int:
+    """Return the most characters of text that a row of a block holds beyond its sources' own (law L10).
+
+    `columns`: what is known of its outputs. Raises Refusal (54001) where that passes the limit of a row.
+    """
+    places = [expr.position for expr in block.outputs]
+    if isinstance(block, Grouped):
+        places += [call.position for call in block.aggregates]
+    if isinstance(block, Windowed):
+        places += [call.position for call in block.calls]
+    return text_of_row(
+        (column.facts.size, place)
+        for column, place in zip(columns, places, strict=False)
+        if column.facts is not None and column.type.kind is Kind.TEXT
     )
 
 

@@ -22,8 +22,10 @@ from ..mechanisms import Laplace, Law, floor_to_nano, threshold
 from ..relation.catalog import Catalog, Scalar
 from ..relation.expressions import Literal, StageValue, conjuncts, fields_of, walk
 from ..relation.expressions import Scalar as Subquery
-from ..relation.intervals import Environment
+from ..relation.intervals import Environment, facts_of
 from ..relation.relations import Filter, Limit, Project, Relation, Sort, Values, expressions
+from ..relation.size_rules import text_of_row
+from ..relation.types import Kind as SqlKind
 from .contradiction import has_no_rows
 from .determined import has_one_row
 from .dialect import Dialect
@@ -234,6 +236,8 @@ def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: 
     groups = tuple(product_of(declared, release.keys)) if len(declared) == len(domains) else None
     bounding = _bounding(release, env, privacy, groups)
     measured = measure(release.aggregates, env, bounding, rows.units, threshold=groups is None)
+    texts = [*release.keys, *dict.fromkeys(v.value for v in measured.vectors if v.value is not None)]
+    text_of_row((facts_of(expr, env).size, expr.position) for expr in texts if expr.type.kind is SqlKind.TEXT)
     count = len(measured.vectors)
     if count > MAX_VECTORS:
         raise Refusal(

@@ -17,23 +17,36 @@ House rules (law L10):
    sizes along in `Column.facts`.
 3. A bare column is not held, and stays as it is where it is compared, grouped, joined, counted or carried
    along: that is linear in what the owner's table holds already.
-4. No printed text is longer than MAX_TEXT; the printer refuses what could be, by its text and the policy.
+4. No printed text is longer than MAX_TEXT, and all computed texts of a row together are not longer than
+   MAX_ROW_TEXT; what could be is refused, by its text and the policy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 
-from ..errors import Refusal
+from ..errors import Position, Refusal
 from .expressions import Call, Expr, Field, Literal
 from .facts import TEXT_CUT, Facts, Size, largest
 from .types import Kind
 
-__all__ = ["MAX_TEXT", "SIZES", "SizeRule", "cut_to_size", "size_as_text", "size_of_call"]
+__all__ = [
+    "MAX_ROW_TEXT",
+    "MAX_TEXT",
+    "SIZES",
+    "SizeRule",
+    "cut_to_size",
+    "size_as_text",
+    "size_of_call",
+    "text_of_row",
+]
 
 MAX_TEXT = 2**16
 """Most characters of a computed text: dozens of texts of the usual cut, and a few hundred kilobytes at most."""
+
+MAX_ROW_TEXT = 2**18
+"""Most characters of all computed texts of one row of a block."""
 
 LETTER_GROWTH = 3
 """Most letters that lower() and upper() make of one: Unicode's full mapping has ΐ as three, ß as two."""
@@ -98,6 +111,22 @@ def size_of_call(args: list[Facts], call: Call) -> Size:
             position=call.position,
         )
     return rule(args, call)
+
+
+def text_of_row(texts: Iterable[tuple[Size, Position | None]]) -> int:
+    """Return the most characters of the computed texts of one row: times its rows, what a person can hold.
+
+    `texts`: the size and the place of each. Raises Refusal (54001) for more than MAX_ROW_TEXT.
+    """
+    total = 0
+    for size, position in texts:
+        total += size.most if size.is_held else 0
+        if total > MAX_ROW_TEXT:
+            raise Refusal(
+                f"the texts of one row could grow beyond {MAX_ROW_TEXT} characters", sqlstate="54001",
+                position=position, hint="compute fewer texts at a time, or shorter ones: left(x, 100)",
+            )  # fmt: skip
+    return total
 
 
 # --- the rules ---------------------------------------------------------------------------------------------

@@ -1,0 +1,252 @@
+"""L10 for values: no text that a statement makes of a person's texts is longer than the bound that its plan states.
+
+Every printed text is looked at while the engine computes it: a function around it fails where it is longer than
+its public size, or, where that is not held, than the longest text that the data hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import pytest
+from duckdb.sqltypes import BIGINT, VARCHAR
+from hypothesis import HealthCheck, given, settings
+
+from dpsql.errors import Refusal
+from dpsql.plan.print_private import PrivatePrinter
+from dpsql.policy import build_catalog
+from dpsql.relation.expressions import Expr, Literal
+from dpsql.relation.facts import Size
+from dpsql.relation.intervals import facts_of
+from dpsql.relation.types import Kind
+from dpsql.testing.postgres_server import PostgresServer
+from dpsql.testing.random_growing_texts import LONGEST, SCHEMA, load_extreme, policy_of, statements
+
+from .measured import Measured, World, compared, fixed_stages, measure_release, world
+from .test_neighbours import planned
+
+FUZZ = settings(
+    deadline=None,
+    derandomize=True,
+    max_examples=150,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large],
+)  # fmt: skip
+LONG = settings(FUZZ, max_examples=5000, derandomize=False)
+
+_WATCH_POSTGRES = """
+CREATE FUNCTION public.watched(t text, most bigint) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN IF length(t) > most THEN RAISE 'a text has grown'; END IF; RETURN t; END $$
+"""
+
+
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("growth")
+    with world(folder, policy=policy_of(folder), schema=SCHEMA, server=engine) as made:
+        load_extreme(made.connection)
+        made.refresh()
+        if made.twin is None:
+            watch_in_duckdb(made.connection)
+        else:
+            made.twin.owner.execute(_WATCH_POSTGRES)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def duckdb_grown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("growth")
+    with world(folder, policy=policy_of(folder), schema=SCHEMA) as made:
+        load_extreme(made.connection)
+        watch_in_duckdb(made.connection)
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put a function around every printed text that fails when the text is longer than its plan says."""
+    original = PrivatePrinter.value
+
+    def value(self: PrivatePrinter, expr: Expr) -> str:
+        sql = original(self, expr)
+        if expr.type.kind is not Kind.TEXT or isinstance(expr, Literal):
+            return sql
+        size = facts_of(expr, self.env).size
+        schema = "" if self.dialect.name == "duckdb" else "public."
+        return f"{schema}watched({sql}, {bound_of(size)})"
+
+    monkeypatch.setattr(PrivatePrinter, "value", value)
+    monkeypatch.setattr("dpsql.plan.print_private.MAX_LENGTH", 10**7)  # the watch makes the SQL longer
+
+
+def watch_in_duckdb(connection: duckdb.DuckDBPyConnection) -> None:
+    """Make the function that fails when a text is longer than it may be."""
+
+    def watched(text: str | None, most: int) -> str | None:
+        assert text is None or len(text) <= most, "a text has grown"
+        return text
+
+    connection.create_function("watched", watched, [VARCHAR, BIGINT], VARCHAR, null_handling="special")  # type: ignore[arg-type]
+
+
+def bound_of(size: Size) -> int:
+    """Return the most characters of a printed text: those of the plan, or those of the data, which do not grow."""
+    return size.most if size.is_held else LONGEST
+
+
+def run(grown: World, sql: str) -> bool:
+    """Run a statement's printed SQL; say whether it was accepted. A text that is too long fails in the engine."""
+    plan = planned(grown, sql)
+    if plan is None:
+        return False
+    stages = fixed_stages(plan)
+    with grown.backend.snapshot() as snapshot:
+        for release in plan.releases:
+            measure_release(release, snapshot, stages)
+    return True
+
+
+@FUZZ
+@given(statements())
+def test_no_text_passes_its_bound(grown: World, sql: str) -> None:
+    run(grown, sql)
+
+
+@pytest.mark.long
+@LONG
+@given(statements())
+def test_no_text_passes_its_bound_at_length(grown: World, sql: str) -> None:
+    run(grown, sql)
+
+
+# --- by hand ---------------------------------------------------------------------------------------------
+
+START = "SELECT person_id AS id, 'xxxxxxxxxxxxxxxxxxxx' AS n FROM story WHERE person_id = 1 AND big > 3"
+SIX = "concat(n, n, n, n, n, n)"
+RESTARTS = {
+    "max": f"SELECT id, MAX({SIX}) AS n FROM ({{s}}) t GROUP BY id",
+    "operator": "SELECT id, MAX(n || n || n || n || n || n) AS n FROM ({s}) t GROUP BY id",
+    "union": f"SELECT id, MAX(n) AS n FROM (SELECT id, {SIX} AS n FROM ({{s}}) t "
+    "UNION ALL SELECT person_id, title FROM story) q GROUP BY id",
+    "case": f"SELECT id, MAX(CASE WHEN n > 'a' THEN {SIX} END) AS n FROM ({{s}}) t GROUP BY id",
+    "coalesce": f"SELECT id, MIN(COALESCE({SIX}, 'x')) AS n FROM ({{s}}) t GROUP BY id",
+    "trim": f"SELECT id, MIN(trim({SIX})) AS n FROM ({{s}}) t GROUP BY id",
+    "cast": "SELECT id, MAX(CAST(concat(CAST(n AS text), n, n, n, n, n) AS text)) AS n FROM ({s}) t GROUP BY id",
+    "letters": "SELECT id, MAX(upper(lower(n))) AS n FROM ({s}) t GROUP BY id",
+    "greatest": f"SELECT id, MAX(GREATEST(n, {SIX})) AS n FROM ({{s}}) t GROUP BY id",
+    "key": f"SELECT id, {SIX} AS n FROM ({{s}}) t GROUP BY id, {SIX}",
+    "distinct": f"SELECT DISTINCT id, {SIX} AS n FROM ({{s}}) t",
+    "lag": f"SELECT id, LAG({SIX}, 1, 'a') OVER (PARTITION BY id ORDER BY n) AS n FROM ({{s}}) t",
+    "first": f"SELECT id, FIRST_VALUE({SIX}) OVER (PARTITION BY id ORDER BY n) AS n FROM ({{s}}) t",
+    "join": "SELECT t.id, MAX(concat(n, n, n, n, n, p.name)) AS n FROM ({s}) t JOIN person p ON p.id = t.id GROUP BY 1",
+    "outer": "SELECT p.id, MAX(concat(n, n, n, n, n, n)) AS n FROM person p LEFT JOIN ({s}) t ON p.id = t.id GROUP BY 1",
+}
+"""Ways to begin a new block, with limits of its own, over a text that has grown."""
+
+
+def nested(restart: str, levels: int) -> str:
+    sql = START
+    for _ in range(levels):
+        sql = RESTARTS[restart].format(s=sql)
+    return f"SELECT COUNT(*) FROM ({sql}) z WHERE n > 'a'"
+
+
+def is_refused(grown: World, sql: str) -> bool:
+    try:
+        grown.plan(sql)
+    except Refusal as refusal:
+        return refusal.sqlstate == "54001" and refusal.position is not None
+    return False
+
+
+@pytest.mark.parametrize("restart", RESTARTS)
+def test_a_text_that_grows_is_refused_by_its_text(grown: World, restart: str) -> None:
+    assert is_refused(grown, nested(restart, 6))
+
+
+@pytest.mark.parametrize("restart", RESTARTS)
+def test_two_levels_are_answered(grown: World, restart: str) -> None:
+    assert run(grown, nested(restart, 2))
+
+
+MILD = (
+    # cut where the text is read, and not where it is compared, joined, grouped or counted
+    "SELECT COUNT(*) FROM story WHERE concat(body, body, title) > 'a' AND body > 'a' AND body LIKE '%a'",
+    "SELECT COUNT(DISTINCT body || body) FROM story",
+    "SELECT upper(body) AS t, COUNT(*) FROM story GROUP BY 1",
+    "SELECT SUM(length(title)), AVG(length(left(body, 30))) FROM story",
+    "SELECT SUM(length(concat(body, title))) FROM story",
+    # released keys, public texts, subqueries that look at the outer row
+    "SELECT COUNT(*) FROM story s JOIN (SELECT title AS t, COUNT(*) AS c FROM story GROUP BY 1) r ON r.t = s.title "
+    "WHERE concat(r.t, r.t, s.body) > 'a'",
+    "SELECT COUNT(*) FROM story s JOIN word w ON w.n > 0 WHERE concat(w.w, s.body, w.w) > 'a'",
+    "SELECT COUNT(*) FROM story s WHERE EXISTS (SELECT 1 FROM person p WHERE p.id = s.person_id AND s.body || p.name > 'a')",
+    # what the filter says of a column does not keep a longer one from being read
+    "SELECT COUNT(*) FROM story WHERE body = 'a' AND body = 'b' AND concat(coalesce(body, 'x'), 'y') = 'z'",
+)
+
+
+@pytest.mark.parametrize("sql", MILD)
+def test_a_long_text_is_cut_where_new_text_is_made_of_it(grown: World, sql: str) -> None:
+    assert run(grown, sql)
+
+
+def test_a_grown_text_moves_no_more_than_the_bound(grown: World) -> None:
+    """Two levels, with the person and without; the one row that there is counts once."""
+    plans = [grown.plan(nested(restart, 2)) for restart in ("max", "lag", "key")]
+
+    def measured() -> list[Measured]:
+        grown.refresh()
+        with grown.backend.snapshot() as snapshot:
+            return [[measure_release(release, snapshot) for release in plan.releases] for plan in plans]
+
+    here = measured()
+    grown.connection.execute("DELETE FROM story WHERE person_id = 1; DELETE FROM person WHERE id = 1")
+    try:
+        there = measured()
+    finally:
+        load_extreme(grown.connection)
+        grown.refresh()
+    for plan, left, right in zip(plans, here, there, strict=True):
+        compared(plan, left, right, "")
+    assert here != there
+
+
+def test_the_texts_of_one_row_are_bounded_together(grown: World) -> None:
+    texts = ", ".join(f"concat({', '.join(['body'] * 60)}, '{i}') AS n{i}" for i in range(6))
+    used = " OR ".join(f"n{i} > 'a'" for i in range(6))
+    sql = "SELECT COUNT(*) FROM (SELECT DISTINCT person_id, {} FROM story) t WHERE {}"
+    assert is_refused(grown, sql.format(texts, used))
+    assert run(grown, sql.format(texts.split(", concat")[0], "n0 > 'a'"))
+
+
+def test_an_open_number_is_cut_where_it_becomes_text(
+    tmp_path: Path, postgres: PostgresServer, watched: None
+) -> None:
+    """Postgres' numeric has up to 131072 digits before the point: a column of the policy's, and what LAG makes of it."""
+    with world(tmp_path, policy=policy_of(tmp_path), schema=SCHEMA, server=postgres) as made:
+        assert made.twin is not None
+        load_extreme(made.connection)
+        made.refresh()
+        owner = made.twin.owner
+        owner.execute(_WATCH_POSTGRES)
+        owner.execute("ALTER TABLE story ALTER COLUMN amount TYPE numeric")
+        owner.execute("UPDATE story SET amount = 10::numeric ^ 30000 + 0.5")
+        with made.backend.snapshot() as snapshot:
+            made = replace(made, catalog=build_catalog(made.policy, snapshot.schema()))
+        for sql in OPEN_NUMBERS:
+            assert run(made, sql), sql
+
+
+_LAG = "SELECT person_id, LAG(amount, 1, {}) OVER (PARTITION BY person_id ORDER BY day) AS k FROM story"
+OPEN_NUMBERS = (
+    "SELECT COUNT(*) FROM story WHERE concat(amount, amount) > '1'",
+    "SELECT CAST(amount AS text) AS t, COUNT(*) FROM story GROUP BY 1",
+    "SELECT COUNT(*) FROM (SELECT person_id, MAX(amount) AS k FROM story GROUP BY person_id) t WHERE k || 'a' > '1'",
+    f"SELECT COUNT(*) FROM ({_LAG.format('0')}) t WHERE concat(k, k) > '1'",
+    f"SELECT COUNT(*) FROM ({_LAG.format('1.5')}) t WHERE concat(k, k) > '1'",
+    "SELECT COUNT(*) FROM (SELECT person_id, amount AS k FROM story UNION ALL SELECT person_id, big FROM story) t "
+    "WHERE concat(k, k) > '1'",
+)
