@@ -20,7 +20,7 @@ from ..errors import Refusal
 from ..relation.calendar import calendar_ends
 from ..relation.expressions import Call, Expr, Field, Literal, Months, StageValue
 from ..relation.intervals import TYPE_RANGE, Environment, Facts, common_grid, facts_of
-from ..relation.size_rules import MAX_TEXT, size_as_text
+from ..relation.size_rules import size_as_text
 from ..relation.types import Kind, SqlType
 from .dialect import Dialect
 from .private_forms import FORMS
@@ -81,7 +81,7 @@ class PrivatePrinter:
                 f"{expr.function}() cannot be used on private rows", sqlstate="PV202", position=expr.position
             )
         if expr.type.kind is Kind.TEXT:
-            self._check_size(expr)
+            facts_of(expr, self.env)  # refuses what could grow too long (law L10)
         return self._short(form(self, expr), expr)
 
     def new_text(self, expr: Expr) -> str:
@@ -89,15 +89,6 @@ class PrivatePrinter:
         shown = self.dialect.as_text(self.value(expr))
         size = size_as_text(expr, facts_of(expr, self.env))
         return shown if size.is_held else self.dialect.cut(shown, size.most)
-
-    def _check_size(self, expr: Expr) -> None:
-        """Refuse a text that could grow too long (law L10). Raises Refusal (54001)."""
-        size = facts_of(expr, self.env).size
-        if size.is_held and size.most > MAX_TEXT:
-            raise Refusal(
-                f"this text could grow beyond {MAX_TEXT} characters", sqlstate="54001", position=expr.position,
-                hint="join fewer texts, or shorter ones: left(x, 100); or ask the owner to declare max_length",
-            )  # fmt: skip
 
     def _short(self, sql: str, expr: Expr) -> str:
         """Refuse what has grown too long: a clamp says its operand several times. Raises Refusal (54001)."""

@@ -18,7 +18,7 @@ House rules (law L10):
 3. A bare column is not held, and stays as it is where it is compared, grouped, joined, counted or carried
    along: that is linear in what the owner's table holds already.
 4. No printed text is longer than MAX_TEXT, and all computed texts of a row together are not longer than
-   MAX_ROW_TEXT; what could be is refused, by its text and the policy.
+   MAX_ROW_TEXT; what could be is refused where its facts are asked for, by its text and the policy alone.
 """
 
 from __future__ import annotations
@@ -102,7 +102,10 @@ def cut_to_size(facts: Facts) -> Facts:
 
 
 def size_of_call(args: list[Facts], call: Call) -> Size:
-    """Return the size of a computed text. Raises Refusal (PV202) for a function without a rule."""
+    """Return the size of a computed text.
+
+    Raises Refusal: PV202 for a function without a rule, 54001 for a text that could be longer than MAX_TEXT.
+    """
     rule = SIZES.get(call.function)
     if rule is None:
         raise Refusal(
@@ -110,7 +113,13 @@ def size_of_call(args: list[Facts], call: Call) -> Size:
             sqlstate="PV202",
             position=call.position,
         )
-    return rule(args, call)
+    size = rule(args, call)
+    if size.is_held and size.most > MAX_TEXT:
+        raise Refusal(
+            f"this text could grow beyond {MAX_TEXT} characters", sqlstate="54001", position=call.position,
+            hint="join fewer texts, or shorter ones: left(x, 100); or ask the owner to declare max_length",
+        )  # fmt: skip
+    return size
 
 
 def text_of_row(texts: Iterable[tuple[Size, Position | None]]) -> int:

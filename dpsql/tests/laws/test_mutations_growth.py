@@ -84,7 +84,7 @@ def test_begin_anew_at_the_output_of_a_subquery(grown: World, monkeypatch: Patch
 
 def test_leave_the_limit_out(grown: World, monkeypatch: Patch) -> None:
     assert is_refused(grown, nested("max", 6))
-    monkeypatch.setattr("dpsql.plan.print_private.MAX_TEXT", 10**12)
+    monkeypatch.setattr("dpsql.relation.size_rules.MAX_TEXT", 10**12)
     monkeypatch.setattr("dpsql.relation.size_rules.MAX_ROW_TEXT", 10**12)
     assert not is_refused(grown, nested("max", 6))
 
