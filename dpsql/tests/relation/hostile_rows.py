@@ -112,8 +112,10 @@ def environments(draw: st.DrawFn, is_bounded: bool = False) -> tuple[Column, ...
         values: tuple[Scalar, ...] | None = None
         if name in ("s", "e"):
             values = draw(st.sampled_from((None, ("a", "b"), ("ab", "abcde", "B", None))))
+        longest = draw(st.sampled_from((None, 2))) if name in ("s", "e") else None
         enforced = Enforced(not_null=draw(st.booleans()))
-        columns.append(Column(name, type_, enforced, bounds=draw(_ends(name, is_bounded)), values=values))
+        ends = draw(_ends(name, is_bounded))
+        columns.append(Column(name, type_, enforced, bounds=ends, values=values, max_length=longest))
     return tuple(columns)
 
 
