@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..relation.catalog import Catalog
-from ..relation.expressions import Call, Expr, Field, conjunction, conjuncts, fields_of
+from ..relation.expressions import Call, Expr, Field, conjunction, conjuncts, fields_of, shifted
 from ..relation.relations import Aggregate, Join, Project, Relation
 from ..relation.types import BOOLEAN
 from .beside import NotInPlace, read_in_place
 from .determined import public_column
-from .join import join_blocks, shifted
+from .join import join_blocks
 from .rows import Item, Private, fields_in
 
 __all__ = ["held_to", "keys_asked_for"]

@@ -25,12 +25,25 @@ from ..relation.relations import AggregateCall, OutputColumn, WindowCall
 from ..relation.size_rules import text_of_row
 from ..relation.types import BIGINT, BOOLEAN, DOUBLE, NUMERIC, Kind, SqlType
 from .determined import distinguishing
+from .growth import sum_of_reaches
 from .keys import environment_of
 from .lattice import Lattice, lattice_of
 from .ownership import sum_of_bounds
 from .personal import tells_apart
 from .private_sql import decimal_scale
-from .rows import Block, Derived, Grouped, Identity, Item, Private, Rows, Windowed, columns_of, fields_in
+from .rows import (
+    Block,
+    Derived,
+    Grouped,
+    Identity,
+    Item,
+    Private,
+    Reach,
+    Rows,
+    Windowed,
+    columns_of,
+    fields_in,
+)
 
 __all__ = [
     "computed_text",
@@ -50,7 +63,8 @@ def plain(rows: Rows | None, block: Private) -> Derived:
     """Return a block as a source; `rows`: the same block settled, None when it is public."""
     owner = None if rows is None else rows.owner
     source = block if rows is None else rows
-    part = Block(source.items, source.predicate, block.outputs, owner)
+    works = () if rows is None else rows.works
+    part = Block(source.items, source.predicate, block.outputs, owner, works=works)
     return _derived([(part, rows)], block.names, keys=())
 
 
@@ -69,7 +83,7 @@ def group_by_owner(
     """
     most = rows.rows_in_all if fields_of(*keys) <= rows.determined else rows.rows_per_unit
     most = 1 if rows.is_single else most
-    grouped = Grouped(rows.items, rows.predicate, keys, rows.owner, aggregates, most)
+    grouped = Grouped(rows.items, rows.predicate, keys, rows.owner, aggregates, most, works=rows.works)
     known = [frozenset(range(len(keys)))]
     if fields_of(*keys) <= rows.determined:
         known.append(frozenset({len(keys) + len(aggregates)}))  # the owner alone
@@ -91,7 +105,13 @@ def window_by_owner(
         return _window_numbered(rows, outputs, calls, names)
     shown = tuple(dict.fromkeys((*outputs, *(arg for call in calls for arg in call.args))))
     windowed = Windowed(
-        rows.items, rows.predicate, outputs, rows.owner, calls, shown if ties is None else ties
+        rows.items,
+        rows.predicate,
+        outputs,
+        rows.owner,
+        calls,
+        shown if ties is None else ties,
+        works=rows.works,
     )
     return _derived([(windowed, rows)], names, keys=())
 
@@ -153,9 +173,17 @@ def _derived(
         merged.append(Column("", settled[0].owner.type, Enforced(not_null=True)))
     if len(settled) == 1 and settled[0].is_single:
         keys = (*keys, frozenset({len(merged) - 1}))
+    one_each = any(key == {len(merged) - 1} for key in keys)
+    reach = Reach(1) if settled and one_each else sum_of_reaches([rows.reach for rows in settled])
     shown = ", ".join(dict.fromkeys(rows.name for rows in settled))
     return Derived(
-        shown, tuple(merged), keys, identities, *_summed(settled), tuple(block for block, _ in parts)
+        shown,
+        tuple(merged),
+        keys,
+        identities,
+        *_summed(settled),
+        tuple(block for block, _ in parts),
+        reach=reach,
     )
 
 
@@ -187,7 +215,7 @@ def _summed(parts: Sequence[Rows | Derived]) -> tuple[int | None, int | None, in
     )
 
 
-def full_join(block: Block, sides: Sequence[Derived]) -> Derived:
+def full_join(block: Block, sides: Sequence[Derived], reach: Reach) -> Derived:
     """Return a FULL JOIN of two owned sources; its owner is the one of the side that is there."""
     columns = [
         nullable(columns_of(block.items)[out.index]) for out in block.outputs if isinstance(out, Field)
@@ -196,7 +224,7 @@ def full_join(block: Block, sides: Sequence[Derived]) -> Derived:
     owner = replace(last, enforced=replace(last.enforced, not_null=True))
     root = sides[0].identities[len(sides[0].columns) - 1]
     name = ", ".join(side.name for side in sides)
-    return Derived(name, (*columns, owner), (), {len(columns): root}, *_summed(sides), (block,))
+    return Derived(name, (*columns, owner), (), {len(columns): root}, *_summed(sides), (block,), reach=reach)
 
 
 def _identities(parts: Sequence[tuple[Block, Rows | None]]) -> dict[int, Identity]:

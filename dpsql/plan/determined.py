@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from ..relation.expressions import Call, Expr, Field, Literal, fields_of
 from ..relation.types import Kind
-from .rows import Derived, Identity, Item, Private, Rows, columns_of, fields_in
+from .rows import Derived, Identity, Item, Private, Rows, columns_of, fields_in, uncut
 
 __all__ = [
     "Classes",
@@ -107,7 +107,7 @@ def has_one_row(rows: Rows, keys: tuple[Expr, ...]) -> bool:
     for item, start in fields_in(rows.items):
         for key in keys:
             if isinstance(key, Field) and start <= key.index < start + len(item.columns):
-                certain = rows.columns[key.index].enforced.not_null or isinstance(item.source, Derived)
+                certain = rows.columns[key.index].enforced.not_null or isinstance(uncut(item.source), Derived)
                 known |= {key.index} if certain else set()
     classes = classes_of(rows.items, rows.predicate, rows.root)
     return all(determined(rows.items, rows.predicate, classes, known)[1])

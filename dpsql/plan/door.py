@@ -12,7 +12,7 @@ from ..relation.relations import Aggregate, AggregateCall, Project, Relation, Se
 from ..relation.types import INTEGER, Kind
 from .keys import environment_of, groups_per_unit_in
 from .personal import personal_columns, tells_apart
-from .rows import Identity, Release, Rows, TableSource, fields_in
+from .rows import Identity, Release, Rows, TableSource, fields_in, uncut
 
 __all__ = ["check_keys", "one_person", "open_door", "owner_of_key"]
 
@@ -67,7 +67,7 @@ def owner_of_key(key: Expr, rows: Rows) -> Identity | None:
         if item.kind == "inner" and start <= key.index < start + len(item.columns):
             index = key.index - start
             known = item.source.identities.get(index)
-            source = item.source
+            source = uncut(item.source)
             unit = source.table.unit if isinstance(source, TableSource) else None
             is_unit = (
                 unit is not None and isinstance(source, TableSource) and source.shown[index] == unit.column

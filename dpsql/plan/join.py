@@ -19,14 +19,14 @@ from dataclasses import replace
 
 from ..errors import Position, Refusal
 from ..relation.catalog import Catalog
-from ..relation.expressions import Call, Expr, Field, conjuncts, map_children, substitute
+from ..relation.expressions import Call, Expr, Field, conjuncts, moved, shifted, substitute
 from ..relation.relations import Join
 from ..relation.types import BOOLEAN
 from .derived import full_join, nullable, plain
-from .ownership import apart, are_linked, settle
+from .ownership import apart, are_linked, held, settle
 from .rows import Block, Item, Private, Source
 
-__all__ = ["join_blocks", "shifted"]
+__all__ = ["join_blocks"]
 
 Check = Callable[[Expr], Expr]
 
@@ -40,11 +40,11 @@ def join_blocks(node: Join, left: Private, right: Private, catalog: Catalog, bel
     names = (*left.names, *right.names)
     if node.kind in ("inner", "cross"):
         shift = len(left.columns)
-        moved = [
+        others = [
             replace(item, on=shifted(item.on, shift), position=item.position or node.position)
             for item in right.items
         ]
-        items = (*left.items, *moved)
+        items = (*left.items, *others)
         outputs = (*left.outputs, *shifted(right.outputs, shift))
         terms = (*left.predicate, *shifted(right.predicate, shift), *_terms(node.condition, outputs, below))
         return Private(items, tuple(dict.fromkeys(terms)), outputs, names)
@@ -52,7 +52,7 @@ def join_blocks(node: Join, left: Private, right: Private, catalog: Catalog, bel
         return _left(node, left, right, node.condition, catalog, below)
     if node.kind == "right":
         width, other = len(left.outputs), len(right.outputs)
-        condition = _moved(node.condition, lambda i: i + other if i < width else i - width)
+        condition = moved(node.condition, lambda i: i + other if i < width else i - width)
         swapped = _left(node, right, left, condition, catalog, below)
         outputs = (*swapped.outputs[other:], *swapped.outputs[:other])
         return replace(swapped, outputs=outputs, names=names)
@@ -73,7 +73,7 @@ def _left(
             hint="use an inner join; to see groups without rows, group by a column with declared values",
         )  # fmt: skip
     fields, on = _matched(left, right, source, filters, condition, below)
-    item = Item(_outer(source), "left", on)
+    item = Item(_outer(source), "left", on, node.position)
     _check_link(node, left, item, catalog)
     return Private((*left.items, item), left.predicate, (*left.outputs, *fields), (*left.names, *right.names))
 
@@ -87,7 +87,7 @@ def _mark(node: Join, left: Private, right: Private, catalog: Catalog, below: Ch
             hint="count the private rows by the public key, and join the result",
         )  # fmt: skip
     _, on = _matched(left, right, source, filters, node.condition, below)
-    item = Item(source, "mark", on)
+    item = Item(source, "mark", on, node.position)
     _check_link(node, left, item, catalog)
     marked = Field(BOOLEAN, len(left.columns), position=node.position)
     return Private((*left.items, item), left.predicate, (*left.outputs, marked), (*left.names, ""))
@@ -121,13 +121,14 @@ def _full(node: Join, left: Private, right: Private, catalog: Catalog, below: Ch
     )
     kept = Private((Item(first),), (), shown, left.names)
     fields, on = _matched(kept, right, second, (), node.condition, below)
-    full = Item(second, "full", on)
+    full = Item(second, "full", on, node.position)
     _check_link(node, kept, full, catalog)
     ends = len(first.columns) - 1, len(first.columns) + len(second.columns) - 1
     owners = tuple(Field(side.columns[-1].type, at) for side, at in zip((first, second), ends, strict=True))
     owner = Call(owners[0].type, "coalesce", owners)
-    block = Block((*kept.items, full), (), (*shown, *fields), owner)
-    derived = full_join(block, sides)
+    grown = held((*kept.items, full), (), catalog, node.position)
+    block = Block(grown.items, (), (*shown, *fields), owner, works=grown.works)
+    derived = full_join(block, sides, grown.reach)
     names = (*left.names, *right.names)
     fields = tuple(Field(c.type, i, n) for i, (c, n) in enumerate(zip(derived.columns, names, strict=False)))
     return Private((Item(derived),), (), fields, names)
@@ -162,14 +163,3 @@ def _check_link(node: Join, left: Private, item: Item, catalog: Catalog) -> None
 
 def _terms(condition: Expr, outputs: tuple[Expr, ...], below: Check) -> tuple[Expr, ...]:
     return conjuncts(below(substitute(condition, outputs)))
-
-
-def shifted(exprs: tuple[Expr, ...], by: int) -> tuple[Expr, ...]:
-    """Return expressions over columns that stand `by` places further on."""
-    return tuple(_moved(expr, lambda index: index + by) for expr in exprs)
-
-
-def _moved(expr: Expr, place: Callable[[int], int]) -> Expr:
-    if isinstance(expr, Field):
-        return replace(expr, index=place(expr.index))
-    return map_children(expr, lambda child: _moved(child, place))

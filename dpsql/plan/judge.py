@@ -229,7 +229,8 @@ class _Judgement:
         parts = []
         for side in (left, right):
             rows = settle(side, self.catalog, node.position)
-            parts.append((Block(rows.items, rows.predicate, side.outputs, rows.owner), rows))
+            block = Block(rows.items, rows.predicate, side.outputs, rows.owner, works=rows.works)
+            parts.append((block, rows))
         both = _of_source(union(parts, node.outputs), [column.name for column in node.columns])
         return both if node.all else self._distinct_rows(node, both)
 

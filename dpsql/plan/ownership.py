@@ -22,9 +22,10 @@ from ..relation.catalog import Catalog, Column, Enforced, Table
 from ..relation.expressions import Call, Expr, Field
 from ..relation.types import BOOLEAN
 from .determined import Classes, classes_of, determined, equalities
+from .growth import Grown, grown
 from .rows import Identity, Item, Private, Rows, Source, TableSource, columns_of, fields_in
 
-__all__ = ["MAX_CONTRIBUTION", "apart", "are_linked", "scan_source", "settle", "sum_of_bounds"]
+__all__ = ["MAX_CONTRIBUTION", "apart", "are_linked", "held", "scan_source", "settle", "sum_of_bounds"]
 
 MAX_SOURCES = 32
 """Most sources of one block, an EXISTS counted as one."""
@@ -137,23 +138,39 @@ def settle(private: Private, catalog: Catalog, position: Position | None) -> Row
         )  # fmt: skip
     classes = classes_of(items, private.predicate, root)
     _check_linked(items, classes, position, catalog)
-    predicate = private.predicate
-    owner = _owner_field(items, root)
-    while owner is None:
-        items, link = _hop(items, catalog)
-        predicate = (*predicate, link)
-        owner = _owner_field(items, root)
-    predicate = tuple(sorted(dict.fromkeys(predicate), key=repr))
+    items, links, owner = _with_owner(items, catalog)
+    predicate = tuple(sorted(dict.fromkeys((*private.predicate, *links)), key=repr))
     classes = classes_of(items, predicate, root)
     width = len(columns_of(items))
     units = frozenset(i for i in range(width) if classes.find(i) == classes.find(owner.index))
     known, whole = determined(items, predicate, classes, set(units))
     bounds = _contribution(items, predicate, classes, known, whole)
     bounds = _Bounds(1, 1, 1, "") if all(whole) else bounds
+    held_ = held(items, predicate, catalog, position)
     return Rows(
-        items, predicate, owner, root, units, frozenset(known), all(whole), bounds.rows, bounds.groups,
-        bounds.in_all, bounds.undeclared,
+        held_.items, predicate, owner, root, units, frozenset(known), all(whole), bounds.rows, bounds.groups,
+        bounds.in_all, bounds.undeclared, held_.reach, held_.works,
     )  # fmt: skip
+
+
+def held(
+    items: tuple[Item, ...], predicate: tuple[Expr, ...], catalog: Catalog, position: Position | None
+) -> Grown:
+    """Return sources joined, those cut whose rows the join multiplies. Raises as `growth.grown`."""
+    root = _root_identity(catalog)
+    return grown(items, predicate, root, lambda source: _with_owner((Item(source),), catalog), position)
+
+
+def _with_owner(
+    items: tuple[Item, ...], catalog: Catalog
+) -> tuple[tuple[Item, ...], tuple[Expr, ...], Field]:
+    """Return sources with the path to their owner (house rule 2), the path's equalities, and the owner."""
+    root = _root_identity(catalog)
+    links: list[Expr] = []
+    while (owner := _owner_field(items, root)) is None:
+        items, link = _hop(items, catalog)
+        links.append(link)
+    return items, tuple(links), owner
 
 
 def _check_linked(

@@ -8,6 +8,8 @@ House rules:
 3. An aggregate per owner is order-free: integers are summed, and what is claimed of the result
    (`Column.facts`) is clamped right there (amendments.md k1).
 4. Windows order ties by everything else that the row shows, so that rows which tie are alike.
+5. A cut keeps an owner's first rows in an order of all columns that are read of them (`growth`); the hash
+   before them chooses alike on all engines, and not by a column's size.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ from .private_sql import Number
 from .quote import identifier
 from .rows import (
     Block,
+    Cut,
     Derived,
+    Fan,
     Grouped,
     Item,
     Released,
@@ -106,6 +110,8 @@ class SourcePrinter:
     def _source(self, source: Source, needed: list[int], name: str) -> str:
         if isinstance(source, TableSource):
             shown = self.dialect.table(source.table)
+        elif isinstance(source, Cut):
+            shown = f"({self._cut(source, needed)})"
         elif isinstance(source, Released):
             shown = f"({self._released(source, needed)})"
         else:
@@ -125,6 +131,46 @@ class SourcePrinter:
             carried, cast = _CARRIERS[kind]
             columns.append(f"{self.dialect.unnested(number, carried, cast)} AS c{index}")
         return f"SELECT {', '.join(columns)}"
+
+    # --- what joins multiply ---------------------------------------------------------------------------
+
+    def _cut(self, cut: Cut, needed: list[int]) -> str:
+        """Return a source of which each owner has at most `cut.most` rows: only those who have more are ranked."""
+        block = cut.block
+        assert isinstance(block.owner, Field)
+        printer, from_, where = self.block(
+            block.items, block.predicate, frozenset({*needed, block.owner.index})
+        )
+        unit = printer.owner(block.owner)
+        columns = ", ".join([f"{unit} AS u", *(f"{printer.row[index]} AS c{index}" for index in needed)])
+        clause = " AND ".join([*where, f"({unit} IS NOT NULL)"])
+        names = [f"s.c{index}" for index in range(len(cut.columns))]
+        order = _cut_order(self._printer(Environment(cut.source.columns), names), cut, needed)
+        over = f"PARTITION BY s.u{f' ORDER BY {order}' if order else ''}"
+        shown = ", ".join(f"c{index}" for index in needed) or "1 AS one"
+        has_more = "EXISTS (SELECT 1 FROM heavy WHERE heavy.u = s.u)"
+        return (
+            f"WITH s AS (SELECT {columns} FROM {from_} WHERE {clause}), "
+            f"heavy AS (SELECT u FROM s GROUP BY u HAVING COUNT(*) > {cut.most}) "
+            f"SELECT {shown} FROM s WHERE NOT {has_more} UNION ALL SELECT {shown} FROM "
+            f"(SELECT s.*, ROW_NUMBER() OVER ({over}) AS rn FROM s WHERE {has_more}) AS ranked WHERE rn <= {cut.most}"
+        )
+
+    def fan(self, fan: Fan) -> str:
+        """Return the query that counts a fan: one number."""
+        columns = columns_of(fan.items)
+        by = [
+            Field(columns[index].type, index)
+            for index in fan.by
+            if not columns[index].type.is_float and not has_several_spellings(columns[index].type)
+        ]
+        printer, from_, where = self.block(fan.items, fan.predicate, fields_of(*by))
+        keys = [_order_key(printer, expr) for expr in by]
+        where += [f"({key} IS NOT NULL)" for key in keys]
+        clause = f" WHERE {' AND '.join(where)}" if where else ""
+        group = f" GROUP BY {', '.join(keys)}" if keys else ""
+        counts = f"SELECT COUNT(*) AS n FROM {from_}{clause}{group}"
+        return f"SELECT COALESCE(MAX(n), 0) AS n FROM ({counts}) AS g"
 
     # --- subqueries ----------------------------------------------------------------------------------
 
@@ -215,8 +261,35 @@ def _names(source: Source, name: str) -> list[str]:
     prefix = f"{name}." if name else ""
     if isinstance(source, TableSource):
         return [f"{prefix}{identifier(shown)}" for shown in source.shown]
+    if isinstance(source, Cut):
+        return [f"{prefix}c{index}" for index in range(len(source.columns))]
     last = len(source.columns) - 1 if source.is_private else -1
     return [f"{prefix}u" if index == last else f"{prefix}c{index}" for index in range(len(source.columns))]
+
+
+def _cut_order(printer: PrivatePrinter, cut: Cut, needed: list[int]) -> str:
+    """Return what orders an owner's rows: a hash of what is spelled alike everywhere, then all columns.
+
+    Raises Refusal: PV202 for a column without an order.
+    """
+    fields = [Field(cut.columns[index].type, index, cut.columns[index].name) for index in needed]
+    if any(has_several_spellings(expr.type) for expr in fields):
+        name = next(expr.name for expr in fields if has_several_spellings(expr.type))
+        raise Refusal(
+            f'column "{name}" cannot be used where a join multiplies rows of one person', sqlstate="PV202",
+            hint="leave it out, or aggregate per person first",
+        )  # fmt: skip
+    dialect = printer.dialect
+    texts = [
+        f"COALESCE({dialect.hash_text(printer.column(expr), expr.type)}, chr(30))"
+        for expr in fields
+        if expr.type.is_integer or expr.type.kind in _HASHED
+    ]
+    hashed = [dialect.hashed(texts)] if texts else []
+    return ", ".join([*hashed, *(f"{_order_key(printer, expr)} NULLS LAST" for expr in fields)])
+
+
+_HASHED = (Kind.TEXT, Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP)
 
 
 def _read_by(call: AggregateCall | WindowCall) -> list[Expr]:

@@ -26,12 +26,40 @@ from ..relation.relations import AggregateCall, OutputColumn, Relation, WindowCa
 from ..relation.types import BOOLEAN
 
 __all__ = [
-    "Block", "Derived", "Grouped", "Identity", "Item", "Private", "Release", "Released", "Rows", "Source",
-    "StageColumn", "TableSource", "Windowed", "columns_of", "fields_in", "stages_in",
+    "LINEAR", "Block", "Cut", "Derived", "Fan", "Grouped", "Identity", "Item", "Private", "Reach", "Release",
+    "Released", "Rows", "Source", "StageColumn", "TableSource", "Windowed", "blocks_in", "columns_of", "fields_in",
+    "stages_in", "uncut",
 ]  # fmt: skip
 
 Identity = tuple[str, str]
 """(table, column): a key that the engine holds unique in a private table, so that its value has one owner."""
+
+
+@dataclass(frozen=True)
+class Fan:
+    """How many rows of a public source can match one row: the most that have equal values in its columns `by`.
+
+    `items`: the source; `predicate`: the filter terms that are its own.
+    """
+
+    items: tuple[Item, ...]
+    predicate: tuple[Expr, ...]
+    by: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The most rows of one owner, as the printed SQL bounds them (`growth`): `most` times each of the `fans`.
+
+    `most` None: no number is printed, but a row is made of one row of the owner in some table, and of that
+    row as often as the text says.
+    """
+
+    most: int | None
+    fans: tuple[Fan, ...] = ()
+
+
+LINEAR = Reach(None)
 
 
 @dataclass(frozen=True)
@@ -86,10 +114,27 @@ class Released(Source):
 class Derived(Source):
     """A subquery; the last column of a private one is the owner.
 
-    `parts`: one select, or the selects of a UNION ALL.
+    `parts`: one select, or the selects of a UNION ALL. `reach`: the most rows of one owner.
     """
 
     parts: tuple[Block, ...]
+    reach: Reach = field(default=LINEAR, repr=False, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Cut(Source):
+    """The rows of a private source, of each owner at most `most` (`growth`): its columns and all it says stay.
+
+    `block`: the source, the path to its owner, and the filter terms that are its own; it outputs its columns.
+    """
+
+    block: Block
+    most: int
+
+    @property
+    def source(self) -> Source:
+        """The source that is cut."""
+        return self.block.items[0].source
 
 
 @dataclass(frozen=True)
@@ -110,6 +155,11 @@ class Item:
         if self.kind == "mark":
             return (Column("", BOOLEAN, Enforced(not_null=True)),)
         return self.source.columns
+
+
+def uncut(source: Source) -> Source:
+    """Return a source as it is without a cut."""
+    return source.source if isinstance(source, Cut) else source
 
 
 def columns_of(items: tuple[Item, ...]) -> tuple[Column, ...]:
@@ -160,7 +210,8 @@ class Rows:
     `determined`: the columns that are the same in
     all rows of one owner. `is_single`: an owner has at most one row. Both follow from keys that the engine
     enforces and equalities that are printed (amendments.md e). `rows_per_unit` (M), `groups_per_unit` (C),
-    `rows_in_all`: the bounds to enforce, None where `undeclared` (a source's name) has none.
+    `rows_in_all`: the bounds to enforce, None where `undeclared` (a source's name) has none. `reach`: the most
+    rows of one owner, `works`: of all that is joined on the way, where public rows play a part.
     """
 
     items: tuple[Item, ...]
@@ -174,6 +225,8 @@ class Rows:
     groups_per_unit: int | None
     rows_in_all: int | None
     undeclared: str
+    reach: Reach
+    works: tuple[Reach, ...]
 
     def __repr__(self) -> str:
         return "Private(…)"
@@ -196,12 +249,16 @@ class Rows:
 
 @dataclass(frozen=True)
 class Block:
-    """A SELECT: `outputs` over the columns of `items` where `predicate` holds; `owner` None: public rows."""
+    """A SELECT: `outputs` over the columns of `items` where `predicate` holds; `owner` None: public rows.
+
+    `works`: as in `Rows`.
+    """
 
     items: tuple[Item, ...]
     predicate: tuple[Expr, ...]
     outputs: tuple[Expr, ...]
     owner: Expr | None
+    works: tuple[Reach, ...] = field(default=(), repr=False, compare=False, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -246,6 +303,13 @@ class Release(Relation):
         return tuple(OutputColumn(t, n) for t, n in zip(types, self.names, strict=True))
 
 
+def blocks_in(source: Source) -> tuple[Block, ...]:
+    """Return the selects that a source is made of."""
+    if isinstance(source, Cut):
+        return (source.block,)
+    return source.parts if isinstance(source, Derived) else ()
+
+
 def stages_in(rows: Rows | Block) -> Iterator[int]:
     """Yield the stages that rows depend on, those of subqueries included; some may come twice."""
     exprs = list(rows.predicate)
@@ -253,9 +317,8 @@ def stages_in(rows: Rows | Block) -> Iterator[int]:
         exprs += item.on
         if isinstance(item.source, Released):
             yield item.source.stage
-        if isinstance(item.source, Derived):
-            for part in item.source.parts:
-                yield from stages_in(part)
+        for part in blocks_in(item.source):
+            yield from stages_in(part)
     if isinstance(rows, Block):
         exprs += rows.outputs
     if isinstance(rows, Grouped):

@@ -96,6 +96,18 @@ TRUE = Literal(BOOLEAN, True)
 FALSE = Literal(BOOLEAN, False)
 
 
+def shifted(exprs: tuple[Expr, ...], by: int) -> tuple[Expr, ...]:
+    """Return expressions over columns that stand `by` places further on."""
+    return tuple(moved(expr, lambda index: index + by) for expr in exprs)
+
+
+def moved(expr: Expr, place: Callable[[int], int]) -> Expr:
+    """Return an expression with each column where `place` puts it."""
+    if isinstance(expr, Field):
+        return replace(expr, index=place(expr.index))
+    return map_children(expr, lambda child: moved(child, place))
+
+
 def map_children(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     """Return `expr` with `change` applied to each direct child; `expr` itself when nothing changed."""
     if not isinstance(expr, Call):
