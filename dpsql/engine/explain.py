@@ -13,7 +13,7 @@ from textwrap import wrap
 from ..plan.formulas import Average, Linear, Variance
 from ..plan.lattice import lattice_of
 from ..plan.planner import Plan, ReleasePlan, releases_of
-from ..plan.rows import Block, Derived, Grouped, Release, Rows
+from ..plan.rows import Block, Cut, Grouped, Release, Rows, blocks_in
 from ..plan.vectors import Kind
 from ..relation.expressions import Field
 from ..relation.relations import AggregateCall, Filter, Limit, Project, Relation, Sort, Window
@@ -120,6 +120,11 @@ def bias_notes(plan: Plan) -> tuple[str, ...]:
                 f'what is counted or summed per person takes at most {_counted(most, "row")} of "{name}"; '
                 "the error bars do not show what this leaves out"
             )
+        for most, name in sorted(_cut_before_joins(release.release.rows)):
+            notes.append(
+                f'a join would multiply the rows of a person: it takes at most {_counted(most, "row")} of "{name}"; '
+                "the error bars do not show what this leaves out"
+            )
         notes += _coarse_steps(release)
     for number in plan.tables:
         found = set(releases_of(plan.stages[number]))
@@ -153,13 +158,23 @@ def _cut_per_person(rows: Rows | Block) -> set[tuple[int, str]]:
     """Return the bounds of counts and sums per person, and what they count, in subqueries too."""
     found: set[tuple[int, str]] = set()
     for item in rows.items:
-        for part in item.source.parts if isinstance(item.source, Derived) else ():
+        for part in blocks_in(item.source):
             found |= _cut_per_person(part)
             calls = part.aggregates if isinstance(part, Grouped) else ()
             if isinstance(part, Grouped) and part.most is not None and part.most > 1:
                 found |= {
                     (part.most, item.source.name) for call in calls if call.function in ("count", "sum")
                 }
+    return found
+
+
+def _cut_before_joins(rows: Rows | Block) -> set[tuple[int, str]]:
+    """Return the sources that are cut before a join (law L10), and at how many rows of a person."""
+    found: set[tuple[int, str]] = set()
+    for item in rows.items:
+        found |= {(item.source.most, item.source.name)} if isinstance(item.source, Cut) else set()
+        for part in blocks_in(item.source):
+            found |= _cut_before_joins(part)
     return found
 
 

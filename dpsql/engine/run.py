@@ -2,8 +2,8 @@
 
 House rules (laws L5, L6, L7; soundness.md 3.5, amendments.md a5, j):
 
-1. Nothing reaches the engine before `BudgetStore.reserve` has returned: all stages of the statement
-   are reserved at once, and nothing is ever given back.
+1. Nothing reaches the engine before `BudgetStore.reserve` has returned, but a count of public rows: all
+   stages of the statement are reserved at once, and nothing is ever given back.
 2. Nothing reaches the analyst before `BudgetStore.commit` has returned: what was drawn is stored, and
    the answer is made from what was stored.
 3. Which way is taken (store, engine) depends on the store's noisy content alone.
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from ..budget import BudgetStore, Charge, Claim, Draw, VectorClaim
 from ..errors import EngineFailure, Refusal
 from ..mechanisms import ATTO, NANO, Noise
+from ..plan.growth import MAX_GROWN
 from ..plan.planner import Plan, ReleasePlan
 from ..plan.print_release import BackendQuery
 from ..plan.rows import StageColumn
@@ -179,6 +180,8 @@ class Runner:
 
     def from_engine(self, snapshot: Snapshot, epoch_secret: Callable[[int], bytes]) -> Charge:
         """Reserve, run, noise and store what the store did not have; return what was charged."""
+        for rows in self.rows:
+            self._check_growth(rows.plan, snapshot)
         claim, places = self.claim()
         with self._reserved(claim) as reservation:
             salt = epoch_secret(reservation.epoch)
@@ -236,6 +239,8 @@ class Runner:
         rows, plan = self.rows[number], self.rows[number].plan
         if not wanted:
             return []
+        if any(fan.stages for work in plan.works for fan in work.fans):
+            self._check_growth(plan, snapshot)
         relation = self._relation_key(number)
         noises = {}
         if plan.counted not in wanted:
@@ -261,6 +266,26 @@ class Runner:
             measures = plan.measure_keys(index, relation, rows.keyset)
             drawn.append((index, Draw(measures, plan.law(index), encode(released))))
         return drawn
+
+    def _check_growth(self, plan: ReleasePlan, snapshot: Snapshot) -> None:
+        """Count the public rows that one person's are joined with (law L10), as far as they are known yet.
+
+        Raises:
+            Refusal: PV201 where one person's rows could become too many; nothing but public rows decides it.
+        """
+        for work in plan.works:
+            size = work.most
+            for fan in work.fans:
+                if all(stage.stage < len(self.stages) for stage in fan.stages):
+                    parameters = [self._parameter(stage) for stage in fan.stages]
+                    found = [row[0] for chunk in snapshot.run(fan.sql, parameters) for row in chunk]
+                    size *= max(1, *found)
+            if size > MAX_GROWN:
+                raise Refusal(
+                    f"with this many public rows, one person's rows could become more than {MAX_GROWN} in a join",
+                    sqlstate="PV201", position=plan.release.position,
+                    hint="join on a key of the public table, narrow it, or aggregate per person first",
+                )  # fmt: skip
 
     def _parameter(self, stage: StageValue | StageColumn) -> object:
         """Return what travels to the engine: a stage's one value, or a column of its rows as a list."""

@@ -64,7 +64,7 @@ memory stays small; the bounds of common policies, some tens of rows, may still 
 
 @dataclass(frozen=True)
 class Grown:
-    """The sources of a block, cut where they multiply; the most rows of one owner, and of what public rows play in."""
+    """The sources of a block, cut where they multiply; the most rows of one owner in it, and of any join on the way."""
 
     items: tuple[Item, ...]
     reach: Reach
@@ -102,7 +102,7 @@ def grown(
     where = [items[place].position for place in sorted({*chosen, *costly}) if items[place].position]
     for work in works:
         _check(work.most, where[-1] if where else position)
-    return Grown(cut.items, cut.reach(), tuple(work for work in works if work.fans))
+    return Grown(cut.items, cut.reach(), tuple(works))
 
 
 def _check(most: int | None, position: Position | None) -> None:
@@ -331,7 +331,7 @@ def _times(left: Reach, right: Reach) -> Reach:
 
 
 def works_in(rows: Rows | Block) -> Iterator[Reach]:
-    """Yield what is joined below a release and depends on the number of public rows."""
+    """Yield what the joins below a release multiply one owner's rows to."""
     yield from rows.works
     for item in rows.items:
         for block in blocks_in(item.source):

@@ -16,6 +16,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 
 from ..errors import Refusal
 from ..mechanisms import Laplace, Law, floor_to_nano, threshold
@@ -31,14 +32,15 @@ from .determined import has_one_row
 from .dialect import Dialect
 from .dialect_postgres import dialect_of
 from .formulas import Formula
+from .growth import works_in
 from .judge import judge
 from .keys import Domain, domain_of, environment_of, groups_per_unit_in, product_of
 from .measures import measure
-from .print_release import BackendQuery, print_release
+from .print_release import BackendQuery, print_fan, print_release
 from .rows import Release, stages_in
 from .vectors import Bounding, Kind, Vector
 
-__all__ = ["Plan", "Privacy", "ReleasePlan", "plan", "releases_of"]
+__all__ = ["Plan", "Privacy", "ReleasePlan", "Work", "plan", "releases_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,14 @@ class Privacy:
     delta: Fraction
     minimum_units: int
     replace_one: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Rows that a join makes of one person's: `most` times what each of the `fans` counts."""
+
+    most: int
+    fans: tuple[BackendQuery, ...]
 
 
 @dataclass(frozen=True)
@@ -113,6 +123,14 @@ class ReleasePlan:
             self.env,
             self.domains,
             self.dialect,
+        )
+
+    @cached_property
+    def works(self) -> tuple[Work, ...]:
+        """The joins that multiply rows of one person; public rows are counted before they are made (law L10)."""
+        works = () if self.is_empty else dict.fromkeys(works_in(self.release.rows))
+        return tuple(
+            Work(work.most or 1, tuple(print_fan(fan, self.dialect) for fan in work.fans)) for work in works
         )
 
     @property
@@ -193,7 +211,9 @@ def plan(relation: Relation, catalog: Catalog, privacy: Privacy) -> Plan:
     blocks = sum((Fraction(*release.share) for release in ordered), Fraction(0))
     releases = tuple(_plan_release(release, catalog, privacy, blocks) for release in ordered)
     for release in releases:
-        release.queries(tuple(range(len(release.vectors))))  # printing may refuse: before anything is charged
+        # printing may refuse: before anything is charged
+        release.queries(tuple(range(len(release.vectors))))
+        _ = release.works
     return Plan(judged.root, judged.stages, judged.tables, releases, privacy)
 
 

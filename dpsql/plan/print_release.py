@@ -27,10 +27,10 @@ from .keys import Domain
 from .print_source import SourcePrinter
 from .print_value import MAX_ROWS, PrintedValue, print_value
 from .quote import text
-from .rows import Rows, StageColumn
+from .rows import Fan, Rows, StageColumn
 from .vectors import Bounding, Kind, Mask, Vector
 
-__all__ = ["BackendQuery", "print_release"]
+__all__ = ["BackendQuery", "print_fan", "print_release"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,14 @@ def print_release(
             query = _Query(rows, keys, vectors, bounding, env, domains, dialect, True)
             queries.append(query.distinct(number))
     return tuple(queries)
+
+
+def print_fan(fan: Fan, dialect: Dialect) -> BackendQuery:
+    """Return the query of one number, how many rows of a public source can match one row."""
+    sources = SourcePrinter(dialect, 1)
+    sql = sources.fan(fan)
+    stages = tuple(p for p in sources.parameters if isinstance(p, (StageValue, StageColumn)))
+    return BackendQuery(sql, (), False, stages)
 
 
 class _Query:

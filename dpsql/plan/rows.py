@@ -211,7 +211,7 @@ class Rows:
     all rows of one owner. `is_single`: an owner has at most one row. Both follow from keys that the engine
     enforces and equalities that are printed (amendments.md e). `rows_per_unit` (M), `groups_per_unit` (C),
     `rows_in_all`: the bounds to enforce, None where `undeclared` (a source's name) has none. `reach`: the most
-    rows of one owner, `works`: of all that is joined on the way, where public rows play a part.
+    rows of one owner, `works`: of what its joins multiply, on the way too.
     """
 
     items: tuple[Item, ...]

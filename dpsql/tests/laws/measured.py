@@ -16,7 +16,7 @@ from dpsql.backends import Backend, DuckDBBackend, Snapshot
 from dpsql.engine.released import canonical, declared_groups
 from dpsql.mechanisms.laplace_accuracy import tail
 from dpsql.plan.planner import Plan, Privacy, ReleasePlan, plan
-from dpsql.plan.rows import Block, Derived, Released, Rows, StageColumn
+from dpsql.plan.rows import Block, Released, Rows, StageColumn, blocks_in
 from dpsql.plan.vectors import Kind
 from dpsql.policy import Neighbours, Policy, build_catalog
 from dpsql.relation.catalog import Catalog, Scalar
@@ -167,9 +167,8 @@ def _released_in(rows: Rows | Block) -> Iterator[Released]:
     for item in rows.items:
         if isinstance(item.source, Released):
             yield item.source
-        if isinstance(item.source, Derived):
-            for part in item.source.parts:
-                yield from _released_in(part)
+        for part in blocks_in(item.source):
+            yield from _released_in(part)
 
 
 def _made_up_rows(types: Sequence[SqlType], keys: tuple[frozenset[int], ...]) -> tuple[list[object], ...]:
