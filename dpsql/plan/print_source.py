@@ -138,14 +138,17 @@ class SourcePrinter:
         """Return a source of which each owner has at most `cut.most` rows: only those who have more are ranked."""
         block = cut.block
         assert isinstance(block.owner, Field)
-        printer, from_, where = self.block(
-            block.items, block.predicate, frozenset({*needed, block.owner.index})
-        )
+        key = min((sorted(key) for key in cut.keys), default=[])
+        read = [*key, *(index for index in needed if index not in key)]
+        used = frozenset({*read, block.owner.index})
+        printer, from_, where = self.block(block.items, block.predicate, used)
         unit = printer.owner(block.owner)
-        columns = ", ".join([f"{unit} AS u", *(f"{printer.row[index]} AS c{index}" for index in needed)])
+        columns = ", ".join(
+            [f"{unit} AS u", *(f"{printer.row[index]} AS c{index}" for index in sorted(read))]
+        )
         clause = " AND ".join([*where, f"({unit} IS NOT NULL)"])
         names = [f"s.c{index}" for index in range(len(cut.columns))]
-        order = _cut_order(self._printer(Environment(cut.source.columns), names), cut, needed)
+        order = _cut_order(self._printer(Environment(cut.source.columns), names), cut, read, len(key))
         over = f"PARTITION BY s.u{f' ORDER BY {order}' if order else ''}"
         shown = ", ".join(f"c{index}" for index in needed) or "1 AS one"
         has_more = "EXISTS (SELECT 1 FROM heavy WHERE heavy.u = s.u)"
@@ -267,12 +270,13 @@ def _names(source: Source, name: str) -> list[str]:
     return [f"{prefix}u" if index == last else f"{prefix}c{index}" for index in range(len(source.columns))]
 
 
-def _cut_order(printer: PrivatePrinter, cut: Cut, needed: list[int]) -> str:
-    """Return what orders an owner's rows: a hash of what is spelled alike everywhere, then all columns.
+def _cut_order(printer: PrivatePrinter, cut: Cut, read: list[int], first: int) -> str:
+    """Return what orders an owner's rows: a hash of what is spelled alike everywhere, then all columns that are read.
 
-    Raises Refusal: PV202 for a column without an order.
+    The hash is of the `first` columns, an enforced key, where there is one: two copies of a table keep the same
+    rows then, whatever is read of each. Raises Refusal: PV202 for a column without an order.
     """
-    fields = [Field(cut.columns[index].type, index, cut.columns[index].name) for index in needed]
+    fields = [Field(cut.columns[index].type, index, cut.columns[index].name) for index in read]
     if any(has_several_spellings(expr.type) for expr in fields):
         name = next(expr.name for expr in fields if has_several_spellings(expr.type))
         raise Refusal(
@@ -282,7 +286,7 @@ def _cut_order(printer: PrivatePrinter, cut: Cut, needed: list[int]) -> str:
     dialect = printer.dialect
     texts = [
         f"COALESCE({dialect.hash_text(printer.column(expr), expr.type)}, chr(30))"
-        for expr in fields
+        for expr in fields[: first or None]
         if expr.type.is_integer or expr.type.kind in _HASHED
     ]
     hashed = [dialect.hashed(texts)] if texts else []
