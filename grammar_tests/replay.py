@@ -68,7 +68,9 @@ def asked(
 ) -> list[Asked]:
     """Return the planned queries among those that ran, all of them; the others read public tables alone."""
     planned = [(n, r, q) for n, r in enumerate(explained.plan.releases) for q in queries_of(r)]
-    counted = {fan.sql for r in explained.plan.releases for work in r.works for fan in work.fans if fan.stages}
+    counted = {
+        fan.sql for r in explained.plan.releases for work in r.works for fan in work.fans if fan.stages
+    }
     found = []
     for sql, parameters in runs:
         if sql in counted:
