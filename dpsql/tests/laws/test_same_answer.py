@@ -70,7 +70,7 @@ INSERT INTO tag VALUES ('t', 'g', 1), ('t', 'h', 4), ('u', NULL, 2), ('a', 'g', 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Session, duckdb.DuckDBPyConnection]]:
     with ExitStack() as stack:
-        policy = policy_of(tmp_path_factory.mktemp("same"), rows=1000, groups=1000)
+        policy = policy_of(tmp_path_factory.mktemp("same"), rows=100, groups=10)
         connection = stack.enter_context(duckdb.connect())
         connection.execute(SCHEMA + _PUBLIC)
         load(connection, TAME, order=1)
@@ -224,4 +224,9 @@ def test_random_statements_have_the_engines_answer(
     if sql.startswith("WITH ") or "(1" in sql or ", 1" in sql:
         return
     keys = keys_of(sql)
+    try:
+        session[0].execute(sql)
+    except Refusal as refusal:  # too many public rows, which are counted when it runs
+        assert refusal.sqlstate == "PV201"
+        return
     compare(session, sql, keys)
