@@ -200,6 +200,7 @@ def has_one_answer(session: Session, sql: str) -> bool:
     if " OVER (" in sql or "ROLLUP" in sql or "GROUPING" in sql:
         return False
     try:
+        session.execute(sql)  # public rows are counted when it runs: there may be too many
         return "threshold" not in session.explain(sql).text()
     except Refusal:
         return False
@@ -224,9 +225,4 @@ def test_random_statements_have_the_engines_answer(
     if sql.startswith("WITH ") or "(1" in sql or ", 1" in sql:
         return
     keys = keys_of(sql)
-    try:
-        session[0].execute(sql)
-    except Refusal as refusal:  # too many public rows, which are counted when it runs
-        assert refusal.sqlstate == "PV201"
-        return
     compare(session, sql, keys)
