@@ -110,9 +110,13 @@ class Analyst:
 
 @dataclass(frozen=True, slots=True)
 class ServerPolicy:
-    """What a server does with the data: `has_grid`, its replies wait for the grid (soundness.md 3.6)."""
+    """What a server does with the data: `has_grid`, its replies wait for the grid (soundness.md 3.6).
+
+    `statement_seconds`: the longest that any statement may take, whatever its client allows.
+    """
 
     has_grid: bool = True
+    statement_seconds: int = 600
 
 
 @dataclass(frozen=True, slots=True)
