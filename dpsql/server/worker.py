@@ -89,7 +89,7 @@ class Worker:
 
     @contextmanager
     def _busy(self, timeout: float | None) -> Iterator[None]:
-        """Have what runs in the block be what `cancel` stops; so does the client's limit, or the owner's if it is less."""
+        """Have what runs in the block be what `cancel` stops, and the client's limit, or the owner's if it is less."""
         self._cancelled.clear()
         self._is_expired = False
         self.session.time_limit = timeout
