@@ -1,6 +1,6 @@
 """One statement's releases: looked up, reserved, run, noised, stored. The spine's delicate half.
 
-House rules (laws L5, L6, L7; soundness.md 3.5, amendments.md a5, j):
+House rules (laws L5, L6, L7; soundness.md 1.14(5), 3.2 and 3.5):
 
 1. Nothing reaches the engine before `BudgetStore.reserve` has returned, but a count of public rows: all
    stages of the statement are reserved at once, and nothing is ever given back.
@@ -386,7 +386,7 @@ def check_stage(rows: Sequence[object]) -> None:
 def carried(value: object, type_: SqlType | None = None) -> object:
     """Return a stage's value as it travels: integers of a table as 64 bits, numbers as doubles, moments as text.
 
-    NaN and infinities become NULL (amendments.md a2). `type_` None: a single value, whose numbers are doubles.
+    NaN and infinities become NULL (soundness.md 1.14(2)). `type_` None: a single value, whose numbers are doubles.
     """
     if isinstance(value, bool) or value is None:
         return value

@@ -1,4 +1,4 @@
-"""Public relations below the door: tables read in place, and what is drawn or computed first (amendments.md a).
+"""Public relations below the door: tables read in place, and what is drawn or computed first (soundness.md 1.14).
 
 House rules:
 
@@ -77,7 +77,7 @@ def _readable(expr: Expr, source: Private | None) -> Expr:
 
 
 def drawn_first(relation: Relation, number: int) -> Private:
-    """Return the rows of a stage as a block: what is known of them is their types (amendments.md a2, a7)."""
+    """Return the rows of a stage as a block: what is known of them is their types (soundness.md 1.14(2), 1.14(7))."""
     columns = []
     for column in relation.columns:
         if column.type.kind in (Kind.INTERVAL, Kind.OPAQUE):
@@ -133,7 +133,7 @@ def static_range(expr: Scalar) -> tuple[Fraction | None, Fraction | None]:
 
 
 def is_single(relation: Relation) -> bool:
-    """Say whether a relation has at most one row, whatever is released (amendments.md a4)."""
+    """Say whether a relation has at most one row, whatever is released (soundness.md 1.14(4))."""
     while isinstance(relation, (Project, Filter, Sort, Window, Distinct)):
         relation = relation.input
     if isinstance(relation, Limit):

@@ -1,4 +1,4 @@
-"""Filters that no row passes, by their own text: terms that exclude each other (amendments.md g, i).
+"""Filters that no row passes, by their own text: terms that exclude each other (soundness.md 1.6, 1.16).
 
 House rules:
 

@@ -5,7 +5,7 @@ House rules:
 1. Each is owned: it carries the owner as its last column, and every row of it is a function of one
    owner's rows and of public data. Grouping and windows are by the owner, always printed.
 2. An aggregate of one owner's rows is exact and does not depend on their order: counts, sums of lattice
-   integers, ratios of these, MIN and MAX, BOOL_AND and BOOL_OR (amendments.md k1).
+   integers, ratios of these, MIN and MAX, BOOL_AND and BOOL_OR (soundness.md 1.13).
 3. What is claimed of a computed column (`Column.facts`) is enforced by the operator that computes it; the
    declared contribution bounds choose how many rows of an owner a count or a sum may reach (law L9).
 """

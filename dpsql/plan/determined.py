@@ -1,6 +1,6 @@
 """What printed equalities and enforced keys make the same: columns of one value, columns of one value per owner.
 
-House rules (amendments.md e, S1):
+House rules (soundness.md 1.12; law L9):
 
 1. An equality counts when it is an AND term that is printed, between bare columns of one type, or of a bare
    column and a literal that only one value of it equals: a comparison of doubles can hold for two values.

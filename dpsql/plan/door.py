@@ -1,4 +1,4 @@
-"""The door: private rows to a release, one for each grouping set (design.md 3).
+"""The door: private rows to a release, one for each grouping set (soundness.md 1.10).
 
 House rule: a key that holds an owner, or a value with one owner, is refused: each group would be one
 person's, and a threshold keeps all but a few of them out.

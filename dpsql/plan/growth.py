@@ -8,7 +8,7 @@ House rules:
    `Cut`, of each owner at most R rows, the policy's bound, *before* the join. Neither is anything else cut,
    nor is any other statement's SQL another.
 2. A cut is a function of one owner's rows: the first R of them in a total order of all columns that are read
-   of the source. So N(D) = ⊎_u N_u(D_u, Pub) still holds (soundness.md I1), rows that tie are alike, and all
+   of the source. So N(D) = ⊎_u N_u(D_u, Pub) still holds (soundness.md 1.10), rows that tie are alike, and all
    engines keep the same ones. A cut leaves rows out, never adds one: keys, identities and claims stay true.
    The final bounding (1.9) stays too: no sensitivity rests on a cut.
 3. Proof of the bound. Take sources S that an engine may have joined, and those of them, A, that no other of S

@@ -1,4 +1,4 @@
-"""Blocks put together: the rules of 1.10 for joins, one function a kind.
+"""Blocks put together: the rules of soundness.md 1.10 for joins, one function a kind.
 
 House rules:
 

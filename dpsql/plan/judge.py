@@ -11,7 +11,7 @@ House rules:
      owner's rows. `derived` groups by the owner as well, so this holds whatever the keys hold.
    - UNION ALL of owned rows: owned rows. UNION: UNION ALL, then DISTINCT.
    - any other Aggregate or Distinct: the door. The result is a `Release` and public.
-3. A subquery below the door that is public by itself is drawn first (amendments.md a): a scalar one
+3. A subquery below the door that is public by itself is drawn first (soundness.md 1.14): a scalar one
    enters as a `StageValue` of its static range, rows as a `Released` source.
 """
 

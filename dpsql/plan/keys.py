@@ -42,7 +42,7 @@ class Domain:
 
 
 def environment_of(columns: tuple[Column, ...], predicate: tuple[Expr, ...]) -> Environment:
-    """Return the facts of rows that pass a filter: its AND terms narrow bounds and values (amendments.md g)."""
+    """Return the facts of rows that pass a filter: its AND terms narrow bounds and values (soundness.md 1.6)."""
     narrowed: dict[Expr, Facts] = {}
     for term in predicate:
         _narrow(narrowed, term)
@@ -203,7 +203,7 @@ def groups_per_unit_in(rows: Rows, keys: tuple[Expr, ...], env: Environment) -> 
     """Return C for one grouping set: how many of its groups one unit may touch.
 
     One for the empty set, and for keys that the engine's own keys make a function of the owner
-    (amendments.md e): nothing has to be enforced then. Raises Refusal: PV102 where C is not declared.
+    (soundness.md 1.12): nothing has to be enforced then. Raises Refusal: PV102 where C is not declared.
     """
     if rows.is_single or fields_of(*keys) <= rows.determined:
         return 1

@@ -35,7 +35,7 @@ class Lattice:
     already (integers, decimals); False for reals, which are clamped to [lo, hi] and then rounded.
     `scale_up`: 1/step when that is an integer, for printing; else 0 and the value is divided by step.
 
-    Ensures: low <= high, |low| and |high| below 2^61 (amendments.md g).
+    Ensures: low <= high, |low| and |high| below 2^61 (soundness.md 2.2(1)).
     """
 
     low: int

@@ -1,4 +1,4 @@
-"""Disjoint masks for filters: the truth assignments that a row can have (amendments.md 9.3)."""
+"""Disjoint masks for filters: the truth assignments that a row can have (soundness.md 1.5)."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""From aggregates to vectors: the set of measures with the least expected error (design.md 3).
+"""From aggregates to vectors: the set of measures with the least expected error (soundness.md 1.8).
 
 House rules:
 
 1. Everything here is arithmetic on text and policy. No store, no data, no randomness.
 2. Aggregates are first brought to a normal form (`Wanted`): what is summed, over which rows, times
    what, plus what times the count. Equal normal forms share one measure; linearity is used only where
-   the lattice arithmetic is exact and the NULL rows are the same (amendments.md c).
+   the lattice arithmetic is exact and the NULL rows are the same (soundness.md 1.3).
 3. Counts either have a vector of their own or ride on the complementary sums of one value, whichever
    has the smaller expected error at an equal split of epsilon.
 """
@@ -193,7 +193,7 @@ def _add_value(
 def _add_constant(
     builder: _Builder, value: Expr, lattice: Lattice, wants: Sequence[Wanted], plans: Plans
 ) -> None:
-    """A value with one possible content: only its rows are counted (amendments.md g)."""
+    """A value with one possible content: only its rows are counted (soundness.md 1.6)."""
     not_null = present(value, builder.env)
     renamed = [
         replace(w, filter=both(w.filter, not_null) if w.value is not None else w.filter) for w in wants
@@ -293,7 +293,7 @@ def _counted(builder: _Builder, threshold: bool) -> int | None:
     """Return the vector that counts units for the threshold, adding one when none does.
 
     A row count serves only where a unit has one row by the engine's own constraint: it is then the
-    units measure itself (amendments.md c, f).
+    units measure itself (soundness.md 1.7).
     """
     if not threshold:
         return None

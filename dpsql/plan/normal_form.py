@@ -1,7 +1,7 @@
 """Aggregates in normal form: what is summed, over which rows, times what, plus what times the count.
 
 Equal normal forms share one measure. Linearity is used only where the lattice arithmetic is exact and
-the NULL rows are the same (amendments.md c).
+the NULL rows are the same (soundness.md 1.3).
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def present(arg: Expr, env: Environment) -> Expr | None:
 def _chosen(call: AggregateCall, env: Environment) -> Wanted | None:
     """Read SUM(CASE WHEN p THEN x ELSE 0 END) as SUM(x) FILTER (WHERE p), and of a number c as c times a count.
 
-    Beside SUM(x) the two are then disjoint parts of one measure (amendments.md 9.3).
+    Beside SUM(x) the two are then disjoint parts of one measure (soundness.md 1.5).
     """
     arg = call.args[0]
     if call.function != "sum" or not isinstance(arg, Call) or arg.function != "case" or len(arg.args) != 3:

@@ -1,4 +1,4 @@
-"""Whose rows these are: one owner for every row of a block, or a refusal (soundness.md 1.10, amendments e).
+"""Whose rows these are: one owner for every row of a block, or a refusal (soundness.md 1.10 and 1.12).
 
 House rules:
 

@@ -6,7 +6,7 @@ House rules:
    and Describe run).
 2. Epsilon is split by the text alone: equally over the blocks of the statement that aggregate, a block's
    part over its grouping sets by the groups a unit can touch in each, and a release's part equally over
-   its vectors (soundness.md 1.8, amendments.md a5, f).
+   its vectors (soundness.md 1.7, 1.8 and 1.14(5)).
 3. The charge is the sum of what the scales were computed from: each share is cut down to 1e-9.
 """
 
@@ -73,7 +73,7 @@ class ReleasePlan:
     when keys are found by threshold (`tau`, on vector `counted`, at `delta`). `epsilons`: per vector.
     `identity` hashes everything the exact measures depend on but data and epoch; it is completed by
     `measure_keys`. `is_empty`: no row can count, by the text alone: answered exactly and free, without the
-    engine (amendments.md i).
+    engine (soundness.md 1.16).
     """
 
     release: Release
@@ -147,7 +147,7 @@ class ReleasePlan:
         return hashlib.sha256(self.identity + extra).digest()
 
     def measure_keys(self, number: int, relation: bytes, keyset: bytes) -> tuple[bytes, ...]:
-        """Return the store keys of a vector's coordinates (design.md 9: a release's identity is per measure).
+        """Return the store keys of a vector's coordinates (soundness.md 3.7: a release's identity is per measure).
 
         With one row per unit a coordinate does not depend on its neighbours in the vector, so that a
         sum asked alone and a sum from a pair are one measure when they are one number.
@@ -220,7 +220,7 @@ def plan(relation: Relation, catalog: Catalog, privacy: Privacy) -> Plan:
 def is_empty_by_text(node: Relation) -> bool:
     """Say whether a relation has no rows whatever the data: public, so its columns are answered free.
 
-    Tools look at a table in this way: SELECT * FROM t LIMIT 0, or WHERE FALSE (amendments.md i).
+    Tools look at a table in this way: SELECT * FROM t LIMIT 0, or WHERE FALSE (soundness.md 1.16).
     """
     if isinstance(node, Filter):
         terms = conjuncts(node.predicate)

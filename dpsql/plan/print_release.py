@@ -1,6 +1,6 @@
 """The backend query of a release: exact integers per group, contributions bounded in the SQL itself.
 
-House rules (soundness.md 1.9, amendments.md 0 and c):
+House rules (soundness.md 1.5 and 1.9; laws L1 and L9):
 
 1. Every figure that a sensitivity was computed from is an operator here: the value clamp, the joint
    clamp to M rows per (unit, group), the rank to C groups per unit, the d distinct values. The one

@@ -6,7 +6,7 @@ House rules:
    IS NOT NULL; a subquery groups, and partitions its windows, by the owner besides what was written.
 2. Only the columns that are used are computed; a subquery's columns are c0, c1, … and its owner u.
 3. An aggregate per owner is order-free: integers are summed, and what is claimed of the result
-   (`Column.facts`) is clamped right there (amendments.md k1).
+   (`Column.facts`) is clamped right there (soundness.md 1.13).
 4. Windows order ties by everything else that the row shows, so that rows which tie are alike.
 5. A cut keeps an owner's first rows in an order of all columns that are read of them (`growth`); the hash
    before them chooses alike on all engines, and not by a column's size.

@@ -1,4 +1,4 @@
-"""The two kinds of relation (design.md 3): private rows, and everything else, which is public.
+"""The two kinds of relation (soundness.md 1.10): private rows, and everything else, which is public.
 
 House rules:
 
@@ -8,7 +8,7 @@ House rules:
 3. A private relation is a select block: sources joined one after the other, the rows on which
    `predicate` holds, and outputs over the sources' columns. `Private` is such a block as the statement
    has it so far (a comma join finds its equality only in WHERE); `ownership.settle` turns it into `Rows`,
-   whose every row has one owner: N(D) = ⊎_u N_u(D_u, Pub) holds for `Rows` alone (soundness.md I1).
+   whose every row has one owner: N(D) = ⊎_u N_u(D_u, Pub) holds for `Rows` alone (soundness.md 1.10).
 4. A source's `columns` say what is known of its values; a source in place `k` of a block has its columns
    after those of the sources before it. A `mark` source has one column: whether any row of it matches.
 """
@@ -97,7 +97,7 @@ class TableSource(Source):
 
 @dataclass(frozen=True)
 class StageColumn:
-    """Column `index` of an earlier stage's rows, which travels as a list parameter (amendments.md a3)."""
+    """Column `index` of an earlier stage's rows, which travels as a list parameter (soundness.md 1.14(3))."""
 
     stage: int
     index: int
@@ -209,7 +209,7 @@ class Rows:
     `root`: the key that `owner` is a value of. `units`: the columns that equal the owner in every row.
     `determined`: the columns that are the same in
     all rows of one owner. `is_single`: an owner has at most one row. Both follow from keys that the engine
-    enforces and equalities that are printed (amendments.md e). `rows_per_unit` (M), `groups_per_unit` (C),
+    enforces and equalities that are printed (soundness.md 1.12). `rows_per_unit` (M), `groups_per_unit` (C),
     `rows_in_all`: the bounds to enforce, None where `undeclared` (a source's name) has none. `reach`: the most
     rows of one owner, `works`: of what its joins multiply, on the way too.
     """
@@ -288,7 +288,7 @@ class Release(Relation):
     """Noisy aggregates of private rows by keys: output is the keys, then the aggregates.
 
     `share`: this release's part of the query block it came from, as (part, whole): a grouping set
-    that one unit may touch with C_s of the block's C_total groups has (C_s, C_total), amendments.md f.
+    that one unit may touch with C_s of the block's C_total groups has (C_s, C_total), soundness.md 1.7.
     """
 
     rows: Rows

@@ -1,6 +1,6 @@
 """Vectors: the only things that are noised. Each is a few exact integers per group with one joint claim.
 
-House rules (amendments.md section 0):
+House rules (law L1; soundness.md 1.1):
 
 1. The claim of a vector is joint: for each unit, Σ_groups Σ_coordinates |change| <= `sensitivity`.
    Every coordinate gets discrete Laplace noise of scale sensitivity / epsilon, drawn independently.
@@ -26,7 +26,7 @@ class Kind(enum.Enum):
     """What a vector measures; per mask one coordinate, two for PAIR (and one more with NULL rows)."""
 
     COUNT = "count"  # rows in the mask
-    PAIR = "pair"  # Σ(z - L) and Σ(H - z): complementary sums, amendments.md 9.2
+    PAIR = "pair"  # Σ(z - L) and Σ(H - z): complementary sums, soundness.md 1.3
     SUM = "sum"  # Σ z
     MOMENT = "moment"  # Σ(2u² - W²) with u = 2z - (L + H), soundness.md 1.4
     DISTINCT = "distinct"  # distinct values, soundness.md 1.1 and 1.9
@@ -104,7 +104,7 @@ def sensitivity_of(
 
     Add-remove, with K = C·M: COUNT K, PAIR K·W (per row (z-L) + (H-z) = W), SUM C·P with
     P = max(|min(0, M·L)|, |max(0, M·H)|) = M·B, MOMENT K·W² (|2u² - W²| <= W²), DISTINCT C·d, UNITS C,
-    DIRECT C·W, but floor(W/2) + 1 for one row per unit (amendments.md c).
+    DIRECT C·W, but floor(W/2) + 1 for one row per unit (soundness.md 1.1).
     Replace-one: twice the above (remove and add); for a single coordinate without groups the tighter
     COUNT M, SUM P0 = max(M·H, 0) - min(M·L, 0), DISTINCT d, UNITS 1, DIRECT W.
     """

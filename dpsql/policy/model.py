@@ -55,7 +55,7 @@ class Defaults:
     """Per statement: `epsilon` when the analyst sets none, `max_epsilon` whatever the analyst sets.
 
     `delta`: per release with undeclared keys. `minimum_units`: a thresholded key with fewer privacy units
-    than this is never published (amendments.md f, N*delta); 1 adds nothing.
+    than this is never published (soundness.md 1.7); 1 adds nothing.
     """
 
     epsilon: Fraction

@@ -1,7 +1,7 @@
 """How a table's rows find their owner: the declaration is held against what the engine enforces.
 
 House rule: on an owner path only a constraint that the engine enforces is accepted. With two parents for
-one key a child row has two owners, and no SQL repairs that (amendments.md e). A key that was unique when
+one key a child row has two owners, and no SQL repairs that (soundness.md 1.12). A key that was unique when
 somebody looked may not be so after the next insert.
 """
 

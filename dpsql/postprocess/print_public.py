@@ -1,6 +1,6 @@
 """The query above the door: a judged relation printed as one SELECT for the sealed engine.
 
-House rule: post-processing never raises (design.md 9). Every operator that could is printed by one
+House rule: post-processing never raises (soundness.md 1.2). Every operator that could is printed by one
 of the total forms of `total_sql`; what has no total form is not in the tables below.
 """
 

@@ -84,7 +84,7 @@ class Scalar(Expr):
 class StageValue(Expr):
     """The released value of an earlier stage, unknown while planning: only its static range is used.
 
-    `lo`, `hi`: the static range (amendments.md a2), both None when it has none.
+    `lo`, `hi`: the static range (soundness.md 1.14(2)), both None when it has none.
     """
 
     stage: int

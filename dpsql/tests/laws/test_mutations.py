@@ -235,7 +235,7 @@ def test_sum_doubles(adding: World, monkeypatch: Patch) -> None:
 
 
 def test_clamp_disjoint_counts_one_by_one(adding: World, monkeypatch: Patch) -> None:
-    """Two clamped counts of disjoint rows move by 2M together (amendments.md c)."""
+    """Two clamped counts of disjoint rows move by 2M together (soundness.md 1.5)."""
 
     def separate(self: Any, vector: Any, shown: list[str], counts: list[str]) -> list[str]:
         m = self.bounding.rows

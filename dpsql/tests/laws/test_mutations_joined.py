@@ -134,7 +134,7 @@ def test_take_equal_doubles_for_one_value(adding: World, monkeypatch: Patch) -> 
 
 
 def test_forget_what_else_an_outer_join_needs(adding: World, monkeypatch: Patch) -> None:
-    """A key on the nullable side counts as one key of a person, whatever else ON says (amendments.md e)."""
+    """A key on the nullable side counts as one key of a person, whatever else ON says (soundness.md 1.12)."""
     monkeypatch.setattr("dpsql.plan.determined.fields_of", lambda *_: frozenset())
     with pytest.raises(AssertionError):
         holds(adding, OUTER_KEY)

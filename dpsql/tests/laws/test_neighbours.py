@@ -1,7 +1,7 @@
 """L1 and L9: what the printed SQL gives for neighbouring databases stays within the joint claim.
 
 The claim of a statement is Σ over releases, vectors, groups and coordinates of |change| / scale <= epsilon,
-in exact arithmetic, for every unit and whatever the rows hold (soundness.md 5.2(1), amendments.md S2).
+in exact arithmetic, for every unit and whatever the rows hold (soundness.md 5.2(1); law L1).
 """
 
 from __future__ import annotations

@@ -233,7 +233,7 @@ def test_the_engine_has_no_way_to_print() -> None:
 
 
 def test_the_ledger_holds_no_exact_value(desk: OpenDesk, tmp_path: Path) -> None:
-    """Neither a suppressed key nor an exact count is in the ledger's files (amendments.md b)."""
+    """Neither a suppressed key nor an exact count is in the ledger's files (soundness.md 3.7)."""
     folder = tmp_path / "kept"
     opened: Desk = desk(Recorded(), folder=folder)
     load(opened.connection, _secret_database())
