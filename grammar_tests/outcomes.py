@@ -9,9 +9,9 @@ from fractions import Fraction
 from dpsql import Session
 from dpsql.engine.explain import Explanation
 from dpsql.errors import DpsqlError
-from dpsql.plan.dialect import Dialect
+from dpsql.plan.backend_sql.print_release import BackendQuery
+from dpsql.plan.dialects.dialect import Dialect
 from dpsql.plan.planner import ReleasePlan
-from dpsql.plan.print_release import BackendQuery
 from dpsql.testing.case_file import (
     Accepted,
     Case,

@@ -13,9 +13,9 @@ from outcomes import queries_of
 
 from dpsql.engine.explain import Explanation
 from dpsql.engine.released import canonical
+from dpsql.plan.backend_sql.print_release import BackendQuery
+from dpsql.plan.measures.vectors import Kind
 from dpsql.plan.planner import Plan, ReleasePlan
-from dpsql.plan.print_release import BackendQuery
-from dpsql.plan.vectors import Kind
 from dpsql.policy import Policy
 
 __all__ = ["Asked", "Cells", "Run", "asked", "cells_of", "check_claim"]

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from textwrap import wrap
 
-from ..plan.formulas import Average, Linear, Variance
-from ..plan.lattice import lattice_of
+from ..plan.measures.formulas import Average, Linear, Variance
+from ..plan.measures.vectors import Kind
 from ..plan.planner import Plan, ReleasePlan, releases_of
-from ..plan.rows import Block, Cut, Grouped, Release, Rows, blocks_in
-from ..plan.vectors import Kind
+from ..plan.privacy.rows import Block, Cut, Grouped, Release, Rows, blocks_in
 from ..relation.expressions import Field
+from ..relation.lattice import lattice_of
 from ..relation.relations import AggregateCall, Filter, Limit, Project, Relation, Sort, Window
 from .finish import Compiled, Part
 from .settings import decimal_text

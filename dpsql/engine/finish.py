@@ -21,9 +21,9 @@ import numpy as np
 
 from ..errors import EngineFailure, Refusal
 from ..mechanisms import Law, SampledNoise
-from ..plan.dialect import DUCKDB, Dialect
+from ..plan.dialects.dialect import DUCKDB, Dialect
 from ..plan.planner import ReleasePlan
-from ..plan.rows import Release
+from ..plan.privacy.rows import Release
 from ..postprocess import ReleasedColumn, ReleasedTable, SealedEngine, error_bars, finish
 from ..postprocess.bars import Bar, resolve_bars
 from ..postprocess.fetched import FetchedTable, carried_type, encode_fetched, fetch_statement

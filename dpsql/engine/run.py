@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any
 from ..budget import BudgetStore, Charge, Claim, Draw, VectorClaim
 from ..errors import EngineFailure, Refusal
 from ..mechanisms import ATTO, NANO, Noise
-from ..plan.growth import MAX_GROWN
+from ..plan.backend_sql.print_release import BackendQuery
 from ..plan.planner import Plan, ReleasePlan
-from ..plan.print_release import BackendQuery
-from ..plan.rows import StageColumn
+from ..plan.privacy.growth import MAX_GROWN
+from ..plan.privacy.rows import StageColumn
 from ..relation.expressions import StageValue
 from ..relation.types import SqlType
 from .cost import Cost

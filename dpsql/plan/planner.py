@@ -27,18 +27,18 @@ from ..relation.intervals import Environment, facts_of
 from ..relation.relations import Filter, Limit, Project, Relation, Sort, Values, expressions
 from ..relation.size_rules import text_of_row
 from ..relation.types import Kind as SqlKind
-from .contradiction import has_no_rows
-from .determined import has_one_row
-from .dialect import Dialect
-from .dialect_postgres import dialect_of
-from .formulas import Formula
-from .growth import works_in
-from .judge import judge
-from .keys import Domain, domain_of, environment_of, groups_per_unit_in, product_of
-from .measures import measure
-from .print_release import BackendQuery, print_fan, print_release
-from .rows import Release, stages_in
-from .vectors import Bounding, Kind, Vector
+from .backend_sql.print_release import BackendQuery, print_fan, print_release
+from .dialects.dialect import Dialect
+from .dialects.dialect_postgres import dialect_of
+from .measures.formulas import Formula
+from .measures.least_error import measure
+from .measures.vectors import Bounding, Kind, Vector
+from .privacy.contradiction import has_no_rows
+from .privacy.determined import has_one_row
+from .privacy.growth import works_in
+from .privacy.judge import judge
+from .privacy.keys import Domain, domain_of, environment_of, groups_per_unit_in, product_of
+from .privacy.rows import Release, stages_in
 
 __all__ = ["Plan", "Privacy", "ReleasePlan", "Work", "plan", "releases_of"]
 

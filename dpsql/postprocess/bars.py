@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 
-from ..plan.formulas import Linear
+from ..plan.measures.formulas import Linear
 from ..plan.planner import ReleasePlan
-from ..plan.rows import Release
+from ..plan.privacy.rows import Release
 from ..relation.expressions import (
     Call,
     Expr,

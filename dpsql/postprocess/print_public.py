@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..plan.formulas import Linear, print_formula
+from ..plan.dialects.quote import identifier, table_name
+from ..plan.measures.formulas import Linear, print_formula
 from ..plan.planner import ReleasePlan
-from ..plan.quote import identifier, table_name
-from ..plan.rows import Release
+from ..plan.privacy.rows import Release
 from ..relation.catalog import Table
 from ..relation.expressions import Call, Expr, Field, Literal, Scalar
 from ..relation.relations import (

@@ -15,9 +15,9 @@ from hypothesis.vendor.pretty import RepresentationPrinter
 from dpsql.backends import Backend, DuckDBBackend, Snapshot
 from dpsql.engine.released import canonical, declared_groups
 from dpsql.mechanisms.laplace_accuracy import tail
+from dpsql.plan.measures.vectors import Kind
 from dpsql.plan.planner import Plan, Privacy, ReleasePlan, plan
-from dpsql.plan.rows import Block, Released, Rows, StageColumn, blocks_in
-from dpsql.plan.vectors import Kind
+from dpsql.plan.privacy.rows import Block, Released, Rows, StageColumn, blocks_in
 from dpsql.policy import Neighbours, Policy, build_catalog
 from dpsql.relation.catalog import Catalog, Scalar
 from dpsql.relation.expressions import StageValue

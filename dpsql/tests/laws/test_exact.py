@@ -100,7 +100,7 @@ def test_no_float_is_made_between_the_clamp_and_the_noise() -> None:
     import ast
 
     import dpsql.engine.privatise as noised
-    import dpsql.plan.vectors as vectors
+    import dpsql.plan.measures.vectors as vectors
 
     for module in (noised, vectors):
         assert module.__file__ is not None

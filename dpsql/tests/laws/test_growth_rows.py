@@ -16,10 +16,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from dpsql.errors import Refusal
-from dpsql.plan.growth import MAX_GROWN
+from dpsql.plan.backend_sql.print_release import BackendQuery
 from dpsql.plan.planner import Plan, ReleasePlan
-from dpsql.plan.print_release import BackendQuery
-from dpsql.plan.rows import Reach
+from dpsql.plan.privacy.growth import MAX_GROWN
+from dpsql.plan.privacy.rows import Reach
 from dpsql.testing.random_joined_statements import growing_statements
 from dpsql.testing.random_joins import PUBLIC_ROWS, SCHEMA, Database, load, policy_of, row
 
@@ -281,7 +281,7 @@ def test_the_rows_kept_do_not_depend_on_their_order(heavy: World) -> None:
 
 
 def test_no_cut(heavy: World, monkeypatch: Patch) -> None:
-    monkeypatch.setattr("dpsql.plan.growth._cut", lambda items, place, *_: items[place])
+    monkeypatch.setattr("dpsql.plan.privacy.growth._cut", lambda items, place, *_: items[place])
     with pytest.raises(AssertionError):
         check(heavy, PAIRS)
 
@@ -295,18 +295,18 @@ def test_a_cut_that_keeps_all(heavy: World, monkeypatch: Patch) -> None:
 
 def test_a_cut_after_the_join(heavy: World, monkeypatch: Patch) -> None:
     """What is joined is bounded, as the final bounding does it: the rows were there."""
-    monkeypatch.setattr("dpsql.plan.growth._Block.multiplied", lambda _: set())
+    monkeypatch.setattr("dpsql.plan.privacy.growth._Block.multiplied", lambda _: set())
     with pytest.raises(AssertionError):
         check(heavy, PAIRS)
 
 
 def test_an_order_that_is_not_total(heavy: World, monkeypatch: Patch) -> None:
-    monkeypatch.setattr("dpsql.plan.print_source._cut_order", lambda *_: "")
+    monkeypatch.setattr("dpsql.plan.backend_sql.print_source._cut_order", lambda *_: "")
     first, *others = kept(heavy, KEPT)
     assert any(other != first for other in others)
 
 
 def test_forget_what_a_subquery_multiplies(heavy: World, monkeypatch: Patch) -> None:
-    monkeypatch.setattr("dpsql.plan.growth._Block.size", lambda *_: Reach(6))
+    monkeypatch.setattr("dpsql.plan.privacy.growth._Block.size", lambda *_: Reach(6))
     with pytest.raises(AssertionError):
         check(heavy, ANSWERED["through a subquery"][0])

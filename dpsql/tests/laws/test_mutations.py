@@ -16,10 +16,11 @@ import pytest
 from dpsql.engine import privatise as noised
 from dpsql.engine import run
 from dpsql.engine.run import Runner
-from dpsql.plan import measures, print_release, vectors
+from dpsql.plan.backend_sql import print_release
+from dpsql.plan.backend_sql.print_release import BackendQuery
+from dpsql.plan.measures import least_error, vectors
+from dpsql.plan.measures.vectors import Kind
 from dpsql.plan.planner import ReleasePlan
-from dpsql.plan.print_release import BackendQuery
-from dpsql.plan.vectors import Kind
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.testing.random_databases import Database, load
 
@@ -146,7 +147,7 @@ def test_count_distinct_as_if_one_value_counted(adding: World, monkeypatch: Patc
     def one(kind: Kind, lattice: Any, masks: int, limit: int, bounding: Any) -> int:
         return original(kind, lattice, masks, min(1, limit), bounding)
 
-    monkeypatch.setattr(measures, "sensitivity_of", one)
+    monkeypatch.setattr(least_error, "sensitivity_of", one)
     with pytest.raises(AssertionError):
         holds(adding, sql, WIDE)
 
@@ -160,7 +161,7 @@ def test_forget_the_rows_of_a_unit(adding: World, monkeypatch: Patch) -> None:
 
 def test_forget_the_clamp_of_a_value(adding: World, monkeypatch: Patch) -> None:
     far = Database((), (visit(1, n="2147483647"), visit(2, n="1")))
-    monkeypatch.setattr("dpsql.plan.dialect.Dialect.clamp", lambda self, sql, lo, hi, **_: sql)
+    monkeypatch.setattr("dpsql.plan.dialects.dialect.Dialect.clamp", lambda self, sql, lo, hi, **_: sql)
     with pytest.raises(AssertionError):
         holds(adding, "SELECT city, SUM(n) FROM visit GROUP BY city", far)
 
@@ -267,7 +268,7 @@ def test_half_the_sensitivity_of_a_pair(adding: World, monkeypatch: Patch) -> No
     def halved(kind: Kind, *rest: Any) -> int:
         return original(kind, *rest) // (2 if kind is Kind.PAIR else 1)
 
-    monkeypatch.setattr(measures, "sensitivity_of", halved)
+    monkeypatch.setattr(least_error, "sensitivity_of", halved)
     with pytest.raises(AssertionError):
         holds(adding, "SELECT AVG(x) FROM visit")
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from dpsql.plan import determined, door, ownership, print_source
-from dpsql.plan.print_source import SourcePrinter
+from dpsql.plan.backend_sql import print_source
+from dpsql.plan.backend_sql.print_source import SourcePrinter
+from dpsql.plan.privacy import determined, door, ownership
 from dpsql.testing.random_joins import SCHEMA, Database, policy_of, row, without
 
 from .measured import World, measure_release, world
@@ -103,13 +104,13 @@ def test_what_the_mutants_answer_is_refused(adding: World, sql: str) -> None:
 
 
 def test_join_rows_of_two_people(adding: World, monkeypatch: Patch) -> None:
-    monkeypatch.setattr("dpsql.plan.ownership._check_linked", lambda *_: None)
+    monkeypatch.setattr("dpsql.plan.privacy.ownership._check_linked", lambda *_: None)
     with pytest.raises(AssertionError):
         holds(adding, TWO_PEOPLE, MANY)
 
 
 def test_look_at_rows_of_other_people(adding: World, monkeypatch: Patch) -> None:
-    monkeypatch.setattr("dpsql.plan.join.are_linked", lambda *_: True)
+    monkeypatch.setattr("dpsql.plan.privacy.join.are_linked", lambda *_: True)
     with pytest.raises(AssertionError):
         holds(adding, OTHERS, MANY)
 
@@ -135,7 +136,7 @@ def test_take_equal_doubles_for_one_value(adding: World, monkeypatch: Patch) -> 
 
 def test_forget_what_else_an_outer_join_needs(adding: World, monkeypatch: Patch) -> None:
     """A key on the nullable side counts as one key of a person, whatever else ON says (soundness.md 1.12)."""
-    monkeypatch.setattr("dpsql.plan.determined.fields_of", lambda *_: frozenset())
+    monkeypatch.setattr("dpsql.plan.privacy.determined.fields_of", lambda *_: frozenset())
     with pytest.raises(AssertionError):
         holds(adding, OUTER_KEY)
 
@@ -144,14 +145,14 @@ def test_forget_the_bound_of_a_count_per_person(adding: World, monkeypatch: Patc
     """The sum's own clamp covers for it; without both, more than the claim comes through."""
     changed = rewrite(monkeypatch, lambda sql: sql.replace("LEAST(COUNT(*), 6)", "COUNT(*)"))
     holds(adding, PER_PERSON)
-    monkeypatch.setattr("dpsql.plan.dialect.Dialect.clamp", lambda self, sql, lo, hi, **_: sql)
+    monkeypatch.setattr("dpsql.plan.dialects.dialect.Dialect.clamp", lambda self, sql, lo, hi, **_: sql)
     with pytest.raises(AssertionError):
         holds(adding, PER_PERSON)
     assert changed
 
 
 def test_leave_ties_to_the_physical_order(adding: World, monkeypatch: Patch) -> None:
-    monkeypatch.setattr("dpsql.plan.print_source._tie_breakers", lambda *_: [])
+    monkeypatch.setattr("dpsql.plan.backend_sql.print_source._tie_breakers", lambda *_: [])
     plan = adding.plan(FIRST)
     found = []
     for order in range(4):

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from dpsql.plan import planner, print_release, vectors
+from dpsql.plan import planner
+from dpsql.plan.backend_sql import print_release
+from dpsql.plan.measures import vectors
 
 from .examples import HEAVY, WIDE
 from .measured import World, world

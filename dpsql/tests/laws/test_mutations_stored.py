@@ -12,7 +12,8 @@ import pytest
 from dpsql.engine import privatise as noised
 from dpsql.engine import run
 from dpsql.engine.run import Runner
-from dpsql.plan import planner, print_release
+from dpsql.plan import planner
+from dpsql.plan.backend_sql import print_release
 from dpsql.plan.planner import ReleasePlan
 
 from .conftest import OpenDesk

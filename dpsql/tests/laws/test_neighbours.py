@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from dpsql.errors import EngineFailure, Refusal
+from dpsql.plan.measures.vectors import Kind
 from dpsql.plan.planner import Plan
-from dpsql.plan.vectors import Kind
 from dpsql.testing.postgres_server import PostgresServer
 from dpsql.testing.random_databases import (
     NEWCOMER,

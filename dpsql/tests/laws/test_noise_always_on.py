@@ -179,7 +179,7 @@ def test_an_error_on_the_way_shows_no_exact_value(desk: OpenDesk, monkeypatch: p
 
 def test_what_is_exact_or_private_has_no_open_repr(desk: OpenDesk) -> None:
     from dpsql.engine.privatise import Exact
-    from dpsql.plan.rows import Private
+    from dpsql.plan.privacy.rows import Private
 
     opened = desk()
     table = opened.session.catalog.tables["visit"]
