@@ -86,8 +86,8 @@ def _claim(release: ReleasePlan) -> ReleaseClaim:
                 vector.size,
                 None if lattice is None else lattice.step,
                 None if lattice is None else (lattice.low, lattice.high),
-                vector.sensitivity,
-                release.scale(number),
+                vector.sensitivity // vector.denominator,
+                release.scale(number) / vector.denominator,
                 release.epsilons[number],
             )
         )

@@ -371,7 +371,10 @@ def _ceil(value: Fraction) -> int:
 def _note(plan: ReleasePlan, index: int) -> str:
     vector = plan.vectors[index]
     what = vector.kind.value if vector.value is None else f"{vector.kind.value} of an expression"
-    return f"{plan.release.rows.name}: {what}, sensitivity {vector.sensitivity}, scale {plan.scale(index)}"
+    sensitivity, scale = (
+        Fraction(size) / vector.denominator for size in (vector.sensitivity, plan.scale(index))
+    )
+    return f"{plan.release.rows.name}: {what}, sensitivity {sensitivity}, scale {scale}"
 
 
 def check_stage(rows: Sequence[object]) -> None:

@@ -32,7 +32,7 @@ from .dialects.dialect import Dialect
 from .dialects.dialect_postgres import dialect_of
 from .measures.formulas import Formula
 from .measures.least_error import measure
-from .measures.vectors import Bounding, Kind, Vector
+from .measures.vectors import Bounding, Kind, Query, Vector, counted_in
 from .privacy.contradiction import has_no_rows
 from .privacy.determined import has_one_row
 from .privacy.growth import works_in
@@ -88,7 +88,6 @@ class ReleasePlan:
     delta: Fraction
     is_empty: bool
     identity: bytes
-    env: Environment = field(repr=False, compare=False)
     dialect: Dialect = field(repr=False, compare=False)
 
     def scale(self, number: int) -> Fraction:
@@ -120,7 +119,6 @@ class ReleasePlan:
             self.vectors,
             wanted,
             self.bounding,
-            self.env,
             self.domains,
             self.dialect,
         )
@@ -166,6 +164,7 @@ class ReleasePlan:
                     label = (*label, mask)
                 else:
                     label = (*label, vector.null_rows, vector.distinct_limit, vector.masks, index)
+                    label += (counted_in(self.vectors),) if vector.query is Query.SCALED else ()
                 keys.append(hashlib.sha256(relation + keyset + repr(label).encode()).digest())
         return tuple(keys)
 
@@ -297,7 +296,7 @@ def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: 
     ).digest()  # fmt: skip
     return ReleasePlan(
         release, bounding, measured.vectors, measured.formulas, (each,) * count, tuple(domains), groups,
-        measured.counted, tau, delta, is_empty, identity, env,
+        measured.counted, tau, delta, is_empty, identity,
         dialect_of(catalog.dialect, catalog.case_collation),
     )  # fmt: skip
 
@@ -305,10 +304,14 @@ def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: 
 def _bounding(
     release: Release, env: Environment, privacy: Privacy, groups: tuple[tuple[Scalar, ...], ...] | None
 ) -> Bounding:
-    """Return the contribution bounds, as the printer will enforce them."""
+    """Return the contribution bounds, as the printer will enforce them.
+
+    R is the same whatever the keys are, so that groups add up to the whole; only where the engine's keys leave a
+    person one row in a group is it C.
+    """
     rows, grouped = release.rows, bool(release.keys)
     if rows.is_single:
-        return Bounding(1, 1, True, False, privacy.replace_one, grouped)
+        return Bounding(1, 1, 1, True, False, privacy.replace_one, grouped)
     if rows.rows_per_unit is None:
         raise Refusal(
             f'rows_per_unit is not declared for table "{rows.undeclared}"',
@@ -316,14 +319,16 @@ def _bounding(
             position=release.position,
             hint="ask the owner to declare how many rows of one person may count in one group",
         )
+    m = 1 if grouped and has_one_row(rows, release.keys) else rows.rows_per_unit
+    in_all = rows.rows_in_all or rows.rows_per_unit
+    if rows.groups_per_unit is not None:
+        in_all = min(in_all, m * rows.groups_per_unit)
     if not grouped:
-        most = rows.rows_in_all or rows.rows_per_unit
-        return Bounding(most, 1, False, False, privacy.replace_one, False)
-    c = groups_per_unit_in(rows, release.keys, env)
+        return Bounding(in_all, in_all, 1, False, False, privacy.replace_one, False)
+    c = min(in_all, groups_per_unit_in(rows, release.keys, env))
     is_determined = fields_of(*release.keys) <= rows.determined
     ranked = not is_determined and (groups is None or len(groups) > c)
-    m = 1 if has_one_row(rows, release.keys) else rows.rows_per_unit
-    return Bounding(m, c, False, ranked, privacy.replace_one, True)
+    return Bounding(in_all, m, c, False, ranked, privacy.replace_one, True)
 
 
 def releases_of(relation: Relation) -> Iterator[Release]:

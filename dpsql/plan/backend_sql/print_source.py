@@ -60,18 +60,24 @@ class SourcePrinter:
     numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def block(
-        self, items: tuple[Item, ...], predicate: tuple[Expr, ...], used: frozenset[int]
+        self,
+        items: tuple[Item, ...],
+        predicate: tuple[Expr, ...],
+        used: frozenset[int],
+        *,
+        beside: bool = False,
     ) -> tuple[PrivatePrinter, str, list[str]]:
         """Return what prints a block's expressions, its FROM clause, and the terms of its WHERE clause.
 
-        `used`: the columns that are read besides those of the predicate and of the joins.
+        `used`: the columns that are read besides those of the predicate and of the joins. `beside`: something
+        else will stand in FROM too, so that a table's columns are told from its.
         """
         used = used | fields_of(*predicate)
         for item, start in fields_in(items):
             width = len(item.source.columns)
             used |= {index for index in fields_of(*item.on) if index < start or item.kind != "mark"}
             assert item.kind == "mark" or all(index < start + width for index in fields_of(*item.on))
-        alone = len(items) == 1 and isinstance(items[0].source, TableSource)
+        alone = len(items) == 1 and isinstance(items[0].source, TableSource) and not beside
         row: list[str] = []
         text = ""
         for item, start in fields_in(items):

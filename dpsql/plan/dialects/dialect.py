@@ -34,6 +34,8 @@ class Dialect:
     """Whether exact numbers of any size have a common type; else those beyond 38 digits meet as doubles."""
     numerics_are_finite = True
     """Whether a NUMERIC column is inside the range of its type: NaN is none, and clamped like infinity."""
+    listed_by_sort = ""
+    """What is added to a scan whose first column will be grouped into very many groups."""
     kinds: Mapping[str, str] = MappingProxyType({})
     """Names of types that the engine calls otherwise."""
 

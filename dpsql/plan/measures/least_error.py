@@ -24,7 +24,7 @@ from ...relation.relations import AggregateCall
 from .formulas import Average, Formula, Linear, Variance
 from .masks import mask_count, masks_of
 from .normal_form import VALUE_FUNCTIONS, Wanted, both, normal_form, present, share_counts
-from .vectors import Bounding, Kind, Mask, Vector, sensitivity_of
+from .vectors import VECTORS, Bounding, Kind, Mask, Vector
 
 __all__ = ["Measured", "measure"]
 
@@ -93,8 +93,7 @@ class _Builder:
         null_rows: bool = False, limit: int = 0,
     ) -> int:  # fmt: skip
         """Add a vector (once) and return its number."""
-        size = sensitivity_of(kind, lattice, len(masks), limit, self.bounding)
-        vector = Vector(kind, value, lattice, tuple(masks), null_rows, limit, size)
+        vector = VECTORS[kind](value, lattice, tuple(masks), null_rows, limit, self.bounding)
         if vector in self.vectors:
             return self.vectors.index(vector)
         self.starts.append(sum(known.size for known in self.vectors))
@@ -102,8 +101,9 @@ class _Builder:
         return len(self.vectors) - 1
 
     def sum_over(self, number: int, filter_: Expr | None, part: int, weight: Fraction) -> Linear:
-        """Return weight · Σ of one part of a vector over the masks in which the filter is true."""
+        """Return weight · Σ of one part of a vector, in lattice units, over the masks in which the filter is true."""
         vector = self.vectors[number]
+        weight = weight / vector.denominator
         terms = []
         for index, mask in enumerate(vector.masks):
             if filter_ is None or (filter_, True) in mask.terms:
@@ -279,7 +279,9 @@ def _single(builder: _Builder, want: Wanted) -> Formula:
     if want.function == "distinct":
         facts = narrowed_facts(want.value, builder.env)
         size = None if facts.values is None else len(facts.values)
-        limit = builder.bounding.rows if size is None else max(1, min(builder.bounding.rows, size))
+        bounding = builder.bounding
+        in_group = bounding.in_group if size is None else max(1, min(bounding.in_group, size))
+        limit = min(bounding.in_all, bounding.groups * in_group)
         number = builder.add(Kind.DISTINCT, want.value, None, mask, limit=limit)
         return builder.sum_over(number, want.filter, 0, Fraction(1))
     lattice = lattice_of(want.value, builder.env, squared=False)

@@ -57,7 +57,7 @@ def holds(world: World, sql: str, database: Database = HEAVY) -> None:
 
 TWO_PEOPLE = "SELECT COUNT(*) FROM note a JOIN note b ON a.city = b.city"
 OTHERS = "SELECT COUNT(*) FROM note n WHERE EXISTS (SELECT 1 FROM note o WHERE o.city = n.city AND o.n > 4)"
-OUTER_KEY = "SELECT f.city, COUNT(*) FROM note n LEFT JOIN profile f ON f.person_id = n.person_id AND n.city = 'a' GROUP BY f.city"
+OUTER_KEY = "SELECT f.city, COUNT(DISTINCT n.person_id) FROM note n LEFT JOIN profile f ON f.person_id = n.person_id AND n.city = 'a' GROUP BY f.city"
 PER_PERSON = "SELECT SUM(c) FROM (SELECT person_id, COUNT(*) AS c FROM note GROUP BY person_id) t"
 PER_ACCOUNT = ATTACKS[-1]
 AS_DOUBLES = (

@@ -119,11 +119,11 @@ class Recorded:
 
     def __init__(self) -> None:
         self.drawn: list[int] = []
-        self.next = 10**6
+        self.next = 10**10
 
     def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
         values = list(range(self.next, self.next + count))
-        self.next += 10**6
+        self.next += 10**10
         self.drawn += values
         return np.array(values, dtype=np.int64)
 
