@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from ...relation.expressions import Expr, Field, fields_of
 from ...relation.intervals import narrowed_facts
 from ..measures.vectors import Mask, Query, Vector
+from ..privacy.ownership import without_path
 from ..privacy.rows import Rows
 from .print_source import SourcePrinter
 from .print_value import MAX_ROWS, PrintedValue, print_value
@@ -31,9 +32,12 @@ class InnerRows:
         assert isinstance(rows.owner, Field)
         self.keys, self.dialect = keys, sources.dialect
         nullable = not rows.columns[rows.owner.index].enforced.not_null
+        items, predicate = rows.items, rows.predicate
+        if not shows_unit and not beside:
+            items, predicate = without_path(rows)
         owner = (rows.owner,) if shows_unit or beside or nullable else ()
         self.printer, self.from_, self.where = sources.block(
-            rows.items, rows.predicate, fields_of(*keys, *read, *owner), beside=bool(beside)
+            items, predicate, fields_of(*keys, *read, *owner), beside=bool(beside)
         )
         unit = self.printer.owner(rows.owner) if owner else ""
         if nullable:

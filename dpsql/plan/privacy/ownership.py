@@ -19,13 +19,15 @@ from dataclasses import dataclass, replace
 
 from ...errors import Position, Refusal
 from ...relation.catalog import Catalog, Column, Enforced, Table
-from ...relation.expressions import Call, Expr, Field
+from ...relation.expressions import Call, Expr, Field, fields_of
 from ...relation.types import BOOLEAN
 from .determined import Classes, classes_of, determined, equalities
 from .growth import Grown, grown
 from .rows import Identity, Item, Private, Rows, Source, TableSource, columns_of, fields_in
 
-__all__ = ["MAX_CONTRIBUTION", "apart", "are_linked", "held", "scan_source", "settle", "sum_of_bounds"]
+__all__ = [
+    "MAX_CONTRIBUTION", "apart", "are_linked", "held", "scan_source", "settle", "sum_of_bounds", "without_path",
+]  # fmt: skip
 
 MAX_SOURCES = 32
 """Most sources of one block, an EXISTS counted as one."""
@@ -148,8 +150,8 @@ def settle(private: Private, catalog: Catalog, position: Position | None) -> Row
     bounds = _Bounds(1, 1, 1, "") if all(whole) else bounds
     held_ = held(items, predicate, catalog, position)
     return Rows(
-        held_.items, predicate, owner, root, units, frozenset(known), all(whole), bounds.rows, bounds.groups,
-        bounds.in_all, bounds.undeclared, held_.reach, held_.works,
+        held_.items, len(private.items), predicate, owner, root, units, frozenset(known), all(whole), bounds.rows,
+        bounds.groups, bounds.in_all, bounds.undeclared, held_.reach, held_.works,
     )  # fmt: skip
 
 
@@ -252,6 +254,39 @@ def _hop(items: tuple[Item, ...], catalog: Catalog) -> tuple[tuple[Item, ...], E
             link = Call(BOOLEAN, "eq", (Field(child.type, start + index), Field(child.type, width)))
             return (*items, Item(replace(source, name=""))), link
     raise AssertionError("a private source leads to the root")
+
+
+def without_path(rows: Rows) -> tuple[tuple[Item, ...], tuple[Expr, ...]]:
+    """Return a block's items and predicate for those who do not ask whose rows they are.
+
+    The tables that were added to find the owner are left out where each row reaches one row of each, by the
+    engine's own NOT NULL, foreign keys and unique keys: a row that reaches none is nobody's and must not count.
+    """
+    kept = rows.items[: rows.written]
+    width = len(columns_of(kept))
+    links = [term for term in rows.predicate if any(index >= width for index in fields_of(term))]
+    assert isinstance(rows.owner, Field)
+    owned = rows.columns[rows.owner.index].enforced.not_null
+    if owned and all(
+        _is_held(rows, item, start, links) for item, start in fields_in(rows.items)[rows.written :]
+    ):
+        return kept, tuple(term for term in rows.predicate if term not in links)
+    return rows.items, rows.predicate
+
+
+def _is_held(rows: Rows, hop: Item, start: int, links: list[Expr]) -> bool:
+    """Say whether every row reaches the table of a hop: over a column NOT NULL that is an enforced foreign key."""
+    (child,) = (min(columns) for columns in map(fields_of, links) if max(columns) == start)
+    placed = fields_in(rows.items)
+    item, first = next((item, first) for item, first in placed if first <= child < first + len(item.columns))
+    assert isinstance(hop.source, TableSource)
+    unit = item.source.table.unit if isinstance(item.source, TableSource) else None
+    if unit is None or item.kind != "inner" or any(other.kind == "full" for other in rows.items):
+        return False
+    assert isinstance(item.source, TableSource)
+    is_unit = item.source.shown[child - first] == unit.column
+    leads = unit.references == (hop.source.table.name, hop.source.shown[0])
+    return is_unit and leads and unit.is_held and unit.is_not_null
 
 
 @dataclass(frozen=True)

@@ -206,7 +206,8 @@ class Private:
 class Rows:
     """Rows with one owner each: those of `items` on which `predicate` holds and `owner` is not NULL.
 
-    `root`: the key that `owner` is a value of. `units`: the columns that equal the owner in every row.
+    `written`: how many of the items the statement has; those after them lead to the owner. `root`: the key that
+    `owner` is a value of. `units`: the columns that equal the owner in every row.
     `determined`: the columns that are the same in
     all rows of one owner. `is_single`: an owner has at most one row. Both follow from keys that the engine
     enforces and equalities that are printed (soundness.md 1.12). `rows_per_unit` (M), `groups_per_unit` (C),
@@ -215,6 +216,7 @@ class Rows:
     """
 
     items: tuple[Item, ...]
+    written: int
     predicate: tuple[Expr, ...]
     owner: Expr
     root: Identity

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from dpsql.plan.backend_sql import print_source
 from dpsql.plan.backend_sql.print_source import SourcePrinter
 from dpsql.plan.privacy import determined, door, ownership
-from dpsql.testing.random_joins import SCHEMA, Database, policy_of, row, without
+from dpsql.testing.random_joins import SCHEMA, Database, orphaned, policy_of, row, without
 
 from .measured import World, measure_release, world
 from .planting import plant
@@ -210,3 +211,15 @@ def test_take_a_key_that_may_be_null_for_a_persons(nullable: World, monkeypatch:
     plant(monkeypatch, door.owner_of_key, ("return known if certain else None", "return known"))
     with pytest.raises(AssertionError):
         check_mixing(nullable, sql)
+
+
+def test_leave_out_the_path_to_the_owner(tmp_path: Path, monkeypatch: Patch) -> None:
+    """Nothing holds a booking to an account: those of an account that is gone are nobody's."""
+    sql = "SELECT COUNT(*) FROM booking"
+    neighbours = [without(HEAVY, 1), orphaned(HEAVY, 1)]
+    schema = SCHEMA.replace("person_id INTEGER, kind", "person_id INTEGER NOT NULL, kind")
+    with world(tmp_path, policy=policy_of(tmp_path), schema=schema) as made:
+        assert check(made, sql, HEAVY, neighbours) == 1
+        monkeypatch.setattr(ownership, "_is_held", lambda *_: True)
+        with pytest.raises(AssertionError):
+            check(made, sql, HEAVY, neighbours)
