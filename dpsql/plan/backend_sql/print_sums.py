@@ -129,8 +129,9 @@ class GroupSums:
         return self.dialect.cast(count, "HUGEINT") if integer_type(vector) == "HUGEINT" else count
 
     def _narrow(self, vector: Vector, total: str) -> str:
-        """Return a sum as 64 bits where it cannot pass them: engines sum integers in wider types."""
-        return f"CAST({total} AS BIGINT)" if integer_type(vector) == "BIGINT" else total
+        """Return a sum as 64 bits where it cannot pass them, else as so many that its products cannot pass those."""
+        is_narrow = integer_type(vector) == "BIGINT"
+        return f"CAST({total} AS BIGINT)" if is_narrow else self.dialect.wide_sum(total)
 
 
 class UnitSums(GroupSums):

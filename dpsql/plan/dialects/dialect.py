@@ -166,6 +166,10 @@ class Dialect:
         """Return the integer type of rows to be summed; `largest_sum`: no sum of them is larger."""
         return "BIGINT"
 
+    def wide_sum(self, total: str) -> str:
+        """Return a sum of integers as a HUGEINT, which it may be already."""
+        return total
+
     def half_even(self, sql: str) -> str:
         """Return a double rounded to a whole one, halves to even."""
         return f"round_even({sql}, 0)"

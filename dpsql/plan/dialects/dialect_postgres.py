@@ -102,6 +102,9 @@ class PostgresDialect(Dialect):
     def summand(self, largest_sum: int) -> str:
         return "INTEGER" if largest_sum < 2**62 else "BIGINT"  # which are summed as bigint, and as numeric
 
+    def wide_sum(self, total: str) -> str:
+        return self.cast(total, "HUGEINT")  # a sum of INTEGER is a bigint
+
     def half_even(self, sql: str) -> str:
         return f"round({sql})"
 
