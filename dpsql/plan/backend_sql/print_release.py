@@ -1,6 +1,6 @@
 """The backend queries of a release: exact integers per group, contributions bounded in the SQL itself.
 
-House rules (soundness.md 1.9, amendments.md 0 and c; the proofs are in `vectors`):
+House rules (soundness.md 1.9, soundness.md 1.1 and 1.5; the proofs are in `vectors`):
 
 1. Every figure that a sensitivity was computed from is an operator here: the value clamp, the division by a
    unit's rows t where they are more than R, the rank to C groups or P values of a unit. The one exception is
@@ -84,6 +84,8 @@ class _Release:
         self.relation, self.keys, self.dialect = rows, keys, dialect
         self.vectors, self.bounding, self.domains = vectors, bounding, domains
         self.key_names = [f"k{i}" for i in range(len(keys))]
+        self.read = [vector.value for vector in vectors if vector.value is not None]
+        self.read += [term for vector in vectors for mask in vector.masks for term, _ in mask.terms]
 
     def per_row(self, numbers: tuple[int, ...]) -> BackendQuery:
         """Units with one row: a plain aggregate."""
@@ -110,7 +112,9 @@ class _Release:
     def _heavy(self, sources: SourcePrinter) -> str:
         """Return the step that lists the units with more than R rows, and how many they have (t)."""
         filters = counted_in(self.vectors)
-        inner = InnerRows(sources, self.relation, (), filters, shows_unit=True)
+        inner = InnerRows(
+            sources, self.relation, (), filters, shows_unit=True, alike=(*self.keys, *self.read)
+        )
         if filters:
             inner.where.append(f"({' OR '.join(inner.printer.boolean(term) for term in filters)})")
         items = self.relation.items
@@ -223,7 +227,9 @@ class _Release:
         vectors = [self.vectors[number] for number in numbers]
         read = [vector.value for vector in vectors if vector.value is not None]
         read += [term for vector in vectors for mask in vector.masks for term, _ in mask.terms]
-        return InnerRows(sources, self.relation, self.keys, read, shows_unit=shows_unit, beside=beside)
+        return InnerRows(
+            sources, self.relation, self.keys, read, shows_unit=shows_unit, beside=beside, alike=self.read
+        )
 
     def _coordinates(
         self, numbers: Iterable[int], sums: GroupSums, *, cut: bool = False

@@ -12,7 +12,7 @@ from ...relation.expressions import Expr, Field, fields_of
 from ...relation.intervals import narrowed_facts
 from ..measures.vectors import Mask, Query, Vector
 from ..privacy.ownership import without_path
-from ..privacy.rows import Rows
+from ..privacy.rows import Released, Rows, TableSource
 from .print_source import SourcePrinter
 from .print_value import MAX_ROWS, PrintedValue, print_value
 
@@ -22,23 +22,27 @@ __all__ = ["GroupSums", "InnerRows", "KeptSums", "UnitSums", "integer_type"]
 class InnerRows:
     """The relation r: keys, values and flags of the rows that pass the filter and have an owner.
 
-    `beside`: the name of what stands in FROM too, one row of it for each unit whose rows are wanted.
+    `beside`: the name of what stands in FROM too, one row of it for each unit whose rows are wanted. `alike`: what
+    other queries read of the same rows. A subquery, or a source that is cut, keeps and orders rows by the columns
+    that are read of it: so that all count the same rows, all read the same columns then, the owner's path too.
     """
 
     def __init__(
         self, sources: SourcePrinter, rows: Rows, keys: tuple[Expr, ...], read: Iterable[Expr], *,
-        shows_unit: bool = False, beside: str = "",
+        shows_unit: bool = False, beside: str = "", alike: Iterable[Expr] = (),
     ) -> None:  # fmt: skip
         assert isinstance(rows.owner, Field)
         self.keys, self.dialect = keys, sources.dialect
         nullable = not rows.columns[rows.owner.index].enforced.not_null
         items, predicate = rows.items, rows.predicate
-        if not shows_unit and not beside:
+        is_plain = all(isinstance(item.source, (TableSource, Released)) for item in items)
+        if not shows_unit and not beside and is_plain:
             items, predicate = without_path(rows)
         owner = (rows.owner,) if shows_unit or beside or nullable else ()
-        self.printer, self.from_, self.where = sources.block(
-            items, predicate, fields_of(*keys, *read, *owner), beside=bool(beside)
-        )
+        used = fields_of(*keys, *read, *owner)
+        if not is_plain:
+            used |= fields_of(*alike, rows.owner)
+        self.printer, self.from_, self.where = sources.block(items, predicate, used, beside=bool(beside))
         unit = self.printer.owner(rows.owner) if owner else ""
         if nullable:
             self.where.append(f"({unit} IS NOT NULL)")

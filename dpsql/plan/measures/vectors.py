@@ -1,6 +1,6 @@
 """Vectors: the only things that are noised. Each is a few exact integers per group with one joint claim.
 
-House rules (amendments.md section 0):
+House rules (law L1; soundness.md 1.1):
 
 1. The claim of a vector is joint: for each unit, Σ_groups Σ_coordinates |change| <= `sensitivity`.
    Every coordinate gets discrete Laplace noise of scale sensitivity / epsilon, drawn independently.
@@ -239,7 +239,7 @@ class Count(Vector):
 
 @dataclass(frozen=True, slots=True)
 class Pair(Vector):
-    """Σ(z - L) and Σ(H - z), complementary sums (amendments.md 9.2): R·W, as (z - L) + (H - z) = W for a row."""
+    """Σ(z - L) and Σ(H - z), complementary sums (soundness.md 1.3): R·W, as (z - L) + (H - z) = W for a row."""
 
     kind = Kind.PAIR
     label = "complementary sums"
@@ -359,7 +359,7 @@ class Units(Vector):
 class Direct(Vector):
     """The exact average itself, noised by its range, for teaching (soundness.md 1.1): C·W.
 
-    With one row per unit that is added or removed floor(W/2) + 1 (amendments.md c).
+    With one row per unit that is added or removed floor(W/2) + 1 (soundness.md 1.5).
     """
 
     kind = Kind.DIRECT
