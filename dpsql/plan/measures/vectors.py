@@ -12,7 +12,7 @@ House rules (law L1; soundness.md 1.1):
    rounds off next to nothing. Coordinates, sensitivity and scale are all in these fractions; whoever shows
    them divides.
 
-How counts and sums are scaled (accuracy.md 3). Let t be the unit's rows that any of the release's scaled
+How counts and sums are scaled (soundness.md 1.9). Let t be the unit's rows that any of the release's scaled
 vectors could count (`counted_in`), R the bound, U the denominator, and s a coordinate that is a sum of the
 unit's rows in one group and mask. What the unit adds to the coordinate is s·R·U div max(t, R), cut towards
 zero. A row lies in one group and in at most one mask, and is among the t. So with n rows in a group and mask,
