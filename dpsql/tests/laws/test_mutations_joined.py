@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dpsql.plan.backend_sql import print_source
+from dpsql.plan.backend_sql import print_source, print_sums
 from dpsql.plan.backend_sql.print_source import SourcePrinter
 from dpsql.plan.privacy import determined, door, ownership
 from dpsql.testing.random_joins import SCHEMA, Database, orphaned, policy_of, row, without
@@ -223,3 +224,22 @@ def test_leave_out_the_path_to_the_owner(tmp_path: Path, monkeypatch: Patch) -> 
         monkeypatch.setattr(ownership, "_is_held", lambda *_: True)
         with pytest.raises(AssertionError):
             check(made, sql, HEAVY, neighbours)
+
+
+def test_count_other_rows_than_are_summed(adding: World, monkeypatch: Patch) -> None:
+    """A source that is cut orders rows by what is read of it: `heavy`, which reads less, would keep other rows."""
+    notes = tuple(row("note", 1, ref=str(i), n="7", city="abc"[i % 3]) for i in range(12))
+    many = Database({**dict.fromkeys(HEAVY.tables, ()), "person": HEAVY.tables["person"], "note": notes})
+    sql = (
+        "SELECT SUM(a.n + b.n), COUNT(*) FILTER (WHERE a.city > 'a') FROM note a JOIN note b "
+        "ON a.person_id = b.person_id AND a.ref = b.ref AND (b.city > '' OR a.ref >= 0) CROSS JOIN rate CROSS JOIN tag"
+    )
+    assert check(adding, sql, many, [without(many, 1)])
+    original = print_sums.InnerRows.__init__
+
+    def apart(self: Any, *args: Any, alike: object = (), **options: Any) -> None:
+        original(self, *args, alike=(), **options)
+
+    monkeypatch.setattr(print_sums.InnerRows, "__init__", apart)
+    with pytest.raises(AssertionError):
+        check(adding, sql, many, [without(many, 1)])
