@@ -10,34 +10,48 @@ House rules:
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from fractions import Fraction
-from types import MappingProxyType
+from typing import Any, ClassVar
 
 from ...relation.catalog import Table
 from ...relation.expressions import Expr, Literal
+from ...relation.facts import TEXT_CUT
 from ...relation.types import Kind, SqlType
 from .private_sql import LARGEST, Number, integer_kind
-from .quote import literal, table_name, text
+from .quote import literal, text
 
-__all__ = ["DUCKDB", "Dialect"]
+__all__ = ["Dialect"]
 
 
-class Dialect:
-    """DuckDB's words; `PostgresDialect` has the others. `name` is what a catalog calls the engine."""
+class Dialect(ABC):
+    """What every engine has to spell; what a new one forgets is an error when its class is made.
 
-    name = "duckdb"
-    double = "DOUBLE"
-    text = "VARCHAR"
-    decimal = "DECIMAL(38, 0)"
-    compares_any_decimals = False
+    `name` is what a catalog calls the engine; `double`, `text`, `decimal` are its types' names.
+    """
+
+    name: ClassVar[str]
+    double: ClassVar[str]
+    text: ClassVar[str]
+    decimal: ClassVar[str]
+    compares_any_decimals: ClassVar[bool]
     """Whether exact numbers of any size have a common type; else those beyond 38 digits meet as doubles."""
-    numerics_are_finite = True
+    numerics_are_finite: ClassVar[bool]
     """Whether a NUMERIC column is inside the range of its type: NaN is none, and clamped like infinity."""
-    listed_by_sort = ""
+    listed_by_sort: ClassVar[str]
     """What is added to a scan whose first column will be grouped into very many groups."""
-    kinds: Mapping[str, str] = MappingProxyType({})
+    runs_public_parts: ClassVar[bool]
+    """Whether the engine answers what is printed for the sealed engine, and with the same meaning."""
+    kinds: ClassVar[Mapping[str, str]]
     """Names of types that the engine calls otherwise."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        names = (*Dialect.__annotations__, *sorted(Dialect.__abstractmethods__))
+        missing = [name for name in names if getattr(cls, name, None) is getattr(Dialect, name, None)]
+        if missing:
+            raise TypeError(f"{cls.__name__} does not say: {', '.join(missing)}")
 
     # --- types and literals ---------------------------------------------------------------------------
 
@@ -53,13 +67,13 @@ class Dialect:
         """Return a cast to a double."""
         return f"CAST({sql} AS {self.double})"
 
+    @abstractmethod
     def as_text(self, sql: str) -> str:
         """Return a value as text, compared bytewise."""
-        return f"CAST({sql} AS {self.text})"
 
+    @abstractmethod
     def bytewise(self, sql: str) -> str:
         """Return a text as a key: compared and ordered bytewise."""
-        return f"{sql} COLLATE C"
 
     def literal(self, value: Literal) -> str:
         """Return a literal."""
@@ -69,44 +83,43 @@ class Dialect:
         """Return an exact number as the nearest double, the largest one beyond its range."""
         return self.as_double(text(repr(float(max(min(value, LARGEST), -LARGEST)))))
 
+    @abstractmethod
     def flag(self, predicate: str) -> str:
         """Return a truth value as 1 or 0, a BIGINT."""
-        return f"CAST({predicate} AS BIGINT)"
 
+    @abstractmethod
     def table(self, table: Table) -> str:
         """Return a table by its full name."""
-        return table_name(table.path)
 
     # --- a table's columns ------------------------------------------------------------------------------
 
+    @abstractmethod
     def column(self, shown: str, type_: SqlType) -> str:
         """Return a column as expressions read it."""
-        # An ENUM is TEXT to us; compared with a text outside its list it would raise.
-        return self.as_text(shown) if type_.kind is Kind.TEXT else shown
 
+    @abstractmethod
     def owner(self, shown: str, type_: SqlType) -> str:
         """Return an owner's column, so that equal owners are one privacy unit and different ones are two."""
-        return shown
 
+    @abstractmethod
     def is_nan(self, shown: str) -> str:
         """Return the test of a double for NaN, which counts as NULL below the door."""
-        return f"isnan({shown})"
 
+    @abstractmethod
     def number_key(self, shown: str, type_: SqlType) -> str:
         """Return a NUMERIC column as a group key: one spelling a value."""
-        return shown
 
+    @abstractmethod
     def is_open(self, type_: SqlType) -> bool:
         """Say whether a NUMERIC column has no scale of its own: it is rounded where it is read, half away from zero."""
-        return False
 
+    @abstractmethod
     def on_scale(self, shown: str, type_: SqlType) -> str:
         """Return a clamped exact column with the digits after the point that its type says."""
-        return shown
 
+    @abstractmethod
     def exact_as_double(self, shown: str, type_: SqlType) -> str:
         """Return a bare exact number as a double, whatever it holds."""
-        return self.as_double(shown)
 
     # --- clamps -------------------------------------------------------------------------------------------
 
@@ -121,9 +134,9 @@ class Dialect:
             f"WHEN {above} THEN {hi} END"
         )
 
+    @abstractmethod
     def below_nan(self, sql: str) -> str:
         """Return the test that a number, infinity too, is not NaN, which sorts above all."""
-        return f"{sql} <= CAST('Infinity' AS DOUBLE)"
 
     # --- arithmetic ---------------------------------------------------------------------------------------
 
@@ -158,25 +171,25 @@ class Dialect:
         sql = f"({self.widened(left, kind)} * {self.widened(right, kind)})"
         return Number(sql, left.grid * right.grid, reach)
 
+    @abstractmethod
     def quotient(self, left: str, right: str, *, wide: bool) -> str:
         """Return an integer division, cut towards zero; `wide`: an operand may be a HUGEINT."""
-        return f"({left} // {right})"
 
+    @abstractmethod
     def summand(self, largest_sum: int) -> str:
         """Return the integer type of rows to be summed; `largest_sum`: no sum of them is larger."""
-        return "BIGINT"
 
+    @abstractmethod
     def wide_sum(self, total: str) -> str:
         """Return a sum of integers as a HUGEINT, which it may be already."""
-        return total
 
+    @abstractmethod
     def half_even(self, sql: str) -> str:
         """Return a double rounded to a whole one, halves to even."""
-        return f"round_even({sql}, 0)"
 
+    @abstractmethod
     def half_away(self, sql: str) -> str:
         """Return a double rounded to a whole one, halves away from zero."""
-        return f"round({sql})"
 
     # --- text and calendar ----------------------------------------------------------------------------------
 
@@ -184,57 +197,55 @@ class Dialect:
         """Return the first characters of a text; both engines count code points."""
         return f"left({sql}, {most})"
 
+    @abstractmethod
     def letter_case(self, name: str, sql: str) -> str:
         """Return lower() or upper(), each character by itself: one for one, as Postgres maps them."""
-        if name == "lower":
-            return f"lower({sql})"
-        parts = f"list_transform(string_split({sql}, 'ß'), lambda p: upper(p))"  # not to a capital ẞ
-        return f"CASE WHEN contains({sql}, 'ß') THEN array_to_string({parts}, 'ß') ELSE upper({sql}) END"
 
     def trimmed(self, name: str, sql: str) -> str:
         """Return trim(), ltrim() or rtrim() of blanks alone."""
         return f"{name}({sql}, ' ')"
 
+    @abstractmethod
     def like(self, sql: str, pattern: str, escape: str) -> str:
         """Return LIKE; `escape` is a text literal, '' for none."""
-        return f"({sql} LIKE {pattern}{'' if escape == chr(39) * 2 else f' ESCAPE {escape}'})"
 
+    @abstractmethod
     def position(self, inside: str, part: str) -> str:
         """Return where a text begins inside another, from 1; 0 for nowhere."""
-        return f"instr({inside}, {part})"
 
+    @abstractmethod
     def days_between(self, later: str, earlier: str) -> str:
         """Return the days from one date to another."""
-        return f"date_diff('day', {earlier}, {later})"
 
+    @abstractmethod
     def calendar_operand(self, sql: str) -> str:
         """Return a date or timestamp as date_trunc and extract take it."""
-        return sql
 
     # --- rows -------------------------------------------------------------------------------------------------
 
+    @abstractmethod
     def same(self, left: str, right: str) -> str:
         """Return an equality in which NULL equals NULL, which the engine can join by hash."""
-        return f"{left} IS NOT DISTINCT FROM {right}"
 
     def hashed(self, parts: list[str]) -> str:
         """Return the hexadecimal md5 of texts; it is the same on all engines."""
         return f"md5({' || chr(31) || '.join(parts)})"
 
     def hash_text(self, sql: str, type_: SqlType) -> str:
-        """Return a value's canonical text, the same on all engines."""
-        return f"CAST({sql} AS {self.text})"
+        """Return what is hashed of a value: its canonical text, of a text no more than its beginning (law L10).
 
+        Whoever orders by a hash has the values themselves as the last word.
+        """
+        return self.spelled(self.cut(sql, TEXT_CUT) if type_.kind is Kind.TEXT else sql, type_)
+
+    @abstractmethod
+    def spelled(self, sql: str, type_: SqlType) -> str:
+        """Return a value's canonical text, the same on all engines."""
+
+    @abstractmethod
     def unnested(self, parameter: int, carried: str, cast: str) -> str:
         """Return a list parameter as a column; `cast`: the type it is read as, "" for the carried one."""
-        column = f"unnest(CAST(${parameter} AS {self.kind(carried)}[]))"
-        return f"TRY_CAST({column} AS {cast})" if cast else column
 
+    @abstractmethod
     def without(self, rows: str, left_out: str, keys: list[str]) -> str:
         """Return the rows of one table that have no equal in another; of `keys` all but the first may be NULL."""
-        same = [self.same(f"{rows}.{key}", f"{left_out}.{key}") for key in keys[1:]]
-        match = " AND ".join([f"{rows}.{keys[0]} = {left_out}.{keys[0]}", *same])
-        return f"SELECT {rows}.* FROM {rows} ANTI JOIN {left_out} ON {match}"
-
-
-DUCKDB = Dialect()

@@ -13,7 +13,8 @@ from ...errors import Refusal
 from ...relation.catalog import Table
 from ...relation.expressions import Literal
 from ...relation.types import Kind, SqlType
-from .dialect import DUCKDB, Dialect
+from .dialect import Dialect
+from .dialect_duckdb import DUCKDB
 from .quote import identifier, table_name
 
 __all__ = ["PostgresDialect", "dialect_of"]
@@ -36,6 +37,7 @@ class PostgresDialect(Dialect):
     numerics_are_finite = False
     listed_by_sort = " ORDER BY 1"
     # Or an index on it: a hash table of a million units, which the planner prefers, takes three times as long.
+    runs_public_parts = False
     kinds = MappingProxyType({"HUGEINT": "numeric(39, 0)", "DOUBLE": "double precision", "VARCHAR": "text"})
 
     def __init__(self, case_collation: str | None) -> None:
@@ -139,7 +141,7 @@ class PostgresDialect(Dialect):
     def same(self, left: str, right: str) -> str:
         return f"ARRAY[{left}] = ARRAY[{right}]"
 
-    def hash_text(self, sql: str, type_: SqlType) -> str:
+    def spelled(self, sql: str, type_: SqlType) -> str:
         shown = f"CAST({sql} AS text)"
         if not type_.is_temporal:
             return shown

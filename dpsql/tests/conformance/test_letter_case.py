@@ -9,7 +9,8 @@ import duckdb
 import psycopg
 import pytest
 
-from dpsql.plan.dialects.dialect import DUCKDB, Dialect
+from dpsql.plan.dialects.dialect import Dialect
+from dpsql.plan.dialects.dialect_duckdb import DUCKDB
 from dpsql.plan.dialects.dialect_postgres import PostgresDialect
 from dpsql.testing.postgres_server import PostgresServer
 

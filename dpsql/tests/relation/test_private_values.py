@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dpsql.errors import Refusal
 from dpsql.plan.backend_sql.print_private import PrivatePrinter
-from dpsql.plan.dialects.dialect import DUCKDB
+from dpsql.plan.dialects.dialect_duckdb import DUCKDB
 from dpsql.plan.dialects.quote import identifier
 from dpsql.relation.catalog import Column
 from dpsql.relation.expressions import Expr
