@@ -12,12 +12,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 
 from dpsql.errors import EngineFailure, Refusal
-from dpsql.plan import print_release
+from dpsql.plan.backend_sql import print_release
+from dpsql.plan.backend_sql.print_release import BackendQuery
+from dpsql.plan.backend_sql.print_source import SourcePrinter
+from dpsql.plan.backend_sql.print_sums import UnitSums, integer_type
+from dpsql.plan.measures.vectors import Kind, Query, Vector, counted_in
 from dpsql.plan.planner import Plan, ReleasePlan
-from dpsql.plan.print_release import BackendQuery
-from dpsql.plan.print_source import SourcePrinter
-from dpsql.plan.print_sums import UnitSums, integer_type
-from dpsql.plan.vectors import Kind, Query, Vector, counted_in
 from dpsql.testing import random_joined_statements, random_joins
 from dpsql.testing.postgres_server import PostgresServer
 from dpsql.testing.random_databases import Database, databases, load, statements

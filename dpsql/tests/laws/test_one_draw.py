@@ -192,6 +192,8 @@ OTHER_QUESTIONS = (
     "SELECT dp_avg_direct(n) FROM visit",
     "SELECT COUNT(*) FILTER (WHERE flag) FROM visit",
     "SELECT COUNT(*) FILTER (WHERE n > 3) FROM visit",
+    "SELECT COUNT(*) FILTER (WHERE flag), COUNT(*) FROM visit",
+    "SELECT COUNT(*) FILTER (WHERE n > 3), COUNT(*) FROM visit",
     "SELECT COUNT(*) FILTER (WHERE active) FROM person",
     "SELECT COUNT(*) FILTER (WHERE age > 30) FROM person",
     "SELECT SUM(age) FROM person",
