@@ -35,7 +35,7 @@ from .measures.least_error import measure
 from .measures.vectors import Bounding, Kind, Query, Vector, counted_in
 from .privacy.contradiction import has_no_rows
 from .privacy.determined import has_one_row
-from .privacy.growth import works_in
+from .privacy.growth import joined_rows, works_in
 from .privacy.judge import judge
 from .privacy.keys import Domain, domain_of, environment_of, groups_per_unit_in, product_of
 from .privacy.rows import Release, stages_in
@@ -256,7 +256,10 @@ def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: 
     bounding = _bounding(release, env, privacy, groups)
     measured = measure(release.aggregates, env, bounding, rows.units, threshold=groups is None)
     texts = [*release.keys, *dict.fromkeys(v.value for v in measured.vectors if v.value is not None)]
-    text_of_row((facts_of(expr, env).size, expr.position) for expr in texts if expr.type.kind is SqlKind.TEXT)
+    text_of_row(
+        ((facts_of(expr, env).size, expr.position) for expr in texts if expr.type.kind is SqlKind.TEXT),
+        joined_rows(rows.reach),
+    )
     count = len(measured.vectors)
     if count > MAX_VECTORS:
         raise Refusal(

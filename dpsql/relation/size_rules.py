@@ -32,6 +32,7 @@ from .facts import TEXT_CUT, Facts, Size, largest
 from .types import Kind
 
 __all__ = [
+    "MAX_JOINED_TEXT",
     "MAX_ROW_TEXT",
     "MAX_TEXT",
     "SIZES",
@@ -42,11 +43,14 @@ __all__ = [
     "text_of_row",
 ]
 
-MAX_TEXT = 2**16
-"""Most characters of a computed text: dozens of texts of the usual cut, and a few hundred kilobytes at most."""
+MAX_TEXT = 2**13
+"""Most characters of a computed text, eight of the usual cut: so often is what a person's every row may become."""
 
-MAX_ROW_TEXT = 2**18
+MAX_ROW_TEXT = 2**15
 """Most characters of all computed texts of one row of a block."""
+
+MAX_JOINED_TEXT = 2**28
+"""Most characters of the computed texts of all rows that a join can make of one person's."""
 
 LETTER_GROWTH = 3
 """Most letters that lower() and upper() make of one: Unicode's full mapping has ΐ as three, ß as two."""
@@ -122,10 +126,11 @@ def size_of_call(args: list[Facts], call: Call) -> Size:
     return size
 
 
-def text_of_row(texts: Iterable[tuple[Size, Position | None]]) -> int:
-    """Return the most characters of the computed texts of one row: times its rows, what a person can hold.
+def text_of_row(texts: Iterable[tuple[Size, Position | None]], rows: int = 1) -> int:
+    """Return the most characters of the computed texts of one row.
 
-    `texts`: the size and the place of each. Raises Refusal (54001) for more than MAX_ROW_TEXT.
+    `texts`: the size and the place of each; `rows`: to how many a join can multiply a person's. Raises Refusal
+    (54001) for more than MAX_ROW_TEXT, or more than MAX_JOINED_TEXT in all these rows.
     """
     total = 0
     for size, position in texts:
@@ -134,6 +139,12 @@ def text_of_row(texts: Iterable[tuple[Size, Position | None]]) -> int:
             raise Refusal(
                 f"the texts of one row could grow beyond {MAX_ROW_TEXT} characters", sqlstate="54001",
                 position=position, hint="compute fewer texts at a time, or shorter ones: left(x, 100)",
+            )  # fmt: skip
+        if total * rows > MAX_JOINED_TEXT:
+            raise Refusal(
+                f"the texts of the rows that a join makes could grow beyond {MAX_JOINED_TEXT} characters",
+                sqlstate="54001", position=position,
+                hint="make the texts after the rows are fewer, or shorter ones: left(x, 20)",
             )  # fmt: skip
     return total
 

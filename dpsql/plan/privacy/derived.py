@@ -26,7 +26,7 @@ from ...relation.relations import AggregateCall, OutputColumn, WindowCall
 from ...relation.size_rules import text_of_row
 from ...relation.types import BIGINT, BOOLEAN, DOUBLE, NUMERIC, Kind, SqlType
 from .determined import distinguishing
-from .growth import sum_of_reaches
+from .growth import joined_rows, sum_of_reaches
 from .keys import environment_of
 from .ownership import sum_of_bounds
 from .personal import tells_apart
@@ -164,8 +164,8 @@ def _derived(
     columns = [_columns(block) for block, _ in parts]
     merged = [_merge(options) for options in zip(*columns, strict=True)]
     merged = [replace(column, name=shown) for column, shown in zip(merged, names, strict=True)]
-    computed_text(parts[0][0], merged)
     settled = [rows for _, rows in parts if rows is not None]
+    computed_text(parts[0][0], merged, max((joined_rows(rows.reach) for rows in settled), default=1))
     identities: dict[int, Identity] = {}
     if settled:
         identities = {**_identities(parts), len(merged): settled[0].root}
@@ -186,21 +186,23 @@ def _derived(
     )
 
 
-def computed_text(block: Block, columns: Sequence[Column]) -> int:
+def computed_text(block: Block, columns: Sequence[Column], rows: int = 1) -> int:
     """Return the most characters of text that a row of a block holds beyond its sources' own (law L10).
 
-    `columns`: what is known of its outputs. Raises Refusal (54001) where that passes the limit of a row.
+    `columns`: what is known of its outputs; `rows`: to how many a join can multiply a person's.
+    Raises Refusal (54001) where that passes the limit of a row.
     """
     places = [expr.position for expr in block.outputs]
     if isinstance(block, Grouped):
         places += [call.position for call in block.aggregates]
     if isinstance(block, Windowed):
         places += [call.position for call in block.calls]
-    return text_of_row(
+    texts = [
         (column.facts.size, place)
         for column, place in zip(columns, places, strict=False)
         if column.facts is not None and column.type.kind is Kind.TEXT
-    )
+    ]
+    return text_of_row(texts, rows)
 
 
 def _summed(parts: Sequence[Rows | Derived]) -> tuple[int | None, int | None, int | None]:

@@ -52,7 +52,7 @@ from .rows import (
     fields_in,
 )
 
-__all__ = ["MAX_GROWN", "Grown", "grown", "sum_of_reaches", "works_in"]
+__all__ = ["MAX_GROWN", "Grown", "grown", "joined_rows", "sum_of_reaches", "works_in"]
 
 MAX_GROWN = 10**6
 """Most rows that joins make of one person's rows, and pairs that a mark looks at.
@@ -328,6 +328,13 @@ def sum_of_reaches(parts: Sequence[Reach]) -> Reach:
 def _times(left: Reach, right: Reach) -> Reach:
     most = None if left.most is None or right.most is None else left.most * right.most
     return Reach(most, (*left.fans, *right.fans))
+
+
+def joined_rows(reach: Reach) -> int:
+    """Return to how many rows joins can multiply one owner's; 1 where nothing does."""
+    if reach.fans:
+        return MAX_GROWN
+    return reach.most or 1
 
 
 def works_in(rows: Rows | Block) -> Iterator[Reach]:

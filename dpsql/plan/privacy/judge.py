@@ -249,6 +249,17 @@ class _Judgement:
                     position=call.position or node.position,
                     hint="partition it by the person's key, or aggregate with GROUP BY first",
                 )  # fmt: skip
+            if (
+                call.function in ("min", "max")
+                and call.frame
+                and "BETWEEN UNBOUNDED PRECEDING" not in call.frame
+            ):
+                # An engine that takes it anew for each row does n² work for a person with n rows (law L10).
+                raise Refusal(
+                    f"{call.function.upper()}() over a frame that moves its start is not taken of people's rows",
+                    sqlstate="PV202", position=call.position or node.position,
+                    hint="begin the frame with UNBOUNDED PRECEDING, or order the other way round",
+                )  # fmt: skip
         names = [column.name for column in node.columns]
         return _of_source(window_by_owner(rows, source.outputs, calls, names), names)
 
