@@ -19,6 +19,7 @@ from fractions import Fraction
 from ..errors import Refusal
 from ..relation.calendar import calendar_ends
 from ..relation.expressions import Call, Expr, Field, Literal, Months, StageValue
+from ..relation.functions import check_printers
 from ..relation.intervals import TYPE_RANGE, Environment, Facts, common_grid, facts_of
 from ..relation.size_rules import size_as_text
 from ..relation.types import Kind, SqlType
@@ -30,6 +31,8 @@ from .private_sql import Number, decimal_scale, integer_kind, is_bare, reach_of,
 from .quote import decimal, text
 
 __all__ = ["MAX_LENGTH", "PrivatePrinter", "has_several_spellings"]
+
+check_printers({*FORMS, *NUMBERS}, private=True)
 
 MAX_LENGTH = 100_000
 """Most characters of one printed expression."""
