@@ -14,24 +14,25 @@ from .promotion import common_type, promote
 from .row import Function, Shorthand
 
 __all__ = [
-    "FUNCTIONS", "SYNTAX", "WRITTEN", "Function", "check_printers", "common_type", "manual_lines", "promote",
+    "FUNCTIONS", "ROWS", "SYNTAX", "WRITTEN", "Function", "check_printers", "common_type", "manual_lines", "promote",
 ]  # fmt: skip
 
 _SECTIONS: dict[str, tuple[Function | Shorthand, ...]] = {
     "arithmetic": (*arithmetic.ROWS, *numbers.ROWS),
-    "comparison": (*comparisons.ROWS, *comparisons.SHORTHANDS),
+    "comparison": comparisons.ROWS,
     "choice": choices.ROWS,
     "text": texts.ROWS,
     "dates": moments.ROWS,
     "casts": casts.ROWS,
     "error bars": numbers.ERROR_BARS,
 }
-_ROWS = [row for rows in _SECTIONS.values() for row in rows]
+ROWS = tuple(row for rows in _SECTIONS.values() for row in rows)
+"""All that is answered, in the manual's order."""
 
-FUNCTIONS = {row.name: row for row in _ROWS if isinstance(row, Function)}
+FUNCTIONS = {row.name: row for row in ROWS if isinstance(row, Function)}
 """Name -> row of the table."""
 
-SYNTAX = {syntax.node: syntax for row in _ROWS for syntax in row.syntax}
+SYNTAX = {syntax.node: syntax for row in ROWS for syntax in row.syntax}
 """Kind of node -> what is read of it."""
 
 WRITTEN = {syntax.node: row for row in FUNCTIONS.values() for syntax in row.syntax}

@@ -11,7 +11,7 @@ from .promotion import common_type
 from .row import Args, Function, Shorthand, Syntax, binary, never_null
 from .texts import texts
 
-__all__ = ["ROWS", "SHORTHANDS", "booleans", "comparable"]
+__all__ = ["ROWS", "booleans", "comparable"]
 
 
 def comparable(args: Args) -> SqlType | None:
@@ -70,9 +70,6 @@ ROWS = (
     Function("and", "x AND y", "both", booleans, _truth, (Syntax(exp.And, read=_SIDES),)),
     Function("or", "x OR y", "one of them", booleans, _truth, (Syntax(exp.Or, read=_SIDES),)),
     Function("not", "NOT x", "the opposite", booleans, _truth, (Syntax(exp.Not, read=("this",)),)),
-)  # fmt: skip
-
-SHORTHANDS = (
     Shorthand(
         "x BETWEEN y AND z", "from `y` to `z`, both included; `SYMMETRIC` in either order",
         (Syntax(exp.Between, read=("this", "low", "high", "negate", "symmetric")),),
