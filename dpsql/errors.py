@@ -6,7 +6,7 @@ House rules:
    from the data, and never a word of the engine's own error text (law L6, soundness.md 4.3).
 2. The class says who has to act: the analyst (`Refusal`, `BudgetExhausted`), the owner
    (`PolicyError`, `LedgerError`), or nobody yet (`EngineFailure`, constant text).
-3. A code names one kind of refusal; `CODES` is the list that the README shows and that the grammar
+3. A code names one kind of refusal; `CODES` is the list that the manual shows and that the grammar
    cases must cover.
 """
 

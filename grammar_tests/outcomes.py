@@ -9,9 +9,9 @@ from fractions import Fraction
 from dpsql import Session
 from dpsql.engine.explain import Explanation
 from dpsql.errors import DpsqlError
-from dpsql.plan.dialect import Dialect
+from dpsql.plan.backend_sql.print_release import BackendQuery
+from dpsql.plan.dialects.dialect import Dialect
 from dpsql.plan.planner import ReleasePlan
-from dpsql.plan.print_release import BackendQuery
 from dpsql.testing.case_file import (
     Accepted,
     Case,
@@ -86,8 +86,8 @@ def _claim(release: ReleasePlan) -> ReleaseClaim:
                 vector.size,
                 None if lattice is None else lattice.step,
                 None if lattice is None else (lattice.low, lattice.high),
-                vector.sensitivity,
-                release.scale(number),
+                vector.sensitivity // vector.denominator,
+                release.scale(number) / vector.denominator,
                 release.epsilons[number],
             )
         )

@@ -17,7 +17,7 @@ from postgres_sets import PostgresSets
 from replay import asked, cells_of, check_claim
 
 from dpsql.backends import DuckDBBackend
-from dpsql.plan.dialect_postgres import PostgresDialect
+from dpsql.plan.dialects.dialect_postgres import PostgresDialect
 from dpsql.testing.case_file import Accepted, Case, Charge, Refused
 
 _SHOWN = PostgresDialect("pg_c_utf8")

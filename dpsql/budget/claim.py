@@ -102,7 +102,7 @@ class VectorClaim:
     words, for the audit trail.
 
     Empty `measures` means that the key is not known yet, since it holds an earlier stage's bytes
-    (amendments.md a6): such a vector is always charged and never looked up; its keys come with `commit`.
+    (soundness.md 1.14(6)): such a vector is always charged and never looked up; its keys come with `commit`.
     """
 
     measures: tuple[bytes, ...]
@@ -119,7 +119,7 @@ class VectorClaim:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """All that one statement wants, for all its stages at once (amendments.md a5).
+    """All that one statement wants, for all its stages at once (soundness.md 1.14(5)).
 
     `statement`: canonical SQL for the audit trail. `reuse`: False draws anew and pays, whatever is
     stored.

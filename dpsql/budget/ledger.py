@@ -5,7 +5,7 @@ House rules:
 1. Every change is one transaction that keeps every other writer out; what keeps them out also guards
    the log.
 2. Order of a record: log, fsync, insert, commit (itself synced). Whatever dies in between, the log
-   has at least what the ledger has (amendments.md j3).
+   has at least what the ledger has (soundness.md 3.2(3)).
 3. Before any change, what the log has and the ledger lacks is replayed as spent. Replay can only
    take: a replayed entry is failed, a replayed grant is void.
 4. Where log and ledger disagree in any other way, nothing is answered (LedgerError).

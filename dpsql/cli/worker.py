@@ -4,7 +4,7 @@ House rule: Ctrl-C is noted here and raises nothing, so that the main thread alw
 tells what it has spent.
 
 The session lives on that thread from opening to closing; only `Session.cancel` is called from
-outside it (design.md 9: the engine is synchronous, a thread per running statement).
+outside it (architecture.md: the engine is synchronous, a thread per running statement).
 """
 
 from __future__ import annotations

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from textwrap import wrap
 
-from ..plan.formulas import Average, Linear, Variance
-from ..plan.lattice import lattice_of
+from ..plan.measures.formulas import Average, Linear, Variance
+from ..plan.measures.vectors import Kind, Query
 from ..plan.planner import Plan, ReleasePlan, releases_of
-from ..plan.rows import Block, Derived, Grouped, Release, Rows
-from ..plan.vectors import Kind
+from ..plan.privacy.keys import environment_of
+from ..plan.privacy.rows import Block, Cut, Grouped, Release, Rows, blocks_in
 from ..relation.expressions import Field
+from ..relation.lattice import lattice_of
 from ..relation.relations import AggregateCall, Filter, Limit, Project, Relation, Sort, Window
 from .finish import Compiled, Part
 from .settings import decimal_text
@@ -23,16 +24,6 @@ from .settings import decimal_text
 __all__ = ["Explanation", "bias_notes", "layout_sql"]
 
 Names = dict[tuple[Release, int], str]
-
-_SAID = {
-    Kind.COUNT: "count of rows",
-    Kind.PAIR: "complementary sums",
-    Kind.SUM: "sum",
-    Kind.MOMENT: "sum of centred squares",
-    Kind.DISTINCT: "distinct values",
-    Kind.UNITS: "count of people",
-    Kind.DIRECT: "direct average",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +94,7 @@ def bias_notes(plan: Plan) -> tuple[str, ...]:
     """
     notes = []
     for release in plan.releases:
-        bounding, table = release.bounding, release.release.rows.name
-        bounds = []
-        if any(vector.kind is not Kind.UNITS for vector in release.vectors) and not bounding.per_row:
-            where = " in a group" if bounding.grouped else ""
-            bounds.append(f'{_counted(bounding.rows, "row")} of "{table}"{where}')
-        if bounding.ranked:
-            bounds.append(_counted(bounding.groups, "group"))
+        bounds = _bounds(release, f' of "{release.release.rows.name}"')
         if bounds:
             notes.append(
                 f"a person counts with at most {' and '.join(bounds)}; "
@@ -118,6 +103,11 @@ def bias_notes(plan: Plan) -> tuple[str, ...]:
         for most, name in sorted(_cut_per_person(release.release.rows)):
             notes.append(
                 f'what is counted or summed per person takes at most {_counted(most, "row")} of "{name}"; '
+                "the error bars do not show what this leaves out"
+            )
+        for most, name in sorted(_cut_before_joins(release.release.rows)):
+            notes.append(
+                f'a join would multiply the rows of a person: it takes at most {_counted(most, "row")} of "{name}"; '
                 "the error bars do not show what this leaves out"
             )
         notes += _coarse_steps(release)
@@ -135,31 +125,57 @@ def _coarse_steps(plan: ReleasePlan) -> Iterator[str]:
 
     They share it: apart they would share epsilon, which costs more than steps of under 2^-23 of the range.
     """
+    env = environment_of(plan.release.rows.columns, plan.release.rows.predicate)
     for vector in plan.vectors:
         if vector.kind is not Kind.MOMENT or vector.value is None or vector.lattice is None:
             continue
-        alone = lattice_of(vector.value, plan.env, squared=False)
+        alone = lattice_of(vector.value, env, squared=False)
         if alone is None or alone.step >= vector.lattice.step:
             continue
         value = vector.value
-        if alone.exact or (isinstance(value, Field) and plan.env.columns[value.index].step == alone.step):
+        if alone.exact or (isinstance(value, Field) and env.columns[value.index].step == alone.step):
             yield (
                 f"a variance rounds its values to steps of {number_text(vector.lattice.step)}, for sums and "
                 f"averages of the same values too; asked for without it, they have steps of {number_text(alone.step)}"
             )
 
 
+def _bounds(release: ReleasePlan, of: str = "") -> list[str]:
+    """Return the bounds of one person that may leave something out; `of`: what the rows are rows of."""
+    bounding, found = release.bounding, []
+    if bounding.per_row:
+        return []
+    vectors = {vector.query: vector for vector in release.vectors}
+    if Query.SCALED in vectors:
+        found.append(f"{_counted(bounding.in_all, 'row')}{of}")
+    if Query.RANKED in vectors and bounding.ranked:
+        found.append(_counted(bounding.groups, "group"))
+    if Query.DISTINCT in vectors:
+        found.append(_counted(vectors[Query.DISTINCT].distinct_limit, "distinct value"))
+    return found
+
+
 def _cut_per_person(rows: Rows | Block) -> set[tuple[int, str]]:
     """Return the bounds of counts and sums per person, and what they count, in subqueries too."""
     found: set[tuple[int, str]] = set()
     for item in rows.items:
-        for part in item.source.parts if isinstance(item.source, Derived) else ():
+        for part in blocks_in(item.source):
             found |= _cut_per_person(part)
             calls = part.aggregates if isinstance(part, Grouped) else ()
             if isinstance(part, Grouped) and part.most is not None and part.most > 1:
                 found |= {
                     (part.most, item.source.name) for call in calls if call.function in ("count", "sum")
                 }
+    return found
+
+
+def _cut_before_joins(rows: Rows | Block) -> set[tuple[int, str]]:
+    """Return the sources that are cut before a join (law L10), and at how many rows of a person."""
+    found: set[tuple[int, str]] = set()
+    for item in rows.items:
+        found |= {(item.source.most, item.source.name)} if isinstance(item.source, Cut) else set()
+        for part in blocks_in(item.source):
+            found |= _cut_before_joins(part)
     return found
 
 
@@ -183,7 +199,7 @@ def _release(number: int, plan: ReleasePlan, names: Names) -> dict[str, object]:
         "name": f"r{number}",
         "table": plan.release.rows.name,
         "neighbours": "replace-one" if bounding.replace_one else "add-remove",
-        "rows_per_unit": bounding.rows,
+        "rows_in_all": bounding.in_all,
         "groups_per_unit": bounding.groups,
         "groups": None if plan.groups is None else len(plan.groups),
         "threshold": plan.tau,
@@ -203,12 +219,13 @@ def _release(number: int, plan: ReleasePlan, names: Names) -> dict[str, object]:
 
 def _measure(plan: ReleasePlan, index: int) -> dict[str, object]:
     vector = plan.vectors[index]
-    step = Fraction(1) if vector.lattice is None else vector.lattice.step
+    lattice_step = Fraction(1) if vector.lattice is None else vector.lattice.step
+    step = lattice_step / vector.denominator
     scale = plan.scale(index)
     return {
-        "measure": _SAID[vector.kind],
+        "measure": vector.label,
         "coordinates": vector.size,
-        "lattice": str(step),
+        "lattice": str(lattice_step),
         "sensitivity": number_text(vector.sensitivity * step),
         "scale": number_text(scale * step),
         "variance": number_text(2 * (scale * step) ** 2),
@@ -254,8 +271,8 @@ def _release_text(number: int, plan: ReleasePlan, names: Names) -> list[str]:
     if bounding.per_row:
         lines.append("  one row per person, held by the database")
     else:
-        grouped = f" in a group, {_counted(bounding.groups, 'group')} of a person" if bounding.grouped else ""
-        lines.append(f"  at most {_counted(bounding.rows, 'row')} of a person{grouped}")
+        bounds = _bounds(plan)
+        lines += [f"  at most {' and '.join(bounds)} of a person"] if bounds else []
     if plan.is_empty:
         return [*lines, "  no row can count, by the statement's own text: answered exactly, and free"]
     if plan.groups is None:

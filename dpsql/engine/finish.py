@@ -21,9 +21,9 @@ import numpy as np
 
 from ..errors import EngineFailure, Refusal
 from ..mechanisms import Law, SampledNoise
-from ..plan.dialect import DUCKDB, Dialect
+from ..plan.dialects.dialect import Dialect
 from ..plan.planner import ReleasePlan
-from ..plan.rows import Release
+from ..plan.privacy.rows import Release
 from ..postprocess import ReleasedColumn, ReleasedTable, SealedEngine, error_bars, finish
 from ..postprocess.bars import Bar, resolve_bars
 from ..postprocess.fetched import FetchedTable, carried_type, encode_fetched, fetch_statement
@@ -97,7 +97,7 @@ def compile_public(relation: Relation, plans: Sequence[ReleasePlan], dialect: Di
     by_release: dict[Release, ReleasePlan] = {plan.release: plan for plan in plans}
     check_usable(relation)
     resolved = resolve_bars(relation, by_release)
-    cut = split(resolved, tables_only=dialect is not DUCKDB)
+    cut = split(resolved, tables_only=not dialect.runs_public_parts)
     tables: dict[str, Table] = {}
     if isinstance(cut.relation, Fetched):
         part = _whole(resolved, tables)
@@ -264,7 +264,7 @@ def _part(relation: Relation, needed: Needed, tables: dict[str, Table], dialect:
         for name, type_ in columns
     )
     sql, check_sql = (f"SELECT {shown} FROM ({text}) AS t" for text in (sql, check_sql))
-    if dialect is not DUCKDB:
+    if not dialect.runs_public_parts:
         sql = fetch_statement(relation, sorted(needed), dialect)
     return Part(sql, check_sql, columns, read)
 

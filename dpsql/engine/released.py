@@ -3,7 +3,7 @@
 House rules:
 
 1. Nothing exact comes in here. `privatise` is the only maker of a `ReleasedVector`, and the bytes hold
-   noisy integers and published keys alone (amendments.md b).
+   noisy integers and published keys alone (soundness.md 3.7).
 2. Keys are kept by column, since a release may have a million of them.
 3. The bytes never change: what a release's measures are stored under depends on its keys' bytes.
 """

@@ -1,9 +1,9 @@
 """One statement's releases: looked up, reserved, run, noised, stored. The spine's delicate half.
 
-House rules (laws L5, L6, L7; soundness.md 3.5, amendments.md a5, j):
+House rules (laws L5, L6, L7; soundness.md 1.14(5), 3.2 and 3.5):
 
-1. Nothing reaches the engine before `BudgetStore.reserve` has returned: all stages of the statement
-   are reserved at once, and nothing is ever given back.
+1. Nothing reaches the engine before `BudgetStore.reserve` has returned, but a count of public rows: all
+   stages of the statement are reserved at once, and nothing is ever given back.
 2. Nothing reaches the analyst before `BudgetStore.commit` has returned: what was drawn is stored, and
    the answer is made from what was stored.
 3. Which way is taken (store, engine) depends on the store's noisy content alone.
@@ -24,9 +24,10 @@ from typing import TYPE_CHECKING, Any
 from ..budget import BudgetStore, Charge, Claim, Draw, VectorClaim
 from ..errors import EngineFailure, Refusal
 from ..mechanisms import ATTO, NANO, Noise
+from ..plan.backend_sql.print_release import BackendQuery
 from ..plan.planner import Plan, ReleasePlan
-from ..plan.print_release import BackendQuery
-from ..plan.rows import StageColumn
+from ..plan.privacy.growth import MAX_GROWN
+from ..plan.privacy.rows import StageColumn
 from ..relation.expressions import StageValue
 from ..relation.types import SqlType
 from .cost import Cost
@@ -179,6 +180,8 @@ class Runner:
 
     def from_engine(self, snapshot: Snapshot, epoch_secret: Callable[[int], bytes]) -> Charge:
         """Reserve, run, noise and store what the store did not have; return what was charged."""
+        for rows in self.rows:
+            self._check_growth(rows.plan, snapshot)
         claim, places = self.claim()
         with self._reserved(claim) as reservation:
             salt = epoch_secret(reservation.epoch)
@@ -236,6 +239,8 @@ class Runner:
         rows, plan = self.rows[number], self.rows[number].plan
         if not wanted:
             return []
+        if any(fan.stages for work in plan.works for fan in work.fans):
+            self._check_growth(plan, snapshot)
         relation = self._relation_key(number)
         noises = {}
         if plan.counted not in wanted:
@@ -261,6 +266,26 @@ class Runner:
             measures = plan.measure_keys(index, relation, rows.keyset)
             drawn.append((index, Draw(measures, plan.law(index), encode(released))))
         return drawn
+
+    def _check_growth(self, plan: ReleasePlan, snapshot: Snapshot) -> None:
+        """Count the public rows that one person's are joined with (law L10), as far as they are known yet.
+
+        Raises:
+            Refusal: PV201 where one person's rows could become too many; nothing but public rows decides it.
+        """
+        for work in plan.works:
+            size = work.most
+            for fan in work.fans:
+                if all(stage.stage < len(self.stages) for stage in fan.stages):
+                    parameters = [self._parameter(stage) for stage in fan.stages]
+                    found = [row[0] for chunk in snapshot.run(fan.sql, parameters) for row in chunk]
+                    size *= max(1, *found)
+            if size > MAX_GROWN:
+                raise Refusal(
+                    f"with this many public rows, one person's rows could become more than {MAX_GROWN} in a join",
+                    sqlstate="PV201", position=plan.release.position,
+                    hint="join on a key of the public table, narrow it, or aggregate per person first",
+                )  # fmt: skip
 
     def _parameter(self, stage: StageValue | StageColumn) -> object:
         """Return what travels to the engine: a stage's one value, or a column of its rows as a list."""
@@ -346,7 +371,10 @@ def _ceil(value: Fraction) -> int:
 def _note(plan: ReleasePlan, index: int) -> str:
     vector = plan.vectors[index]
     what = vector.kind.value if vector.value is None else f"{vector.kind.value} of an expression"
-    return f"{plan.release.rows.name}: {what}, sensitivity {vector.sensitivity}, scale {plan.scale(index)}"
+    sensitivity, scale = (
+        Fraction(size) / vector.denominator for size in (vector.sensitivity, plan.scale(index))
+    )
+    return f"{plan.release.rows.name}: {what}, sensitivity {sensitivity}, scale {scale}"
 
 
 def check_stage(rows: Sequence[object]) -> None:
@@ -361,7 +389,7 @@ def check_stage(rows: Sequence[object]) -> None:
 def carried(value: object, type_: SqlType | None = None) -> object:
     """Return a stage's value as it travels: integers of a table as 64 bits, numbers as doubles, moments as text.
 
-    NaN and infinities become NULL (amendments.md a2). `type_` None: a single value, whose numbers are doubles.
+    NaN and infinities become NULL (soundness.md 1.14(2)). `type_` None: a single value, whose numbers are doubles.
     """
     if isinstance(value, bool) or value is None:
         return value

@@ -57,7 +57,7 @@ class Session:
     """One analyst's session on one dataset. Statements run one at a time; `cancel` may come from outside.
 
     An embedded session runs in the analyst's own process: a convenience for the trusted, not a security
-    boundary; `analyst` is a label for the ledger's fairness caps, not an identity (design.md 8, 9).
+    boundary; `analyst` is a label for the ledger's fairness caps, not an identity (threat-model.md).
     `time_limit`: most seconds for post-processing; None for the usual minute.
     `is_shared`: other sessions use the dataset too, so that `close` lets nothing go. `release_time`: of a statement
     that began at one moment and has its draws at another (of `time.monotonic`), when they may be known; None: at once.
@@ -306,7 +306,7 @@ class Session:
         return plan(relation, self.catalog, privacy)
 
     def _stage(self, prepared: Prepared, number: int, rows: list[ReleasedRows], public: PublicRows) -> object:
-        """Return the value of a stage, or its rows, as they go down again (amendments.md a2); NULL for no row.
+        """Return the value of a stage, or its rows, as they go down again (soundness.md 1.14(2)); NULL for no row.
 
         Raises:
             Refusal: 54001 for more rows than may go down.

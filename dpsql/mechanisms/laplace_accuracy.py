@@ -42,7 +42,6 @@ def tail(scale: Fraction, m: int) -> Fraction:
     return 1 - _bounds_of_exp((1 - m) / scale, digits)[0] / (1 + q_high)
 
 
-@lru_cache(maxsize=1024)
 def upper_quantile(scale: Fraction, probability: Fraction) -> int:
     """Return the smallest m >= 1 with Pr[Y >= m] <= `probability`.
 
@@ -52,7 +51,11 @@ def upper_quantile(scale: Fraction, probability: Fraction) -> int:
     the two sides agree in 40 digits.
     """
     _check_probability(probability)
-    scale = sampled_scale(scale)
+    return _upper_quantile(sampled_scale(scale), probability)
+
+
+@lru_cache(maxsize=1024)
+def _upper_quantile(scale: Fraction, probability: Fraction) -> int:
     digits = _GUARD_DIGITS + len(str(math.ceil(scale)))
     odds = 1 / (probability * (1 + _bounds_of_exp(1 / scale, digits)[1]))
     context = _context(digits, decimal.ROUND_HALF_EVEN)

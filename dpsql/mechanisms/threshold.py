@@ -1,6 +1,6 @@
 """Thresholds for groups whose keys are not declared: a key is shown only if its noisy unit count reaches tau.
 
-Source: soundness.md 1.7 with amendments.md c (the noise that is really on the tested number) and f.
+Source: soundness.md 1.7: tau speaks of the noise that is really on the tested number.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ House rules:
    and Describe run).
 2. Epsilon is split by the text alone: equally over the blocks of the statement that aggregate, a block's
    part over its grouping sets by the groups a unit can touch in each, and a release's part equally over
-   its vectors (soundness.md 1.8, amendments.md a5, f).
+   its vectors (soundness.md 1.7, 1.8 and 1.14(5)).
 3. The charge is the sum of what the scales were computed from: each share is cut down to 1e-9.
 """
 
@@ -16,6 +16,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 
 from ..errors import Refusal
 from ..mechanisms import Laplace, Law, floor_to_nano, threshold
@@ -26,19 +27,20 @@ from ..relation.intervals import Environment, facts_of
 from ..relation.relations import Filter, Limit, Project, Relation, Sort, Values, expressions
 from ..relation.size_rules import text_of_row
 from ..relation.types import Kind as SqlKind
-from .contradiction import has_no_rows
-from .determined import has_one_row
-from .dialect import Dialect
-from .dialect_postgres import dialect_of
-from .formulas import Formula
-from .judge import judge
-from .keys import Domain, domain_of, environment_of, groups_per_unit_in, product_of
-from .measures import measure
-from .print_release import BackendQuery, print_release
-from .rows import Release, stages_in
-from .vectors import Bounding, Kind, Vector
+from .backend_sql.print_release import BackendQuery, print_fan, print_release
+from .dialects.dialect import Dialect
+from .dialects.dialect_postgres import dialect_of
+from .measures.formulas import Formula
+from .measures.least_error import measure
+from .measures.vectors import Bounding, Kind, Query, Vector, counted_in
+from .privacy.contradiction import has_no_rows
+from .privacy.determined import has_one_row
+from .privacy.growth import works_in
+from .privacy.judge import judge
+from .privacy.keys import Domain, domain_of, environment_of, groups_per_unit_in, product_of
+from .privacy.rows import Release, stages_in
 
-__all__ = ["Plan", "Privacy", "ReleasePlan", "plan", "releases_of"]
+__all__ = ["Plan", "Privacy", "ReleasePlan", "Work", "plan", "releases_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,14 @@ class Privacy:
     replace_one: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Rows that a join makes of one person's: `most` times what each of the `fans` counts."""
+
+    most: int
+    fans: tuple[BackendQuery, ...]
+
+
 @dataclass(frozen=True)
 class ReleasePlan:
     """One release: what is asked of the engine, and the noise and charge of each vector.
@@ -63,7 +73,7 @@ class ReleasePlan:
     when keys are found by threshold (`tau`, on vector `counted`, at `delta`). `epsilons`: per vector.
     `identity` hashes everything the exact measures depend on but data and epoch; it is completed by
     `measure_keys`. `is_empty`: no row can count, by the text alone: answered exactly and free, without the
-    engine (amendments.md i).
+    engine (soundness.md 1.16).
     """
 
     release: Release
@@ -78,7 +88,6 @@ class ReleasePlan:
     delta: Fraction
     is_empty: bool
     identity: bytes
-    env: Environment = field(repr=False, compare=False)
     dialect: Dialect = field(repr=False, compare=False)
 
     def scale(self, number: int) -> Fraction:
@@ -110,9 +119,16 @@ class ReleasePlan:
             self.vectors,
             wanted,
             self.bounding,
-            self.env,
             self.domains,
             self.dialect,
+        )
+
+    @cached_property
+    def works(self) -> tuple[Work, ...]:
+        """The joins that multiply rows of one person; public rows are counted before they are made (law L10)."""
+        works = () if self.is_empty else dict.fromkeys(works_in(self.release.rows))
+        return tuple(
+            Work(work.most or 1, tuple(print_fan(fan, self.dialect) for fan in work.fans)) for work in works
         )
 
     @property
@@ -129,7 +145,7 @@ class ReleasePlan:
         return hashlib.sha256(self.identity + extra).digest()
 
     def measure_keys(self, number: int, relation: bytes, keyset: bytes) -> tuple[bytes, ...]:
-        """Return the store keys of a vector's coordinates (design.md 9: a release's identity is per measure).
+        """Return the store keys of a vector's coordinates (soundness.md 3.7: a release's identity is per measure).
 
         With one row per unit a coordinate does not depend on its neighbours in the vector, so that a
         sum asked alone and a sum from a pair are one measure when they are one number.
@@ -148,6 +164,7 @@ class ReleasePlan:
                     label = (*label, mask)
                 else:
                     label = (*label, vector.null_rows, vector.distinct_limit, vector.masks, index)
+                    label += (counted_in(self.vectors),) if vector.query is Query.SCALED else ()
                 keys.append(hashlib.sha256(relation + keyset + repr(label).encode()).digest())
         return tuple(keys)
 
@@ -193,14 +210,16 @@ def plan(relation: Relation, catalog: Catalog, privacy: Privacy) -> Plan:
     blocks = sum((Fraction(*release.share) for release in ordered), Fraction(0))
     releases = tuple(_plan_release(release, catalog, privacy, blocks) for release in ordered)
     for release in releases:
-        release.queries(tuple(range(len(release.vectors))))  # printing may refuse: before anything is charged
+        # printing may refuse: before anything is charged
+        release.queries(tuple(range(len(release.vectors))))
+        _ = release.works
     return Plan(judged.root, judged.stages, judged.tables, releases, privacy)
 
 
 def is_empty_by_text(node: Relation) -> bool:
     """Say whether a relation has no rows whatever the data: public, so its columns are answered free.
 
-    Tools look at a table in this way: SELECT * FROM t LIMIT 0, or WHERE FALSE (amendments.md i).
+    Tools look at a table in this way: SELECT * FROM t LIMIT 0, or WHERE FALSE (soundness.md 1.16).
     """
     if isinstance(node, Filter):
         terms = conjuncts(node.predicate)
@@ -277,7 +296,7 @@ def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: 
     ).digest()  # fmt: skip
     return ReleasePlan(
         release, bounding, measured.vectors, measured.formulas, (each,) * count, tuple(domains), groups,
-        measured.counted, tau, delta, is_empty, identity, env,
+        measured.counted, tau, delta, is_empty, identity,
         dialect_of(catalog.dialect, catalog.case_collation),
     )  # fmt: skip
 
@@ -285,10 +304,14 @@ def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: 
 def _bounding(
     release: Release, env: Environment, privacy: Privacy, groups: tuple[tuple[Scalar, ...], ...] | None
 ) -> Bounding:
-    """Return the contribution bounds, as the printer will enforce them."""
+    """Return the contribution bounds, as the printer will enforce them.
+
+    R is the same whatever the keys are, so that groups add up to the whole; only where the engine's keys leave a
+    person one row in a group is it C.
+    """
     rows, grouped = release.rows, bool(release.keys)
     if rows.is_single:
-        return Bounding(1, 1, True, False, privacy.replace_one, grouped)
+        return Bounding(1, 1, 1, True, False, privacy.replace_one, grouped)
     if rows.rows_per_unit is None:
         raise Refusal(
             f'rows_per_unit is not declared for table "{rows.undeclared}"',
@@ -296,14 +319,16 @@ def _bounding(
             position=release.position,
             hint="ask the owner to declare how many rows of one person may count in one group",
         )
+    m = 1 if grouped and has_one_row(rows, release.keys) else rows.rows_per_unit
+    in_all = rows.rows_in_all or rows.rows_per_unit
+    if rows.groups_per_unit is not None:
+        in_all = min(in_all, m * rows.groups_per_unit)
     if not grouped:
-        most = rows.rows_in_all or rows.rows_per_unit
-        return Bounding(most, 1, False, False, privacy.replace_one, False)
-    c = groups_per_unit_in(rows, release.keys, env)
+        return Bounding(in_all, in_all, 1, False, False, privacy.replace_one, False)
+    c = min(in_all, groups_per_unit_in(rows, release.keys, env))
     is_determined = fields_of(*release.keys) <= rows.determined
     ranked = not is_determined and (groups is None or len(groups) > c)
-    m = 1 if has_one_row(rows, release.keys) else rows.rows_per_unit
-    return Bounding(m, c, False, ranked, privacy.replace_one, True)
+    return Bounding(in_all, m, c, False, ranked, privacy.replace_one, True)
 
 
 def releases_of(relation: Relation) -> Iterator[Release]:

@@ -115,6 +115,7 @@ def _unit_content(unit: Unit, engine_types: dict[str, str]) -> dict[str, object]
         "references": unit.references,
         "is_unique": unit.is_unique,
         "is_not_null": unit.is_not_null,
+        "is_held": unit.is_held,
         "rows_per_unit": unit.rows_per_unit,
         "groups_per_unit": unit.groups_per_unit,
     }

@@ -30,6 +30,7 @@ _STATEMENT_CAP = Fraction(10)
 _DELTA_STEP = Fraction(1, 10**18)
 _FILE_SCHEMES = {"database": "duckdb", "ledger": "sqlite"}
 _POSTGRES = re.compile(r"postgres(ql)?://")
+_LONGEST_STATEMENT = 600
 _VERIFIER = re.compile(
     r"SCRAM-SHA-256\$[1-9][0-9]{0,6}:[A-Za-z0-9+/]{8,}={0,2}\$[A-Za-z0-9+/]{43}=:[A-Za-z0-9+/]{43}="
 )
@@ -202,8 +203,13 @@ def _read_analysts(top: Section) -> dict[str, Analyst]:
 def _read_server(top: Section) -> ServerPolicy:
     section = top.section("server") or Section(top.source, {}, ("server",))
     has_grid = section.flag("grid")
+    seconds = section.count("statement_timeout")
+    if seconds is not None and seconds > _LONGEST_STATEMENT:
+        raise section.error(
+            f"is above {_LONGEST_STATEMENT} seconds, the longest that is waited", "statement_timeout"
+        )
     section.finish()
-    return ServerPolicy(has_grid is not False)
+    return ServerPolicy(has_grid is not False, seconds or _LONGEST_STATEMENT)
 
 
 def _read_verifier(section: Section, name: str) -> str | None:

@@ -12,7 +12,7 @@ __all__ = ["read_tables"]
 
 
 MAX_CONTRIBUTION = 2**22
-"""Most rows of one unit that count in one result: exact sums stay inside 126 bits (amendments.md g)."""
+"""Most rows of one unit that count in one result: exact sums stay inside 126 bits (soundness.md 2.2(3))."""
 
 _WIDEST_STEP = Fraction(10**150)
 """A double still holds its square, and the square of one over it, so that variances are numbers too."""

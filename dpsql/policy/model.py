@@ -55,7 +55,7 @@ class Defaults:
     """Per statement: `epsilon` when the analyst sets none, `max_epsilon` whatever the analyst sets.
 
     `delta`: per release with undeclared keys. `minimum_units`: a thresholded key with fewer privacy units
-    than this is never published (amendments.md f, N*delta); 1 adds nothing.
+    than this is never published (soundness.md 1.7); 1 adds nothing.
     """
 
     epsilon: Fraction
@@ -110,9 +110,13 @@ class Analyst:
 
 @dataclass(frozen=True, slots=True)
 class ServerPolicy:
-    """What a server does with the data: `has_grid`, its replies wait for the grid (soundness.md 3.6)."""
+    """What a server does with the data: `has_grid`, its replies wait for the grid (soundness.md 3.6).
+
+    `statement_seconds`: the longest that any statement may take, whatever its client allows.
+    """
 
     has_grid: bool = True
+    statement_seconds: int = 600
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """How a table's rows find their owner: the declaration is held against what the engine enforces.
 
 House rule: on an owner path only a constraint that the engine enforces is accepted. With two parents for
-one key a child row has two owners, and no SQL repairs that (amendments.md e). A key that was unique when
+one key a child row has two owners, and no SQL repairs that (soundness.md 1.12). A key that was unique when
 somebody looked may not be so after the next insert.
 """
 
@@ -12,7 +12,15 @@ from collections.abc import Collection
 from ..errors import PolicyError
 from ..relation.catalog import Unit
 from ..relation.types import Kind
-from .live_schema import KEY_TYPES, OPEN_NUMERIC, LiveColumn, LiveSchema, LiveTable, comparable_type
+from .live_schema import (
+    KEY_TYPES,
+    OPEN_NUMERIC,
+    LiveColumn,
+    LiveForeignKey,
+    LiveSchema,
+    LiveTable,
+    comparable_type,
+)
 from .model import Policy, TablePolicy
 from .section import suggest
 
@@ -56,6 +64,7 @@ def build_unit(where: str, policy: Policy, declared: TablePolicy, live: LiveSche
     table = find_live_table(where, declared.name, live)
     column = _unit_column(f"{where}.unit", table, declared.unit.column)
     references = declared.unit.references
+    is_held = False
     if references is None:
         _require_key(f"{where}.unit", table, column)
         holds_owner = True
@@ -77,12 +86,14 @@ def build_unit(where: str, policy: Policy, declared: TablePolicy, live: LiveSche
         root = policy.tables[policy.root].unit
         assert root is not None, "the root has a unit"
         holds_owner = references == (policy.root, root.column)
+        is_held = LiveForeignKey((column.name,), parent.path, (key.name,)) in table.foreign_keys
     return Unit(
         column=column.name,
         type=comparable_type(column),
         references=references,
         is_unique=holds_owner and table.is_unique(column.name),
         is_not_null=column.not_null,
+        is_held=is_held,
         rows_per_unit=declared.rows_per_unit,
         groups_per_unit=declared.groups_per_unit,
     )

@@ -1,4 +1,4 @@
-"""Error bars: which output columns have them, and how each is computed (design.md 9).
+"""Error bars: which output columns have them, and how each is computed (soundness.md 1.2).
 
 An expression has bars when it is a function of one released row: it is traced down through
 projections, filters, ORDER BY and LIMIT to one release. A released number with one noise has exact bars
@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 
-from ..plan.formulas import Linear
+from ..plan.measures.formulas import Linear
 from ..plan.planner import ReleasePlan
-from ..plan.rows import Release
+from ..plan.privacy.rows import Release
 from ..relation.expressions import (
     Call,
     Expr,

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import EngineFailure
-from ..plan.dialect import Dialect
-from ..plan.print_private import PrivatePrinter
-from ..plan.quote import identifier
+from ..plan.backend_sql.print_private import PrivatePrinter
+from ..plan.dialects.dialect import Dialect
+from ..plan.dialects.quote import identifier
 from ..relation.calendar import calendar_ends
 from ..relation.catalog import Column, Table
 from ..relation.expressions import Field, Literal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..plan.quote import literal
+from ..plan.dialects.quote import literal
 from ..relation.expressions import Call, Literal, Months
 from ..relation.functions import FUNCTIONS, check_printers
 from ..relation.types import Kind, SqlType

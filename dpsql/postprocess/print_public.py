@@ -1,6 +1,6 @@
 """The query above the door: a judged relation printed as one SELECT for the sealed engine.
 
-House rule: post-processing never raises (design.md 9). Every operator that could is printed by one
+House rule: post-processing never raises (soundness.md 1.2). Every operator that could is printed by one
 of the total forms of `total_sql`; what has no total form is not in the tables below.
 """
 
@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..errors import Refusal
-from ..plan.formulas import Linear, print_formula
+from ..plan.dialects.quote import identifier, table_name
+from ..plan.measures.formulas import Linear, print_formula
 from ..plan.planner import ReleasePlan
-from ..plan.quote import identifier, table_name
-from ..plan.rows import Release
+from ..plan.privacy.rows import Release
 from ..relation.catalog import Table
 from ..relation.expressions import Call, Expr, Field, Literal, Scalar
 from ..relation.functions import FUNCTIONS

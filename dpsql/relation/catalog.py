@@ -70,7 +70,8 @@ class Unit:
     `column`: the column of this table that holds the owner (or leads to it). `references`: (table
     name, column) of the parent through the declared foreign key; None on the root table.
     `is_unique`: the engine enforces one row per value of `column` with the owner in `column`.
-    `is_not_null`: the engine enforces that `column` is never NULL.
+    `is_not_null`: the engine enforces that `column` is never NULL; `is_held`: that what is not NULL is in the
+    column that it references (a foreign key).
     `rows_per_unit` (M) and `groups_per_unit` (C): declared contribution bounds; None: not declared.
     """
 
@@ -79,6 +80,7 @@ class Unit:
     references: tuple[str, str] | None = None
     is_unique: bool = False
     is_not_null: bool = False
+    is_held: bool = False
     rows_per_unit: int | None = None
     groups_per_unit: int | None = None
 

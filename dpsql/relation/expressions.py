@@ -84,7 +84,7 @@ class Scalar(Expr):
 class StageValue(Expr):
     """The released value of an earlier stage, unknown while planning: only its static range is used.
 
-    `lo`, `hi`: the static range (amendments.md a2), both None when it has none.
+    `lo`, `hi`: the static range (soundness.md 1.14(2)), both None when it has none.
     """
 
     stage: int
@@ -94,6 +94,18 @@ class StageValue(Expr):
 
 TRUE = Literal(BOOLEAN, True)
 FALSE = Literal(BOOLEAN, False)
+
+
+def shifted(exprs: tuple[Expr, ...], by: int) -> tuple[Expr, ...]:
+    """Return expressions over columns that stand `by` places further on."""
+    return tuple(moved(expr, lambda index: index + by) for expr in exprs)
+
+
+def moved(expr: Expr, place: Callable[[int], int]) -> Expr:
+    """Return an expression with each column where `place` puts it."""
+    if isinstance(expr, Field):
+        return replace(expr, index=place(expr.index))
+    return map_children(expr, lambda child: moved(child, place))
 
 
 def map_children(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:

@@ -20,6 +20,7 @@ __all__ = [
     "Facts",
     "Size",
     "common_grid",
+    "decimal_scale",
     "grid_of",
     "hull",
     "intersect",
@@ -136,3 +137,8 @@ def hull(args: Sequence[Facts], nullable: bool) -> Facts:
         all(arg.declared for arg in live),
         size,
     )
+
+
+def decimal_scale(grid: Fraction) -> int | None:
+    """Return the digits after the point that a grid needs; None when no number of digits is enough."""
+    return next((scale for scale in range(13) if (grid * 10**scale).denominator == 1), None)

@@ -37,7 +37,7 @@ __all__ = [
 class Environment:
     """The columns of the input row, and what the row's filter says of them.
 
-    `narrowed`: facts that the filter's top-level AND terms imply for an expression (amendments.md g).
+    `narrowed`: facts that the filter's top-level AND terms imply for an expression (soundness.md 1.6).
     """
 
     columns: Sequence[Column]
@@ -119,7 +119,7 @@ def facts_of(expr: Expr, env: Environment) -> Facts:
     if isinstance(expr, Literal):
         return _of_literal(expr)
     if isinstance(expr, StageValue):
-        # It travels as a DOUBLE, whatever its type (amendments.md a2): no lattice.
+        # It travels as a DOUBLE, whatever its type (soundness.md 1.14(2)): no lattice.
         return Facts(expr.lo, expr.hi, None, True, None, expr.lo is not None)
     if isinstance(expr, Call):
         args, row = [facts_of(arg, env) for arg in expr.args], FUNCTIONS[expr.function]

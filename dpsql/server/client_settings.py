@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..pgwire import NoticeResponse
+from .grid import release_time
 from .report import Fault
 from .setting_table import KNOWN, VERSION, Known
 from .setting_values import TIME, name_list
@@ -158,10 +159,14 @@ class ClientSettings:
 
     @property
     def timeout(self) -> float | None:
-        """Seconds that a statement may take; None for no limit."""
+        """Seconds that a statement may take, None for no limit: of the grid on which replies are sent (`grid`).
+
+        A limit between two of its moments would tell on which side of it a statement ended.
+        """
         match = re.fullmatch(r"(\d+)([a-z]*)", self.show("statement_timeout")[1])
         assert match is not None, "the table's reader has written it"
-        return int(match[1]) * TIME[match[2] or "ms"] / 1000 or None
+        asked = int(match[1]) * TIME[match[2] or "ms"] / 1000
+        return release_time(0.0, asked) if asked else None
 
     @property
     def wants_notices(self) -> bool:

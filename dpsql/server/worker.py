@@ -36,6 +36,7 @@ class Worker:
         self._sessions, self._pool, self._channel = sessions, pool, channel
         self._has_grid = session.policy.server.has_grid
         session.release_time = release_time if self._has_grid else None
+        self._longest = release_time(0.0, session.policy.server.statement_seconds)
         self._running: asyncio.Future[Any] | None = None
         self._stop_it: Callable[[], object] = self._stop_session
         self._is_busy = False
@@ -88,18 +89,18 @@ class Worker:
 
     @contextmanager
     def _busy(self, timeout: float | None) -> Iterator[None]:
-        """Have what runs in the block be what `cancel` stops, after a while by itself."""
+        """Have what runs in the block be what `cancel` stops, and the client's limit, or the owner's if it is less."""
         self._cancelled.clear()
         self._is_expired = False
         self.session.time_limit = timeout
         self._is_busy = True
-        timer = asyncio.get_running_loop().call_later(timeout, self._expire) if timeout else None
+        limit = min(timeout or self._longest, self._longest)
+        timer = asyncio.get_running_loop().call_later(limit, self._expire)
         try:
             yield
         finally:
             self._is_busy = False
-            if timer is not None:
-                timer.cancel()
+            timer.cancel()
 
     def cancel(self) -> None:
         """Stop the running statement; nothing when there is none."""

@@ -129,7 +129,7 @@ def bind_anonymous(binder: Binder, node: exp.Expr) -> Expr:
         f'function "{name}" does not exist here',
         sqlstate="42883",
         position=binder.position(node),
-        hint="the README lists the functions that are answered",
+        hint="`dpsql docs sql` lists the functions that are answered",
     )
 
 

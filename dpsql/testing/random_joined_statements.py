@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-__all__ = ["statements"]
+__all__ = ["growing_statements", "statements"]
 
 Columns = dict[str, str]
 """Column name -> what it is: person, account, booking (keys), number, text, flag, time, name, kind."""
@@ -347,3 +347,25 @@ class _Writer:
 def statements(draw: st.DrawFn) -> str:
     """A statement over one to four of the tables, nested up to three deep; a good part of them is accepted."""
     return _Writer(draw).statement()
+
+
+@st.composite
+def growing_statements(draw: st.DrawFn) -> str:
+    """A statement that may multiply one person's rows: tables and subqueries linked by a person, or by other keys."""
+    writer = _Writer(draw)
+    items = [writer.item(draw(st.integers(0, 2)), public=0)]
+    text, where = items[0].sql, list[str]()
+    for _ in range(draw(st.integers(1, 3))):
+        other = writer.item(draw(st.integers(0, 1)), public=15)
+        people = [writer.columns_of(side, ("person",)) for side in (items, [other])]
+        if all(people) and writer.chance(70):
+            kind = writer.pick(("JOIN", "JOIN", "LEFT JOIN", "FULL JOIN"))
+            more = f" AND {writer.predicate([*items, other], 0)}" if writer.chance(20) else ""
+            text += f" {kind} {other.sql} ON {writer.pick(people[0])} = {writer.pick(people[1])}{more}"
+        else:
+            text += writer._join(items, other, where)
+        items.append(other)
+    if writer.chance(30):
+        where.append(writer.predicate(items, 1))
+    clause = f" WHERE {' AND '.join(where)}" if where else ""
+    return f"SELECT {writer.aggregate(items)} FROM {text}{clause}"

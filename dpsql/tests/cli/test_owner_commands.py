@@ -55,7 +55,7 @@ def test_the_four_steps_of_the_readme_work_in_their_order(
     shutil.copy(campus.parent / "campus.duckdb", tmp_path / "my.duckdb")
     monkeypatch.chdir(tmp_path)
     readme = (Path(__file__).parents[3] / "README.md").read_text("utf-8")
-    block = readme.split("With your own data, four steps:\n\n```\n")[1].split("```")[0]
+    block = readme.split("## With your own data\n\n```\n")[1].split("```")[0]
     steps = [line.split("#")[0].split() for line in block.splitlines()]
     assert [step[1] for step in steps] == ["init", "check", "budget", "query"]
     for step in steps:

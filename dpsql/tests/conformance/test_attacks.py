@@ -14,6 +14,7 @@ import pytest
 
 from dpsql.backends import PostgresBackend
 from dpsql.errors import PolicyError, Refusal
+from dpsql.plan.vectors import Kind
 from dpsql.policy import build_catalog, parse_policy
 from dpsql.testing.postgres_server import PostgresServer
 from dpsql.testing.postgres_twin import READER, let_read
@@ -67,9 +68,16 @@ def world(backend: PostgresBackend, folder: Path, columns: str = "") -> World:
 
 
 def measured(one: World, sql: str) -> dict[int, Groups]:
+    """Return the exact measures of a statement, in whole rows: nobody here passes a bound."""
     (release,) = one.plan(sql).releases
     with one.backend.snapshot() as snapshot:
-        return measure_release(release, snapshot)
+        found = measure_release(release, snapshot)
+    fine = {number: release.vectors[number].denominator for number in found}
+    assert all(value % fine[number] == 0 for number in found for (value,) in found[number].values())
+    return {
+        number: {key: (value // fine[number],) for key, (value,) in groups.items()}
+        for number, groups in found.items()
+    }
 
 
 # --- whose rows these are --------------------------------------------------------------------------------
@@ -154,6 +162,20 @@ def test_no_number_is_not_larger_than_all(postgres: PostgresServer, tmp_path: Pa
         owner.execute("INSERT INTO visit VALUES (1, NULL, 1), (2, 0, 1), (3, 2, 1), (1, 2, NULL)")
         one = world(backend, tmp_path, _REAL)
         assert measured(one, "SELECT COUNT(*) FROM visit WHERE n > x") == {0: {(): (1,)}}
+
+
+def test_products_of_a_sum_are_wider_than_the_sum(postgres: PostgresServer, tmp_path: Path) -> None:
+    """A sum of integers is a bigint, which 8·W times the sum of 80,000 values of 4,000,000 is not."""
+    schema = "CREATE TABLE person (id integer PRIMARY KEY); CREATE TABLE visit (who integer, x integer, n numeric);"
+    fill = "INSERT INTO visit SELECT i, 4000000 FROM generate_series(1, 80000) AS i"
+    columns = "x = { bounds = [0, 4000000] }\n"
+    with database(postgres, schema + fill) as (_, backend):
+        one = world(backend, tmp_path, columns)
+        (release,) = one.plan("SELECT VAR_POP(x) FROM visit").releases
+        with backend.snapshot() as snapshot:
+            found = measure_release(release, snapshot)
+    moment = next(n for n, vector in enumerate(release.vectors) if vector.kind is Kind.MOMENT)
+    assert found[moment] == {(): (80_000 * 4_000_000**2,)}
 
 
 # --- a role that can do more than read ----------------------------------------------------------------------

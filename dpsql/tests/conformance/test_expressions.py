@@ -16,10 +16,11 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from dpsql.errors import Refusal
-from dpsql.plan.dialect import DUCKDB, Dialect
-from dpsql.plan.dialect_postgres import PostgresDialect
-from dpsql.plan.print_private import PrivatePrinter
-from dpsql.plan.quote import identifier
+from dpsql.plan.backend_sql.print_private import PrivatePrinter
+from dpsql.plan.dialects.dialect import Dialect
+from dpsql.plan.dialects.dialect_duckdb import DUCKDB
+from dpsql.plan.dialects.dialect_postgres import PostgresDialect
+from dpsql.plan.dialects.quote import identifier
 from dpsql.relation.catalog import Column
 from dpsql.relation.expressions import Expr
 from dpsql.relation.intervals import Environment

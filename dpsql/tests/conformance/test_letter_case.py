@@ -9,8 +9,9 @@ import duckdb
 import psycopg
 import pytest
 
-from dpsql.plan.dialect import DUCKDB, Dialect
-from dpsql.plan.dialect_postgres import PostgresDialect
+from dpsql.plan.dialects.dialect import Dialect
+from dpsql.plan.dialects.dialect_duckdb import DUCKDB
+from dpsql.plan.dialects.dialect_postgres import PostgresDialect
 from dpsql.testing.postgres_server import PostgresServer
 
 CHARACTERS = [chr(code) for code in range(1, 0x20000) if not 0xD800 <= code < 0xE000]

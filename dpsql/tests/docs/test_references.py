@@ -62,7 +62,6 @@ def faults(source: str) -> list[str]:
     return found + [law for law in LAW.findall(source) if law not in LAWS]
 
 
-@pytest.mark.xfail(reason="references still name texts that lie elsewhere")
 def test_every_reference_leads_somewhere() -> None:
     lost = {
         str(path.relative_to(ROOT)): wrong for path in sources() if (wrong := faults(path.read_text("utf-8")))

@@ -21,7 +21,7 @@ from dpsql.backends import DuckDBBackend
 from dpsql.engine import Session, finish
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.errors import EngineFailure, Refusal
-from dpsql.plan.dialect import DUCKDB
+from dpsql.plan.dialects.dialect_duckdb import DUCKDB
 from dpsql.policy import parse_policy
 from dpsql.postprocess import SealedEngine
 from dpsql.postprocess.fetched import encode_fetched

@@ -9,7 +9,7 @@ import sqlglot
 from sqlglot import exp
 
 from dpsql.errors import Refusal
-from dpsql.plan.private_numbers import NUMBERS
+from dpsql.plan.backend_sql.private_numbers import NUMBERS
 from dpsql.postprocess.print_calls import CALLS
 from dpsql.sql.admit import ADMITTED, admit
 from dpsql.sql.statement import parse_statement

@@ -16,7 +16,7 @@ from duckdb.sqltypes import BIGINT, VARCHAR
 from hypothesis import HealthCheck, given, settings
 
 from dpsql.errors import Refusal
-from dpsql.plan.print_private import PrivatePrinter
+from dpsql.plan.backend_sql.print_private import PrivatePrinter
 from dpsql.policy import build_catalog
 from dpsql.relation.expressions import Expr, Literal
 from dpsql.relation.facts import Size
@@ -78,7 +78,9 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> None:
         return f"{schema}watched({sql}, {bound_of(size)})"
 
     monkeypatch.setattr(PrivatePrinter, "value", value)
-    monkeypatch.setattr("dpsql.plan.print_private.MAX_LENGTH", 10**7)  # the watch makes the SQL longer
+    monkeypatch.setattr(
+        "dpsql.plan.backend_sql.print_private.MAX_LENGTH", 10**7
+    )  # the watch makes the SQL longer
 
 
 def watch_in_duckdb(connection: duckdb.DuckDBPyConnection) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dpsql.errors import EngineFailure
-from dpsql.plan import derived
+from dpsql.plan.privacy import derived
 from dpsql.relation.expressions import Call
 from dpsql.relation.facts import ONE, Facts, Size
 from dpsql.relation.functions import FUNCTIONS
@@ -57,7 +57,7 @@ def test_the_law_holds_without_a_mutant(grown: World, sql: str) -> None:
 
 
 def test_leave_the_cut_out(grown: World, monkeypatch: Patch) -> None:
-    monkeypatch.setattr("dpsql.plan.dialect.Dialect.cut", lambda self, sql, most: sql)
+    monkeypatch.setattr("dpsql.plan.dialects.dialect.Dialect.cut", lambda self, sql, most: sql)
     with pytest.raises(EngineFailure):
         run(grown, LONG_BODY)
 
@@ -113,6 +113,6 @@ def test_a_wrong_interval_rule_moves_no_sum_further(
     with world(folder, policy=policy_of_joins(folder), schema=JOINS) as made:
         change(monkeypatch, "mul", interval=wrong)
         assert check(made, DOUBLED, HEAVY, [without(HEAVY, 1)]) == 1
-        monkeypatch.setattr("dpsql.plan.dialect.Dialect.clamp", lambda self, sql, lo, hi, **_: sql)
+        monkeypatch.setattr("dpsql.plan.dialects.dialect.Dialect.clamp", lambda self, sql, lo, hi, **_: sql)
         with pytest.raises(AssertionError):
             check(made, DOUBLED, HEAVY, [without(HEAVY, 1)])

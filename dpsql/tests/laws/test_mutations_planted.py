@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from dpsql.plan import planner, print_release, vectors
+from dpsql.plan import planner
+from dpsql.plan.backend_sql import print_release, print_sums
+from dpsql.plan.measures import vectors
 
 from .examples import HEAVY, WIDE
 from .measured import World, world
@@ -23,11 +25,11 @@ Function = Callable[..., Any]
 TAGS = "SELECT tag, COUNT(*) FROM visit GROUP BY tag"
 FAULTS: dict[str, tuple[Function, str, str, str]] = {
     "a direct average's odd width": (
-        vectors.sensitivity_of, "width // 2 + 1 if", "width // 2 if",
+        vectors.Direct.added.fget, "width // 2 + 1 if", "width // 2 if",
         "SELECT dp_avg_direct(age) FROM person WHERE age BETWEEN 0 AND 5",
     ),
     "rows without a value beside an average": (
-        print_release._Query._from_sums, "({everyone} - {rows})", "({everyone} + {rows})",
+        vectors.Pair._without_value, "- {sums.present", "+ {sums.present",
         "SELECT COUNT(*), AVG(age) FROM person",
     ),
     "delta for one key of several": (
@@ -46,14 +48,14 @@ FAULTS: dict[str, tuple[Function, str, str, str]] = {
         "SELECT a.c, b.c FROM (SELECT COUNT(*) AS c FROM visit) a, (SELECT COUNT(*) AS c FROM visit WHERE n > 1) b",
     ),
     "a domain of one group more than C is not ranked": (
-        planner._bounding, "len(groups) > c)", "len(groups) > c + 1)", "SELECT flag, COUNT(*) FROM visit GROUP BY flag",
+        planner._bounding, "len(groups) > c)", "len(groups) > c + 1)", "SELECT flag, COUNT(DISTINCT person_id) FROM visit GROUP BY flag",
     ),
     "all values of a person's group are counted": (
-        print_release._Query.distinct, "PARTITION BY {unit_keys} ORDER", "PARTITION BY {unit_keys}, x ORDER",
+        print_release._Release._kept, "PARTITION BY u ORDER", "PARTITION BY u, {names[-1]} ORDER",
         "SELECT COUNT(DISTINCT tag) FROM visit",
     ),
     "distinct values of all groups are counted": (
-        print_release._Query.distinct, "if self.bounding.ranked:", "if False:",
+        print_release._Release.distinct, "vector.distinct_limit)", "vector.distinct_limit * 3)",
         "SELECT city, COUNT(DISTINCT tag) FROM visit GROUP BY city",
     ),
 }  # fmt: skip
@@ -72,8 +74,9 @@ def test_parts_that_are_replaced_move_as_if_they_were_one(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: Patch
 ) -> None:
     plant(
-        monkeypatch, vectors.sensitivity_of, ("not bounding.grouped and masks == 1", "not bounding.grouped")
-    )
+        monkeypatch, vectors.Vector.sensitivity.fget,
+        ("self.bounding.grouped or len(self.masks) > 1", "self.bounding.grouped"),
+    )  # fmt: skip
     with world(tmp_path_factory.mktemp("rep"), replace_one=True) as replacing, pytest.raises(AssertionError):
         replaced_in_parts(replacing)
 
@@ -81,8 +84,8 @@ def test_parts_that_are_replaced_move_as_if_they_were_one(
 def test_count_rows_that_nobody_owns(adding: World, monkeypatch: Patch) -> None:
     plant(
         monkeypatch,
-        print_release._Query.__init__,
-        ("if not rows.columns[rows.owner.index].enforced.not_null:", "if False:"),
+        print_sums.InnerRows.__init__,
+        ("nullable = not rows.columns[rows.owner.index].enforced.not_null", "nullable = False"),
     )
     with pytest.raises(AssertionError):
         check_nobodys_rows(adding, TIGHT[0])

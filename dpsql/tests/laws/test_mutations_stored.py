@@ -12,7 +12,8 @@ import pytest
 from dpsql.engine import privatise as noised
 from dpsql.engine import run
 from dpsql.engine.run import Runner
-from dpsql.plan import planner, print_release
+from dpsql.plan import planner
+from dpsql.plan.backend_sql import print_release
 from dpsql.plan.planner import ReleasePlan
 
 from .conftest import OpenDesk
@@ -104,7 +105,7 @@ def test_ignore_minimum_units(desk: OpenDesk, monkeypatch: Patch, tmp_path: Path
 
 
 def test_show_found_keys_as_the_engine_met_them(desk: OpenDesk, monkeypatch: Patch) -> None:
-    plant(monkeypatch, print_release._Query._grouped, ("if None in self.domains:", "if False:"))
+    plant(monkeypatch, print_release._Release._outer, ("if None in self.domains:", "if False:"))
     with pytest.raises(AssertionError):
         check_order_of_keys(desk)
 

@@ -1,7 +1,7 @@
 """L1 and L9: what the printed SQL gives for neighbouring databases stays within the joint claim.
 
 The claim of a statement is Σ over releases, vectors, groups and coordinates of |change| / scale <= epsilon,
-in exact arithmetic, for every unit and whatever the rows hold (soundness.md 5.2(1), amendments.md S2).
+in exact arithmetic, for every unit and whatever the rows hold (soundness.md 5.2(1); law L1).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from dpsql.errors import EngineFailure, Refusal
+from dpsql.plan.measures.vectors import Kind
 from dpsql.plan.planner import Plan
-from dpsql.plan.vectors import Kind
 from dpsql.testing.postgres_server import PostgresServer
 from dpsql.testing.random_databases import (
     NEWCOMER,
@@ -168,11 +168,16 @@ TIGHT_AND_WIDE = (
     "SELECT VAR_POP(x) FROM visit",
 )
 
+WHOLE = (*TIGHT[:4], *TIGHT[9:])
+"""Those in which nothing is rounded off: a third of the heavy unit's rows is a whole number of fractions."""
+
 
 @pytest.mark.parametrize("sql", TIGHT)
 def test_the_bound_is_reached(adding: World, sql: str) -> None:
-    """The scale is not larger than it has to be: a heavy unit moves the answer by all of it."""
-    assert check(adding, sql, HEAVY, neighbours_of(adding, HEAVY, NOBODY)) == 1
+    """The scale is not larger than it has to be: a heavy unit moves the answer by all of it, but for fractions of a row."""
+    worst = check(adding, sql, HEAVY, neighbours_of(adding, HEAVY, NOBODY))
+    assert worst is not None
+    assert worst == 1 if sql in WHOLE else 0.99 < worst <= 1
 
 
 @pytest.mark.parametrize("sql", TIGHT_AND_WIDE)

@@ -119,11 +119,11 @@ class Recorded:
 
     def __init__(self) -> None:
         self.drawn: list[int] = []
-        self.next = 10**6
+        self.next = 10**10
 
     def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
         values = list(range(self.next, self.next + count))
-        self.next += 10**6
+        self.next += 10**10
         self.drawn += values
         return np.array(values, dtype=np.int64)
 
@@ -179,7 +179,7 @@ def test_an_error_on_the_way_shows_no_exact_value(desk: OpenDesk, monkeypatch: p
 
 def test_what_is_exact_or_private_has_no_open_repr(desk: OpenDesk) -> None:
     from dpsql.engine.privatise import Exact
-    from dpsql.plan.rows import Private
+    from dpsql.plan.privacy.rows import Private
 
     opened = desk()
     table = opened.session.catalog.tables["visit"]
@@ -233,7 +233,7 @@ def test_the_engine_has_no_way_to_print() -> None:
 
 
 def test_the_ledger_holds_no_exact_value(desk: OpenDesk, tmp_path: Path) -> None:
-    """Neither a suppressed key nor an exact count is in the ledger's files (amendments.md b)."""
+    """Neither a suppressed key nor an exact count is in the ledger's files (soundness.md 3.7)."""
     folder = tmp_path / "kept"
     opened: Desk = desk(Recorded(), folder=folder)
     load(opened.connection, _secret_database())

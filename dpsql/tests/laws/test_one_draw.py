@@ -78,7 +78,7 @@ def test_what_stands_above_the_door_costs_nothing(full: Desk, sql: str, expected
 
 
 def test_the_data_may_change_and_the_draw_does_not(full: Desk) -> None:
-    """Staleness is never computed from data (amendments.md b)."""
+    """Staleness is never computed from data (soundness.md 3.7)."""
     first = full.session.execute(COUNTS)
     full.settle(ORDINARY)
     for session in (full.session, another_session(full)):
@@ -192,6 +192,8 @@ OTHER_QUESTIONS = (
     "SELECT dp_avg_direct(n) FROM visit",
     "SELECT COUNT(*) FILTER (WHERE flag) FROM visit",
     "SELECT COUNT(*) FILTER (WHERE n > 3) FROM visit",
+    "SELECT COUNT(*) FILTER (WHERE flag), COUNT(*) FROM visit",
+    "SELECT COUNT(*) FILTER (WHERE n > 3), COUNT(*) FROM visit",
     "SELECT COUNT(*) FILTER (WHERE active) FROM person",
     "SELECT COUNT(*) FILTER (WHERE age > 30) FROM person",
     "SELECT SUM(age) FROM person",

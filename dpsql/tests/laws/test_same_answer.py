@@ -70,7 +70,7 @@ INSERT INTO tag VALUES ('t', 'g', 1), ('t', 'h', 4), ('u', NULL, 2), ('a', 'g', 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Session, duckdb.DuckDBPyConnection]]:
     with ExitStack() as stack:
-        policy = policy_of(tmp_path_factory.mktemp("same"), rows=1000, groups=1000)
+        policy = policy_of(tmp_path_factory.mktemp("same"), rows=100, groups=10)
         connection = stack.enter_context(duckdb.connect())
         connection.execute(SCHEMA + _PUBLIC)
         load(connection, TAME, order=1)
@@ -200,6 +200,7 @@ def has_one_answer(session: Session, sql: str) -> bool:
     if " OVER (" in sql or "ROLLUP" in sql or "GROUPING" in sql:
         return False
     try:
+        session.execute(sql)  # public rows are counted when it runs: there may be too many
         return "threshold" not in session.explain(sql).text()
     except Refusal:
         return False

@@ -1,4 +1,4 @@
-"""L2: whatever the rows hold, the printed SQL runs; a failure would say that a row is there (soundness.md I2)."""
+"""L2: whatever the rows hold, the printed SQL runs; a failure would say that a row is there (law L2)."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def test_a_threshold_is_the_smallest_that_keeps_its_promise() -> None:
 
 
 def test_a_minimum_of_units_shifts_the_threshold() -> None:
-    """amendments.md f: tau goes up by k - 1."""
+    """soundness.md 1.7: tau goes up by k - 1."""
     assert threshold(_ONE, _MILLIONTH, 1, 5) == 15 + 4
 
 

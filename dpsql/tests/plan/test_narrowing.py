@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from dpsql.plan.keys import environment_of
+from dpsql.plan.privacy.keys import environment_of
 from dpsql.relation.catalog import Column
 from dpsql.relation.expressions import Call, Expr, Field, Literal, StageValue
 from dpsql.relation.intervals import facts_of

@@ -44,9 +44,11 @@ def test_the_root(campus: LiveSchema) -> None:
 def test_children(campus: LiveSchema) -> None:
     text = BASE + loan() + "rows_per_unit = 20\n" + loan(table="card") + loan("loan.id", "loan_id", "payment")
     tables = build_catalog(policy_from(text), campus).tables
-    assert tables["loan"].unit == Unit("student_id", INTEGER, ("student", "id"), rows_per_unit=20)
-    assert tables["card"].unit == Unit("student_id", INTEGER, ("student", "id"), True, True)
-    assert tables["payment"].unit == Unit("loan_id", INTEGER, ("loan", "id"))
+    assert tables["loan"].unit == Unit(
+        "student_id", INTEGER, ("student", "id"), is_held=True, rows_per_unit=20
+    )
+    assert tables["card"].unit == Unit("student_id", INTEGER, ("student", "id"), True, True, is_held=True)
+    assert tables["payment"].unit == Unit("loan_id", INTEGER, ("loan", "id"), is_held=True)
 
 
 def test_one_row_per_parent_is_not_one_row_per_unit(read_live: Callable[[str], LiveSchema]) -> None:

@@ -22,7 +22,23 @@ def test_the_grid(text: str, has_grid: bool) -> None:
     assert policy_from(HEAD + STUDENT + text).server.has_grid is has_grid
 
 
-@pytest.mark.parametrize("text", ['grid = "off"', "grid = 0", "gird = false", "port = 5433"])
+def test_the_longest_statement() -> None:
+    assert policy_from(HEAD + STUDENT).server.statement_seconds == 600
+    assert policy_from(HEAD + STUDENT + "[server]\nstatement_timeout = 30\n").server.statement_seconds == 30
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "statement_timeout = 0",
+        "statement_timeout = 601",
+        'statement_timeout = "1s"',
+        'grid = "off"',
+        "grid = 0",
+        "gird = false",
+        "port = 5433",
+    ],
+)
 def test_what_is_wrong(text: str) -> None:
     with pytest.raises(PolicyError) as caught:
         policy_from(HEAD + STUDENT + "[server]\n" + text)

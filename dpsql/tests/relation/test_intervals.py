@@ -21,9 +21,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from dpsql.errors import Refusal
-from dpsql.plan.dialect import DUCKDB
-from dpsql.plan.print_private import PrivatePrinter
-from dpsql.plan.quote import identifier
+from dpsql.plan.backend_sql.print_private import PrivatePrinter
+from dpsql.plan.dialects.dialect_duckdb import DUCKDB
+from dpsql.plan.dialects.quote import identifier
 from dpsql.relation.catalog import Column, Enforced
 from dpsql.relation.expressions import Call, Expr, fields_of, walk
 from dpsql.relation.functions import FUNCTIONS

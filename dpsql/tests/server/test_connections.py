@@ -188,6 +188,16 @@ def test_statement_timeout(connection: psycopg.Connection[Any]) -> None:
     assert connection.execute("SHOW statement_timeout").fetchone() == ("0",)
 
 
+def test_the_owners_limit_applies_beside_the_clients(tmp_path: Path) -> None:
+    policy = make_dataset(tmp_path)
+    policy.write_text(policy.read_text() + "\n[server]\nstatement_timeout = 1\n")
+    with run_server(policy) as served, served.connect() as connection:
+        for asked in ("0", "1h"):
+            connection.execute(f"SET statement_timeout = '{asked}'")
+            with pytest.raises(psycopg.errors.QueryCanceled):
+                connection.execute(SLOW)
+
+
 def test_a_client_that_leaves_stops_its_statement(server: Served) -> None:
     code = (
         "import os, sys, threading, psycopg; "

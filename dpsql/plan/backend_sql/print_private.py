@@ -1,0 +1,400 @@
+"""Expressions on private rows, printed for an engine: total for every content the column types allow.
+
+House rules (law L2, L3; soundness.md 1.9, 1.11):
+
+1. Exact numbers are printed as integers of a known grid, wide enough by interval arithmetic that no
+   operation can overflow; reals as DOUBLE, in which no operation of the list raises.
+2. A column that enters arithmetic is clamped in its own type first, to the bounds that the interval
+   rules used. A bare column in a comparison is total as it stands.
+3. No guard is relied on: arguments of sqrt, ln and exp are clamped into their domain, divisors pass
+   NULLIF, and a CASE here only chooses between values that are all total.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from ...errors import Refusal
+from ...relation.calendar import calendar_ends
+from ...relation.expressions import Call, Expr, Field, Literal, Months, StageValue
+from ...relation.facts import decimal_scale
+from ...relation.functions import check_printers
+from ...relation.intervals import TYPE_RANGE, Environment, Facts, common_grid, facts_of
+from ...relation.size_rules import size_as_text
+from ...relation.types import Kind, SqlType
+from ..dialects.dialect import Dialect
+from ..dialects.private_sql import Number, integer_kind, is_bare, reach_of, unbounded
+from ..dialects.quote import decimal, text
+from .private_forms import FORMS
+from .private_numbers import NUMBERS
+from .private_reals import bounded, sizes
+
+__all__ = ["MAX_LENGTH", "PrivatePrinter", "has_several_spellings"]
+
+check_printers({*FORMS, *NUMBERS}, private=True)
+
+MAX_LENGTH = 100_000
+"""Most characters of one printed expression."""
+
+
+@dataclass
+class PrivatePrinter:
+    """Prints expressions over the rows of one block; stage values become numbered parameters.
+
+    `row`: the block's columns as they are printed, by position.
+    """
+
+    env: Environment
+    row: Sequence[str]
+    dialect: Dialect
+    parameters: list[object] = field(default_factory=list)
+    first_parameter: int = 2
+
+    def column(self, expr: Field) -> str:
+        """Return a column of the block."""
+        return self.dialect.column(self.row[expr.index], expr.type)
+
+    def as_number(self, expr: Field) -> str:
+        """Return a column of numbers that is computed or compared with: in whatever spelling it has."""
+        return self.row[expr.index]
+
+    def owner(self, expr: Field) -> str:
+        """Return a column of the block that holds an owner."""
+        return self.dialect.owner(self.row[expr.index], expr.type)
+
+    # --- any type --------------------------------------------------------------------------------
+
+    def value(self, expr: Expr) -> str:
+        """Return SQL with the expression's value, numbers in their own unit."""
+        if expr.type.kind is Kind.NULL:  # an engine may give what is untyped the type of a text
+            return "NULL"
+        if isinstance(expr, Field):
+            return self.column(expr)
+        if isinstance(expr, Literal):
+            return self.dialect.literal(expr)
+        if isinstance(expr, StageValue):
+            return self._stage(expr)
+        if expr.type.is_number:
+            return self._plain_number(expr)
+        assert isinstance(expr, Call)
+        form = FORMS.get(expr.function)
+        if form is None:
+            raise Refusal(
+                f"{expr.function}() cannot be used on private rows", sqlstate="PV202", position=expr.position
+            )
+        if expr.type.kind is Kind.TEXT:
+            facts_of(expr, self.env)  # refuses what could grow too long (law L10)
+        return self._short(form(self, expr), expr)
+
+    def new_text(self, expr: Expr) -> str:
+        """Return a value as text that a longer one is made of: cut where nothing printed holds its size."""
+        shown = self.dialect.as_text(self.value(expr))
+        size = size_as_text(expr, facts_of(expr, self.env))
+        return shown if size.is_held else self.dialect.cut(shown, size.most)
+
+    def _short(self, sql: str, expr: Expr) -> str:
+        """Refuse what has grown too long: a clamp says its operand several times. Raises Refusal (54001)."""
+        if len(sql) > MAX_LENGTH:
+            raise Refusal(
+                "this expression is too complex", sqlstate="54001", position=expr.position,
+                hint="nest fewer functions in one another",
+            )  # fmt: skip
+        return sql
+
+    def key(self, expr: Expr) -> str:
+        """Return a group key in canonical form: text compared bytewise, numbers exact."""
+        if expr.type.is_float:
+            raise Refusal(
+                "a floating-point expression cannot be a group key",
+                sqlstate="PV202",
+                position=expr.position,
+                hint="bin it: floor(x / 10) * 10, or cast it to integer",
+            )
+        if has_several_spellings(expr.type):
+            raise Refusal(
+                f"values of the type {expr.type} cannot be told apart here", sqlstate="PV202",
+                position=expr.position, hint="count its rows, or use a property of another type",
+            )  # fmt: skip
+        if expr.type.is_integer and not isinstance(expr, Literal):
+            self._check_range(expr)
+        shown = self.value(expr)
+        if expr.type.kind is Kind.NUMERIC and isinstance(expr, Field):
+            return self.dialect.number_key(shown, expr.type)
+        return self.dialect.bytewise(shown) if expr.type.kind is Kind.TEXT else shown
+
+    def _check_range(self, expr: Expr) -> None:
+        """Refuse an integer key that may leave its SQL type: its groups would be shown as NULL."""
+        if isinstance(expr, Field) and self.env.columns[expr.index].facts is None:
+            return
+        facts, (first, last) = facts_of(expr, self.env), TYPE_RANGE[expr.type.kind]
+        if facts.lo is None or facts.hi is None or facts.lo < first or facts.hi > last:
+            raise Refusal(
+                f"this key may be out of range for {expr.type}", sqlstate="PV202", position=expr.position,
+                hint="cast its parts to bigint or numeric, or narrow them with BETWEEN",
+            )  # fmt: skip
+
+    def _stage(self, expr: StageValue) -> str:
+        if expr not in self.parameters:
+            self.parameters.append(expr)
+        number = self.first_parameter + self.parameters.index(expr)
+        if expr.type.kind is Kind.TEXT:
+            return self.dialect.as_text(f"${number}")
+        if not expr.type.is_number:
+            return self.dialect.cast(f"${number}", expr.type.kind.value.upper())
+        return f"({self.clamped_double(self.dialect.as_double(f'${number}'), expr.lo, expr.hi)})"
+
+    def clamped_double(self, sql: str, lo: Fraction | None, hi: Fraction | None) -> str:
+        """Return a double limited to [lo, hi], NULL for NaN."""
+        assert lo is not None
+        assert hi is not None
+        ends = self.dialect.double_literal(lo), self.dialect.double_literal(hi)
+        return self.dialect.clamp(sql, *ends, nan=True)
+
+    def _plain_number(self, expr: Expr) -> str:
+        """Return a computed number in its own unit: exact ones as integers or DECIMAL."""
+        number = self.number(expr)
+        if not number.is_decimal:
+            raise Refusal(
+                "this number has no exact decimal form, so it cannot be a group key or a distinct value",
+                sqlstate="PV202",
+                position=expr.position,
+                hint="round it, floor it, or cast it to integer or numeric(p,s)",
+            )
+        return self.decimal(number, expr)
+
+    def decimal(self, number: Number, expr: Expr) -> str:
+        """Return an integer number in its own unit: as an integer or a DECIMAL. Raises Refusal (PV202)."""
+        assert number.grid is not None
+        scale = decimal_scale(number.grid)
+        assert scale is not None
+        whole = self.dialect.times(number, (number.grid * 10**scale).numerator, expr)
+        if scale == 0:
+            return whole.sql
+        if whole.reach >= 10 ** (37 - scale):
+            raise Refusal("this number is too large to be a key", sqlstate="PV202", position=expr.position)
+        unit = "0." + "1".rjust(scale, "0")
+        return f"(CAST({whole.sql} AS {self.dialect.decimal}) * {unit})"
+
+    def boolean(self, expr: Expr) -> str:
+        """Return a predicate."""
+        return self.value(expr)
+
+    # --- numbers ---------------------------------------------------------------------------------
+
+    def number(self, expr: Expr) -> Number:
+        """Return a number for arithmetic: clamped, on its grid, or as DOUBLE."""
+        facts = facts_of(expr, self.env)
+        if isinstance(expr, Literal):
+            return self._literal_number(expr)
+        if isinstance(expr, Field):
+            return self._leaf(expr, facts)
+        if isinstance(expr, StageValue):
+            return bounded(Number(self._stage(expr), None), expr.lo, expr.hi)
+        assert isinstance(expr, Call)
+        form = NUMBERS.get(expr.function)
+        if form is None:
+            raise Refusal(
+                f"{expr.function}() cannot be used on private rows", sqlstate="PV202", position=expr.position
+            )
+        number = form(self, expr, facts)
+        self._short(number.sql, expr)
+        return number
+
+    def _literal_number(self, expr: Literal) -> Number:
+        value = expr.value
+        if value is None:
+            return Number("CAST(NULL AS BIGINT)", Fraction(1), 0)
+        if isinstance(value, float) or not isinstance(value, (int, Fraction)):
+            assert isinstance(value, float)
+            end = Fraction(value)
+            return bounded(Number(self.dialect.as_double(text(repr(value))), None), end, end)
+        number = Fraction(value)
+        grid = Fraction(1, number.denominator)
+        reach = abs(number.numerator)
+        return Number(self.dialect.cast(str(number.numerator), integer_kind(reach, expr)), grid, reach)
+
+    def _leaf(self, expr: Field, facts: Facts) -> Number:
+        """Return a column, clamped in its own type unless its type or a constraint already bounds it."""
+        shown = self.as_number(expr)
+        if expr.type.is_float:
+            if facts.lo is None or facts.hi is None:
+                raise unbounded(expr)
+            source = self.dialect.as_double(shown) if expr.type.kind is Kind.REAL else shown
+            sql = f"({self.clamped_double(source, facts.lo, facts.hi)})"
+            return bounded(Number(sql, None), facts.lo, facts.hi)
+        if facts.grid is None or facts.lo is None or facts.hi is None or not expr.type.is_number:
+            raise unbounded(expr)
+        reach = reach_of(facts, facts.grid, expr)
+        kind = integer_kind(reach, expr)
+        if not self.is_held(expr, facts.lo, facts.hi):
+            ends = decimal(facts.lo), decimal(facts.hi)
+            if ends[0] is None or ends[1] is None:
+                raise unbounded(expr)
+            shown = f"({self.dialect.clamp(shown, ends[0], ends[1])})"
+        shown = self.dialect.on_scale(shown, expr.type)
+        factor = (1 / facts.grid).numerator
+        if factor == 1:
+            return Number(self.dialect.cast(shown, kind), facts.grid, reach)
+        if reach * factor < 10**37:  # the product is a DECIMAL(38) that still has the decimals
+            return Number(self.dialect.cast(f"{shown} * {factor}", kind), facts.grid, reach)
+        if factor > 10**18:
+            raise Refusal(
+                "this column has too many decimals for arithmetic", sqlstate="PV202", position=expr.position
+            )
+        whole = self.dialect.cast(f"trunc({shown})", "HUGEINT")
+        part = self.dialect.cast(f"({shown} - trunc({shown})) * {factor}", "HUGEINT")
+        return Number(self.dialect.cast(f"{whole} * {factor} + {part}", kind), facts.grid, reach)
+
+    def is_held(self, expr: Field, lo: Fraction, hi: Fraction) -> bool:
+        """Say whether the engine itself holds the column inside [lo, hi], by its type or a CHECK constraint."""
+        column = self.env.columns[expr.index]
+        if expr.type.kind is Kind.NUMERIC and column.facts is None and not self.dialect.numerics_are_finite:
+            return False
+        bare = facts_of(Field(expr.type, 0), Environment([replace(column, bounds=None, values=None)]))
+        lows = [end for end in (bare.lo, column.enforced.lo) if end is not None]
+        highs = [end for end in (bare.hi, column.enforced.hi) if end is not None]
+        return bool(lows and highs) and max(lows) >= lo and min(highs) <= hi
+
+    def on_grid(self, number: Number, grid: Fraction, expr: Expr) -> Number:
+        """Return an integer number as a count of a finer grid. Raises Refusal (PV202) when it could overflow."""
+        assert number.grid is not None
+        factor = number.grid / grid
+        if number.reach == 0:  # NULL, or 0: a count of any grid
+            return Number(number.sql, grid, 0)
+        assert factor.denominator == 1
+        return self.dialect.times(number, factor.numerator, expr)
+
+    def double(self, number: Number) -> str:
+        """Return a number as DOUBLE in its own unit."""
+        return self.real(number).sql
+
+    def real(self, number: Number) -> Number:
+        """Return a number as a DOUBLE in its own unit."""
+        if number.grid is None:
+            return number
+        shown = self.dialect.as_double(number.sql)
+        if number.grid.numerator != 1:
+            shown = f"({shown} * {number.grid.numerator}e0)"
+        if number.grid.denominator != 1:
+            shown = f"({shown} / {number.grid.denominator}e0)"
+        most, _ = sizes(None, None) if number.reach == 0 else sizes(Fraction(0), number.reach * number.grid)
+        _, least = sizes(number.grid, number.grid)
+        return Number(shown, None, 0, most, least)
+
+    # --- comparisons and moments ------------------------------------------------------------------
+
+    def compared(self, left: Expr, right: Expr, sign: str, expr: Expr) -> str:
+        """Return a comparison: computed numbers on one grid, bare columns and literals as they stand."""
+        if left.type.is_number and right.type.is_number:
+            bare = self._is_bare(left) and self._is_bare(right)
+            if not bare:
+                numbers = [self._side(left), self._side(right)]
+                grid = common_grid([number.grid for number in numbers])
+                if grid is None:
+                    shown = [self.double(number) for number in numbers]
+                else:
+                    shown = [self.on_grid(number, grid, expr).sql for number in numbers]
+                return self._compared(shown, sign)
+            real = left.type.is_float or right.type.is_float
+            alike = self._are_alike(left, right) or self.dialect.compares_any_decimals
+            if real or not (alike or _fit_together(left, right)):
+                return self._compared([self._bare_double(left), self._bare_double(right)], sign)
+        return self._compared([self.beside(side, (left, right)) for side in (left, right)], sign)
+
+    def _compared(self, sides: list[str], sign: str) -> str:
+        return f"({sides[0]} {sign} {sides[1]})"
+
+    def _bare_double(self, expr: Expr) -> str:
+        """Return a bare column or literal as a DOUBLE."""
+        if isinstance(expr, Literal) and expr.value is not None:
+            assert isinstance(expr.value, (int, float, Fraction))
+            return self.dialect.double_literal(Fraction(expr.value))
+        if isinstance(expr, Field) and not expr.type.is_float:
+            return self.dialect.exact_as_double(self.as_number(expr), expr.type)
+        shown = self.value(expr)
+        return shown if expr.type.kind is Kind.DOUBLE else self.dialect.as_double(shown)
+
+    def _side(self, expr: Expr) -> Number:
+        """Return a number for a comparison; a column that a subquery computed as it stands.
+
+        It is inside its proven range already, and what this very comparison implies must not enter it.
+        """
+        facts = self.env.columns[expr.index].facts if isinstance(expr, Field) else None
+        if isinstance(expr, Field) and facts is not None and not expr.type.is_float:
+            return self._leaf(expr, facts)
+        return self.number(expr)
+
+    def _is_bare(self, expr: Expr) -> bool:
+        """Say whether an expression compares as it stands: a literal, a table's column, or any DOUBLE.
+
+        An exact number that a subquery computed may have more digits than its type has.
+        """
+        if isinstance(expr, Field):
+            return self.env.columns[expr.index].facts is None or expr.type.is_float
+        return is_bare(expr)
+
+    def _are_alike(self, left: Expr, right: Expr) -> bool:
+        """Say whether two sides are table columns of one type of the engine, which compare as they stand."""
+        if not (isinstance(left, Field) and isinstance(right, Field)) or left.type != right.type:
+            return False
+        own = all(self.env.columns[side.index].facts is None for side in (left, right))
+        return own and left.type.precision is not None
+
+    def beside(self, side: Expr, both: tuple[Expr, Expr]) -> str:
+        """Return a side of a comparison; a date beside a timestamp is read as its midnight."""
+        shown = self.as_number(side) if isinstance(side, Field) and side.type.is_number else self.value(side)
+        kinds = {expr.type.kind for expr in both}
+        if kinds == {Kind.DATE, Kind.TIMESTAMP} and side.type.kind is Kind.DATE:
+            return self.dialect.cast(self.moment(side), "TIMESTAMP")
+        return shown
+
+    def moment(self, expr: Expr) -> str:
+        """Return a date or timestamp for calendar functions: inside its known bounds, or NULL outside our calendar.
+
+        Results of calendar functions are inside already; columns and choices between them are clamped.
+        """
+        shown = self.value(expr)
+        if isinstance(expr, Literal) or (isinstance(expr, Call) and expr.function in _CALENDAR):
+            return shown
+        facts = facts_of(expr, self.env)
+        if facts.lo is None or facts.hi is None:
+            first, last = (self.dialect.literal(Literal(expr.type, end)) for end in calendar_ends(expr.type))
+            return f"(CASE WHEN {shown} BETWEEN {first} AND {last} THEN {shown} END)"
+        lo, hi = (self.dialect.literal(Literal(expr.type, int(end))) for end in (facts.lo, facts.hi))
+        return f"({self.dialect.clamp(shown, lo, hi)})"
+
+
+def has_several_spellings(type_: SqlType) -> bool:
+    """Say whether equal values of a type may differ, as '1 month' and '30 days' do, or have no equality."""
+    return type_.kind is Kind.INTERVAL or (type_.kind is Kind.OPAQUE and type_.engine is None)
+
+
+_CALENDAR = frozenset({"add", "sub", "date_trunc"})
+
+
+def _fit_together(left: Expr, right: Expr) -> bool:
+    """Say whether DuckDB has one type for two exact numbers: more than 38 digits together and a cast may raise."""
+    sizes = [_digits(expr) for expr in (left, right)]
+    if any(size is None for size in sizes):
+        return True
+    known = [size for size in sizes if size is not None]
+    return max(size[0] for size in known) + max(size[1] for size in known) <= 38
+
+
+def _digits(expr: Expr) -> tuple[int, int] | None:
+    """Return the digits before and after the point of a bare exact number; None for doubles."""
+    if isinstance(expr, Literal):
+        if isinstance(expr.value, (float, str)) or expr.value is None or isinstance(expr.value, Months):
+            return None
+        number = Fraction(expr.value)
+        scale = decimal_scale(Fraction(1, number.denominator))
+        return len(str(abs(int(number)))), 39 if scale is None else scale
+    if expr.type.is_float:
+        return None
+    if expr.type.kind is Kind.NUMERIC:
+        scale = expr.type.scale or 0
+        precision = expr.type.precision or 39
+        return (39 if precision == 38 and scale == 0 else precision - scale), scale
+    return {Kind.SMALLINT: 5, Kind.INTEGER: 10}.get(expr.type.kind, 19), 0

@@ -1,0 +1,300 @@
+"""The backend queries of a release: exact integers per group, contributions bounded in the SQL itself.
+
+House rules (soundness.md 1.9, soundness.md 1.1 and 1.5; the proofs are in `vectors`):
+
+1. Every figure that a sensitivity was computed from is an operator here: the value clamp, the division by a
+   unit's rows t where they are more than R, the rank to C groups or P values of a unit. The one exception is
+   `Bounding.per_row`: the engine's own constraint holds one row per unit.
+2. What is kept of a unit is a function of that unit's own rows and of constants: its own t, or hashes with a
+   total order, never LIMIT, never a volatile function.
+3. Counts and sums are taken of all rows as they are, and corrected for the units with more than R rows, which
+   `heavy` lists: Σ over all rows + Σ over heavy units of (cut - whole). `heavy` leaves out keys and values,
+   never a filter, or a join that could copy rows: t counts every row that is summed. All is one statement,
+   hence one snapshot.
+4. A unit is cut group by group, after all of its rows were counted in t, those of undeclared groups too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+
+from ...relation.catalog import Scalar
+from ...relation.expressions import Expr, Literal, StageValue
+from ...relation.types import SqlType
+from ..dialects.dialect import Dialect
+from ..dialects.quote import text
+from ..measures.vectors import Bounding, Query, Vector, counted_in
+from ..privacy.keys import Domain
+from ..privacy.rows import Fan, Rows, StageColumn, TableSource
+from .print_source import SourcePrinter
+from .print_sums import GroupSums, InnerRows, KeptSums, UnitSums, integer_type
+
+__all__ = ["BackendQuery", "print_fan", "print_release"]
+
+
+@dataclass(frozen=True, slots=True)
+class BackendQuery:
+    """One SELECT: the group keys first, then one integer column per coordinate of `vectors`, in order.
+
+    Parameter $1 is the bounding salt when `salted`; the others are `stages`, numbered on.
+    """
+
+    sql: str
+    vectors: tuple[int, ...]
+    salted: bool
+    stages: tuple[StageValue | StageColumn, ...]
+
+
+def print_release(
+    rows: Rows,
+    keys: tuple[Expr, ...],
+    vectors: tuple[Vector, ...],
+    wanted: tuple[int, ...],
+    bounding: Bounding,
+    domains: tuple[Domain | None, ...],
+    dialect: Dialect,
+) -> tuple[BackendQuery, ...]:
+    """Return the queries for the wanted vectors of a release (all of them, or those not in the store)."""
+    release = _Release(rows, keys, vectors, bounding, domains, dialect)
+    if bounding.per_row:
+        return (release.per_row(wanted),) if wanted else ()
+    chosen = {how: tuple(i for i in wanted if vectors[i].query is how) for how in Query}
+    queries = [release.scaled(chosen[Query.SCALED])] if chosen[Query.SCALED] else []
+    queries += [release.ranked(chosen[Query.RANKED])] if chosen[Query.RANKED] else []
+    return (*queries, *(release.distinct(number) for number in chosen[Query.DISTINCT]))
+
+
+def print_fan(fan: Fan, dialect: Dialect) -> BackendQuery:
+    """Return the query of one number, how many rows of a public source can match one row."""
+    sources = SourcePrinter(dialect, 1)
+    return _query(sources.fan(fan), (), sources)
+
+
+class _Release:
+    """Prints the queries of one release."""
+
+    def __init__(
+        self, rows: Rows, keys: tuple[Expr, ...], vectors: tuple[Vector, ...], bounding: Bounding,
+        domains: tuple[Domain | None, ...], dialect: Dialect,
+    ) -> None:  # fmt: skip
+        self.relation, self.keys, self.dialect = rows, keys, dialect
+        self.vectors, self.bounding, self.domains = vectors, bounding, domains
+        self.key_names = [f"k{i}" for i in range(len(keys))]
+        self.read = [vector.value for vector in vectors if vector.value is not None]
+        self.read += [term for vector in vectors for mask in vector.masks for term, _ in mask.terms]
+
+    def per_row(self, numbers: tuple[int, ...]) -> BackendQuery:
+        """Units with one row: a plain aggregate."""
+        sources = SourcePrinter(self.dialect, 1)
+        inner = self._inner(sources, numbers)
+        coordinates = self._coordinates(numbers, GroupSums(inner))
+        return _query(self._outer(f"({inner.sql()}) AS r", coordinates, in_domain=True), numbers, sources)
+
+    # --- counts and sums of units with many rows ------------------------------------------------------------
+
+    def scaled(self, numbers: tuple[int, ...]) -> BackendQuery:
+        """A plain aggregate, corrected for the units with more than R rows (house rule 3)."""
+        sources = SourcePrinter(self.dialect, 1)
+        heavy = self._heavy(sources)
+        inner = self._inner(sources, numbers)
+        sums = GroupSums(inner)
+        plain = [(name, f"{self._fine(name)}{sql}") for name, sql in self._coordinates(numbers, sums)]
+        by = f" GROUP BY {', '.join(self.key_names)}{self._in_domain()}" if self.keys else ""
+        whole = f"SELECT {self._listed(plain)} FROM ({inner.sql()}) AS r{by}"
+        body = f"({whole} UNION ALL {self._correction(sources, numbers)}) AS b"
+        total = [(name, f"SUM({name})") for name, _ in plain]
+        return _query(f"WITH {heavy} {self._outer(body, total)}", numbers, sources)
+
+    def _heavy(self, sources: SourcePrinter) -> str:
+        """Return the step that lists the units with more than R rows, and how many they have (t)."""
+        filters = counted_in(self.vectors)
+        inner = InnerRows(
+            sources, self.relation, (), filters, shows_unit=True, alike=(*self.keys, *self.read)
+        )
+        if filters:
+            inner.where.append(f"({' OR '.join(inner.printer.boolean(term) for term in filters)})")
+        items = self.relation.items
+        is_scan = len(items) == 1 and isinstance(items[0].source, TableSource)
+        step = "heavy AS" if is_scan else "heavy AS MATERIALIZED"
+        order = self.dialect.listed_by_sort if is_scan else ""
+        return (
+            f"{step} (SELECT u AS hu, COUNT(*) AS t FROM ({inner.sql()}{order}) AS r GROUP BY u "
+            f"HAVING COUNT(*) > {self.bounding.in_all})"
+        )
+
+    def _correction(self, sources: SourcePrinter, numbers: tuple[int, ...]) -> str:
+        """Return per group what is to be added for the heavy units: what they may add less what they have."""
+        inner = self._inner(sources, numbers, beside="heavy")
+        sums = UnitSums(inner)
+        whole = dict(self._coordinates(numbers, sums))
+        changes = [
+            (name, f"SUM({sql} - {self._fine(name)}{whole[name]})")
+            for name, sql in self._coordinates(numbers, sums, cut=True)
+        ]
+        by = ["hu", "t", *self.key_names]
+        units = f"SELECT {sums.sql(by)} FROM ({inner.sql()}) AS r GROUP BY {', '.join(by)}{self._in_domain()}"
+        group = f" GROUP BY {', '.join(self.key_names)}" if self.keys else ""
+        return f"SELECT {self._listed(changes)} FROM ({units}) AS p{group}"
+
+    def _share(self, vector: Vector, sql: str) -> str:
+        """Return s·R·U div t of a heavy unit, cut towards zero."""
+        factor, wide = self.bounding.in_all * vector.denominator, integer_type(vector) == "HUGEINT"
+        return self.dialect.quotient(f"({sql} * {factor})", "t", wide=wide)
+
+    def _fine(self, name: str) -> str:
+        unit = self._vector_of(name).denominator
+        return f"{unit} * " if unit > 1 else ""
+
+    # --- what counts a thing once ---------------------------------------------------------------------------
+
+    def ranked(self, numbers: tuple[int, ...]) -> BackendQuery:
+        """Counts of units, and averages as they are: C groups of each unit in hashed order, where it may have more."""
+        sources = SourcePrinter(self.dialect, 2 if self.bounding.ranked else 1)
+        inner = self._inner(sources, numbers, shows_unit=True)
+        sums = KeptSums(inner)
+        coordinates = self._coordinates(numbers, sums)
+        by = ["u", *self.key_names]
+        steps = [
+            f"r AS ({inner.sql()})",
+            f"p AS (SELECT {sums.sql(by)} FROM r GROUP BY {', '.join(by)}{self._in_domain()})",
+        ]
+        if self.bounding.ranked:
+            steps += self._kept("p", self._key_hashes(), self.key_names, self.bounding.groups)
+        body = self._outer(f"{'kept' if self.bounding.ranked else 'p'} AS b", coordinates)
+        return _query(f"WITH {', '.join(steps)} {body}", numbers, sources, salted=self.bounding.ranked)
+
+    def distinct(self, number: int) -> BackendQuery:
+        """COUNT(DISTINCT x): at most P pairs of group and value of each unit in hashed order, then each once."""
+        sources = SourcePrinter(self.dialect, 2)
+        vector = self.vectors[number]
+        assert vector.value is not None
+        inner = self._inner(sources, (number,), shows_unit=True)
+        name = inner.item(inner.printer.key(vector.value), "v")
+        where = inner.mask(vector.masks[0])
+        present = f"{name} IS NOT NULL" + (f" AND {where}" if where else "")
+        by = ", ".join(["u", *self.key_names, name])
+        steps = [
+            f"v AS (SELECT {', '.join(['u', *self.key_names])}, {name} AS x FROM ({inner.sql()}) AS r "
+            f"WHERE {present} GROUP BY {by}{self._in_domain()})"
+        ]
+        hashes = [*self._key_hashes(), self.dialect.hash_text("x", vector.value.type)]
+        steps += self._kept("v", hashes, [*self.key_names, "x"], vector.distinct_limit)
+        body = self._outer("kept AS b", [(f"m{number}_0", "COUNT(DISTINCT x)")])
+        return _query(f"WITH {', '.join(steps)} {body}", (number,), sources, salted=True)
+
+    def _kept(self, source: str, hashes: list[str], names: list[str], most: int) -> list[str]:
+        """Return the steps that keep so many rows of each unit, in hashed order with all they show as the last word.
+
+        Where few units can have more, or a unit has few of the many keys that are found, only units that have
+        more are ranked, by their keys alone; else it is faster to rank all. The same are kept.
+        """
+        columns = ", ".join(["u", *names])
+        hashed = self.dialect.hashed([f"CAST($1 AS {self.dialect.text})", self._unit_hash(), *hashes])
+        by = ", ".join([hashed, *(f"{name} NULLS LAST" for name in names)])
+        number = f"ROW_NUMBER() OVER (PARTITION BY u ORDER BY {by}) AS rn"
+        sizes = [len(domain.values) for domain in self.domains if domain is not None]
+        if len(sizes) == len(names) and math.prod(sizes) > 2 * most:
+            return [
+                f"ranked AS (SELECT {source}.*, {number} FROM {source})",
+                f"kept AS (SELECT * FROM ranked WHERE rn <= {most})",
+            ]
+        return [
+            f"heavy AS (SELECT u FROM {source} GROUP BY u HAVING COUNT(*) > {most})",
+            f"ranked AS (SELECT {columns}, {number} FROM {source} WHERE u IN (SELECT u FROM heavy))",
+            f"dropped AS (SELECT {columns} FROM ranked WHERE rn > {most})",
+            f"kept AS ({self.dialect.without(source, 'dropped', ['u', *names])})",
+        ]
+
+    def _unit_hash(self) -> str:
+        return self.dialect.hash_text("u", self.relation.owner.type)
+
+    def _key_hashes(self) -> list[str]:
+        return [
+            f"COALESCE({self.dialect.hash_text(name, key.type)}, chr(30))"
+            for key, name in zip(self.keys, self.key_names, strict=True)
+        ]
+
+    # --- parts of all queries -------------------------------------------------------------------------------
+
+    def _inner(
+        self, sources: SourcePrinter, numbers: Iterable[int], *, shows_unit: bool = False, beside: str = ""
+    ) -> InnerRows:
+        """Return the rows that some vectors are computed from."""
+        vectors = [self.vectors[number] for number in numbers]
+        read = [vector.value for vector in vectors if vector.value is not None]
+        read += [term for vector in vectors for mask in vector.masks for term, _ in mask.terms]
+        return InnerRows(
+            sources, self.relation, self.keys, read, shows_unit=shows_unit, beside=beside, alike=self.read
+        )
+
+    def _coordinates(
+        self, numbers: Iterable[int], sums: GroupSums, *, cut: bool = False
+    ) -> list[tuple[str, str]]:
+        """Return the coordinates of vectors with their names; `cut`: down to a heavy unit's part."""
+        found = []
+        for number in numbers:
+            vector = self.vectors[number]
+            shown = vector.cut(sums, partial(self._share, vector)) if cut else vector.whole(sums)
+            found += [(f"m{number}_{i}", sql) for i, sql in enumerate(shown)]
+        return found
+
+    def _vector_of(self, coordinate: str) -> Vector:
+        return self.vectors[int(coordinate[1:].split("_")[0])]
+
+    def _listed(self, coordinates: Sequence[tuple[str, str]]) -> str:
+        return ", ".join([*self.key_names, *(f"{sql} AS {name}" for name, sql in coordinates)])
+
+    def _outer(self, source: str, coordinates: list[tuple[str, str]], *, in_domain: bool = False) -> str:
+        """Return the outer SELECT; dates and timestamps leave as text, which holds every value they have."""
+        shown = [
+            f"{self.dialect.as_text(name)} AS {name}" if key.type.is_temporal else name
+            for key, name in zip(self.keys, self.key_names, strict=True)
+        ]
+        columns = [
+            *shown,
+            *(
+                f"{self.dialect.cast(sql, integer_type(self._vector_of(name)))} AS {name}"
+                for name, sql in coordinates
+            ),
+        ]
+        group = f" GROUP BY {', '.join(self.key_names)}" if self.keys else ""
+        group += self._in_domain() if in_domain else ""
+        if None in self.domains:  # keys that are found come out in their own order, whatever the data's
+            group += f" ORDER BY {', '.join(f'{name} NULLS LAST' for name in self.key_names)}"
+        return f"SELECT {', '.join(columns) or 'COUNT(*) AS present'} FROM {source}{group}"
+
+    def _in_domain(self) -> str:
+        """Return the HAVING clause that keeps declared groups alone; nothing when none is declared.
+
+        COUNT(*) < 0 is never true: it keeps the engine from testing the keys of every row before it
+        groups them, which takes more time than the grouping.
+        """
+        pairs = zip(self.keys, self.key_names, self.domains, strict=True)
+        tests = [self._member(name, key.type, domain) for key, name, domain in pairs if domain is not None]
+        return f" HAVING ({' AND '.join(tests)}) OR COUNT(*) < 0" if tests else ""
+
+    def _member(self, name: str, type_: SqlType, domain: Domain) -> str:
+        """Return the test that a key is in its domain."""
+        values = [self._domain_literal(value, type_) for value in domain.values if value is not None]
+        tests = [f"{name} IN ({', '.join(values)})"] if values else []
+        tests += [f"{name} IS NULL"] if None in domain.values else []
+        return f"({' OR '.join(tests)})" if tests else "FALSE"
+
+    def _domain_literal(self, value: Scalar, type_: SqlType) -> str:
+        """Return a public key value as a literal; temporal ones may be declared as ISO text."""
+        if isinstance(value, str) and type_.is_temporal:
+            return f"CAST({text(value)} AS {type_.kind.value.upper()})"
+        if isinstance(value, Fraction) and (type_.is_temporal or value.denominator == 1):
+            value = int(value)
+        return self.dialect.literal(Literal(type_, value))
+
+
+def _query(
+    sql: str, numbers: tuple[int, ...], sources: SourcePrinter, *, salted: bool = False
+) -> BackendQuery:
+    stages = tuple(p for p in sources.parameters if isinstance(p, (StageValue, StageColumn)))
+    return BackendQuery(sql, numbers, salted, stages)

@@ -1,0 +1,430 @@
+"""FROM and WHERE of a block, and its subqueries, printed for an engine.
+
+House rules:
+
+1. Every equality that ownership rests on is printed as it was judged, and so is the owner's own
+   IS NOT NULL; a subquery groups, and partitions its windows, by the owner besides what was written.
+2. Only the columns that are used are computed; a subquery's columns are c0, c1, … and its owner u.
+3. An aggregate per owner is order-free: integers are summed, and what is claimed of the result
+   (`Column.facts`) is clamped right there (soundness.md 1.13).
+4. Windows order ties by everything else that the row shows, so that rows which tie are alike.
+5. A cut keeps an owner's first rows in an order of all columns that are read of them (`growth`); the hash
+   before them chooses alike on all engines, and not by a column's size.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from ...errors import Refusal
+from ...relation.catalog import Column
+from ...relation.expressions import Call, Expr, Field, fields_of
+from ...relation.intervals import Environment
+from ...relation.relations import AggregateCall, WindowCall
+from ...relation.types import BOOLEAN, Kind
+from ..dialects.dialect import Dialect
+from ..dialects.private_sql import Number
+from ..dialects.quote import identifier
+from ..privacy.derived import ignores_ties, within_unit_lattice
+from ..privacy.keys import environment_of
+from ..privacy.rows import (
+    Block,
+    Cut,
+    Derived,
+    Fan,
+    Grouped,
+    Item,
+    Released,
+    Source,
+    StageColumn,
+    TableSource,
+    Windowed,
+    columns_of,
+    fields_in,
+)
+from .print_private import PrivatePrinter, has_several_spellings
+from .print_value import print_value
+
+__all__ = ["SourcePrinter"]
+
+
+@dataclass
+class SourcePrinter:
+    """Prints the blocks of one query: one numbering of aliases and of parameters for all of them."""
+
+    dialect: Dialect
+    first_parameter: int
+    parameters: list[object] = field(default_factory=list)
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def block(
+        self,
+        items: tuple[Item, ...],
+        predicate: tuple[Expr, ...],
+        used: frozenset[int],
+        *,
+        beside: bool = False,
+    ) -> tuple[PrivatePrinter, str, list[str]]:
+        """Return what prints a block's expressions, its FROM clause, and the terms of its WHERE clause.
+
+        `used`: the columns that are read besides those of the predicate and of the joins. `beside`: something
+        else will stand in FROM too, so that a table's columns are told from its.
+        """
+        used = used | fields_of(*predicate)
+        for item, start in fields_in(items):
+            width = len(item.source.columns)
+            used |= {index for index in fields_of(*item.on) if index < start or item.kind != "mark"}
+            assert item.kind == "mark" or all(index < start + width for index in fields_of(*item.on))
+        alone = len(items) == 1 and isinstance(items[0].source, TableSource) and not beside
+        row: list[str] = []
+        text = ""
+        for item, start in fields_in(items):
+            source, width = item.source, len(item.source.columns)
+            name = "" if alone else f"t{next(self.numbers)}"
+            read = used if item.kind != "mark" else fields_of(*item.on)
+            needed = [index for index in range(width) if start + index in read]
+            shown = self._source(source, needed, name)
+            own = _names(source, name)
+            if item.kind == "mark":
+                row.append(f"EXISTS (SELECT 1 FROM {shown}{self._where(items, item, start, [*row, *own])})")
+                continue
+            row += own
+            if item.kind == "inner":
+                text += f" CROSS JOIN {shown}" if text else shown
+            else:
+                text += f" {item.kind.upper()} JOIN {shown} ON {self._on(items, item, start, row)}"
+        env = environment_of(columns_of(items), predicate)
+        printer = self._printer(env, row)
+        return printer, text, [printer.boolean(term) for term in predicate]
+
+    def _printer(self, env: Environment, row: Sequence[str]) -> PrivatePrinter:
+        return PrivatePrinter(env, row, self.dialect, self.parameters, self.first_parameter)
+
+    def _on(self, items: tuple[Item, ...], item: Item, start: int, row: Sequence[str]) -> str:
+        """Return the condition under which a source's rows match, over the columns before it and its own."""
+        before = columns_of(
+            tuple(known for known, begin in fields_in(items) if begin < start and known is not item)
+        )
+        printer = self._printer(Environment((*before, *item.source.columns)), row)
+        return " AND ".join(printer.boolean(term) for term in item.on) or "TRUE"
+
+    def _where(self, items: tuple[Item, ...], item: Item, start: int, row: Sequence[str]) -> str:
+        return f" WHERE {self._on(items, item, start, row)}" if item.on else ""
+
+    def _source(self, source: Source, needed: list[int], name: str) -> str:
+        if isinstance(source, TableSource):
+            shown = self.dialect.table(source.table)
+        elif isinstance(source, Cut):
+            shown = f"({self._cut(source, needed)})"
+        elif isinstance(source, Released):
+            shown = f"({self._released(source, needed)})"
+        else:
+            assert isinstance(source, Derived)
+            shown = f"({' UNION ALL '.join(self._select(part, source, needed) for part in source.parts)})"
+        return f"{shown} AS {name}" if name else shown
+
+    def _released(self, source: Released, needed: list[int]) -> str:
+        """Return an earlier stage's rows: one list parameter a column, of the same length all."""
+        columns = []
+        for index in needed or [0]:
+            parameter = StageColumn(source.stage, index)
+            if parameter not in self.parameters:
+                self.parameters.append(parameter)
+            number = self.first_parameter + self.parameters.index(parameter)
+            kind = source.columns[index].type.kind
+            carried, cast = _CARRIERS[kind]
+            columns.append(f"{self.dialect.unnested(number, carried, cast)} AS c{index}")
+        return f"SELECT {', '.join(columns)}"
+
+    # --- what joins multiply ---------------------------------------------------------------------------
+
+    def _cut(self, cut: Cut, needed: list[int]) -> str:
+        """Return a source of which each owner has at most `cut.most` rows: only those who have more are ranked."""
+        block = cut.block
+        assert isinstance(block.owner, Field)
+        key = min((sorted(key) for key in cut.keys), default=[])
+        read = [*key, *(index for index in needed if index not in key)]
+        used = frozenset({*read, block.owner.index})
+        printer, from_, where = self.block(block.items, block.predicate, used)
+        unit = printer.owner(block.owner)
+        columns = ", ".join(
+            [f"{unit} AS u", *(f"{printer.row[index]} AS c{index}" for index in sorted(read))]
+        )
+        clause = " AND ".join([*where, f"({unit} IS NOT NULL)"])
+        names = [f"s.c{index}" for index in range(len(cut.columns))]
+        order = _cut_order(self._printer(Environment(cut.source.columns), names), cut, read, len(key))
+        over = f"PARTITION BY s.u{f' ORDER BY {order}' if order else ''}"
+        shown = ", ".join(f"c{index}" for index in needed) or "1 AS one"
+        has_more = "EXISTS (SELECT 1 FROM heavy WHERE heavy.u = s.u)"
+        return (
+            f"WITH s AS (SELECT {columns} FROM {from_} WHERE {clause}), "
+            f"heavy AS (SELECT u FROM s GROUP BY u HAVING COUNT(*) > {cut.most}) "
+            f"SELECT {shown} FROM s WHERE NOT {has_more} UNION ALL SELECT {shown} FROM "
+            f"(SELECT s.*, ROW_NUMBER() OVER ({over}) AS rn FROM s WHERE {has_more}) AS ranked WHERE rn <= {cut.most}"
+        )
+
+    def fan(self, fan: Fan) -> str:
+        """Return the query that counts a fan: one number."""
+        columns = columns_of(fan.items)
+        by = [
+            Field(columns[index].type, index)
+            for index in fan.by
+            if not columns[index].type.is_float and not has_several_spellings(columns[index].type)
+        ]
+        printer, from_, where = self.block(fan.items, fan.predicate, fields_of(*by))
+        keys = [_order_key(printer, expr) for expr in by]
+        where += [f"({key} IS NOT NULL)" for key in keys]
+        clause = f" WHERE {' AND '.join(where)}" if where else ""
+        group = f" GROUP BY {', '.join(keys)}" if keys else ""
+        counts = f"SELECT COUNT(*) AS n FROM {from_}{clause}{group}"
+        return f"SELECT COALESCE(MAX(n), 0) AS n FROM ({counts}) AS g"
+
+    # --- subqueries ----------------------------------------------------------------------------------
+
+    def _select(self, block: Block, source: Derived, needed: list[int]) -> str:
+        """Return one SELECT of a subquery, with the columns that are needed of it."""
+        owner = None if block.owner is None else len(source.columns) - 1
+        needed = needed if owner is None or owner in needed else [*needed, owner]
+        width = len(block.outputs)
+        calls: tuple[AggregateCall | WindowCall, ...] = ()
+        ties: list[Expr] = []
+        if isinstance(block, (Grouped, Windowed)):
+            calls = block.aggregates if isinstance(block, Grouped) else block.calls
+        grouped = isinstance(block, Grouped)
+        exprs = [expr for i, expr in enumerate(block.outputs) if grouped or i in needed]
+        for index, call in enumerate(calls, width):
+            if index in needed:
+                exprs += _read_by(call)
+        exprs += [block.owner] if block.owner is not None else []
+        if isinstance(block, Windowed) and any(index >= width for index in needed):
+            ties = _tie_breakers(block, needed)
+            exprs += ties
+        printer, from_, where = self.block(block.items, block.predicate, fields_of(*exprs))
+        shown: list[str] = []
+        by: list[str] = []
+        if block.owner is not None:
+            unit = self._owner(printer, block.owner)
+            shown.append(f"{unit} AS u")
+            by.append(unit)
+            where.append(f"({unit} IS NOT NULL)")
+        for index, expr in enumerate(block.outputs):
+            if index in needed or grouped:
+                sql = printer.key(expr) if grouped else _output(printer, expr, source.columns[index])
+                # a bare number there would be a position
+                by += [sql] if fields_of(expr) and expr.type.kind is not Kind.NULL else []
+                if index in needed:
+                    shown.append(f"{sql} AS c{index}")
+        for index, call in enumerate(calls, width):
+            if index in needed:
+                if isinstance(call, WindowCall):
+                    assert isinstance(block, Windowed)
+                    sql = _window(printer, block, call, ties)
+                else:
+                    sql = _aggregate(printer, call, block.most if isinstance(block, Grouped) else None)
+                shown.append(f"{sql} AS c{index}")
+        clause = f" WHERE {' AND '.join(where)}" if where else ""
+        group = f" GROUP BY {', '.join(dict.fromkeys(by))}" if grouped else ""
+        return f"SELECT {', '.join(shown) or '1 AS one'} FROM {from_}{clause}{group}"
+
+    def _owner(self, printer: PrivatePrinter, owner: Expr) -> str:
+        if isinstance(owner, Field):
+            return printer.owner(owner)
+        assert isinstance(owner, Call)
+        return f"coalesce({', '.join(printer.owner(arg) for arg in owner.args if isinstance(arg, Field))})"
+
+
+_CARRIERS = {
+    Kind.SMALLINT: ("BIGINT", ""), Kind.INTEGER: ("BIGINT", ""), Kind.BIGINT: ("BIGINT", ""),
+    Kind.DOUBLE: ("DOUBLE", ""), Kind.BOOLEAN: ("BOOLEAN", ""), Kind.TEXT: ("VARCHAR", ""),
+    Kind.DATE: ("VARCHAR", "DATE"), Kind.TIMESTAMP: ("VARCHAR", "TIMESTAMP"), Kind.NULL: ("VARCHAR", ""),
+}  # fmt: skip
+"""Kind -> the type that a stage's column travels as, and what it is read as then."""
+
+
+def _tie_breakers(block: Windowed, needed: list[int]) -> list[Expr]:
+    """Return what orders rows that a window's own ORDER BY leaves alike.
+
+    A column that does not order its rows is left out when nothing reads it; when something does, which row
+    came first would depend on other people's rows. Raises Refusal (PV202).
+    """
+    found = []
+    calls = [call for index, call in enumerate(block.calls, len(block.outputs)) if index in needed]
+    read = {arg for call in calls for arg in call.args}
+    for expr in block.ties:
+        if not has_several_spellings(expr.type):
+            found.append(expr)
+        elif expr in read or expr not in block.outputs or block.outputs.index(expr) in needed:
+            name = (
+                f'column "{expr.name}"' if isinstance(expr, Field) and expr.name else "a column of this type"
+            )
+            raise Refusal(
+                f"{name} cannot be used beside a window over private rows", sqlstate="PV202",
+                position=expr.position, hint="leave it out of the subquery with the window",
+            )  # fmt: skip
+    return found
+
+
+def _names(source: Source, name: str) -> list[str]:
+    prefix = f"{name}." if name else ""
+    if isinstance(source, TableSource):
+        return [f"{prefix}{identifier(shown)}" for shown in source.shown]
+    if isinstance(source, Cut):
+        return [f"{prefix}c{index}" for index in range(len(source.columns))]
+    last = len(source.columns) - 1 if source.is_private else -1
+    return [f"{prefix}u" if index == last else f"{prefix}c{index}" for index in range(len(source.columns))]
+
+
+def _cut_order(printer: PrivatePrinter, cut: Cut, read: list[int], first: int) -> str:
+    """Return what orders an owner's rows: a hash of what is spelled alike everywhere, then all columns that are read.
+
+    The hash is of the `first` columns, an enforced key, where there is one: two copies of a table keep the same
+    rows then, whatever is read of each. Raises Refusal: PV202 for a column without an order.
+    """
+    fields = [Field(cut.columns[index].type, index, cut.columns[index].name) for index in read]
+    if any(has_several_spellings(expr.type) for expr in fields):
+        name = next(expr.name for expr in fields if has_several_spellings(expr.type))
+        raise Refusal(
+            f'column "{name}" cannot be used where a join multiplies rows of one person', sqlstate="PV202",
+            hint="leave it out, or aggregate per person first",
+        )  # fmt: skip
+    dialect = printer.dialect
+    texts = [
+        f"COALESCE({dialect.hash_text(printer.column(expr), expr.type)}, chr(30))"
+        for expr in fields[: first or None]
+        if expr.type.is_integer or expr.type.kind in _HASHED
+    ]
+    hashed = [dialect.hashed(texts)] if texts else []
+    return ", ".join([*hashed, *(f"{_order_key(printer, expr)} NULLS LAST" for expr in fields)])
+
+
+_HASHED = (Kind.TEXT, Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP)
+
+
+def _read_by(call: AggregateCall | WindowCall) -> list[Expr]:
+    if isinstance(call, WindowCall):
+        return [*call.args, *call.partition, *(order.expr for order in call.orders)]
+    return [*call.args, *([] if call.filter is None else [call.filter])]
+
+
+def _output(printer: PrivatePrinter, expr: Expr, column: Column | None = None) -> str:
+    """Return a subquery's column: a bare column as it stands, a number clamped to what is known of it.
+
+    `column`: what a UNION makes of it. Exact numbers of several kinds are brought to one type that holds
+    them all, since the engine would cast one kind to the other's.
+    """
+    merged = column is not None and column.facts is not None
+    if isinstance(expr, Field) and not (merged and expr.type.is_number):
+        return printer.column(expr)
+    if not expr.type.is_number:
+        return printer.value(expr)
+    number = printer.number(expr)
+    if merged and column is not None and number.grid is not None:
+        grid = None if column.facts is None else column.facts.grid
+        if column.type.is_float or grid is None:
+            return printer.double(number)
+        whole = printer.on_grid(number, grid, expr)
+        return printer.decimal(
+            replace(whole, sql=printer.dialect.cast(whole.sql, "HUGEINT"), reach=max(whole.reach, 2**62)),
+            expr,
+        )
+    return _own_unit(printer, number, expr)
+
+
+def _own_unit(printer: PrivatePrinter, number: Number, expr: Expr) -> str:
+    """Return a number in its own unit: an integer, a decimal, or a DOUBLE where neither holds it."""
+    is_exact = number.is_decimal and not expr.type.is_float
+    return printer.decimal(number, expr) if is_exact else printer.double(number)
+
+
+# --- calls ---------------------------------------------------------------------------------------------------
+
+
+def _aggregate(printer: PrivatePrinter, call: AggregateCall, most: int | None, over: str = "") -> str:
+    """Return an aggregate of one owner's rows, clamped to what `derived` says of it."""
+    only = over or ("" if call.filter is None else f" FILTER (WHERE {printer.boolean(call.filter)})")
+    if call.function == "count":
+        if call.distinct:
+            count = f"COUNT(DISTINCT {printer.key(call.args[0])}){only}"
+        elif call.args:
+            known = Call(BOOLEAN, "not", (Call(BOOLEAN, "is_null", (call.args[0],)),))
+            count = f"COUNT(CASE WHEN {printer.boolean(known)} THEN 1 END){only}"
+        else:
+            count = f"COUNT(*){only}"
+        return count if most is None else f"LEAST({count}, {most})"
+    arg = call.args[0]
+    if arg.type.kind is Kind.BOOLEAN:  # which Postgres has no min() and max() of
+        name = {"min": "bool_and", "max": "bool_or"}.get(call.function, call.function)
+        return f"{name}({printer.boolean(arg)}){only}"
+    if call.function in ("min", "max"):
+        inner = printer.double(printer.number(arg)) if arg.type.is_float else _output(printer, arg)
+        shown = printer.dialect.bytewise(inner) if arg.type.kind is Kind.TEXT else inner
+        return f"{call.function.upper()}({shown}){only}"
+    lattice = within_unit_lattice(call, printer.env)
+    value = print_value(printer, lambda sql, prefix: sql, arg, lattice)
+    rows = f"COUNT({value.z}){only}"
+    total = value.sum(only, rows)
+    dialect = printer.dialect
+    if call.function == "avg":
+        step = dialect.double_literal(lattice.step)
+        ratio = f"({dialect.as_double(total)} * {step} / NULLIF({rows}, 0))"
+        ends = sorted((lattice.low * lattice.step, lattice.high * lattice.step))
+        return printer.clamped_double(ratio, ends[0], ends[1])
+    reach = lattice.reach * (2**40 if most is None else most)
+    if reach >= 2**125:
+        raise Refusal("this sum per person could overflow", sqlstate="PV201", position=call.position,
+                      hint="narrow the declared bounds, or filter with BETWEEN")  # fmt: skip
+    if most is not None:
+        total = f"({dialect.clamp(total, str(min(0, lattice.low * most)), str(max(0, lattice.high * most)))})"
+    whole = Number(dialect.cast(total, "HUGEINT"), lattice.step, max(reach, 2**62))
+    if not lattice.exact or not whole.is_decimal:
+        scaled = f"{dialect.as_double(total)} * {dialect.double_literal(lattice.step)}"
+        return f"(CASE WHEN {rows} > 0 THEN {scaled} END)"
+    return f"(CASE WHEN {rows} > 0 THEN {printer.decimal(whole, arg)} END)"
+
+
+def _window(printer: PrivatePrinter, block: Windowed, call: WindowCall, ties: Sequence[Expr]) -> str:
+    """Return a window call over its owner's rows."""
+    assert isinstance(block.owner, (Field, Call))
+    unit = printer.owner(block.owner) if isinstance(block.owner, Field) else "u"
+    parts = [unit, *(printer.key(part) for part in call.partition)]
+    over = f"PARTITION BY {', '.join(dict.fromkeys(parts))}"
+    orders = [
+        f"{_order_key(printer, order.expr)} {'DESC' if order.descending else 'ASC'} "
+        f"NULLS {'FIRST' if order.nulls_first else 'LAST'}"
+        for order in call.orders
+    ]
+    if not ignores_ties(call):
+        orders += [f"{sql} NULLS LAST" for sql in dict.fromkeys(_order_key(printer, expr) for expr in ties)]
+    if orders:
+        over += f" ORDER BY {', '.join(orders)}"
+    over = f" OVER ({over}{f' {call.frame}' if call.frame else ''})"
+    if call.function in ("count", "sum", "avg", "min", "max"):
+        aggregate = AggregateCall(call.type, call.function, call.args, False, None, position=call.position)
+        return _aggregate(printer, aggregate, None, over)
+    args = [
+        _typed(printer, arg) if i != 1 else str(getattr(arg, "value", 1)) for i, arg in enumerate(call.args)
+    ]
+    value = call.args[0] if len(args) > 2 else None
+    if isinstance(value, Field) and printer.env.columns[value.index].facts is None and value.type.is_number:
+        # the default is cast to the value's own type, which may be narrower than ours
+        kind = "BIGINT" if value.type.is_integer else "HUGEINT" if value.type.scale == 0 else ""
+        args[0] = printer.dialect.cast(args[0], kind) if kind else args[0]
+    return f"{call.function}({', '.join(args)}){over}"
+
+
+def _typed(printer: PrivatePrinter, expr: Expr) -> str:
+    """Return an argument that has a type by itself: a function of any type takes it from there."""
+    shown = _output(printer, expr)
+    return printer.dialect.as_text(shown) if expr.type.kind in (Kind.TEXT, Kind.NULL) else shown
+
+
+def _order_key(printer: PrivatePrinter, expr: Expr) -> str:
+    if expr.type.kind is Kind.OPAQUE and expr.type.engine is None:
+        raise Refusal(
+            f"values of the type {expr.type} have no order here", sqlstate="PV202", position=expr.position,
+            hint="order by a column of another type",
+        )  # fmt: skip
+    shown = _output(printer, expr)
+    return printer.dialect.bytewise(shown) if expr.type.kind is Kind.TEXT else shown

@@ -1,0 +1,173 @@
+"""The innermost rows of a release's query, and the counts and sums over them that its coordinates are made of.
+
+House rule: a value is summed as `print_value` clamps it, a mask is printed as a truth assignment of flags that
+each row has computed once; nothing else of a row is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...relation.expressions import Expr, Field, fields_of
+from ...relation.intervals import narrowed_facts
+from ..measures.vectors import Mask, Query, Vector
+from ..privacy.ownership import without_path
+from ..privacy.rows import Released, Rows, TableSource
+from .print_source import SourcePrinter
+from .print_value import MAX_ROWS, PrintedValue, print_value
+
+__all__ = ["GroupSums", "InnerRows", "KeptSums", "UnitSums", "integer_type"]
+
+
+class InnerRows:
+    """The relation r: keys, values and flags of the rows that pass the filter and have an owner.
+
+    `beside`: the name of what stands in FROM too, one row of it for each unit whose rows are wanted. `alike`: what
+    other queries read of the same rows. A subquery, or a source that is cut, keeps and orders rows by the columns
+    that are read of it: so that all count the same rows, all read the same columns then, the owner's path too.
+    """
+
+    def __init__(
+        self, sources: SourcePrinter, rows: Rows, keys: tuple[Expr, ...], read: Iterable[Expr], *,
+        shows_unit: bool = False, beside: str = "", alike: Iterable[Expr] = (),
+    ) -> None:  # fmt: skip
+        assert isinstance(rows.owner, Field)
+        self.keys, self.dialect = keys, sources.dialect
+        nullable = not rows.columns[rows.owner.index].enforced.not_null
+        items, predicate = rows.items, rows.predicate
+        is_plain = all(isinstance(item.source, (TableSource, Released)) for item in items)
+        if not shows_unit and not beside and is_plain:
+            items, predicate = without_path(rows)
+        owner = (rows.owner,) if shows_unit or beside or nullable else ()
+        used = fields_of(*keys, *read, *owner)
+        if not is_plain:
+            used |= fields_of(*alike, rows.owner)
+        self.printer, self.from_, self.where = sources.block(items, predicate, used, beside=bool(beside))
+        unit = self.printer.owner(rows.owner) if owner else ""
+        if nullable:
+            self.where.append(f"({unit} IS NOT NULL)")
+        self.first = [f"{unit} AS u"] if shows_unit else []
+        if beside:
+            self.from_ += f" CROSS JOIN {beside}"
+            self.where.append(f"({unit} = {beside}.hu)")
+            self.first += [f"{beside}.hu", f"{beside}.t"]
+        self.items: dict[str, str] = {}
+
+    def item(self, sql: str, prefix: str) -> str:
+        """Return the name of a column of r, adding it once."""
+        if sql not in self.items:
+            self.items[sql] = f"{prefix}{sum(name.startswith(prefix) for name in self.items.values())}"
+        return self.items[sql]
+
+    def mask(self, mask: Mask) -> str | None:
+        """Return a mask as a predicate over r; None for all rows."""
+        parts = []
+        for predicate, truth in mask.terms:
+            flag = self.item(self.printer.boolean(predicate), "f")
+            parts.append(f"{flag} IS TRUE" if truth else f"{flag} IS NOT TRUE")
+        return " AND ".join(parts) if parts else None
+
+    def only(self, mask: Mask) -> str:
+        """Return a mask as an aggregate's FILTER."""
+        where = self.mask(mask)
+        return f" FILTER (WHERE {where})" if where else ""
+
+    def sql(self) -> str:
+        """Return r, with what has been asked of it."""
+        select = [*self.first]
+        select += [f"{self.printer.key(key)} AS k{i}" for i, key in enumerate(self.keys)]
+        select += [f"{sql} AS {name}" for sql, name in self.items.items()]
+        clause = f" WHERE {' AND '.join(self.where)}" if self.where else ""
+        return f"SELECT {', '.join(select) or '1 AS one'} FROM {self.from_}{clause}"
+
+
+class GroupSums:
+    """Aggregates over r, as they stand: all of a group's rows at once."""
+
+    def __init__(self, inner: InnerRows) -> None:
+        self.inner, self.dialect = inner, inner.dialect
+        self.parts: dict[str, str] = {}
+
+    def named(self, sql: str, prefix: str) -> str:
+        """Return how an aggregate over r is read where coordinates are computed."""
+        return sql
+
+    def rows(self, vector: Vector, mask: Mask) -> str:
+        return self._typed(vector, self.named(f"COUNT(*){self.inner.only(mask)}", "c"))
+
+    def present(self, vector: Vector, mask: Mask) -> str:
+        return self._typed(vector, self.named(self._present(vector, mask), "c"))
+
+    def total(self, vector: Vector, mask: Mask) -> str:
+        total = self._value(vector).sum(self.inner.only(mask), self._present(vector, mask))
+        return self.named(self._narrow(vector, total), "s")
+
+    def squares(self, vector: Vector, mask: Mask) -> str:
+        squares = self._value(vector).squares(self.inner.only(mask), vector.known_lattice.low)
+        return self.named(self._narrow(vector, squares), "q")
+
+    def units(self, mask: Mask) -> str:
+        return f"COUNT(*){self.inner.only(mask)}"
+
+    def values(self, vector: Vector, mask: Mask) -> str:
+        assert vector.value is not None
+        name = self.inner.item(self.inner.printer.key(vector.value), "v")
+        return f"COUNT(DISTINCT {name}){self.inner.only(mask)}"
+
+    def _value(self, vector: Vector) -> PrintedValue:
+        assert vector.value is not None
+        early = vector.query is Query.RANKED and not vector.bounding.per_row
+        return print_value(
+            self.inner.printer, self.inner.item, vector.value, vector.known_lattice, early=early
+        )
+
+    def _present(self, vector: Vector, mask: Mask) -> str:
+        """Return the count of values; one that is never NULL is counted by its rows where units have many."""
+        assert vector.value is not None
+        count = self._value(vector).count
+        if not vector.bounding.per_row and not narrowed_facts(vector.value, self.inner.printer.env).nullable:
+            count = "*"
+        return f"COUNT({count}){self.inner.only(mask)}"
+
+    def _typed(self, vector: Vector, count: str) -> str:
+        return self.dialect.cast(count, "HUGEINT") if integer_type(vector) == "HUGEINT" else count
+
+    def _narrow(self, vector: Vector, total: str) -> str:
+        """Return a sum as 64 bits where it cannot pass them, else as so many that its products cannot pass those."""
+        is_narrow = integer_type(vector) == "BIGINT"
+        return f"CAST({total} AS BIGINT)" if is_narrow else self.dialect.wide_sum(total)
+
+
+class UnitSums(GroupSums):
+    """Aggregates over one unit's rows in a group, which are columns of p: coordinates are read from there."""
+
+    def named(self, sql: str, prefix: str) -> str:
+        if sql not in self.parts:
+            self.parts[sql] = f"{prefix}{sum(name.startswith(prefix) for name in self.parts.values())}"
+        return self.parts[sql]
+
+    def sql(self, first: Iterable[str]) -> str:
+        """Return the columns of p."""
+        return ", ".join([*first, *(f"{sql} AS {name}" for sql, name in self.parts.items())])
+
+
+class KeptSums(UnitSums):
+    """Sums of the columns of p, over the units that are kept."""
+
+    def named(self, sql: str, prefix: str) -> str:
+        return f"COALESCE(SUM({super().named(sql, prefix)}), 0)"
+
+    def units(self, mask: Mask) -> str:
+        if not mask.terms:
+            return "COUNT(*)"
+        return f"COUNT(*) FILTER (WHERE {super().named(f'COUNT(*){self.inner.only(mask)}', 'c')} > 0)"
+
+
+def integer_type(vector: Vector) -> str:
+    """Return the integer type of a vector's sums and products: BIGINT where those of 2^40 rows cannot pass it.
+
+    HUGEINT holds all: a row's reach r is at most 2^62, r·U below 2^11 where U is not 1, and R at most 2^22, so
+    that r·rows·R·U < 2^126; the terms that a moment is added up from are below 2^103 and are not multiplied.
+    """
+    factor = vector.denominator * vector.bounding.in_all if vector.query is Query.SCALED else 1
+    return "BIGINT" if vector.largest * factor < 2**63 // MAX_ROWS else "HUGEINT"

@@ -1,0 +1,125 @@
+"""Values on their lattice: the printed clamp that every sensitivity of a sum relies on (law L9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ...relation.expressions import Expr, Field
+from ...relation.lattice import Lattice
+from ...relation.types import Kind
+from ..dialects.dialect import Dialect
+from ..dialects.private_sql import Number
+from ..dialects.quote import decimal
+from .print_private import PrivatePrinter
+from .private_reals import quotient, sizes
+
+__all__ = ["MAX_ROWS", "PrintedValue", "print_value"]
+
+MAX_ROWS = 2**40
+"""Most rows, or units, of a table: beyond what one machine holds. Totals are sized by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedValue:
+    """A clamped value: `z` is SQL over r, in the lattice's integers or (with `factor` > 1) in decimals.
+
+    `known`: a column that is NULL where z is. `ends`: the rows are not clamped, so each sum of them is: to so
+    many times the ends as it has values.
+    """
+
+    dialect: Dialect
+    z: str
+    factor: int
+    ends: tuple[int, int] | None = None
+    known: str = ""
+
+    @property
+    def count(self) -> str:
+        """What to count for the rows that have a value: the column itself where that is the same and costs less."""
+        return self.known or self.z
+
+    def sum(self, only: str, count: str) -> str:
+        """Return the exact sum in lattice integers, 0 for no rows; `count`: how many values are summed."""
+        total = f"SUM({self.z}){only}"
+        if self.ends is not None:
+            low, high = (f"{end} * {self.dialect.cast(count, 'HUGEINT')}" for end in self.ends)
+            return f"LEAST(GREATEST(COALESCE({total}, 0), {low}), {high})"
+        if self.factor != 1:
+            total = self.dialect.cast(f"{total} * {self.factor}", "HUGEINT")
+        return f"COALESCE({total}, 0)"
+
+    def squares(self, only: str, low: int) -> str:
+        """Return the exact sum of (z - low)², 0 for no rows; each square fits 64 bits, as z - low <= 2^30."""
+        z = self.z if self.factor == 1 else f"CAST(({self.z}) * {self.factor} AS BIGINT)"
+        above = f"(CAST(({z}) AS BIGINT) - {low})"
+        return f"COALESCE(SUM({above} * {above}){only}, 0)"
+
+
+def print_value(
+    printer: PrivatePrinter,
+    item: Callable[[str, str], str],
+    expr: Expr,
+    lattice: Lattice,
+    *,
+    early: bool = False,
+) -> PrintedValue:
+    """Clamp a value to its lattice: in its own type where it is a bare column, else as printed numbers.
+
+    Reals: v is clamped to [lo, hi], multiplied by 1/step (or divided by step) and cast, which rounds half
+    to even; both are monotone in IEEE arithmetic, so the result lies between the images of lo and hi,
+    which `lattice_of` computed in the same way: `low` and `high`.
+
+    `early`: for sums per unit and group. A bare column becomes its lattice integer in r already: with many
+    sums a conversion of each row is cheaper than one of each sum. A computed integer, which lies inside its
+    bounds by the clamps that are printed inside it, is clamped in the sum.
+    """
+    dialect, factor = printer.dialect, (1 / lattice.step).numerator
+    if (
+        isinstance(expr, Field) and lattice.exact and lattice.reach * factor * MAX_ROWS < 10**38
+    ):  # a DECIMAL(38)
+        name = printer.as_number(expr) if early else item(printer.as_number(expr), "v")
+        lo, hi = decimal(lattice.low * lattice.step), decimal(lattice.high * lattice.step)
+        assert lo is not None
+        assert hi is not None
+        # Of a column that a subquery computes it is the interval rules that say so: it is clamped (law L9).
+        is_computed = printer.env.columns[expr.index].facts is not None
+        held = not is_computed and printer.is_held(expr, lattice.lo, lattice.hi)
+        clamped = name if held else dialect.clamp(name, lo, hi)
+        if not early and not dialect.is_open(expr.type):
+            return PrintedValue(dialect, clamped, factor, known=name)
+        whole = dialect.cast(f"({clamped}){f' * {factor}' if factor > 1 else ''}", _summand(dialect, lattice))
+        return PrintedValue(dialect, item(whole, "z") if early else whole, 1, known="" if early else name)
+    if lattice.exact:
+        number = printer.number(expr)
+        name = item(printer.on_grid(number, lattice.step, expr).sql, "v")
+        if early:
+            return PrintedValue(dialect, name, 1, (lattice.low, lattice.high))
+        return PrintedValue(dialect, dialect.clamp(name, str(lattice.low), str(lattice.high)), 1)
+    if isinstance(expr, Field) and expr.type.is_float:
+        shown = printer.as_number(expr)
+        shown = dialect.as_double(shown) if expr.type.kind is Kind.REAL else shown
+        if early:
+            return PrintedValue(dialect, item(_rounded(printer, shown, expr, lattice), "z"), 1)
+    else:
+        shown = printer.double(printer.number(expr))
+    return PrintedValue(dialect, _rounded(printer, item(shown, "v"), expr, lattice), 1)
+
+
+def _rounded(printer: PrivatePrinter, real: str, expr: Expr, lattice: Lattice) -> str:
+    """Return a DOUBLE clamped and rounded to the lattice."""
+    inside = f"({printer.clamped_double(real, lattice.lo, lattice.hi)})"
+    inverse = 1 / lattice.step
+    if inverse.denominator == 1:
+        scaled = f"{inside} * {printer.dialect.double_literal(inverse)}"
+    else:
+        step = Number(
+            printer.dialect.double_literal(lattice.step), None, 0, *sizes(lattice.step, lattice.step)
+        )
+        number = Number(inside, None, 0, *sizes(lattice.lo, lattice.hi))
+        scaled = quotient(number, step, printer.dialect, expr).sql
+    return printer.dialect.cast(scaled, _summand(printer.dialect, lattice))
+
+
+def _summand(dialect: Dialect, lattice: Lattice) -> str:
+    return dialect.summand(lattice.reach * MAX_ROWS)

@@ -1,0 +1,165 @@
+"""Predicates, text and calendar forms on private rows; `print_private` has the house rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from ...errors import Refusal
+from ...relation.calendar import calendar_ends
+from ...relation.expressions import Call, Expr, Field, Literal
+from ...relation.functions import FUNCTIONS
+from ...relation.intervals import facts_of
+from ...relation.types import Kind
+from ..dialects.private_sql import is_bare, unbounded
+
+if TYPE_CHECKING:
+    from .print_private import PrivatePrinter
+
+__all__ = ["FORMS"]
+
+_MAX_LENGTH = 2**31 - 1
+
+
+def _comparison(printer: PrivatePrinter, expr: Call) -> str:
+    return printer.compared(expr.args[0], expr.args[1], FUNCTIONS[expr.function].symbol, expr)
+
+
+def _in_list(printer: PrivatePrinter, expr: Call) -> str:
+    subject, items = expr.args[0], expr.args[1:]
+    if subject.type.is_number:
+        return "(" + " OR ".join(printer.compared(subject, item, "=", expr) for item in items) + ")"
+    shown = ", ".join(printer.beside(item, (subject, item)) for item in items)
+    return f"({printer.value(subject)} IN ({shown}))"
+
+
+def _logic(printer: PrivatePrinter, expr: Call) -> str:
+    return "(" + f" {expr.function.upper()} ".join(printer.boolean(arg) for arg in expr.args) + ")"
+
+
+def _not(printer: PrivatePrinter, expr: Call) -> str:
+    inner = expr.args[0]
+    if isinstance(inner, Call) and inner.function == "is_null":
+        return f"({_null_test(printer, inner.args[0])} IS NOT NULL)"
+    return f"(NOT {printer.boolean(inner)})"
+
+
+def _null_test(printer: PrivatePrinter, expr: Expr) -> str:
+    if isinstance(expr, Field) and expr.type.is_float:
+        shown = printer.as_number(expr)  # NaN counts as NULL everywhere below the door
+        return f"CASE WHEN {printer.dialect.is_nan(shown)} THEN NULL ELSE {shown} END"
+    if expr.type.is_number and not is_bare(expr):
+        return printer.number(expr).sql
+    return printer.value(expr)
+
+
+def _is_null(printer: PrivatePrinter, expr: Call) -> str:
+    return f"({_null_test(printer, expr.args[0])} IS NULL)"
+
+
+def _truth(printer: PrivatePrinter, expr: Call) -> str:
+    return f"({printer.boolean(expr.args[0])} IS {'TRUE' if expr.function == 'is_true' else 'FALSE'})"
+
+
+def _like(printer: PrivatePrinter, expr: Call) -> str:
+    shown, pattern, escape = (printer.value(arg) for arg in expr.args)
+    return printer.dialect.like(shown, pattern, escape)
+
+
+def _case(printer: PrivatePrinter, expr: Call) -> str:
+    branches = [
+        f"WHEN {printer.boolean(expr.args[i])} THEN {printer.value(expr.args[i + 1])}"
+        for i in range(0, len(expr.args) - 1, 2)
+    ]
+    return f"CASE {' '.join(branches)} ELSE {printer.value(expr.args[-1])} END"
+
+
+def _function(printer: PrivatePrinter, expr: Call) -> str:
+    for arg in expr.args[1:] if expr.function == "substr" else ():
+        if not isinstance(arg, Literal) or not isinstance(arg.value, int) or not 0 <= arg.value < _MAX_LENGTH:
+            raise Refusal(
+                "substring takes literal numbers below 2^31", sqlstate="PV202", position=expr.position
+            )
+    name = {"substr": "substring"}.get(expr.function, expr.function)
+    if expr.function in ("left", "right") and not (
+        isinstance(expr.args[1], Literal)
+        and isinstance(expr.args[1].value, int)
+        and 0 <= expr.args[1].value < _MAX_LENGTH
+    ):
+        raise Refusal(f"{name} takes a literal length", sqlstate="PV202", position=expr.position)
+    return f"{name}({', '.join(printer.value(arg) for arg in expr.args)})"
+
+
+def _letter_case(printer: PrivatePrinter, expr: Call) -> str:
+    return printer.dialect.letter_case(expr.function, printer.new_text(expr.args[0]))
+
+
+def _trimmed(printer: PrivatePrinter, expr: Call) -> str:
+    return printer.dialect.trimmed(expr.function, printer.value(expr.args[0]))
+
+
+def _concat(printer: PrivatePrinter, expr: Call) -> str:
+    parts = []
+    for arg in expr.args:
+        if arg.type.is_float:
+            raise Refusal("a floating-point number cannot be joined to text here", sqlstate="PV202",
+                          position=expr.position)  # fmt: skip
+        shown = printer.new_text(arg)
+        parts.append(shown if expr.function == "concat_op" else f"COALESCE({shown}, '')")
+    return "(" + " || ".join(parts) + ")"
+
+
+def _date_trunc(printer: PrivatePrinter, expr: Call) -> str:
+    unit = expr.args[0]
+    assert isinstance(unit, Literal)
+    moment = printer.dialect.calendar_operand(printer.moment(expr.args[1]))
+    return f"CAST(date_trunc('{unit.value}', {moment}) AS TIMESTAMP)"
+
+
+def _shift(printer: PrivatePrinter, expr: Call) -> str:
+    """Return a date or timestamp moved by days or an interval; the result stays in the years 1 to 9999."""
+    facts = facts_of(expr, printer.env)
+    if facts.lo is None or facts.hi is None or not facts.declared:
+        raise unbounded(expr)
+    first, last = calendar_ends(expr.type)
+    left, right = expr.args
+    if left.type.kind is Kind.INTERVAL:
+        left, right = right, left
+    reach = facts_of(right, printer.env) if right.type.is_integer else None
+    far = reach is not None and (reach.lo is None or reach.hi is None or max(-reach.lo, reach.hi) > 4_000_000)
+    if facts.lo < first or facts.hi > last or far:
+        raise Refusal(
+            "this date arithmetic could leave the years 1 to 9999", sqlstate="PV202", position=expr.position,
+            hint="narrow the bounds with BETWEEN",
+        )  # fmt: skip
+    sign = FUNCTIONS[expr.function].symbol
+    if right.type.is_integer:
+        days = printer.on_grid(printer.number(right), Fraction(1), expr)
+        return f"({printer.moment(left)} {sign} CAST({days.sql} AS INTEGER))"
+    return f"({printer.moment(left)} {sign} {printer.value(right)})"
+
+
+def _cast_value(printer: PrivatePrinter, expr: Call) -> str:
+    source, target = expr.args[0].type, expr.type
+    good = target.kind is Kind.TEXT and not source.is_float and source.kind is not Kind.OPAQUE
+    if source == target:
+        return printer.dialect.as_text(printer.value(expr.args[0]))
+    if good:
+        return printer.new_text(expr.args[0])
+    if source.is_temporal and target.is_temporal:
+        return printer.dialect.cast(printer.moment(expr.args[0]), target.kind.value.upper())
+    raise Refusal(
+        f"a cast from {source} to {target} could fail on some row", sqlstate="PV202", position=expr.position
+    )
+
+
+FORMS: dict[str, Callable[[PrivatePrinter, Call], str]] = {
+    **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge", "is_not_distinct"), _comparison),
+    "in": _in_list, "and": _logic, "or": _logic, "not": _not, "is_null": _is_null, "is_true": _truth,
+    "is_false": _truth, "like": _like, "case": _case,
+    **dict.fromkeys(("coalesce", "greatest", "least", "nullif", "substr", "left", "right"), _function),
+    **dict.fromkeys(("lower", "upper"), _letter_case), **dict.fromkeys(("trim", "ltrim", "rtrim"), _trimmed),
+    "concat": _concat, "concat_op": _concat, "date_trunc": _date_trunc, "add": _shift, "sub": _shift,
+    "cast": _cast_value,
+}  # fmt: skip

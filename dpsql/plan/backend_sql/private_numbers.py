@@ -1,0 +1,278 @@
+"""Numeric operators and functions on private rows; `print_private` has the house rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from ...errors import Refusal
+from ...relation.expressions import Call, Expr, Literal
+from ...relation.functions import FUNCTIONS
+from ...relation.intervals import Facts, facts_of
+from ...relation.types import Kind
+from ..dialects.private_sql import LARGEST, Number, integer_kind, reach_of, unbounded
+from .private_reals import bounded, quotient, real_power, real_product, real_sum
+
+if TYPE_CHECKING:
+    from .print_private import PrivatePrinter
+
+__all__ = ["NUMBERS"]
+
+
+def _add(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
+    if expr.type.is_temporal or any(arg.type.is_temporal for arg in expr.args):
+        return _days_between(printer, expr, facts)
+    sign = FUNCTIONS[expr.function].symbol
+    numbers = [printer.number(arg) for arg in expr.args]
+    if facts.grid is None:
+        left, right = (printer.real(number) for number in numbers)
+        return real_sum(left, sign, right, expr)
+    first, second = (printer.on_grid(number, facts.grid, expr) for number in numbers)
+    return printer.dialect.combined(first, sign, second, expr)
+
+
+def _days_between(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
+    if facts.lo is None or not all(arg.type.kind is Kind.DATE for arg in expr.args):
+        raise unbounded(expr)
+    later, earlier = (printer.moment(arg) for arg in expr.args)
+    days = printer.dialect.days_between(later, earlier)
+    return Number(days, Fraction(1), reach_of(facts, Fraction(1), expr))
+
+
+def _mul(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
+    first, second = (printer.number(arg) for arg in expr.args)
+    if first.grid is None or second.grid is None:
+        return real_product(printer.real(first), printer.real(second), printer.dialect, expr)
+    return printer.dialect.product(first, second, expr)
+
+
+def _div(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
+    first, second = (printer.number(arg) for arg in expr.args)
+    if expr.type.is_integer:
+        if first.grid is None or second.grid is None:
+            raise Refusal(
+                "a released number is not divided as an integer here", sqlstate="PV202", position=expr.position,
+                hint="cast the subquery to double precision",
+            )  # fmt: skip
+        left, right = (printer.on_grid(number, Fraction(1), expr) for number in (first, second))
+        kind = integer_kind(max(left.reach, right.reach), expr)
+        over, under = (printer.dialect.widened(number, kind) for number in (left, right))
+        sql = printer.dialect.quotient(over, f"NULLIF({under}, 0)", wide=kind == "HUGEINT")
+        return Number(sql, Fraction(1), max(left.reach, right.reach))
+    if facts.grid is not None and first.grid is not None:  # an exact number over a constant
+        divisor = facts_of(expr.args[1], printer.env).lo
+        assert divisor is not None
+        return Number(first.sql if divisor > 0 else f"(-{first.sql})", facts.grid, first.reach)
+    return quotient(printer.real(first), printer.real(second), printer.dialect, expr)
+
+
+def _mod(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
+    if facts.grid is None:
+        raise unbounded(expr)
+    left, right = (printer.on_grid(printer.number(arg), facts.grid, expr) for arg in expr.args)
+    kind = integer_kind(max(left.reach, right.reach), expr)
+    over, under = (printer.dialect.widened(number, kind) for number in (left, right))
+    sql = f"({over} % NULLIF({under}, 0))"
+    return Number(sql, facts.grid, max(left.reach, right.reach))
+
+
+def _neg(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
+    number = printer.number(expr.args[0])
+    return replace(number, sql=f"(-{number.sql})")
+
+
+def _abs(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
+    number = printer.number(expr.args[0])
+    return replace(number, sql=f"abs({number.sql})")
+
+
+def _chosen(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
+    """CASE, COALESCE, GREATEST, LEAST over numbers, all branches on one grid and of one type."""
+    if expr.function == "nullif":
+        return _nullif_number(printer, expr)
+    last = len(expr.args) - 1
+    values = [*range(1, last, 2), last] if expr.function == "case" else list(range(last + 1))
+    most, least = 0, 0
+    if facts.grid is None:
+        reals = {i: printer.real(printer.number(expr.args[i])) for i in values}
+        shown = {i: real.sql for i, real in reals.items()}
+        most, least = max(real.most for real in reals.values()), min(real.least for real in reals.values())
+        reach = 0
+    else:
+        numbers = {i: printer.on_grid(printer.number(expr.args[i]), facts.grid, expr) for i in values}
+        reach = max(number.reach for number in numbers.values())
+        kind = integer_kind(reach, expr)
+        shown = {i: printer.dialect.widened(number, kind) for i, number in numbers.items()}
+    if expr.function == "case":
+        branches = [f"WHEN {printer.boolean(expr.args[i])} THEN {shown[i + 1]}" for i in range(0, last, 2)]
+        sql = f"CASE {' '.join(branches)} ELSE {shown[last]} END"
+    else:
+        sql = f"{expr.function}({', '.join(shown.values())})"
+    return Number(sql, facts.grid, reach, most, least)
+
+
+def _nullif_number(printer: PrivatePrinter, expr: Call) -> Number:
+    first = printer.number(expr.args[0])
+    equal = printer.compared(expr.args[0], expr.args[1], "=", expr)
+    return replace(first, sql=f"CASE WHEN {equal} THEN NULL ELSE {first.sql} END")
+
+
+def _stepped(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
+    """round, floor, ceil, trunc to a step, on integers; numeric rounds half away from zero, doubles half to even."""
+    number, step = printer.number(expr.args[0]), facts.grid
+    assert step is not None
+    if number.grid is None:
+        if facts.lo is None or facts.hi is None:
+            raise unbounded(expr)
+        reach = reach_of(facts, step, expr)
+        dialect = printer.dialect
+        divisor = bounded(Number(dialect.double_literal(step), None), step, step)
+        shown = number.sql if step == 1 else quotient(number, divisor, dialect, expr).sql
+        rounded = {
+            "round": dialect.half_even(shown) if expr.type.is_float else dialect.half_away(shown),
+            "floor": f"floor({shown})", "ceil": f"ceil({shown})", "trunc": f"trunc({shown})",
+        }[expr.function]  # fmt: skip
+        inside = printer.clamped_double(f"({rounded})", facts.lo / step, facts.hi / step)
+        # The nearest double of an end may lie a little beyond it.
+        return Number(dialect.cast(inside, integer_kind(2 * reach, expr)), step, 2 * reach)
+    ratio = step / number.grid
+    if ratio.numerator == 1:
+        return printer.on_grid(number, step, expr)
+    if ratio.denominator != 1:
+        raise Refusal("this rounding is not supported", sqlstate="PV202", position=expr.position)
+    return _integer_step(printer, number, ratio.numerator, expr, step)
+
+
+def _integer_step(printer: PrivatePrinter, number: Number, q: int, expr: Call, step: Fraction) -> Number:
+    """Return an integer in steps of q: nothing on the way is larger than 2·reach + 2q."""
+    kind = integer_kind(2 * (number.reach + q), expr)
+    n, wide = printer.dialect.widened(number, kind), kind == "HUGEINT"
+
+    def over(left: str, right: int) -> str:
+        return printer.dialect.quotient(left, str(right), wide=wide)
+
+    if expr.function == "floor":
+        sql = over(f"({n} - ((({n} % {q}) + {q}) % {q}))", q)
+    elif expr.function == "ceil":
+        sql = f"(-{over(f'(-({n}) - (((-({n}) % {q}) + {q}) % {q}))', q)})"
+    elif expr.function == "trunc":
+        sql = over(n, q)
+    else:
+        up, down = over(f"(2 * {n} + {q})", 2 * q), over(f"(-2 * {n} + {q})", 2 * q)
+        sql = f"(CASE WHEN {n} >= 0 THEN {up} ELSE -{down} END)"
+    return Number(sql, step, 2 * (number.reach + q))
+
+
+def _real_function(name: str) -> Callable[[PrivatePrinter, Call, Facts], Number]:
+    def form(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
+        inner = facts_of(expr.args[0], printer.env)
+        if facts.lo is None or inner.lo is None or inner.hi is None:
+            if inner.lo is None or inner.hi is None:
+                raise unbounded(expr)
+            raise Refusal(
+                f"{expr.function}() could fail on some row",
+                sqlstate="PV202",
+                position=expr.position,
+                hint="clamp its argument with GREATEST and LEAST",
+            )
+        argument = printer.real(printer.number(expr.args[0]))
+        sql = f"{name}({printer.clamped_double(f'({argument.sql})', inner.lo, inner.hi)})"
+        least = {"sqrt": argument.least // 2 - 1, "exp": -1012}.get(name, -60)
+        return replace(bounded(Number(sql, None), facts.lo, facts.hi), least=least)
+
+    return form
+
+
+def _power(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
+    exponent = expr.args[1]
+    whole = isinstance(exponent, Literal) and isinstance(exponent.value, int) and 0 <= exponent.value <= 8
+    if not whole or facts.lo is None:
+        raise Refusal(
+            "power takes a bounded base and a literal exponent from 0 to 8",
+            sqlstate="PV202",
+            position=expr.position,
+        )
+    assert isinstance(exponent, Literal)
+    assert isinstance(exponent.value, int)
+    number = printer.number(expr.args[0])
+    if exponent.value == 0:
+        return Number(f"CASE WHEN {number.sql} IS NOT NULL THEN CAST(1 AS BIGINT) END", Fraction(1), 1)
+    if number.grid is None:
+        return real_power(number, exponent.value, printer.dialect, expr)
+    result = Number("CAST(1 AS BIGINT)", Fraction(1), 1)
+    for _ in range(exponent.value):
+        result = printer.dialect.product(result, number, expr)
+    return result
+
+
+def _sign(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
+    shown = printer.number(expr.args[0]).sql
+    return Number(
+        f"CASE WHEN {shown} > 0 THEN CAST(1 AS BIGINT) WHEN {shown} = 0 THEN 0 WHEN {shown} < 0 THEN -1 END",
+        Fraction(1),
+        1,
+    )
+
+
+def _circular(name: str) -> Callable[[PrivatePrinter, Call, Facts], Number]:
+    def form(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
+        argument = printer.real(printer.number(expr.args[0]))
+        finite = printer.clamped_double(f"({argument.sql})", -LARGEST, LARGEST)
+        return Number(f"{name}({finite})", None, 0, 2, -1074 if name != "cos" else -60)
+
+    return form
+
+
+def _cast_number(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
+    source, target = expr.args[0], expr.type
+    if source.type.kind is Kind.BOOLEAN:
+        return Number(printer.dialect.flag(printer.boolean(source)), Fraction(1), 1)
+    if not source.type.is_number:
+        raise Refusal(
+            f"a cast from {source.type} to {target} could fail on some row",
+            sqlstate="PV202",
+            position=expr.position,
+        )
+    if target.is_integer or (target.kind is Kind.NUMERIC and target.scale is not None):
+        rounding = Call(
+            source.type if source.type.is_float else target, "round", (source,), position=expr.position
+        )
+        return _stepped(printer, rounding, facts)
+    return printer.number(source)
+
+
+def _extract(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
+    unit = expr.args[0]
+    assert isinstance(unit, Literal)
+    moment = printer.dialect.calendar_operand(printer.moment(expr.args[1]))
+    return Number(f"CAST(extract({unit.value} FROM {moment}) AS BIGINT)", Fraction(1), 10_000)
+
+
+def _length(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
+    shown = _counted_text(printer, expr.args[0])
+    return Number(f"CAST(length({shown}) AS BIGINT)", Fraction(1), reach_of(facts, Fraction(1), expr))
+
+
+def _position(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
+    inside, part = _counted_text(printer, expr.args[0]), printer.value(expr.args[1])
+    found = f"CAST({printer.dialect.position(inside, part)} AS BIGINT)"
+    return Number(found, Fraction(1), reach_of(facts, Fraction(1), expr))
+
+
+def _counted_text(printer: PrivatePrinter, expr: Expr) -> str:
+    """Return a text whose characters are counted: cut to its size where that is declared."""
+    is_declared = facts_of(expr, printer.env).declared
+    return printer.new_text(expr) if is_declared else printer.value(expr)
+
+
+NUMBERS: dict[str, Callable[[PrivatePrinter, Call, Facts], Number]] = {
+    "add": _add, "sub": _add, "mul": _mul, "div": _div, "mod": _mod, "neg": _neg, "abs": _abs,
+    **dict.fromkeys(("case", "coalesce", "greatest", "least", "nullif"), _chosen),
+    **dict.fromkeys(("round", "floor", "ceil", "trunc"), _stepped),
+    "sqrt": _real_function("sqrt"), "ln": _real_function("ln"), "log": _real_function("log10"),
+    "exp": _real_function("exp"), "power": _power, "sign": _sign, "sin": _circular("sin"),
+    "cos": _circular("cos"), "atan": _circular("atan"), "tanh": _circular("tanh"), "cast": _cast_number,
+    "extract": _extract, "length": _length, "position": _position,
+}  # fmt: skip

@@ -1,0 +1,251 @@
+"""What two engines spell differently, and the arithmetic that is printed alike for both.
+
+House rules:
+
+1. One semantics: a form here gives the same value on every engine for every content the types allow,
+   so that all engines count the same integers. What an engine raises on is kept out by the common print.
+2. A dialect adds no guard of its own that another lacks: where one engine needs a value to be flushed or
+   clamped (soundness.md 1.9, 1.11, 2.2), all print it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from ...relation.catalog import Table
+from ...relation.expressions import Expr, Literal
+from ...relation.facts import TEXT_CUT
+from ...relation.types import Kind, SqlType
+from .private_sql import LARGEST, Number, integer_kind
+from .quote import literal, text
+
+__all__ = ["Dialect"]
+
+
+class Dialect(ABC):
+    """What every engine has to spell; what a new one forgets is an error when its class is made.
+
+    `name` is what a catalog calls the engine; `double`, `text`, `decimal` are its types' names.
+    """
+
+    name: ClassVar[str]
+    double: ClassVar[str]
+    text: ClassVar[str]
+    decimal: ClassVar[str]
+    compares_any_decimals: ClassVar[bool]
+    """Whether exact numbers of any size have a common type; else those beyond 38 digits meet as doubles."""
+    numerics_are_finite: ClassVar[bool]
+    """Whether a NUMERIC column is inside the range of its type: NaN is none, and clamped like infinity."""
+    listed_by_sort: ClassVar[str]
+    """What is added to a scan whose first column will be grouped into very many groups."""
+    runs_public_parts: ClassVar[bool]
+    """Whether the engine answers what is printed for the sealed engine, and with the same meaning."""
+    kinds: ClassVar[Mapping[str, str]]
+    """Names of types that the engine calls otherwise."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        names = (*Dialect.__annotations__, *sorted(Dialect.__abstractmethods__))
+        missing = [name for name in names if getattr(cls, name, None) is getattr(Dialect, name, None)]
+        if missing:
+            raise TypeError(f"{cls.__name__} does not say: {', '.join(missing)}")
+
+    # --- types and literals ---------------------------------------------------------------------------
+
+    def kind(self, name: str) -> str:
+        """Return the engine's name of BIGINT, HUGEINT (at least 2^125 either way), DATE, TIMESTAMP, …."""
+        return self.kinds.get(name, name)
+
+    def cast(self, sql: str, name: str) -> str:
+        """Return a cast to a type named as in `kind`."""
+        return f"CAST({sql} AS {self.kind(name)})"
+
+    def as_double(self, sql: str) -> str:
+        """Return a cast to a double."""
+        return f"CAST({sql} AS {self.double})"
+
+    @abstractmethod
+    def as_text(self, sql: str) -> str:
+        """Return a value as text, compared bytewise."""
+
+    @abstractmethod
+    def bytewise(self, sql: str) -> str:
+        """Return a text as a key: compared and ordered bytewise."""
+
+    def literal(self, value: Literal) -> str:
+        """Return a literal."""
+        return literal(value, self.double)
+
+    def double_literal(self, value: Fraction) -> str:
+        """Return an exact number as the nearest double, the largest one beyond its range."""
+        return self.as_double(text(repr(float(max(min(value, LARGEST), -LARGEST)))))
+
+    @abstractmethod
+    def flag(self, predicate: str) -> str:
+        """Return a truth value as 1 or 0, a BIGINT."""
+
+    @abstractmethod
+    def table(self, table: Table) -> str:
+        """Return a table by its full name."""
+
+    # --- a table's columns ------------------------------------------------------------------------------
+
+    @abstractmethod
+    def column(self, shown: str, type_: SqlType) -> str:
+        """Return a column as expressions read it."""
+
+    @abstractmethod
+    def owner(self, shown: str, type_: SqlType) -> str:
+        """Return an owner's column, so that equal owners are one privacy unit and different ones are two."""
+
+    @abstractmethod
+    def is_nan(self, shown: str) -> str:
+        """Return the test of a double for NaN, which counts as NULL below the door."""
+
+    @abstractmethod
+    def number_key(self, shown: str, type_: SqlType) -> str:
+        """Return a NUMERIC column as a group key: one spelling a value."""
+
+    @abstractmethod
+    def is_open(self, type_: SqlType) -> bool:
+        """Say whether a NUMERIC column has no scale of its own: it is rounded where it is read, half away from zero."""
+
+    @abstractmethod
+    def on_scale(self, shown: str, type_: SqlType) -> str:
+        """Return a clamped exact column with the digits after the point that its type says."""
+
+    @abstractmethod
+    def exact_as_double(self, shown: str, type_: SqlType) -> str:
+        """Return a bare exact number as a double, whatever it holds."""
+
+    # --- clamps -------------------------------------------------------------------------------------------
+
+    def clamp(self, sql: str, lo: str, hi: str, *, nan: bool = False) -> str:
+        """Return `sql` limited to [lo, hi]; NULL stays NULL, and NaN, where it is possible, becomes NULL.
+
+        A CASE costs a fraction of LEAST(GREATEST()), and does not turn NULL into a bound.
+        """
+        above = f"{sql} > {hi} AND {self.below_nan(sql)}" if nan else f"{sql} > {hi}"
+        return (
+            f"CASE WHEN {sql} BETWEEN {lo} AND {hi} THEN {sql} WHEN {sql} < {lo} THEN {lo} "
+            f"WHEN {above} THEN {hi} END"
+        )
+
+    @abstractmethod
+    def below_nan(self, sql: str) -> str:
+        """Return the test that a number, infinity too, is not NaN, which sorts above all."""
+
+    # --- arithmetic ---------------------------------------------------------------------------------------
+
+    def widened(self, number: Number, kind: str) -> str:
+        """Return a number's SQL in an integer type at least as wide as its own."""
+        return number.sql if number.kind == kind else self.cast(number.sql, kind)
+
+    def times(self, number: Number, factor: int, expr: Expr) -> Number:
+        """Return an integer number times a positive constant, on the same count of a finer grid."""
+        assert number.grid is not None
+        if factor == 1:
+            return number
+        reach = number.reach * factor
+        kind = integer_kind(max(reach, factor), expr)
+        return Number(f"({self.widened(number, kind)} * {factor})", number.grid / factor, max(reach, 1))
+
+    def combined(self, left: Number, sign: str, right: Number, expr: Expr) -> Number:
+        """Return left + right or left - right of two numbers on one grid."""
+        assert left.grid is not None
+        assert left.grid == right.grid
+        reach = left.reach + right.reach
+        kind = integer_kind(reach, expr)
+        sql = f"({self.widened(left, kind)} {sign} {self.widened(right, kind)})"
+        return Number(sql, left.grid, reach)
+
+    def product(self, left: Number, right: Number, expr: Expr) -> Number:
+        """Return left * right of two integer numbers."""
+        assert left.grid is not None
+        assert right.grid is not None
+        reach = max(left.reach * right.reach, left.reach, right.reach)
+        kind = integer_kind(reach, expr)
+        sql = f"({self.widened(left, kind)} * {self.widened(right, kind)})"
+        return Number(sql, left.grid * right.grid, reach)
+
+    @abstractmethod
+    def quotient(self, left: str, right: str, *, wide: bool) -> str:
+        """Return an integer division, cut towards zero; `wide`: an operand may be a HUGEINT."""
+
+    @abstractmethod
+    def summand(self, largest_sum: int) -> str:
+        """Return the integer type of rows to be summed; `largest_sum`: no sum of them is larger."""
+
+    @abstractmethod
+    def wide_sum(self, total: str) -> str:
+        """Return a sum of integers as a HUGEINT, which it may be already."""
+
+    @abstractmethod
+    def half_even(self, sql: str) -> str:
+        """Return a double rounded to a whole one, halves to even."""
+
+    @abstractmethod
+    def half_away(self, sql: str) -> str:
+        """Return a double rounded to a whole one, halves away from zero."""
+
+    # --- text and calendar ----------------------------------------------------------------------------------
+
+    def cut(self, sql: str, most: int) -> str:
+        """Return the first characters of a text; both engines count code points."""
+        return f"left({sql}, {most})"
+
+    @abstractmethod
+    def letter_case(self, name: str, sql: str) -> str:
+        """Return lower() or upper(), each character by itself: one for one, as Postgres maps them."""
+
+    def trimmed(self, name: str, sql: str) -> str:
+        """Return trim(), ltrim() or rtrim() of blanks alone."""
+        return f"{name}({sql}, ' ')"
+
+    @abstractmethod
+    def like(self, sql: str, pattern: str, escape: str) -> str:
+        """Return LIKE; `escape` is a text literal, '' for none."""
+
+    @abstractmethod
+    def position(self, inside: str, part: str) -> str:
+        """Return where a text begins inside another, from 1; 0 for nowhere."""
+
+    @abstractmethod
+    def days_between(self, later: str, earlier: str) -> str:
+        """Return the days from one date to another."""
+
+    @abstractmethod
+    def calendar_operand(self, sql: str) -> str:
+        """Return a date or timestamp as date_trunc and extract take it."""
+
+    # --- rows -------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def same(self, left: str, right: str) -> str:
+        """Return an equality in which NULL equals NULL, which the engine can join by hash."""
+
+    def hashed(self, parts: list[str]) -> str:
+        """Return the hexadecimal md5 of texts; it is the same on all engines."""
+        return f"md5({' || chr(31) || '.join(parts)})"
+
+    def hash_text(self, sql: str, type_: SqlType) -> str:
+        """Return what is hashed of a value: its canonical text, of a text no more than its beginning (law L10).
+
+        Whoever orders by a hash has the values themselves as the last word.
+        """
+        return self.spelled(self.cut(sql, TEXT_CUT) if type_.kind is Kind.TEXT else sql, type_)
+
+    @abstractmethod
+    def spelled(self, sql: str, type_: SqlType) -> str:
+        """Return a value's canonical text, the same on all engines."""
+
+    @abstractmethod
+    def unnested(self, parameter: int, carried: str, cast: str) -> str:
+        """Return a list parameter as a column; `cast`: the type it is read as, "" for the carried one."""
+
+    @abstractmethod
+    def without(self, rows: str, left_out: str, keys: list[str]) -> str:
+        """Return the rows of one table that have no equal in another; of `keys` all but the first may be NULL."""

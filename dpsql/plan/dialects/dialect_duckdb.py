@@ -1,0 +1,114 @@
+"""DuckDB's words; `dialect` has the house rules."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from ...relation.catalog import Table
+from ...relation.types import Kind, SqlType
+from .dialect import Dialect
+from .quote import table_name
+
+__all__ = ["DUCKDB", "DuckDBDialect"]
+
+
+class DuckDBDialect(Dialect):
+    """DuckDB 1.4 and later."""
+
+    name = "duckdb"
+    double = "DOUBLE"
+    text = "VARCHAR"
+    decimal = "DECIMAL(38, 0)"
+    compares_any_decimals = False
+    numerics_are_finite = True
+    listed_by_sort = ""
+    runs_public_parts = True
+    kinds = MappingProxyType({})
+
+    def as_text(self, sql: str) -> str:
+        return f"CAST({sql} AS {self.text})"
+
+    def bytewise(self, sql: str) -> str:
+        return f"{sql} COLLATE C"
+
+    def flag(self, predicate: str) -> str:
+        return f"CAST({predicate} AS BIGINT)"
+
+    def table(self, table: Table) -> str:
+        return table_name(table.path)
+
+    def column(self, shown: str, type_: SqlType) -> str:
+        # An ENUM is TEXT to us; compared with a text outside its list it would raise.
+        return self.as_text(shown) if type_.kind is Kind.TEXT else shown
+
+    def owner(self, shown: str, type_: SqlType) -> str:
+        return shown
+
+    def is_nan(self, shown: str) -> str:
+        return f"isnan({shown})"
+
+    def number_key(self, shown: str, type_: SqlType) -> str:
+        return shown
+
+    def is_open(self, type_: SqlType) -> bool:
+        return False
+
+    def on_scale(self, shown: str, type_: SqlType) -> str:
+        return shown
+
+    def exact_as_double(self, shown: str, type_: SqlType) -> str:
+        return self.as_double(shown)
+
+    def below_nan(self, sql: str) -> str:
+        return f"{sql} <= CAST('Infinity' AS DOUBLE)"
+
+    def quotient(self, left: str, right: str, *, wide: bool) -> str:
+        return f"({left} // {right})"
+
+    def summand(self, largest_sum: int) -> str:
+        return "BIGINT"
+
+    def wide_sum(self, total: str) -> str:
+        return total
+
+    def half_even(self, sql: str) -> str:
+        return f"round_even({sql}, 0)"
+
+    def half_away(self, sql: str) -> str:
+        return f"round({sql})"
+
+    def letter_case(self, name: str, sql: str) -> str:
+        if name == "lower":
+            return f"lower({sql})"
+        parts = f"list_transform(string_split({sql}, 'ß'), lambda p: upper(p))"  # not to a capital ẞ
+        return f"CASE WHEN contains({sql}, 'ß') THEN array_to_string({parts}, 'ß') ELSE upper({sql}) END"
+
+    def like(self, sql: str, pattern: str, escape: str) -> str:
+        return f"({sql} LIKE {pattern}{'' if escape == chr(39) * 2 else f' ESCAPE {escape}'})"
+
+    def position(self, inside: str, part: str) -> str:
+        return f"instr({inside}, {part})"
+
+    def days_between(self, later: str, earlier: str) -> str:
+        return f"date_diff('day', {earlier}, {later})"
+
+    def calendar_operand(self, sql: str) -> str:
+        return sql
+
+    def same(self, left: str, right: str) -> str:
+        return f"{left} IS NOT DISTINCT FROM {right}"
+
+    def spelled(self, sql: str, type_: SqlType) -> str:
+        return f"CAST({sql} AS {self.text})"
+
+    def unnested(self, parameter: int, carried: str, cast: str) -> str:
+        column = f"unnest(CAST(${parameter} AS {self.kind(carried)}[]))"
+        return f"TRY_CAST({column} AS {cast})" if cast else column
+
+    def without(self, rows: str, left_out: str, keys: list[str]) -> str:
+        same = [self.same(f"{rows}.{key}", f"{left_out}.{key}") for key in keys[1:]]
+        match = " AND ".join([f"{rows}.{keys[0]} = {left_out}.{keys[0]}", *same])
+        return f"SELECT {rows}.* FROM {rows} ANTI JOIN {left_out} ON {match}"
+
+
+DUCKDB = DuckDBDialect()

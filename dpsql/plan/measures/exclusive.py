@@ -1,0 +1,89 @@
+"""Which predicates can never both be true: their counts then share one epsilon without a joint mask.
+
+House rule: a wrong "yes" here would let one row count in two masks that are claimed disjoint. So the
+masks themselves are still printed as truth assignments (`f1 AND NOT f2`): a wrong "yes" costs
+correctness of a count, never privacy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from ...relation.expressions import Call, Expr, Literal, LiteralValue
+
+__all__ = ["are_exclusive"]
+
+
+@dataclass
+class _Limits:
+    """What a conjunction says of one expression: listed values, and ends (value, is the end itself allowed)."""
+
+    values: frozenset[LiteralValue] | None = None
+    low: tuple[Fraction, bool] | None = None
+    high: tuple[Fraction, bool] | None = None
+
+
+@dataclass
+class _Said:
+    limits: dict[Expr, _Limits] = field(default_factory=dict)
+
+    def of(self, expr: Expr) -> _Limits:
+        return self.limits.setdefault(expr, _Limits())
+
+
+_FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
+
+
+def are_exclusive(a: Expr, b: Expr) -> bool:
+    """Say whether no row can satisfy both predicates: disjoint values or ranges of one same expression."""
+    left, right = _said(a).limits, _said(b).limits
+    return any(expr in right and _apart(limits, right[expr]) for expr, limits in left.items())
+
+
+def _said(predicate: Expr) -> _Said:
+    said = _Said()
+    terms = predicate.args if isinstance(predicate, Call) and predicate.function == "and" else (predicate,)
+    for term in terms:
+        if isinstance(term, Call) and term.function == "and":
+            for expr, limits in _said(term).limits.items():
+                said.limits[expr] = limits
+        elif isinstance(term, Call):
+            _read(term, said)
+    return said
+
+
+def _read(term: Call, said: _Said) -> None:
+    if term.function == "in" and all(isinstance(arg, Literal) for arg in term.args[1:]):
+        values = frozenset(arg.value for arg in term.args[1:] if isinstance(arg, Literal))
+        said.of(term.args[0]).values = values
+        return
+    if term.function not in _FLIPPED:
+        return
+    left, right, function = term.args[0], term.args[1], term.function
+    if isinstance(left, Literal):
+        left, right, function = right, left, _FLIPPED[function]
+    if not isinstance(right, Literal) or isinstance(left, Literal) or isinstance(right.value, float):
+        return
+    limits, value = said.of(left), right.value
+    if function == "eq":
+        limits.values = frozenset({value})
+    if isinstance(value, (bool, str)) or not isinstance(value, (int, Fraction)):
+        return
+    end = Fraction(value)
+    if function in ("gt", "ge", "eq"):
+        limits.low = (end, function != "gt")
+    if function in ("lt", "le", "eq"):
+        limits.high = (end, function != "lt")
+
+
+def _apart(a: _Limits, b: _Limits) -> bool:
+    if a.values is not None and b.values is not None:
+        return not a.values & b.values
+    return _below(a, b) or _below(b, a)
+
+
+def _below(a: _Limits, b: _Limits) -> bool:
+    if a.high is None or b.low is None:
+        return False
+    return a.high[0] < b.low[0] or (a.high[0] == b.low[0] and not (a.high[1] and b.low[1]))

@@ -1,0 +1,141 @@
+"""Formulas: what an aggregate is, computed from released coordinates. Post-processing, hence free.
+
+Each prints itself as one scalar SQL expression for the sealed engine over columns m0, m1, …; all are
+total: no division by zero, no NULL, whatever was released (soundness.md 1.3, 1.4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ...relation.types import Kind, SqlType
+
+__all__ = ["Average", "Formula", "Linear", "Variance", "print_formula"]
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """constant + Σ weight · coordinate."""
+
+    terms: tuple[tuple[int, Fraction], ...]
+    constant: Fraction
+
+    def times(self, factor: Fraction) -> Linear:
+        """Return factor times this."""
+        return Linear(tuple((i, weight * factor) for i, weight in self.terms), self.constant * factor)
+
+    def plus(self, other: Linear) -> Linear:
+        """Return the sum, one term per coordinate."""
+        weights = dict(self.terms)
+        for index, weight in other.terms:
+            weights[index] = weights.get(index, Fraction(0)) + weight
+        kept = tuple((index, weight) for index, weight in sorted(weights.items()) if weight)
+        return Linear(kept, self.constant + other.constant)
+
+    @property
+    def coordinates(self) -> tuple[int, ...]:
+        """The coordinates it reads."""
+        return tuple(index for index, _ in self.terms)
+
+
+@dataclass(frozen=True, slots=True)
+class Average:
+    """clamp(middle + difference / max(1, count), lowest, highest): soundness.md 1.3."""
+
+    difference: Linear
+    count: Linear
+    middle: Fraction
+    lowest: Fraction
+    highest: Fraction
+
+    @property
+    def coordinates(self) -> tuple[int, ...]:
+        """The coordinates it reads."""
+        return tuple(sorted({*self.difference.coordinates, *self.count.coordinates}))
+
+
+@dataclass(frozen=True, slots=True)
+class Variance:
+    """(step²/4)·(E2 - (difference/n)²) with E2 = (moment/n + W²)/2, clamped to its range: soundness.md 1.4.
+
+    `moment` is Σ(2u² - W²), `difference` Σu in half-steps, u = 2z - (L + H); `function` says which of the
+    four forms.
+    """
+
+    moment: Linear
+    difference: Linear
+    count: Linear
+    width: int
+    step: Fraction
+    function: str
+
+    @property
+    def coordinates(self) -> tuple[int, ...]:
+        """The coordinates it reads."""
+        parts = (self.moment, self.difference, self.count)
+        return tuple(sorted({index for part in parts for index in part.coordinates}))
+
+
+Formula = Linear | Average | Variance
+
+
+def _number(value: Fraction) -> str:
+    """Print an exact number as a double: an integer, or a quotient of two."""
+    if value.denominator == 1:
+        return f"CAST({value.numerator} AS DOUBLE)"
+    return f"(CAST({value.numerator} AS DOUBLE) / CAST({value.denominator} AS DOUBLE))"
+
+
+def _linear(formula: Linear) -> str:
+    """Print a sum in doubles, each weight as multiply-then-divide, so that 1234 · 1/100 is 12.34."""
+    parts = []
+    for index, weight in formula.terms:
+        term = f"CAST(m{index} AS DOUBLE)"
+        if weight.numerator != 1:
+            term = f"({term} * {weight.numerator}e0)"
+        if weight.denominator != 1:
+            term = f"({term} / {weight.denominator}e0)"
+        parts.append(term)
+    if formula.constant or not parts:
+        parts.append(_number(formula.constant))
+    return parts[0] if len(parts) == 1 else "(" + " + ".join(parts) + ")"
+
+
+def print_formula(formula: Formula, type_: SqlType) -> str:
+    """Return the SQL of a formula: BIGINT for integer types, DOUBLE for all others."""
+    if isinstance(formula, Linear):
+        whole = all(weight == 1 for _, weight in formula.terms) and abs(formula.constant) < 2**62
+        if type_.is_integer or (type_.kind is Kind.NUMERIC and type_.scale == 0):
+            if whole and formula.constant.denominator == 1:
+                return _integer_sum(formula)
+            return f"TRY_CAST(round_even({_linear(formula)}, 0) AS BIGINT)"
+        return _linear(formula)
+    if isinstance(formula, Average):
+        count = f"greatest({_linear(formula.count)}, 1e0)"
+        value = f"({_number(formula.middle)} + {_linear(formula.difference)} / {count})"
+        return f"greatest(least({value}, {_number(formula.highest)}), {_number(formula.lowest)})"
+    return _variance(formula)
+
+
+def _integer_sum(formula: Linear) -> str:
+    parts = [f"CAST(m{index} AS HUGEINT)" for index, _ in formula.terms]
+    if formula.constant or not parts:
+        parts.append(f"CAST({formula.constant.numerator} AS HUGEINT)")
+    return f"TRY_CAST(TRY({' + '.join(parts)}) AS BIGINT)"
+
+
+def _variance(formula: Variance) -> str:
+    if formula.width == 0:
+        return "CAST(0 AS DOUBLE)"
+    sample = formula.function.endswith("samp")
+    count = f"greatest({_linear(formula.count)}, {'2e0' if sample else '1e0'})"
+    squares = f"(({_linear(formula.moment)} / {count} + {formula.width**2}e0) / 2e0)"
+    mean = f"({_linear(formula.difference)} / {count})"
+    factor = _number(formula.step**2 / 4)
+    value = f"({factor} * ({squares} - {mean} * {mean}))"
+    top = formula.step**2 * formula.width**2 / 4
+    if sample:
+        value, top = f"({value} * {count} / ({count} - 1e0))", top * 2
+    value = f"greatest(least({value}, {_number(top)}), 0e0)"
+    return f"sqrt({value})" if formula.function.startswith("stddev") else value

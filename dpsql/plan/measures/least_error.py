@@ -1,0 +1,306 @@
+"""From aggregates to vectors: the set of measures with the least expected error (soundness.md 1.8).
+
+House rules:
+
+1. Everything here is arithmetic on text and policy. No store, no data, no randomness.
+2. Aggregates are first brought to a normal form (`Wanted`): what is summed, over which rows, times
+   what, plus what times the count. Equal normal forms share one measure; linearity is used only where
+   the lattice arithmetic is exact and the NULL rows are the same (soundness.md 1.3).
+3. Counts either have a vector of their own or ride on the complementary sums of one value, whichever
+   has the smaller expected error at an equal split of epsilon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from ...errors import Refusal
+from ...relation.expressions import Expr
+from ...relation.intervals import Environment, narrowed_facts
+from ...relation.lattice import Lattice, lattice_of
+from ...relation.relations import AggregateCall
+from .formulas import Average, Formula, Linear, Variance
+from .masks import mask_count, masks_of
+from .normal_form import VALUE_FUNCTIONS, Wanted, both, normal_form, present, share_counts
+from .vectors import VECTORS, Bounding, Kind, Mask, Vector
+
+__all__ = ["Measured", "measure"]
+
+_MAX_VALUE_MASKS = 16
+_MAX_COUNT_MASKS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The vectors of a release and, per aggregate, its formula over all their coordinates in order.
+
+    `counted`: the number of the vector whose one coordinate counts the units of a group (for the
+    threshold), None when keys are declared.
+    """
+
+    vectors: tuple[Vector, ...]
+    formulas: tuple[Formula, ...]
+    counted: int | None
+
+
+def measure(
+    aggregates: Sequence[AggregateCall],
+    env: Environment,
+    bounding: Bounding,
+    units: frozenset[int],
+    *,
+    threshold: bool,
+) -> Measured:
+    """Return the vectors that answer the aggregates, and how each aggregate is computed from them.
+
+    `units`: the columns that hold the owner.
+
+    Raises:
+        Refusal: an aggregate that has no private answer (PV001), bounds that are not declared (PV101).
+    """
+    wanted = share_counts([normal_form(call, env, units) for call in aggregates])
+    choices = [_build(wanted, env, bounding, threshold, ride) for ride in _rides(wanted, env)]
+    return min(choices, key=lambda choice: choice[0])[1]
+
+
+# --- vectors -----------------------------------------------------------------------------------------
+
+_SPREAD = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
+
+
+def _rides(wanted: Sequence[Wanted], env: Environment) -> list[Expr | None]:
+    """Return the values whose pair could carry the row counts; None: the counts have their own vector."""
+    if not any(want.value is None and want.function in ("count", "tally") for want in wanted):
+        return [None]
+    values = dict.fromkeys(want.value for want in wanted if want.function in VALUE_FUNCTIONS)
+    return [None, *(value for value in values if value is not None)]
+
+
+class _Builder:
+    """Collects vectors and hands out coordinate numbers."""
+
+    def __init__(self, env: Environment, bounding: Bounding) -> None:
+        self.env = env
+        self.bounding = bounding
+        self.vectors: list[Vector] = []
+        self.starts: list[int] = []
+        self.outputs: list[int] = []  # per output, how many coordinates it adds up
+
+    def add(
+        self, kind: Kind, value: Expr | None, lattice: Lattice | None, masks: Sequence[Mask],
+        null_rows: bool = False, limit: int = 0,
+    ) -> int:  # fmt: skip
+        """Add a vector (once) and return its number."""
+        vector = VECTORS[kind](value, lattice, tuple(masks), null_rows, limit, self.bounding)
+        if vector in self.vectors:
+            return self.vectors.index(vector)
+        self.starts.append(sum(known.size for known in self.vectors))
+        self.vectors.append(vector)
+        return len(self.vectors) - 1
+
+    def sum_over(self, number: int, filter_: Expr | None, part: int, weight: Fraction) -> Linear:
+        """Return weight · Σ of one part of a vector, in lattice units, over the masks in which the filter is true."""
+        vector = self.vectors[number]
+        weight = weight / vector.denominator
+        terms = []
+        for index, mask in enumerate(vector.masks):
+            if filter_ is None or (filter_, True) in mask.terms:
+                terms.append((self.starts[number] + index * vector.per_mask + part, weight))
+        return Linear(tuple(terms), Fraction(0))
+
+
+def _build(
+    wanted: Sequence[Wanted], env: Environment, bounding: Bounding, threshold: bool, ride: Expr | None
+) -> tuple[tuple[Fraction, int], Measured]:
+    builder = _Builder(env, bounding)
+    counts = [want for want in wanted if want.value is None and want.function in ("count", "tally")]
+    plans: dict[tuple[str, Expr | None, Expr | None], tuple[int, Lattice | None]] = {}
+    for value in dict.fromkeys(want.value for want in wanted if want.function in VALUE_FUNCTIONS):
+        assert value is not None
+        riders = counts if ride is not None and value == ride else []
+        _add_value(
+            builder,
+            value,
+            [w for w in wanted if w.value == value and w.function in VALUE_FUNCTIONS],
+            riders,
+            plans,
+        )
+    if ride is None and counts:
+        _add_counts(builder, counts, plans)
+    formulas = tuple(_formula(builder, want, plans, ride) for want in wanted)
+    counted = _counted(builder, threshold)
+    share = len(builder.vectors)
+    error = sum((_coordinates(formula) * Fraction(share) ** 2 for formula in formulas), Fraction(0))
+    return (error, share), Measured(tuple(builder.vectors), formulas, counted)
+
+
+def _coordinates(formula: Formula) -> int:
+    return len(formula.count.terms if isinstance(formula, (Average, Variance)) else formula.terms)
+
+
+Plans = dict[tuple[str, Expr | None, Expr | None], tuple[int, "Lattice | None"]]
+
+
+def _filters(wants: Sequence[Wanted]) -> tuple[list[Expr], bool]:
+    filters = list(dict.fromkeys(want.filter for want in wants if want.filter is not None))
+    return filters, any(want.filter is None for want in wants)
+
+
+def _add_counts(builder: _Builder, counts: Sequence[Wanted], plans: Plans) -> None:
+    filters, rest = _filters(counts)
+    together = mask_count(filters, rest)
+    separate = len(filters) + rest
+    if together <= _MAX_COUNT_MASKS and together <= max(2, separate**2):
+        number = builder.add(Kind.COUNT, None, None, masks_of(filters, rest))
+        for want in counts:
+            plans["count", None, want.filter] = number, None
+        return
+    for want in counts:
+        masks = [Mask(()) if want.filter is None else Mask(((want.filter, True),))]
+        plans["count", None, want.filter] = builder.add(Kind.COUNT, None, None, masks), None
+
+
+def _add_value(
+    builder: _Builder, value: Expr, wants: Sequence[Wanted], riders: Sequence[Wanted], plans: Plans
+) -> None:
+    """Add the vectors for one summed value: direct sums when only sums are asked, else complementary pairs."""
+    squared = any(want.function in _SPREAD for want in wants)
+    lattice = lattice_of(value, builder.env, squared=squared)
+    if lattice is None or lattice.width == 0:
+        lattice = lattice or Lattice(0, 0, Fraction(1), Fraction(0), Fraction(0), exact=True)
+        _add_constant(builder, value, lattice, [*wants, *riders], plans)
+        return
+    pair = bool(riders) or any(want.function != "sum" or want.offset != 0 for want in wants)
+    filters, rest = _filters([*wants, *riders])
+    together = mask_count(filters, rest)
+    groups = [(filters, rest)] if together <= _MAX_VALUE_MASKS else [
+        *(([f], False) for f in filters), *([([], True)] if rest else [])
+    ]  # fmt: skip
+    nullable = narrowed_facts(value, builder.env).nullable
+    for chosen, whole in groups:
+        masks = masks_of(chosen, whole)
+        null_rows = bool(riders) and nullable
+        kind = Kind.PAIR if pair else Kind.SUM
+        number = builder.add(kind, value, lattice, masks, null_rows)
+        moment = builder.add(Kind.MOMENT, value, lattice, masks) if squared else number
+        for filter_ in [*chosen, *([None] if whole else [])]:
+            plans["pair" if pair else "sum", value, filter_] = number, lattice
+            plans["moment", value, filter_] = moment, lattice
+
+
+def _add_constant(
+    builder: _Builder, value: Expr, lattice: Lattice, wants: Sequence[Wanted], plans: Plans
+) -> None:
+    """A value with one possible content: only its rows are counted (soundness.md 1.6)."""
+    not_null = present(value, builder.env)
+    renamed = [
+        replace(w, filter=both(w.filter, not_null) if w.value is not None else w.filter) for w in wants
+    ]
+    _add_counts(builder, renamed, plans)
+    for want, counted in zip(wants, renamed, strict=True):
+        if want.value is not None:
+            plans["constant", value, want.filter] = plans["count", None, counted.filter][0], lattice
+            plans["constant filter", value, want.filter] = plans["count", None, counted.filter]
+
+
+def _formula(builder: _Builder, want: Wanted, plans: Plans, ride: Expr | None) -> Formula:
+    one = Fraction(1)
+    if want.function in ("units", "distinct", "direct"):
+        return _single(builder, want)
+    if want.value is None:
+        factor = want.factor
+        if ride is not None and ("pair", ride, want.filter) in plans:
+            number, lattice = plans["pair", ride, want.filter]
+            assert lattice is not None
+            parts = [builder.sum_over(number, want.filter, part, factor / lattice.width)
+                     for part in range(builder.vectors[number].per_mask)]  # fmt: skip
+            return _total(parts)
+        number, _ = plans["count", None, want.filter]
+        return builder.sum_over(number, want.filter, 0, factor)
+    if ("constant", want.value, want.filter) in plans:
+        return _constant(builder, want, plans)
+    if ("sum", want.value, want.filter) in plans:
+        number, lattice = plans["sum", want.value, want.filter]
+        assert lattice is not None
+        return builder.sum_over(number, want.filter, 0, want.factor * lattice.step)
+    number, lattice = plans["pair", want.value, want.filter]
+    assert lattice is not None
+    above = builder.sum_over(number, want.filter, 0, one)
+    below = builder.sum_over(number, want.filter, 1, one)
+    count = _total([above.times(one / lattice.width), below.times(one / lattice.width)])
+    step = want.factor * lattice.step
+    if want.function == "present":
+        return count
+    if want.function == "sum":
+        total = _total([above.times(Fraction(lattice.high, lattice.width)),
+                        below.times(Fraction(lattice.low, lattice.width))])  # fmt: skip
+        return _total([total.times(step), count.times(want.offset)])
+    if want.function == "avg":
+        middle = Fraction(lattice.low + lattice.high, 2) * step + want.offset
+        difference = _total([above.times(step / 2), below.times(-step / 2)])
+        ends = sorted((lattice.low * step + want.offset, lattice.high * step + want.offset))
+        return Average(difference, count, middle, ends[0], ends[1])
+    moment = builder.sum_over(plans["moment", want.value, want.filter][0], want.filter, 0, one)
+    difference = _total([above, below.times(Fraction(-1))])
+    return Variance(moment, difference, count, lattice.width, abs(step), want.function)
+
+
+def _total(parts: Sequence[Linear]) -> Linear:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total.plus(part)
+    return total
+
+
+def _constant(builder: _Builder, want: Wanted, plans: Plans) -> Formula:
+    number, lattice = plans["constant", want.value, want.filter]
+    assert lattice is not None
+    rows = both(want.filter, present(want.value, builder.env) if want.value is not None else None)
+    count = builder.sum_over(number, rows, 0, Fraction(1))
+    value = want.factor * lattice.step * lattice.low + want.offset
+    if want.function == "present":
+        return count
+    if want.function == "sum":
+        return count.times(value)
+    zero = Linear((), Fraction(0))
+    if want.function == "avg":
+        return Average(zero, count, value, value, value)
+    return Variance(zero, zero, count, 0, Fraction(1), want.function)
+
+
+def _single(builder: _Builder, want: Wanted) -> Formula:
+    mask = [Mask(()) if want.filter is None else Mask(((want.filter, True),))]
+    if want.function == "units":
+        number = builder.add(Kind.UNITS, None, None, mask)
+        return builder.sum_over(number, want.filter, 0, Fraction(1))
+    assert want.value is not None
+    if want.function == "distinct":
+        facts = narrowed_facts(want.value, builder.env)
+        size = None if facts.values is None else len(facts.values)
+        bounding = builder.bounding
+        in_group = bounding.in_group if size is None else max(1, min(bounding.in_group, size))
+        limit = min(bounding.in_all, bounding.groups * in_group)
+        number = builder.add(Kind.DISTINCT, want.value, None, mask, limit=limit)
+        return builder.sum_over(number, want.filter, 0, Fraction(1))
+    lattice = lattice_of(want.value, builder.env, squared=False)
+    if lattice is None or lattice.width == 0:
+        raise Refusal("this average has one possible value", sqlstate="PV201", position=want.call.position)
+    number = builder.add(Kind.DIRECT, want.value, lattice, mask)
+    return builder.sum_over(number, want.filter, 0, lattice.step)
+
+
+def _counted(builder: _Builder, threshold: bool) -> int | None:
+    """Return the vector that counts units for the threshold, adding one when none does.
+
+    A row count serves only where a unit has one row by the engine's own constraint: it is then the
+    units measure itself (soundness.md 1.7).
+    """
+    if not threshold:
+        return None
+    if builder.bounding.per_row:
+        for number, vector in enumerate(builder.vectors):
+            if vector.kind is Kind.COUNT and vector.masks == (Mask(()),):
+                return number
+    return builder.add(Kind.UNITS, None, None, [Mask(())])

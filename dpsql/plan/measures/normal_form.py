@@ -1,0 +1,164 @@
+"""Aggregates in normal form: what is summed, over which rows, times what, plus what times the count.
+
+Equal normal forms share one measure. Linearity is used only where the lattice arithmetic is exact and
+the NULL rows are the same (soundness.md 1.3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from ...errors import Refusal
+from ...relation.expressions import Call, Expr, Field, Literal
+from ...relation.intervals import Environment, narrowed_facts
+from ...relation.relations import AggregateCall
+from ...relation.types import BOOLEAN
+
+__all__ = ["VALUE_FUNCTIONS", "Wanted", "both", "normal_form", "present", "share_counts"]
+
+VALUE_FUNCTIONS = ("sum", "avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp", "present")
+"""Functions of a summed value; `present` is its count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """An aggregate in normal form: function(factor · value + offset) over rows where `filter` is true.
+
+    `value` None: the aggregate counts rows.
+    """
+
+    function: str
+    value: Expr | None
+    factor: Fraction
+    offset: Fraction
+    filter: Expr | None
+    call: AggregateCall
+
+
+_REFUSED = {
+    "min": ("MIN and MAX are not answered yet", "COUNT(*) FILTER (WHERE x < c) shows where values end"),
+    "max": ("MIN and MAX are not answered yet", "COUNT(*) FILTER (WHERE x > c) shows where values end"),
+    "bool_and": ("bool_and is one person's yes or no", "COUNT(*) FILTER (WHERE NOT …) and compare"),
+    "bool_or": ("bool_or is one person's yes or no", "COUNT(*) FILTER (WHERE …) and compare"),
+}
+
+
+def normal_form(call: AggregateCall, env: Environment, units: frozenset[int]) -> Wanted:
+    """Return an aggregate's normal form; `units` are the columns that hold the owner."""
+    if call.function in _REFUSED:
+        said, hint = _REFUSED[call.function]
+        raise Refusal(said, position=call.position, hint=hint)
+    one, zero = Fraction(1), Fraction(0)
+    if call.function == "count":
+        if not call.args:
+            return Wanted("count", None, one, zero, call.filter, call)
+        arg = call.args[0]
+        if call.distinct:
+            if isinstance(arg, Field) and arg.index in units:
+                return Wanted("units", None, one, zero, call.filter, call)
+            if arg.type.is_float:
+                raise Refusal(
+                    "distinct values of a floating-point column are not counted",
+                    sqlstate="PV001",
+                    position=call.position,
+                    hint="round or cast it to numeric first",
+                )
+            return Wanted("distinct", arg, one, zero, call.filter, call)
+        return Wanted("count", None, one, zero, both(call.filter, present(arg, env)), call)
+    if call.distinct:
+        raise Refusal(
+            f"{call.function.upper()}(DISTINCT …) is not answered",
+            position=call.position,
+            hint="leave out DISTINCT",
+        )
+    if call.function == "avg_direct":
+        return Wanted("direct", call.args[0], one, zero, call.filter, call)
+    chosen = _chosen(call, env)
+    if chosen is not None:
+        return chosen
+    value, factor, offset = _linear(call.args[0], env)
+    return Wanted(call.function, value, factor, offset, call.filter, call)
+
+
+def share_counts(wanted: list[Wanted]) -> list[Wanted]:
+    """Read COUNT(x) beside SUM(x) or AVG(x) of the same rows as the count that their pair carries."""
+    summed = {(want.value, want.call.filter) for want in wanted if want.function in VALUE_FUNCTIONS}
+    shared = []
+    for want in wanted:
+        args = want.call.args
+        nullable = want.function == "count" and args and want.filter != want.call.filter
+        if nullable and (args[0], want.call.filter) in summed:
+            want = replace(want, function="present", value=args[0], filter=want.call.filter)
+        shared.append(want)
+    return shared
+
+
+def both(left: Expr | None, right: Expr | None) -> Expr | None:
+    if left is None or right is None:
+        return right if left is None else left
+    return Call(BOOLEAN, "and", tuple(sorted((left, right), key=repr)))
+
+
+def present(arg: Expr, env: Environment) -> Expr | None:
+    if not narrowed_facts(arg, env).nullable:
+        return None
+    return Call(BOOLEAN, "not", (Call(BOOLEAN, "is_null", (arg,)),))
+
+
+def _chosen(call: AggregateCall, env: Environment) -> Wanted | None:
+    """Read SUM(CASE WHEN p THEN x ELSE 0 END) as SUM(x) FILTER (WHERE p), and of a number c as c times a count.
+
+    Beside SUM(x) the two are then disjoint parts of one measure (soundness.md 1.5).
+    """
+    arg = call.args[0]
+    if call.function != "sum" or not isinstance(arg, Call) or arg.function != "case" or len(arg.args) != 3:
+        return None
+    condition, then, other = arg.args
+    if not isinstance(other, Literal) or other.value not in (0, None):
+        return None
+    where = both(call.filter, condition)
+    if not isinstance(then, Literal):
+        return Wanted("sum", *_linear(then, env), where, call)
+    if isinstance(then.value, bool) or not isinstance(then.value, (int, Fraction)):
+        return None
+    return Wanted("tally", None, Fraction(then.value), Fraction(0), where, call)
+
+
+def _linear(expr: Expr, env: Environment) -> tuple[Expr, Fraction, Fraction]:
+    """Split exact `factor · value + offset` with literal numbers off an expression."""
+    factor, offset = Fraction(1), Fraction(0)
+    while isinstance(expr, Call) and narrowed_facts(expr, env).grid is not None:
+        if expr.type.is_temporal or any(arg.type.is_temporal for arg in expr.args):
+            break
+        numbers = [_number(arg) for arg in expr.args]
+        if expr.function in ("add", "sub") and numbers[1] is not None and not expr.type.is_temporal:
+            sign = -1 if expr.function == "sub" else 1
+            offset, expr = offset + factor * sign * numbers[1], expr.args[0]
+        elif expr.function == "add" and numbers[0] is not None:
+            offset, expr = offset + factor * numbers[0], expr.args[1]
+        elif expr.function == "sub" and numbers[0] is not None:
+            offset, factor, expr = offset + factor * numbers[0], -factor, expr.args[1]
+        elif expr.function == "mul" and (numbers[0] is not None or numbers[1] is not None):
+            number, rest = (
+                (numbers[1], expr.args[0]) if numbers[1] is not None else (numbers[0], expr.args[1])
+            )
+            assert number is not None
+            factor, expr = factor * number, rest
+        elif expr.function == "neg":
+            factor, expr = -factor, expr.args[0]
+        else:
+            break
+        if expr.type.is_temporal:
+            break
+    return expr, factor, offset
+
+
+def _number(expr: Expr) -> Fraction | None:
+    if (
+        isinstance(expr, Literal)
+        and isinstance(expr.value, (int, Fraction))
+        and not isinstance(expr.value, bool)
+    ):
+        return Fraction(expr.value)
+    return None

@@ -1,0 +1,75 @@
+"""Correlated aggregates: a release of only the groups that the rows around can ask for.
+
+`x < (SELECT AVG(y) FROM t WHERE t.k = p.k)` is one release grouped by k, joined back. Where the rows around take
+p.k from public rows that pass public filters, the inner rows are held to those keys first: an EXISTS over public
+data, which is a row filter (soundness.md 1.10). It changes no group that is asked for, and a person's
+groups_per_unit are then spent on groups that count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...relation.catalog import Catalog
+from ...relation.expressions import Call, Expr, Field, conjunction, conjuncts, fields_of, shifted
+from ...relation.relations import Aggregate, Join, Project, Relation
+from ...relation.types import BOOLEAN
+from .beside import NotInPlace, read_in_place
+from .determined import public_column
+from .join import join_blocks
+from .rows import Item, Private, fields_in
+
+__all__ = ["held_to", "keys_asked_for"]
+
+
+def keys_asked_for(node: Join, left: Private | Relation, count: int, catalog: Catalog) -> Private | None:
+    """Return public rows that hold every key which a left row looks up, key by key; None when nothing narrows them.
+
+    `node`: the join of a correlated scalar subquery; the first `count` columns of its right side are the keys.
+    """
+    width = len(node.left.columns)
+    found: dict[int, Field] = {}
+    for term in conjuncts(node.condition):
+        sides = [arg for arg in term.args if isinstance(arg, Field)] if isinstance(term, Call) else []
+        if len(sides) == 2 and isinstance(term, Call) and term.function == "eq":
+            outer, key = sorted(sides, key=lambda side: side.index)
+            found[key.index - width] = outer
+    if sorted(found) != list(range(count)):
+        return None
+    keys = tuple(found[index] for index in range(count))
+    if isinstance(left, Private):
+        return _of_block(left, tuple(left.outputs[key.index] for key in keys))
+    try:
+        block = read_in_place(Project(left, keys, ("",) * count), catalog)
+    except NotInPlace:
+        return None
+    return block if block.predicate else None
+
+
+def _of_block(left: Private, keys: tuple[Expr, ...]) -> Private | None:
+    """Return the one public source of a block that has all the keys, with the filters that are its own."""
+    for item, start in fields_in(left.items):
+        own = range(start, start + len(item.columns))
+        columns = [public_column(left, key, item, start) for key in keys]
+        terms = [
+            term for term in left.predicate if fields_of(term) and all(i in own for i in fields_of(term))
+        ]
+        held = [column for column in columns if column is not None]
+        if terms and len(held) == len(columns):
+            outputs = tuple(Field(item.columns[i].type, i) for i in held)
+            moved = shifted(tuple(terms), -start)
+            return Private((Item(item.source),), moved, outputs, ("",) * len(outputs))
+    return None
+
+
+def held_to(source: Private, aggregate: Aggregate, asked: Private, catalog: Catalog) -> Private:
+    """Return the rows whose keys are among those that are asked for."""
+    width = len(source.outputs)
+    terms = tuple(
+        Call(BOOLEAN, "eq", (key, Field(out.type, width + index)))
+        for index, (key, out) in enumerate(zip(aggregate.keys, asked.outputs, strict=True))
+    )
+    node = Join("mark", aggregate.input, aggregate.input, conjunction(terms), position=aggregate.position)
+    marked = join_blocks(node, source, asked, catalog, lambda expr: expr)
+    predicate = tuple(sorted((*marked.predicate, marked.outputs[-1]), key=repr))
+    return replace(marked, predicate=predicate, outputs=marked.outputs[:-1], names=marked.names[:-1])

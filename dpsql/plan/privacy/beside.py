@@ -1,0 +1,143 @@
+"""Public relations below the door: tables read in place, and what is drawn or computed first (soundness.md 1.14).
+
+House rules:
+
+1. A public table is read in place when its expressions are total on private rows too: the same printer
+   prints them. Anything else becomes a stage: its rows, or its one value, travel as parameters.
+2. What a stage holds is never looked at while planning: of a value its static range is known, of rows
+   their types, and that keys which travel exactly are distinct where a GROUP BY or DISTINCT made them so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from ...errors import Refusal
+from ...relation.catalog import Catalog, Column
+from ...relation.expressions import Call, Expr, Field, Scalar, conjuncts, substitute, walk
+from ...relation.facts import Facts
+from ...relation.functions import FUNCTIONS
+from ...relation.relations import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Limit,
+    Project,
+    Relation,
+    Scan,
+    Sort,
+    Values,
+    Window,
+)
+from ...relation.types import BIGINT, DOUBLE, Kind
+from .join import join_blocks
+from .ownership import scan_source
+from .rows import Item, Private, Release, Released
+
+__all__ = ["NotInPlace", "drawn_first", "is_single", "read_in_place", "scanned", "static_range"]
+
+
+class NotInPlace(Exception):
+    """A public relation that is not read beside private rows, but computed first."""
+
+
+def scanned(node: Scan, catalog: Catalog) -> Private:
+    """Return a table's rows as a block."""
+    source = scan_source(node.table, catalog)
+    fields = tuple(Field(column.type, i, column.name) for i, column in enumerate(node.columns))
+    return Private((Item(source),), (), fields, tuple(column.name for column in node.columns))
+
+
+def read_in_place(node: Relation, catalog: Catalog) -> Private:
+    """Return a relation over public tables as a block of a private one. Raises NotInPlace, Refusal."""
+    if isinstance(node, Scan):
+        return scanned(node, catalog)
+    if isinstance(node, (Filter, Project)):
+        source = read_in_place(node.input, catalog)
+        exprs = (node.predicate,) if isinstance(node, Filter) else node.exprs
+        whole = tuple(_readable(expr, source) for expr in exprs)
+        if isinstance(node, Filter):
+            return replace(source, predicate=tuple(dict.fromkeys((*source.predicate, *conjuncts(whole[0])))))
+        return replace(source, outputs=whole, names=node.names)
+    if isinstance(node, Join) and node.kind in ("inner", "cross", "left", "mark"):
+        left, right = read_in_place(node.left, catalog), read_in_place(node.right, catalog)
+        _readable(node.condition, None)
+        return join_blocks(node, left, right, catalog, lambda expr: expr)
+    raise NotInPlace
+
+
+def _readable(expr: Expr, source: Private | None) -> Expr:
+    whole = expr if source is None else substitute(expr, source.outputs)
+    if any(isinstance(part, Scalar) or (isinstance(part, Call) and not FUNCTIONS[part.function].private)
+           for part in walk(whole)):  # fmt: skip
+        raise NotInPlace
+    return whole
+
+
+def drawn_first(relation: Relation, number: int) -> Private:
+    """Return the rows of a stage as a block: what is known of them is their types (soundness.md 1.14(2), 1.14(7))."""
+    columns = []
+    for column in relation.columns:
+        if column.type.kind in (Kind.INTERVAL, Kind.OPAQUE):
+            raise Refusal(
+                "this subquery's type cannot be used on private rows",
+                sqlstate="PV004",
+                position=relation.position,
+            )
+        type_, facts = BIGINT if column.type.is_integer else column.type, None
+        if type_.kind is Kind.NUMERIC or type_.is_float:
+            type_, facts = DOUBLE, Facts(Fraction(-(2**62)), Fraction(2**62), None, True, None, True)
+        columns.append(Column(column.name, type_, facts=facts))
+    source = Released("", tuple(columns), _unique_keys(relation), {}, None, None, None, number)
+    fields = tuple(Field(column.type, i, column.name) for i, column in enumerate(columns))
+    return Private((Item(source),), (), fields, tuple(column.name for column in columns))
+
+
+def _unique_keys(relation: Relation) -> tuple[frozenset[int], ...]:
+    """Return the outputs that no two rows of a public relation share: the keys of its one GROUP BY.
+
+    Only keys that travel exactly: two numerics may be one double.
+    """
+    whole = relation.columns
+    places: list[int | None] = list(range(len(whole)))
+    while isinstance(relation, (Project, Filter, Sort, Limit)):
+        if isinstance(relation, Project):
+            exprs = relation.exprs
+            places = [
+                expr.index if place is not None and isinstance(expr := exprs[place], Field) else None
+                for place in places
+            ]
+        relation = relation.input
+    if isinstance(relation, Release) or (isinstance(relation, Aggregate) and len(relation.sets) == 1):
+        keys = range(len(relation.keys))
+    elif isinstance(relation, Distinct):
+        keys = range(len(relation.columns))
+    else:
+        return ()
+    found = [places.index(key) for key in keys if key in places]
+    exact = all(whole[at].type.is_integer or whole[at].type.kind is Kind.TEXT for at in found)
+    return (frozenset(found),) if len(found) == len(keys) and exact else ()
+
+
+def static_range(expr: Scalar) -> tuple[Fraction | None, Fraction | None]:
+    """Return the range that a released value has whatever its value is; numbers saturate at 2^62."""
+    if expr.type.is_number:
+        return Fraction(-(2**62)), Fraction(2**62)
+    if expr.type.kind in (Kind.BOOLEAN, Kind.TEXT, Kind.DATE, Kind.TIMESTAMP):
+        return None, None
+    raise Refusal(
+        "this subquery's type cannot be used on private rows", sqlstate="PV004", position=expr.position
+    )
+
+
+def is_single(relation: Relation) -> bool:
+    """Say whether a relation has at most one row, whatever is released (soundness.md 1.14(4))."""
+    while isinstance(relation, (Project, Filter, Sort, Window, Distinct)):
+        relation = relation.input
+    if isinstance(relation, Limit):
+        return relation.limit in (0, 1)
+    if isinstance(relation, Values):
+        return len(relation.rows) <= 1
+    return isinstance(relation, Aggregate) and relation.sets == ((),)

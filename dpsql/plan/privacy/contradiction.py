@@ -1,0 +1,181 @@
+"""Filters that no row passes, by their own text: terms that exclude each other (soundness.md 1.6, 1.16).
+
+House rules:
+
+1. Literals alone speak; the binder has made each of them a value of the other side's type. Declared bounds
+   and values play no part: the data may lie outside them.
+2. The answer is then exact and free, and a function of the text: a wrong "yes" costs correctness, never privacy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ...relation.expressions import Call, Expr, Field, Literal, conjuncts
+from ...relation.types import Kind
+from .rows import Derived, Item, fields_in
+
+__all__ = ["has_no_rows"]
+
+_Value = Fraction | str | bool
+_End = tuple[_Value, int]
+"""A value, and on which side of it the end is: 0 is the value itself, 1 just above it, -1 just below."""
+
+_FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
+_OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
+
+
+def has_no_rows(items: Sequence[Item], predicate: Sequence[Expr]) -> bool:
+    """Say whether a block has no rows, by its filter or by that of a subquery it is made of."""
+    if _excludes(predicate) or any(
+        all(_excludes([*predicate, *conjuncts(alternative)]) for alternative in _alternatives(term))
+        for term in predicate
+        if isinstance(term, Call) and term.function == "or"
+    ):
+        return True
+    for item, start in fields_in(tuple(items)):
+        source = item.source
+        is_empty = isinstance(source, Derived) and all(
+            has_no_rows(part.items, part.predicate) for part in source.parts
+        )
+        if is_empty and item.kind == "inner":
+            return True
+        is_wanted = any(isinstance(term, Field) and term.index == start for term in predicate)
+        if item.kind == "mark" and is_wanted and (is_empty or _excludes(item.on)):
+            return True  # EXISTS or IN of no rows
+    return False
+
+
+def _alternatives(term: Expr) -> Iterator[Expr]:
+    """Yield the alternatives of an OR, nested ones too."""
+    if isinstance(term, Call) and term.function == "or":
+        for arg in term.args:
+            yield from _alternatives(arg)
+    else:
+        yield term
+
+
+@dataclass
+class _Left:
+    """What terms leave of the values of one expression: those listed, those between two ends, NULL or no NULL."""
+
+    listed: frozenset[_Value] | None = None
+    excluded: frozenset[_Value] = frozenset()
+    low: _End | None = None
+    high: _End | None = None
+    is_null: bool = False
+    is_not_null: bool = False
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether no value is left."""
+        if self.is_null and self.is_not_null:
+            return True
+        if self.listed is not None:
+            return not any(self._holds(value) for value in self.listed)
+        if self.low is None or self.high is None:
+            return False
+        return self.low > self.high or (self.low == self.high and not self._holds(self.low[0]))
+
+    def _holds(self, value: _Value) -> bool:
+        above = self.low is None or self.low <= (value, 0)
+        below = self.high is None or (value, 0) <= self.high
+        return above and below and value not in self.excluded
+
+    def compare(self, function: str, value: _Value, is_whole: bool) -> None:
+        """Add a comparison with a value; `is_whole`: there are whole numbers alone."""
+        if function == "eq":
+            self.keep(frozenset({value}))
+        elif function == "ne":
+            self.excluded |= {value}
+        elif isinstance(value, bool):
+            return
+        elif function in ("gt", "ge"):
+            end = (value, int(function == "gt"))
+            if is_whole and isinstance(value, Fraction):
+                end = (value + end[1], 0)
+            self.low = end if self.low is None else max(self.low, end)
+        else:
+            end = (value, -int(function == "lt"))
+            if is_whole and isinstance(value, Fraction):
+                end = (value + end[1], 0)
+            self.high = end if self.high is None else min(self.high, end)
+
+    def keep(self, values: frozenset[_Value]) -> None:
+        """Add a list that holds the value."""
+        self.listed = values if self.listed is None else self.listed & values
+
+
+def _excludes(terms: Sequence[Expr]) -> bool:
+    """Say whether terms can never all be true."""
+    left: dict[Expr, _Left] = {}
+    for term in terms:
+        if isinstance(term, Literal) and term.value in (False, None):
+            return True
+        if isinstance(term, Field):
+            left.setdefault(term, _Left()).keep(frozenset({True}))
+        if isinstance(term, Call):
+            if _is_never_true(term) or (term.function == "not" and term.args[0] in terms):
+                return True
+            _take(term, left)
+    return any(what.is_nothing for what in left.values())
+
+
+def _is_never_true(term: Call) -> bool:
+    """Say whether a comparison is of NULL, or of a value that differs from itself; `x NOT IN (…, NULL)`."""
+    if term.function == "not" and isinstance(term.args[0], Call) and term.args[0].function == "in":
+        return any(map(_is_null, term.args[0].args[1:]))
+    if term.function not in _FLIPPED:
+        return False
+    a, b = term.args
+    return _is_null(a) or _is_null(b) or (a == b and term.function in ("ne", "lt", "gt"))
+
+
+def _take(term: Call, left: dict[Expr, _Left]) -> None:
+    """Add what a term leaves of one expression; a term of another form leaves all of it."""
+    is_true = term.function != "not"
+    if not is_true:
+        if not isinstance(term.args[0], Call):
+            left.setdefault(term.args[0], _Left()).keep(frozenset({False}))
+            return
+        term = term.args[0]
+    expr = term.args[0] if term.args else term
+    if term.function == "is_null" and not expr.type.is_float and expr.type.kind is not Kind.NUMERIC:
+        what = left.setdefault(expr, _Left())  # NaN is NULL here, and above all numbers in a comparison
+        what.is_null, what.is_not_null = what.is_null or is_true, what.is_not_null or not is_true
+    elif term.function == "in":
+        values = [_value(expr, arg) for arg in term.args[1:] if not (_is_null(arg) and is_true)]
+        known = frozenset(value for value in values if value is not None)
+        what = left.setdefault(expr, _Left())
+        what.is_not_null = True
+        if not is_true:
+            what.excluded |= known
+        elif None not in values:
+            what.keep(known)
+    elif term.function in _FLIPPED:
+        expr, other, function = *term.args, term.function
+        if isinstance(expr, Literal):
+            expr, other, function = other, expr, _FLIPPED[function]
+        what = left.setdefault(expr, _Left())
+        what.is_not_null = True
+        if (value := _value(expr, other)) is not None:
+            whole = expr.type.is_integer or expr.type.is_temporal
+            what.compare(function if is_true else _OPPOSITE[function], value, whole)
+
+
+def _is_null(expr: Expr) -> bool:
+    return isinstance(expr, Literal) and expr.value is None
+
+
+def _value(expr: Expr, literal: Expr) -> _Value | None:
+    """Return a literal that an expression is compared with; None for what is not known by the text."""
+    if not isinstance(literal, Literal) or isinstance(expr, Literal):
+        return None
+    alike = expr.type.kind is literal.type.kind or (expr.type.is_number and literal.type.is_number)
+    if not alike or isinstance(literal.value, float):
+        return None
+    if isinstance(literal.value, (bool, str)):
+        return literal.value
+    return Fraction(literal.value) if isinstance(literal.value, (int, Fraction)) else None

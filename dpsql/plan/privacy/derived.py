@@ -1,0 +1,438 @@
+"""Subqueries over private rows that stay private: what is known of their columns (soundness.md 1.10, 1.11).
+
+House rules:
+
+1. Each is owned: it carries the owner as its last column, and every row of it is a function of one
+   owner's rows and of public data. Grouping and windows are by the owner, always printed.
+2. An aggregate of one owner's rows is exact and does not depend on their order: counts, sums of lattice
+   integers, ratios of these, MIN and MAX, BOOL_AND and BOOL_OR (soundness.md 1.13).
+3. What is claimed of a computed column (`Column.facts`) is enforced by the operator that computes it; the
+   declared contribution bounds choose how many rows of an owner a count or a sum may reach (law L9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from ...errors import Refusal
+from ...relation.catalog import Column, Enforced, Scalar
+from ...relation.expressions import Expr, Field, Literal, fields_of
+from ...relation.facts import Facts, common_grid, decimal_scale, largest
+from ...relation.intervals import Environment, facts_of, narrowed_facts
+from ...relation.lattice import Lattice, lattice_of
+from ...relation.relations import AggregateCall, OutputColumn, WindowCall
+from ...relation.size_rules import text_of_row
+from ...relation.types import BIGINT, BOOLEAN, DOUBLE, NUMERIC, Kind, SqlType
+from .determined import distinguishing
+from .growth import sum_of_reaches
+from .keys import environment_of
+from .ownership import sum_of_bounds
+from .personal import tells_apart
+from .rows import (
+    Block,
+    Derived,
+    Grouped,
+    Identity,
+    Item,
+    Private,
+    Reach,
+    Rows,
+    Windowed,
+    columns_of,
+    fields_in,
+)
+
+__all__ = [
+    "computed_text",
+    "full_join",
+    "group_by_owner",
+    "nullable",
+    "plain",
+    "union",
+    "window_by_owner",
+    "within_unit_lattice",
+]
+
+MAX_ROWS = 2**40
+
+
+def plain(rows: Rows | None, block: Private) -> Derived:
+    """Return a block as a source; `rows`: the same block settled, None when it is public."""
+    owner = None if rows is None else rows.owner
+    source = block if rows is None else rows
+    works = () if rows is None else rows.works
+    part = Block(source.items, source.predicate, block.outputs, owner, works=works)
+    return _derived([(part, rows)], block.names, keys=())
+
+
+def union(parts: Sequence[tuple[Block, Rows]], outputs: Sequence[OutputColumn]) -> Derived:
+    """Return UNION ALL of blocks whose owners are of one kind."""
+    return _derived(parts, [column.name for column in outputs], keys=())
+
+
+def group_by_owner(
+    rows: Rows, keys: tuple[Expr, ...], aggregates: tuple[AggregateCall, ...], names: Sequence[str]
+) -> Derived:
+    """Return GROUP BY keys that have one owner each: one row per owner and keys.
+
+    Raises:
+        Refusal: PV001 for an aggregate that is not computed per person, PV101 for bounds that are not declared.
+    """
+    most = rows.rows_in_all if fields_of(*keys) <= rows.determined else rows.rows_per_unit
+    most = 1 if rows.is_single else most
+    grouped = Grouped(rows.items, rows.predicate, keys, rows.owner, aggregates, most, works=rows.works)
+    known = [frozenset(range(len(keys)))]
+    if fields_of(*keys) <= rows.determined:
+        known.append(frozenset({len(keys) + len(aggregates)}))  # the owner alone
+    return _derived([(grouped, rows)], names, keys=tuple(known))
+
+
+def window_by_owner(
+    rows: Rows, outputs: tuple[Expr, ...], calls: tuple[WindowCall, ...], names: Sequence[str]
+) -> Derived:
+    """Return rows with windows over each owner's own rows.
+
+    Ties are ordered by a key that tells an owner's rows apart, or else by all that a row shows: rows that
+    tie then are alike. But two calls that order such rows each for itself may disagree on which is which,
+    by the physical order of everybody's rows: so without a key the rows are numbered first.
+    Raises Refusal, as `group_by_owner`.
+    """
+    ties: tuple[Expr, ...] | None = distinguishing(rows)
+    if ties is None and sum(not ignores_ties(call) for call in calls) > 1:
+        return _window_numbered(rows, outputs, calls, names)
+    shown = tuple(dict.fromkeys((*outputs, *(arg for call in calls for arg in call.args))))
+    windowed = Windowed(
+        rows.items,
+        rows.predicate,
+        outputs,
+        rows.owner,
+        calls,
+        shown if ties is None else ties,
+        works=rows.works,
+    )
+    return _derived([(windowed, rows)], names, keys=())
+
+
+def _window_numbered(
+    rows: Rows, outputs: tuple[Expr, ...], calls: tuple[WindowCall, ...], names: Sequence[str]
+) -> Derived:
+    read = [expr for call in calls for expr in (*call.args, *call.partition, *(o.expr for o in call.orders))]
+    shown = (*outputs, *dict.fromkeys(expr for expr in read if not isinstance(expr, Literal)))
+    number = WindowCall(BIGINT, "row_number", (), (rows.owner,), (), None)
+    inner = window_by_owner(rows, shown, (number,), [""] * (len(shown) + 1))
+    fields = [Field(column.type, index) for index, column in enumerate(inner.columns)]
+
+    def over(expr: Expr) -> Expr:
+        index = None if isinstance(expr, Literal) else shown.index(expr, len(outputs))
+        return expr if index is None else replace(fields[index], position=expr.position)
+
+    moved = tuple(call.map(over) for call in calls)
+    over_numbered = replace(
+        rows, items=(Item(inner),), predicate=(), owner=fields[-1], units=frozenset(), determined=frozenset()
+    )
+    block = Windowed(
+        over_numbered.items, (), tuple(fields[: len(outputs)]), fields[-1], moved, (fields[len(shown)],)
+    )
+    return _derived([(block, over_numbered)], names, keys=())
+
+
+def ignores_ties(call: WindowCall) -> bool:
+    """Say whether a window call gives rows that tie in its ORDER BY one value, in whatever order they come."""
+    if call.function in ("rank", "dense_rank"):
+        return True
+    aggregates = call.function in ("count", "sum", "avg", "min", "max")
+    return aggregates and (call.frame is None or call.frame.startswith("RANGE"))
+
+
+def nullable(column: Column) -> Column:
+    """Return a column as it is on the outer side of a join: NULL too, and then in a group of its own."""
+    facts = None if column.facts is None else replace(column.facts, nullable=True)
+    values = column.values if column.values is None or None in column.values else (*column.values, None)
+    return replace(column, enforced=replace(column.enforced, not_null=False), values=values, facts=facts)
+
+
+def _derived(
+    parts: Sequence[tuple[Block, Rows | None]],
+    names: Sequence[str],
+    keys: tuple[frozenset[int], ...],
+) -> Derived:
+    assert all(rows is None or block.items is rows.items for block, rows in parts), (
+        "positions of other sources"
+    )
+    columns = [_columns(block) for block, _ in parts]
+    merged = [_merge(options) for options in zip(*columns, strict=True)]
+    merged = [replace(column, name=shown) for column, shown in zip(merged, names, strict=True)]
+    computed_text(parts[0][0], merged)
+    settled = [rows for _, rows in parts if rows is not None]
+    identities: dict[int, Identity] = {}
+    if settled:
+        identities = {**_identities(parts), len(merged): settled[0].root}
+        merged.append(Column("", settled[0].owner.type, Enforced(not_null=True)))
+    if len(settled) == 1 and settled[0].is_single:
+        keys = (*keys, frozenset({len(merged) - 1}))
+    one_each = any(key == {len(merged) - 1} for key in keys)
+    reach = Reach(1) if settled and one_each else sum_of_reaches([rows.reach for rows in settled])
+    shown = ", ".join(dict.fromkeys(rows.name for rows in settled))
+    return Derived(
+        shown,
+        tuple(merged),
+        keys,
+        identities,
+        *_summed(settled),
+        tuple(block for block, _ in parts),
+        reach=reach,
+    )
+
+
+def computed_text(block: Block, columns: Sequence[Column]) -> int:
+    """Return the most characters of text that a row of a block holds beyond its sources' own (law L10).
+
+    `columns`: what is known of its outputs. Raises Refusal (54001) where that passes the limit of a row.
+    """
+    places = [expr.position for expr in block.outputs]
+    if isinstance(block, Grouped):
+        places += [call.position for call in block.aggregates]
+    if isinstance(block, Windowed):
+        places += [call.position for call in block.calls]
+    return text_of_row(
+        (column.facts.size, place)
+        for column, place in zip(columns, places, strict=False)
+        if column.facts is not None and column.type.kind is Kind.TEXT
+    )
+
+
+def _summed(parts: Sequence[Rows | Derived]) -> tuple[int | None, int | None, int | None]:
+    """Return M, C and the rows in all of parts that stand one after the other; None for public ones."""
+    if not parts:
+        return None, None, None
+    return (
+        sum_of_bounds(part.rows_per_unit for part in parts),
+        sum_of_bounds(part.groups_per_unit for part in parts),
+        sum_of_bounds(part.rows_in_all for part in parts),
+    )
+
+
+def full_join(block: Block, sides: Sequence[Derived], reach: Reach) -> Derived:
+    """Return a FULL JOIN of two owned sources; its owner is the one of the side that is there."""
+    columns = [
+        nullable(columns_of(block.items)[out.index]) for out in block.outputs if isinstance(out, Field)
+    ]
+    last = sides[0].columns[-1]
+    owner = replace(last, enforced=replace(last.enforced, not_null=True))
+    root = sides[0].identities[len(sides[0].columns) - 1]
+    name = ", ".join(side.name for side in sides)
+    return Derived(name, (*columns, owner), (), {len(columns): root}, *_summed(sides), (block,), reach=reach)
+
+
+def _identities(parts: Sequence[tuple[Block, Rows | None]]) -> dict[int, Identity]:
+    """Return the outputs whose value determines the owner, in all parts by one key."""
+    found: dict[int, Identity] = {}
+    for index in range(len(parts[0][0].outputs)):
+        known = {_identity_of(block.outputs[index], rows) for block, rows in parts if rows is not None}
+        only = known.pop()
+        if not known and only is not None:
+            found[index] = only
+    return found
+
+
+def _identity_of(expr: Expr, rows: Rows) -> Identity | None:
+    """Return the key that a bare column of an inner source is a value of.
+
+    A column of an outer source may be NULL, and NULL is nobody's.
+    """
+    if not isinstance(expr, Field) or any(item.kind == "full" for item in rows.items):
+        return None
+    for item, start in fields_in(rows.items):
+        if item.kind == "inner" and start <= expr.index < start + len(item.columns):
+            return item.source.identities.get(expr.index - start)
+    return None
+
+
+# --- columns ----------------------------------------------------------------------------------------------
+
+
+def _columns(block: Block) -> list[Column]:
+    env = environment_of(columns_of(block.items), block.predicate)
+    columns = [_column(expr, env) for expr in block.outputs]
+    if isinstance(block, Grouped):
+        columns += [_aggregate_column(call, env, block.most) for call in block.aggregates]
+    if isinstance(block, Windowed):
+        columns += [_window_column(call, env) for call in block.calls]
+    return columns
+
+
+def _column(expr: Expr, env: Environment) -> Column:
+    """Return what is known of an output: a bare column keeps its declaration, narrowed by the filter."""
+    facts = narrowed_facts(expr, env)
+    if isinstance(expr, Field):
+        column = env.columns[expr.index]
+        bounds = column.bounds
+        if facts.declared and facts.lo is not None and facts.hi is not None and facts.lo <= facts.hi:
+            bounds = (facts.lo, facts.hi)
+        values = column.values
+        if values is not None and facts.values is not None and not column.type.is_temporal:
+            values = tuple(v for v in values if v is None or v in facts.values)
+        elif values is None and facts.values is not None and column.type.kind is Kind.TEXT:
+            values = facts.values
+        enforced = replace(column.enforced, not_null=column.enforced.not_null or not facts.nullable)
+        return replace(column, bounds=bounds, values=values, enforced=enforced)
+    proven = facts_of(expr, env)
+    type_ = DOUBLE if expr.type.is_number and not _is_decimal(proven.grid) else expr.type
+    if type_ == DOUBLE:
+        proven = replace(proven, grid=None, values=None)
+    personal = tells_apart(expr, lambda index: env.columns[index].is_personal) is not None
+    column = Column("", type_, Enforced(not_null=not proven.nullable), facts=proven, is_personal=personal)
+    if (
+        facts != proven
+        and facts.declared
+        and facts.lo is not None
+        and facts.hi is not None
+        and facts.lo <= facts.hi
+    ):
+        column = replace(column, bounds=(facts.lo, facts.hi))
+    return column
+
+
+def _is_decimal(grid: Fraction | None) -> bool:
+    """Say whether numbers on a grid are carried exactly, as integers or decimals."""
+    return grid is not None and decimal_scale(grid) is not None
+
+
+def within_unit_lattice(call: AggregateCall, env: Environment) -> Lattice:
+    """Return the lattice on which a per-person sum or average is computed. Raises Refusal: PV101, PV201."""
+    lattice = lattice_of(call.args[0], env, squared=False)
+    return lattice or Lattice(0, 0, Fraction(1), Fraction(0), Fraction(0), exact=True)
+
+
+def _aggregate_column(call: AggregateCall, env: Environment, most: int | None) -> Column:
+    zero = Fraction(0)
+    if call.function == "count":
+        reach = Fraction(MAX_ROWS if most is None else most)
+        facts = Facts(zero, reach, Fraction(1), False, None, most is not None)
+        return Column("", BIGINT, Enforced(not_null=True), facts=facts)
+    if call.distinct and call.function not in ("min", "max", "bool_and", "bool_or"):
+        raise _not_per_person(call)
+    if call.function in ("bool_and", "bool_or"):
+        return Column("", BOOLEAN, facts=Facts(zero, Fraction(1), Fraction(1), True, (False, True), True))
+    if call.function in ("sum", "avg"):
+        lattice = within_unit_lattice(call, env)
+        step = lattice.step
+        if call.function == "avg":
+            ends = sorted((lattice.low * step, lattice.high * step))
+            return Column("", DOUBLE, facts=Facts(ends[0], ends[1], None, True, None, True))
+        reach = Fraction(MAX_ROWS if most is None else most)
+        lo, hi = min(zero, lattice.low * step * reach), max(zero, lattice.high * step * reach)
+        exact = lattice.exact and _is_decimal(step)
+        facts = Facts(lo, hi, step if exact else None, True, None, most is not None)
+        return Column("", NUMERIC if exact else DOUBLE, facts=facts)
+    if call.function in ("min", "max"):
+        column = _column(call.args[0], env)
+        if column.type.kind in (Kind.OPAQUE, Kind.INTERVAL):
+            raise _not_per_person(call)
+        return nullable(column)
+    raise _not_per_person(call)
+
+
+def _not_per_person(call: AggregateCall) -> Refusal:
+    return Refusal(
+        f"{call.function.upper()}{'(DISTINCT …)' if call.distinct else ''} is not computed per person",
+        position=call.position,
+        hint="per person there are COUNT, SUM, AVG, MIN, MAX, BOOL_AND and BOOL_OR",
+    )
+
+
+_RANKS = ("row_number", "rank", "dense_rank")
+
+
+def _window_column(call: WindowCall, env: Environment) -> Column:
+    if call.function in _RANKS:
+        return Column(
+            "",
+            BIGINT,
+            Enforced(not_null=True),
+            facts=Facts(Fraction(1), Fraction(MAX_ROWS), Fraction(1), False),
+        )
+    frame = call.frame or ""
+    if call.function == "first_value" and call.orders and frame.startswith("RANGE BETWEEN CURRENT"):
+        raise Refusal(
+            "FIRST_VALUE over private rows begins with a person's first row", sqlstate="PV202", position=call.position,
+            hint="leave out RANGE, or write ROWS",
+        )  # fmt: skip
+    if call.function == "last_value" and call.orders and not frame.endswith("UNBOUNDED FOLLOWING"):
+        raise Refusal(
+            "LAST_VALUE over private rows takes the whole of a person's rows", sqlstate="PV202", position=call.position,
+            hint="add ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
+        )  # fmt: skip
+    if call.function in ("lag", "lead", "first_value", "last_value"):
+        column = _column(call.args[0], env)
+        default = call.args[2] if len(call.args) > 2 else None
+        opaque = call.args[0].type.kind is Kind.OPAQUE and default is not None
+        if opaque or not (default is None or isinstance(default, Literal)):
+            raise Refusal(
+                f"the default of {call.function.upper()} over private rows is a literal", sqlstate="PV202",
+                position=call.position, hint="use COALESCE around it",
+            )  # fmt: skip
+        if len(call.args) > 2:
+            column = _merge([column, _column(call.args[2], env)])
+        return nullable(column)
+    aggregate = AggregateCall(call.type, call.function, call.args, False, None, position=call.position)
+    if call.function in ("count", "sum", "avg", "min", "max"):
+        return _aggregate_column(aggregate, env, None)
+    raise Refusal(
+        f"{call.function}() is not computed per person", position=call.position,
+        hint="per person there are ROW_NUMBER, RANK, LAG, LEAD, COUNT, SUM, AVG, MIN and MAX",
+    )  # fmt: skip
+
+
+def _merge(options: Sequence[Column]) -> Column:
+    """Return what is known of a column that is any of several: the hull of them."""
+    first = options[0]
+    personal = any(option.is_personal for option in options)
+    if all(option == first for option in options):
+        return replace(first, is_personal=personal)
+    named = [option for option in options if option.facts is None or option.facts.values != ()]
+    if 0 < len(named) < len(options):  # a bare NULL adds only NULL
+        return replace(nullable(_merge(named)), name=first.name)
+    known = [facts_of(Field(option.type, 0), Environment([option])) for option in options]
+    held = [
+        facts_of(Field(option.type, 0), Environment([replace(option, bounds=None, values=None)]))
+        for option in options
+    ]
+    values: dict[Scalar, None] | None = {}
+    for facts in known:
+        values = None if values is None or facts.values is None else values | dict.fromkeys(facts.values)
+    grid = common_grid([facts.grid for facts in known])
+    any_null = any(facts.nullable for facts in known)
+    ends = _ends(held)
+    size = largest([facts.size for facts in known])
+    is_declared = first.type.kind is Kind.TEXT and all(facts.declared for facts in known)
+    proven = Facts(*ends, grid, any_null, None if values is None else tuple(values), is_declared, size)
+    lo, hi = _ends(known)
+    bounds = (
+        (lo, hi) if lo is not None and hi is not None and all(facts.declared for facts in known) else None
+    )
+    type_ = _widest([option.type for option in options])
+    if type_.is_number and not type_.is_float and not _is_decimal(grid):
+        type_, proven = DOUBLE, replace(proven, grid=None)
+    return Column(
+        first.name, type_, Enforced(not_null=not any_null), bounds=bounds, facts=proven, is_personal=personal
+    )
+
+
+def _ends(options: Sequence[Facts]) -> tuple[Fraction | None, Fraction | None]:
+    lows = [facts.lo for facts in options if facts.lo is not None]
+    highs = [facts.hi for facts in options if facts.hi is not None]
+    return (
+        min(lows) if len(lows) == len(options) else None,
+        max(highs) if len(highs) == len(options) else None,
+    )
+
+
+def _widest(types: Sequence[SqlType]) -> SqlType:
+    if all(type_ == types[0] for type_ in types):
+        return types[0]
+    if any(type_.is_float for type_ in types):
+        return DOUBLE
+    return NUMERIC if any(type_.kind is Kind.NUMERIC for type_ in types) else BIGINT

@@ -1,0 +1,185 @@
+"""What printed equalities and enforced keys make the same: columns of one value, columns of one value per owner.
+
+House rules (soundness.md 1.12; law L9):
+
+1. An equality counts when it is an AND term that is printed, between bare columns of one type, or of a bare
+   column and a literal that only one value of it equals: a comparison of doubles can hold for two values.
+2. A key counts when the engine enforces it. A source whose key is known has one row; an outer source and a
+   mark need the whole of their ON to be known too: a row that matches nothing is NULL throughout, or FALSE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from ...relation.expressions import Call, Expr, Field, Literal, fields_of
+from ...relation.types import Kind
+from .rows import Derived, Identity, Item, Private, Rows, columns_of, fields_in, uncut
+
+__all__ = [
+    "Classes",
+    "classes_of",
+    "determined",
+    "distinguishing",
+    "equalities",
+    "has_one_row",
+    "public_column",
+]
+
+
+@dataclass
+class Classes:
+    """Columns that are equal in every row, as a forest."""
+
+    parents: dict[int, int] = field(default_factory=dict)
+
+    def find(self, index: int) -> int:
+        """Return the class of a column."""
+        while (parent := self.parents.get(index, index)) != index:
+            index = parent
+        return index
+
+    def unite(self, left: int, right: int) -> None:
+        """Make two classes one; the lower column stands for it."""
+        a, b = sorted((self.find(left), self.find(right)))
+        self.parents[b] = a
+
+
+def equalities(terms: Iterable[Expr]) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of columns that AND terms make equal, by an equality that holds of their values."""
+    for term in terms:
+        if isinstance(term, Call) and term.function == "eq":
+            left, right = term.args
+            if isinstance(left, Field) and isinstance(right, Field) and _is_exact(left, right):
+                yield left.index, right.index
+
+
+def _is_exact(left: Field, right: Field) -> bool:
+    if left.type.kind is Kind.NUMERIC:  # wider ones may be compared as doubles
+        narrow = left.type.precision is not None and left.type.precision < 38
+        return left.type == right.type and (narrow or left.type.engine is not None)
+    return left.type == right.type or (left.type.is_integer and right.type.is_integer)
+
+
+def public_column(block: Private, key: Expr, item: Item, start: int) -> int | None:
+    """Return which column of a public source equals a key in every row of a block, if one does."""
+    if not isinstance(key, Field) or item.kind != "inner" or item.source.is_private:
+        return None
+    classes = Classes()
+    for left, right in equalities(block.predicate):
+        classes.unite(left, right)
+    own = range(len(item.columns))
+    return next((index for index in own if classes.find(start + index) == classes.find(key.index)), None)
+
+
+def _constants(terms: Iterable[Expr]) -> Iterator[int]:
+    """Yield the columns that AND terms hold at one value: a bare column equal to a literal of its own type."""
+    for term in terms:
+        if isinstance(term, Call) and term.function == "eq":
+            for column, literal in (term.args, term.args[::-1]):
+                if (
+                    isinstance(column, Field)
+                    and isinstance(literal, Literal)
+                    and _is_one_value(column, literal)
+                ):
+                    yield column.index
+
+
+def _is_one_value(column: Field, literal: Literal) -> bool:
+    """Say whether only one value of a column equals a literal; wide numbers may be compared as doubles."""
+    kind, value = column.type.kind, literal.value
+    if column.type.is_integer:
+        return literal.type.is_integer and isinstance(value, int)
+    if kind is Kind.NUMERIC:
+        narrow = column.type.precision is not None and column.type.precision <= 18
+        return narrow and literal.type.is_integer and isinstance(value, int)
+    alike = literal.type.kind is kind and value is not None
+    return alike and kind in (Kind.TEXT, Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP)
+
+
+def has_one_row(rows: Rows, keys: tuple[Expr, ...]) -> bool:
+    """Say whether one owner has at most one row in a group of these keys, by keys that are enforced or printed.
+
+    A UNIQUE column may be NULL many times; the keys of a printed GROUP BY are NULL once.
+    """
+    known = set(rows.determined)
+    for item, start in fields_in(rows.items):
+        for key in keys:
+            if isinstance(key, Field) and start <= key.index < start + len(item.columns):
+                certain = rows.columns[key.index].enforced.not_null or isinstance(uncut(item.source), Derived)
+                known |= {key.index} if certain else set()
+    classes = classes_of(rows.items, rows.predicate, rows.root)
+    return all(determined(rows.items, rows.predicate, classes, known)[1])
+
+
+def classes_of(items: tuple[Item, ...], predicate: tuple[Expr, ...], root: Identity) -> Classes:
+    """Return the equalities of all rows: those of the predicate, and columns of a source that hold its owner."""
+    classes = Classes()
+    for left, right in equalities(predicate):
+        classes.unite(left, right)
+    for item, start in fields_in(items):
+        if item.kind == "inner":
+            same = [start + index for index, known in item.source.identities.items() if known == root]
+            for index in same[1:]:
+                classes.unite(same[0], index)
+    return classes
+
+
+def distinguishing(rows: Rows) -> tuple[Field, ...] | None:
+    """Return columns of an enforced key that no two rows of one owner share; None where there is none."""
+    classes = classes_of(rows.items, rows.predicate, rows.root)
+    for item, start in fields_in(rows.items):
+        for key in item.source.keys if item.kind == "inner" else ():
+            columns = sorted(start + index for index in key)
+            if not all(i in rows.units or rows.columns[i].enforced.not_null for i in columns):
+                continue  # a UNIQUE key may be NULL any number of times
+            if all(determined(rows.items, rows.predicate, classes, {*rows.determined, *columns})[1]):
+                return tuple(Field(rows.columns[index].type, index) for index in columns)
+    return None
+
+
+def determined(
+    items: tuple[Item, ...], predicate: tuple[Expr, ...], classes: Classes, known: set[int]
+) -> tuple[set[int], list[bool]]:
+    """Return the columns that are a function of the columns in `known`, and which sources have one row for them.
+
+    A source has one row when one of its enforced keys is known; its other columns are known then. An outer
+    source and a mark also need every other column of their ON to be known: a row that matches nothing is
+    NULL throughout, or FALSE.
+    """
+    known = set(known)
+    known |= set(_constants(predicate))
+    placed = fields_in(items)
+    whole = [item.kind == "mark" for item in items]  # a mark adds no rows
+    marks = [item.kind != "mark" for item in items]  # is the column of this mark known (or is it none)
+    changed = True
+    while changed:
+        roots = {classes.find(index) for index in known}
+        size = len(known)
+        known |= {i for i in range(len(columns_of(items))) if classes.find(i) in roots}
+        changed = len(known) > size
+        for place, (item, start) in enumerate(placed):
+            if whole[place] and marks[place]:
+                continue
+            if _is_known(item, start, known):
+                known |= set(range(start, start + len(item.columns)))
+                whole[place] = marks[place] = changed = True
+    return known, whole
+
+
+def _is_known(item: Item, start: int, known: set[int]) -> bool:
+    if item.kind == "full":
+        return False
+    width = len(item.source.columns)
+    own = set(range(start, start + width))
+    if item.kind != "inner" and not fields_of(*item.on) - own <= known:
+        return False
+    if item.kind == "mark":
+        return True
+    reached = {index for index in known if index in own} if item.kind == "inner" else set()
+    if item.kind == "left":
+        for a, b in equalities(item.on):
+            reached |= {index for index, other in ((a, b), (b, a)) if index in own and other in known}
+        reached |= own & set(_constants(item.on))
+    return any({start + index for index in key} <= reached for key in item.source.keys)

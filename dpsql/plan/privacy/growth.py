@@ -1,0 +1,338 @@
+"""How many rows one person's rows can become: joins that multiply them are cut before, and bounded (law L10).
+
+House rules:
+
+1. A row of a join is made of one row of each source. Where one source determines another, by keys that the
+   engine enforces and equalities that are printed (`determined`), the other adds no rows. Where neither of two
+   private sources does, they multiply, in whatever order the engine joins: each of them is printed as a
+   `Cut`, of each owner at most R rows, the policy's bound, *before* the join. Neither is anything else cut,
+   nor is any other statement's SQL another.
+2. A cut is a function of one owner's rows: the first R of them in a total order of all columns that are read
+   of the source. So N(D) = ⊎_u N_u(D_u, Pub) still holds (soundness.md 1.10), rows that tie are alike, and all
+   engines keep the same ones. A cut leaves rows out, never adds one: keys, identities and claims stay true.
+   The final bounding (1.9) stays too: no sensitivity rests on a cut.
+3. Proof of the bound. Take sources S that an engine may have joined, and those of them, A, that no other of S
+   determines: a row of S is determined by its rows of A, so there are at most the product over A of their R.
+   `_product` is no smaller for any S: sources are given to one that determines them, and of a source and those
+   given to it A has either it, or some of the others. A LEFT or FULL JOIN adds its unmatched rows: a sum there.
+4. A public source that no key holds to one row is a `Fan`: beside one, all private sources of many rows are
+   cut. Its size is counted, as the owner's engine runs, before anything is charged; rows of an earlier stage
+   when they are known. A mark (EXISTS, IN) adds no rows, but where its ON is more than equalities an engine
+   looks at all pairs: it is bounded as if it were joined.
+5. What a block multiplies to is at most MAX_GROWN. Subqueries multiply, UNION ALL adds, and GROUP BY the owner
+   gives one row: `Reach` goes through the outputs of subqueries, and a subquery whose rows are bounded is not
+   cut again.
+6. Left as it is: what is linear in a person's own rows, and a source that keys determine which an engine joins
+   to a public table before the source that determines it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ...errors import Position, Refusal
+from ...relation.expressions import Call, Expr, Field, conjuncts, fields_of, shifted
+from .determined import Classes, determined, equalities
+from .rows import (
+    LINEAR,
+    Block,
+    Cut,
+    Derived,
+    Fan,
+    Identity,
+    Item,
+    Reach,
+    Rows,
+    Source,
+    TableSource,
+    blocks_in,
+    fields_in,
+)
+
+__all__ = ["MAX_GROWN", "Grown", "grown", "sum_of_reaches", "works_in"]
+
+MAX_GROWN = 10**6
+"""Most rows that joins make of one person's rows, and pairs that a mark looks at.
+
+Either engine joins a million rows in about a second, so that one person's part of a statement's time and
+memory stays small; the bounds of common policies, some tens of rows, may still be multiplied twice or thrice.
+"""
+
+
+@dataclass(frozen=True)
+class Grown:
+    """The sources of a block, cut where they multiply; the most rows of one owner in it, and of any join on the way."""
+
+    items: tuple[Item, ...]
+    reach: Reach
+    works: tuple[Reach, ...]
+
+
+Path = Callable[[Source], tuple[tuple[Item, ...], tuple[Expr, ...], Field]]
+"""A source -> it and the tables that lead to its owner, their equalities, the owner."""
+
+
+def grown(
+    items: tuple[Item, ...],
+    predicate: tuple[Expr, ...],
+    root: Identity,
+    path: Path,
+    position: Position | None,
+) -> Grown:
+    """Return the sources with cuts before what multiplies.
+
+    Raises:
+        Refusal: PV102 where a source to be cut has no declared bounds, PV201 beyond MAX_GROWN.
+    """
+    block = _Block(items, predicate, root)
+    costly = block.costly_marks() if block.many or block.fans else []
+    if not costly and not block.fans and block.multiplied() == set():
+        return Grown(items, block.reach(), ())
+    chosen = block.many if costly or block.fans else block.multiplied()
+    found = list(items)
+    for place in sorted({*chosen, *costly}):
+        if items[place].source.is_private and block.size(place).most is None:
+            found[place] = _cut(items, place, predicate, path, position)
+    cut = _Block(tuple(found), predicate, root)
+    works = [Reach(cut.product(through=False), cut.all_fans())]
+    works += [_times(works[0], cut.size(place)) for place in costly]
+    where = [items[place].position for place in sorted({*chosen, *costly}) if items[place].position]
+    for work in works:
+        _check(work.most, where[-1] if where else position)
+    return Grown(cut.items, cut.reach(), tuple(works))
+
+
+def _check(most: int | None, position: Position | None) -> None:
+    assert most is not None
+    if most > MAX_GROWN:
+        raise Refusal(
+            f"one person's rows could become more than {MAX_GROWN} in this join", sqlstate="PV201",
+            position=position, hint="aggregate per person first, in a subquery, or join on a key",
+        )  # fmt: skip
+
+
+class _Block:
+    """What determines what among the sources of a block, each row of which matches."""
+
+    def __init__(self, items: tuple[Item, ...], predicate: tuple[Expr, ...], root: Identity) -> None:
+        self.items, self.predicate = items, predicate
+        self._starts = [start for _, start in fields_in(items)]
+        self._joined = tuple(
+            item if item.kind == "mark" else replace(item, kind="inner", on=()) for item in items
+        )
+        conditions = (term for item in items if item.kind != "mark" for term in item.on)
+        written = (*predicate, *conditions)
+        self._terms = (*written, *(shared for term in written for shared in _in_all_alternatives(term)))
+        self._classes, owners = _classes(self._joined, self._terms, root)
+        self._root = root
+        known, whole = self._determined(owners)
+        private = [p for p, item in enumerate(items) if item.kind != "mark" and item.source.is_private]
+        self.many = {place for place in private if not whole[place] and not _is_hop(items[place].source)}
+        self._determines = {
+            place: self._determined(known | self._own(place))[1] for place in sorted(self.many)
+        }
+        self.fans = self._fans(known.union(*(self._own(place) for place in private)))
+
+    def _determined(self, known: set[int]) -> tuple[set[int], list[bool]]:
+        return determined(self._joined, self._terms, self._classes, known)
+
+    def _own(self, place: int) -> set[int]:
+        start = self._starts[place]
+        return set(range(start, start + len(self.items[place].columns)))
+
+    def multiplied(self) -> set[int]:
+        """Return the private sources beside which there is one that neither determines nor is determined."""
+        return {a for a in self.many for b in self.many if a != b and not self._related(a, b)}
+
+    def _related(self, a: int, b: int) -> bool:
+        return self._determines[a][b] or self._determines[b][a]
+
+    # --- public sources ---------------------------------------------------------------------------
+
+    def _fans(self, known: set[int]) -> tuple[Fan, ...]:
+        """Return the public sources that no key holds to one row, one after the other, linked ones first."""
+        found: list[Fan] = []
+        public = {
+            p for p, item in enumerate(self.items) if item.kind != "mark" and not item.source.is_private
+        }
+        while True:
+            known, whole = self._determined(known)
+            public -= {place for place in public if whole[place]}
+            if not public:
+                return tuple(found)
+            place = max(public, key=lambda place: (len(self._own(place) & known), -place))
+            start = self._starts[place]
+            by = tuple(index - start for index in sorted(self._own(place) & known))
+            own = _own_terms(self.items, place, self.predicate)
+            found.append(Fan((Item(self.items[place].source),), own, by))
+            known |= self._own(place)
+            public.remove(place)
+
+    def all_fans(self) -> tuple[Fan, ...]:
+        """Return the fans of this block and of the subqueries in it."""
+        return (*self.fans, *(fan for place in sorted(self.many) for fan in self.size(place).fans))
+
+    # --- marks --------------------------------------------------------------------------------------
+
+    def costly_marks(self) -> list[int]:
+        """Return the marks of many rows whose ON is more than equalities: an engine looks at all pairs."""
+        return [
+            place
+            for place, item in enumerate(self.items)
+            if item.kind == "mark" and not self._is_looked_up(item, self._starts[place])
+        ]
+
+    def _is_looked_up(self, item: Item, start: int) -> bool:
+        source = item.source
+        own = range(start, start + len(source.columns))
+        by = _linked(item, start)
+        owners = {index for index, known in source.identities.items() if known == self._root}
+        if any(key <= by or key <= owners for key in source.keys):
+            return True
+        return all(
+            all(index in own for index in fields_of(term))
+            or any((a in own) != (b in own) for a, b in equalities((term,)))
+            for term in item.on
+        )
+
+    # --- numbers --------------------------------------------------------------------------------------
+
+    def size(self, place: int) -> Reach:
+        """Return the most rows of one owner that are read of a source, or of a mark beside one row."""
+        item = self.items[place]
+        source = item.source
+        if isinstance(source, Cut):
+            return Reach(source.most)
+        if not source.is_private:
+            own = _own_terms(self.items, place, self.predicate)
+            return Reach(1, (Fan((Item(source),), own, tuple(sorted(_linked(item, self._starts[place])))),))
+        return source.reach if isinstance(source, Derived) else LINEAR
+
+    def reach(self) -> Reach:
+        """Return the most rows of one owner in this block."""
+        most = self.product(through=True)
+        return LINEAR if most is None else Reach(most, self.all_fans())
+
+    def product(self, *, through: bool) -> int | None:
+        """Return the product of house rule 3, None for no number; not `through`: of what is cut alone."""
+        if any(item.kind == "full" for item in self.items):
+            sizes = [self.size(place).most if place in self.many else 1 for place in range(len(self.items))]
+            if through and None in sizes:
+                return None
+            known = [size or 1 for size in sizes]
+            return max(math.prod(known), sum(known))
+        outer = any(item.kind == "left" for item in self.items)
+        return self._product(self.many, through=through, outer=outer)
+
+    def _product(self, places: set[int], *, through: bool, outer: bool) -> int | None:
+        """Return the product over sources of which no other determines any, of each the larger of it and the others."""
+        given: dict[int, set[int]] = {}
+        for place in sorted(places, key=lambda p: (-sum(self._determines[p]), p)):
+            first = next((top for top in given if self._determines[top][place]), None)
+            if first is None:
+                given[place] = set()
+            else:
+                given[first].add(place)
+        product = 1
+        for top, under in given.items():
+            most = self.size(top).most
+            rest = (
+                self._product(under, through=through, outer=outer) if under and (outer or not through) else 0
+            )
+            if through and (most is None or rest is None):
+                return None
+            product *= (most or 1) + (rest or 0) if outer else max(most or 1, rest or 0)
+        return product
+
+
+def _classes(items: tuple[Item, ...], terms: tuple[Expr, ...], root: Identity) -> tuple[Classes, set[int]]:
+    """Return what is equal where everything matches, and the columns that hold the owner."""
+    classes = Classes()
+    for left, right in equalities(terms):
+        classes.unite(left, right)
+    owners = [
+        start + index
+        for item, start in fields_in(items) if item.kind != "mark"
+        for index, known in item.source.identities.items() if known == root
+    ]  # fmt: skip
+    for index in owners[1:]:
+        classes.unite(owners[0], index)
+    return classes, set(owners)
+
+
+def _linked(item: Item, start: int) -> set[int]:
+    """Return the columns of a marked source that a bare column of the left row equals."""
+    own = range(start, start + len(item.source.columns))
+    pairs = [pair for pair in equalities(item.on) if (pair[0] in own) != (pair[1] in own)]
+    return {index - start for pair in pairs for index in pair if index in own}
+
+
+def _in_all_alternatives(term: Expr) -> list[Expr]:
+    """Return the terms that every alternative of an OR has: they hold wherever it does."""
+    if not (isinstance(term, Call) and term.function == "or"):
+        return []
+    first, *others = [conjuncts(alternative) for alternative in term.args]
+    return [shared for shared in first if all(shared in other for other in others)]
+
+
+def _is_hop(source: Source) -> bool:
+    """Say whether a source was joined to find the owner: it stands beside nothing but what leads to it."""
+    return isinstance(source, TableSource) and not source.name
+
+
+def _own_terms(items: tuple[Item, ...], place: int, predicate: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Return the filter terms that are over one source's columns alone, as terms over it."""
+    item, start = fields_in(items)[place]
+    own = range(start, start + len(item.source.columns))
+    terms = predicate if item.kind == "inner" else item.on
+    chosen = [term for term in terms if fields_of(term) and all(index in own for index in fields_of(term))]
+    return shifted(tuple(chosen), -start)
+
+
+def _cut(
+    items: tuple[Item, ...], place: int, predicate: tuple[Expr, ...], path: Path, position: Position | None
+) -> Item:
+    """Return a source that gives at most R rows of an owner. Raises Refusal: PV102 where R is not declared."""
+    item = items[place]
+    source, most = item.source, item.source.rows_in_all
+    if most is None:
+        raise Refusal(
+            f'rows_per_unit is not declared for table "{source.name}"', sqlstate="PV102",
+            position=item.position or position,
+            hint="ask the owner to declare how many rows of one person a join may multiply",
+        )  # fmt: skip
+    inside, links, owner = path(source)
+    outputs = tuple(Field(column.type, i, column.name) for i, column in enumerate(source.columns))
+    own = () if item.kind == "full" else _own_terms(items, place, predicate)
+    block = Block(inside, tuple(sorted(dict.fromkeys((*own, *links)), key=repr)), outputs, owner)
+    cut = Cut(
+        source.name, source.columns, source.keys, source.identities, source.rows_per_unit,
+        source.groups_per_unit, most, block, most,
+    )  # fmt: skip
+    return replace(item, source=cut)
+
+
+def sum_of_reaches(parts: Sequence[Reach]) -> Reach:
+    """Return the reach of parts that stand one after the other; each fan counts at least one."""
+    if any(part.most is None for part in parts):
+        return LINEAR
+    fans: Counter[Fan] = Counter()
+    for part in parts:
+        fans |= Counter(part.fans)
+    return Reach(sum(part.most or 0 for part in parts), tuple(fans.elements()))
+
+
+def _times(left: Reach, right: Reach) -> Reach:
+    most = None if left.most is None or right.most is None else left.most * right.most
+    return Reach(most, (*left.fans, *right.fans))
+
+
+def works_in(rows: Rows | Block) -> Iterator[Reach]:
+    """Yield what the joins below a release multiply one owner's rows to."""
+    yield from rows.works
+    for item in rows.items:
+        for block in blocks_in(item.source):
+            yield from works_in(block)

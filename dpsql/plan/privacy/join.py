@@ -1,0 +1,165 @@
+"""Blocks put together: the rules of soundness.md 1.10 for joins, one function a kind.
+
+House rules:
+
+1. Each rule says which side's rows stay when nothing matches, and whose they are. A row that appears
+   because *nothing* of a private table matches must be some person's own row, or it tells of everybody.
+   - inner, cross: sources side by side; `ownership.settle` holds them to one owner, once WHERE is known.
+   - left: the left rows stay, so the left is private (or both are public); a private right side matches
+     by an identity in ON, so that what matches is of the left row's own person. right: the mirror.
+   - full: rows of both sides stay; both are private, matched by an identity, owned by either.
+   - mark (EXISTS, IN): a column of the left row, computed from rows of its own person or public ones.
+2. An outer or marked side that is more than one table becomes a subquery of its own, settled there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ...errors import Position, Refusal
+from ...relation.catalog import Catalog
+from ...relation.expressions import Call, Expr, Field, conjuncts, moved, shifted, substitute
+from ...relation.relations import Join
+from ...relation.types import BOOLEAN
+from .derived import full_join, nullable, plain
+from .ownership import apart, are_linked, held, settle
+from .rows import Block, Item, Private, Source
+
+__all__ = ["join_blocks"]
+
+Check = Callable[[Expr], Expr]
+
+
+def join_blocks(node: Join, left: Private, right: Private, catalog: Catalog, below: Check) -> Private:
+    """Return the join of two blocks, one of them private; `below` checks an expression on private rows.
+
+    Raises:
+        Refusal: PV003 where a row would have two owners, or none.
+    """
+    names = (*left.names, *right.names)
+    if node.kind in ("inner", "cross"):
+        shift = len(left.columns)
+        others = [
+            replace(item, on=shifted(item.on, shift), position=item.position or node.position)
+            for item in right.items
+        ]
+        items = (*left.items, *others)
+        outputs = (*left.outputs, *shifted(right.outputs, shift))
+        terms = (*left.predicate, *shifted(right.predicate, shift), *_terms(node.condition, outputs, below))
+        return Private(items, tuple(dict.fromkeys(terms)), outputs, names)
+    if node.kind == "left":
+        return _left(node, left, right, node.condition, catalog, below)
+    if node.kind == "right":
+        width, other = len(left.outputs), len(right.outputs)
+        condition = moved(node.condition, lambda i: i + other if i < width else i - width)
+        swapped = _left(node, right, left, condition, catalog, below)
+        outputs = (*swapped.outputs[other:], *swapped.outputs[:other])
+        return replace(swapped, outputs=outputs, names=names)
+    if node.kind == "full":
+        return _full(node, left, right, catalog, below)
+    assert node.kind == "mark"
+    return _mark(node, left, right, catalog, below)
+
+
+def _left(
+    node: Join, left: Private, right: Private, condition: Expr, catalog: Catalog, below: Check
+) -> Private:
+    source, filters = _as_one(right, catalog, node.position)
+    if source.is_private and not left.is_private:
+        raise Refusal(
+            "this outer join keeps rows that nobody owns, and their absence would tell who is there",
+            sqlstate="PV003", position=node.position,
+            hint="use an inner join; to see groups without rows, group by a column with declared values",
+        )  # fmt: skip
+    fields, on = _matched(left, right, source, filters, condition, below)
+    item = Item(_outer(source), "left", on, node.position)
+    _check_link(node, left, item, catalog)
+    return Private((*left.items, item), left.predicate, (*left.outputs, *fields), (*left.names, *right.names))
+
+
+def _mark(node: Join, left: Private, right: Private, catalog: Catalog, below: Check) -> Private:
+    source, filters = _as_one(right, catalog, node.position)
+    if source.is_private and not left.is_private:
+        raise Refusal(
+            "public rows filtered by who is in a private table have no owner",
+            sqlstate="PV003", position=node.position,
+            hint="count the private rows by the public key, and join the result",
+        )  # fmt: skip
+    _, on = _matched(left, right, source, filters, node.condition, below)
+    item = Item(source, "mark", on, node.position)
+    _check_link(node, left, item, catalog)
+    marked = Field(BOOLEAN, len(left.columns), position=node.position)
+    return Private((*left.items, item), left.predicate, (*left.outputs, marked), (*left.names, ""))
+
+
+def _matched(
+    left: Private, right: Private, source: Source, filters: tuple[Expr, ...], condition: Expr, below: Check
+) -> tuple[tuple[Field, ...], tuple[Expr, ...]]:
+    """Return the columns of a source that stands after a block, and the ON terms under which its rows match."""
+    start = len(left.columns)
+    fields = tuple(
+        Field(column.type, start + i, name)
+        for i, (column, name) in enumerate(zip(source.columns, right.names, strict=False))
+    )
+    on = (*shifted(filters, start), *_terms(condition, (*left.outputs, *fields), below))
+    return fields, tuple(sorted(dict.fromkeys(on), key=repr))
+
+
+def _full(node: Join, left: Private, right: Private, catalog: Catalog, below: Check) -> Private:
+    if not (left.is_private and right.is_private):
+        raise Refusal(
+            "a FULL JOIN with a public table keeps rows that nobody owns",
+            sqlstate="PV003", position=node.position,
+            hint="use LEFT JOIN with the private table on the left",
+        )  # fmt: skip
+    sides = [plain(settle(side, catalog, node.position), side) for side in (left, right)]
+    first, second = (_outer(side) for side in sides)
+    shown = tuple(
+        Field(column.type, i, name)
+        for i, (column, name) in enumerate(zip(first.columns, left.names, strict=False))
+    )
+    kept = Private((Item(first),), (), shown, left.names)
+    fields, on = _matched(kept, right, second, (), node.condition, below)
+    full = Item(second, "full", on, node.position)
+    _check_link(node, kept, full, catalog)
+    ends = len(first.columns) - 1, len(first.columns) + len(second.columns) - 1
+    owners = tuple(Field(side.columns[-1].type, at) for side, at in zip((first, second), ends, strict=True))
+    owner = Call(owners[0].type, "coalesce", owners)
+    grown = held((*kept.items, full), (), catalog, node.position)
+    block = Block(grown.items, (), (*shown, *fields), owner, works=grown.works)
+    derived = full_join(block, sides, grown.reach)
+    names = (*left.names, *right.names)
+    fields = tuple(Field(c.type, i, n) for i, (c, n) in enumerate(zip(derived.columns, names, strict=False)))
+    return Private((Item(derived),), (), fields, names)
+
+
+def _as_one(block: Private, catalog: Catalog, position: Position | None) -> tuple[Source, tuple[Expr, ...]]:
+    """Return a block as one source and what its rows have to pass: a bare table stays one, the rest is a subquery."""
+    bare = all(isinstance(out, Field) and out.index == i for i, out in enumerate(block.outputs))
+    if len(block.items) == 1 and block.items[0].kind == "inner" and bare:
+        return block.items[0].source, block.predicate
+    rows = settle(block, catalog, position) if block.is_private else None
+    return plain(rows, block), ()
+
+
+def _outer(source: Source) -> Source:
+    return replace(source, columns=tuple(nullable(column) for column in source.columns))
+
+
+def _check_link(node: Join, left: Private, item: Item, catalog: Catalog) -> None:
+    """Hold a private outer or marked side to the left row's own person."""
+    if not item.source.is_private or are_linked(left.items, item, item.on):
+        return
+    if node.word == "NOT IN":
+        raise Refusal(
+            "NOT IN over private rows: one NULL in the list empties the result for everybody",
+            sqlstate="PV003", position=node.position,
+            hint="write NOT EXISTS (SELECT 1 FROM … WHERE …) with an equality on the person's key",
+        )  # fmt: skip
+    first = next(other for other in left.items if other.source.is_private)
+    raise apart(first.source, item.source, node.position, catalog, node.word)
+
+
+def _terms(condition: Expr, outputs: tuple[Expr, ...], below: Check) -> tuple[Expr, ...]:
+    return conjuncts(below(substitute(condition, outputs)))

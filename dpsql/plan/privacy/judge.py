@@ -1,0 +1,360 @@
+"""The judgement: which relations are private, which are public, and what is refused (soundness.md 1.10).
+
+House rules:
+
+1. One function per relation node; what no rule derives is refused, with the reason and the rewrite.
+2. A reviewer adding a rule adds its line of proof here and a neighbour-fuzz case. N(D) = ⊎_u N_u(D_u, Pub):
+   - Scan: each row has the owner at the end of its unit's path; rows that reach none are dropped.
+   - Filter, Project: a function of the one row; owner and separability are the input's.
+   - Join: `join`; a row of the result is made of rows of one owner and of public rows.
+   - Aggregate and Distinct by a key that has one owner, and Window partitioned by one: a function of that
+     owner's rows. `derived` groups by the owner as well, so this holds whatever the keys hold.
+   - UNION ALL of owned rows: owned rows. UNION: UNION ALL, then DISTINCT.
+   - any other Aggregate or Distinct: the door. The result is a `Release` and public.
+3. A subquery below the door that is public by itself is drawn first (soundness.md 1.14): a scalar one
+   enters as a `StageValue` of its static range, rows as a `Released` source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from ...errors import Refusal
+from ...relation.catalog import Catalog
+from ...relation.expressions import (
+    Call,
+    Expr,
+    Field,
+    Literal,
+    Scalar,
+    StageValue,
+    conjuncts,
+    map_children,
+    size_of,
+    substitute,
+)
+from ...relation.functions import FUNCTIONS
+from ...relation.relations import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Limit,
+    Project,
+    Relation,
+    Scan,
+    SetOperation,
+    Sort,
+    Values,
+    Window,
+)
+from ...relation.types import NULL
+from .asked import held_to, keys_asked_for
+from .beside import NotInPlace, drawn_first, is_single, read_in_place, scanned, static_range
+from .derived import group_by_owner, union, window_by_owner
+from .door import check_keys, one_person, open_door, owner_of_key
+from .join import join_blocks
+from .ownership import settle
+from .rows import (
+    Block,
+    Derived,
+    Grouped,
+    Item,
+    Private,
+    Release,
+)
+
+__all__ = ["Judged", "judge"]
+
+MAX_EXPRESSION = 1_000
+"""Most nodes of one expression on private rows, its subqueries' columns put in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A public relation with its releases inside, and the stages it needs, in order of drawing.
+
+    A stage in `tables` is used as rows, any other as one value.
+    """
+
+    root: Relation
+    stages: tuple[Relation, ...]
+    tables: frozenset[int]
+
+
+def judge(relation: Relation, catalog: Catalog) -> Judged:
+    """Return the statement's relation as public, every private part behind a `Release`.
+
+    Raises:
+        Refusal: PV0xx, when a part is not derivable as private or public, or the result would be private.
+    """
+    judgement = _Judgement(catalog)
+    root = judgement.public(relation)
+    return Judged(root, tuple(judgement.stages), frozenset(judgement.tables))
+
+
+@dataclass
+class _Judgement:
+    catalog: Catalog
+    stages: list[Relation] = field(default_factory=list)
+    tables: set[int] = field(default_factory=set)
+
+    def public(self, relation: Relation) -> Relation:
+        """Judge a relation that must be public: the statement itself, or a scalar subquery."""
+        self._refuse_raw_rows(relation)
+        judged = self.relation(relation)
+        if isinstance(judged, Private):
+            raise _raw(relation, judged)
+        return judged
+
+    def _refuse_raw_rows(self, relation: Relation) -> None:
+        """Give raw rows their own refusal, also below ORDER BY and LIMIT."""
+        node = relation
+        while isinstance(node, (Sort, Limit)) or (
+            isinstance(node, Project) and isinstance(node.input, (Sort, Limit))
+        ):
+            node = node.input
+        if node is not relation and isinstance(node, (Project, Filter, Scan)):
+            judged = self.relation(node)
+            if isinstance(judged, Private):
+                raise _raw(node, judged)
+
+    def relation(self, node: Relation) -> Private | Relation:
+        if isinstance(node, Scan):
+            return self._scan(node)
+        if isinstance(node, Values):
+            return node
+        if isinstance(node, Filter):
+            return self._filter(node)
+        if isinstance(node, Project):
+            return self._projected(node, self.relation(node.input))
+        if isinstance(node, Aggregate):
+            return self._aggregated(node, self.relation(node.input))
+        if isinstance(node, Distinct):
+            return self._distinct(node)
+        if isinstance(node, SetOperation):
+            return self._set_operation(node)
+        if isinstance(node, Join):
+            return self._join(node)
+        if isinstance(node, Window):
+            return self._window(node)
+        if isinstance(node, (Sort, Limit)):
+            return self._ordered(node)
+        raise AssertionError(type(node).__name__)
+
+    def _scan(self, node: Scan) -> Private | Relation:
+        return node if node.table.unit is None else scanned(node, self.catalog)
+
+    def _filter(self, node: Filter) -> Private | Relation:
+        source = self.relation(node.input)
+        if not isinstance(source, Private):
+            return replace(node, input=source, predicate=self._above(node.predicate))
+        terms = conjuncts(self._onto(node.predicate, source))
+        return replace(source, predicate=tuple(sorted(dict.fromkeys((*source.predicate, *terms)), key=repr)))
+
+    def _projected(self, node: Project, source: Private | Relation) -> Private | Relation:
+        if not isinstance(source, Private):
+            return replace(node, input=source, exprs=tuple(self._above(expr) for expr in node.exprs))
+        outputs = tuple(self._onto(expr, source) for expr in node.exprs)
+        return replace(source, outputs=outputs, names=node.names)
+
+    def _ordered(self, node: Sort | Limit) -> Relation:
+        source = self.relation(node.input)
+        if isinstance(source, Private):
+            said, hint = {
+                Sort: ("ORDER BY below an aggregate has no meaning", "put ORDER BY at the end of the statement"),
+                Limit: ("LIMIT over private rows lets one person's row push out another's",
+                        "limit the released rows, or number each person's rows: ROW_NUMBER() OVER (PARTITION BY …)"),
+            }[type(node)]  # fmt: skip
+            raise _refuse(node, said, hint)
+        if isinstance(node, Sort):
+            orders = tuple(replace(order, expr=self._above(order.expr)) for order in node.orders)
+            return replace(node, input=source, orders=orders)
+        return replace(node, input=source)
+
+    # --- several relations ---------------------------------------------------------------------------
+
+    def _join(self, node: Join) -> Private | Relation:
+        left = self.relation(node.left)
+        right = self._looked_up(node, left) if node.word == "scalar" else self.relation(node.right)
+        if not isinstance(left, Private) and not isinstance(right, Private):
+            return replace(node, left=left, right=right, condition=self._above(node.condition))
+        first = left if isinstance(left, Private) else self._beside(left)
+        second = right if isinstance(right, Private) else self._beside(right)
+        return join_blocks(node, first, second, self.catalog, self._checked)
+
+    def _looked_up(self, node: Join, left: Private | Relation) -> Private | Relation:
+        """Judge a correlated scalar subquery: a release of the groups alone that some left row can ask for."""
+        project = node.right if isinstance(node.right, Project) else None
+        aggregate = node.right if project is None else project.input
+        if not isinstance(aggregate, Aggregate):
+            return self.relation(node.right)
+        source = self.relation(aggregate.input)
+        judged = self._aggregated(aggregate, source)
+        if isinstance(source, Private) and not isinstance(judged, Private):
+            asked = keys_asked_for(node, left, len(aggregate.keys), self.catalog)
+            if asked is not None:
+                judged = self._aggregated(aggregate, held_to(source, aggregate, asked, self.catalog))
+        return judged if project is None else self._projected(project, judged)
+
+    def _beside(self, relation: Relation) -> Private:
+        """Return a public relation as a block of a private one: read where it is, or drawn first as a stage."""
+        try:
+            return read_in_place(relation, self.catalog)
+        except NotInPlace:
+            return drawn_first(relation, self._stage(relation, as_rows=True))
+
+    def _stage(self, relation: Relation, *, as_rows: bool) -> int:
+        """Return the number of a stage; one that is used as rows and as a value is two."""
+        for number, known in enumerate(self.stages):
+            if known == relation and (number in self.tables) == as_rows:
+                return number
+        self.stages.append(relation)
+        if as_rows:
+            self.tables.add(len(self.stages) - 1)
+        return len(self.stages) - 1
+
+    def _set_operation(self, node: SetOperation) -> Private | Relation:
+        left, right = self.relation(node.left), self.relation(node.right)
+        if not isinstance(left, Private) and not isinstance(right, Private):
+            return replace(node, left=left, right=right)
+        if not isinstance(left, Private) or not isinstance(right, Private):
+            raise _refuse(node, f"{node.kind.upper()} of private rows and rows that nobody owns",
+                          "aggregate the private side first, then combine the results")  # fmt: skip
+        if node.kind != "union":
+            word = "NOT EXISTS" if node.kind == "except" else "EXISTS"
+            raise _refuse(node, f"{node.kind.upper()} over private rows is not answered",
+                          f"write {word} with an equality on the person's key")  # fmt: skip
+        parts = []
+        for side in (left, right):
+            rows = settle(side, self.catalog, node.position)
+            block = Block(rows.items, rows.predicate, side.outputs, rows.owner, works=rows.works)
+            parts.append((block, rows))
+        both = _of_source(union(parts, node.outputs), [column.name for column in node.columns])
+        return both if node.all else self._distinct_rows(node, both)
+
+    # --- grouping ----------------------------------------------------------------------------------------
+
+    def _window(self, node: Window) -> Private | Relation:
+        source = self.relation(node.input)
+        if not isinstance(source, Private):
+            return replace(node, input=source).map_expressions(self._above)
+        calls = tuple(call.map(lambda expr: self._onto(expr, source)) for call in node.calls)
+        rows = settle(source, self.catalog, node.position)
+        for call in calls:
+            if not any(owner_of_key(part, rows) for part in call.partition):
+                raise Refusal(
+                    "a window over private rows mixes rows of different people", sqlstate="PV003",
+                    position=call.position or node.position,
+                    hint="partition it by the person's key, or aggregate with GROUP BY first",
+                )  # fmt: skip
+        names = [column.name for column in node.columns]
+        return _of_source(window_by_owner(rows, source.outputs, calls, names), names)
+
+    def _distinct(self, node: Distinct) -> Private | Relation:
+        source = self.relation(node.input)
+        if not isinstance(source, Private):
+            return replace(node, input=source)
+        return self._distinct_rows(node, source)
+
+    def _distinct_rows(self, node: Relation, source: Private) -> Private | Relation:
+        rows = settle(source, self.catalog, node.position)
+        if any(owner_of_key(key, rows) for key in source.outputs):
+            return _of_source(group_by_owner(rows, source.outputs, (), source.names), source.names)
+        check_keys(rows, source.outputs)
+        return Release(rows, source.outputs, (), (1, 1), source.names, position=node.position)
+
+    def _aggregated(self, node: Aggregate, source: Private | Relation) -> Private | Relation:
+        if not isinstance(source, Private):
+            return replace(node, input=source).map_expressions(self._above)
+        keys = tuple(self._onto(key, source) for key in node.keys)
+        aggregates = tuple(call.map(lambda expr: self._onto(expr, source)) for call in node.aggregates)
+        rows = settle(source, self.catalog, node.position)
+        owned = [any(owner_of_key(keys[i], rows) for i in chosen) for chosen in node.sets]
+        if all(owned) and len(owned) == 1 and not node.groupings:
+            names = [column.name for column in node.columns]
+            return _of_source(group_by_owner(rows, keys, aggregates, names), names)
+        return open_door(node, rows, keys, aggregates)
+
+    def _onto(self, expr: Expr, source: Private) -> Expr:
+        """Return an expression over the output of private rows as one over the columns of their sources.
+
+        Raises:
+            Refusal: 54001 when it grows too large (subqueries that use a column twice double it).
+        """
+        return self._checked(substitute(expr, source.outputs))
+
+    def _checked(self, whole: Expr) -> Expr:
+        if size_of(whole, MAX_EXPRESSION) >= MAX_EXPRESSION:
+            raise Refusal(
+                "the statement is too complex", sqlstate="54001", position=whole.position,
+                hint="nest fewer expressions inside each other",
+            )  # fmt: skip
+        return self._below(whole)
+
+    def _below(self, expr: Expr) -> Expr:
+        """Check an expression that will run on private rows, and turn its subqueries into stages."""
+        if isinstance(expr, Scalar):
+            relation = self.public(expr.relation)
+            if not is_single(expr.relation):
+                raise Refusal(
+                    "this subquery may have more than one row", sqlstate="PV004", position=expr.position,
+                    hint="leave out GROUP BY, or end it with LIMIT 1",
+                )  # fmt: skip
+            lo, hi = static_range(expr)
+            return StageValue(expr.type, self._stage(relation, as_rows=False), lo, hi, position=expr.position)
+        if isinstance(expr, Call) and expr.function == "cast" and expr.args[0] == Literal(NULL, None):
+            return Literal(expr.type, None, position=expr.position)
+        if isinstance(expr, Call) and not FUNCTIONS[expr.function].private:
+            raise Refusal(
+                f"{expr.function}() cannot be used on private rows",
+                sqlstate="PV202",
+                position=expr.position,
+                hint="use it on the aggregated result",
+            )
+        return map_children(expr, self._below)
+
+    def _above(self, expr: Expr) -> Expr:
+        """Judge the subqueries of an expression over public rows."""
+        if isinstance(expr, Scalar):
+            return replace(expr, relation=self.public(expr.relation))
+        return map_children(expr, self._above)
+
+
+def _of_source(source: Derived, names: Sequence[str]) -> Private:
+    """Return a subquery as a block of its own."""
+    columns = source.columns[:-1]
+    fields = tuple(
+        Field(column.type, i, name) for i, (column, name) in enumerate(zip(columns, names, strict=True))
+    )
+    return Private((Item(source),), (), fields, tuple(names))
+
+
+def _raw(relation: Relation, judged: Private) -> Refusal:
+    name, position = "", relation.position
+    source = judged.items[0].source
+    if (
+        isinstance(source, Derived)
+        and isinstance(grouped := source.parts[0], Grouped)
+        and len(judged.items) == 1
+    ):
+        for index in sorted(source.identities):
+            key = grouped.outputs[index] if index < len(grouped.outputs) else None
+            if isinstance(key, Field):
+                return one_person(key.name, key.position or relation.position)
+    for column, expr in zip(judged.names, judged.outputs, strict=True):
+        if isinstance(expr, Field):
+            name, position = column or expr.name, expr.position or relation.position
+            break
+    said = f'column "{name}" is private and is not inside an aggregate' if name else "these rows are private"
+    return Refusal(
+        said,
+        sqlstate="PV002",
+        position=position,
+        hint="aggregate it (COUNT, SUM, AVG, …), or group by it",
+    )
+
+
+def _refuse(node: Relation, message: str, hint: str, sqlstate: str = "PV003") -> Refusal:
+    return Refusal(message, sqlstate=sqlstate, position=node.position, hint=hint)

@@ -1,0 +1,220 @@
+"""Group keys: their public domains, where they have one, and how many groups a unit can touch.
+
+House rule: a domain comes from the policy's `values`, from a key expression's own bounds and values,
+or from literals of the statement's filter; never from the data (soundness.md G11).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ...errors import Refusal
+from ...relation.calendar import step_units
+from ...relation.catalog import MAX_DERIVED, Column, Scalar
+from ...relation.expressions import Call, Expr, Field, Literal, StageValue, conjuncts, fields_of
+from ...relation.facts import Facts, common_grid, hull, intersect
+from ...relation.intervals import Environment, narrowed_facts
+from ...relation.types import Kind
+from .rows import Rows
+
+__all__ = [
+    "MAX_DOMAIN",
+    "Domain",
+    "domain_of",
+    "environment_of",
+    "groups_per_unit_in",
+    "product_of",
+]
+
+MAX_DOMAIN = 100_000
+"""Most groups of a cross product of domains."""
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """The public values of one key, None for NULL, in declared or natural order."""
+
+    values: tuple[Scalar, ...]
+
+
+def environment_of(columns: tuple[Column, ...], predicate: tuple[Expr, ...]) -> Environment:
+    """Return the facts of rows that pass a filter: its AND terms narrow bounds and values (soundness.md 1.6)."""
+    narrowed: dict[Expr, Facts] = {}
+    for term in predicate:
+        _narrow(narrowed, term)
+    return Environment(columns, narrowed)
+
+
+_FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
+
+
+def _either(alternatives: Sequence[Expr]) -> dict[Expr, Facts]:
+    """Return what an OR implies: the hull of what its alternatives say, for expressions that all of them limit."""
+    found: list[dict[Expr, Facts]] = []
+    for alternative in alternatives:
+        said: dict[Expr, Facts] = {}
+        for term in conjuncts(alternative):
+            _narrow(said, term)
+        found.append(said)
+    shared = [expr for expr in found[0] if all(expr in said for said in found)]
+    return {expr: _hull([said[expr] for said in found]) for expr in shared}
+
+
+def _hull(alternatives: list[Facts]) -> Facts:
+    return hull(alternatives, any(facts.nullable for facts in alternatives))
+
+
+def _narrow(narrowed: dict[Expr, Facts], term: Expr) -> None:
+    """Add what a term implies to what is known."""
+    if isinstance(term, Call) and term.function == "or":
+        implied = _either(term.args)
+    else:
+        found = _narrowing(term)
+        implied = {} if found is None else dict([found])
+    for expr, facts in implied.items():
+        narrowed[expr] = intersect(narrowed[expr], facts) if expr in narrowed else facts
+
+
+def _narrowing(term: Expr) -> tuple[Expr, Facts] | None:
+    if not isinstance(term, Call):
+        return (
+            (term, Facts(Fraction(1), Fraction(1), Fraction(1), False, (True,)))
+            if isinstance(term, Field)
+            else None
+        )
+    if term.function == "not" and isinstance(term.args[0], Call) and term.args[0].function == "is_null":
+        return term.args[0].args[0], Facts(nullable=False)
+    if term.function == "in":
+        values = [_value(arg) for arg in term.args[1:]]
+        return term.args[0], _listed(term.args[0], [v for v in values if v is not None])
+    if term.function not in _FLIPPED:
+        return None
+    left, right, function = term.args[0], term.args[1], term.function
+    if isinstance(left, Literal):
+        left, right, function = right, left, _FLIPPED[function]
+    if isinstance(left, Literal) or not isinstance(right, (Literal, StageValue)):
+        return None
+    value = _value(right)
+    if value is None or (
+        left.type.kind is not right.type.kind and not (left.type.is_number and right.type.is_number)
+    ):
+        return left, Facts(nullable=left.type.is_float)  # NaN is above every number, and equals itself
+    if function == "eq":
+        return left, _listed(left, [value])
+    if not isinstance(value, Fraction):
+        return left, Facts(nullable=False)
+    if function in ("gt", "ge"):
+        return left, Facts(lo=value, nullable=left.type.is_float)  # NaN is above every number
+    return left, Facts(hi=value, nullable=False)
+
+
+def _value(expr: Expr) -> Scalar:
+    """Return a literal as a key value; dates and timestamps as numbers; None for NULL and what is not known."""
+    if not isinstance(expr, Literal) or isinstance(expr.value, float):
+        return None
+    value = expr.value
+    if isinstance(value, (bool, str)):
+        return value
+    return Fraction(value) if isinstance(value, (int, Fraction)) else None
+
+
+def _listed(expr: Expr, values: list[Scalar]) -> Facts:
+    unique = tuple(dict.fromkeys(values))
+    numbers = [value for value in unique if isinstance(value, Fraction)]
+    if numbers and len(numbers) == len(unique):
+        grid = common_grid(numbers) or Fraction(1)
+        kept = None if expr.type.is_temporal or expr.type.is_float else unique
+        on_grid = not (expr.type.is_temporal or expr.type.is_float)
+        return Facts(min(numbers), max(numbers), grid if on_grid else None, False, kept)
+    return Facts(nullable=False, values=unique)
+
+
+def domain_of(key: Expr, env: Environment) -> Domain | None:
+    """Return the public values of a key; None when they are not declared and not derivable.
+
+    Ensures: every value the printed key can take on rows that are kept is in the domain, or the
+    printed filter drops that row; the result depends on text and policy alone.
+    """
+    facts = narrowed_facts(key, env)
+    null: tuple[Scalar, ...] = (None,) if facts.nullable else ()
+    if isinstance(key, Field) and env.columns[key.index].values is not None:
+        declared = env.columns[key.index].values or ()
+        null = (None,) if None in declared and facts.nullable else ()
+    if facts.values is not None and (key.type.kind is Kind.TEXT or key.type.kind is Kind.BOOLEAN):
+        return Domain((*facts.values, *null))
+    if key.type.is_float:
+        return None
+    if facts.values is not None and facts.values and len(facts.values) <= MAX_DOMAIN:
+        inside = [v for v in facts.values if _inside(v, facts)]
+        return Domain((*inside, *null))
+    values = _derived(key, facts)
+    return None if values is None else Domain((*values, *null))
+
+
+def _inside(value: Scalar, facts: Facts) -> bool:
+    if not isinstance(value, (int, Fraction)) or isinstance(value, bool):
+        return True
+    return (facts.lo is None or facts.lo <= value) and (facts.hi is None or value <= facts.hi)
+
+
+def _derived(key: Expr, facts: Facts) -> list[Scalar] | None:
+    """Return the lattice points of a bounded key, when they are at most MAX_DERIVED."""
+    if key.type.kind is Kind.BOOLEAN:
+        return [False, True]
+    if facts.lo is None or facts.hi is None or not facts.declared:
+        return None
+    if key.type.kind is Kind.TIMESTAMP:
+        if not isinstance(key, Call) or key.function != "date_trunc":
+            return None
+        unit = key.args[0]
+        assert isinstance(unit, Literal)
+        moments = step_units(str(unit.value), int(facts.lo), int(facts.hi), MAX_DERIVED)
+        return None if moments is None else [Fraction(moment) for moment in moments]
+    if facts.grid is None:
+        return None
+    first, last = math.ceil(facts.lo / facts.grid), math.floor(facts.hi / facts.grid)
+    if last - first >= MAX_DERIVED:
+        return None
+    return [number * facts.grid for number in range(first, last + 1)]
+
+
+def product_of(domains: list[Domain], keys: tuple[Expr, ...]) -> list[tuple[Scalar, ...]]:
+    """Return all groups of a cross product of domains, in order.
+
+    Raises:
+        Refusal: PV203 when there are more than MAX_DOMAIN.
+    """
+    size = math.prod(len(domain.values) for domain in domains)
+    if size > MAX_DOMAIN:
+        raise Refusal(
+            f"these keys have {size} possible groups; at most {MAX_DOMAIN} are answered",
+            sqlstate="PV203",
+            position=keys[0].position,
+            hint="group by fewer keys, or narrow them in WHERE (key IN (…), key BETWEEN … AND …)",
+        )
+    return list(itertools.product(*(domain.values for domain in domains)))
+
+
+def groups_per_unit_in(rows: Rows, keys: tuple[Expr, ...], env: Environment) -> int:
+    """Return C for one grouping set: how many of its groups one unit may touch.
+
+    One for the empty set, and for keys that the engine's own keys make a function of the owner
+    (soundness.md 1.12): nothing has to be enforced then. Raises Refusal: PV102 where C is not declared.
+    """
+    if rows.is_single or fields_of(*keys) <= rows.determined:
+        return 1
+    if rows.groups_per_unit is None:
+        raise Refusal(
+            f'groups_per_unit is not declared for table "{rows.undeclared}"',
+            sqlstate="PV102",
+            position=keys[0].position,
+            hint="ask the owner to declare it, or leave out GROUP BY",
+        )
+    domains = [domain_of(key, env) for key in keys]
+    size = math.prod(len(domain.values) for domain in domains if domain is not None)
+    known = all(domain is not None for domain in domains)
+    return max(1, min(rows.groups_per_unit, size)) if known else rows.groups_per_unit

@@ -1,0 +1,334 @@
+"""The two kinds of relation (soundness.md 1.10): private rows, and everything else, which is public.
+
+House rules:
+
+1. `Private` and `Rows` cannot be printed, iterated or compared by a user: their repr says only that they
+   are private. What they hold is a plan, not data, but nothing above the door has a use for it.
+2. `Release` is the one door. It is built by `judge` alone; its rows are noisy or declared, never exact.
+3. A private relation is a select block: sources joined one after the other, the rows on which
+   `predicate` holds, and outputs over the sources' columns. `Private` is such a block as the statement
+   has it so far (a comma join finds its equality only in WHERE); `ownership.settle` turns it into `Rows`,
+   whose every row has one owner: N(D) = ⊎_u N_u(D_u, Pub) holds for `Rows` alone (soundness.md 1.10).
+4. A source's `columns` say what is known of its values; a source in place `k` of a block has its columns
+   after those of the sources before it. A `mark` source has one column: whether any row of it matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from ...errors import Position
+from ...relation.catalog import Column, Enforced, Table
+from ...relation.expressions import Expr, StageValue, walk
+from ...relation.relations import AggregateCall, OutputColumn, Relation, WindowCall
+from ...relation.types import BOOLEAN
+
+__all__ = [
+    "LINEAR", "Block", "Cut", "Derived", "Fan", "Grouped", "Identity", "Item", "Private", "Reach", "Release",
+    "Released", "Rows", "Source", "StageColumn", "TableSource", "Windowed", "blocks_in", "columns_of", "fields_in",
+    "stages_in", "uncut",
+]  # fmt: skip
+
+Identity = tuple[str, str]
+"""(table, column): a key that the engine holds unique in a private table, so that its value has one owner."""
+
+
+@dataclass(frozen=True)
+class Fan:
+    """How many rows of a public source can match one row: the most that have equal values in its columns `by`.
+
+    `items`: the source; `predicate`: the filter terms that are its own.
+    """
+
+    items: tuple[Item, ...]
+    predicate: tuple[Expr, ...]
+    by: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The most rows of one owner, as the printed SQL bounds them (`growth`): `most` times each of the `fans`.
+
+    `most` None: no number is printed, but a row is made of one row of the owner in some table, and of that
+    row as often as the text says.
+    """
+
+    most: int | None
+    fans: tuple[Fan, ...] = ()
+
+
+LINEAR = Reach(None)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A FROM item of a block.
+
+    `name`: for messages. `columns`: its columns, with what is known of their values. `keys`: sets of
+    column positions that no two rows share. `identities`: positions of columns whose value determines the
+    owner of the row, by the key that it is a value of; none on a public source. `rows_per_unit` (in one
+    group), `groups_per_unit` and `rows_in_all` (in all groups together): the contribution bounds of a
+    private source, as declared or as they follow; None where none is declared.
+    """
+
+    name: str
+    columns: tuple[Column, ...] = field(repr=False, compare=False)
+    keys: tuple[frozenset[int], ...] = field(repr=False, compare=False)
+    identities: Mapping[int, Identity] = field(repr=False, compare=False)
+    rows_per_unit: int | None = field(repr=False, compare=False)
+    groups_per_unit: int | None = field(repr=False, compare=False)
+    rows_in_all: int | None = field(repr=False, compare=False)
+
+    @property
+    def is_private(self) -> bool:
+        """Say whether its rows have owners."""
+        return bool(self.identities)
+
+
+@dataclass(frozen=True)
+class TableSource(Source):
+    """The rows of a base table; `shown` are the names of its `columns` in the database."""
+
+    table: Table = field(repr=False, compare=False)
+    shown: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class StageColumn:
+    """Column `index` of an earlier stage's rows, which travels as a list parameter (soundness.md 1.14(3))."""
+
+    stage: int
+    index: int
+
+
+@dataclass(frozen=True)
+class Released(Source):
+    """The rows of an earlier stage: a release, or public rows that the owner's engine need not compute."""
+
+    stage: int
+
+
+@dataclass(frozen=True)
+class Derived(Source):
+    """A subquery; the last column of a private one is the owner.
+
+    `parts`: one select, or the selects of a UNION ALL. `reach`: the most rows of one owner.
+    """
+
+    parts: tuple[Block, ...]
+    reach: Reach = field(default=LINEAR, repr=False, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Cut(Source):
+    """The rows of a private source, of each owner at most `most` (`growth`): its columns and all it says stay.
+
+    `block`: the source, the path to its owner, and the filter terms that are its own; it outputs its columns.
+    """
+
+    block: Block
+    most: int
+
+    @property
+    def source(self) -> Source:
+        """The source that is cut."""
+        return self.block.items[0].source
+
+
+@dataclass(frozen=True)
+class Item:
+    """A source in a block: `kind` is inner, left, full or mark; `on` holds for matched rows (not for inner).
+
+    `on` is over the columns of the sources before and then of this one. `position`: of the join.
+    """
+
+    source: Source
+    kind: str = "inner"
+    on: tuple[Expr, ...] = ()
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """What the block sees of the source."""
+        if self.kind == "mark":
+            return (Column("", BOOLEAN, Enforced(not_null=True)),)
+        return self.source.columns
+
+
+def uncut(source: Source) -> Source:
+    """Return a source as it is without a cut."""
+    return source.source if isinstance(source, Cut) else source
+
+
+def columns_of(items: tuple[Item, ...]) -> tuple[Column, ...]:
+    """Return the columns of a block's sources, one after the other."""
+    return tuple(column for item in items for column in item.columns)
+
+
+def fields_in(items: tuple[Item, ...]) -> list[tuple[Item, int]]:
+    """Return the sources with the position of their first column in the block."""
+    found, start = [], 0
+    for item in items:
+        found.append((item, start))
+        start += len(item.columns)
+    return found
+
+
+@dataclass(frozen=True, repr=False)
+class Private:
+    """Rows that have owners, as far as the statement has been read: outputs over the columns of `items`.
+
+    A block over public sources alone is one too while it is on its way into a private one.
+    """
+
+    items: tuple[Item, ...]
+    predicate: tuple[Expr, ...]
+    outputs: tuple[Expr, ...]
+    names: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return "Private(…)"
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns that the expressions are over."""
+        return columns_of(self.items)
+
+    @property
+    def is_private(self) -> bool:
+        """Say whether any source but a mark's has owners."""
+        return any(item.source.is_private for item in self.items if item.kind != "mark")
+
+
+@dataclass(frozen=True, repr=False)
+class Rows:
+    """Rows with one owner each: those of `items` on which `predicate` holds and `owner` is not NULL.
+
+    `written`: how many of the items the statement has; those after them lead to the owner. `root`: the key that
+    `owner` is a value of. `units`: the columns that equal the owner in every row.
+    `determined`: the columns that are the same in
+    all rows of one owner. `is_single`: an owner has at most one row. Both follow from keys that the engine
+    enforces and equalities that are printed (soundness.md 1.12). `rows_per_unit` (M), `groups_per_unit` (C),
+    `rows_in_all`: the bounds to enforce, None where `undeclared` (a source's name) has none. `reach`: the most
+    rows of one owner, `works`: of what its joins multiply, on the way too.
+    """
+
+    items: tuple[Item, ...]
+    written: int
+    predicate: tuple[Expr, ...]
+    owner: Expr
+    root: Identity
+    units: frozenset[int]
+    determined: frozenset[int]
+    is_single: bool
+    rows_per_unit: int | None
+    groups_per_unit: int | None
+    rows_in_all: int | None
+    undeclared: str
+    reach: Reach
+    works: tuple[Reach, ...]
+
+    def __repr__(self) -> str:
+        return "Private(…)"
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns that the expressions are over."""
+        return columns_of(self.items)
+
+    @cached_property
+    def name(self) -> str:
+        """The sources' names, for messages; those added to find the owner are left out."""
+        names = [item.source.name for item in self.items if item.kind != "mark" and item.source.name]
+        return ", ".join(dict.fromkeys(names))
+
+    def identity(self) -> object:
+        """Return what the rows depend on, as a value whose repr is canonical."""
+        return (self.items, self.predicate, self.owner)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A SELECT: `outputs` over the columns of `items` where `predicate` holds; `owner` None: public rows.
+
+    `works`: as in `Rows`.
+    """
+
+    items: tuple[Item, ...]
+    predicate: tuple[Expr, ...]
+    outputs: tuple[Expr, ...]
+    owner: Expr | None
+    works: tuple[Reach, ...] = field(default=(), repr=False, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Grouped(Block):
+    """One row per owner and keys: `outputs` are the keys, then come the aggregates.
+
+    `most`: how many rows of an owner count in one of its groups; None: not declared, all of them do.
+    """
+
+    aggregates: tuple[AggregateCall, ...]
+    most: int | None
+
+
+@dataclass(frozen=True)
+class Windowed(Block):
+    """The rows with window calls over each owner's own rows after the outputs.
+
+    `ties`: what orders an owner's rows that a call's ORDER BY leaves alike.
+    """
+
+    calls: tuple[WindowCall, ...]
+    ties: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class Release(Relation):
+    """Noisy aggregates of private rows by keys: output is the keys, then the aggregates.
+
+    `share`: this release's part of the query block it came from, as (part, whole): a grouping set
+    that one unit may touch with C_s of the block's C_total groups has (C_s, C_total), soundness.md 1.7.
+    """
+
+    rows: Rows
+    keys: tuple[Expr, ...]
+    aggregates: tuple[AggregateCall, ...]
+    share: tuple[int, int]
+    names: tuple[str, ...] = field(compare=False, repr=False)
+
+    @cached_property
+    def columns(self) -> tuple[OutputColumn, ...]:
+        types = [*(key.type for key in self.keys), *(call.type for call in self.aggregates)]
+        return tuple(OutputColumn(t, n) for t, n in zip(types, self.names, strict=True))
+
+
+def blocks_in(source: Source) -> tuple[Block, ...]:
+    """Return the selects that a source is made of."""
+    if isinstance(source, Cut):
+        return (source.block,)
+    return source.parts if isinstance(source, Derived) else ()
+
+
+def stages_in(rows: Rows | Block) -> Iterator[int]:
+    """Yield the stages that rows depend on, those of subqueries included; some may come twice."""
+    exprs = list(rows.predicate)
+    for item in rows.items:
+        exprs += item.on
+        if isinstance(item.source, Released):
+            yield item.source.stage
+        for part in blocks_in(item.source):
+            yield from stages_in(part)
+    if isinstance(rows, Block):
+        exprs += rows.outputs
+    if isinstance(rows, Grouped):
+        for call in rows.aggregates:
+            exprs += [*call.args, *([] if call.filter is None else [call.filter])]
+    if isinstance(rows, Windowed):
+        exprs += rows.ties
+        for window in rows.calls:
+            exprs += [*window.args, *window.partition, *(order.expr for order in window.orders)]
+    for expr in exprs:
+        yield from (part.stage for part in walk(expr) if isinstance(part, StageValue))

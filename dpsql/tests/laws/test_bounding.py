@@ -1,0 +1,232 @@
+"""Counts and sums as they are printed (all rows as they are, and a correction for units with more than R) beside the
+plain form of the same bound: every unit's part of every group, divided by its rows t. Integer for integer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+
+from dpsql.errors import EngineFailure, Refusal
+from dpsql.plan.backend_sql import print_release
+from dpsql.plan.backend_sql.print_release import BackendQuery
+from dpsql.plan.backend_sql.print_source import SourcePrinter
+from dpsql.plan.backend_sql.print_sums import UnitSums, integer_type
+from dpsql.plan.measures.vectors import Kind, Query, Vector, counted_in
+from dpsql.plan.planner import Plan, ReleasePlan
+from dpsql.testing import random_joined_statements, random_joins
+from dpsql.testing.postgres_server import PostgresServer
+from dpsql.testing.random_databases import Database, databases, load, statements
+
+from .examples import HEAVY, ORDINARY, visit
+from .measured import World, fixed_stages, measure_release, world
+
+FUZZ = settings(
+    deadline=None,
+    derandomize=True,
+    max_examples=40,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large],
+)  # fmt: skip
+LONG = settings(FUZZ, max_examples=3000, derandomize=False)
+Patch = pytest.MonkeyPatch
+
+
+@pytest.fixture(scope="module")
+def single(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
+    with world(tmp_path_factory.mktemp("single"), server=engine) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def joined(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("joined")
+    policy = random_joins.policy_of(folder)
+    with world(folder, policy=policy, schema=random_joins.SCHEMA, server=engine) as made:
+        yield made
+
+
+# --- the plain form ------------------------------------------------------------------------------------------
+
+
+def by_window(release: ReleasePlan, numbers: tuple[int, ...]) -> BackendQuery:
+    """Print scaled vectors with t as a window over each unit's groups: slow, and easy to believe."""
+    printer = print_release._Release(
+        release.release.rows, release.release.keys, release.vectors, release.bounding, release.domains, release.dialect
+    )  # fmt: skip
+    sources = SourcePrinter(release.dialect, 1)
+    filters = counted_in(release.vectors)
+    inner = printer._inner(sources, numbers, shows_unit=True)
+    flags = [f"{inner.item(inner.printer.boolean(term), 'f')} IS TRUE" for term in filters]
+    sums = UnitSums(inner)
+    coordinates = [
+        (f"m{number}_{i}", f"SUM({sql})")
+        for number in numbers
+        for i, sql in enumerate(release.vectors[number].cut(sums, partial(_share, release, release.vectors[number])))
+    ]  # fmt: skip
+    counted = f"COUNT(*) FILTER (WHERE {' OR '.join(flags)})" if flags else "COUNT(*)"
+    t = f"CAST(SUM({counted}) OVER (PARTITION BY u) AS BIGINT) AS t"
+    by = ["u", *printer.key_names]
+    units = f"SELECT {sums.sql(by)}, {t} FROM ({inner.sql()}) AS r GROUP BY {', '.join(by)}"
+    inside = printer._in_domain().removeprefix(" HAVING ").replace("COUNT(*) < 0", "FALSE")
+    source = f"(SELECT * FROM ({units}) AS p WHERE {inside or 'TRUE'}) AS b"
+    sql = printer._outer(source, [(name, f"COALESCE({one}, 0)") for name, one in coordinates])
+    return print_release._query(sql, numbers, sources)
+
+
+def _share(release: ReleasePlan, vector: Vector, sql: str) -> str:
+    most, wide = release.bounding.in_all, integer_type(vector) == "HUGEINT"
+    return release.dialect.quotient(
+        f"({sql} * {most * vector.denominator})", f"GREATEST(t, {most})", wide=wide
+    )
+
+
+def compare(world: World, plan: Plan) -> int:
+    """Hold the printed form against the plain one on what the world holds; return how many vectors were compared."""
+    compared = 0
+    for release in plan.releases:
+        numbers = tuple(i for i, vector in enumerate(release.vectors) if vector.query is Query.SCALED)
+        if release.bounding.per_row or release.is_empty or not numbers:
+            continue
+        queries: list[Callable[[ReleasePlan, tuple[int, ...]], tuple[BackendQuery, ...]]] = [
+            lambda one, _, numbers=numbers: tuple(q for q in printed(one, numbers)),
+            lambda one, _, numbers=numbers: (by_window(one, numbers),),
+        ]
+        found = []
+        for query in queries:
+            with pytest.MonkeyPatch.context() as patch, world.backend.snapshot() as snapshot:
+                patch.setattr(ReleasePlan, "queries", query)
+                found.append(measure_release(release, snapshot, fixed_stages(plan)))
+        assert found[0] == found[1], [q.sql for q in printed(release, numbers)]
+        compared += len(numbers)
+    return compared
+
+
+printed = ReleasePlan.queries
+
+
+def check(world: World, sql: str) -> int:
+    try:
+        return compare(world, world.plan(sql))
+    except (Refusal, EngineFailure):
+        return 0
+
+
+CITIES = "SELECT city, COUNT(*), SUM(n), AVG(x), VAR_POP(d) FROM visit GROUP BY city"
+PARTS = "SELECT city, COUNT(*) FILTER (WHERE flag), SUM(n) FILTER (WHERE tag = 'p') FROM visit GROUP BY city"
+
+
+@FUZZ
+@given(statements("visit"), databases())
+@example(CITIES, HEAVY)
+@example(PARTS, HEAVY)
+@example("SELECT SUM(big), COUNT(x), AVG(x) FROM visit WHERE n > 0", HEAVY)
+def test_the_printed_form_is_the_plain_one(single: World, sql: str, database: Database) -> None:
+    single.settle(load, database)
+    check(single, sql)
+
+
+@FUZZ
+@given(random_joined_statements.statements(), random_joins.databases())
+def test_the_printed_form_is_the_plain_one_over_joins(
+    joined: World, sql: str, database: random_joins.Database
+) -> None:
+    joined.settle(random_joins.load, database)
+    check(joined, sql)
+
+
+@pytest.mark.long
+@LONG
+@given(statements("visit"), databases())
+def test_the_printed_form_is_the_plain_one_at_length(single: World, sql: str, database: Database) -> None:
+    single.settle(load, database)
+    check(single, sql)
+
+
+@pytest.mark.long
+@LONG
+@given(random_joined_statements.statements(), random_joins.databases(most=14))
+def test_the_printed_form_is_the_plain_one_over_joins_at_length(
+    joined: World, sql: str, database: random_joins.Database
+) -> None:
+    joined.settle(random_joins.load, database)
+    check(joined, sql)
+
+
+def test_all_kinds_that_are_scaled_are_compared(single: World) -> None:
+    plan = single.plan(CITIES)
+    assert {vector.kind for release in plan.releases for vector in release.vectors} >= {
+        Kind.PAIR,
+        Kind.MOMENT,
+    }
+    single.settle(load, HEAVY)
+    assert compare(single, plan) == len(plan.releases[0].vectors)
+    assert compare(single, single.plan(PARTS)) == 2
+
+
+# --- mutants that are private, and wrong ------------------------------------------------------------------------
+
+
+OWNED = '("person_id" IS NOT NULL)'
+
+
+def rewritten(patch: Patch, change: Callable[[str], str]) -> None:
+    scaled = print_release._Release.scaled
+
+    def mutant(self: print_release._Release, numbers: tuple[int, ...]) -> BackendQuery:
+        query = scaled(self, numbers)
+        assert change(query.sql) != query.sql
+        return BackendQuery(change(query.sql), query.vectors, query.salted, query.stages)
+
+    patch.setattr(print_release._Release, "scaled", mutant)
+
+
+def test_scale_units_with_few_rows_up(single: World, monkeypatch: Patch) -> None:
+    single.settle(load, ORDINARY)
+    rewritten(monkeypatch, lambda sql: re.sub(r"HAVING COUNT\(\*\) > \d+", "HAVING COUNT(*) > 0", sql))
+    with pytest.raises(AssertionError):
+        compare(single, single.plan(CITIES))
+
+
+def test_count_rows_of_declared_groups_alone(single: World, monkeypatch: Patch) -> None:
+    far = Database((), tuple(visit(1, city=city, n="7") for city in "abz" for _ in range(4)))
+    single.settle(load, far)
+    assert compare(single, single.plan(CITIES))
+    rewritten(
+        monkeypatch,
+        lambda sql: sql.replace(OWNED, f"{OWNED} AND city IN ('a', 'b')", 1),
+    )
+    with pytest.raises(AssertionError):
+        compare(single, single.plan(CITIES))
+
+
+def test_count_rows_of_one_mask_alone(single: World, monkeypatch: Patch) -> None:
+    single.settle(load, HEAVY)
+    rewritten(monkeypatch, lambda sql: sql.replace(OWNED, f"{OWNED} AND flag", 1))
+    with pytest.raises(AssertionError):
+        compare(single, single.plan(PARTS))
+
+
+# --- how little is lost ------------------------------------------------------------------------------------------
+
+
+def test_one_row_too_many_loses_fractions_of_a_row(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """41 rows in 41 groups at R = 40: each group keeps 40/41 of its row, but for a fraction; whole rows would keep none."""
+    folder = tmp_path_factory.mktemp("fractions")
+    policy = random_joins.policy_of(folder, rows=40, groups=1)
+    with world(folder, policy=policy, schema=random_joins.SCHEMA) as made:
+        notes = tuple(random_joins.row("note", 1, n="1", city="a", ref=str(i)) for i in range(41))
+        nothing: dict[str, tuple[random_joins.Row, ...]] = dict.fromkeys(random_joins.PRIVATE, ())
+        made.settle(random_joins.load, random_joins.Database({**nothing, "note": notes}))
+        (release,) = made.plan(
+            f"SELECT ref, COUNT(*) FROM note WHERE ref IN ({', '.join(map(str, range(41)))}) GROUP BY ref"
+        ).releases
+        with made.backend.snapshot() as snapshot:
+            (counts,) = measure_release(release, snapshot).values()
+        (vector,) = release.vectors
+        assert (release.bounding.in_all, vector.denominator, len(counts)) == (40, 2**10, 41)
+        total = sum(value for (value,) in counts.values())
+        assert 40 * vector.denominator - 41 <= total <= 40 * vector.denominator
