@@ -18,9 +18,9 @@ from dpsql.plan.backend_sql.print_source import SourcePrinter
 from dpsql.plan.backend_sql.print_sums import UnitSums, integer_type
 from dpsql.plan.measures.vectors import Kind, Query, Vector, counted_in
 from dpsql.plan.planner import Plan, ReleasePlan
-from dpsql.testing import random_joined_statements, random_joins
-from dpsql.testing.postgres_server import PostgresServer
-from dpsql.testing.random_databases import Database, databases, load, statements
+from dpsql.tests.support import random_joined_statements, random_joins
+from dpsql.tests.support.postgres_server import PostgresServer
+from dpsql.tests.support.random_databases import Database, databases, load, statements
 
 from .examples import HEAVY, ORDINARY, visit
 from .measured import World, fixed_stages, measure_release, world
