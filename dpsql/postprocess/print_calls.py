@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ..plan.dialects.quote import literal
 from ..relation.expressions import Call, Literal, Months
+from ..relation.functions import FUNCTIONS, check_printers
 from ..relation.types import Kind, SqlType
 from . import total_sql as total
 from .bind import engine_type
@@ -13,20 +14,10 @@ from .bind import engine_type
 __all__ = ["CALLS", "print_literal"]
 
 Form = Callable[[Call, list[str]], str]
-_SIGNS = {
-    "eq": "=",
-    "ne": "<>",
-    "lt": "<",
-    "le": "<=",
-    "gt": ">",
-    "ge": ">=",
-    "is_not_distinct": "IS NOT DISTINCT FROM",
-}
 
 
 def _arithmetic(call: Call, args: list[str]) -> str:
     left, right = call.args[0].type, call.args[1].type
-    sign = {"add": "+", "sub": "-", "mul": "*"}[call.function]
     if Kind.INTERVAL in (left.kind, right.kind):
         moment, interval = (0, 1) if right.kind is Kind.INTERVAL else (1, 0)
         literal_ = call.args[interval]
@@ -43,11 +34,11 @@ def _arithmetic(call: Call, args: list[str]) -> str:
         return total.add_days(
             args[0], args[1] if call.function == "add" else total.negate(args[1], call.args[1].type)
         )
-    return total.arithmetic(sign, args[0], args[1], call.type)
+    return total.arithmetic(FUNCTIONS[call.function].symbol, args[0], args[1], call.type)
 
 
 def _compare(call: Call, args: list[str]) -> str:
-    return f"({args[0]} {_SIGNS[call.function]} {args[1]})"
+    return f"({args[0]} {FUNCTIONS[call.function].symbol} {args[1]})"
 
 
 def _listed(call: Call, args: list[str]) -> str:
@@ -121,7 +112,8 @@ CALLS: dict[str, Form] = {
     "mod": lambda call, args: total.modulo(args[0], args[1], call.type),
     "neg": lambda call, args: total.negate(args[0], call.type),
     "abs": lambda call, args: total.absolute(args[0], call.type),
-    **dict.fromkeys(_SIGNS, _compare), "in": _listed, "and": _logic, "or": _logic,
+    **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge", "is_not_distinct"), _compare),
+    "in": _listed, "and": _logic, "or": _logic,
     "not": lambda call, args: f"(NOT {args[0]})",
     "is_null": lambda call, args: f"({args[0]} IS NULL)",
     "is_true": lambda call, args: f"({args[0]} IS TRUE)",
@@ -154,6 +146,8 @@ CALLS: dict[str, Form] = {
     "cast": _cast,
 }  # fmt: skip
 """Function -> how a call of it is printed from its printed arguments."""
+
+check_printers(CALLS, private=False)
 
 
 def print_literal(value: Literal) -> str:

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ..errors import Refusal
 from ..plan.dialects.quote import identifier, table_name
 from ..plan.measures.formulas import Linear, print_formula
 from ..plan.planner import ReleasePlan
 from ..plan.privacy.rows import Release
 from ..relation.catalog import Table
 from ..relation.expressions import Call, Expr, Field, Literal, Scalar
+from ..relation.functions import FUNCTIONS
 from ..relation.relations import (
     Aggregate,
     AggregateCall,
@@ -94,12 +96,12 @@ class PublicPrinter:
         args = [self.expr(arg, row) for arg in expr.args]
         if self.in_database and expr.function in ("div", "mod") and expr.type.is_integer:
             args[1] = _divisor(expr.args[1], args[1])
-        if self.in_database and expr.function in _SIGNS and cannot_overflow(expr):
-            return f"({to_double(args[0])} {_SIGNS[expr.function]} {to_double(args[1])})"
-        return CALLS[expr.function](expr, args)
-
-
-_SIGNS = {"add": "+", "sub": "-", "mul": "*"}
+        if self.in_database and expr.function in ("add", "sub", "mul") and cannot_overflow(expr):
+            return f"({to_double(args[0])} {FUNCTIONS[expr.function].symbol} {to_double(args[1])})"
+        form = CALLS.get(expr.function)
+        if form is None:
+            raise Refusal(f"{expr.function}() cannot be used here", sqlstate="PV202", position=expr.position)
+        return form(expr, args)
 
 
 def _divisor(expr: Expr, printed: str) -> str:

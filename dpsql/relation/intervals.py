@@ -17,7 +17,7 @@ from .calendar import parse_date, parse_timestamp
 from .catalog import Column, Scalar
 from .expressions import Call, Expr, Field, Literal, StageValue
 from .facts import ONE, TEXT_CUT, ZERO, Facts, Size, common_grid, grid_of, intersect
-from .interval_rules import RULES
+from .functions import FUNCTIONS
 from .size_rules import size_of_call
 from .types import Kind, SqlType
 
@@ -122,11 +122,12 @@ def facts_of(expr: Expr, env: Environment) -> Facts:
         # It travels as a DOUBLE, whatever its type (soundness.md 1.14(2)): no lattice.
         return Facts(expr.lo, expr.hi, None, True, None, expr.lo is not None)
     if isinstance(expr, Call):
-        args = [facts_of(arg, env) for arg in expr.args]
-        known = _sized(RULES[expr.function](args, expr))
+        args, row = [facts_of(arg, env) for arg in expr.args], FUNCTIONS[expr.function]
+        known = Facts() if row.interval is None else _sized(row.interval(args, expr))
+        known = replace(known, nullable=row.null(args, expr))
         if expr.type.kind is not Kind.TEXT:
             return known
-        size = size_of_call(args, expr)
+        size = size_of_call(row.size, args, expr)
         texts = [a for a, arg in zip(args, expr.args, strict=True) if arg.type.kind is Kind.TEXT]
         return replace(known, declared=size.is_held or all(a.declared for a in texts), size=size)
     return Facts()

@@ -1,4 +1,4 @@
-"""How long a text can grow: one rule per function of the table in `functions` whose result may be a text.
+"""How long a text can grow: the words and the limits; a rule stands in the row of each function that makes a text.
 
 A person's row must not decide whether a statement runs, or for how long; `concat(n, n)` ten times over makes
 gigabytes of one row of twenty characters. So the size of every computed text has a public bound.
@@ -23,19 +23,19 @@ House rules (law L10):
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 
 from ..errors import Position, Refusal
 from .expressions import Call, Expr, Field, Literal
-from .facts import TEXT_CUT, Facts, Size, largest
+from .facts import TEXT_CUT, Facts, Size
 from .types import Kind
 
 __all__ = [
+    "LETTER_GROWTH",
     "MAX_JOINED_TEXT",
     "MAX_ROW_TEXT",
     "MAX_TEXT",
-    "SIZES",
     "SizeRule",
     "cut_to_size",
     "size_as_text",
@@ -56,6 +56,7 @@ LETTER_GROWTH = 3
 """Most letters that lower() and upper() make of one: Unicode's full mapping has ΐ as three, ß as two."""
 
 SizeRule = Callable[[list[Facts], Call], Size]
+"""How long the text of a call is, given the facts of its arguments."""
 
 _DIGITS = {
     Kind.BOOLEAN: 5, Kind.SMALLINT: 6, Kind.INTEGER: 11, Kind.BIGINT: 20, Kind.NUMERIC: 45, Kind.REAL: 32,
@@ -105,12 +106,11 @@ def cut_to_size(facts: Facts) -> Facts:
                  size=Size(facts.size.most, True))  # fmt: skip
 
 
-def size_of_call(args: list[Facts], call: Call) -> Size:
-    """Return the size of a computed text.
+def size_of_call(rule: SizeRule | None, args: list[Facts], call: Call) -> Size:
+    """Return the size of a computed text by the rule of its function.
 
     Raises Refusal: PV202 for a function without a rule, 54001 for a text that could be longer than MAX_TEXT.
     """
-    rule = SIZES.get(call.function)
     if rule is None:
         raise Refusal(
             f"the text that {call.function}() makes has no public size",
@@ -147,51 +147,3 @@ def text_of_row(texts: Iterable[tuple[Size, Position | None]], rows: int = 1) ->
                 hint="make the texts after the rows are fewer, or shorter ones: left(x, 20)",
             )  # fmt: skip
     return total
-
-
-# --- the rules ---------------------------------------------------------------------------------------------
-
-
-def _joined(args: list[Facts], call: Call) -> Size:
-    sizes = [size_as_text(arg, facts) for arg, facts in zip(call.args, args, strict=True)]
-    return Size(sum(size.most for size in sizes), True)
-
-
-def _letters(args: list[Facts], call: Call) -> Size:
-    return Size(args[0].size.most * LETTER_GROWTH, True)
-
-
-def _same(args: list[Facts], call: Call) -> Size:
-    return args[0].size
-
-
-def _branch(args: list[Facts], call: Call) -> Size:
-    return _chosen([*args[1:-1:2], args[-1]], call)
-
-
-def _chosen(args: Sequence[Facts], call: Call) -> Size:
-    return largest([arg.size for arg in args])
-
-
-def _part(args: list[Facts], call: Call) -> Size:
-    """Return the size of a substring: the count, where it is a literal, holds what was not held before."""
-    size, count = args[0].size, call.args[-1]
-    if call.function == "substr" and len(call.args) == 2:
-        return size
-    if isinstance(count, Literal) and isinstance(count.value, int) and 0 <= count.value <= size.most:
-        return Size(count.value, True)
-    return size
-
-
-def _cast(args: list[Facts], call: Call) -> Size:
-    size = size_as_text(call.args[0], args[0])
-    return size if call.args[0].type.kind is Kind.TEXT else Size(size.most, True)
-
-
-SIZES: dict[str, SizeRule] = {
-    "concat": _joined, "concat_op": _joined, "lower": _letters, "upper": _letters, "cast": _cast,
-    **dict.fromkeys(("trim", "ltrim", "rtrim", "nullif"), _same),
-    "case": _branch, **dict.fromkeys(("coalesce", "greatest", "least"), _chosen),
-    **dict.fromkeys(("substr", "left", "right"), _part),
-}  # fmt: skip
-"""Function name -> its rule."""

@@ -6,6 +6,7 @@ House rules (law L4):
 2. An argument that is not listed for its node is refused unless it is absent (None or an empty list);
    False counts as present, since False can be a clause of its own.
 3. Listing an argument here is a promise that the binder reads it. Nothing is ever dropped.
+4. What functions and operators are written with is said in their rows (`relation.functions`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ..errors import Refusal
+from ..relation.functions import SYNTAX
 from .say import said_of, said_of_clause
 from .text import MAX_DEPTH, MAX_NODES, position_of
 
@@ -63,47 +65,8 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
     exp.Interval: frozenset({"this", "unit"}),
     exp.DataType: frozenset({"this", "expressions", "nested"}),
     exp.DataTypeParam: _UNARY,
-    exp.Cast: frozenset({"this", "to"}),
-    # operators
-    **dict.fromkeys(
-        (exp.And, exp.Or, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Add, exp.Sub, exp.Mul,
-         exp.Mod, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Escape),
-        _BINARY,
-    ),
-    exp.Like: frozenset({"this", "expression", "negate"}),
-    exp.Is: frozenset({"this", "expression", "negate"}),
-    exp.Div: frozenset({"this", "expression", "typed", "safe"}),
-    exp.DPipe: frozenset({"this", "expression", "safe"}),
-    exp.Not: _UNARY,
-    exp.Neg: _UNARY,
-    exp.Between: frozenset({"this", "low", "high", "negate", "symmetric"}),
-    exp.In: frozenset({"this", "expressions", "query", "negate"}),
+    **{syntax.node: frozenset((*syntax.args, *syntax.read)) for syntax in SYNTAX.values()},
     exp.Exists: _UNARY,
-    exp.Case: frozenset({"this", "ifs", "default"}),
-    exp.If: frozenset({"this", "true"}),
-    # functions
-    exp.Coalesce: frozenset({"this", "expressions"}),
-    exp.Nullif: _BINARY,
-    exp.Greatest: frozenset({"this", "expressions", "ignore_nulls"}),
-    exp.Least: frozenset({"this", "expressions", "ignore_nulls"}),
-    exp.Round: frozenset({"this", "decimals"}),
-    exp.Trunc: frozenset({"this", "decimals"}),
-    **dict.fromkeys(
-        (exp.Abs, exp.Floor, exp.Ceil, exp.Sqrt, exp.Ln, exp.Exp, exp.Sign, exp.Sin, exp.Cos, exp.Atan,
-         exp.Tanh, exp.Lower, exp.Upper),
-        _UNARY,
-    ),
-    exp.Length: _UNARY,
-    exp.Log: _UNARY,
-    exp.Pow: _BINARY,
-    exp.Trim: frozenset({"this", "position"}),
-    exp.Substring: frozenset({"this", "start", "length"}),
-    exp.Left: _BINARY,
-    exp.Right: _BINARY,
-    exp.StrPosition: frozenset({"this", "substr"}),
-    exp.Concat: frozenset({"expressions", "coalesce", "safe"}),
-    exp.Extract: _BINARY,
-    exp.TimestampTrunc: frozenset({"this", "unit"}),
     exp.CurrentDate: frozenset(),
     exp.CurrentTimestamp: frozenset(),
     exp.Localtimestamp: frozenset(),

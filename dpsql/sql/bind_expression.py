@@ -7,7 +7,7 @@ House rules:
 
 1. `call` is the only way to a typed call: it reads text literals as their neighbours' type, brings
    comparisons to one form, and folds constants; what does not fit its function is refused there.
-2. A node kind without a row in one of the tables is refused (law L4).
+2. A node kind without a form, and without a function whose row lists its arguments, is refused (law L4).
 3. `truth` says what is asked of a node's value: 1 only whether it is true, -1 only whether it is false (an odd
    number of NOTs above), 0 the value itself. AND, OR and parentheses pass it on.
 """
@@ -23,7 +23,7 @@ from sqlglot import exp
 from ..errors import Position, Refusal
 from ..relation.calendar import DAY, EXTRACT_FIELDS, TRUNC_UNITS
 from ..relation.expressions import Call, Expr, Literal
-from ..relation.functions import FUNCTIONS, common_type
+from ..relation.functions import FUNCTIONS, SYNTAX, WRITTEN, common_type
 from ..relation.relations import AggregateCall, WindowCall
 from ..relation.types import BOOLEAN, DATE, INTEGER, INTERVAL, NULL, TEXT, TIMESTAMP, Kind, SqlType
 from .attach import Attachment
@@ -140,23 +140,6 @@ def _castable(source: SqlType, target: SqlType) -> bool:
     return source.kind is Kind.TEXT and (target.is_number or target.is_temporal)
 
 
-_BINARY: dict[type[exp.Expr], str] = {
-    exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge", exp.Add: "add",
-    exp.Sub: "sub", exp.Mul: "mul", exp.Mod: "mod", exp.Div: "div", exp.Pow: "power",
-    exp.NullSafeEQ: "is_not_distinct", exp.Left: "left", exp.Right: "right", exp.Nullif: "nullif",
-}  # fmt: skip
-_UNARY: dict[type[exp.Expr], str] = {
-    exp.Neg: "neg", exp.Abs: "abs", exp.Floor: "floor", exp.Ceil: "ceil", exp.Sqrt: "sqrt", exp.Ln: "ln",
-    exp.Log: "log", exp.Exp: "exp", exp.Sign: "sign", exp.Sin: "sin", exp.Cos: "cos", exp.Atan: "atan",
-    exp.Tanh: "tanh", exp.Lower: "lower", exp.Upper: "upper", exp.Length: "length",
-}  # fmt: skip
-_VARIADIC: dict[type[exp.Expr], str] = {
-    exp.Coalesce: "coalesce",
-    exp.Greatest: "greatest",
-    exp.Least: "least",
-}
-
-
 Form = Callable[["Binder", exp.Expr], Expr]
 Condition = Callable[["Binder", exp.Expr, int], Expr]
 
@@ -204,21 +187,15 @@ class Binder:
             return call("not", [self.bind(node.args["this"], -truth)], self.position(node))
         if isinstance(node, exp.Column):
             return self._column(node)
-        if (name := _BINARY.get(type(node))) is not None:
-            args = [self.bind(node.args["this"]), self.bind(node.args["expression"])]
-            return call(name, args, self.position(node), said=_said(node))
-        if (name := _UNARY.get(type(node))) is not None:
-            return call(name, [self.bind(node.args["this"])], self.position(node))
-        if (name := _VARIADIC.get(type(node))) is not None:
-            parts = [node.args["this"], *node.args["expressions"]]
-            return call(name, [self.bind(part) for part in parts], self.position(node))
         if (condition := self.grammar.conditions.get(type(node))) is not None:
             return condition(self, node, truth)
-        form = self.grammar.forms.get(type(node))
-        if form is None:
-            said = said_of(node, self.context.text)
-            raise Refusal(f"{said} is not supported {self.place}", position=self.position(node))
-        return form(self, node)
+        if (form := self.grammar.forms.get(type(node))) is not None:
+            return form(self, node)
+        if (row := WRITTEN.get(type(node))) is not None and (names := SYNTAX[type(node)].args):
+            args = [self.bind(part) for name in names for part in _parts(node.args[name])]
+            return call(row.name, args, self.position(node), said=row.symbol or None)
+        said = said_of(node, self.context.text)
+        raise Refusal(f"{said} is not supported {self.place}", position=self.position(node))
 
     def bind_boolean(self, node: exp.Expr, where: str, truth: int = 1) -> Expr:
         """Return a predicate, of which the truth alone matters where nothing else is said.
@@ -345,11 +322,5 @@ class Binder:
         return self.attachments.index(attachment)
 
 
-_SYMBOLS: dict[type[exp.Expr], str] = {
-    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.Add: "+",
-    exp.Sub: "-", exp.Mul: "*", exp.Mod: "%", exp.Div: "/",
-}  # fmt: skip
-
-
-def _said(node: exp.Expr) -> str | None:
-    return _SYMBOLS.get(type(node))
+def _parts(value: exp.Expr | list[exp.Expr]) -> list[exp.Expr]:
+    return value if isinstance(value, list) else [value]

@@ -168,18 +168,11 @@ def _whole_of(binder: Binder, node: exp.Expr) -> int:
     return arg.value
 
 
-def _position(binder: Binder, node: exp.Expr) -> Expr:
-    args = [binder.bind(node.args["this"]), binder.bind(node.args["substr"])]
-    return call("position", args, binder.position(node))
-
-
-def _concat(binder: Binder, node: exp.Expr) -> Expr:
-    if isinstance(node, exp.DPipe):
-        args = [binder.bind(node.args["this"]), binder.bind(node.args["expression"])]
-        if not any(arg.type.kind is Kind.TEXT for arg in args):
-            raise Refusal("|| joins texts", sqlstate="42883", position=binder.position(node))
-        return call("concat_op", args, binder.position(node), said="||")
-    return call("concat", [binder.bind(part) for part in node.args["expressions"]], binder.position(node))
+def _join_texts(binder: Binder, node: exp.Expr) -> Expr:
+    args = [binder.bind(node.args["this"]), binder.bind(node.args["expression"])]
+    if not any(arg.type.kind is Kind.TEXT for arg in args):
+        raise Refusal("|| joins texts", sqlstate="42883", position=binder.position(node))
+    return call("concat_op", args, binder.position(node), said="||")
 
 
 CONDITIONS: dict[type[exp.Expr], Condition] = {exp.And: _logic, exp.Or: _logic, exp.In: _in}
@@ -190,8 +183,8 @@ FORMS: dict[type[exp.Expr], Form] = {
     exp.Null: Binder.literal, exp.Parameter: Binder.parameter, exp.Interval: Binder.interval,
     exp.Is: _is, exp.NullSafeNEQ: _not_distinct, exp.Between: _between,
     exp.Like: _like, exp.Escape: _escape, exp.Case: _case, exp.Round: _digits,
-    exp.Trunc: _digits, exp.Trim: _trim, exp.Substring: _substring, exp.StrPosition: _position,
-    exp.Concat: _concat, exp.DPipe: _concat, exp.Extract: Binder.part_of_date,
+    exp.Trunc: _digits, exp.Trim: _trim, exp.Substring: _substring,
+    exp.DPipe: _join_texts, exp.Extract: Binder.part_of_date,
     exp.TimestampTrunc: Binder.part_of_date, exp.Cast: Binder.cast_node, exp.CurrentDate: Binder.moment,
     exp.CurrentTimestamp: Binder.moment, exp.Localtimestamp: Binder.moment, exp.Subquery: bind_scalar,
     exp.Exists: bind_exists, exp.Anonymous: bind_anonymous, exp.Filter: bind_filter,

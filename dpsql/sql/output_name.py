@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from ..relation.functions import WRITTEN
 from ..relation.types import Kind, SqlType
 from .scope import fold_name
 
@@ -15,8 +16,8 @@ _TYPES = {
     Kind.BOOLEAN: "bool",
 }  # fmt: skip
 _FUNCTIONS: dict[type[exp.Expr], str] = {
-    exp.Pow: "power", exp.TimestampTrunc: "date_trunc", exp.StrPosition: "position", exp.LogicalAnd: "bool_and",
-    exp.LogicalOr: "bool_or", exp.VariancePop: "var_pop",
+    **{node: row.output or row.name for node, row in WRITTEN.items()},
+    exp.LogicalAnd: "bool_and", exp.LogicalOr: "bool_or", exp.VariancePop: "var_pop",
 }  # fmt: skip
 _TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
 

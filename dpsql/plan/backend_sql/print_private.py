@@ -20,6 +20,7 @@ from ...errors import Refusal
 from ...relation.calendar import calendar_ends
 from ...relation.expressions import Call, Expr, Field, Literal, Months, StageValue
 from ...relation.facts import decimal_scale
+from ...relation.functions import check_printers
 from ...relation.intervals import TYPE_RANGE, Environment, Facts, common_grid, facts_of
 from ...relation.size_rules import size_as_text
 from ...relation.types import Kind, SqlType
@@ -31,6 +32,8 @@ from .private_numbers import NUMBERS
 from .private_reals import bounded, sizes
 
 __all__ = ["MAX_LENGTH", "PrivatePrinter", "has_several_spellings"]
+
+check_printers({*FORMS, *NUMBERS}, private=True)
 
 MAX_LENGTH = 100_000
 """Most characters of one printed expression."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ...errors import Refusal
 from ...relation.calendar import calendar_ends
 from ...relation.expressions import Call, Expr, Field, Literal
+from ...relation.functions import FUNCTIONS
 from ...relation.intervals import facts_of
 from ...relation.types import Kind
 from ..dialects.private_sql import is_bare, unbounded
@@ -20,15 +21,9 @@ __all__ = ["FORMS"]
 
 _MAX_LENGTH = 2**31 - 1
 
-_SIGNS = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-
 
 def _comparison(printer: PrivatePrinter, expr: Call) -> str:
-    return printer.compared(expr.args[0], expr.args[1], _SIGNS[expr.function], expr)
-
-
-def _same(printer: PrivatePrinter, expr: Call) -> str:
-    return printer.compared(expr.args[0], expr.args[1], "IS NOT DISTINCT FROM", expr)
+    return printer.compared(expr.args[0], expr.args[1], FUNCTIONS[expr.function].symbol, expr)
 
 
 def _in_list(printer: PrivatePrinter, expr: Call) -> str:
@@ -138,7 +133,7 @@ def _shift(printer: PrivatePrinter, expr: Call) -> str:
             "this date arithmetic could leave the years 1 to 9999", sqlstate="PV202", position=expr.position,
             hint="narrow the bounds with BETWEEN",
         )  # fmt: skip
-    sign = "-" if expr.function == "sub" else "+"
+    sign = FUNCTIONS[expr.function].symbol
     if right.type.is_integer:
         days = printer.on_grid(printer.number(right), Fraction(1), expr)
         return f"({printer.moment(left)} {sign} CAST({days.sql} AS INTEGER))"
@@ -160,9 +155,9 @@ def _cast_value(printer: PrivatePrinter, expr: Call) -> str:
 
 
 FORMS: dict[str, Callable[[PrivatePrinter, Call], str]] = {
-    **dict.fromkeys(_SIGNS, _comparison), "is_not_distinct": _same, "in": _in_list, "and": _logic,
-    "or": _logic, "not": _not, "is_null": _is_null, "is_true": _truth, "is_false": _truth, "like": _like,
-    "case": _case,
+    **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge", "is_not_distinct"), _comparison),
+    "in": _in_list, "and": _logic, "or": _logic, "not": _not, "is_null": _is_null, "is_true": _truth,
+    "is_false": _truth, "like": _like, "case": _case,
     **dict.fromkeys(("coalesce", "greatest", "least", "nullif", "substr", "left", "right"), _function),
     **dict.fromkeys(("lower", "upper"), _letter_case), **dict.fromkeys(("trim", "ltrim", "rtrim"), _trimmed),
     "concat": _concat, "concat_op": _concat, "date_trunc": _date_trunc, "add": _shift, "sub": _shift,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import Refusal
 from ...relation.expressions import Call, Expr, Literal
+from ...relation.functions import FUNCTIONS
 from ...relation.intervals import Facts, facts_of
 from ...relation.types import Kind
 from ..dialects.private_sql import LARGEST, Number, integer_kind, reach_of, unbounded
@@ -23,7 +24,7 @@ __all__ = ["NUMBERS"]
 def _add(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
     if expr.type.is_temporal or any(arg.type.is_temporal for arg in expr.args):
         return _days_between(printer, expr, facts)
-    sign = "+" if expr.function == "add" else "-"
+    sign = FUNCTIONS[expr.function].symbol
     numbers = [printer.number(arg) for arg in expr.args]
     if facts.grid is None:
         left, right = (printer.real(number) for number in numbers)

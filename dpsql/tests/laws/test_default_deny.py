@@ -9,6 +9,8 @@ import sqlglot
 from sqlglot import exp
 
 from dpsql.errors import Refusal
+from dpsql.plan.backend_sql.private_numbers import NUMBERS
+from dpsql.postprocess.print_calls import CALLS
 from dpsql.sql.admit import ADMITTED, admit
 from dpsql.sql.statement import parse_statement
 
@@ -156,6 +158,27 @@ def test_a_clause_is_refused_and_never_dropped(sql: str, desk: object) -> None:
     opened = desk()
     with pytest.raises(Refusal):
         opened.session.execute(sql)
+    assert opened.session.dataset.store.spent().epsilon_nano == 0
+
+
+@pytest.mark.parametrize(
+    ("printers", "sql"),
+    [
+        (NUMBERS, "SELECT COUNT(*) FROM visit WHERE sign(n) = 1"),
+        (CALLS, "SELECT sign(COUNT(*)) FROM visit"),
+    ],
+)
+def test_a_function_without_a_printer_is_refused(
+    printers: dict[str, object], sql: str, desk: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert callable(desk)
+    desk().session.execute(sql)
+    monkeypatch.delitem(printers, "sign")
+    opened = desk()
+    with pytest.raises(Refusal) as caught:
+        opened.session.execute(sql)
+    assert caught.value.sqlstate == "PV202"
+    assert caught.value.position is not None
     assert opened.session.dataset.store.spent().epsilon_nano == 0
 
 

@@ -13,8 +13,7 @@ from dpsql.errors import EngineFailure
 from dpsql.plan.privacy import derived
 from dpsql.relation.expressions import Call
 from dpsql.relation.facts import ONE, Facts, Size
-from dpsql.relation.interval_rules import RULES
-from dpsql.relation.size_rules import SIZES
+from dpsql.relation.functions import FUNCTIONS
 from dpsql.tests.support.random_growing_texts import SCHEMA, load_extreme, policy_of
 from dpsql.tests.support.random_joins import SCHEMA as JOINS
 from dpsql.tests.support.random_joins import policy_of as policy_of_joins
@@ -47,6 +46,11 @@ UNION = (
 OUTPUT = "SELECT COUNT(*) FROM (SELECT person_id, MAX(concat(title, title)) AS n FROM story GROUP BY 1) t WHERE n > 'a'"
 
 
+def change(monkeypatch: Patch, name: str, **cells: Any) -> None:
+    """Put other cells into a function's row."""
+    monkeypatch.setitem(FUNCTIONS, name, replace(FUNCTIONS[name], **cells))
+
+
 @pytest.mark.parametrize("sql", [LONG_BODY, FACTOR, UNION, OUTPUT])
 def test_the_law_holds_without_a_mutant(grown: World, sql: str) -> None:
     assert run(grown, sql)
@@ -59,7 +63,7 @@ def test_leave_the_cut_out(grown: World, monkeypatch: Patch) -> None:
 
 
 def test_forget_a_part_of_what_is_joined(grown: World, monkeypatch: Patch) -> None:
-    monkeypatch.setitem(SIZES, "concat", lambda args, call: Size(args[0].size.most, True))
+    change(monkeypatch, "concat", size=lambda args, call: Size(args[0].size.most, True))
     with pytest.raises(EngineFailure):
         run(grown, FACTOR)
 
@@ -90,11 +94,11 @@ def test_leave_the_limit_out(grown: World, monkeypatch: Patch) -> None:
 
 
 def test_a_text_without_a_rule_is_refused(grown: World, monkeypatch: Patch) -> None:
-    monkeypatch.delitem(SIZES, "concat")
+    change(monkeypatch, "concat", size=None)
     assert not run(grown, LONG_BODY)
 
 
-# --- the final clamp is there whatever an interval rule says (interval_rules, house rule 3) -------------------
+# --- the final clamp is there whatever an interval rule says (functions.row, house rule 5) -------------------
 
 DOUBLED = "SELECT SUM(v) FROM (SELECT person_id, MAX(n * 2) AS v FROM note GROUP BY person_id) t"
 
@@ -107,7 +111,7 @@ def test_a_wrong_interval_rule_moves_no_sum_further(
 
     folder = tmp_path_factory.mktemp("wrong")
     with world(folder, policy=policy_of_joins(folder), schema=JOINS) as made:
-        monkeypatch.setitem(RULES, "mul", wrong)
+        change(monkeypatch, "mul", interval=wrong)
         assert check(made, DOUBLED, HEAVY, [without(HEAVY, 1)]) == 1
         monkeypatch.setattr("dpsql.plan.dialects.dialect.Dialect.clamp", lambda self, sql, lo, hi, **_: sql)
         with pytest.raises(AssertionError):

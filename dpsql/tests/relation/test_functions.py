@@ -5,8 +5,15 @@ from __future__ import annotations
 import pytest
 
 from dpsql.errors import Refusal
-from dpsql.relation.functions import FUNCTIONS, common_type, promote
-from dpsql.relation.interval_rules import RULES
+from dpsql.relation.functions import (
+    FUNCTIONS,
+    ROWS,
+    SYNTAX,
+    Function,
+    check_printers,
+    common_type,
+    promote,
+)
 from dpsql.relation.types import (
     BIGINT,
     BOOLEAN,
@@ -164,6 +171,21 @@ def test_types_that_do_not_fit_are_refused(text: str) -> None:
     assert caught.value.position is not None
 
 
-def test_every_function_has_an_interval_rule() -> None:
-    assert set(FUNCTIONS) - set(RULES) == {"dp_low", "dp_high"} - set(RULES)
-    assert set(RULES) <= set(FUNCTIONS)
+def test_what_is_no_text_has_an_interval_rule() -> None:
+    without = {name for name, row in FUNCTIONS.items() if row.interval is None}
+    assert without == {"trim", "ltrim", "rtrim", "concat", "concat_op", "dp_low", "dp_high"}
+
+
+def test_a_name_and_a_node_are_of_one_function() -> None:
+    assert len({row.form for row in ROWS}) == len(ROWS)
+    assert len([row for row in ROWS if isinstance(row, Function)]) == len(FUNCTIONS)
+    assert sum(len(row.syntax) for row in ROWS) == len(SYNTAX)
+
+
+@pytest.mark.parametrize("is_private", [True, False])
+def test_a_printer_that_is_missing_or_of_no_function_is_an_error(is_private: bool) -> None:
+    names = set(FUNCTIONS) - {"dp_low", "dp_high"}
+    check_printers(names, private=is_private)
+    for wrong in (names - {"sqrt"}, names | {"square"}, names | {"dp_low"}):
+        with pytest.raises(ImportError, match=r"sqrt|square|dp_low"):
+            check_printers(wrong, private=is_private)

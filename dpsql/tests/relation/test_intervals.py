@@ -2,7 +2,7 @@
 
 The expressions are drawn as text and bound, so that what runs here is what an analyst can write.
 
-Mutants of `interval_rules` that turned `test_every_rule_holds_on_every_row` red: the product of like ends
+Mutants of the interval rules that turned `test_every_rule_holds_on_every_row` red: the product of like ends
 alone, a quotient that is not NULL for divisor 0, GREATEST one above its certain argument, ABS not 0 where
 the bounds cross 0, right('ab', 7) cut from the wrong end.
 """
@@ -26,7 +26,7 @@ from dpsql.plan.dialects.dialect_duckdb import DUCKDB
 from dpsql.plan.dialects.quote import identifier
 from dpsql.relation.catalog import Column, Enforced
 from dpsql.relation.expressions import Call, Expr, fields_of, walk
-from dpsql.relation.interval_rules import RULES
+from dpsql.relation.functions import FUNCTIONS
 from dpsql.relation.intervals import Environment, Facts, facts_of
 from dpsql.relation.types import Kind
 
@@ -184,7 +184,7 @@ def test_every_rule_has_a_form() -> None:
         )
         if isinstance(part, Call)
     }
-    assert set(RULES) - seen <= {
+    assert set(FUNCTIONS) - seen <= {
         "eq",
         "ne",
         "gt",

@@ -1,0 +1,7 @@
+"""Print the list of functions for `dpsql/docs/sql.md`."""
+
+from __future__ import annotations
+
+from . import manual_lines
+
+print(manual_lines())

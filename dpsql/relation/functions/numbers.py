@@ -1,0 +1,130 @@
+"""Functions of numbers: roundings, powers, and the real ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+from sqlglot import exp
+
+from ..expressions import Call, Literal
+from ..facts import ONE, ZERO, Facts
+from ..types import DOUBLE, NUMERIC, Kind, SqlType
+from .arithmetic import same_number
+from .row import Args, Function, IntervalRule, Syntax, any_null, binary, declared, unary
+
+__all__ = ["ERROR_BARS", "ROWS"]
+
+
+def _round(args: Args) -> SqlType | None:
+    if len(args) == 1:
+        return _whole(args)
+    first, digits = args[0].type, args[1]
+    if not first.is_number or first.is_float:
+        return None
+    if not isinstance(digits, Literal) or not isinstance(digits.value, int):
+        return None
+    return SqlType(Kind.NUMERIC, 38, max(0, digits.value))
+
+
+def _whole(args: Args) -> SqlType | None:
+    if not args[0].type.is_number:
+        return None
+    return DOUBLE if args[0].type.is_float else SqlType(Kind.NUMERIC, 38, 0)
+
+
+def _real(args: Args) -> SqlType | None:
+    if not args[0].type.is_number:
+        return None
+    return NUMERIC if args[0].type.kind is Kind.NUMERIC else DOUBLE
+
+
+def _double(args: Args) -> SqlType | None:
+    return DOUBLE if args[0].type.is_number else None
+
+
+def _power(args: Args) -> SqlType | None:
+    if not all(arg.type.is_number for arg in args):
+        return None
+    floats = any(arg.type.is_float for arg in args)
+    return NUMERIC if not floats and any(arg.type.kind is Kind.NUMERIC for arg in args) else DOUBLE
+
+
+def _rounded(args: list[Facts], call: Call) -> Facts:
+    a = args[0]
+    digits = 0
+    if len(call.args) > 1 and isinstance(call.args[1], Literal) and isinstance(call.args[1].value, int):
+        digits = call.args[1].value
+    step = Fraction(10) ** -digits
+    if a.lo is None or a.hi is None:
+        return Facts(grid=step)
+    return Facts(math.floor(a.lo / step) * step, math.ceil(a.hi / step) * step, step, declared=a.declared)
+
+
+def _monotone(function: Callable[[float], float], floor: float, ceiling: float) -> IntervalRule:
+    """A rising real function, its argument limited to [floor, ceiling]; endpoints widened outward."""
+
+    def rule(args: list[Facts], call: Call) -> Facts:
+        (a,) = args
+        if a.lo is None or a.hi is None or a.lo < Fraction(floor) or a.hi > Fraction(ceiling):
+            return Facts()
+        lo, hi = function(float(a.lo)), function(float(a.hi))
+        slack = 1e-12 * max(1.0, abs(lo), abs(hi))
+        return Facts(Fraction(lo - slack), Fraction(hi + slack), declared=a.declared)
+
+    return rule
+
+
+def _raised(args: list[Facts], call: Call) -> Facts:
+    base, exponent = args
+    if exponent.lo is None or exponent.lo != exponent.hi or base.lo is None or base.hi is None:
+        return Facts()
+    count = exponent.lo
+    if count.denominator != 1 or not 0 <= count <= 8:
+        return Facts()
+    corners = [base.lo ** int(count), base.hi ** int(count)]
+    if base.lo < 0 < base.hi:
+        corners.append(ZERO)
+    grid = None if base.grid is None else base.grid ** int(count)
+    return Facts(min(corners), max(corners), grid, declared=declared(args))
+
+
+def _power_null(args: list[Facts], call: Call) -> bool:
+    return any_null(args, call) or not _raised(args, call).bounded
+
+
+def _within(lo: int, hi: int, grid: Fraction | None = None) -> IntervalRule:
+    return lambda args, call: Facts(Fraction(lo), Fraction(hi), grid, declared=True)
+
+
+_DIGITS = ("this", "decimals")
+
+ROWS = (
+    Function(
+        "round", "round(x, digits)", "rounded, halves away from zero, of doubles to even; without "
+        "`digits` to a whole number", _round, _rounded, (Syntax(exp.Round, read=_DIGITS),),
+    ),
+    Function("trunc", "trunc(x, digits)", "cut towards zero", _round, _rounded, (Syntax(exp.Trunc, read=_DIGITS),)),
+    Function("floor", "floor(x)", "the next whole number below", _whole, _rounded, unary(exp.Floor)),
+    Function("ceil", "ceil(x)", "the next whole number above", _whole, _rounded, unary(exp.Ceil)),
+    Function("sign", "sign(x)", "-1, 0 or 1", same_number, _within(-1, 1, ONE), unary(exp.Sign)),
+    Function(
+        "power", "power(x, n)", "`x` to the `n`, on people's rows from 0 to 8", _power, _raised,
+        binary(exp.Pow), null=_power_null,
+    ),
+    Function("sqrt", "sqrt(x)", "the square root", _real, _monotone(math.sqrt, 0.0, 1e300), unary(exp.Sqrt)),
+    Function("exp", "exp(x)", "e to the `x`", _real, _monotone(math.exp, -700.0, 700.0), unary(exp.Exp)),
+    Function("ln", "ln(x)", "the natural logarithm", _real, _monotone(math.log, 1e-300, 1e300), unary(exp.Ln)),
+    Function("log", "log(x)", "the logarithm to base 10", _real, _monotone(math.log10, 1e-300, 1e300), unary(exp.Log)),
+    Function("sin", "sin(x)", "the sine", _double, _within(-1, 1), unary(exp.Sin)),
+    Function("cos", "cos(x)", "the cosine", _double, _within(-1, 1), unary(exp.Cos)),
+    Function("atan", "atan(x)", "the inverse tangent", _double, _within(-2, 2), unary(exp.Atan)),
+    Function("tanh", "tanh(x)", "the hyperbolic tangent", _double, _within(-1, 1), unary(exp.Tanh)),
+)  # fmt: skip
+
+ERROR_BARS = (
+    Function("dp_low", "dp_low(x)", "the lower end of the error bar of `x`", _double, private=False, public=False),
+    Function("dp_high", "dp_high(x)", "the upper end of the error bar of `x`", _double, private=False, public=False),
+)  # fmt: skip
+"""Released numbers alone have them; `postprocess.bars` puts columns in their place."""

@@ -1,0 +1,112 @@
+"""One row a scalar function: all that is known of it before any engine prints it.
+
+House rules:
+
+1. `result` gives the SQL type for the argument types, None when they do not fit.
+2. `interval` is given the facts of the arguments, true for every row, and returns facts that are true of the
+   printed call (`intervals.facts_of` states the claim). It passes `declared` on only where every bound that was
+   used is declared. Without it nothing is known: the result has no bounds.
+3. `size` is of a text and true of the printed call (`size_rules`); a text without it is refused.
+4. `null` says whether the printed call can be NULL; what `interval` says of that is not looked at.
+5. An interval rule that is wrong must not break privacy: the printed SQL clamps the final value to the bounds
+   that the sensitivity was computed from (law L9). It could break totality; the property tests run rows within
+   and outside all bounds.
+6. `private`: the function may run on private rows: it is deterministic, reads nothing but its arguments, and has
+   a total printed form (law L2; soundness.md 1.11). `public`: it has one above the release. `check_printers`
+   compares both with the tables of printers when they are imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from ..expressions import Call, Expr
+from ..facts import Facts
+from ..size_rules import SizeRule
+from ..types import SqlType
+
+__all__ = [
+    "Args", "Function", "IntervalRule", "Shorthand", "Syntax", "TypeRule", "all_null", "any_null", "binary",
+    "declared", "never_null", "unary",
+]  # fmt: skip
+
+Args = tuple[Expr, ...]
+TypeRule = Callable[[Args], SqlType | None]
+IntervalRule = Callable[[list[Facts], Call], Facts]
+NullRule = Callable[[list[Facts], Call], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Syntax:
+    """A kind of node of the parser's tree that is read, and which arguments of it.
+
+    `args`: bound as the function's arguments, in this order. Without them a form of `sql.bind_forms` binds the node.
+    `read`: what the form reads, or the parser sets on its own.
+    """
+
+    node: type[exp.Expr]
+    args: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()
+
+
+def unary(node: type[exp.Expr]) -> tuple[Syntax, ...]:
+    """Return the syntax of a function of one argument."""
+    return (Syntax(node, ("this",)),)
+
+
+def binary(node: type[exp.Expr]) -> tuple[Syntax, ...]:
+    """Return the syntax of an operator or a function of two arguments."""
+    return (Syntax(node, ("this", "expression")),)
+
+
+@dataclass(frozen=True, slots=True)
+class Shorthand:
+    """A form of the manual that the binder writes out in other functions: it is never a `Call` itself."""
+
+    form: str
+    doc: str
+    syntax: tuple[Syntax, ...]
+
+
+def any_null(args: Sequence[Facts], call: Call) -> bool:
+    """NULL for a NULL argument: what most functions do."""
+    return any(arg.nullable for arg in args)
+
+
+def all_null(args: Sequence[Facts], call: Call) -> bool:
+    """NULL where all arguments are: it skips them."""
+    return all(arg.nullable for arg in args)
+
+
+def never_null(args: Sequence[Facts], call: Call) -> bool:
+    """Never NULL."""
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A row of the table. `form` and `doc`: its line in the manual; `symbol`: an operator's sign, in SQL and in errors.
+
+    `output`: the name of a column that is a call of it; "" for `name`.
+    """
+
+    name: str
+    form: str
+    doc: str
+    result: TypeRule
+    interval: IntervalRule | None = None
+    syntax: tuple[Syntax, ...] = ()
+    size: SizeRule | None = None
+    null: NullRule = any_null
+    symbol: str = ""
+    output: str = ""
+    private: bool = True
+    public: bool = True
+
+
+def declared(args: Sequence[Facts]) -> bool:
+    """Say whether all bounds that were used are declared."""
+    return all(arg.declared for arg in args)

@@ -1,0 +1,126 @@
+"""Functions of texts; each that makes one says how long it can be (`size_rules`)."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from sqlglot import exp
+
+from ..expressions import Call, Literal
+from ..facts import ONE, ZERO, Facts, Size
+from ..size_rules import LETTER_GROWTH, cut_to_size, size_as_text
+from ..types import INTEGER, TEXT, Kind, SqlType
+from .row import Args, Function, Syntax, TypeRule, binary, unary
+
+__all__ = ["ROWS", "first_size", "texts"]
+
+
+def texts(result: SqlType, count: int) -> TypeRule:
+    """Return the rule of a function whose first arguments are texts."""
+
+    def resolve(args: Args) -> SqlType | None:
+        return result if all(arg.type.kind in (Kind.TEXT, Kind.NULL) for arg in args[:count]) else None
+
+    return resolve
+
+
+def _text_integers(args: Args) -> SqlType | None:
+    if args[0].type.kind is not Kind.TEXT or not all(arg.type.is_integer for arg in args[1:]):
+        return None
+    return TEXT
+
+
+def _concat(args: Args) -> SqlType | None:
+    return TEXT if all(a.type.kind not in (Kind.INTERVAL, Kind.OPAQUE) for a in args) else None
+
+
+def _counted(args: list[Facts], call: Call) -> Facts:
+    """A length or a position in a text: whole, and no text is longer than 2^32 bytes.
+
+    A text whose size is declared is cut to it where nothing holds it already; '' is found in '' at 1.
+    """
+    size, declared = args[0].size, args[0].declared
+    most = max(size.most, 1) if size.is_held or declared else 2**32
+    return Facts(ZERO, Fraction(most), ONE, declared=declared)
+
+
+def _substring(args: list[Facts], call: Call) -> Facts:
+    """A substring of finitely many ASCII texts is one of finitely many texts."""
+    values = args[0].values
+    numbers = [arg.value for arg in call.args[1:] if isinstance(arg, Literal)]
+    if values is None or len(numbers) != len(call.args) - 1 or not all(isinstance(n, int) for n in numbers):
+        return Facts()
+    whole = [value for value in values if isinstance(value, str)]
+    if call.function == "substr":
+        start = int(numbers[0])  # type: ignore[arg-type]  # checked to be int above
+        stop = None if len(numbers) == 1 else start - 1 + int(numbers[1])  # type: ignore[arg-type]  # as above
+        cut = [text[max(start - 1, 0) : stop] for text in whole]
+    else:
+        count = int(numbers[0])  # type: ignore[arg-type]  # checked to be int above
+        cut = [
+            text[:count] if call.function == "left" else text[max(len(text) - count, 0) :] for text in whole
+        ]
+    return Facts(values=tuple(dict.fromkeys(cut)))
+
+
+def _letter_case(args: list[Facts], call: Call) -> Facts:
+    values = cut_to_size(args[0]).values
+    if values is None or not all(isinstance(v, str) and v.isascii() for v in values):
+        return Facts()
+    change = str.lower if call.function == "lower" else str.upper
+    return Facts(values=tuple(dict.fromkeys(change(str(value)) for value in values)))
+
+
+def _joined(args: list[Facts], call: Call) -> Size:
+    sizes = [size_as_text(arg, facts) for arg, facts in zip(call.args, args, strict=True)]
+    return Size(sum(size.most for size in sizes), True)
+
+
+def _letters(args: list[Facts], call: Call) -> Size:
+    return Size(args[0].size.most * LETTER_GROWTH, True)
+
+
+def first_size(args: list[Facts], call: Call) -> Size:
+    """No longer than the first argument."""
+    return args[0].size
+
+
+def _part(args: list[Facts], call: Call) -> Size:
+    """Return the size of a substring: the count, where it is a literal, holds what was not held before."""
+    size, count = args[0].size, call.args[-1]
+    if call.function == "substr" and len(call.args) == 2:
+        return size
+    if isinstance(count, Literal) and isinstance(count.value, int) and 0 <= count.value <= size.most:
+        return Size(count.value, True)
+    return size
+
+
+_TEXT = texts(TEXT, 1)
+_TRIM = (Syntax(exp.Trim, read=("this", "position")),)
+
+ROWS = (
+    Function("lower", "lower(x)", "in small letters", _TEXT, _letter_case, unary(exp.Lower), _letters),
+    Function("upper", "upper(x)", "in capital letters", _TEXT, _letter_case, unary(exp.Upper), _letters),
+    Function("trim", "trim(x)", "without blanks at both ends", _TEXT, None, _TRIM, first_size, output="btrim"),
+    Function("ltrim", "ltrim(x)", "without blanks before it", _TEXT, size=first_size),
+    Function("rtrim", "rtrim(x)", "without blanks after it", _TEXT, size=first_size),
+    Function("length", "length(x)", "how many characters a text has", texts(INTEGER, 1), _counted, unary(exp.Length)),
+    Function(
+        "position", "position(x IN y)", "where `x` begins in `y`, from 1; 0 for nowhere", texts(INTEGER, 2), _counted,
+        (Syntax(exp.StrPosition, ("this", "substr")),),
+    ),
+    Function(
+        "substr", "substring(x FROM 2 FOR 3)", "characters from a place on, also `substr(x, 2, 3)`", _text_integers,
+        _substring, (Syntax(exp.Substring, read=("this", "start", "length")),), _part, output="substring",
+    ),
+    Function("left", "left(x, 3)", "the first characters", _text_integers, _substring, binary(exp.Left), _part),
+    Function("right", "right(x, 3)", "the last characters", _text_integers, _substring, binary(exp.Right), _part),
+    Function(
+        "concat", "concat(x, y, …)", "joined, NULL as nothing", _concat, None,
+        (Syntax(exp.Concat, ("expressions",), ("coalesce", "safe")),), _joined,
+    ),
+    Function(
+        "concat_op", "x || y", "joined", _concat, None,
+        (Syntax(exp.DPipe, read=("this", "expression", "safe")),), _joined, symbol="||",
+    ),
+)  # fmt: skip
