@@ -36,7 +36,7 @@ class InnerRows:
         nullable = not rows.columns[rows.owner.index].enforced.not_null
         items, predicate = rows.items, rows.predicate
         is_plain = all(isinstance(item.source, (TableSource, Released)) for item in items)
-        if not shows_unit and not beside and is_plain:
+        if not shows_unit and not beside and is_plain and self.dialect.has_no_orphans:
             items, predicate = without_path(rows)
         owner = (rows.owner,) if shows_unit or beside or nullable else ()
         used = fields_of(*keys, *read, *owner)

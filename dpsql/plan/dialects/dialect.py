@@ -41,6 +41,8 @@ class Dialect(ABC):
     """Whether a NUMERIC column is inside the range of its type: NaN is none, and clamped like infinity."""
     listed_by_sort: ClassVar[str]
     """What is added to a scan whose first column will be grouped into very many groups."""
+    has_no_orphans: ClassVar[bool]
+    """Whether a valid foreign key holds for every row, however it came in."""
     runs_public_parts: ClassVar[bool]
     """Whether the engine answers what is printed for the sealed engine, and with the same meaning."""
     kinds: ClassVar[Mapping[str, str]]

@@ -22,6 +22,7 @@ class DuckDBDialect(Dialect):
     compares_any_decimals = False
     numerics_are_finite = True
     listed_by_sort = ""
+    has_no_orphans = True
     runs_public_parts = True
     kinds = MappingProxyType({})
 

@@ -37,6 +37,9 @@ class PostgresDialect(Dialect):
     numerics_are_finite = False
     listed_by_sort = " ORDER BY 1"
     # Or an index on it: a hash table of a million units, which the planner prefers, takes three times as long.
+    has_no_orphans = (
+        False  # a subscriber of logical replication, or a load without triggers, asks no foreign key
+    )
     runs_public_parts = False
     kinds = MappingProxyType({"HUGEINT": "numeric(39, 0)", "DOUBLE": "double precision", "VARCHAR": "text"})
 
