@@ -52,7 +52,7 @@ bench: .venv/ready
 	$(BIN)/python -m benchmarks
 
 constraints: .venv/ready
-	$(BIN)/python -m dpsql.testing.make_constraints
+	$(BIN)/python -m dpsql.tests.support.make_constraints
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

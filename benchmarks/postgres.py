@@ -13,7 +13,7 @@ from dpsql import Session
 from dpsql.backends import open_backend
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.policy import parse_policy
-from dpsql.testing.postgres_server import PostgresServer, find_servers
+from dpsql.tests.support.postgres_server import PostgresServer, find_servers
 
 __all__ = ["measure"]
 

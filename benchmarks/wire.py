@@ -24,7 +24,7 @@ from dpsql import Session
 from dpsql.engine.dataset import open_ledger
 from dpsql.pgwire import make_verifier
 from dpsql.policy import load_policy
-from dpsql.testing.postgres_server import ADMINISTRATOR, PostgresServer, find_servers
+from dpsql.tests.support.postgres_server import ADMINISTRATOR, PostgresServer, find_servers
 
 __all__ = ["measure"]
 

@@ -11,8 +11,8 @@ from postgres_sets import PostgresSets
 
 from dpsql.postprocess import SealedEngine
 from dpsql.testing.case_file import Case, read_cases
-from dpsql.testing.postgres_fixtures import postgres_majors, start_postgres
-from dpsql.testing.postgres_server import Installation, PostgresServer
+from dpsql.tests.support.postgres_fixtures import postgres_majors, start_postgres
+from dpsql.tests.support.postgres_server import Installation, PostgresServer
 
 __all__ = ["start_postgres"]
 

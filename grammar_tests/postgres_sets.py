@@ -13,9 +13,9 @@ from replay import Run
 from dpsql import Session
 from dpsql.backends import PostgresBackend, Snapshot
 from dpsql.policy import Policy
-from dpsql.testing.postgres_copy import copy_rows, copy_schema
-from dpsql.testing.postgres_server import PostgresServer
-from dpsql.testing.postgres_twin import READER, let_read
+from dpsql.tests.support.postgres_copy import copy_rows, copy_schema
+from dpsql.tests.support.postgres_server import PostgresServer
+from dpsql.tests.support.postgres_twin import READER, let_read
 
 __all__ = ["PostgresData", "PostgresSets"]
 

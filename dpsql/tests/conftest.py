@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, settings
 
-from dpsql.testing.postgres_fixtures import postgres, start_postgres
+from dpsql.tests.support.postgres_fixtures import postgres, start_postgres
 
 __all__ = ["postgres", "start_postgres"]
 

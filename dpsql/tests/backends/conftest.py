@@ -15,8 +15,8 @@ import pytest
 
 from dpsql.backends import Backend, PostgresBackend, open_backend
 from dpsql.policy import LiveSchema, LiveTable
-from dpsql.testing.postgres_fixtures import postgres_majors
-from dpsql.testing.postgres_server import Installation, PostgresServer
+from dpsql.tests.support.postgres_fixtures import postgres_majors
+from dpsql.tests.support.postgres_server import Installation, PostgresServer
 
 SECRET = "Chandler"
 STUDENTS = (

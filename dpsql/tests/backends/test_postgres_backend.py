@@ -13,7 +13,7 @@ import pytest
 
 from dpsql.backends import PostgresBackend, postgres_backend
 from dpsql.errors import EngineFailure
-from dpsql.testing.postgres_server import PostgresServer
+from dpsql.tests.support.postgres_server import PostgresServer
 
 from .conftest import CAMPUS, OURS, SECRET, rows
 

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from dpsql.policy import LiveForeignKey
-from dpsql.testing.postgres_server import PostgresServer
+from dpsql.tests.support.postgres_server import PostgresServer
 
 from .conftest import Read, Table
 

@@ -16,7 +16,7 @@ from dpsql.backends.deployment import Severity
 from dpsql.backends.postgres_deployment import reader_sql, verify
 from dpsql.cli.application import program
 from dpsql.errors import PolicyError
-from dpsql.testing.postgres_server import ADMINISTRATOR, PostgresServer
+from dpsql.tests.support.postgres_server import ADMINISTRATOR, PostgresServer
 
 NAMES = ("student", "clinic.visit")
 

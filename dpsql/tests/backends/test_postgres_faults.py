@@ -13,7 +13,7 @@ import pytest
 
 from dpsql.backends import PostgresBackend, open_backend
 from dpsql.errors import EngineFailure, PolicyError
-from dpsql.testing.postgres_server import ADMINISTRATOR, PostgresServer
+from dpsql.tests.support.postgres_server import ADMINISTRATOR, PostgresServer
 
 from .conftest import CAMPUS, CAMPUS_SQL, OURS, SECRET, rows
 

@@ -14,7 +14,7 @@ from dpsql.policy import LiveForeignKey, LiveSchema, build_catalog, parse_policy
 from dpsql.policy.live_schema import comparable_type
 from dpsql.relation import types
 from dpsql.relation.types import SqlType, numeric
-from dpsql.testing.postgres_server import PostgresServer
+from dpsql.tests.support.postgres_server import PostgresServer
 
 from .conftest import Read, Table
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from dpsql.testing.postgres_fixtures import postgres_majors
-from dpsql.testing.postgres_server import Installation, PostgresServer, find_servers
+from dpsql.tests.support.postgres_fixtures import postgres_majors
+from dpsql.tests.support.postgres_server import Installation, PostgresServer, find_servers
 
 
 def test_each_major_is_found_once() -> None:
@@ -64,7 +64,7 @@ def test_files_that_another_user_cannot_reach(tmp_path: Path) -> None:
 
 
 PROGRAM = """
-from dpsql.testing.postgres_server import PostgresServer, find_servers
+from dpsql.tests.support.postgres_server import PostgresServer, find_servers
 import time
 with PostgresServer(find_servers()[-1]) as server:
     print(server.folder, (server.folder / "data" / "postmaster.pid").read_text().split()[0], flush=True)

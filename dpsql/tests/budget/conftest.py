@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from dpsql.budget import LedgerStore
-from dpsql.testing.postgres_fixtures import postgres_majors
-from dpsql.testing.postgres_server import Installation, PostgresServer
+from dpsql.tests.support.postgres_fixtures import postgres_majors
+from dpsql.tests.support.postgres_server import Installation, PostgresServer
 
 from .samples import Place
 

@@ -18,7 +18,7 @@ import pytest
 from dpsql.budget import Charge, LedgerStore, Reservation, State, open_store, postgres_connection
 from dpsql.errors import EngineFailure, LedgerError, LedgerMissing
 from dpsql.mechanisms import Laplace
-from dpsql.testing.postgres_server import Installation, PostgresServer
+from dpsql.tests.support.postgres_server import Installation, PostgresServer
 
 from .conftest import SERVERS
 from .relay import Relay

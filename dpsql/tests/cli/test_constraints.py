@@ -15,8 +15,8 @@ from packaging.version import Version
 from dpsql.backends import postgres_connection
 from dpsql.cli import tested
 from dpsql.errors import PolicyError
-from dpsql.testing.make_constraints import PATH, needed
-from dpsql.testing.postgres_server import find_servers
+from dpsql.tests.support.make_constraints import PATH, needed
+from dpsql.tests.support.postgres_server import find_servers
 
 from .conftest import Run
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.testing.postgres_fixtures import postgres_majors
-from dpsql.testing.postgres_server import PostgresServer
+from dpsql.tests.support.postgres_fixtures import postgres_majors
+from dpsql.tests.support.postgres_server import PostgresServer
 
 from .conftest import Run
 

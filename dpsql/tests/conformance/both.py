@@ -11,8 +11,8 @@ from types import ModuleType
 from typing import Any
 
 from dpsql.policy import build_catalog
-from dpsql.testing.postgres_copy import keep_representable
-from dpsql.testing.postgres_server import PostgresServer
+from dpsql.tests.support.postgres_copy import keep_representable
+from dpsql.tests.support.postgres_server import PostgresServer
 
 from ..laws.measured import Groups, World, engine_of, world
 

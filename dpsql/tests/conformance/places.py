@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpsql.testing.random_databases import PERSON, VISIT, Database
+from dpsql.tests.support.random_databases import PERSON, VISIT, Database
 
 from ..laws.examples import HEAVY, person, visit
 from ..laws.measured import Measured, World, fixed_stages, measure_release

@@ -15,8 +15,8 @@ import pytest
 from dpsql.backends import PostgresBackend
 from dpsql.errors import PolicyError, Refusal
 from dpsql.policy import build_catalog, parse_policy
-from dpsql.testing.postgres_server import PostgresServer
-from dpsql.testing.postgres_twin import READER, let_read
+from dpsql.tests.support.postgres_server import PostgresServer
+from dpsql.tests.support.postgres_twin import READER, let_read
 
 from ..laws.measured import Groups, World, measure_release
 

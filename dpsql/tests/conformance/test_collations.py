@@ -11,9 +11,9 @@ import pytest
 
 from dpsql.backends import PostgresBackend
 from dpsql.policy import build_catalog, parse_policy
-from dpsql.testing.postgres_copy import copy_rows
-from dpsql.testing.postgres_server import PostgresServer
-from dpsql.testing.postgres_twin import READER, let_read
+from dpsql.tests.support.postgres_copy import copy_rows
+from dpsql.tests.support.postgres_server import PostgresServer
+from dpsql.tests.support.postgres_twin import READER, let_read
 
 from ..laws.measured import World, fixed_stages, measure_release, world
 

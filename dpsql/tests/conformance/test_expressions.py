@@ -23,8 +23,8 @@ from dpsql.plan.dialects.quote import identifier
 from dpsql.relation.catalog import Column
 from dpsql.relation.expressions import Expr
 from dpsql.relation.intervals import Environment
-from dpsql.testing.postgres_copy import copy_rows, copy_schema, keep_representable
-from dpsql.testing.postgres_server import PostgresServer
+from dpsql.tests.support.postgres_copy import copy_rows, copy_schema, keep_representable
+from dpsql.tests.support.postgres_server import PostgresServer
 
 from ..relation.hostile_rows import (
     COLUMNS,

@@ -7,10 +7,10 @@ from contextlib import ExitStack
 
 import pytest
 
-from dpsql.testing import random_joins
-from dpsql.testing.postgres_copy import keep_representable
-from dpsql.testing.postgres_server import PostgresServer
-from dpsql.testing.random_joins import CELLS, Database
+from dpsql.tests.support import random_joins
+from dpsql.tests.support.postgres_copy import keep_representable
+from dpsql.tests.support.postgres_server import PostgresServer
+from dpsql.tests.support.random_joins import CELLS, Database
 
 from ..laws.measured import Groups, World, fixed_stages, measure_release
 from .both import Engines, open_engines, spelled

@@ -14,7 +14,7 @@ import duckdb
 import pytest
 
 from dpsql.policy import Policy, build_catalog, parse_policy
-from dpsql.testing.postgres_server import PostgresServer
+from dpsql.tests.support.postgres_server import PostgresServer
 
 from ..laws.measured import World, engine_of, measure_release, world
 from .both import spelled

@@ -11,7 +11,7 @@ import pytest
 
 from dpsql.plan.dialects.dialect import DUCKDB, Dialect
 from dpsql.plan.dialects.dialect_postgres import PostgresDialect
-from dpsql.testing.postgres_server import PostgresServer
+from dpsql.tests.support.postgres_server import PostgresServer
 
 CHARACTERS = [chr(code) for code in range(1, 0x20000) if not 0xD800 <= code < 0xE000]
 COLLATIONS = ("pg_c_utf8", "C.utf8", "C.UTF-8", "und-x-icu")

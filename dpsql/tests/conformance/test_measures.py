@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dpsql.errors import Refusal
-from dpsql.testing import random_databases, random_joined_statements, random_joins
-from dpsql.testing.postgres_server import PostgresServer
+from dpsql.tests.support import random_databases, random_joined_statements, random_joins
+from dpsql.tests.support.postgres_server import PostgresServer
 
 from ..laws.measured import World, fixed_stages, measure_release
 from .both import Engines, open_engines, spelled

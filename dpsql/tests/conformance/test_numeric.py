@@ -15,8 +15,8 @@ from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.errors import Refusal
 from dpsql.policy import parse_policy
 from dpsql.testing.injected_noise import ZeroNoise
-from dpsql.testing.postgres_server import PostgresServer
-from dpsql.testing.postgres_twin import READER, let_read
+from dpsql.tests.support.postgres_server import PostgresServer
+from dpsql.tests.support.postgres_twin import READER, let_read
 
 _POLICY = """
 database = "postgresql://reader@/numbers"

@@ -10,9 +10,9 @@ import psycopg
 import pytest
 
 from dpsql.backends import PostgresBackend
-from dpsql.testing import random_databases
-from dpsql.testing.postgres_server import PostgresServer
-from dpsql.testing.postgres_twin import READER, PostgresTwin
+from dpsql.tests.support import random_databases
+from dpsql.tests.support.postgres_server import PostgresServer
+from dpsql.tests.support.postgres_twin import READER, PostgresTwin
 
 from ..laws.measured import Measured, World
 from .both import open_engines

@@ -14,10 +14,10 @@ from dpsql import Session
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.mechanisms import Noise, SampledNoise
 from dpsql.policy import Policy
-from dpsql.testing.postgres_fixtures import postgres_majors
-from dpsql.testing.postgres_server import Installation, PostgresServer
-from dpsql.testing.postgres_twin import PostgresTwin
-from dpsql.testing.random_databases import SCHEMA, Database, load, policy_of
+from dpsql.tests.support.postgres_fixtures import postgres_majors
+from dpsql.tests.support.postgres_server import Installation, PostgresServer
+from dpsql.tests.support.postgres_twin import PostgresTwin
+from dpsql.tests.support.random_databases import SCHEMA, Database, load, policy_of
 
 from .measured import engine_of
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpsql.testing.random_databases import PERSON, VISIT, Database, Row
+from dpsql.tests.support.random_databases import PERSON, VISIT, Database, Row
 
 __all__ = ["HEAVY", "NOBODY", "ORDINARY", "WIDE", "person", "visit"]
 

@@ -26,9 +26,9 @@ from dpsql.relation.types import SqlType
 from dpsql.sql.bind_select import bind
 from dpsql.sql.scope import Context
 from dpsql.sql.statement import Query, parse_statement
-from dpsql.testing.postgres_server import PostgresServer
-from dpsql.testing.postgres_twin import PostgresTwin
-from dpsql.testing.random_databases import SCHEMA, policy_of
+from dpsql.tests.support.postgres_server import PostgresServer
+from dpsql.tests.support.postgres_twin import PostgresTwin
+from dpsql.tests.support.random_databases import SCHEMA, policy_of
 
 Key = tuple[Scalar, ...]
 Groups = dict[Key, tuple[int, ...]]

@@ -20,7 +20,7 @@ from dpsql.backends import DuckDBBackend, Snapshot
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.errors import EngineFailure
 from dpsql.policy import load_policy
-from dpsql.testing.random_databases import load
+from dpsql.tests.support.random_databases import load
 
 from .conftest import OpenDesk
 from .examples import HEAVY
@@ -114,7 +114,7 @@ age = { bounds = [0, 120] }
 
 @pytest.fixture
 def campus(tmp_path: Path) -> Path:
-    from dpsql.testing.random_databases import SCHEMA
+    from dpsql.tests.support.random_databases import SCHEMA
 
     with duckdb.connect(str(tmp_path / "data.duckdb")) as connection:
         connection.execute(SCHEMA)

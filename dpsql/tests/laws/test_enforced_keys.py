@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.testing.random_joins import SCHEMA, Database, load, policy_of, row, without
+from dpsql.tests.support.random_joins import SCHEMA, Database, load, policy_of, row, without
 
 from .measured import World, measure_release, world
 from .test_neighbours_joined import check

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.testing.random_databases import Database, load
+from dpsql.tests.support.random_databases import Database, load
 
 from .examples import visit
 from .measured import Groups, World, measure_release, world

@@ -22,8 +22,8 @@ from dpsql.relation.expressions import Expr, Literal
 from dpsql.relation.facts import Size
 from dpsql.relation.intervals import facts_of
 from dpsql.relation.types import Kind
-from dpsql.testing.postgres_server import PostgresServer
-from dpsql.testing.random_growing_texts import LONGEST, SCHEMA, load_extreme, policy_of, statements
+from dpsql.tests.support.postgres_server import PostgresServer
+from dpsql.tests.support.random_growing_texts import LONGEST, SCHEMA, load_extreme, policy_of, statements
 
 from .measured import Measured, World, compared, fixed_stages, measure_release, world
 from .test_neighbours import planned

@@ -20,8 +20,8 @@ from dpsql.plan.backend_sql.print_release import BackendQuery
 from dpsql.plan.planner import Plan, ReleasePlan
 from dpsql.plan.privacy.growth import MAX_GROWN
 from dpsql.plan.privacy.rows import Reach
-from dpsql.testing.random_joined_statements import growing_statements
-from dpsql.testing.random_joins import PUBLIC_ROWS, SCHEMA, Database, load, policy_of, row
+from dpsql.tests.support.random_joined_statements import growing_statements
+from dpsql.tests.support.random_joins import PUBLIC_ROWS, SCHEMA, Database, load, policy_of, row
 
 from .measured import SALT, World, _parameter, fixed_stages, measure_release, world
 from .test_mutations import rewrite

@@ -22,7 +22,7 @@ from dpsql.plan.measures import least_error, vectors
 from dpsql.plan.measures.vectors import Kind
 from dpsql.plan.planner import ReleasePlan
 from dpsql.testing.injected_noise import ZeroNoise
-from dpsql.testing.random_databases import Database, load
+from dpsql.tests.support.random_databases import Database, load
 
 from .conftest import Desk, OpenDesk
 from .examples import HEAVY, NOBODY, WIDE, visit
@@ -286,7 +286,7 @@ def test_scale_for_replace_one_as_for_add_remove(tmp_path_factory: pytest.TempPa
     with world(tmp_path_factory.mktemp("rep"), replace_one=True) as replacing:
         newcomer = Database((), tuple(visit(9, city="c", n="1") for _ in range(4)))
         here = Database((), tuple(visit(1, city="a", n="1") for _ in range(4)))
-        from dpsql.testing.random_databases import replaced
+        from dpsql.tests.support.random_databases import replaced
 
         neighbour = [replaced(here, 1, newcomer)]
         assert check(replacing, CITY, here, neighbour) is not None

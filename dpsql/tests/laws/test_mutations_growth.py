@@ -15,10 +15,10 @@ from dpsql.relation.expressions import Call
 from dpsql.relation.facts import ONE, Facts, Size
 from dpsql.relation.interval_rules import RULES
 from dpsql.relation.size_rules import SIZES
-from dpsql.testing.random_growing_texts import SCHEMA, load_extreme, policy_of
-from dpsql.testing.random_joins import SCHEMA as JOINS
-from dpsql.testing.random_joins import policy_of as policy_of_joins
-from dpsql.testing.random_joins import without
+from dpsql.tests.support.random_growing_texts import SCHEMA, load_extreme, policy_of
+from dpsql.tests.support.random_joins import SCHEMA as JOINS
+from dpsql.tests.support.random_joins import policy_of as policy_of_joins
+from dpsql.tests.support.random_joins import without
 
 from .measured import World, world
 from .test_growth import is_refused, nested, run, watch_in_duckdb, watched

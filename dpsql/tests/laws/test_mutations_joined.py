@@ -9,7 +9,7 @@ import pytest
 from dpsql.plan.backend_sql import print_source
 from dpsql.plan.backend_sql.print_source import SourcePrinter
 from dpsql.plan.privacy import determined, door, ownership
-from dpsql.testing.random_joins import SCHEMA, Database, policy_of, row, without
+from dpsql.tests.support.random_joins import SCHEMA, Database, policy_of, row, without
 
 from .measured import World, measure_release, world
 from .planting import plant

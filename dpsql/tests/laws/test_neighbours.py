@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from dpsql.errors import EngineFailure, Refusal
 from dpsql.plan.measures.vectors import Kind
 from dpsql.plan.planner import Plan
-from dpsql.testing.postgres_server import PostgresServer
-from dpsql.testing.random_databases import (
+from dpsql.tests.support.postgres_server import PostgresServer
+from dpsql.tests.support.random_databases import (
     NEWCOMER,
     UNITS,
     Database,

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from dpsql.errors import EngineFailure
 from dpsql.plan.planner import Plan
-from dpsql.testing.postgres_server import PostgresServer
-from dpsql.testing.random_joined_statements import statements
-from dpsql.testing.random_joins import (
+from dpsql.tests.support.postgres_server import PostgresServer
+from dpsql.tests.support.random_joined_statements import statements
+from dpsql.tests.support.random_joins import (
     SCHEMA,
     UNITS,
     Database,

@@ -22,7 +22,7 @@ import dpsql
 from dpsql.errors import EngineFailure, Refusal
 from dpsql.mechanisms import Law, SampledNoise
 from dpsql.testing.injected_noise import ZeroNoise
-from dpsql.testing.random_databases import Database, load
+from dpsql.tests.support.random_databases import Database, load
 
 from .conftest import Desk, OpenDesk
 from .examples import HEAVY, ORDINARY, visit

@@ -20,8 +20,8 @@ from dpsql.backends import DuckDBBackend
 from dpsql.engine.answer import Answer
 from dpsql.errors import DpsqlError, EngineFailure
 from dpsql.testing.injected_noise import ZeroNoise
-from dpsql.testing.postgres_server import PostgresServer
-from dpsql.testing.random_databases import Database, databases, statements, without
+from dpsql.tests.support.postgres_server import PostgresServer
+from dpsql.tests.support.random_databases import Database, databases, statements, without
 
 from .conftest import Desk, OpenDesk, make_desk
 from .examples import HEAVY, NOBODY, ORDINARY, visit

@@ -12,7 +12,7 @@ from dpsql.backends import DuckDBBackend
 from dpsql.engine.answer import Answer
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.policy import parse_policy
-from dpsql.testing.random_databases import policy_text
+from dpsql.tests.support.random_databases import policy_text
 
 from .conftest import Desk, OpenDesk
 from .examples import HEAVY, ORDINARY

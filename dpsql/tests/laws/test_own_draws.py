@@ -18,7 +18,7 @@ from dpsql.budget.ledger_store import LedgerStore
 from dpsql.engine.released import decode
 from dpsql.mechanisms import Laplace, Law, Noise, SampledNoise
 from dpsql.testing.injected_noise import CountingNoise
-from dpsql.testing.random_databases import Database
+from dpsql.tests.support.random_databases import Database
 
 from .conftest import OpenDesk
 from .examples import visit

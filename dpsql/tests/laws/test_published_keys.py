@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpsql.mechanisms import ATTO, NANO, Law
-from dpsql.testing.random_databases import Database, policy_of
+from dpsql.tests.support.random_databases import Database, policy_of
 
 from .conftest import OpenDesk
 from .examples import visit

@@ -20,8 +20,8 @@ from dpsql.backends import DuckDBBackend
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.errors import Refusal
 from dpsql.testing.injected_noise import ZeroNoise
-from dpsql.testing.random_joined_statements import statements
-from dpsql.testing.random_joins import SCHEMA, Database, load, policy_of, row
+from dpsql.tests.support.random_joined_statements import statements
+from dpsql.tests.support.random_joins import SCHEMA, Database, load, policy_of, row
 
 FUZZ = settings(
     deadline=None,

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from dpsql.errors import EngineFailure, Refusal
 from dpsql.testing.injected_noise import ZeroNoise
-from dpsql.testing.postgres_server import PostgresServer
-from dpsql.testing.random_databases import VISIT, Database, databases, rows_of, statements
+from dpsql.tests.support.postgres_server import PostgresServer
+from dpsql.tests.support.random_databases import VISIT, Database, databases, rows_of, statements
 
 from .conftest import Desk, OpenDesk, make_desk
 from .examples import visit

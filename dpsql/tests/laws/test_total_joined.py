@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from dpsql import Session
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.testing.injected_noise import ZeroNoise
-from dpsql.testing.postgres_server import PostgresServer
-from dpsql.testing.postgres_twin import PostgresTwin
-from dpsql.testing.random_joined_statements import statements
-from dpsql.testing.random_joins import CELLS, PRIVATE, SCHEMA, Database, databases, load, policy_of
+from dpsql.tests.support.postgres_server import PostgresServer
+from dpsql.tests.support.postgres_twin import PostgresTwin
+from dpsql.tests.support.random_joined_statements import statements
+from dpsql.tests.support.random_joins import CELLS, PRIVATE, SCHEMA, Database, databases, load, policy_of
 
 from .measured import engine_of
 from .test_neighbours_joined import ATTACKS, FUZZ, TIGHT

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from dpsql.testing.postgres_server import PostgresServer
+from dpsql.tests.support.postgres_server import PostgresServer
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,7 @@ from dpsql.pgwire import (
 from dpsql.pgwire.datatypes.write_binary import BINARY_WRITERS
 from dpsql.pgwire.datatypes.write_text import TEXT_WRITERS
 from dpsql.pgwire.write_columns import MANY
-from dpsql.testing.postgres_server import PostgresServer
+from dpsql.tests.support.postgres_server import PostgresServer
 
 from .value_samples import CORNERS, STRATEGIES
 

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from dpsql.testing.postgres_server import Installation, PostgresServer, find_servers
+from dpsql.tests.support.postgres_server import Installation, PostgresServer, find_servers
 
 from .conftest import Served
 

@@ -17,9 +17,10 @@ from pathlib import Path
 
 import pytest
 
+from dpsql.tests.support.postgres_server import Installation, PostgresServer, find_servers
+
 from ...engine.dataset import open_ledger
 from ...policy import load_policy
-from ...testing.postgres_server import Installation, PostgresServer, find_servers
 from ..pgwire.frontend import (
     FLUSH,
     GSSENC,

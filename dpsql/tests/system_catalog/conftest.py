@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from dpsql.system_catalog import SystemCatalog
-from dpsql.testing.postgres_server import PostgresServer, find_servers
+from dpsql.tests.support.postgres_server import PostgresServer, find_servers
 
 from .dataset import campus, definitions, open_catalog
 

@@ -14,8 +14,8 @@ import pytest
 from dpsql.engine.dataset import open_ledger
 from dpsql.pgwire import make_verifier
 from dpsql.policy import load_policy
-from dpsql.testing.postgres_copy import copy_rows, copy_schema
-from dpsql.testing.postgres_server import Installation, PostgresServer, find_servers
+from dpsql.tests.support.postgres_copy import copy_rows, copy_schema
+from dpsql.tests.support.postgres_server import Installation, PostgresServer, find_servers
 
 from ..conftest import PASSWORD, Served, run_server
 from ..test_tls import Pair, make_pair

@@ -22,7 +22,7 @@ from packaging.utils import canonicalize_name
 
 __all__ = ["PATH", "make", "needed"]
 
-PATH = Path(__file__).parents[1] / "constraints.txt"
+PATH = Path(__file__).parents[2] / "constraints.txt"
 
 _PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 _LINUX = (

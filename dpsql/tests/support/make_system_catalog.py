@@ -1,4 +1,5 @@
-"""Makes `dpsql/system_catalog/builtin.json` anew from a Postgres 15: `python -m dpsql.testing.make_system_catalog`.
+"""Makes `dpsql/system_catalog/builtin.json` anew from a Postgres 15:
+`python -m dpsql.tests.support.make_system_catalog`.
 
 House rules:
 
@@ -152,6 +153,6 @@ def _lines(rows: list[Any]) -> str:
 
 
 if __name__ == "__main__":
-    target = Path(__file__).parents[1] / "system_catalog" / "builtin.json"
+    target = Path(__file__).parents[2] / "system_catalog" / "builtin.json"
     target.write_text(_text(make()), encoding="utf-8")
     print(f"{target.name}: {target.stat().st_size} bytes")

@@ -10,7 +10,7 @@ import duckdb
 import psycopg
 from psycopg import sql
 
-from ..backends import PostgresBackend
+from ...backends import PostgresBackend
 from .postgres_copy import copy_rows, copy_schema, tables_of
 from .postgres_server import PostgresServer
 

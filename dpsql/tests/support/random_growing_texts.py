@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from ..policy import Policy, parse_policy
+from ...policy import Policy, parse_policy
 
 if TYPE_CHECKING:
     import duckdb

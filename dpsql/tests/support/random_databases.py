@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from ..policy import Policy, parse_policy
+from ...policy import Policy, parse_policy
 
 if TYPE_CHECKING:
     import duckdb
