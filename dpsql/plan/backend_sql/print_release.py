@@ -1,5 +1,10 @@
 """The backend query of a release: exact integers per group, contributions bounded in the SQL itself.
 
+    >>> backend_sql("SELECT kind, COUNT(*) FROM card GROUP BY kind")
+    SELECT k0, CAST(COUNT(*) AS BIGINT) AS m0_0
+    FROM (SELECT CAST("kind" AS VARCHAR) COLLATE C AS k0 FROM "main"."card") AS r
+    GROUP BY k0 HAVING ((k0 IN ('gold', 'plain'))) OR COUNT(*) < 0
+
 House rules (soundness.md 1.5 and 1.9; laws L1 and L9):
 
 1. Every figure that a sensitivity was computed from is an operator here: the value clamp, the joint
