@@ -1,5 +1,11 @@
 """The query above the door: a judged relation printed as one SELECT for the sealed engine.
 
+    >>> above("SELECT kind, COUNT(*) / 2 FROM card GROUP BY kind")
+    SELECT t.c0 AS c0,
+      TRY_CAST((CAST(TRY_CAST((t.c1) AS BIGINT) AS HUGEINT)
+        // CAST(TRY_CAST((CAST(2 AS INTEGER)) AS BIGINT) AS HUGEINT)) AS BIGINT) AS c1
+    FROM (SELECT k0 AS c0, TRY_CAST(TRY(CAST(m0 AS HUGEINT)) AS BIGINT) AS c1 FROM "r0") AS t
+
 House rule: post-processing never raises (soundness.md 1.2). Every operator that could is printed by one
 of the total forms of `total_sql`; what has no total form is not in the tables below.
 """

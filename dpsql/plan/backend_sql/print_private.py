@@ -1,5 +1,11 @@
 """Expressions on private rows, printed for an engine: total for every content the column types allow.
 
+    >>> where("age * 2 > 50")
+    ((CAST((CASE WHEN "age" BETWEEN 0 AND 100 THEN "age" WHEN "age" < 0 THEN 0 WHEN "age" > 100 THEN 100 END)
+      AS BIGINT) * CAST(2 AS BIGINT)) > CAST(50 AS BIGINT))
+    >>> where("age > 50")
+    ("age" > 50)
+
 House rules (law L2, L3; soundness.md 1.9, 1.11):
 
 1. Exact numbers are printed as integers of a known grid, wide enough by interval arithmetic that no

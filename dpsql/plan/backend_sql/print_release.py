@@ -1,6 +1,11 @@
 """The backend queries of a release: exact integers per group, contributions bounded in the SQL itself.
 
-House rules (soundness.md 1.9, soundness.md 1.1 and 1.5; the proofs are in `vectors`):
+    >>> backend_sql("SELECT kind, COUNT(*) FROM card GROUP BY kind")
+    SELECT k0, CAST(COUNT(*) AS BIGINT) AS m0_0
+    FROM (SELECT CAST("kind" AS VARCHAR) COLLATE C AS k0 FROM "main"."card") AS r
+    GROUP BY k0 HAVING ((k0 IN ('gold', 'plain'))) OR COUNT(*) < 0
+
+House rules (soundness.md 1.1, 1.5 and 1.9; the proofs are in `vectors`):
 
 1. Every figure that a sensitivity was computed from is an operator here: the value clamp, the division by a
    unit's rows t where they are more than R, the rank to C groups or P values of a unit. The one exception is

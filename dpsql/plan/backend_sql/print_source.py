@@ -1,5 +1,13 @@
 """FROM and WHERE of a block, and its subqueries, printed for an engine.
 
+    >>> from_("person p LEFT JOIN card c ON c.person_id = p.id AND c.kind = 'gold'")
+    "main"."person" AS t0 LEFT JOIN "main"."card" AS t1
+    ON (t1."person_id" = t0."id") AND (CAST(t1."kind" AS VARCHAR) = 'gold')
+    >>> from_("(SELECT MAX(days) AS d FROM visit GROUP BY person_id) t WHERE d > 3")
+    (SELECT "person_id" AS u, "person_id" AS c0, MAX("days") AS c1
+     FROM "main"."visit" WHERE ("person_id" IS NOT NULL) GROUP BY "person_id") AS t0
+    WHERE (t0.c1 > 3)
+
 House rules:
 
 1. Every equality that ownership rests on is printed as it was judged, and so is the owner's own

@@ -1,4 +1,9 @@
-"""Predicates, text and calendar forms on private rows; `print_private` has the house rules."""
+"""Predicates, text and calendar forms on private rows; `print_private` has the house rules.
+
+>>> where("height IS NULL AND NOT city IN ('Ulm', 'Bonn')")
+(CASE WHEN isnan("height") THEN NULL ELSE "height" END IS NULL)
+AND (NOT (CAST("city" AS VARCHAR) IN ('Bonn', 'Ulm')))
+"""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def group_by_owner(
     most = 1 if rows.is_single else most
     grouped = Grouped(rows.items, rows.predicate, keys, rows.owner, aggregates, most, works=rows.works)
     known = [frozenset(range(len(keys)))]
-    if fields_of(*keys) <= rows.determined:
+    if fields_of(*keys) <= rows.determined:  # one value of the keys per owner: one group, one row
         known.append(frozenset({len(keys) + len(aggregates)}))  # the owner alone
     return _derived([(grouped, rows)], names, keys=tuple(known))
 
@@ -233,7 +233,7 @@ def _identities(parts: Sequence[tuple[Block, Rows | None]]) -> dict[int, Identit
     found: dict[int, Identity] = {}
     for index in range(len(parts[0][0].outputs)):
         known = {_identity_of(block.outputs[index], rows) for block, rows in parts if rows is not None}
-        only = known.pop()
+        only = known.pop()  # two keys in two parts: equal values would not mean one owner
         if not known and only is not None:
             found[index] = only
     return found

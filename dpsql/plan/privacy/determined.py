@@ -56,6 +56,7 @@ def equalities(terms: Iterable[Expr]) -> Iterator[tuple[int, int]]:
 
 
 def _is_exact(left: Field, right: Field) -> bool:
+    # House rule 1: as doubles, one value could equal several, and rows of several people would meet.
     if left.type.kind is Kind.NUMERIC:  # wider ones may be compared as doubles
         narrow = left.type.precision is not None and left.type.precision < 38
         return left.type == right.type and (narrow or left.type.engine is not None)
@@ -119,7 +120,7 @@ def classes_of(items: tuple[Item, ...], predicate: tuple[Expr, ...], root: Ident
     for left, right in equalities(predicate):
         classes.unite(left, right)
     for item, start in fields_in(items):
-        if item.kind == "inner":
+        if item.kind == "inner":  # in a row that an outer join fills up, both are NULL, and equal nothing
             same = [start + index for index, known in item.source.identities.items() if known == root]
             for index in same[1:]:
                 classes.unite(same[0], index)
@@ -169,7 +170,7 @@ def determined(
 
 
 def _is_known(item: Item, start: int, known: set[int]) -> bool:
-    if item.kind == "full":
+    if item.kind == "full":  # its rows stay unmatched too, any number of them for what is known
         return False
     width = len(item.source.columns)
     own = set(range(start, start + width))

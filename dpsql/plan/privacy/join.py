@@ -125,6 +125,7 @@ def _full(node: Join, left: Private, right: Private, catalog: Catalog, below: Ch
     _check_link(node, kept, full, catalog)
     ends = len(first.columns) - 1, len(first.columns) + len(second.columns) - 1
     owners = tuple(Field(side.columns[-1].type, at) for side, at in zip((first, second), ends, strict=True))
+    # Where both sides are there they agree, by the link; where one is, the row is that side's own.
     owner = Call(owners[0].type, "coalesce", owners)
     grown = held((*kept.items, full), (), catalog, node.position)
     block = Block(grown.items, (), (*shown, *fields), owner, works=grown.works)
@@ -149,6 +150,7 @@ def _outer(source: Source) -> Source:
 
 def _check_link(node: Join, left: Private, item: Item, catalog: Catalog) -> None:
     """Hold a private outer or marked side to the left row's own person."""
+    # By ON alone: an equality in WHERE would come after the row was made, and matched other people's rows.
     if not item.source.is_private or are_linked(left.items, item, item.on):
         return
     if node.word == "NOT IN":

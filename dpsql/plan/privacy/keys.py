@@ -60,6 +60,7 @@ def _either(alternatives: Sequence[Expr]) -> dict[Expr, Facts]:
         for term in conjuncts(alternative):
             _narrow(said, term)
         found.append(said)
+    # What one alternative leaves open, the OR leaves open.
     shared = [expr for expr in found[0] if all(expr in said for said in found)]
     return {expr: _hull([said[expr] for said in found]) for expr in shared}
 
@@ -217,4 +218,5 @@ def groups_per_unit_in(rows: Rows, keys: tuple[Expr, ...], env: Environment) -> 
     domains = [domain_of(key, env) for key in keys]
     size = math.prod(len(domain.values) for domain in domains if domain is not None)
     known = all(domain is not None for domain in domains)
+    # Never 0: a unit without a group would have sensitivity 0, and its noise none.
     return max(1, min(rows.groups_per_unit, size)) if known else rows.groups_per_unit

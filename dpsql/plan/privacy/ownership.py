@@ -65,6 +65,7 @@ def _table_source(table: Table, catalog: Catalog, columns: list[Column], shown: 
         unique |= _referenced(table, catalog)
         for index, name in enumerate(shown):
             if name == table.unit.column:
+                # A parent's key is the same value: rows of child and parent can be equal in it.
                 identities[index] = _first_of(table.unit.references or (table.name, name), catalog)
             elif name in unique:
                 identities[index] = (table.name, name)
@@ -183,6 +184,7 @@ def _check_linked(
         (item, start) for item, start in fields_in(items) if item.kind == "inner" and item.source.is_private
     ]
     links = [
+        # Equal columns of *different* keys say nothing of owners: the key is part of what has to match (1.12).
         {(classes.find(start + index), known) for index, known in item.source.identities.items()}
         for item, start in private
     ]
@@ -229,7 +231,7 @@ def _link_between(left: Source, right: Source, catalog: Catalog) -> str:
 
 def _owner_field(items: tuple[Item, ...], root: Identity) -> Field | None:
     for item, start in fields_in(items):
-        if item.kind == "inner":
+        if item.kind == "inner":  # an outer source's owner is NULL where nothing matches
             for index, known in item.source.identities.items():
                 if known == root:
                     column = item.columns[index]
@@ -248,6 +250,7 @@ def _hop(items: tuple[Item, ...], catalog: Catalog) -> tuple[tuple[Item, ...], E
             if isinstance(item.source, TableSource) and item.source.table is parent:
                 continue  # a key of the table itself: its unit leads on
             child = item.columns[index]
+            # The parent's key is unique, so the join copies no row; a row without a parent is nobody's and drops out.
             columns = [Column(key, child.type, Enforced(not_null=True)), _unit_column(parent)]
             assert parent.unit is not None
             source = _table_source(parent, catalog, columns, [key, parent.unit.column])

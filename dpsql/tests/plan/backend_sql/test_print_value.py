@@ -1,0 +1,56 @@
+"""Values on their lattice: whatever a row holds, what is summed is inside the clamp that the sensitivity counted on."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+
+from dpsql.tests.plan.planned import printed, released
+
+_AGES = ("-2147483648", "0", "57", "2147483647", "NULL")
+_HEIGHTS = ("'-Infinity'", "'NaN'", "1.2345", "1e308", "NULL")
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE person (id INTEGER, age INTEGER, height DOUBLE)")
+        yield connection
+
+
+def summed(engine: duckdb.DuckDBPyConnection, sql: str, age: str, height: str) -> int:
+    """Return the first number that printed SQL gives for one person."""
+    engine.execute(f"DELETE FROM person; INSERT INTO person VALUES (1, {age}, {height})")
+    return int(engine.execute(sql).fetchall()[0][0])
+
+
+@pytest.mark.parametrize(
+    "value", ["age", "age * 2 - 7", "height", "sqrt(age)", "round(height * 10)", "age * age"]
+)
+def test_a_sum_moves_by_its_sensitivity_at_most(engine: duckdb.DuckDBPyConnection, value: str) -> None:
+    query = f"SELECT SUM({value}) FROM person"
+    (vector,) = released(query).vectors
+    assert vector.lattice is not None
+    for age, height in itertools.product(_AGES, _HEIGHTS):
+        found = summed(engine, printed(query), age, height)
+        assert abs(found) <= vector.sensitivity
+        if vector.kind.value == "sum":
+            assert found == 0 or vector.lattice.low <= found <= vector.lattice.high
+
+
+@pytest.mark.parametrize(
+    ("height", "steps"), [("1.2345", 123), ("1.235", 124), ("'NaN'", 0), ("'Infinity'", 200), ("-3", 0)]
+)
+def test_reals_are_rounded_to_the_declared_step(
+    engine: duckdb.DuckDBPyConnection, height: str, steps: int
+) -> None:
+    assert summed(engine, printed("SELECT SUM(height) FROM person"), "1", height) == steps
+
+
+def test_a_bare_column_is_clamped_in_its_own_type() -> None:
+    """Before arithmetic could overflow."""
+    clamp = 'CASE WHEN "fee" BETWEEN -10 AND 50 THEN "fee"'
+    assert clamp in printed("SELECT ward, SUM(fee) FROM visit GROUP BY ward")

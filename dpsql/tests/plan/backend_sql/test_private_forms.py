@@ -1,0 +1,49 @@
+"""Predicates, text and calendar forms, as they are printed for both engines."""
+
+from __future__ import annotations
+
+import pytest
+
+from dpsql.plan.backend_sql.private_forms import FORMS
+from dpsql.relation.functions import FUNCTIONS
+from dpsql.tests.plan.planned import printed
+
+
+def where(condition: str, engine: str = "duckdb") -> str:
+    """Return the printed filter of a count of people."""
+    sql = printed(f"SELECT COUNT(*) FROM person WHERE {condition}", engine)
+    return sql[sql.index(" WHERE ") + len(" WHERE ") : sql.rindex(") AS r")]
+
+
+@pytest.mark.parametrize(
+    ("condition", "shown"),
+    [
+        ("age = 5", '("age" = 5)'),
+        ("NOT (age < 5)", '(NOT ("age" < 5))'),
+        ("age IS NULL", '("age" IS NULL)'),
+        ("age IS NOT NULL", '("age" IS NOT NULL)'),
+        ("height IS NULL", '(CASE WHEN isnan("height") THEN NULL ELSE "height" END IS NULL)'),
+        ("city IN ('a', 'b')", "(CAST(\"city\" AS VARCHAR) IN ('a', 'b'))"),
+        ("age IN (1, 2)", '(("age" = 1) OR ("age" = 2))'),
+        ("(age > 5) IS TRUE", '(("age" > 5) IS TRUE)'),
+        ("age IS DISTINCT FROM 5", '(NOT ("age" IS NOT DISTINCT FROM 5))'),
+    ],
+)
+def test_predicates(condition: str, shown: str) -> None:
+    assert where(condition) == shown
+
+
+def test_a_pattern_has_its_escape_said() -> None:
+    """Engines differ in which sign escapes where none is written."""
+    assert where("city LIKE 'a%'") == "(CAST(\"city\" AS VARCHAR) LIKE 'a%' ESCAPE '\\')"
+    assert where("city LIKE 'a%'", "postgres").endswith("LIKE 'a%' ESCAPE '\\')")
+
+
+def test_dates_are_clamped_before_the_calendar_reads_them() -> None:
+    shown = where("born > DATE '2000-01-01' AND extract(year FROM born) > 2001")
+    assert "CASE WHEN \"born\" BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN \"born\" END" in shown
+
+
+def test_every_form_is_a_function_that_may_run_on_peoples_rows() -> None:
+    assert {name for name in FORMS if name in FUNCTIONS and not FUNCTIONS[name].private} == set()
+    assert {"eq", "in", "like", "not", "case"} <= set(FORMS)

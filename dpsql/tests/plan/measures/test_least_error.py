@@ -1,0 +1,83 @@
+"""Which measures answer the aggregates of a release: as few noisy numbers, and as small noise, as will do."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from dpsql.plan.measures.formulas import Average, Linear
+from dpsql.tests.plan.planned import refused, released
+
+
+def kinds(select: str, source: str = "person") -> list[str]:
+    return [vector.kind.value for vector in released(f"SELECT {select} FROM {source}").vectors]
+
+
+@pytest.mark.parametrize(
+    ("select", "expected"),
+    [
+        ("COUNT(*)", ["count"]),
+        ("SUM(age)", ["sum"]),
+        ("AVG(age)", ["pair"]),
+        ("SUM(age), AVG(age), COUNT(age)", ["pair"]),
+        ("SUM(age + 1)", ["pair"]),  # an offset counts rows too
+        ("SUM(2 * age)", ["sum"]),
+        ("STDDEV(age)", ["pair", "moment"]),
+        ("COUNT(*), COUNT(*) FILTER (WHERE age > 50)", ["count"]),
+        ("SUM(age), SUM(height)", ["sum", "sum"]),
+        ("COUNT(DISTINCT id)", ["units"]),
+    ],
+)
+def test_measures(select: str, expected: list[str]) -> None:
+    assert kinds(select) == expected
+
+
+def test_a_count_rides_on_a_pair() -> None:
+    """AVG and COUNT(*) of a column that is never NULL: one vector at the whole epsilon, not two at half."""
+    (vector,) = released("SELECT AVG(days), COUNT(*) FROM visit GROUP BY ward").vectors
+    assert (vector.kind.value, vector.null_rows) == ("pair", False)
+
+
+def test_an_average_is_of_the_middle_and_both_sums() -> None:
+    (average,) = released("SELECT AVG(age) FROM person").formulas
+    assert isinstance(average, Average)
+    assert (average.middle, average.lowest, average.highest) == (50, 0, 100)
+    assert average.difference == Linear(((0, Fraction(1, 2)), (1, Fraction(-1, 2))), Fraction(0))
+    assert average.count == Linear(((0, Fraction(1, 100)), (1, Fraction(1, 100))), Fraction(0))
+
+
+def test_a_scaled_average_is_the_same_measure() -> None:
+    release = released("SELECT AVG(age), AVG(2 * age + 1) FROM person")
+    assert len(release.vectors) == 1
+    first, second = release.formulas
+    assert isinstance(first, Average)
+    assert isinstance(second, Average)
+    assert (second.middle, second.lowest, second.highest) == (101, 1, 201)
+    assert second.count == first.count
+
+
+def test_a_value_of_one_content_is_counted() -> None:
+    release = released("SELECT SUM(age) FROM person WHERE age = 7")
+    (formula,) = release.formulas
+    assert [vector.kind.value for vector in release.vectors] == ["count"]
+    assert formula == Linear(((0, Fraction(7)),), Fraction(0))
+
+
+def test_found_keys_need_a_count_of_people() -> None:
+    release = released("SELECT note, SUM(days) FROM visit GROUP BY note")
+    assert release.counted is not None
+    assert release.vectors[release.counted].kind.value == "units"
+    declared = released("SELECT ward, SUM(days) FROM visit GROUP BY ward")
+    assert declared.counted is None
+
+
+def test_one_row_a_person_is_counted_once() -> None:
+    """The row count is the count of people then, and its vector serves the threshold."""
+    release = released("SELECT left(email, 1), COUNT(*) FROM person GROUP BY 1")
+    assert [vector.kind.value for vector in release.vectors] == ["count"]
+    assert release.counted == 0
+
+
+def test_bounds_have_to_be_declared() -> None:
+    assert refused("SELECT SUM(no) FROM visit") == ("PV101", "no")

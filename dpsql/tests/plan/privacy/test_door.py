@@ -1,0 +1,47 @@
+"""The release: one for each grouping set, and no key by which a group is one person's."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from dpsql.tests.plan.planned import planned, refused
+
+
+@pytest.mark.parametrize(
+    ("key", "source"),
+    [
+        ("person_id", "visit"),
+        ("person_id + 1", "visit"),
+        ("email", "person"),
+        ("lower(email)", "person"),
+        ("email || city", "person"),
+        ("p.email", "visit v JOIN person p ON p.id = v.person_id"),
+        ("b.id", "bill b"),
+        ("CASE WHEN id > 3 THEN 'x' ELSE 'y' END", "person"),  # computed from the owner, be it of two values
+    ],
+)
+def test_a_key_of_one_person_is_refused(key: str, source: str) -> None:
+    assert refused(f"SELECT {key}, COUNT(*) FROM {source} GROUP BY 1")[0] == "PV005"
+
+
+def test_a_key_that_many_share_is_not() -> None:
+    sql = "SELECT left(email, 1), COUNT(*) FROM person GROUP BY 1"
+    assert planned(sql).delta == Fraction(1, 1000)
+
+
+def test_each_grouping_set_is_a_release_with_its_part_of_the_block() -> None:
+    """2 groups of wards and the 1 of all rows: a person touches 3, and epsilon is shared 2 to 1 (soundness.md 1.7)."""
+    plan = planned("SELECT ward, COUNT(*) FROM visit GROUP BY ROLLUP (ward)")
+    assert [release.release.share for release in plan.releases] == [(2, 3), (1, 3)]
+    (wards, total) = (sum(release.epsilons) for release in plan.releases)
+    assert wards == 2 * total
+    assert 1 - Fraction(1, 10**8) < wards + total <= 1  # each is cut down to a billionth
+
+
+def test_distinct_is_a_release_of_keys() -> None:
+    (release,) = planned("SELECT DISTINCT note FROM visit").releases
+    assert release.release.aggregates == ()
+    assert release.tau is not None
+    assert [vector.kind.value for vector in release.vectors] == ["units"]

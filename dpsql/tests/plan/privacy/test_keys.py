@@ -1,0 +1,99 @@
+"""Group keys: what a filter says of a column, the public values of a key, the groups that a person can touch."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+
+from dpsql.plan.privacy.keys import environment_of
+from dpsql.relation.catalog import Column
+from dpsql.relation.expressions import Call, Expr, Field, Literal, StageValue
+from dpsql.relation.intervals import facts_of
+from dpsql.relation.types import BOOLEAN, DOUBLE, INTEGER, SqlType
+from dpsql.tests.plan.planned import refused, released
+
+STAGE = StageValue(DOUBLE, 0, None, None)
+NAN = Literal(DOUBLE, math.nan)
+
+
+@pytest.mark.parametrize(
+    ("type_", "sign", "other", "nullable"),
+    [
+        # NaN, which counts as NULL, is above every number and equals itself
+        (DOUBLE, "gt", STAGE, True),
+        (DOUBLE, "ge", STAGE, True),
+        (DOUBLE, "ge", NAN, True),
+        (DOUBLE, "eq", NAN, True),
+        (INTEGER, "gt", STAGE, False),
+        (INTEGER, "le", STAGE, False),
+    ],
+)
+def test_what_passes_a_comparison_may_be_nan(type_: SqlType, sign: str, other: Expr, nullable: bool) -> None:
+    column = Field(type_, 0)
+    env = environment_of((Column("x", type_),), (Call(BOOLEAN, sign, (column, other)),))
+    assert facts_of(column, env).nullable is nullable
+
+
+def domain(sql: str) -> list[object] | None:
+    """Return the public values of a query's one key."""
+    (domain,) = released(sql).domains
+    return None if domain is None else list(domain.values)
+
+
+@pytest.mark.parametrize(
+    ("key", "where", "values"),
+    [
+        ("ward", "", ["a", "b", "c", "d"]),  # as declared; NULL is not among them, so it is no group
+        ("ward", "ward IN ('b', 'x', 'd')", ["b", "d"]),
+        ("note", "note IN ('x', 'y', 'x')", ["x", "y"]),  # listed by the statement
+        ("note", "note LIKE 'x%'", None),  # only the data knows them
+        ("days", "", list(range(10))),  # NOT NULL by the engine
+        ("days", "days > 6", [6, 7, 8, 9]),  # a closed end: 6 is then a group without rows
+        ("days", "days = 3 OR days = 5", [3, 5]),
+        ("urgent", "", [False, True, None]),
+        ("urgent", "urgent", [True]),
+        ("fee", "", None),  # 6,001 points
+        ("fee", "fee BETWEEN 0.5 AND 0.52", [Fraction(50, 100), Fraction(51, 100), Fraction(52, 100)]),
+        ("no", "", None),  # no bounds
+        ("CASE WHEN days > 3 THEN 'long' ELSE 'short' END", "", ["long", "short"]),
+    ],
+)
+def test_the_public_values_of_a_key(key: str, where: str, values: list[object] | None) -> None:
+    filter_ = f" WHERE {where}" if where else ""
+    assert domain(f"SELECT {key}, COUNT(*) FROM visit{filter_} GROUP BY 1") == values
+
+
+def test_a_float_is_no_key() -> None:
+    assert refused("SELECT height, COUNT(*) FROM person GROUP BY height") == ("PV202", "height")
+
+
+def test_groups_are_the_product_of_their_keys() -> None:
+    groups = released("SELECT ward, days, COUNT(*) FROM visit GROUP BY ward, days").groups
+    assert groups is not None
+    assert len(groups) == 4 * 10
+    assert (groups[0], groups[-1]) == (("a", 0), ("d", 9))
+    keys = "age, age + 1, age + 2"
+    assert refused(f"SELECT {keys}, COUNT(*) FROM person GROUP BY {keys}") == ("PV203", "age")
+
+
+@pytest.mark.parametrize(
+    ("sql", "groups"),
+    [
+        ("SELECT ward, COUNT(*) FROM visit GROUP BY ward", 2),  # as declared
+        ("SELECT ward, COUNT(*) FROM visit WHERE ward = 'a' GROUP BY ward", 1),  # one value
+        ("SELECT days, COUNT(*) FROM visit WHERE days BETWEEN 3 AND 3 GROUP BY days", 1),  # one public value
+        ("SELECT note, COUNT(*) FROM visit GROUP BY note", 2),
+        (
+            "SELECT p.city, COUNT(*) FROM visit v JOIN person p ON p.id = v.person_id GROUP BY p.city",
+            1,
+        ),  # one each
+    ],
+)
+def test_groups_that_one_person_can_touch(sql: str, groups: int) -> None:
+    assert released(sql).bounding.groups == groups
+
+
+def test_groups_need_a_bound_or_a_key() -> None:
+    assert refused("SELECT stars, COUNT(*) FROM remark GROUP BY stars")[0] == "PV102"
