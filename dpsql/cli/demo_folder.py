@@ -64,8 +64,9 @@ born     = {{ bounds = [1999-01-01, 2009-12-31] }}
 # in each. More than that is dropped, so that the noise can be small.
 [tables.loan]
 unit = {{ column = "student_id", references = "student.id" }}
-rows_per_unit   = 30
-groups_per_unit = 3
+max_rows = 90
+max_rows_per_group = 30
+max_groups = 3
 [tables.loan.columns]
 branch    = {{ values = {_toml_list(BRANCHES)} }}
 loaned_on = {{ bounds = [2025-01-01, 2025-12-31] }}
@@ -74,8 +75,9 @@ fee       = {{ bounds = [0, 10] }}
 
 [tables.enrolment]
 unit = {{ column = "student_id", references = "student.id" }}
-rows_per_unit   = 6
-groups_per_unit = 6
+max_rows = 36
+max_rows_per_group = 6
+max_groups = 6
 [tables.enrolment.columns]
 course_id = {{ bounds = [1, 120] }}
 semester  = {{ values = {_toml_list(SEMESTERS)} }}

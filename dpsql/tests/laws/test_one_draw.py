@@ -235,7 +235,8 @@ EDITS = (
     ("d = { bounds = [0, 5] }", "d = { bounds = [0, 4] }"),
     ('"c", { null = true }]', '"c"]'),
     ('team = { values = ["red", "blue"] }', 'team = { values = ["red"] }'),
-    ("rows_per_unit = 3", "rows_per_unit = 4"),
+    ("max_rows = 6", "max_rows = 5"),
+    ("max_groups = 2", "max_groups = 1"),
     ("any_day = {}", ""),
     ("delta = 1e-3", "delta = 1e-3\nminimum_units = 2"),
 )
