@@ -49,12 +49,14 @@ class Privacy:
 
     `epsilon`: for the whole statement. `delta`: per query block with undeclared keys. `minimum_units`:
     keys with fewer units are never published. `replace_one`: the neighbouring relation.
+    `max_rows`: most rows of a person that count, where the policy takes more; None: what it takes.
     """
 
     epsilon: Fraction
     delta: Fraction
     minimum_units: int
     replace_one: bool
+    max_rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +322,7 @@ def _bounding(
             hint=UNDECLARED_HINT,
         )
     m = 1 if grouped and has_one_row(rows, release.keys) else rows.max_rows_per_group
-    in_all = min(rows.max_rows, m * rows.max_groups)
+    in_all = min(rows.max_rows, m * rows.max_groups, privacy.max_rows or rows.max_rows)
     if not grouped:
         return Bounding(in_all, in_all, 1, False, False, privacy.replace_one, False)
     c = min(in_all, max_groups_in(rows, release.keys, env))

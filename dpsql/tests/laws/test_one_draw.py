@@ -260,6 +260,21 @@ def test_an_edited_policy_is_asked_anew(desk: OpenDesk, tmp_path: Path, edit: tu
     check_an_edited_policy_is_asked_anew(desk, tmp_path / "edited", edit)
 
 
+def test_fewer_rows_of_a_person_are_asked_anew(full: Desk) -> None:
+    """A draw under another bounding is of other numbers; as many rows as the policy takes is the policy's own."""
+    sql = "SELECT COUNT(*) AS n, AVG(x) AS a FROM visit"
+    run = full.session.execute
+    assert cost(run(sql)) == 1
+    for setting, charge in (("6", 0), ("2", 1), ("2", 0), ("3", 1), ("default", 0)):
+        run(f"SET dpsql.max_rows = {setting}")
+        assert run("SHOW dpsql.max_rows").rows == [(setting,)]
+        assert cost(run(sql)) == charge, setting
+    run("SET dpsql.max_rows = 2")
+    run("RESET dpsql.max_rows")
+    assert cost(run(sql)) == 0
+    assert run("SHOW dpsql.max_rows").rows == [("default",)]
+
+
 def test_desks_have_ledgers_of_their_own(desk: OpenDesk, tmp_path: Path) -> None:
     one, two = desk(), desk()
     assert one.session.execute(COUNTS).rows != two.session.execute(COUNTS).rows
