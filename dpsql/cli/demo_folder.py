@@ -64,7 +64,8 @@ born     = {{ bounds = [1999-01-01, 2009-12-31] }}
 # of a student count in a result. Who has more counts with less of each, so that the noise need not hide more.
 [tables.loan]
 unit = {{ column = "student_id", references = "student.id" }}
-max_rows = 60
+max_rows   = 60
+max_groups = 12      # of a student where group keys must be found in the data: so many people hide one
 [tables.loan.columns]
 branch    = {{ values = {_toml_list(BRANCHES)} }}
 loaned_on = {{ bounds = [2025-01-01, 2025-12-31] }}

@@ -22,7 +22,7 @@ from .contribution import contribution_lines, contribution_notes, declared_in, w
 from .finish import Compiled, Part
 from .settings import decimal_text
 
-__all__ = ["Explanation", "bias_notes", "layout_sql"]
+__all__ = ["Explanation", "bias_notes", "expected_error", "layout_sql"]
 
 Names = dict[tuple[Release, int], str]
 
@@ -196,24 +196,33 @@ def _half_width_text(value: Fraction) -> str:
     return decimal_text(Fraction(round(value, digits)))
 
 
-def _expected(plan: ReleasePlan, index: int) -> str:
-    """Return the expected ± at 95 % of an aggregate: a figure, or a formula in the number of rows n."""
+def expected_error(plan: ReleasePlan, index: int) -> tuple[Fraction | float, bool]:
+    """Return the expected ± at 95 % of an aggregate; True: at most, and to be divided by the number of rows."""
     formula = plan.formulas[index]
     if isinstance(formula, Linear):
         if len(formula.terms) == 1:
             coordinate, weight = formula.terms[0]
-            half = _half_width(plan, plan.vector_of(coordinate))
-            return f"± {_half_width_text(abs(weight) * half)}"
-        return f"± {1.96 * _deviation(plan, formula):.6g}"
+            return abs(weight) * _half_width(plan, plan.vector_of(coordinate)), False
+        return 1.96 * _deviation(plan, formula), False
     if isinstance(formula, Average):
         reach = float(formula.highest - formula.lowest) / 2
         worst = math.hypot(_deviation(plan, formula.difference), reach * _deviation(plan, formula.count))
-        return f"± {1.96 * worst:.6g} / n at most"
+        return 1.96 * worst, True
     assert isinstance(formula, Variance)
     unit = float(formula.step**2) / 4
     squares = _deviation(plan, formula.moment) / 2
     spread = 2 * formula.width * _deviation(plan, formula.difference)
-    return f"± {1.96 * unit * math.hypot(squares, spread):.6g} / n at most (of the variance)"
+    return 1.96 * unit * math.hypot(squares, spread), True
+
+
+def _expected(plan: ReleasePlan, index: int) -> str:
+    """Return the same in words: a figure, or a formula in the number of rows n."""
+    half, is_per_row = expected_error(plan, index)
+    shown = _half_width_text(half) if isinstance(half, Fraction) else f"{half:.6g}"
+    if not is_per_row:
+        return f"± {shown}"
+    is_variance = isinstance(plan.formulas[index], Variance)
+    return f"± {shown} / n at most" + (" (of the variance)" if is_variance else "")
 
 
 def _release_text(number: int, plan: ReleasePlan, names: Names) -> list[str]:

@@ -31,7 +31,7 @@ delta      = 1e-6          # lifetime cap; far below one in the number of units.
 neighbours = "add-remove"  # or "replace-one"
 
 [defaults]
-epsilon     = 0.1   # of one statement, when the analyst sets none
+epsilon     = 0.05  # of one statement, when the analyst sets none
 max_epsilon = 1     # of one statement, whatever the analyst sets
 delta       = 1e-9  # of one release with undeclared group keys
 """
