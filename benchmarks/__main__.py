@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import (
+    accuracy,
     command_line,
     dbapi,
     many_groups,
@@ -35,6 +36,7 @@ FIGURES = {
     "many_groups": many_groups.measure,
     "public": public.measure,
     "tpch": tpch.measure,
+    "accuracy": accuracy.measure,
     "wire": wire.measure,
 }
 

@@ -90,8 +90,9 @@ VISITORS = f"""
 unit = "id"
 [tables.visit]
 unit = {{{{ column = "owner", references = "owner.id" }}}}
-rows_per_unit = 20
-groups_per_unit = {{groups}}
+max_rows = {{rows}}
+max_rows_per_group = 20
+max_groups = {{groups}}
 [tables.visit.columns]
 month = {{{{ bounds = [0, 11] }}}}
 major = {{{{ values = [{MAJORS}] }}}}
@@ -217,11 +218,11 @@ class Bench:
 
 
 @contextmanager
-def open_bench(size: Size, *, groups_per_unit: int | None = None) -> Iterator[Bench]:
-    """Open a session with a new ledger: over `visit` when `groups_per_unit` is given, else over `person`."""
+def open_bench(size: Size, *, max_groups: int | None = None) -> Iterator[Bench]:
+    """Open a session with a new ledger: over `visit` when `max_groups` is given, else over `person`."""
     number = len(list(size.folder.glob("ledger-*.db")))
     path, ledger = make_database(size), size.folder / f"ledger-{number}.db"
-    tables = _PEOPLE if groups_per_unit is None else VISITORS.format(groups=groups_per_unit)
+    tables = _PEOPLE if max_groups is None else VISITORS.format(rows=20 * max_groups, groups=max_groups)
     policy = parse_policy(
         HEAD.format(database=f"duckdb:{path}", ledger=ledger) + tables, size.folder / "big.toml"
     )

@@ -51,7 +51,7 @@ _COLUMNS = {"whole": 2.0, "held": 2.0, "money": 2.0, "open": 2.0, "real": 2.5}
 _SUMS = ("SUM({0})", "AVG({0})", "COUNT(*), SUM({0}), AVG({0})")
 _COUNTS = ("COUNT(DISTINCT owner)", "COUNT(*)", "AVG(minutes)", "COUNT(*), SUM(minutes)")
 _GROUPS = {20: 3.0, 3: 6.0}
-"""groups_per_unit that does not bind, and one that does: the most that the ratio may be."""
+"""max_groups that does not bind, and one that does: the most that the ratio may be."""
 
 
 def measure(size: Size) -> Iterator[Figure]:
@@ -70,7 +70,7 @@ def measure(size: Size) -> Iterator[Figure]:
                 sql = f"SELECT {shown} FROM person{'' if key is None else f' GROUP BY {key}'}"
                 yield _ratio(bench, sql, sql, limit, size)
         for groups, limit in _GROUPS.items():
-            with _open(size, VISITORS.format(groups=groups), reader) as bench:
+            with _open(size, VISITORS.format(rows=20 * groups, groups=groups), reader) as bench:
                 for key, counts in itertools.product(("month", "major"), _COUNTS):
                     exact = f"SELECT {key}, COUNT(DISTINCT owner) FROM visit GROUP BY {key}"
                     sql = f"SELECT {key}, {counts} FROM visit GROUP BY {key}"

@@ -29,7 +29,7 @@ from dpsql.policy import Policy, parse_policy
 from dpsql.policy.live_schema import LiveSchema
 from dpsql.sql.statement import Query, parse_statement
 
-__all__ = ["measure"]
+__all__ = ["make_database", "measure"]
 
 _T = TypeVar("_T")
 
@@ -82,7 +82,7 @@ def measure(size: Size) -> Iterator[Figure]:
     ratios: list[float] = []
     refused: list[str] = []
     answered: list[str] = []
-    policy = _policy(size, _make_database(size))
+    policy = _policy(size, make_database(size, _scale(size)))
     backend = _TimedBackend(Path(policy.database.removeprefix("duckdb:")))
     with (
         backend.snapshot() as snapshot,
@@ -180,23 +180,24 @@ class _TimedSnapshot:
 # --- the data -------------------------------------------------------------------------------------------------
 
 
-def _make_database(size: Size) -> Path:
-    """Make the tables, unless they are there, and return the file's path; a run with few rows takes scale 0.01."""
+def make_database(size: Size, scale: float) -> Path:
+    """Make the tables at a scale, unless they are there, and return the file's path."""
     folder = Path(os.environ.get("DPSQL_TPCH") or size.folder).absolute()
-    path = folder / "tpch.duckdb"
+    name = "tpch" if scale == _scale(size) else f"tpch-{scale:g}"
+    path = folder / f"{name}.duckdb"
     if path.exists():
         return path
-    raw, unfinished = folder / "tpch-parquet", folder / "tpch.duckdb.unfinished"
+    raw, unfinished = folder / f"{name}-parquet", folder / f"{name}.duckdb.unfinished"
     raw.mkdir(parents=True, exist_ok=True)
     unfinished.unlink(missing_ok=True)
     beside = Path(sys.executable).with_name("tpchgen-cli")
-    command = [str(beside) if beside.exists() else "tpchgen-cli", "parquet", "-s", str(_scale(size))]
+    command = [str(beside) if beside.exists() else "tpchgen-cli", "parquet", "-s", str(scale)]
     subprocess.run([*command, "--output-dir", str(raw)], check=True, stdout=subprocess.DEVNULL)
     with duckdb.connect(str(unfinished)) as connection:
         connection.execute(_TABLES)
-        for name in _NAMES:
+        for table in _NAMES:
             connection.execute(
-                f"INSERT INTO {name} BY NAME SELECT * FROM read_parquet($1)", [str(raw / f"{name}.parquet")]
+                f"INSERT INTO {table} BY NAME SELECT * FROM read_parquet($1)", [str(raw / f"{table}.parquet")]
             )
     shutil.rmtree(raw)
     unfinished.rename(path)
@@ -204,6 +205,7 @@ def _make_database(size: Size) -> Path:
 
 
 def _scale(size: Size) -> float:
+    """Return the scale of the times; a run with few rows takes little."""
     return 1 if size.rows >= 1_000_000 else 0.01
 
 

@@ -13,13 +13,13 @@ __all__ = ["measure"]
 
 _AGGREGATES = ("COUNT(DISTINCT owner)", "COUNT(*)", "AVG(minutes)", "COUNT(*), SUM(minutes)")
 _LIMITS = {20: 3.0, 3: 6.0}
-"""groups_per_unit that does not bind, and one that does: people are ranked, and half of them have rows cut."""
+"""max_groups that does not bind, and one that does: people are ranked, and half of them have rows cut."""
 
 
 def measure(size: Size) -> Iterator[Figure]:
     """Yield the ratio of the whole statement to the analyst's COUNT(DISTINCT owner)."""
-    for groups_per_unit, limit in _LIMITS.items():
-        with open_bench(size, groups_per_unit=groups_per_unit) as bench:
+    for max_groups, limit in _LIMITS.items():
+        with open_bench(size, max_groups=max_groups) as bench:
             bench.session.execute("SET dpsql.reuse = off")
             for key, aggregates in itertools.product(("month", "major"), _AGGREGATES):
                 exact = f"SELECT {key}, COUNT(DISTINCT owner) FROM visit GROUP BY {key}"
@@ -27,12 +27,12 @@ def measure(size: Size) -> Iterator[Figure]:
                 bench.clocks.reset()
                 bench.session.execute(sql)
                 is_ranked = "ROW_NUMBER" in bench.clocks.queries[0]
-                assert is_ranked == (groups_per_unit == 3 and "DISTINCT" in aggregates)
+                assert is_ranked == (max_groups == 3 and "DISTINCT" in aggregates)
                 raw = partial(Times.of, partial(bench.run_exact, exact))
                 ours = partial(Times.of, partial(bench.session.execute, sql))
                 found = compare(raw, ours, max(2, size.repeats // 2))
                 yield Figure(
-                    f"groups_per_unit {groups_per_unit}, {aggregates} by {key}",
+                    f"max_groups {max_groups}, {aggregates} by {key}",
                     found.ratio,
                     limit,
                     "x",

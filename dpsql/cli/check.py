@@ -28,21 +28,39 @@ _NO_LEDGER = (
 
 
 @click.command()
+@click.option(
+    "--preview",
+    "is_preview",
+    is_flag=True,
+    help="Show how far off typical statements would be, and what the budget holds.",
+)
 @json_option
 @pass_settings
-def check(settings: Settings) -> None:
+def check(settings: Settings, is_preview: bool) -> None:
     """Check the policy file against the live database.
 
     Says, for each table and column, what an analyst may do with it and what is still missing, and which
     rights dpsql's role has in the database that it should not have. Reads the schema, never the data.
     Looks after the ledger too. Ends with exit code 5 when the policy or the role must be mended, 7 when
     the ledger cannot be used; one that was not made yet is no fault.
+
+    With `--preview` it says what analysts would get, before any budget is spent: how far off counts, sums and
+    averages of each table would be for how many people, around the bounds and epsilon that are declared.
     """
+    from ..engine.preview import preview, warnings_of
+    from ..policy import build_catalog, load_policy
     from ..policy import check as check_policy
-    from ..policy import load_policy
 
     policy = load_policy(settings.policy_path)
-    report = check_policy(policy, read_live_schema(policy.database))
+    live = read_live_schema(policy.database)
+    report = check_policy(policy, live)
+    catalog = None if report.problems else build_catalog(policy, live)
+    if catalog is not None and is_preview:
+        shown = preview(policy, catalog)
+        click.echo(json.dumps(shown.to_json()) if wants_json() else _printable(shown.to_text()))
+        return
+    if catalog is not None:
+        report = replace(report, warnings=(*report.warnings, *warnings_of(policy, catalog)))
     report = _with_deployment(report, policy)
     fault = _ledger_fault(settings)
     is_missing = isinstance(fault, LedgerMissing)
@@ -51,7 +69,7 @@ def check(settings: Settings) -> None:
         body = {**report.to_json(), "has_ledger": not is_missing, "ledger_problem": problem}
         click.echo(json.dumps(body))
     else:
-        click.echo("\n".join(map(terminal_text, report.to_text().rstrip().split("\n"))))
+        click.echo(_printable(report.to_text()))
         if is_missing:
             click.echo(f"\n{terminal_text(_NO_LEDGER.format(path=settings.policy_path))}")
         elif fault is not None:
@@ -60,6 +78,10 @@ def check(settings: Settings) -> None:
         click.get_current_context().exit(5)
     if fault is not None and not is_missing:
         click.get_current_context().exit(exit_code(fault))
+
+
+def _printable(text: str) -> str:
+    return "\n".join(map(terminal_text, text.rstrip().split("\n")))
 
 
 def _with_deployment(report: Report, policy: Policy) -> Report:

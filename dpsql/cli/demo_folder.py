@@ -60,12 +60,12 @@ major    = {{ values = {_toml_list(MAJORS)} }}
 enrolled = {{ bounds = [2019, 2025] }}
 born     = {{ bounds = [1999-01-01, 2009-12-31] }}
 
-# A student has many loans. One student counts in at most 3 groups of a result, with at most 30 loans
-# in each. More than that is dropped, so that the noise can be small.
+# A student has many loans. The librarian knows that hardly anyone borrows more than 60 books in a year: 60 loans
+# of a student count in a result. Who has more counts with less of each, so that the noise need not hide more.
 [tables.loan]
 unit = {{ column = "student_id", references = "student.id" }}
-rows_per_unit   = 30
-groups_per_unit = 3
+max_rows   = 60
+max_groups = 12      # of a student where group keys must be found in the data: so many people hide one
 [tables.loan.columns]
 branch    = {{ values = {_toml_list(BRANCHES)} }}
 loaned_on = {{ bounds = [2025-01-01, 2025-12-31] }}
@@ -74,8 +74,7 @@ fee       = {{ bounds = [0, 10] }}
 
 [tables.enrolment]
 unit = {{ column = "student_id", references = "student.id" }}
-rows_per_unit   = 6
-groups_per_unit = 6
+max_rows = 12       # nobody takes more courses than that
 [tables.enrolment.columns]
 course_id = {{ bounds = [1, 120] }}
 semester  = {{ values = {_toml_list(SEMESTERS)} }}

@@ -42,8 +42,8 @@ CAMPUS = (
     ),
     Stop(
         "A student has many loans, so one student can change these counts by more than one (the policy\n"
-        "says: up to 3 groups with 30 loans in each). More noise is needed; we pay more to see more.\n"
-        "What a heavy borrower has above that is left out: here about 3 % of 300,000 loans.",
+        "says: by 60 loans, however they fall on the branches). More noise is needed; we pay more to see\n"
+        "more. The bars still hold the truth: what heavy borrowers have above 60 is 17 of 300,000 loans.",
         (
             "SET dpsql.epsilon = 0.5",
             "SELECT branch, COUNT(*) AS loans FROM loan GROUP BY branch ORDER BY loans DESC",

@@ -145,7 +145,7 @@ class SharedSession:
                 self._session.close()
 
     def _with(self, name: str, text: str) -> Settings:
-        return guarded(lambda: self._session.settings.set(name, text, self._session.policy.defaults))
+        return guarded(lambda: self._session.settings.set(name, text, self._session.policy))
 
     @contextmanager
     def _under(self, asked: str | Settings | None) -> Iterator[Settings]:

@@ -11,17 +11,18 @@ from fractions import Fraction
 from textwrap import wrap
 
 from ..plan.measures.formulas import Average, Linear, Variance
-from ..plan.measures.vectors import Kind, Query
+from ..plan.measures.vectors import Kind
 from ..plan.planner import Plan, ReleasePlan, releases_of
 from ..plan.privacy.keys import environment_of
-from ..plan.privacy.rows import Block, Cut, Grouped, Release, Rows, blocks_in
+from ..plan.privacy.rows import Release, Rows
 from ..relation.expressions import Field
 from ..relation.lattice import lattice_of
 from ..relation.relations import AggregateCall, Filter, Limit, Project, Relation, Sort, Window
+from .contribution import contribution_lines, contribution_notes, declared_in, what_binds
 from .finish import Compiled, Part
 from .settings import decimal_text
 
-__all__ = ["Explanation", "bias_notes", "layout_sql"]
+__all__ = ["Explanation", "bias_notes", "expected_error", "layout_sql"]
 
 Names = dict[tuple[Release, int], str]
 
@@ -92,24 +93,9 @@ def bias_notes(plan: Plan) -> tuple[str, ...]:
 
     From the plan alone: nothing is known, or said, of whether any row was left out.
     """
-    notes = []
+    notes: list[str] = []
     for release in plan.releases:
-        bounds = _bounds(release, f' of "{release.release.rows.name}"')
-        if bounds:
-            notes.append(
-                f"a person counts with at most {' and '.join(bounds)}; "
-                "the error bars do not show what this leaves out"
-            )
-        for most, name in sorted(_cut_per_person(release.release.rows)):
-            notes.append(
-                f'what is counted or summed per person takes at most {_counted(most, "row")} of "{name}"; '
-                "the error bars do not show what this leaves out"
-            )
-        for most, name in sorted(_cut_before_joins(release.release.rows)):
-            notes.append(
-                f'a join would multiply the rows of a person: it takes at most {_counted(most, "row")} of "{name}"; '
-                "the error bars do not show what this leaves out"
-            )
+        notes += contribution_notes(release)
         notes += _coarse_steps(release)
     for number in plan.tables:
         found = set(releases_of(plan.stages[number]))
@@ -140,49 +126,6 @@ def _coarse_steps(plan: ReleasePlan) -> Iterator[str]:
             )
 
 
-def _bounds(release: ReleasePlan, of: str = "") -> list[str]:
-    """Return the bounds of one person that may leave something out; `of`: what the rows are rows of."""
-    bounding, found = release.bounding, []
-    if bounding.per_row:
-        return []
-    vectors = {vector.query: vector for vector in release.vectors}
-    if Query.SCALED in vectors:
-        found.append(f"{_counted(bounding.in_all, 'row')}{of}")
-    if Query.RANKED in vectors and bounding.ranked:
-        found.append(_counted(bounding.groups, "group"))
-    if Query.DISTINCT in vectors:
-        found.append(_counted(vectors[Query.DISTINCT].distinct_limit, "distinct value"))
-    return found
-
-
-def _cut_per_person(rows: Rows | Block) -> set[tuple[int, str]]:
-    """Return the bounds of counts and sums per person, and what they count, in subqueries too."""
-    found: set[tuple[int, str]] = set()
-    for item in rows.items:
-        for part in blocks_in(item.source):
-            found |= _cut_per_person(part)
-            calls = part.aggregates if isinstance(part, Grouped) else ()
-            if isinstance(part, Grouped) and part.most is not None and part.most > 1:
-                found |= {
-                    (part.most, item.source.name) for call in calls if call.function in ("count", "sum")
-                }
-    return found
-
-
-def _cut_before_joins(rows: Rows | Block) -> set[tuple[int, str]]:
-    """Return the sources that are cut before a join (law L10), and at how many rows of a person."""
-    found: set[tuple[int, str]] = set()
-    for item in rows.items:
-        found |= {(item.source.most, item.source.name)} if isinstance(item.source, Cut) else set()
-        for part in blocks_in(item.source):
-            found |= _cut_before_joins(part)
-    return found
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def _small(value: Fraction) -> str:
     return f"{float(value):.6g}"
 
@@ -199,8 +142,10 @@ def _release(number: int, plan: ReleasePlan, names: Names) -> dict[str, object]:
         "name": f"r{number}",
         "table": plan.release.rows.name,
         "neighbours": "replace-one" if bounding.replace_one else "add-remove",
-        "rows_in_all": bounding.in_all,
-        "groups_per_unit": bounding.groups,
+        "max_rows": bounding.in_all,
+        "max_groups": bounding.groups,
+        "declared": declared_in(plan),
+        "noise_set_by": what_binds(plan),
         "groups": None if plan.groups is None else len(plan.groups),
         "threshold": plan.tau,
         "delta": _small(plan.delta),
@@ -229,7 +174,7 @@ def _measure(plan: ReleasePlan, index: int) -> dict[str, object]:
         "sensitivity": number_text(vector.sensitivity * step),
         "scale": number_text(scale * step),
         "variance": number_text(2 * (scale * step) ** 2),
-        "plus_minus_95": number_text(_half_width(plan, index) * step),
+        "plus_minus_95": _half_width_text(_half_width(plan, index) * step),
         "epsilon": decimal_text(plan.epsilons[index]),
     }
 
@@ -245,34 +190,45 @@ def _half_width(plan: ReleasePlan, number: int) -> int:
     return 0 if plan.is_empty else plan.law(number).half_width(Fraction(1, 20))
 
 
-def _expected(plan: ReleasePlan, index: int) -> str:
-    """Return the expected ± at 95 % of an aggregate: a figure, or a formula in the number of rows n."""
+def _half_width_text(value: Fraction) -> str:
+    """Return what stands after ±: six digits, and all digits before the point."""
+    digits = max(0, 5 - math.floor(math.log10(value))) if value else 0
+    return decimal_text(Fraction(round(value, digits)))
+
+
+def expected_error(plan: ReleasePlan, index: int) -> tuple[Fraction | float, bool]:
+    """Return the expected ± at 95 % of an aggregate; True: at most, and to be divided by the number of rows."""
     formula = plan.formulas[index]
     if isinstance(formula, Linear):
         if len(formula.terms) == 1:
             coordinate, weight = formula.terms[0]
-            half = _half_width(plan, plan.vector_of(coordinate))
-            return f"± {number_text(abs(weight) * half)}"
-        return f"± {1.96 * _deviation(plan, formula):.6g}"
+            return abs(weight) * _half_width(plan, plan.vector_of(coordinate)), False
+        return 1.96 * _deviation(plan, formula), False
     if isinstance(formula, Average):
         reach = float(formula.highest - formula.lowest) / 2
         worst = math.hypot(_deviation(plan, formula.difference), reach * _deviation(plan, formula.count))
-        return f"± {1.96 * worst:.6g} / n at most"
+        return 1.96 * worst, True
     assert isinstance(formula, Variance)
     unit = float(formula.step**2) / 4
     squares = _deviation(plan, formula.moment) / 2
     spread = 2 * formula.width * _deviation(plan, formula.difference)
-    return f"± {1.96 * unit * math.hypot(squares, spread):.6g} / n at most (of the variance)"
+    return 1.96 * unit * math.hypot(squares, spread), True
+
+
+def _expected(plan: ReleasePlan, index: int) -> str:
+    """Return the same in words: a figure, or a formula in the number of rows n."""
+    half, is_per_row = expected_error(plan, index)
+    shown = _half_width_text(half) if isinstance(half, Fraction) else f"{half:.6g}"
+    if not is_per_row:
+        return f"± {shown}"
+    is_variance = isinstance(plan.formulas[index], Variance)
+    return f"± {shown} / n at most" + (" (of the variance)" if is_variance else "")
 
 
 def _release_text(number: int, plan: ReleasePlan, names: Names) -> list[str]:
     bounding, release = plan.bounding, plan.release
     lines = [f'release r{number} from "{release.rows.name}"']
-    if bounding.per_row:
-        lines.append("  one row per person, held by the database")
-    else:
-        bounds = _bounds(plan)
-        lines += [f"  at most {' and '.join(bounds)} of a person"] if bounds else []
+    lines += [f"  {line}" for line in contribution_lines(plan)]
     if plan.is_empty:
         return [*lines, "  no row can count, by the statement's own text: answered exactly, and free"]
     if plan.groups is None:

@@ -73,7 +73,7 @@ class Session:
     def __post_init__(self) -> None:
         if not is_text(self.analyst):
             raise PolicyError("the analyst's name is not text")
-        self.settings = Settings.of(self.policy.defaults)
+        self.settings = Settings.of(self.policy)
         self._cancelled, self._expired = threading.Event(), threading.Event()
         self._sealed = self.dataset.sealed.sharing(self._cancelled.is_set)
         self._began = 0.0
@@ -231,10 +231,10 @@ class Session:
 
     def _setting(self, statement: SetSetting | ShowSetting | ResetSetting) -> Answer:
         if isinstance(statement, SetSetting):
-            self.settings = self.settings.set(statement.name, statement.value, self.policy.defaults)
+            self.settings = self.settings.set(statement.name, statement.value, self.policy)
             return Answer((), [], "SET", None)
         if isinstance(statement, ResetSetting):
-            self.settings = self.settings.reset(statement.name, self.policy.defaults)
+            self.settings = self.settings.reset(statement.name, self.policy)
             return Answer((), [], "RESET", None)
         if statement.name == "dpsql.budget":
             text = f"{decimal_text(_left(self.budget()))} of {decimal_text(self._cap())} epsilon left"
@@ -302,6 +302,7 @@ class Session:
             self.policy.defaults.delta if self.policy.privacy.delta else Fraction(0),
             self.policy.defaults.minimum_units,
             self.policy.privacy.neighbours is Neighbours.REPLACE_ONE,
+            self.settings.max_rows,
         )
         return plan(relation, self.catalog, privacy)
 

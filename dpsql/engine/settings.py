@@ -1,4 +1,4 @@
-"""A session's settings: dpsql.epsilon, dpsql.intervals, dpsql.reuse; dpsql.budget can only be shown."""
+"""A session's settings: dpsql.epsilon, dpsql.intervals, dpsql.max_rows, dpsql.reuse; dpsql.budget can only be shown."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from functools import lru_cache
 
 from ..errors import Refusal
 from ..mechanisms import parse_epsilon
-from ..policy import Defaults
+from ..policy import Policy
 
-__all__ = ["NAMES", "Settings", "decimal_text"]
+__all__ = ["NAMES", "OWN", "Settings", "decimal_text"]
 
-NAMES = ("dpsql.epsilon", "dpsql.intervals", "dpsql.reuse", "dpsql.budget")
+NAMES = ("dpsql.epsilon", "dpsql.intervals", "dpsql.max_rows", "dpsql.reuse", "dpsql.budget")
 """What SET and SHOW know."""
 
+OWN = tuple(name for name in NAMES if name != "dpsql.budget")
+"""What can be set."""
+
 _LEVEL = re.compile(r"0\.[0-9]{1,4}", re.ASCII)
+_COUNT = re.compile(r"[0-9]{1,9}", re.ASCII)
 _SWITCH = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
 
 
@@ -30,30 +34,35 @@ def decimal_text(value: Fraction) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`epsilon` per statement; `intervals`: the level of companion error bars, None for none; `reuse`."""
+    """`epsilon` per statement; `intervals`: the level of companion error bars, None for none; `reuse`.
+
+    `max_rows`: most rows of a person that count in a result, where the policy takes more; None: what it takes.
+    """
 
     epsilon: Fraction
     intervals: Fraction | None
     reuse: bool
+    max_rows: int | None = None
 
     @classmethod
-    def of(cls, defaults: Defaults) -> Settings:
+    def of(cls, policy: Policy) -> Settings:
         """Return what a new session starts with."""
-        return cls(defaults.epsilon, None, True)
+        return cls(policy.defaults.epsilon, None, True)
 
-    def set(self, name: str, value: str, defaults: Defaults) -> Settings:
+    def set(self, name: str, value: str, policy: Policy) -> Settings:
         """Return the settings after SET name = value.
 
         Raises:
             Refusal: PV301 or 22023 for a bad value, 42704 for a setting that does not exist.
         """
         if value.lower() == "default":
-            return self.reset(name, defaults)
+            return self.reset(name, policy)
         if name == "dpsql.epsilon":
             epsilon = parse_epsilon(value)
-            if epsilon > defaults.max_epsilon:
+            if epsilon > policy.defaults.max_epsilon:
+                limit = decimal_text(policy.defaults.max_epsilon)
                 raise Refusal(
-                    f"epsilon {value} is above the owner's limit of {decimal_text(defaults.max_epsilon)} a statement",
+                    f"epsilon {value} is above the owner's limit of {limit} a statement",
                     sqlstate="PV301",
                     hint="set a smaller one",
                 )
@@ -74,14 +83,16 @@ class Settings:
             if value.lower() not in _SWITCH:
                 raise Refusal("dpsql.reuse is on or off", sqlstate="22023", hint="SET dpsql.reuse = off")
             return replace(self, reuse=_SWITCH[value.lower()])
+        if name == "dpsql.max_rows":
+            return replace(self, max_rows=_read_max_rows(value, policy))
         if name == "dpsql.budget":
             raise Refusal("dpsql.budget can only be shown", sqlstate="22023", hint="SHOW dpsql.budget")
         raise unknown(name)
 
-    def reset(self, name: str, defaults: Defaults) -> Settings:
+    def reset(self, name: str, policy: Policy) -> Settings:
         """Return the settings after RESET name."""
-        fresh = Settings.of(defaults)
-        if name in ("dpsql.epsilon", "dpsql.intervals", "dpsql.reuse"):
+        fresh = Settings.of(policy)
+        if name in OWN:
             field = name.removeprefix("dpsql.")
             return replace(self, **{field: getattr(fresh, field)})
         raise unknown(name)
@@ -92,9 +103,29 @@ class Settings:
             return decimal_text(self.epsilon)
         if name == "dpsql.intervals":
             return "off" if self.intervals is None else decimal_text(self.intervals)
+        if name == "dpsql.max_rows":
+            return "default" if self.max_rows is None else str(self.max_rows)
         if name == "dpsql.reuse":
             return "on" if self.reuse else "off"
         raise unknown(name)
+
+
+def _read_max_rows(value: str, policy: Policy) -> int:
+    """Return how many rows of a person an analyst takes. Raises Refusal: 22023, or PV301 above the policy's."""
+    if not _COUNT.fullmatch(value) or int(value) < 1:
+        raise Refusal(
+            "dpsql.max_rows is a whole number of at least 1", sqlstate="22023", hint="SET dpsql.max_rows = 10"
+        )
+    most = max((table.max_rows or 0 for table in policy.tables.values()), default=0)
+    if int(value) > most:
+        raise Refusal(
+            f"max_rows {value} is above the owner's limit of {most} rows of a person"
+            if most
+            else "the owner declares no max_rows, so there is nothing to take less of",
+            sqlstate="PV301",
+            hint="set a smaller one, or RESET dpsql.max_rows",
+        )
+    return int(value)
 
 
 def unknown(name: str) -> Refusal:

@@ -37,7 +37,7 @@ from .privacy.contradiction import has_no_rows
 from .privacy.determined import has_one_row
 from .privacy.growth import joined_rows, works_in
 from .privacy.judge import judge
-from .privacy.keys import Domain, domain_of, environment_of, groups_per_unit_in, product_of
+from .privacy.keys import UNDECLARED_HINT, Domain, domain_of, environment_of, max_groups_in, product_of
 from .privacy.rows import Release, stages_in
 
 __all__ = ["Plan", "Privacy", "ReleasePlan", "Work", "plan", "releases_of"]
@@ -49,12 +49,14 @@ class Privacy:
 
     `epsilon`: for the whole statement. `delta`: per query block with undeclared keys. `minimum_units`:
     keys with fewer units are never published. `replace_one`: the neighbouring relation.
+    `max_rows`: most rows of a person that count, where the policy takes more; None: what it takes.
     """
 
     epsilon: Fraction
     delta: Fraction
     minimum_units: int
     replace_one: bool
+    max_rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,20 +317,18 @@ def _bounding(
     rows, grouped = release.rows, bool(release.keys)
     if rows.is_single:
         return Bounding(1, 1, 1, True, False, privacy.replace_one, grouped)
-    if rows.rows_per_unit is None:
+    if rows.max_rows is None or rows.max_rows_per_group is None or rows.max_groups is None:
         raise Refusal(
-            f'rows_per_unit is not declared for table "{rows.undeclared}"',
+            f'max_rows is not declared for table "{rows.undeclared}"',
             sqlstate="PV102",
             position=release.position,
-            hint="ask the owner to declare how many rows of one person may count in one group",
+            hint=UNDECLARED_HINT,
         )
-    m = 1 if grouped and has_one_row(rows, release.keys) else rows.rows_per_unit
-    in_all = rows.rows_in_all or rows.rows_per_unit
-    if rows.groups_per_unit is not None:
-        in_all = min(in_all, m * rows.groups_per_unit)
+    m = 1 if grouped and has_one_row(rows, release.keys) else rows.max_rows_per_group
+    in_all = min(rows.max_rows, m * rows.max_groups, privacy.max_rows or rows.max_rows)
     if not grouped:
         return Bounding(in_all, in_all, 1, False, False, privacy.replace_one, False)
-    c = min(in_all, groups_per_unit_in(rows, release.keys, env))
+    c = min(in_all, max_groups_in(rows, release.keys, env))
     is_determined = fields_of(*release.keys) <= rows.determined
     ranked = not is_determined and (groups is None or len(groups) > c)
     return Bounding(in_all, m, c, False, ranked, privacy.replace_one, True)

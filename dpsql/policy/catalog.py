@@ -83,7 +83,7 @@ def _fingerprint(policy: Policy, tables: dict[str, Table], live: LiveSchema) -> 
     Caps, analysts and descriptions are left out: they change no plan, and stored releases outlive them.
     """
     content = {
-        "version": 2,
+        "version": 3,
         "dataset": policy.dataset_id,
         "neighbours": policy.privacy.neighbours.value,
         "minimum_units": policy.defaults.minimum_units,
@@ -116,8 +116,9 @@ def _unit_content(unit: Unit, engine_types: dict[str, str]) -> dict[str, object]
         "is_unique": unit.is_unique,
         "is_not_null": unit.is_not_null,
         "is_held": unit.is_held,
-        "rows_per_unit": unit.rows_per_unit,
-        "groups_per_unit": unit.groups_per_unit,
+        "max_rows": unit.max_rows,
+        "max_rows_per_group": unit.max_rows_per_group,
+        "max_groups": unit.max_groups,
     }
 
 

@@ -22,7 +22,7 @@ __all__ = ["ColumnReport", "Report", "TableReport", "check"]
 
 _WEAK_EPSILON = Fraction(10)
 _LARGE_DELTA = Fraction(1, 10**5)
-_ONE_ROW = "a unit has one row here; rows_per_unit and groups_per_unit matter only after joins that copy rows"
+_ONE_ROW = "a unit has one row here; max_rows matters only after joins that copy rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,13 +170,10 @@ def _table_report(
     role = "root" if declared.unit.references is None else "private"
     missing, notes = [], []
     if unit is not None and unit.is_unique:
-        if unit.rows_per_unit is not None or unit.groups_per_unit is not None:
+        if unit.max_rows is not None:
             notes.append(_ONE_ROW)
-    elif unit is not None:
-        if unit.rows_per_unit is None:
-            missing.append("rows_per_unit, without which queries on this table are refused")
-        if unit.groups_per_unit is None:
-            missing.append("groups_per_unit, without which queries on this table are refused")
+    elif unit is not None and unit.max_rows is None:
+        missing.append("max_rows, without which queries on this table are refused")
     text = _owner_text(policy, declared.unit)
     return TableReport(declared.name, role, text, tuple(missing), tuple(notes), columns, hidden)
 

@@ -31,10 +31,12 @@ def table_comment(table: Table) -> str:
     else:
         parts.append(f'private, owned through "{unit.column}" by {".".join(unit.references)}')
     if not unit.is_unique:
-        if unit.rows_per_unit is not None:
-            parts.append(f"{unit.rows_per_unit} rows of a unit count in a group")
-        if unit.groups_per_unit is not None:
-            parts.append(f"{unit.groups_per_unit} groups of a unit count")
+        if unit.max_rows is not None:
+            parts.append(f"{unit.max_rows} rows of a unit count in a result")
+        if unit.max_rows_per_group is not None:
+            parts.append(f"{unit.max_rows_per_group} of them in a group")
+        if unit.max_groups is not None:
+            parts.append(f"{unit.max_groups} groups of a unit count")
     return "; ".join(parts)
 
 

@@ -14,6 +14,8 @@ __all__ = ["read_tables"]
 MAX_CONTRIBUTION = 2**22
 """Most rows of one unit that count in one result: exact sums stay inside 126 bits (soundness.md 2.2(3))."""
 
+_BOUNDS = ("max_rows", "max_rows_per_group", "max_groups")
+
 _WIDEST_STEP = Fraction(10**150)
 """A double still holds its square, and the square of one over it, so that variances are numbers too."""
 
@@ -45,15 +47,7 @@ def _read_table(name: str, section: Section) -> TablePolicy | None:
     is_public = section.flag("public")
     if is_public and unit is not None:
         raise section.error("is both public and owned by a unit; keep either public or unit", "public")
-    rows, groups = section.count("rows_per_unit"), section.count("groups_per_unit")
-    for key, value in (("rows_per_unit", rows), ("groups_per_unit", groups)):
-        if is_public and value is not None:
-            raise section.error("a public table has no units; take it out", key)
-    if (rows or 1) * (groups or 1) > MAX_CONTRIBUTION:
-        raise section.error(
-            f"times groups_per_unit is above {MAX_CONTRIBUTION}; no useful answer has so much noise",
-            "rows_per_unit",
-        )
+    bounds = _read_contribution(section, is_public=bool(is_public))
     columns = []
     declared = section.section("columns") or Section(section.source, {})
     for column_name in declared.names():
@@ -64,7 +58,41 @@ def _read_table(name: str, section: Section) -> TablePolicy | None:
     section.finish()
     if unit is None and not is_public:
         return None
-    return TablePolicy(name, unit, tuple(columns), rows, groups, description)
+    return TablePolicy(name, unit, tuple(columns), *bounds, description)
+
+
+def _read_contribution(section: Section, *, is_public: bool) -> tuple[int | None, int | None, int | None]:
+    """Return R, M and C of a table as they are declared. Raises PolicyError."""
+    _refuse_old_keys(section)
+    total, in_group, groups = (section.count(key) for key in _BOUNDS)
+    for key, value in zip(_BOUNDS, (total, in_group, groups), strict=True):
+        if value is None:
+            continue
+        if is_public:
+            raise section.error("a public table has no units; take it out", key)
+        if total is None:
+            raise section.error("tightens max_rows; declare that too", key)
+        if value > total:
+            raise section.error(f"is above max_rows = {total}, so it tightens nothing; take it out", key)
+    if total is not None and total > MAX_CONTRIBUTION:
+        raise section.error(f"is above {MAX_CONTRIBUTION}; no useful answer has so much noise", "max_rows")
+    return total, in_group, groups
+
+
+def _refuse_old_keys(section: Section) -> None:
+    """Say what to write in place of the keys that multiplied, with the owner's own numbers. Raises PolicyError."""
+    rows, groups = section.count("rows_per_unit"), section.count("groups_per_unit")
+    lines = []
+    if rows is not None:
+        lines.append(f"max_rows = {rows * (groups or 1)}")
+        lines += [] if groups is None else [f"max_rows_per_group = {rows}"]
+    elif groups is not None:
+        lines.append("max_rows = <rows of one unit that count in one result>")
+    if groups is not None:
+        lines.append(f"max_groups = {groups}")
+    if lines:
+        key = "groups_per_unit" if rows is None else "rows_per_unit"
+        raise section.error("\n  ".join(("is replaced; write in its place", *lines)), key)
 
 
 def _read_unit(section: Section) -> UnitPolicy | None:

@@ -86,13 +86,17 @@ class UnitPolicy:
 
 @dataclass(frozen=True, slots=True)
 class TablePolicy:
-    """A declared table; `unit` is None exactly for public ones. `name` is `table` or `schema.table`."""
+    """A declared table; `unit` is None exactly for public ones. `name` is `table` or `schema.table`.
+
+    `max_rows`, `max_rows_per_group`, `max_groups`: as in `relation.catalog.Unit`.
+    """
 
     name: str
     unit: UnitPolicy | None
     columns: tuple[ColumnPolicy, ...] = ()
-    rows_per_unit: int | None = None
-    groups_per_unit: int | None = None
+    max_rows: int | None = None
+    max_rows_per_group: int | None = None
+    max_groups: int | None = None
     description: str | None = None
 
 

@@ -31,7 +31,7 @@ delta      = 1e-6          # lifetime cap; far below one in the number of units.
 neighbours = "add-remove"  # or "replace-one"
 
 [defaults]
-epsilon     = 0.1   # of one statement, when the analyst sets none
+epsilon     = 0.05  # of one statement, when the analyst sets none
 max_epsilon = 1     # of one statement, whatever the analyst sets
 delta       = 1e-9  # of one release with undeclared group keys
 """
@@ -136,8 +136,8 @@ def _owned_text(table: LiveTable, keys: tuple[LiveForeignKey, ...], live: LiveSc
         text += _CHOICE + "".join(f"# {unit_text(key, live)}\n" for key in keys)
     if not all(table.is_unique(key.columns[0]) for key in keys):
         text += (
-            "# rows_per_unit   =   # most rows of one unit that count in one group\n"
-            "# groups_per_unit =   # most groups of one result that one unit may touch\n"
+            "# max_rows   =   # most rows of one unit that count in one result\n"
+            "# max_groups =   # if fewer: most groups of one result that one unit may touch\n"
         )
     return text + _columns_text(table, live, keys[0].columns[0] if len(keys) == 1 else None)
 

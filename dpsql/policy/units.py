@@ -94,8 +94,9 @@ def build_unit(where: str, policy: Policy, declared: TablePolicy, live: LiveSche
         is_unique=holds_owner and table.is_unique(column.name),
         is_not_null=column.not_null,
         is_held=is_held,
-        rows_per_unit=declared.rows_per_unit,
-        groups_per_unit=declared.groups_per_unit,
+        max_rows=declared.max_rows,
+        max_rows_per_group=declared.max_rows_per_group,
+        max_groups=declared.max_groups,
     )
 
 

@@ -72,7 +72,8 @@ class Unit:
     `is_unique`: the engine enforces one row per value of `column` with the owner in `column`.
     `is_not_null`: the engine enforces that `column` is never NULL; `is_held`: that what is not NULL is in the
     column that it references (a foreign key).
-    `rows_per_unit` (M) and `groups_per_unit` (C): declared contribution bounds; None: not declared.
+    `max_rows` (R): the rows of a unit that count in one result; None: not declared. `max_rows_per_group` (M) and
+    `max_groups` (C) tighten it; None: neither does, and each of them is R.
     """
 
     column: str
@@ -81,8 +82,9 @@ class Unit:
     is_unique: bool = False
     is_not_null: bool = False
     is_held: bool = False
-    rows_per_unit: int | None = None
-    groups_per_unit: int | None = None
+    max_rows: int | None = None
+    max_rows_per_group: int | None = None
+    max_groups: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

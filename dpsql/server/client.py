@@ -280,7 +280,7 @@ class Client:
             startup.user, asked, schema=session.catalog.default_schema, has_tls=self._is_encrypted
         )
         for name, value in own.items():
-            session.settings = session.settings.set(name, value, session.policy.defaults)
+            session.settings = session.settings.set(name, value, session.policy)
         catalog = server.sessions.catalog(session)
         queries = Queries(self._worker, catalog, startup.database, self.process_id)
         commands = Commands(self._worker, queries, client, session.settings)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ..engine.settings import OWN
 from ..pgwire import NoticeResponse
 from .grid import release_time
 from .report import Fault
@@ -212,7 +213,7 @@ def _check_settable(known: Known) -> None:
 def _missing(name: str) -> Fault:
     return Fault(
         "42704", f'setting "{name[:60]}" does not exist',
-        hint="SHOW ALL lists the connection's; dpsql's own are dpsql.epsilon, dpsql.intervals, dpsql.reuse",
+        hint=f"SHOW ALL lists the connection's; dpsql's own are {', '.join(OWN)}",
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
-from ..engine.settings import Settings
+from ..engine.settings import OWN, Settings
 from ..pgwire import Column, NoticeResponse, Oid, ParameterStatus
 from .client_settings import ClientSettings
 from .queries import Queries
@@ -31,8 +31,6 @@ from .transaction import Block, Kind
 from .worker import Worker
 
 __all__ = ["Commands", "Result"]
-
-_OWN = ("dpsql.epsilon", "dpsql.intervals", "dpsql.reuse")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +183,8 @@ class Commands:
 
         def changed(settings: Settings) -> Settings:
             if isinstance(command, Set):
-                return settings.set(name, ", ".join(command.values), session.policy.defaults)
-            fresh = settings.reset(name, session.policy.defaults)
+                return settings.set(name, ", ".join(command.values), session.policy)
+            fresh = settings.reset(name, session.policy)
             own = name.removeprefix("dpsql.")
             return replace(fresh, **{own: getattr(self.first, own)})
 
@@ -232,7 +230,7 @@ class Commands:
         return Result(
             "SHOW",
             columns,
-            sorted([*self.client.show_all(), *[(name, settings.show(name)) for name in _OWN]]),
+            sorted([*self.client.show_all(), *[(name, settings.show(name)) for name in OWN]]),
         )
 
 

@@ -3,7 +3,7 @@
 `x < (SELECT AVG(y) FROM t WHERE t.k = p.k)` is one release grouped by k, joined back. Where the rows around take
 p.k from public rows that pass public filters, the inner rows are held to those keys first: an EXISTS over public
 data, which is a row filter (soundness.md 1.10). It changes no group that is asked for, and a person's
-groups_per_unit are then spent on groups that count.
+max_groups are then spent on groups that count.
 """
 
 from __future__ import annotations

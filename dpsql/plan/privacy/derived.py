@@ -80,7 +80,7 @@ def group_by_owner(
     Raises:
         Refusal: PV001 for an aggregate that is not computed per person, PV101 for bounds that are not declared.
     """
-    most = rows.rows_in_all if fields_of(*keys) <= rows.determined else rows.rows_per_unit
+    most = rows.max_rows if fields_of(*keys) <= rows.determined else rows.max_rows_per_group
     most = 1 if rows.is_single else most
     grouped = Grouped(rows.items, rows.predicate, keys, rows.owner, aggregates, most, works=rows.works)
     known = [frozenset(range(len(keys)))]
@@ -210,9 +210,9 @@ def _summed(parts: Sequence[Rows | Derived]) -> tuple[int | None, int | None, in
     if not parts:
         return None, None, None
     return (
-        sum_of_bounds(part.rows_per_unit for part in parts),
-        sum_of_bounds(part.groups_per_unit for part in parts),
-        sum_of_bounds(part.rows_in_all for part in parts),
+        sum_of_bounds(part.max_rows_per_group for part in parts),
+        sum_of_bounds(part.max_groups for part in parts),
+        sum_of_bounds(part.max_rows for part in parts),
     )
 
 

@@ -10,7 +10,7 @@ from ...errors import Position, Refusal
 from ...relation.expressions import Expr, Field, Literal, walk
 from ...relation.relations import Aggregate, AggregateCall, Project, Relation, SetOperation
 from ...relation.types import INTEGER, Kind
-from .keys import environment_of, groups_per_unit_in
+from .keys import environment_of, max_groups_in
 from .personal import personal_columns, tells_apart
 from .rows import Identity, Release, Rows, TableSource, fields_in, uncut
 
@@ -23,7 +23,7 @@ def open_door(
     """Open the door: one release per grouping set, put together by UNION ALL."""
     check_keys(rows, keys)
     env = environment_of(rows.columns, rows.predicate)
-    shares = [groups_per_unit_in(rows, tuple(keys[i] for i in chosen), env) for chosen in node.sets]
+    shares = [max_groups_in(rows, tuple(keys[i] for i in chosen), env) for chosen in node.sets]
     parts: list[Relation] = []
     for chosen, share in zip(node.sets, shares, strict=True):
         names = tuple(column.name for column in node.columns)

@@ -297,10 +297,10 @@ def _cut(
 ) -> Item:
     """Return a source that gives at most R rows of an owner. Raises Refusal: PV102 where R is not declared."""
     item = items[place]
-    source, most = item.source, item.source.rows_in_all
+    source, most = item.source, item.source.max_rows
     if most is None:
         raise Refusal(
-            f'rows_per_unit is not declared for table "{source.name}"', sqlstate="PV102",
+            f'max_rows is not declared for table "{source.name}"', sqlstate="PV102",
             position=item.position or position,
             hint="ask the owner to declare how many rows of one person a join may multiply",
         )  # fmt: skip
@@ -309,8 +309,8 @@ def _cut(
     own = () if item.kind == "full" else _own_terms(items, place, predicate)
     block = Block(inside, tuple(sorted(dict.fromkeys((*own, *links)), key=repr)), outputs, owner)
     cut = Cut(
-        source.name, source.columns, source.keys, source.identities, source.rows_per_unit,
-        source.groups_per_unit, most, block, most,
+        source.name, source.columns, source.keys, source.identities, source.max_rows_per_group,
+        source.max_groups, most, block, most,
     )  # fmt: skip
     return replace(item, source=cut)
 

@@ -23,15 +23,17 @@ from .rows import Rows
 
 __all__ = [
     "MAX_DOMAIN",
+    "UNDECLARED_HINT",
     "Domain",
     "domain_of",
     "environment_of",
-    "groups_per_unit_in",
+    "max_groups_in",
     "product_of",
 ]
 
 MAX_DOMAIN = 100_000
 """Most groups of a cross product of domains."""
+UNDECLARED_HINT = "ask the owner to declare how many rows of one person may count in one result"
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +202,7 @@ def product_of(domains: list[Domain], keys: tuple[Expr, ...]) -> list[tuple[Scal
     return list(itertools.product(*(domain.values for domain in domains)))
 
 
-def groups_per_unit_in(rows: Rows, keys: tuple[Expr, ...], env: Environment) -> int:
+def max_groups_in(rows: Rows, keys: tuple[Expr, ...], env: Environment) -> int:
     """Return C for one grouping set: how many of its groups one unit may touch.
 
     One for the empty set, and for keys that the engine's own keys make a function of the owner
@@ -208,15 +210,15 @@ def groups_per_unit_in(rows: Rows, keys: tuple[Expr, ...], env: Environment) -> 
     """
     if rows.is_single or fields_of(*keys) <= rows.determined:
         return 1
-    if rows.groups_per_unit is None:
+    if rows.max_groups is None:
         raise Refusal(
-            f'groups_per_unit is not declared for table "{rows.undeclared}"',
+            f'max_rows is not declared for table "{rows.undeclared}"',
             sqlstate="PV102",
             position=keys[0].position,
-            hint="ask the owner to declare it, or leave out GROUP BY",
+            hint=UNDECLARED_HINT,
         )
     domains = [domain_of(key, env) for key in keys]
     size = math.prod(len(domain.values) for domain in domains if domain is not None)
     known = all(domain is not None for domain in domains)
     # Never 0: a unit without a group would have sensitivity 0, and its noise none.
-    return max(1, min(rows.groups_per_unit, size)) if known else rows.groups_per_unit
+    return max(1, min(rows.max_groups, size)) if known else rows.max_groups

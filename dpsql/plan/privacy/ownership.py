@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ...errors import Position, Refusal
-from ...relation.catalog import Catalog, Column, Enforced, Table
+from ...relation.catalog import Catalog, Column, Enforced, Table, Unit
 from ...relation.expressions import Call, Expr, Field, fields_of
 from ...relation.types import BOOLEAN
 from .determined import Classes, classes_of, determined, equalities
@@ -32,7 +32,7 @@ __all__ = [
 MAX_SOURCES = 32
 """Most sources of one block, an EXISTS counted as one."""
 MAX_CONTRIBUTION = 2**22
-"""Most rows times groups that the bounds of joined sources multiply to; exact sums are sized by it."""
+"""Most that the bounds of joined sources multiply to; exact sums are sized by it."""
 
 
 # --- sources -------------------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ def _unit_column(table: Table) -> Column:
 
 def _table_source(table: Table, catalog: Catalog, columns: list[Column], shown: list[str]) -> TableSource:
     identities: dict[int, Identity] = {}
-    rows = groups = total = None
+    total = rows = groups = None
     if table.unit is not None:
         unique = {key[0] for key in table.keys if len(key) == 1}
         unique |= {table.unit.column} if table.unit.references is None else set()
@@ -69,8 +69,7 @@ def _table_source(table: Table, catalog: Catalog, columns: list[Column], shown: 
                 identities[index] = _first_of(table.unit.references or (table.name, name), catalog)
             elif name in unique:
                 identities[index] = (table.name, name)
-        rows, groups = table.unit.rows_per_unit, table.unit.groups_per_unit
-        total = None if rows is None else rows * (groups or 1)
+        total, rows, groups = _declared(table.unit)
     known = [*table.keys, *((name,) for name in _referenced(table, catalog) | _root_key(table))]
     keys = {frozenset(shown.index(name) for name in key) for key in known if set(key) <= set(shown)}
     marked = (replace(column, is_personal=index in identities) for index, column in enumerate(columns))
@@ -78,6 +77,14 @@ def _table_source(table: Table, catalog: Catalog, columns: list[Column], shown: 
         table.name, tuple(marked), tuple(sorted(keys, key=sorted)), identities, rows, groups, total, table,
         tuple(shown),
     )  # fmt: skip
+
+
+def _declared(unit: Unit) -> tuple[int | None, int | None, int | None]:
+    """Return R, M and C of a unit: what is not declared is R, and R is no more than the other two allow."""
+    if unit.max_rows is None:
+        return None, None, None
+    rows, groups = unit.max_rows_per_group or unit.max_rows, unit.max_groups or unit.max_rows
+    return min(unit.max_rows, rows * groups), rows, groups
 
 
 def _first_of(identity: Identity, catalog: Catalog) -> Identity:
@@ -316,18 +323,16 @@ def _contribution(
     left = {place for place, is_counted in enumerate(counts) if is_counted}
     while open_ := sorted(place for place in left if not whole[place]):
         trials = {place: determined(items, predicate, classes, known | own[place]) for place in open_}
-        size = [(sum(trials[place][1]), items[place].source.rows_per_unit or 0) for place in open_]
+        size = [(sum(trials[place][1]), items[place].source.max_rows_per_group or 0) for place in open_]
         best = open_[size.index(max(size))]
         chosen.append(items[best].source)
         known, whole = trials[best]
         left.remove(best)
     chosen = chosen or [item.source for item in items if item.source.is_private][:1]
-    rows = _product(source.rows_per_unit for source in chosen)
-    groups = _product(source.groups_per_unit for source in chosen)
-    in_all = _product(source.rows_in_all for source in chosen)
-    lacking = [s.name for s in chosen if s.rows_per_unit is None or s.groups_per_unit is None]
-    if groups is not None:
-        groups = min(groups, MAX_CONTRIBUTION // (rows or 1))
+    rows = _product(source.max_rows_per_group for source in chosen)
+    groups = _product(source.max_groups for source in chosen)
+    in_all = _product(source.max_rows for source in chosen)
+    lacking = [s.name for s in chosen if s.max_rows is None]
     return _Bounds(rows, groups, in_all, lacking[0] if lacking else "")
 
 

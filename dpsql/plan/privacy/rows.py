@@ -68,8 +68,8 @@ class Source:
 
     `name`: for messages. `columns`: its columns, with what is known of their values. `keys`: sets of
     column positions that no two rows share. `identities`: positions of columns whose value determines the
-    owner of the row, by the key that it is a value of; none on a public source. `rows_per_unit` (in one
-    group), `groups_per_unit` and `rows_in_all` (in all groups together): the contribution bounds of a
+    owner of the row, by the key that it is a value of; none on a public source. `max_rows_per_group` (M),
+    `max_groups` (C) and `max_rows` (R, in all groups together): the contribution bounds of a
     private source, as declared or as they follow; None where none is declared.
     """
 
@@ -77,9 +77,9 @@ class Source:
     columns: tuple[Column, ...] = field(repr=False, compare=False)
     keys: tuple[frozenset[int], ...] = field(repr=False, compare=False)
     identities: Mapping[int, Identity] = field(repr=False, compare=False)
-    rows_per_unit: int | None = field(repr=False, compare=False)
-    groups_per_unit: int | None = field(repr=False, compare=False)
-    rows_in_all: int | None = field(repr=False, compare=False)
+    max_rows_per_group: int | None = field(repr=False, compare=False)
+    max_groups: int | None = field(repr=False, compare=False)
+    max_rows: int | None = field(repr=False, compare=False)
 
     @property
     def is_private(self) -> bool:
@@ -210,8 +210,8 @@ class Rows:
     `owner` is a value of. `units`: the columns that equal the owner in every row.
     `determined`: the columns that are the same in
     all rows of one owner. `is_single`: an owner has at most one row. Both follow from keys that the engine
-    enforces and equalities that are printed (soundness.md 1.12). `rows_per_unit` (M), `groups_per_unit` (C),
-    `rows_in_all`: the bounds to enforce, None where `undeclared` (a source's name) has none. `reach`: the most
+    enforces and equalities that are printed (soundness.md 1.12). `max_rows_per_group` (M), `max_groups` (C),
+    `max_rows` (R): the bounds to enforce, None where `undeclared` (a source's name) has none. `reach`: the most
     rows of one owner, `works`: of what its joins multiply, on the way too.
     """
 
@@ -223,9 +223,9 @@ class Rows:
     units: frozenset[int]
     determined: frozenset[int]
     is_single: bool
-    rows_per_unit: int | None
-    groups_per_unit: int | None
-    rows_in_all: int | None
+    max_rows_per_group: int | None
+    max_groups: int | None
+    max_rows: int | None
     undeclared: str
     reach: Reach
     works: tuple[Reach, ...]

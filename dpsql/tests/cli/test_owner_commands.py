@@ -248,3 +248,20 @@ def test_a_database_that_somebody_writes_to(run: Run, campus: Path) -> None:
         result = run("check")
     assert result.exit_code == 5
     assert "busy" in result.stderr
+
+
+def test_preview_needs_no_ledger(run: Run, campus: Path) -> None:
+    remove_ledger(campus)
+    result = run("check", "--preview")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "SELECT COUNT(*) FROM student" in result.stdout
+    assert list(campus.parent.glob("campus-ledger.db*")) == []
+    body = json.loads(run("check", "--preview", "--json").stdout)
+    assert [table["name"] for table in body["tables"]][:1] == ["student"]
+
+
+def test_check_warns_of_a_budget_of_few_questions(run: Run, campus: Path) -> None:
+    text = campus.read_text("utf-8")
+    campus.write_text(re.sub(r"^epsilon +=.*$", "epsilon = 1", text, count=1, flags=re.M), "utf-8")
+    for arguments in (["check"], ["check", "--preview"]):
+        assert "privacy.epsilon: holds 10 questions" in run(*arguments).stdout

@@ -33,8 +33,9 @@ unit = "id"
 id = {}
 [tables.visit]
 unit = { column = "who", references = "person.id" }
-rows_per_unit = 1
-groups_per_unit = 1
+max_rows = 1
+max_rows_per_group = 1
+max_groups = 1
 [tables.visit.columns]
 who = {}
 n = { bounds = [0, 9] }

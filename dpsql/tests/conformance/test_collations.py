@@ -30,8 +30,9 @@ name = {}
 city = { values = ["a", "A", "é"] }
 [tables.visit]
 unit = { column = "who", references = "person.name" }
-rows_per_unit = 2
-groups_per_unit = 2
+max_rows = 4
+max_rows_per_group = 2
+max_groups = 2
 [tables.visit.columns]
 who = {}
 city = {}

@@ -31,8 +31,9 @@ unit = "id"
 id = {}
 [tables.thing]
 unit = { column = "who", references = "person.id" }
-rows_per_unit = 2
-groups_per_unit = 3
+max_rows = 6
+max_rows_per_group = 2
+max_groups = 3
 [tables.thing.columns]
 small = {}
 whole = {}

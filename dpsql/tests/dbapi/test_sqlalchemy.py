@@ -39,8 +39,9 @@ DECLARED = """
 [tables.visit]
 description = "each time that somebody came"
 unit = { column = "person_id", references = "person.id" }
-rows_per_unit = 3
-groups_per_unit = 2
+max_rows = 6
+max_rows_per_group = 3
+max_groups = 2
 [tables.visit.columns]
 id = {}
 day = { bounds = [2020-01-01, 2020-12-31], description = "when" }
@@ -608,7 +609,7 @@ def test_comments_of_tables(free: sa.Connection) -> None:
     assert metadata.tables["number"].comment == "public, nobody's data: answered exactly and free"
     assert metadata.tables["visit"].comment == (
         'each time that somebody came; private, owned through "person_id" by person.id; '
-        "3 rows of a unit count in a group; 2 groups of a unit count"
+        "6 rows of a unit count in a result; 3 of them in a group; 2 groups of a unit count"
     )
     assert metadata.tables["visit"].foreign_keys.pop().column is metadata.tables["person"].c.id
 

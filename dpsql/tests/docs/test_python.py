@@ -50,7 +50,7 @@ def test_a_session(reader: Path) -> None:
     shown = printed(only("dpsql.Session"))
     assert shown.startswith("['gpa', 'gpa_low', 'gpa_high'] [(Decimal('")
     assert "\n1/10 81/10 False\n" in shown
-    assert "\n  at most 90 rows of a person\n" in shown
+    assert "\n  at most 60 rows of a person\n" in shown
 
 
 def test_connect(reader: Path) -> None:

@@ -45,8 +45,9 @@ gpa = { bounds = [2.0, 4.0], step = 0.01 }
 major = { values = ["m0", "m1", "m2"] }
 [tables.loan]
 unit = { column = "student_id", references = "student.id" }
-rows_per_unit = 3
-groups_per_unit = 2
+max_rows = 6
+max_rows_per_group = 3
+max_groups = 2
 [tables.loan.columns]
 branch = { values = ["a", "b", "c"] }
 title = {}

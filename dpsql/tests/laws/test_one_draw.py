@@ -237,7 +237,8 @@ EDITS = (
     ("d = { bounds = [0, 5] }", "d = { bounds = [0, 4] }"),
     ('"c", { null = true }]', '"c"]'),
     ('team = { values = ["red", "blue"] }', 'team = { values = ["red"] }'),
-    ("rows_per_unit = 3", "rows_per_unit = 4"),
+    ("max_rows = 6", "max_rows = 5"),
+    ("max_groups = 2", "max_groups = 1"),
     ("any_day = {}", ""),
     ("delta = 1e-3", "delta = 1e-3\nminimum_units = 2"),
 )
@@ -259,6 +260,21 @@ def check_an_edited_policy_is_asked_anew(desk: OpenDesk, folder: Path, edit: tup
 @pytest.mark.parametrize("edit", EDITS)
 def test_an_edited_policy_is_asked_anew(desk: OpenDesk, tmp_path: Path, edit: tuple[str, str]) -> None:
     check_an_edited_policy_is_asked_anew(desk, tmp_path / "edited", edit)
+
+
+def test_fewer_rows_of_a_person_are_asked_anew(full: Desk) -> None:
+    """A draw under another bounding is of other numbers; as many rows as the policy takes is the policy's own."""
+    sql = "SELECT COUNT(*) AS n, AVG(x) AS a FROM visit"
+    run = full.session.execute
+    assert cost(run(sql)) == 1
+    for setting, charge in (("6", 0), ("2", 1), ("2", 0), ("3", 1), ("default", 0)):
+        run(f"SET dpsql.max_rows = {setting}")
+        assert run("SHOW dpsql.max_rows").rows == [(setting,)]
+        assert cost(run(sql)) == charge, setting
+    run("SET dpsql.max_rows = 2")
+    run("RESET dpsql.max_rows")
+    assert cost(run(sql)) == 0
+    assert run("SHOW dpsql.max_rows").rows == [("default",)]
 
 
 def test_desks_have_ledgers_of_their_own(desk: OpenDesk, tmp_path: Path) -> None:

@@ -25,14 +25,16 @@ epsilon = 1
 unit = "id"
 [tables.account]
 unit = { column = "person_id", references = "person.id" }
-rows_per_unit = 2
-groups_per_unit = 1
+max_rows = 2
+max_rows_per_group = 2
+max_groups = 1
 [tables.account.columns]
 no = {}
 [tables.booking]
 unit = { column = "account_no", references = "account.no" }
-rows_per_unit = 2
-groups_per_unit = 1
+max_rows = 2
+max_rows_per_group = 2
+max_groups = 1
 [tables.booking.columns]
 account_no = {}
 n = { bounds = [0, 9] }

@@ -42,10 +42,16 @@ def test_the_root(campus: LiveSchema) -> None:
 
 
 def test_children(campus: LiveSchema) -> None:
-    text = BASE + loan() + "rows_per_unit = 20\n" + loan(table="card") + loan("loan.id", "loan_id", "payment")
+    text = (
+        BASE
+        + loan()
+        + "max_rows = 20\nmax_groups = 4\n"
+        + loan(table="card")
+        + loan("loan.id", "loan_id", "payment")
+    )
     tables = build_catalog(policy_from(text), campus).tables
     assert tables["loan"].unit == Unit(
-        "student_id", INTEGER, ("student", "id"), is_held=True, rows_per_unit=20
+        "student_id", INTEGER, ("student", "id"), is_held=True, max_rows=20, max_groups=4
     )
     assert tables["card"].unit == Unit("student_id", INTEGER, ("student", "id"), True, True, is_held=True)
     assert tables["payment"].unit == Unit("loan_id", INTEGER, ("loan", "id"), is_held=True)

@@ -65,10 +65,7 @@ def test_what_is_missing(campus: LiveSchema) -> None:
     assert missing["born"] == ("bounds, for computing with dates",)
     assert missing["name"] == missing["seen"] == ()
     assert report.tables[0].missing == ()
-    assert report.tables[1].missing == (
-        "rows_per_unit, without which queries on this table are refused",
-        "groups_per_unit, without which queries on this table are refused",
-    )
+    assert report.tables[1].missing == ("max_rows, without which queries on this table are refused",)
 
 
 def test_what_the_engine_enforces_is_not_missing(campus: LiveSchema) -> None:
@@ -77,10 +74,7 @@ def test_what_the_engine_enforces_is_not_missing(campus: LiveSchema) -> None:
 
 
 def test_several_hops_are_reported(campus: LiveSchema) -> None:
-    payment = (
-        '[tables.payment]\nunit = { column = "loan_id", references = "loan.id" }\n'
-        "rows_per_unit = 1\ngroups_per_unit = 1\n"
-    )
+    payment = '[tables.payment]\nunit = { column = "loan_id", references = "loan.id" }\nmax_rows = 1\n'
     report = report_on(campus, HEAD + STUDENT + LOAN + payment)
     assert report.tables[2].unit == (
         'private, owned through "loan_id" by loan.id, then "student_id" by student.id'
@@ -99,11 +93,11 @@ def test_a_way_that_ends_beside_the_roots_own_key_is_reported(read_live: Callabl
 
 def test_bounds_of_one_row_are_noted(campus: LiveSchema) -> None:
     card = LOAN.replace("loan", "card")
-    for text in ("rows_per_unit = 5\n", "groups_per_unit = 5\n"):
+    for text in ("max_rows = 5\n", "max_rows = 5\nmax_groups = 2\n"):
         report = report_on(campus, HEAD + STUDENT + card + text)
         assert report.tables[0].notes == report.warnings == ()
         assert report.tables[1].notes == (
-            "a unit has one row here; rows_per_unit and groups_per_unit matter only after joins that copy rows",
+            "a unit has one row here; max_rows matters only after joins that copy rows",
         )
         assert f"  note: {report.tables[1].notes[0]}\n" in report.to_text()
 
@@ -125,7 +119,7 @@ def test_warnings(campus: LiveSchema) -> None:
     text = (
         HEAD.replace("epsilon = 10", "epsilon = 20").replace("1e-6", "1e-3")
         + STUDENT
-        + "rows_per_unit = 5\n"
+        + "max_rows = 5\n"
         + LOAN
         + "[tables.card]\npublic = true\n"
         + "[analysts.alice]\nepsilon = 30\n"
@@ -154,7 +148,6 @@ student: root, one row per unit in "id"
   hidden, not declared: major, born, seen, height, credits, state, active, badge, alias, twice, mentor, country
 
 loan: private, owned through "student_id" by student.id
-  missing: groups_per_unit, without which queries on this table are refused
   amount  double precision: COUNT only; no GROUP BY
           missing: bounds, for SUM and AVG
   hidden, not declared: id, guarantor_id, note
@@ -171,7 +164,7 @@ def test_the_text_and_json_of_a_report(campus: LiveSchema) -> None:
         + STUDENT
         + "columns.gpa = { bounds = [2, 4], step = 0.01 }\ncolumns.name = { max_length = 9 }\n"
         + LOAN
-        + "rows_per_unit = 20\ncolumns.amount = {}\n[tables.country]\npublic = true\n"
+        + "max_rows = 20\ncolumns.amount = {}\n[tables.country]\npublic = true\n"
     )
     report = report_on(campus, text)
     assert report.to_text() == TEXT

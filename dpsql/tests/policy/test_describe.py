@@ -21,7 +21,7 @@ from dpsql.relation.types import (
     numeric,
 )
 
-OWNED = Unit("person_id", BIGINT, ("person", "id"), rows_per_unit=3)
+OWNED = Unit("person_id", BIGINT, ("person", "id"), max_rows=6, max_rows_per_group=3, max_groups=4)
 BOUNDS = (Fraction(0), Fraction(3, 2))
 
 
@@ -92,8 +92,9 @@ def test_a_public_table() -> None:
 
 def test_private_tables() -> None:
     assert table_comment(private(Column("c", INTEGER))) == (
-        'private, owned through "person_id" by person.id; 3 rows of a unit count in a group'
+        'private, owned through "person_id" by person.id; '
+        "6 rows of a unit count in a result; 3 of them in a group; 4 groups of a unit count"
     )
-    root = Table("person", ("main", "person"), (), Unit("id", TEXT, is_unique=True, rows_per_unit=9))
+    root = Table("person", ("main", "person"), (), Unit("id", TEXT, is_unique=True, max_rows=9))
     assert table_comment(root) == 'private, one row per unit in "id"'
     assert declared_text(Column("c", INTEGER)) == ""

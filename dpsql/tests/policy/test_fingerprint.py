@@ -11,7 +11,9 @@ from dpsql.policy import LiveSchema, build_catalog
 from .conftest import CAMPUS_SQL, HEAD, STUDENT, policy_from
 
 LOAN = '\n[tables.loan]\nunit = { column = "student_id", references = "student.id" }\n'
-FINGERPRINTED = HEAD + STUDENT + "columns.gpa = { bounds = [2, 4] }\ncolumns.major = {}\n" + LOAN
+FINGERPRINTED = (
+    HEAD + STUDENT + "columns.gpa = { bounds = [2, 4] }\ncolumns.major = {}\n" + LOAN + "max_rows = 3\n"
+)
 
 
 def test_the_fingerprint_is_stable(campus: LiveSchema, read_live: Callable[[str], LiveSchema]) -> None:
@@ -32,8 +34,9 @@ def test_the_fingerprint_is_stable(campus: LiveSchema, read_live: Callable[[str]
         ("delta = 1e-6", 'delta = 1e-6\nneighbours = "replace-one"'),
         ("delta = 1e-6", "delta = 1e-6\n[defaults]\nminimum_units = 2"),
         ("campus.duckdb", "other.duckdb"),
-        (LOAN, LOAN + "rows_per_unit = 2"),
-        (LOAN, LOAN + "groups_per_unit = 2"),
+        ("max_rows = 3", "max_rows = 2"),
+        ("max_rows = 3", "max_rows = 3\nmax_rows_per_group = 2"),
+        ("max_rows = 3", "max_rows = 3\nmax_groups = 2"),
         (LOAN, LOAN.replace("student_id", "guarantor_id")),
     ],
 )
@@ -71,7 +74,7 @@ def test_the_fingerprint_sees_the_engine(
     [
         ("epsilon = 10", "epsilon = 20"),
         ("unit = ", 'description = "people"\nunit = '),
-        (LOAN, LOAN + "[analysts.bob]\nepsilon = 1"),
+        ("max_rows = 3\n", "max_rows = 3\n[analysts.bob]\nepsilon = 1"),
     ],
 )
 def test_what_no_plan_relies_on_leaves_the_fingerprint(campus: LiveSchema, old: str, new: str) -> None:

@@ -35,8 +35,9 @@ major = { values = ["CS", "EE", { null = true }] }
 name = { max_length = 40 }
 [tables.loan]
 unit = { column = "student_id", references = "student.id" }
-rows_per_unit = 20
-groups_per_unit = 3
+max_rows = 60
+max_rows_per_group = 20
+max_groups = 3
 [tables."clinic.visit"]
 unit = { column = "student_id", references = "student.id" }
 [tables.country]
@@ -69,7 +70,7 @@ def test_everything_that_the_file_can_say() -> None:
     assert name.max_length == 40
     loan = policy.tables["loan"]
     assert loan.unit == UnitPolicy("student_id", ("student", "id"))
-    assert (loan.rows_per_unit, loan.groups_per_unit) == (20, 3)
+    assert (loan.max_rows, loan.max_rows_per_group, loan.max_groups) == (60, 20, 3)
     assert policy.tables["country"].unit is None
     assert policy.analysts["alice"].epsilon == 3
 
@@ -280,21 +281,42 @@ TEXT_ERRORS = [
         "tables.loan.unit.references: leads back to itself; it must end at the root",
     ),
     (
-        HEAD + STUDENT + PUBLIC + "rows_per_unit = 3",
-        "tables.country.rows_per_unit: a public table has no units; take it out",
+        HEAD + STUDENT + PUBLIC + "max_rows = 3",
+        "tables.country.max_rows: a public table has no units; take it out",
     ),
     (
-        HEAD + STUDENT + "rows_per_unit = 3000000\ngroups_per_unit = 2",
-        "tables.student.rows_per_unit: times groups_per_unit is above 4194304; "
-        "no useful answer has so much noise",
+        HEAD + STUDENT + "max_rows = 4194305",
+        "tables.student.max_rows: is above 4194304; no useful answer has so much noise",
     ),
     (
-        HEAD + STUDENT + "rows_per_unit = 2.5",
-        "tables.student.rows_per_unit: write a whole number of at least 1",
+        HEAD + STUDENT + "max_groups = 3",
+        "tables.student.max_groups: tightens max_rows; declare that too",
     ),
     (
-        HEAD + STUDENT + "groups_per_unit = 0",
-        "tables.student.groups_per_unit: write a whole number of at least 1",
+        HEAD + STUDENT + "max_rows = 3\nmax_rows_per_group = 4",
+        "tables.student.max_rows_per_group: is above max_rows = 3, so it tightens nothing; take it out",
+    ),
+    (
+        HEAD + STUDENT + "rows_per_unit = 30\ngroups_per_unit = 3",
+        "tables.student.rows_per_unit: is replaced; write in its place\n"
+        "  max_rows = 90\n  max_rows_per_group = 30\n  max_groups = 3",
+    ),
+    (
+        HEAD + STUDENT + "rows_per_unit = 30",
+        "tables.student.rows_per_unit: is replaced; write in its place\n  max_rows = 30",
+    ),
+    (
+        HEAD + STUDENT + "groups_per_unit = 3",
+        "tables.student.groups_per_unit: is replaced; write in its place\n"
+        "  max_rows = <rows of one unit that count in one result>\n  max_groups = 3",
+    ),
+    (
+        HEAD + STUDENT + "max_rows = 2.5",
+        "tables.student.max_rows: write a whole number of at least 1",
+    ),
+    (
+        HEAD + STUDENT + "max_groups = 0",
+        "tables.student.max_groups: write a whole number of at least 1",
     ),
     (
         HEAD + STUDENT + "colums.gpa = {}",
@@ -419,7 +441,7 @@ def _in_every_place(value: str) -> dict[str, str]:
         "defaults.delta": HEAD + f"[defaults]\ndelta = {value}\n",
         "defaults.minimum_units": HEAD + f"[defaults]\nminimum_units = {value}\n",
         "analysts.al.epsilon": HEAD + f"[analysts.al]\nepsilon = {value}\n",
-        "tables.student.rows_per_unit": head + f"rows_per_unit = {value}\n",
+        "tables.student.max_rows": head + f"max_rows = {value}\n",
         "tables.student.columns.gpa.step": head + f"columns.gpa = {{ step = {value} }}\n",
         "tables.student.columns.gpa.bounds": head + f"columns.gpa = {{ bounds = [{value}, 1] }}\n",
         "tables.student.columns.gpa.values": head + f"columns.gpa = {{ values = [{value}] }}\n",
@@ -449,7 +471,7 @@ def test_no_number_that_a_file_can_write_is_more_than_an_error(value: str) -> No
         assert len(caught.value.message) < 200, key
 
 
-@pytest.mark.parametrize("key", ["rows_per_unit", "minimum_units", "max_length"])
+@pytest.mark.parametrize("key", ["max_rows", "minimum_units", "max_length"])
 def test_a_count_has_an_end(key: str) -> None:
     (text,) = (text for place, text in _in_every_place("2147483648").items() if place.endswith(key))
     with pytest.raises(PolicyError, match=rf"{key}: is above 2147483647, the most that can be counted"):

@@ -49,7 +49,7 @@ def test_the_comments_tell_what_to_fill_in(campus: LiveSchema) -> None:
         "# badge = {}  # opaque: COUNT only",
         "# twice = {}  # computed when it is read: cannot be declared",
         "# country = {}  # a key: as a group key it singles people out",
-        "# rows_per_unit   =   # most rows of one unit that count in one group",
+        "# max_rows   =   # most rows of one unit that count in one result",
         "# A row leads to more than one owner, and only the one you choose is protected. "
         "Take one comment sign off:",
         '# unit = { column = "student_id", references = "student.id" }',

@@ -60,8 +60,9 @@ born = {{ bounds = [1990-01-01, 2009-12-31] }}
 active = {{}}
 [tables.visit]
 unit = {{ column = "person_id", references = "person.id" }}
-rows_per_unit = {rows}
-groups_per_unit = {groups}
+max_rows = {total}
+max_rows_per_group = {rows}
+max_groups = {groups}
 [tables.visit.columns]
 n = {{ bounds = [-3, 7] }}
 big = {{ bounds = [0, 1152921504606846976] }}
@@ -108,7 +109,9 @@ def policy_text(
 ) -> str:
     """Return the text of `policy_of`."""
     neighbours = "replace-one" if replace_one else "add-remove"
-    return _POLICY.format(neighbours=neighbours, rows=rows, groups=groups, epsilon=epsilon, delta=delta)
+    return _POLICY.format(
+        neighbours=neighbours, total=rows * groups, rows=rows, groups=groups, epsilon=epsilon, delta=delta
+    )
 
 
 # --- rows --------------------------------------------------------------------------------------------

@@ -44,8 +44,9 @@ name = { max_length = 12 }
 age = { bounds = [0, 120] }
 [tables.story]
 unit = { column = "person_id", references = "person.id" }
-rows_per_unit = 3
-groups_per_unit = 2
+max_rows = 6
+max_rows_per_group = 3
+max_groups = 2
 [tables.story.columns]
 person_id = {}
 title = { max_length = 20 }

@@ -62,8 +62,9 @@ home = {{}}
 height = {{ bounds = [0.5, 2.5], step = 0.01 }}
 [tables.account]
 unit = {{ column = "person_id", references = "person.id" }}
-rows_per_unit = {rows}
-groups_per_unit = {groups}
+max_rows = {total}
+max_rows_per_group = {rows}
+max_groups = {groups}
 [tables.account.columns]
 no = {{}}
 person_id = {{}}
@@ -72,8 +73,9 @@ balance = {{ bounds = [-100, 1000] }}
 opened = {{ bounds = [2020-01-01, 2020-12-31] }}
 [tables.booking]
 unit = {{ column = "account_no", references = "account.no" }}
-rows_per_unit = {rows}
-groups_per_unit = {groups}
+max_rows = {total}
+max_rows_per_group = {rows}
+max_groups = {groups}
 [tables.booking.columns]
 id = {{}}
 account_no = {{}}
@@ -86,8 +88,9 @@ seen = {{ bounds = [2020-01-01T00:00:00, 2020-03-31T23:59:59] }}
 flag = {{}}
 [tables.note]
 unit = {{ column = "person_id", references = "person.id" }}
-rows_per_unit = {rows}
-groups_per_unit = {groups}
+max_rows = {total}
+max_rows_per_group = {rows}
+max_groups = {groups}
 [tables.note.columns]
 person_id = {{}}
 ref = {{}}
@@ -128,7 +131,9 @@ def policy_of(
 ) -> Policy:
     """Return the policy over `SCHEMA`; `folder` holds its ledger. `rows` is M, `groups` is C of each table."""
     neighbours = "replace-one" if replace_one else "add-remove"
-    text = _POLICY.format(neighbours=neighbours, rows=rows, groups=groups, epsilon=epsilon)
+    text = _POLICY.format(
+        neighbours=neighbours, total=rows * groups, rows=rows, groups=groups, epsilon=epsilon
+    )
     return parse_policy(text, folder / "laws.toml")
 
 

@@ -46,7 +46,7 @@ def campus(default_schema: str = "public", tables: Callable[[str], bool] = lambd
     loan = Table(
         "loan", (default_schema, "loan"),
         (Column("loan_id", BIGINT, not_null), Column("days_out", INTEGER), Column("price", REAL)),
-        Unit("student_id", INTEGER, references=("student", "id"), is_not_null=True, rows_per_unit=5),
+        Unit("student_id", INTEGER, references=("student", "id"), is_not_null=True, max_rows=5),
         keys=(("loan_id",),),
     )  # fmt: skip
     course = Table(

@@ -33,8 +33,9 @@ epsilon = 1
 delta = 1e-2
 [tables.person]
 unit = "id"
-rows_per_unit = 2
-groups_per_unit = 5
+max_rows = 10
+max_rows_per_group = 2
+max_groups = 5
 [tables.person.columns]
 id = {}
 grp = { values = ["a", "b"] }
@@ -42,8 +43,9 @@ q = { bounds = [0, 10] }
 code = {}
 [tables.ev]
 unit = { column = "pid", references = "person.id" }
-rows_per_unit = 3
-groups_per_unit = 4
+max_rows = 12
+max_rows_per_group = 3
+max_groups = 4
 [tables.ev.columns]
 pid = {}
 n = {}

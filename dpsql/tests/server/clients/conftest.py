@@ -63,8 +63,9 @@ born = {{ bounds = [1900-01-01, 2020-12-31] }}
 active = {{}}
 [tables.loan]
 unit = {{ column = "person_id", references = "person.id" }}
-rows_per_unit = 3
-groups_per_unit = 2
+max_rows = 6
+max_rows_per_group = 3
+max_groups = 2
 [tables.loan.columns]
 loan_id = {{}}
 amount = {{ bounds = [0, 100] }}

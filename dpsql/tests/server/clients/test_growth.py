@@ -47,15 +47,17 @@ delta = 0.01
 grid = false
 [tables.student]
 unit = "id"
-rows_per_unit = 4
-groups_per_unit = 2
+max_rows = 8
+max_rows_per_group = 4
+max_groups = 2
 [tables.student.columns]
 gpa = {{ bounds = [2, 4], step = 0.01 }}
 note = {{}}
 [tables.visit]
 unit = {{ column = "student_id", references = "student.id" }}
-rows_per_unit = 4
-groups_per_unit = 2
+max_rows = 8
+max_rows_per_group = 4
+max_groups = 2
 [tables.visit.columns]
 visit_id = {{}}
 minutes = {{ bounds = [0, 100] }}

@@ -1,0 +1,144 @@
+"""What is said of how much one person counts: the bounds of a release, what was declared, which of them binds.
+
+Pure: from plans alone. Nothing is known, or said, of whether any row was left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..plan.measures.vectors import Query
+from ..plan.planner import ReleasePlan
+from ..plan.privacy.rows import Block, Cut, Grouped, Rows, TableSource, blocks_in
+from ..relation.catalog import Table
+from ..relation.expressions import fields_of
+
+__all__ = ["bounds_of", "contribution_lines", "contribution_notes", "declared_in", "what_binds"]
+
+
+def bounds_of(release: ReleasePlan, of: str = "") -> list[str]:
+    """Return the bounds of one person that may leave something out; `of`: what the rows are rows of."""
+    bounding, found = release.bounding, []
+    if bounding.per_row:
+        return []
+    vectors = {vector.query: vector for vector in release.vectors}
+    if Query.SCALED in vectors:
+        found.append(f"{_counted(bounding.in_all, 'row')}{of}")
+    if Query.RANKED in vectors and bounding.ranked:
+        found.append(_counted(bounding.groups, "group"))
+    if Query.DISTINCT in vectors:
+        found.append(_counted(vectors[Query.DISTINCT].distinct_limit, "distinct value"))
+    return found
+
+
+def contribution_lines(release: ReleasePlan) -> Iterator[str]:
+    """Yield EXPLAIN's lines on one person's part of a release."""
+    if release.bounding.per_row:
+        yield "one row per person, held by the database"
+        return
+    if bounds := bounds_of(release):
+        yield f"at most {' and '.join(bounds)} of a person"
+    if declared := declared_in(release):
+        binding = what_binds(release)
+        yield f"  declared: {'; '.join(declared)}" + (
+            "" if binding is None else f"; {binding} sets the noise"
+        )
+    if _shares_rows_between_groups(release):
+        yield "  a person's groups share these rows: WHERE on one group's key would cut less than GROUP BY"
+
+
+def declared_in(release: ReleasePlan) -> list[str]:
+    """Return what the policy declares of each table of many rows a person that is read, in the text's order."""
+    found = []
+    for table in dict.fromkeys(_private_tables(release.release.rows)):
+        unit = table.unit
+        assert unit is not None
+        keys = ("max_rows", "max_rows_per_group", "max_groups")
+        said = [f"{key} {getattr(unit, key)}" for key in keys if getattr(unit, key) is not None]
+        if said and not unit.is_unique:
+            found.append(f'"{table.name}" {", ".join(said)}')
+    return found
+
+
+def what_binds(release: ReleasePlan) -> str | None:
+    """Return which number the noise of counts and sums follows; None where there are none of many rows."""
+    bounding, rows = release.bounding, release.release.rows
+    is_scaled = any(vector.query is Query.SCALED for vector in release.vectors)
+    total, most, groups = rows.max_rows, rows.max_rows_per_group, rows.max_groups
+    if bounding.per_row or not is_scaled or total is None or most is None or groups is None:
+        return None
+    if bounding.in_all < min(total, (bounding.in_group if bounding.grouped else most) * groups):
+        return "dpsql.max_rows"
+    if bounding.in_all < total:
+        return "max_groups, at one row in each,"
+    tables = [t.unit for t in dict.fromkeys(_private_tables(rows)) if t.unit and not t.unit.is_unique]
+    if len(tables) == 1 and bounding.in_all < (tables[0].max_rows or 0):
+        return "max_rows_per_group × max_groups"
+    return "max_rows" if len(tables) == 1 else "what they come to together"
+
+
+def _shares_rows_between_groups(release: ReleasePlan) -> bool:
+    """Say whether a filter on a key would leave a person above the bound more of that key's rows."""
+    rows, keys = release.release.rows, release.release.keys
+    is_scaled = any(vector.query is Query.SCALED for vector in release.vectors)
+    return (
+        is_scaled and bool(keys) and not fields_of(*keys) <= rows.determined and release.bounding.in_all > 1
+    )
+
+
+def _private_tables(rows: Rows | Block) -> Iterator[Table]:
+    """Yield the private tables whose rows are counted; those that only lead to the owner are left out."""
+    for item in rows.items:
+        source = item.source
+        if item.kind != "mark" and isinstance(source, TableSource) and source.is_private and source.name:
+            yield source.table
+        if item.kind != "mark":
+            for part in blocks_in(source):
+                yield from _private_tables(part)
+
+
+def contribution_notes(release: ReleasePlan) -> Iterator[str]:
+    """Yield what bounds on one person leave out of an answer, in words for a receipt."""
+    if bounds := bounds_of(release, f' of "{release.release.rows.name}"'):
+        yield (
+            f"a person counts with at most {' and '.join(bounds)}; "
+            "the error bars do not show what this leaves out"
+        )
+    for most, name in sorted(_cut_per_person(release.release.rows)):
+        yield (
+            f'what is counted or summed per person takes at most {_counted(most, "row")} of "{name}"; '
+            "the error bars do not show what this leaves out"
+        )
+    for most, name in sorted(_cut_before_joins(release.release.rows)):
+        yield (
+            f'a join would multiply the rows of a person: it takes at most {_counted(most, "row")} of "{name}"; '
+            "the error bars do not show what this leaves out"
+        )
+
+
+def _cut_per_person(rows: Rows | Block) -> set[tuple[int, str]]:
+    """Return the bounds of counts and sums per person, and what they count, in subqueries too."""
+    found: set[tuple[int, str]] = set()
+    for item in rows.items:
+        for part in blocks_in(item.source):
+            found |= _cut_per_person(part)
+            calls = part.aggregates if isinstance(part, Grouped) else ()
+            if isinstance(part, Grouped) and part.most is not None and part.most > 1:
+                found |= {
+                    (part.most, item.source.name) for call in calls if call.function in ("count", "sum")
+                }
+    return found
+
+
+def _cut_before_joins(rows: Rows | Block) -> set[tuple[int, str]]:
+    """Return the sources that are cut before a join (law L10), and at how many rows of a person."""
+    found: set[tuple[int, str]] = set()
+    for item in rows.items:
+        found |= {(item.source.most, item.source.name)} if isinstance(item.source, Cut) else set()
+        for part in blocks_in(item.source):
+            found |= _cut_before_joins(part)
+    return found
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
