@@ -4,7 +4,7 @@ House rules:
 
 1. L, H and g come from declared bounds, literals and types. A number without declared bounds has no
    lattice and is not summed.
-2. The printed clamp enforces [L, H] whatever the column holds (law L9): `plan.print_private` prints it
+2. The printed clamp enforces [L, H] whatever the column holds (law L9): `print_value` prints it
    from this very object.
 """
 
@@ -33,7 +33,6 @@ class Lattice:
 
     `lo`, `hi`: the clamp in the expression's own unit. `exact`: the expression is on the lattice
     already (integers, decimals); False for reals, which are clamped to [lo, hi] and then rounded.
-    `scale_up`: 1/step when that is an integer, for printing; else 0 and the value is divided by step.
 
     Ensures: low <= high, |low| and |high| below 2^61 (soundness.md 2.2(1)).
     """

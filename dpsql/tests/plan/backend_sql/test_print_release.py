@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import duckdb
@@ -26,11 +27,29 @@ INSERT INTO visit SELECT 1, i, CASE i % 6 WHEN 0 THEN 'a' WHEN 1 THEN 'b' WHEN 2
 """
 
 
-def numbers(engine: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[object, ...]]:
-    """Return the rows of a statement's one query."""
+Coordinates = dict[tuple[object, ...], list[int]]
+
+
+def numbers(engine: duckdb.DuckDBPyConnection, sql: str) -> list[Coordinates]:
+    """Return what a release's queries give: for each vector its coordinates in each group."""
     release = released(sql)
-    (query,) = release.queries(tuple(range(len(release.vectors))))
-    return engine.execute(query.sql, ["salt"] if query.salted else []).fetchall()
+    keys = len(release.release.keys)
+    found: list[Coordinates] = [{} for _ in release.vectors]
+    for query in release.queries(tuple(range(len(release.vectors)))):
+        for row in engine.execute(query.sql, ["salt"] if query.salted else []).fetchall():
+            coordinates = iter(row[keys:])
+            for number in query.vectors:
+                assert row[:keys] not in found[number]
+                size = release.vectors[number].size
+                found[number][row[:keys]] = [int(value) for value in itertools.islice(coordinates, size)]
+            assert not list(coordinates)
+    return found
+
+
+def refill(engine: duckdb.DuckDBPyConnection, rows: str) -> None:
+    """Let these be all visits."""
+    engine.execute("DELETE FROM visit")
+    engine.execute(rows)
 
 
 STATEMENTS = (
@@ -43,6 +62,7 @@ STATEMENTS = (
     "SELECT ward, COUNT(DISTINCT note) FROM visit GROUP BY ward",
     "SELECT note, COUNT(*) FROM visit GROUP BY note",
     "SELECT COUNT(DISTINCT person_id) FROM visit",
+    "SELECT ward, COUNT(DISTINCT person_id), VAR_POP(days) FROM visit GROUP BY ward",
 )
 
 
@@ -52,24 +72,44 @@ def test_one_person_moves_each_vector_by_its_sensitivity_at_most(
 ) -> None:
     """120 rows of a person in all groups, beyond all bounds; without that person there are no rows at all."""
     engine.execute("DELETE FROM visit")
-    release = released(sql)
-    keys = len(release.release.keys)
-    assert all(value == 0 for row in numbers(engine, sql) for value in row[keys:])
-    engine.execute(FLOOD)
-    rows = numbers(engine, sql)
-    start = keys
-    for vector in release.vectors:
-        moved = sum(abs(int(str(value))) for row in rows for value in row[start : start + vector.size])
+    empty = numbers(engine, sql)
+    assert all(value == 0 for groups in empty for values in groups.values() for value in values)
+    refill(engine, FLOOD)
+    for vector, groups in zip(released(sql).vectors, numbers(engine, sql), strict=True):
+        moved = sum(abs(value) for values in groups.values() for value in values)
         assert 0 < moved <= vector.sensitivity
-        start += vector.size
 
 
-def test_groups_are_those_declared_and_at_most_c_of_a_person(engine: duckdb.DuckDBPyConnection) -> None:
-    engine.execute("DELETE FROM visit")
-    engine.execute(FLOOD)
-    wards = [row[0] for row in numbers(engine, "SELECT ward, COUNT(*) FROM visit GROUP BY ward")]
-    assert set(wards) <= {"a", "b", "c", "d"}
-    assert len(wards) == len(set(wards)) <= 2
+def test_many_rows_of_a_person_count_for_r_in_all(engine: duckdb.DuckDBPyConnection) -> None:
+    """R = 3 · 2 = 6, in fractions of 1/1024: of 120 rows each counts for 6/120, those of undeclared groups too."""
+    refill(engine, FLOOD)
+    assert numbers(engine, "SELECT COUNT(*) FROM visit") == [{(): [6 * 1024]}]
+    (wards,) = numbers(engine, "SELECT ward, COUNT(*) FROM visit GROUP BY ward")
+    # 20 rows in each of the wards, and as many each in one that is not declared and in none
+    assert wards == {("a",): [1024], ("b",): [1024], ("c",): [1024], ("d",): [1024]}
+
+
+def test_up_to_r_rows_count_in_full(engine: duckdb.DuckDBPyConnection) -> None:
+    """Wherever they lie: also with more than M in a group."""
+    six = "INSERT INTO visit SELECT 1, i, 'a', -9999.99, i, TRUE, 'n' FROM range(6) AS t(i)"
+    refill(engine, six)
+    assert numbers(engine, "SELECT ward, COUNT(*) FROM visit GROUP BY ward") == [{("a",): [6 * 1024]}]
+    assert numbers(engine, "SELECT SUM(fee) FROM visit") == [{(): [6 * -1000]}]  # each -10.00, in hundredths
+
+
+def test_a_sum_is_cut_towards_zero(engine: duckdb.DuckDBPyConnection) -> None:
+    """A floor would make -1 of each small negative sum, in as many groups as there are."""
+    seven = "INSERT INTO visit SELECT 1, i, 'a', CASE i WHEN 0 THEN -0.01 ELSE 0 END, i, TRUE, 'n' FROM range(7) AS t(i)"
+    refill(engine, seven)
+    assert numbers(engine, "SELECT ward, SUM(fee) FROM visit GROUP BY ward") == [{("a",): [0]}]
+
+
+def test_a_person_is_counted_once_in_c_declared_groups(engine: duckdb.DuckDBPyConnection) -> None:
+    refill(engine, FLOOD)
+    (wards,) = numbers(engine, "SELECT ward, COUNT(DISTINCT person_id) FROM visit GROUP BY ward")
+    assert len(wards) == 2
+    assert set(wards) <= {("a",), ("b",), ("c",), ("d",)}
+    assert list(wards.values()) == [[1], [1]]
 
 
 def test_nothing_is_bounded_by_physical_order() -> None:

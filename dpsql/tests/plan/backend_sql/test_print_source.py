@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from dpsql.tests.plan.planned import printed
@@ -13,7 +15,11 @@ def from_(source: str, engine: str = "duckdb") -> str:
 
 
 def test_one_table_needs_no_alias() -> None:
-    assert 'FROM "main"."visit"), p AS' in from_("visit")
+    """But where the people with too many rows stand beside it."""
+    sql = from_("visit")
+    assert '(SELECT "person_id" AS u FROM "main"."visit") AS r' in sql
+    assert '(SELECT 1 AS one FROM "main"."visit") AS r' in sql
+    assert 'FROM "main"."visit" AS t0 CROSS JOIN heavy WHERE (t0."person_id" = heavy.hu)' in sql
 
 
 @pytest.mark.parametrize(
@@ -63,6 +69,15 @@ def test_only_columns_that_are_used_are_computed() -> None:
 
 def test_a_cut_is_ordered_by_all_that_is_read_of_it() -> None:
     sql = from_("visit v JOIN bill b ON b.person_id = v.person_id WHERE v.days > b.id")
-    assert sql.count("rn <= 6") == 1
-    assert sql.count("PARTITION BY s.u ORDER BY md5(") == 2
+    cuts = re.findall(r"\(WITH s AS .*? WHERE rn <= \d+\)", sql)
+    visits, bills = cuts[::2], cuts[1::2]
+    assert len(visits) == len(bills) == 3  # to find who has too many, for all rows, and for theirs
+    assert len(set(visits)) == len(set(bills)) == 1
+    assert visits[0].endswith("rn <= 6)")  # 3 rows in each of 2 groups
+    assert bills[0].endswith("rn <= 2)")
+    for cut in (visits[0], bills[0]):
+        names = re.findall(r" AS (c\d+)", cut.split(" FROM ")[0])
+        last = ", ".join(f"s.{name} NULLS LAST" for name in names)
+        assert re.search(rf"PARTITION BY s\.u ORDER BY md5\([^,]*.*\), {last}\) AS rn", cut)
+    assert "HAVING COUNT(*) > 12)" in sql  # each of 6 visits with each of 2 bills
     assert "LIMIT" not in sql

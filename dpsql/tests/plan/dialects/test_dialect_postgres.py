@@ -8,7 +8,7 @@ import pytest
 import sqlglot
 
 from dpsql.errors import Refusal
-from dpsql.plan.dialects.dialect import DUCKDB
+from dpsql.plan.dialects.dialect_duckdb import DUCKDB
 from dpsql.plan.dialects.dialect_postgres import PostgresDialect, dialect_of
 from dpsql.relation.expressions import Literal
 from dpsql.relation.types import DATE, INTEGER, NUMERIC, TEXT
