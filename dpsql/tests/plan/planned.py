@@ -39,7 +39,7 @@ _PERSON = Table(
     (Column("id", INTEGER, Enforced(not_null=True)), Column("city", TEXT, values=("Bonn", "Ulm", "Wien")),
      Column("age", INTEGER, bounds=_between(0, 100)), Column("email", TEXT, is_personal=True),
      Column("height", DOUBLE, bounds=_between(0, 2), step=Fraction(1, 100)), Column("born", DATE)),
-    Unit("id", INTEGER, is_unique=True, is_not_null=True, rows_per_unit=1, groups_per_unit=1),
+    Unit("id", INTEGER, is_unique=True, is_not_null=True, max_rows=1, max_rows_per_group=1, max_groups=1),
     keys=(("id",), ("email",)),
 )  # fmt: skip
 _VISIT = Table(
@@ -48,12 +48,12 @@ _VISIT = Table(
      Column("ward", TEXT, values=("a", "b", "c", "d")), Column("fee", numeric(10, 2), bounds=_between(-10, 50)),
      Column("days", INTEGER, Enforced(not_null=True), bounds=_between(0, 9)), Column("urgent", BOOLEAN),
      Column("note", TEXT, max_length=20)),
-    _of_person(rows_per_unit=3, groups_per_unit=2), keys=(("person_id", "no"),),
+    _of_person(max_rows=6, max_rows_per_group=3, max_groups=2), keys=(("person_id", "no"),),
 )  # fmt: skip
 _CARD = Table(
     "card", ("main", "card"),
     (Column("person_id", INTEGER, Enforced(not_null=True)), Column("kind", TEXT, values=("gold", "plain"))),
-    _of_person(rows_per_unit=1, groups_per_unit=1), keys=(("person_id",),),
+    _of_person(max_rows=1, max_rows_per_group=1, max_groups=1), keys=(("person_id",),),
 )  # fmt: skip
 _REMARK = Table(
     "remark", ("main", "remark"),
@@ -63,12 +63,12 @@ _REMARK = Table(
 _BILL = Table(
     "bill", ("main", "bill"),
     (Column("id", INTEGER, Enforced(not_null=True)), Column("person_id", INTEGER, Enforced(not_null=True))),
-    _of_person(rows_per_unit=2, groups_per_unit=1), keys=(("id",),),
+    _of_person(max_rows=2, max_rows_per_group=2, max_groups=1), keys=(("id",),),
 )  # fmt: skip
 _LINE = Table(
     "line", ("main", "line"),
     (Column("bill_id", INTEGER), Column("amount", INTEGER, bounds=_between(0, 8))),
-    Unit("bill_id", INTEGER, ("bill", "id"), rows_per_unit=4, groups_per_unit=2),
+    Unit("bill_id", INTEGER, ("bill", "id"), max_rows=8, max_rows_per_group=4, max_groups=2),
 )  # fmt: skip
 _WARD = Table(
     "ward", ("main", "ward"),

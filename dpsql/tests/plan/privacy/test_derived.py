@@ -76,7 +76,7 @@ def test_a_filter_narrows_what_an_output_can_be() -> None:
 def test_union_all_adds_the_bounds_and_takes_the_hull() -> None:
     both = "SELECT person_id, days AS x FROM visit UNION ALL SELECT id, age FROM person"
     rows = rows_of(f"SELECT COUNT(*) FROM ({both}) t")
-    assert (rows.rows_per_unit, rows.groups_per_unit, rows.rows_in_all) == (3 + 1, 2 + 1, 6 + 1)
+    assert (rows.max_rows_per_group, rows.max_groups, rows.max_rows) == (3 + 1, 2 + 1, 6 + 1)
     (x,) = [column for column in rows.columns if column.name == "x"]
     assert x.bounds == (0, 100)
     assert not x.enforced.not_null  # age may be NULL

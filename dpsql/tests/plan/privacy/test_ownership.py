@@ -78,11 +78,11 @@ def test_bounds_multiply_over_sources_that_no_other_determines() -> None:
     both = rows_of(
         "SELECT COUNT(*) FROM visit v JOIN line l JOIN bill b ON b.id = l.bill_id ON b.person_id = v.person_id"
     )
-    assert (both.rows_per_unit, both.groups_per_unit) == (3 * 4, 2 * 2)
+    assert (both.max_rows_per_group, both.max_groups) == (3 * 4, 2 * 2)
     one = rows_of("SELECT COUNT(*) FROM visit v JOIN card c ON c.person_id = v.person_id")
-    assert (one.rows_per_unit, one.groups_per_unit, one.rows_in_all) == (3, 2, 6)
+    assert (one.max_rows_per_group, one.max_groups, one.max_rows) == (3, 2, 6)
     public = rows_of("SELECT COUNT(*) FROM visit v JOIN price p ON p.ward = v.ward")
-    assert (public.rows_per_unit, public.groups_per_unit) == (3, 2)
+    assert (public.max_rows_per_group, public.max_groups) == (3, 2)
 
 
 def test_one_row_by_keys_needs_no_bounds() -> None:
