@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import signal
+
 from hypothesis import HealthCheck, settings
 
 from dpsql.tests.support.postgres_fixtures import postgres, start_postgres
 
 __all__ = ["postgres", "start_postgres"]
+
+# A run that is started in the background ignores SIGINT, and so would every program that it tries.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How fast this machine is just now says nothing of the code.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])

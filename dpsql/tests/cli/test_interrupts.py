@@ -28,14 +28,6 @@ from .conftest import COUNT, ENDLESS, length_of_log, wait_for_charge
 IMPORTS = "import time:"
 
 
-@pytest.fixture(autouse=True)
-def _heeds_interrupts() -> Iterator[None]:
-    """Heed SIGINT, also where the test run itself was started in the background, and so ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @contextmanager
 def started(campus: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """Run the program, which names each module on standard error once it is imported; it is ended if it hangs."""
