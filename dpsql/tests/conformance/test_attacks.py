@@ -14,7 +14,7 @@ import pytest
 
 from dpsql.backends import PostgresBackend
 from dpsql.errors import PolicyError, Refusal
-from dpsql.plan.vectors import Kind
+from dpsql.plan.measures.vectors import Kind
 from dpsql.policy import build_catalog, parse_policy
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.postgres_twin import READER, let_read

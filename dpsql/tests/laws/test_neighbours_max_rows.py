@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dpsql.policy import parse_policy
-from dpsql.testing.postgres_server import PostgresServer
-from dpsql.testing.random_databases import Database, databases, policy_text, statements
+from dpsql.tests.support.postgres_server import PostgresServer
+from dpsql.tests.support.random_databases import Database, databases, policy_text, statements
 
 from .examples import HEAVY, NOBODY
 from .measured import World, world
