@@ -69,6 +69,20 @@ class OneNumber:
         return np.full(count, START, dtype=np.int64)
 
 
+DENOMINATOR = 256
+"""Fractions of a lattice unit that both vectors of EQUAL_SCALES count in."""
+
+
+class InUnits:
+    """A noise in whole lattice units, so that it is seen in what is shown."""
+
+    def __init__(self, noise: Noise) -> None:
+        self._noise = noise
+
+    def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
+        return DENOMINATOR * self._noise.draw(law, count)
+
+
 def stored_by(
     desk: OpenDesk,
     noise: Noise,
@@ -114,11 +128,13 @@ def test_every_coordinate_has_a_draw_of_its_own(desk: OpenDesk, monkeypatch: Pat
 
 
 def test_what_is_shown_has_the_draws_that_are_stored(desk: OpenDesk) -> None:
-    """Also from the store: each cell of one coordinate is exact + its own number."""
+    """Also from the store: each cell of one coordinate is exact + its own number, in whole units."""
     noise = CountingNoise(START)
-    one, other = desk(noise), desk(OneNumber())
+    one, other = desk(InUnits(noise)), desk(InUnits(OneNumber()))
     for opened in (one, other):
         opened.settle(ROWS)
+        release = opened.session.explain(EQUAL_SCALES).plan.releases[0]
+        assert [vector.denominator for vector in release.vectors] == [DENOMINATOR] * 2
     for _ in range(2):
         rows, shifted = one.session.execute(EQUAL_SCALES).rows, other.session.execute(EQUAL_SCALES).rows
         numbers = [
