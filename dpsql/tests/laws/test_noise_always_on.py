@@ -208,6 +208,9 @@ def test_nothing_is_logged_or_printed(
 _SILENCING = ("sql/statement.py", "backends/postgres_connection.py")
 """They silence a library's loggers."""
 
+_MANUAL = "relation/functions/__main__.py"
+"""No query goes through it: it prints the list of functions, which knows no table."""
+
 
 def test_the_engine_has_no_way_to_print() -> None:
     for name, text in sources():
@@ -226,7 +229,7 @@ def test_the_engine_has_no_way_to_print() -> None:
                 for node in ast.walk(ast.parse(text))
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
             }
-            assert "print" not in called, name
+            assert "print" not in called or name == _MANUAL, name
             taken = {module.split(".")[0] for module in imports(text)}
             assert not {"pickle", "warnings"} & taken, name
             assert "logging" not in taken or name in _SILENCING, name
