@@ -15,7 +15,7 @@ from dpsql import Session
 from dpsql.cli.demo_folder import TEXTBOOK_POLICY
 from dpsql.engine.explain import bias_notes, layout_sql
 
-BOUNDED = 'a person counts with at most 90 rows of "loan"; the error bars do not show what this leaves out'
+BOUNDED = 'a person counts with at most 60 rows of "loan"; the error bars do not show what this leaves out'
 
 
 @pytest.fixture(scope="module")
@@ -66,15 +66,12 @@ def test_what_costs_nothing(session: Session) -> None:
         ("SELECT branch, COUNT(*) FROM loan GROUP BY branch", (BOUNDED,)),
         ("SELECT branch, COUNT(*), SUM(fee) FROM loan GROUP BY branch", (BOUNDED,)),
         ("SELECT COUNT(*) FROM loan", (BOUNDED,)),
-        (
-            "SELECT branch, COUNT(DISTINCT student_id) FROM loan GROUP BY branch",
-            ("a person counts with at most 3 groups; the error bars do not show what this leaves out",),
-        ),
+        ("SELECT branch, COUNT(DISTINCT student_id) FROM loan GROUP BY branch", ()),
         ("SELECT COUNT(DISTINCT student_id) FROM loan", ()),
         (
             "SELECT COUNT(DISTINCT fee) FROM loan",
             (
-                "a person counts with at most 90 distinct values; the error bars do not show what this leaves out",
+                "a person counts with at most 60 distinct values; the error bars do not show what this leaves out",
             ),
         ),
         ("SELECT major, COUNT(*) FROM student GROUP BY major", ()),

@@ -217,7 +217,7 @@ def test_a_grown_text_moves_no_more_than_the_bound(grown: World) -> None:
 
 
 def test_the_texts_of_one_row_are_bounded_together(grown: World) -> None:
-    texts = ", ".join(f"concat({', '.join(['body'] * 60)}, '{i}') AS n{i}" for i in range(6))
+    texts = ", ".join(f"concat({', '.join(['body'] * 8)}, '{i}') AS n{i}" for i in range(6))
     used = " OR ".join(f"n{i} > 'a'" for i in range(6))
     sql = "SELECT COUNT(*) FROM (SELECT DISTINCT person_id, {} FROM story) t WHERE {}"
     assert is_refused(grown, sql.format(texts, used))
