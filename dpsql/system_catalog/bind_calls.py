@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
 from .bind_sets import SET_RETURNING
@@ -33,32 +34,32 @@ _RANKINGS = frozenset({"row_number", "rank", "dense_rank"})
 _FORMAT = re.compile(r"%([sIL%])")
 
 
-class CallBinder:
+class CallBinder(ABC):
     """Binds calls; `numbers` are the parameters met so far."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
         self.numbers: set[int] = set()
 
+    @abstractmethod
     def bind(self, expression: Expression, scope: Scope) -> Typed:
         """Return an expression in the engine's SQL. Raises CatalogRefusal."""
-        raise NotImplementedError
 
+    @abstractmethod
     def bind_as(self, expression: Expression, scope: Scope, target: PgType) -> str:
         """Return an expression's SQL as a value of a type. Raises CatalogRefusal."""
-        raise NotImplementedError
 
+    @abstractmethod
     def condition(self, expression: Expression, scope: Scope) -> str:
         """Return a condition's SQL. Raises CatalogRefusal."""
-        raise NotImplementedError
 
+    @abstractmethod
     def together(self, values: Sequence[Typed]) -> tuple[PgType, list[str]]:
         """Return the type that values have beside each other, and their SQL in it. Raises CatalogRefusal."""
-        raise NotImplementedError
 
+    @abstractmethod
     def query(self, query: Query, scope: Scope) -> Bound:
         """Return a query in the engine's SQL. Raises CatalogRefusal."""
-        raise NotImplementedError
 
     def call(self, node: Call, scope: Scope) -> Typed:
         """Return a call in the engine's SQL. Raises CatalogRefusal."""

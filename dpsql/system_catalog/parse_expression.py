@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import replace
 
 from .errors import unsupported
@@ -51,19 +52,19 @@ _LEVELS = {"+": _ADDED, "-": _ADDED, "*": _MULTIPLIED, "/": _MULTIPLIED, "%": _M
 _MATCHES = {"like": "~~", "ilike": "~~*"}
 
 
-class ExpressionParser:
+class ExpressionParser(ABC):
     """Reads expressions; queries inside them are read by the class below."""
 
     def __init__(self, words: Words) -> None:
         self.words = words
 
+    @abstractmethod
     def query(self) -> Query:
         """Return the query that comes next."""
-        raise NotImplementedError
 
+    @abstractmethod
     def rest_of(self, left: Query) -> Query:
         """Return the query that begins with one in parentheses."""
-        raise NotImplementedError
 
     def expressions(self) -> tuple[Expression, ...]:
         """Return expressions with commas between them."""

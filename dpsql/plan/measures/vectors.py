@@ -31,6 +31,7 @@ A unit with t <= R counts in full, exactly: s·U.
 from __future__ import annotations
 
 import enum
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -118,7 +119,7 @@ class Sums(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Vector:
+class Vector(ABC):
     """One joint measure of a release; a class for each kind.
 
     `value`: what is summed or counted distinct; None for COUNT and UNITS. `null_rows`: a PAIR carries
@@ -200,9 +201,9 @@ class Vector:
         """Most that a row adds to any of the sums and differences that coordinates are computed from."""
         return 1 if self.lattice is None else 4 * max(self.lattice.width, self.lattice.reach)
 
+    @abstractmethod
     def whole(self, sums: Sums) -> list[str]:
         """Return the coordinates of some rows, all of which count, in lattice units."""
-        raise NotImplementedError
 
     def cut(self, sums: Sums, share: Callable[[str], str]) -> list[str]:
         """Return what a unit with more than R rows adds; `share(s)` is s·R·U div t."""
