@@ -1,10 +1,23 @@
-"""Databases that several laws look at, written out by hand."""
+"""What several laws share: databases written out by hand, and how their examples are drawn."""
 
 from __future__ import annotations
 
+from hypothesis import HealthCheck, settings
+
 from dpsql.tests.support.random_databases import PERSON, VISIT, Database, Row
 
-__all__ = ["HEAVY", "NOBODY", "ORDINARY", "WIDE", "person", "visit"]
+__all__ = ["HEAVY", "NOBODY", "ORDINARY", "REPEATED", "WIDE", "person", "visit"]
+
+REPEATED = settings(
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.data_too_large,
+    ],
+)
+"""The same examples in every run; each law says how many."""
 
 
 def person(unit: int, **cells: str | None) -> tuple[int, Row]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 
 from dpsql.errors import EngineFailure, Refusal
 from dpsql.plan.backend_sql import print_release
@@ -22,15 +22,10 @@ from dpsql.tests.support import random_joined_statements, random_joins
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import Database, databases, load, statements
 
-from .examples import HEAVY, ORDINARY, visit
+from .examples import HEAVY, ORDINARY, REPEATED, visit
 from .measured import World, fixed_stages, measure_release, world
 
-FUZZ = settings(
-    deadline=None,
-    derandomize=True,
-    max_examples=40,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large],
-)  # fmt: skip
+FUZZ = settings(REPEATED, max_examples=40)
 LONG = settings(FUZZ, max_examples=3000, derandomize=False)
 Patch = pytest.MonkeyPatch
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from duckdb.sqltypes import BIGINT, VARCHAR
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from dpsql.errors import Refusal
 from dpsql.plan.backend_sql.print_private import PrivatePrinter
@@ -25,15 +25,11 @@ from dpsql.relation.types import Kind
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_growing_texts import LONGEST, SCHEMA, load_extreme, policy_of, statements
 
+from .examples import REPEATED
 from .measured import Measured, World, compared, fixed_stages, measure_release, world
 from .test_neighbours import planned
 
-FUZZ = settings(
-    deadline=None,
-    derandomize=True,
-    max_examples=150,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large],
-)  # fmt: skip
+FUZZ = settings(REPEATED, max_examples=150)
 LONG = settings(FUZZ, max_examples=5000, derandomize=False)
 
 _WATCH_POSTGRES = """

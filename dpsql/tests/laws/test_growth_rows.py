@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from dpsql.errors import Refusal
 from dpsql.plan.backend_sql.print_release import BackendQuery
@@ -23,18 +23,14 @@ from dpsql.plan.privacy.rows import Reach
 from dpsql.tests.support.random_joined_statements import growing_statements
 from dpsql.tests.support.random_joins import PUBLIC_ROWS, SCHEMA, Database, load, policy_of, row
 
+from .examples import REPEATED
 from .measured import SALT, World, _parameter, fixed_stages, measure_release, world
 from .test_mutations import rewrite
 from .test_neighbours import planned
 
 Patch = pytest.MonkeyPatch
 
-FUZZ = settings(
-    deadline=None,
-    derandomize=True,
-    max_examples=300,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large],
-)  # fmt: skip
+FUZZ = settings(REPEATED, max_examples=300)
 LONG = settings(FUZZ, max_examples=10_000, derandomize=False)
 
 ROWS = 100

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpsql.errors import EngineFailure, Refusal
@@ -28,15 +28,10 @@ from dpsql.tests.support.random_databases import (
     without,
 )
 
-from .examples import HEAVY, NOBODY, WIDE, visit
+from .examples import HEAVY, NOBODY, REPEATED, WIDE, visit
 from .measured import Measured, World, compared, measure_release, world
 
-FUZZ = settings(
-    deadline=None,
-    derandomize=True,
-    max_examples=40,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large],
-)  # fmt: skip
+FUZZ = settings(REPEATED, max_examples=40)
 LONG = settings(FUZZ, max_examples=3000, derandomize=False)
 STAGES = (2.5, -1.0, None, 0.0)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpsql.errors import EngineFailure
@@ -30,15 +30,11 @@ from dpsql.tests.support.random_joins import (
     without,
 )
 
+from .examples import REPEATED
 from .measured import Measured, World, compared, fixed_stages, measure_release, world
 from .test_neighbours import planned
 
-FUZZ = settings(
-    deadline=None,
-    derandomize=True,
-    max_examples=25,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large],
-)  # fmt: skip
+FUZZ = settings(REPEATED, max_examples=25)
 LONG = settings(FUZZ, max_examples=3000, derandomize=False)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsql.backends import DuckDBBackend
@@ -24,14 +24,9 @@ from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import Database, databases, statements, without
 
 from .conftest import Desk, OpenDesk, make_desk
-from .examples import HEAVY, NOBODY, ORDINARY, visit
+from .examples import HEAVY, NOBODY, ORDINARY, REPEATED, visit
 
-FUZZ = settings(
-    deadline=None,
-    derandomize=True,
-    max_examples=25,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large],
-)  # fmt: skip
+FUZZ = settings(REPEATED, max_examples=25)
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from decimal import Decimal
 
 import duckdb
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from dpsql import Session
 from dpsql.backends import DuckDBBackend
@@ -23,12 +23,9 @@ from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.random_joined_statements import statements
 from dpsql.tests.support.random_joins import SCHEMA, Database, load, policy_of, row
 
-FUZZ = settings(
-    deadline=None,
-    derandomize=True,
-    max_examples=60,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large],
-)  # fmt: skip
+from .examples import REPEATED
+
+FUZZ = settings(REPEATED, max_examples=60)
 
 UNITS = range(1, 25)
 TAME = Database(

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsql.errors import EngineFailure, Refusal
@@ -16,14 +16,9 @@ from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import VISIT, Database, databases, rows_of, statements
 
 from .conftest import Desk, OpenDesk, make_desk
-from .examples import visit
+from .examples import REPEATED, visit
 
-FUZZ = settings(
-    deadline=None,
-    derandomize=True,
-    max_examples=40,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large],
-)  # fmt: skip
+FUZZ = settings(REPEATED, max_examples=40)
 
 
 @pytest.fixture(scope="module")
