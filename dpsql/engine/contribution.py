@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from ..plan.measures.vectors import Query
 from ..plan.planner import ReleasePlan
-from ..plan.privacy.rows import Block, Cut, Grouped, Rows, TableSource, blocks_in
+from ..plan.privacy.rows import Block, Cut, Grouped, Item, Rows, TableSource, blocks_in, selects_in
 from ..relation.catalog import Table
 from ..relation.expressions import fields_of
 
@@ -53,10 +53,8 @@ def declared_in(release: ReleasePlan) -> list[str]:
     for table in dict.fromkeys(_private_tables(release.release.rows)):
         unit = table.unit
         assert unit is not None
-        keys = ("max_rows", "max_rows_per_group", "max_groups")
-        said = [f"{key} {getattr(unit, key)}" for key in keys if getattr(unit, key) is not None]
-        if said and not unit.is_unique:
-            found.append(f'"{table.name}" {", ".join(said)}')
+        if unit.declared and not unit.is_unique:
+            found.append(f'"{table.name}" {", ".join(unit.declared)}')
     return found
 
 
@@ -116,28 +114,26 @@ def contribution_notes(release: ReleasePlan) -> Iterator[str]:
         )
 
 
-def _cut_per_person(rows: Rows | Block) -> set[tuple[int, str]]:
+def _cut_per_person(rows: Rows) -> set[tuple[int, str]]:
     """Return the bounds of counts and sums per person, and what they count, in subqueries too."""
     found: set[tuple[int, str]] = set()
-    for item in rows.items:
+    for item in _items_in(rows):
         for part in blocks_in(item.source):
-            found |= _cut_per_person(part)
-            calls = part.aggregates if isinstance(part, Grouped) else ()
             if isinstance(part, Grouped) and part.most is not None and part.most > 1:
-                found |= {
-                    (part.most, item.source.name) for call in calls if call.function in ("count", "sum")
-                }
+                called = {call.function for call in part.aggregates}
+                found |= {(part.most, item.source.name)} if called & {"count", "sum"} else set()
     return found
 
 
-def _cut_before_joins(rows: Rows | Block) -> set[tuple[int, str]]:
+def _cut_before_joins(rows: Rows) -> set[tuple[int, str]]:
     """Return the sources that are cut before a join (law L10), and at how many rows of a person."""
-    found: set[tuple[int, str]] = set()
-    for item in rows.items:
-        found |= {(item.source.most, item.source.name)} if isinstance(item.source, Cut) else set()
-        for part in blocks_in(item.source):
-            found |= _cut_before_joins(part)
-    return found
+    sources = (item.source for item in _items_in(rows))
+    return {(source.most, source.name) for source in sources if isinstance(source, Cut)}
+
+
+def _items_in(rows: Rows) -> Iterator[Item]:
+    for select in selects_in(rows):
+        yield from select.items
 
 
 def _counted(number: int, noun: str) -> str:

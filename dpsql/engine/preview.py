@@ -178,9 +178,7 @@ class _Previewer:
         assert unit is not None
         if unit.is_unique:
             return "one row per person"
-        keys = ("max_rows", "max_rows_per_group", "max_groups")
-        said = [f"{key} {getattr(unit, key)}" for key in keys if getattr(unit, key) is not None]
-        return ", ".join(said) or "max_rows is not declared, so its statements are refused"
+        return ", ".join(unit.declared) or "max_rows is not declared, so its statements are refused"
 
     def _statements(self) -> Iterator[tuple[str, str, Fraction]]:
         """Yield typical statements, what their relative errors are parts of, and what that is for one person."""

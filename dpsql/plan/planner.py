@@ -35,10 +35,10 @@ from .measures.least_error import measure
 from .measures.vectors import Bounding, Kind, Query, Vector, counted_in
 from .privacy.contradiction import has_no_rows
 from .privacy.determined import has_one_row
-from .privacy.growth import joined_rows, works_in
+from .privacy.growth import joined_rows
 from .privacy.judge import judge
 from .privacy.keys import UNDECLARED_HINT, Domain, domain_of, environment_of, max_groups_in, product_of
-from .privacy.rows import Release, stages_in
+from .privacy.rows import Release, selects_in, stages_in
 
 __all__ = ["Plan", "Privacy", "ReleasePlan", "Work", "plan", "releases_of"]
 
@@ -128,7 +128,9 @@ class ReleasePlan:
     @cached_property
     def works(self) -> tuple[Work, ...]:
         """The joins that multiply rows of one person; public rows are counted before they are made (law L10)."""
-        works = () if self.is_empty else dict.fromkeys(works_in(self.release.rows))
+        if self.is_empty:
+            return ()
+        works = dict.fromkeys(work for select in selects_in(self.release.rows) for work in select.works)
         return tuple(
             Work(work.most or 1, tuple(print_fan(fan, self.dialect) for fan in work.fans)) for work in works
         )

@@ -86,6 +86,12 @@ class Unit:
     max_rows_per_group: int | None = None
     max_groups: int | None = None
 
+    @property
+    def declared(self) -> tuple[str, ...]:
+        """The bounds that are declared, as the policy names them: `max_rows 60`."""
+        keys = ("max_rows", "max_rows_per_group", "max_groups")
+        return tuple(f"{key} {getattr(self, key)}" for key in keys if getattr(self, key) is not None)
+
 
 @dataclass(frozen=True, slots=True)
 class Table:

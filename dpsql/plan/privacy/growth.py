@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ...errors import Position, Refusal
@@ -45,14 +45,12 @@ from .rows import (
     Identity,
     Item,
     Reach,
-    Rows,
     Source,
     TableSource,
-    blocks_in,
     fields_in,
 )
 
-__all__ = ["MAX_GROWN", "Grown", "grown", "joined_rows", "sum_of_reaches", "works_in"]
+__all__ = ["MAX_GROWN", "Grown", "grown", "joined_rows", "sum_of_reaches"]
 
 MAX_GROWN = 10**6
 """Most rows that joins make of one person's rows, and pairs that a mark looks at.
@@ -335,11 +333,3 @@ def joined_rows(reach: Reach) -> int:
     if reach.fans:
         return MAX_GROWN
     return reach.most or 1
-
-
-def works_in(rows: Rows | Block) -> Iterator[Reach]:
-    """Yield what the joins below a release multiply one owner's rows to."""
-    yield from rows.works
-    for item in rows.items:
-        for block in blocks_in(item.source):
-            yield from works_in(block)

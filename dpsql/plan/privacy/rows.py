@@ -28,7 +28,7 @@ from ...relation.types import BOOLEAN
 __all__ = [
     "LINEAR", "Block", "Cut", "Derived", "Fan", "Grouped", "Identity", "Item", "Private", "Reach", "Release",
     "Released", "Rows", "Source", "StageColumn", "TableSource", "Windowed", "blocks_in", "columns_of", "fields_in",
-    "stages_in", "uncut",
+    "selects_in", "stages_in", "uncut",
 ]  # fmt: skip
 
 Identity = tuple[str, str]
@@ -312,23 +312,32 @@ def blocks_in(source: Source) -> tuple[Block, ...]:
     return source.parts if isinstance(source, Derived) else ()
 
 
+def selects_in(rows: Rows | Block) -> Iterator[Rows | Block]:
+    """Yield rows and every select below them, each before what it reads."""
+    yield rows
+    for item in rows.items:
+        for part in blocks_in(item.source):
+            yield from selects_in(part)
+
+
 def stages_in(rows: Rows | Block) -> Iterator[int]:
     """Yield the stages that rows depend on, those of subqueries included; some may come twice."""
-    exprs = list(rows.predicate)
-    for item in rows.items:
-        exprs += item.on
-        if isinstance(item.source, Released):
-            yield item.source.stage
-        for part in blocks_in(item.source):
-            yield from stages_in(part)
-    if isinstance(rows, Block):
-        exprs += rows.outputs
-    if isinstance(rows, Grouped):
-        for call in rows.aggregates:
+    for select in selects_in(rows):
+        yield from (item.source.stage for item in select.items if isinstance(item.source, Released))
+        for expr in _read_in(select):
+            yield from (part.stage for part in walk(expr) if isinstance(part, StageValue))
+
+
+def _read_in(select: Rows | Block) -> list[Expr]:
+    """Return the expressions of one select, those of its subqueries left out."""
+    exprs = [*select.predicate, *(term for item in select.items for term in item.on)]
+    if isinstance(select, Block):
+        exprs += select.outputs
+    if isinstance(select, Grouped):
+        for call in select.aggregates:
             exprs += [*call.args, *([] if call.filter is None else [call.filter])]
-    if isinstance(rows, Windowed):
-        exprs += rows.ties
-        for window in rows.calls:
+    if isinstance(select, Windowed):
+        exprs += select.ties
+        for window in select.calls:
             exprs += [*window.args, *window.partition, *(order.expr for order in window.orders)]
-    for expr in exprs:
-        yield from (part.stage for part in walk(expr) if isinstance(part, StageValue))
+    return exprs

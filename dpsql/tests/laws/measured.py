@@ -17,7 +17,7 @@ from dpsql.engine.released import canonical, declared_groups
 from dpsql.mechanisms.laplace_accuracy import tail
 from dpsql.plan.measures.vectors import Kind
 from dpsql.plan.planner import Plan, Privacy, ReleasePlan, plan
-from dpsql.plan.privacy.rows import Block, Released, Rows, StageColumn, blocks_in
+from dpsql.plan.privacy.rows import Block, Released, Rows, StageColumn, selects_in
 from dpsql.policy import Neighbours, Policy, build_catalog
 from dpsql.relation.catalog import Catalog, Scalar
 from dpsql.relation.expressions import StageValue
@@ -164,11 +164,8 @@ def fixed_stages(plan: Plan) -> list[object]:
 
 
 def _released_in(rows: Rows | Block) -> Iterator[Released]:
-    for item in rows.items:
-        if isinstance(item.source, Released):
-            yield item.source
-        for part in blocks_in(item.source):
-            yield from _released_in(part)
+    for select in selects_in(rows):
+        yield from (item.source for item in select.items if isinstance(item.source, Released))
 
 
 def _made_up_rows(types: Sequence[SqlType], keys: tuple[frozenset[int], ...]) -> tuple[list[object], ...]:
