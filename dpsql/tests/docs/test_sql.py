@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,8 +11,9 @@ import pytest
 from dpsql import Session
 from dpsql.errors import Refusal
 from dpsql.relation.functions import FUNCTIONS, manual_lines
+from dpsql.testing.case_file import Accepted, read_cases
 
-from .documents import blocks, section, text
+from .documents import ROOT, blocks, section, text
 
 ANSWERED = {
     "aggregates": [
@@ -167,3 +169,13 @@ def test_the_functions_are_those_of_the_table() -> None:
     """`python -m dpsql.relation.functions` prints them."""
     assert manual_lines() in section("sql", "Functions")
     assert all(row.form and row.doc for row in FUNCTIONS.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("README", "{} of the {} queries"), ("performance", "the {} of its {} queries")]
+)
+def test_how_much_of_tpch_is_answered(name: str, words: str) -> None:
+    cases = read_cases(ROOT / "grammar_tests" / "corpus" / "tpch.case")
+    as_they_are = [case for case in cases if re.fullmatch(r"tpch\d\d", case.name)]
+    answered = [case for case in as_they_are if isinstance(case.expected, Accepted)]
+    assert words.format(len(answered), len(as_they_are)) in text(name)
