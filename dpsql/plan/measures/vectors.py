@@ -360,7 +360,7 @@ class Units(Vector):
 class Direct(Vector):
     """The exact average itself, noised by its range, for teaching (soundness.md 1.1): C·W.
 
-    With one row per unit that is added or removed floor(W/2) + 1 (soundness.md 1.5).
+    With one row per unit that is added or removed floor(W/2) + 1, by the proof there.
     """
 
     kind = Kind.DIRECT
