@@ -205,6 +205,22 @@ def test_nothing_is_logged_or_printed(
     assert str(_SECRET) not in caplog.text + out + err
 
 
+def test_exact_values_stay_in_two_modules() -> None:
+    """`run` asks for people's rows and fills an `Exact`, `privatise` alone reads it; `finish` asks for public rows."""
+    asking, holding = set(), set()
+    for name, text in sources():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                if node.value.id == "snapshot" and node.attr in ("run", "columns"):
+                    asking.add(name)
+                if name == "engine/run.py" and node.value.id == "exact":
+                    assert node.attr == "add"
+            elif isinstance(node, ast.Name) and node.id == "Exact":
+                holding.add(name)
+    assert asking == {"engine/run.py", "engine/finish.py"}
+    assert holding == {"engine/run.py", "engine/privatise.py"}
+
+
 _SILENCING = ("sql/statement.py", "backends/postgres_connection.py")
 """They silence a library's loggers."""
 
