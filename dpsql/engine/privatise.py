@@ -2,8 +2,8 @@
 
 House rules (laws L3, L7, L8):
 
-1. `Exact` is the only holder of exact values. It has no iterator, no repr of its content, no equality;
-   this module reads it, and it goes no further.
+1. `Exact` is the only holder of exact values, from the moment that `run` has fetched them. It has no iterator,
+   no repr of its content, no equality; this module alone reads it, and it goes no further.
 2. Noise is drawn for a whole vector at once, from the operating system's randomness; for declared
    groups it is drawn before the engine is asked (`draw`), so that its time says nothing.
 3. A group that the engine did not return counts 0 in every coordinate, and gets its noise like any other.

@@ -1,6 +1,8 @@
 """The spine: one statement, station by station, and a session's settings.
 
-text ─parse→ tree ─bind→ relation ─judge, plan→ plan ─charge, run, privatise→ releases ─post-process→ rows
+text ─parse→ tree ─bind→ relation ─judge, plan→ plan ─look up, else charge, run, privatise→ releases ─post-process→ rows
+
+architecture.md follows one statement through them, call by call.
 """
 
 from __future__ import annotations

@@ -99,7 +99,10 @@ class ReleasePlan:
         return self.vectors[number].scale(self.epsilons[number])
 
     def law(self, number: int) -> Law:
-        """Return the law of the noise that a vector is to have. Not for what is empty, which gets none."""
+        """Return the law of the noise that a vector is to have. Not for what is empty, which gets none.
+
+        Laplace noise takes the scale from a sensitivity in L1, which is what `Vector.sensitivity` says.
+        """
         return Laplace(self.scale(number))
 
     def vector_of(self, coordinate: int) -> int:
