@@ -18,6 +18,7 @@ from .claim import Charge
 
 __all__ = [
     "DIGEST",
+    "FORMAT",
     "Entry",
     "EpochStart",
     "Grant",
@@ -25,12 +26,17 @@ __all__ = [
     "Record",
     "State",
     "Status",
+    "newer",
     "read_record",
     "record_text",
 ]
 
-FORMAT = 1
-"""The version of the records and of the schema beside them."""
+FORMAT = 2
+"""The version of the records and of the schema beside them. 2: laws other than Laplace, named by a word.
+
+What an earlier version wrote is read as it is, and a ledger gets this number before anything is written to it: a
+version that knows less refuses it then (`newer`), in place of calling damaged what it cannot read.
+"""
 
 DIGEST = "sha256"
 """The checksum of draws. It is part of the record, hence of the log: a draw cannot lose its checksum unseen."""
@@ -48,13 +54,15 @@ class State(enum.Enum):
 class Header:
     """A log's first record: of which dataset's ledger it is, and which log, where several share a ledger.
 
-    `log`: random, so that no two logs have the same; empty where a ledger has one log alone.
+    `log`: random, so that no two logs have the same; empty where a ledger has one log alone. `format`: when the log
+    was begun; later records may be of a later one.
     """
 
     seq: int
     at: str
     dataset: str
     log: str = ""
+    format: int = FORMAT
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +132,7 @@ def record_text(record: Record) -> str:
     fields: dict[str, Any] = {"seq": record.seq, "at": record.at}
     match record:
         case Header():
-            fields |= {"kind": "header", "dataset": record.dataset, "format": FORMAT}
+            fields |= {"kind": "header", "dataset": record.dataset, "format": record.format}
             if record.log:
                 fields["log"] = record.log
         case Entry():
@@ -173,7 +181,7 @@ def _record(fields: dict[str, Any], state: State) -> Record:
     seq, at = fields["seq"], fields["at"]
     match fields["kind"]:
         case "header":
-            return Header(seq, at, fields["dataset"], fields.get("log", ""))
+            return Header(seq, at, fields["dataset"], fields.get("log", ""), _known_format(fields["format"]))
         case "entry":
             return Entry(
                 seq=seq,
@@ -200,6 +208,20 @@ def _known_digest(name: str) -> str:
     if name not in ("", DIGEST):
         raise ValueError("unknown checksum")
     return name
+
+
+def _known_format(number: object) -> int:
+    if type(number) is not int or not 1 <= number <= FORMAT:
+        raise ValueError("unknown format")
+    return number
+
+
+def newer() -> LedgerError:
+    """Return the error for a ledger in which a newer version of dpsql writes."""
+    return LedgerError(
+        "the ledger is kept by a newer version of dpsql than this one",
+        hint="stop this one, and use that version or a newer one for all who share the ledger",
+    )
 
 
 def _unreadable() -> LedgerError:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import LedgerError
-from .entry import Entry, EpochStart, Grant, Header, Record, State, read_record, record_text
+from .entry import FORMAT, Entry, EpochStart, Grant, Header, Record, State, newer, read_record, record_text
 from .journal import Journal
 from .stored_draw import MALFORMED
 
@@ -132,11 +132,15 @@ class Ledger(ABC):
     @property
     @abstractmethod
     def _logged(self) -> Statement:
-        """Asks for one row: how many bytes of this log are in the ledger."""
+        """Asks for one row: how many bytes of this log are in the ledger, and the ledger's format."""
 
     @abstractmethod
     def _set_logged(self, db: Database, size: int) -> None:
         """Note that so many bytes of this log are in the ledger."""
+
+    @abstractmethod
+    def _set_format(self, db: Database) -> None:
+        """Note that the ledger is of this version's format."""
 
     @abstractmethod
     def _next(self, db: Database) -> Rows:
@@ -168,7 +172,10 @@ class Ledger(ABC):
             while True:
                 given_up = frozenset(self._given_up)
                 with self._change() as db:
-                    (logged,) = db.execute(*self._logged).fetchone()
+                    logged, version = db.execute(*self._logged).fetchone()
+                    self._check_format(version)
+                    if version != FORMAT:
+                        self._set_format(db)
                     is_settled = not given_up and logged == self._journal.size()
                     if is_settled:
                         yield db
@@ -181,7 +188,8 @@ class Ledger(ABC):
 
     def read_settled(self, *statements: Statement) -> list[list[Any]]:
         """Return the rows of each statement, with nothing that the log has missing from them."""
-        [(logged,)], *found = self._read_together([self._logged, *statements])
+        [(logged, version)], *found = self._read_together([self._logged, *statements])
+        self._check_format(version)
         if not self._given_up and logged == self._journal.size():
             return found
         with self.write() as db:
@@ -230,6 +238,11 @@ class Ledger(ABC):
             raise LedgerError("an open ledger was carried over a fork", hint="open it in the new process")
         if identity(self._log) != self._log_file:
             raise LedgerError("the ledger or its log was replaced while in use", hint="restart dpsql")
+
+    def _check_format(self, version: int) -> None:
+        """Raise LedgerError where a newer version of dpsql has written meanwhile."""
+        if version > FORMAT:
+            raise newer()
 
     def damage(self) -> LedgerError:
         """Return the error for a stored answer that is not, or no longer, what was stored."""
@@ -293,7 +306,8 @@ class Ledger(ABC):
 
     def _compare(self, dataset: str) -> None:
         with self._alone(), self._whole() as db:
-            (logged,) = db.execute(*self._logged).fetchone()
+            logged, version = db.execute(*self._logged).fetchone()
+            self._check_format(version)
             self._journal.mend()
             named: str | None = None
             sums: dict[str, Sums] = {}

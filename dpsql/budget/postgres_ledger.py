@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import LedgerError, LedgerMissing
-from .entry import FORMAT, Header, Record, record_text
+from .entry import FORMAT, Header, Record, newer, record_text
 from .holder import open_alone
 from .journal import Journal, create_journal
 from .ledger import Database, Ledger, Rows, Statement, Step, another_dataset, read_header, utc_now
@@ -157,13 +157,19 @@ class PostgresLedger(Ledger):
 
     @property
     def _logged(self) -> Statement:
-        return "SELECT COALESCE((SELECT bytes FROM log WHERE id = ?), 0)", (self._log_id,)
+        return (
+            "SELECT COALESCE((SELECT bytes FROM log WHERE id = ?), 0), COALESCE((SELECT format FROM ledger), 0)",
+            (self._log_id,),
+        )
 
     def _set_logged(self, db: Database, size: int) -> None:
         db.execute(
             "INSERT INTO log (id, bytes) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET bytes = excluded.bytes",
             (self._log_id, size),
         )
+
+    def _set_format(self, db: Database) -> None:
+        db.execute("UPDATE ledger SET format = ?", (FORMAT,))
 
     def _next(self, db: Database) -> Rows:
         return db.execute(
@@ -248,11 +254,10 @@ def _find_or_make(connection: LedgerConnection, dataset: str, create: bool, *, h
             if not _has_tables(db):
                 _make_tables(db, dataset)
         found = db.execute("SELECT format, dataset FROM dpsql.ledger").fetchone()
-        if found is None or found[0] != FORMAT:
-            raise LedgerError(
-                "this is no ledger of this version",
-                hint="use the version of dpsql that made it, or name another database in the policy",
-            )
+        if found is None or found[0] < 1:
+            raise LedgerError("this is no ledger", hint="name another database in the policy")
+        if found[0] > FORMAT:
+            raise newer()
         if found[1] != dataset:
             raise another_dataset()
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import LedgerError, LedgerMissing
-from .entry import FORMAT, Header, Record, record_text
+from .entry import FORMAT, Header, Record, newer, record_text
 from .faults import file_fault, sqlite_fault
 from .holder import Holder, is_alive, open_alone, remove_dead
 from .journal import create_journal
@@ -153,7 +153,8 @@ class SqliteLedger(Ledger):
                 if asked == self._read_last[0] and not self._given_up:
                     return self._read_last[1]
                 with self._begun("BEGIN"):
-                    (logged,) = self._db.execute(*self._logged).fetchone()
+                    logged, version = self._db.execute(*self._logged).fetchone()
+                    self._check_format(version)
                     if self._given_up or logged != self._journal.size():
                         return None
                     found = [self._db.execute(*statement).fetchall() for statement in statements]
@@ -169,10 +170,13 @@ class SqliteLedger(Ledger):
 
     @property
     def _logged(self) -> Statement:
-        return "SELECT log_bytes FROM ledger", ()
+        return "SELECT log_bytes, (SELECT user_version FROM pragma_user_version) FROM ledger", ()
 
     def _set_logged(self, db: Database, size: int) -> None:
         db.execute("UPDATE ledger SET log_bytes = ?", (size,))
+
+    def _set_format(self, db: Database) -> None:
+        db.execute(f"PRAGMA user_version = {FORMAT}")
 
     def _next(self, db: Database) -> Rows:
         return db.execute("SELECT COALESCE(MAX(seq), -1) + 1, COALESCE(MAX(seq), -1) + 1 FROM record")
@@ -236,10 +240,12 @@ def _prepare(database: sqlite3.Connection) -> None:
     if mode != "wal" or level != 2:
         raise LedgerError("the ledger's file system cannot make it durable", hint="put it on a local disk")
     (version,) = database.execute("PRAGMA user_version").fetchone()
-    if version == FORMAT:
+    if 1 <= version <= FORMAT:
         return
+    if version > FORMAT:
+        raise newer()
     if database.execute("SELECT 1 FROM sqlite_master").fetchone() is not None:
-        raise LedgerError("this file is no ledger of this version", hint="name another file in the policy")
+        raise LedgerError("this file is no ledger", hint="name another file in the policy")
     database.execute("BEGIN IMMEDIATE")
     for statement in _SCHEMA:
         database.execute(statement)

@@ -148,6 +148,7 @@ def _release(number: int, plan: ReleasePlan, names: Names) -> dict[str, object]:
         "noise_set_by": what_binds(plan),
         "groups": None if plan.groups is None else len(plan.groups),
         "threshold": plan.tau,
+        "shown_just_below": None if plan.key_law is None else _share(plan.key_law.coin),
         "delta": _small(plan.delta),
         "measures": [_measure(plan, index) for index in range(len(plan.vectors))],
         "outputs": [
@@ -232,9 +233,7 @@ def _release_text(number: int, plan: ReleasePlan, names: Names) -> list[str]:
     if plan.is_empty:
         return [*lines, "  no row can count, by the statement's own text: answered exactly, and free"]
     if plan.groups is None:
-        lines.append(
-            f"  groups: those whose noisy count of people reaches {plan.tau} (delta {_small(plan.delta)})"
-        )
+        lines += _found_text(plan)
     elif bounding.grouped:
         lines.append(f"  groups: {len(plan.groups)}, declared")
     for index in range(len(plan.vectors)):
@@ -242,7 +241,7 @@ def _release_text(number: int, plan: ReleasePlan, names: Names) -> list[str]:
         several = "" if shown["coordinates"] == 1 else f", {shown['coordinates']} numbers a group"
         lines += [
             f"  {shown['measure']}{several}: epsilon {shown['epsilon']}",
-            f"    sensitivity {shown['sensitivity']}, Laplace scale {shown['scale']}, "
+            f"    sensitivity {shown['sensitivity']}, {plan.law(index).family} scale {shown['scale']}, "
             f"variance {shown['variance']}, ± {shown['plus_minus_95']} at 95 %",
         ]
     for index, call in enumerate(release.aggregates):
@@ -253,6 +252,23 @@ def _release_text(number: int, plan: ReleasePlan, names: Names) -> list[str]:
     for query in plan.queries(tuple(range(len(plan.vectors)))):
         lines += ["  backend:", *_indented(query.sql, "    ")]
     return lines
+
+
+def _found_text(plan: ReleasePlan) -> list[str]:
+    """Return by which rule groups found in the data are shown."""
+    assert plan.key_law is not None
+    assert plan.tau is not None
+    coin = plan.key_law.coin
+    below = f", and {_share(coin)} of those at {plan.tau - 1}" if coin else ""
+    return [
+        f"  groups: those whose noisy count of people reaches {plan.tau}{below}",
+        f"    the noise is at most {plan.key_law.bound} (delta {_small(plan.delta)})",
+    ]
+
+
+def _share(coin: Fraction) -> str:
+    """Return a share for people: rounded, but never to all or nothing."""
+    return f"{min(max(round(100 * coin), 1), 99)} %"
 
 
 # --- whose column an output is ----------------------------------------------------------------------

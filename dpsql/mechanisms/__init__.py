@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from .epsilon import ATTO, MAX_EPSILON, MIN_EPSILON, NANO, floor_to_nano, parse_epsilon
 from .law import Law
-from .laws import Laplace, law_of
+from .laws import Laplace, Truncated, UnknownLaw, law_of
 from .noise import Noise, SampledNoise
 from .random_source import OS_RANDOM, RandomSource
-from .threshold import threshold
 
 __all__ = [
     "ATTO",
@@ -20,8 +19,9 @@ __all__ = [
     "Noise",
     "RandomSource",
     "SampledNoise",
+    "Truncated",
+    "UnknownLaw",
     "floor_to_nano",
     "law_of",
     "parse_epsilon",
-    "threshold",
 ]

@@ -19,7 +19,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from ..errors import Refusal
-from ..mechanisms import Laplace, Law, floor_to_nano, threshold
+from ..mechanisms import Laplace, Law, Truncated, floor_to_nano
 from ..relation.catalog import Catalog, Scalar
 from ..relation.expressions import Literal, StageValue, conjuncts, fields_of, walk
 from ..relation.expressions import Scalar as Subquery
@@ -72,7 +72,8 @@ class ReleasePlan:
     """One release: what is asked of the engine, and the noise and charge of each vector.
 
     `domains`: the public values of each key, where it has them. `groups`: the declared groups, None
-    when keys are found by threshold (`tau`, on vector `counted`, at `delta`). `epsilons`: per vector.
+    when keys are found by threshold, at `delta`: by `key_law`, on vector `counted`. `tau`: the noisy count from
+    which a group is shown whatever the coin says. `epsilons`: per vector.
     `identity` hashes everything the exact measures depend on but data and epoch; it is completed by
     `measure_keys`. `is_empty`: no row can count, by the text alone: answered exactly and free, without the
     engine (soundness.md 1.16).
@@ -86,6 +87,7 @@ class ReleasePlan:
     domains: tuple[Domain | None, ...]
     groups: tuple[tuple[Scalar, ...], ...] | None
     counted: int | None
+    key_law: Truncated | None
     tau: int | None
     delta: Fraction
     is_empty: bool
@@ -103,6 +105,8 @@ class ReleasePlan:
 
         Laplace noise takes the scale from a sensitivity in L1, which is what `Vector.sensitivity` says.
         """
+        if self.key_law is not None and number == self.counted:
+            return self.key_law
         return Laplace(self.scale(number))
 
     def vector_of(self, coordinate: int) -> int:
@@ -286,7 +290,7 @@ def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: 
     is_empty = groups == () or has_no_rows(rows.items, rows.predicate)
     if is_empty:
         each = Fraction(0)
-    delta, tau = Fraction(0), None
+    delta, key_law, tau = Fraction(0), None, None
     if measured.counted is not None and not is_empty:
         delta = privacy.delta * Fraction(*release.share)
         if delta <= 0:
@@ -298,17 +302,26 @@ def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: 
                 ).position,
                 hint="declare the key's values, list them in WHERE key IN (…), or ask the owner for a delta",
             )
-        law = Laplace(measured.vectors[measured.counted].scale(each))
-        tau = threshold(law, delta, bounding.groups, privacy.minimum_units)
+        key_law = _key_law(measured.vectors[measured.counted], each, delta)
+        tau = privacy.minimum_units + key_law.bound
     identity = hashlib.sha256(
         repr((catalog.fingerprint, rows.identity(), release.keys, bounding, domains,
               privacy.minimum_units)).encode()
     ).digest()  # fmt: skip
     return ReleasePlan(
         release, bounding, measured.vectors, measured.formulas, (each,) * count, tuple(domains), groups,
-        measured.counted, tau, delta, is_empty, identity,
+        measured.counted, key_law, tau, delta, is_empty, identity,
         dialect_of(catalog.dialect, catalog.case_collation),
     )  # fmt: skip
+
+
+def _key_law(counted: Vector, epsilon: Fraction, delta: Fraction) -> Truncated:
+    """Return the noise on a count of people under which the groups that it shows cost so much (soundness.md 1.7).
+
+    One step to a neighbour moves the counts of `sensitivity` groups by one each: C of them, or C of the one who
+    goes and C of the one who comes. Each has its part of epsilon and of delta.
+    """
+    return Truncated.within(counted.scale(epsilon), delta / counted.sensitivity)
 
 
 def _bounding(

@@ -114,7 +114,7 @@ def test_randomness_comes_from_the_operating_system_alone() -> None:
             assert "numpy.random" not in text, name
 
 
-class Recorded:
+class Recorded(ZeroNoise):
     """A noise that is different in every draw, and remembered."""
 
     def __init__(self) -> None:
@@ -165,7 +165,7 @@ def test_an_error_on_the_way_shows_no_exact_value(desk: OpenDesk, monkeypatch: p
     opened = desk()
     load(opened.connection, _secret_database())
 
-    class Broken:
+    class Broken(ZeroNoise):
         def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
             raise RuntimeError("no randomness")
 
@@ -257,7 +257,7 @@ def test_the_ledger_holds_no_exact_value(desk: OpenDesk, tmp_path: Path) -> None
     opened: Desk = desk(Recorded(), folder=folder)
     load(opened.connection, _secret_database())
 
-    class Negative:
+    class Negative(ZeroNoise):
         def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
             return np.full(count, -(10**6), dtype=np.int64)
 
