@@ -13,6 +13,7 @@ House rules:
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -37,7 +38,7 @@ from .privacy.contradiction import has_no_rows
 from .privacy.determined import has_one_row
 from .privacy.growth import joined_rows
 from .privacy.judge import judge
-from .privacy.keys import UNDECLARED_HINT, Domain, domain_of, environment_of, max_groups_in, product_of
+from .privacy.keys import UNDECLARED_HINT, Domain, domain_of, environment_of, existing_groups, max_groups_in
 from .privacy.rows import Release, selects_in, stages_in
 
 __all__ = ["Plan", "Privacy", "ReleasePlan", "Work", "plan", "releases_of"]
@@ -263,7 +264,10 @@ def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: 
     env = environment_of(rows.columns, rows.predicate)
     domains = [domain_of(key, env) for key in release.keys]
     declared = [domain for domain in domains if domain is not None]
-    groups = tuple(product_of(declared, release.keys)) if len(declared) == len(domains) else None
+    groups = None
+    if len(declared) == len(domains):
+        groups = existing_groups(release.keys, declared, env, rows.predicate)
+        domains = [_listed_in(groups, place, domain) for place, domain in enumerate(declared)]
     bounding = _bounding(release, env, privacy, groups)
     measured = measure(release.aggregates, env, bounding, rows.units, threshold=groups is None)
     texts = [*release.keys, *dict.fromkeys(v.value for v in measured.vectors if v.value is not None)]
@@ -304,10 +308,11 @@ def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: 
             )
         key_law = _key_law(measured.vectors[measured.counted], each, delta)
         tau = privacy.minimum_units + key_law.bound
-    identity = hashlib.sha256(
-        repr((catalog.fingerprint, rows.identity(), release.keys, bounding, domains,
-              privacy.minimum_units)).encode()
-    ).digest()  # fmt: skip
+    said: tuple[object, ...] = (catalog.fingerprint, rows.identity(), release.keys, bounding, domains,
+                                privacy.minimum_units)  # fmt: skip
+    if groups is not None and len(groups) < math.prod(len(domain.values) for domain in domains if domain):
+        said = (*said, groups)  # not all that the domains make
+    identity = hashlib.sha256(repr(said).encode()).digest()
     return ReleasePlan(
         release, bounding, measured.vectors, measured.formulas, (each,) * count, tuple(domains), groups,
         measured.counted, key_law, tau, delta, is_empty, identity,
@@ -322,6 +327,12 @@ def _key_law(counted: Vector, epsilon: Fraction, delta: Fraction) -> Truncated:
     goes and C of the one who comes. Each has its part of epsilon and of delta.
     """
     return Truncated.within(counted.scale(epsilon), delta / counted.sensitivity)
+
+
+def _listed_in(groups: tuple[tuple[Scalar, ...], ...], place: int, domain: Domain) -> Domain:
+    """Return what is left of a key's domain."""
+    left = {group[place] for group in groups}
+    return Domain(tuple(value for value in domain.values if value in left))
 
 
 def _bounding(
@@ -347,6 +358,8 @@ def _bounding(
     if not grouped:
         return Bounding(in_all, in_all, 1, False, False, privacy.replace_one, False)
     c = min(in_all, max_groups_in(rows, release.keys, env))
+    if groups:  # never 0
+        c = min(c, len(groups))
     is_determined = fields_of(*release.keys) <= rows.determined
     ranked = not is_determined and (groups is None or len(groups) > c)
     return Bounding(in_all, m, c, False, ranked, privacy.replace_one, True)
