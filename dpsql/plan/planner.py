@@ -72,7 +72,8 @@ class ReleasePlan:
     """One release: what is asked of the engine, and the noise and charge of each vector.
 
     `domains`: the public values of each key, where it has them. `groups`: the declared groups, None
-    when keys are found by threshold (`tau`, on vector `counted`, at `delta`). `epsilons`: per vector.
+    when keys are found by threshold (`tau`, on vector `counted`, at `delta`). `grids`: per aggregate, what all values
+    of a count or sum are multiples of. `epsilons`: per vector.
     `identity` hashes everything the exact measures depend on but data and epoch; it is completed by
     `measure_keys`. `is_empty`: no row can count, by the text alone: answered exactly and free, without the
     engine (soundness.md 1.16).
@@ -82,6 +83,7 @@ class ReleasePlan:
     bounding: Bounding
     vectors: tuple[Vector, ...]
     formulas: tuple[Formula, ...]
+    grids: tuple[Fraction | None, ...]
     epsilons: tuple[Fraction, ...]
     domains: tuple[Domain | None, ...]
     groups: tuple[tuple[Scalar, ...], ...] | None
@@ -302,7 +304,7 @@ def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: 
               privacy.minimum_units)).encode()
     ).digest()  # fmt: skip
     return ReleasePlan(
-        release, bounding, measured.vectors, measured.formulas, (each,) * count, tuple(domains), groups,
+        release, bounding, measured.vectors, measured.formulas, measured.grids, (each,) * count, tuple(domains), groups,
         measured.counted, tau, delta, is_empty, identity,
         dialect_of(catalog.dialect, catalog.case_collation),
     )  # fmt: skip
