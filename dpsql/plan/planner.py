@@ -74,7 +74,8 @@ class ReleasePlan:
 
     `domains`: the public values of each key, where it has them. `groups`: the declared groups, None
     when keys are found by threshold, at `delta`: by `key_law`, on vector `counted`. `tau`: the noisy count from
-    which a group is shown whatever the coin says. `epsilons`: per vector.
+    which a group is shown whatever the coin says. `grids`: per aggregate, what all values of a count or sum are
+    multiples of. `epsilons`: per vector.
     `identity` hashes everything the exact measures depend on but data and epoch; it is completed by
     `measure_keys`. `is_empty`: no row can count, by the text alone: answered exactly and free, without the
     engine (soundness.md 1.16).
@@ -84,6 +85,7 @@ class ReleasePlan:
     bounding: Bounding
     vectors: tuple[Vector, ...]
     formulas: tuple[Formula, ...]
+    grids: tuple[Fraction | None, ...]
     epsilons: tuple[Fraction, ...]
     domains: tuple[Domain | None, ...]
     groups: tuple[tuple[Scalar, ...], ...] | None
@@ -314,7 +316,7 @@ def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: 
         said = (*said, groups)  # not all that the domains make
     identity = hashlib.sha256(repr(said).encode()).digest()
     return ReleasePlan(
-        release, bounding, measured.vectors, measured.formulas, (each,) * count, tuple(domains), groups,
+        release, bounding, measured.vectors, measured.formulas, measured.grids, (each,) * count, tuple(domains), groups,
         measured.counted, key_law, tau, delta, is_empty, identity,
         dialect_of(catalog.dialect, catalog.case_collation),
     )  # fmt: skip
