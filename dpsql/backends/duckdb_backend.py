@@ -26,6 +26,7 @@ import numpy.typing as npt
 from ..errors import EngineFailure, PolicyError
 from ..policy.live_schema import LiveSchema
 from ..seal import NO_WAY_OUT
+from .backend import Backend, Snapshot, implements, unknown_url
 from .deployment import Finding
 from .duckdb_schema import read_schema
 from .stoppable import Stoppable
@@ -47,6 +48,7 @@ _MEANING = {
 }
 
 
+@implements(Snapshot)
 class DuckDBSnapshot:
     """One read-only transaction; made by `DuckDBBackend.snapshot`, used by one thread (but for `cancel`)."""
 
@@ -123,6 +125,7 @@ class DuckDBSnapshot:
             self._cursor.interrupt()
 
 
+@implements(Backend)
 class DuckDBBackend:
     """A DuckDB file, opened when a snapshot needs it; safe to use from several threads."""
 
@@ -135,6 +138,14 @@ class DuckDBBackend:
         self._schema_seen: list[LiveSchema] = []  # a file that is open for reading has no writer
         self._snapshots: dict[DuckDBSnapshot, object] = {}
         self._lock = threading.Lock()
+
+    @classmethod
+    def of(cls, url: str, tables: object = None) -> DuckDBBackend:
+        """Return the backend of a URL. Raises PolicyError: it names no file."""
+        path = url.removeprefix("duckdb:")
+        if not path or path.startswith(":"):
+            raise unknown_url()
+        return cls(Path(path))
 
     @classmethod
     def over(cls, connection: duckdb.DuckDBPyConnection) -> DuckDBBackend:

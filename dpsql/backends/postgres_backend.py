@@ -30,6 +30,7 @@ from psycopg_pool import ConnectionPool
 
 from ..errors import EngineFailure, PolicyError
 from ..policy.live_schema import LiveSchema
+from .backend import Backend, Snapshot, implements, unknown_url
 from .deployment import Finding
 from .postgres_connection import (
     LOCK_SECONDS,
@@ -64,6 +65,7 @@ _GONE = (
 )
 
 
+@implements(Snapshot)
 class PostgresSnapshot:
     """One read-only transaction; made by `PostgresBackend.snapshot`, used by one thread (but for `cancel`)."""
 
@@ -230,6 +232,7 @@ class PostgresSnapshot:
             self._connection.cancel_safe(timeout=_CANCEL_SECONDS)
 
 
+@implements(Backend)
 class PostgresBackend:
     """A Postgres database, reached over a pool of connections; safe to use from several threads."""
 
@@ -251,6 +254,13 @@ class PostgresBackend:
         self._users = 0
         self._lock = threading.Lock()
         self._turn = threading.Lock()
+
+    @classmethod
+    def of(cls, url: str, tables: Collection[str] | None) -> PostgresBackend:
+        """Return the backend of a URL. Raises PolicyError: it is none of a server."""
+        if "://" not in url:
+            raise unknown_url()
+        return cls(url, tables)
 
     @classmethod
     def over(cls, connection: Connection, tables: Collection[str] | None = None) -> PostgresBackend:

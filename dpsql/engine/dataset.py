@@ -18,7 +18,7 @@ from ..budget import BudgetStore, Caps, LedgerStore, open_store
 from ..cache import Cache
 from ..errors import EngineFailure
 from ..mechanisms import ATTO, NANO
-from ..plan.dialects.dialect_postgres import dialect_of
+from ..plan.dialects import dialect_of
 from ..plan.planner import Plan
 from ..policy import Policy, build_catalog, load_policy
 from ..postprocess import SealedEngine

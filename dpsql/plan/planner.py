@@ -29,8 +29,7 @@ from ..relation.relations import Filter, Limit, Project, Relation, Sort, Values,
 from ..relation.size_rules import text_of_row
 from ..relation.types import Kind as SqlKind
 from .backend_sql.print_release import BackendQuery, print_fan, print_release
-from .dialects.dialect import Dialect
-from .dialects.dialect_postgres import dialect_of
+from .dialects import Dialect, dialect_of
 from .measures.formulas import Formula
 from .measures.least_error import measure
 from .measures.vectors import Bounding, Kind, Query, Vector, counted_in

@@ -16,6 +16,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from ..errors import PolicyError
+from .engines import ENGINES
 from .load_tables import read_tables
 from .model import Analyst, Defaults, Neighbours, Policy, Privacy, ServerPolicy, TablePolicy
 from .owners import NO_UNIT
@@ -29,7 +30,7 @@ _EPSILON_CAP = Fraction(10**4)  # Exclusive: the ledger takes four digits before
 _STATEMENT_CAP = Fraction(10)
 _DELTA_STEP = Fraction(1, 10**18)
 _FILE_SCHEMES = {"database": "duckdb", "ledger": "sqlite"}
-_POSTGRES = re.compile(r"postgres(ql)?://")
+_SERVERS = {"database": re.compile(rf"({'|'.join(ENGINES)})://"), "ledger": re.compile(r"postgres(ql)?://")}
 _LONGEST_STATEMENT = 600
 _VERIFIER = re.compile(
     r"SCRAM-SHA-256\$[1-9][0-9]{0,6}:[A-Za-z0-9+/]{8,}={0,2}\$[A-Za-z0-9+/]{43}=:[A-Za-z0-9+/]{43}="
@@ -99,7 +100,7 @@ def _read_url(top: Section, key: str, url: str, folder: Path) -> str:
         if not path or path.startswith((":", "//")):
             raise top.error(f'name a file; write "{scheme}:<file>"', key)
         return f"{scheme}:{folder / path}"
-    if _POSTGRES.match(url):
+    if _SERVERS[key].match(url):
         try:
             parts = urlsplit(url)
             has_password = parts.password is not None or "password" in unquote(parts.query).lower()

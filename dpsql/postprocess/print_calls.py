@@ -100,6 +100,12 @@ def _sign(call: Call, args: list[str]) -> str:
     return f"CAST(sign(CAST({args[0]} AS DOUBLE)) AS {engine_type(call.type)})"
 
 
+def _plain(call: Call, args: list[str]) -> str:
+    given = [f"CAST({arg} AS DOUBLE)" if part.type.is_number else arg
+             for arg, part in zip(args, call.args, strict=True)]  # fmt: skip
+    return f"{call.function}({', '.join(given)})"
+
+
 def _field(call: Call) -> str:
     unit = call.args[0]
     assert isinstance(unit, Literal)
@@ -129,9 +135,7 @@ CALLS: dict[str, Form] = {
     "exp": lambda call, args: total.exponential(args[0]),
     "power": lambda call, args: total.power(args[0], args[1]),
     "sign": _sign,
-    **{name: (lambda call, args: f"{call.function}(CAST({args[0]} AS DOUBLE))")
-       for name in ("sin", "cos", "atan", "tanh")},
-    **{name: (lambda call, args: f"{call.function}({args[0]})") for name in ("lower", "upper")},
+    **{name: _plain for name, row in FUNCTIONS.items() if row.plain},
     "length": lambda call, args: f"CAST(length({args[0]}) AS INTEGER)",
     "trim": lambda call, args: total.trim(args[0]),
     "ltrim": lambda call, args: total.trim(args[0], side="leading"),

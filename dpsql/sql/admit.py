@@ -6,7 +6,8 @@ House rules (law L4):
 2. An argument that is not listed for its node is refused unless it is absent (None or an empty list);
    False counts as present, since False can be a clause of its own.
 3. Listing an argument here is a promise that the binder reads it. Nothing is ever dropped.
-4. What functions and operators are written with is said in their rows (`relation.functions`).
+4. What functions, operators and aggregates are written with is said in their rows (`relation.functions`,
+   `aggregates`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from sqlglot import exp
 
 from ..errors import Refusal
 from ..relation.functions import SYNTAX
+from .aggregates import AGGREGATES
 from .say import said_of, said_of_clause
 from .text import MAX_DEPTH, MAX_NODES, position_of
 
@@ -72,12 +74,8 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
     exp.Localtimestamp: frozenset(),
     exp.Anonymous: frozenset({"this", "expressions"}),
     # aggregates and windows
+    **dict.fromkeys((*AGGREGATES, exp.FirstValue, exp.LastValue, exp.Ntile), _UNARY),
     exp.Count: frozenset({"this", "big_int"}),
-    **dict.fromkeys(
-        (exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop,
-         exp.StddevSamp, exp.LogicalAnd, exp.LogicalOr, exp.FirstValue, exp.LastValue, exp.Ntile),
-        _UNARY,
-    ),
     exp.Filter: _BINARY,
     exp.Grouping: frozenset({"expressions"}),
     exp.Window: frozenset({"this", "partition_by", "order", "spec", "over", "alias"}),

@@ -9,49 +9,20 @@ from sqlglot import exp
 from ..errors import Refusal
 from ..relation.expressions import TRUE, Call, Expr, walk
 from ..relation.relations import AggregateCall
-from ..relation.types import BIGINT, BOOLEAN, DOUBLE, NUMERIC, Kind, SqlType
+from ..relation.types import BIGINT
+from .aggregates import AGGREGATES, NAMED, Aggregate
 from .bind_expression import Binder, call
 
-__all__ = [
-    "aggregate_type",
-    "bind_aggregate",
-    "bind_anonymous",
-    "bind_filter",
-    "bind_grouping",
-    "read_aggregate",
-]
-
-_NAMES: dict[type[exp.Expr], str] = {
-    exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max",
-    exp.Variance: "var_samp", exp.VariancePop: "var_pop", exp.Stddev: "stddev_samp",
-    exp.StddevSamp: "stddev_samp", exp.StddevPop: "stddev_pop", exp.LogicalAnd: "bool_and",
-    exp.LogicalOr: "bool_or",
-}  # fmt: skip
-_NAMED = {"dp_avg_direct": "avg_direct", "every": "bool_and"}
+__all__ = ["bind_aggregate", "bind_anonymous", "bind_filter", "bind_grouping", "read_aggregate"]
 
 
-def aggregate_type(function: str, argument: SqlType) -> SqlType | None:
-    """Return Postgres' result type of an aggregate over an argument type; None when it does not fit."""
-    if function in ("bool_and", "bool_or"):
-        return BOOLEAN if argument.kind is Kind.BOOLEAN else None
-    if function in ("min", "max"):
-        return None if argument.kind in (Kind.OPAQUE, Kind.INTERVAL) else argument
-    if not argument.is_number:
-        return None
-    if function == "sum":
-        if argument.is_integer:
-            return SqlType(Kind.NUMERIC, 38, 0) if argument.kind is Kind.BIGINT else BIGINT
-        return argument if argument.is_float else SqlType(Kind.NUMERIC, 38, argument.scale)
-    return DOUBLE if argument.is_float else NUMERIC
-
-
-def read_aggregate(binder: Binder, node: exp.Expr, name: str) -> AggregateCall:
+def read_aggregate(binder: Binder, node: exp.Expr, row: Aggregate) -> AggregateCall:
     """Return the aggregate that a function node stands for.
 
     Raises:
         Refusal: 42803 for nested aggregates, 42883 for arguments that do not fit.
     """
-    position = binder.position(node)
+    position, name = binder.position(node), row.name
     if not binder.allow_aggregates:
         raise Refusal(f"{name}() cannot stand {binder.place}", sqlstate="42803", position=position)
     argument = node.args.get("this")
@@ -85,11 +56,7 @@ def read_aggregate(binder: Binder, node: exp.Expr, name: str) -> AggregateCall:
         expr = binder.bind(argument)
     finally:
         binder.allow_aggregates, binder.place = True, inside
-    if name == "count":
-        return AggregateCall(BIGINT, name, (expr,), distinct, None, position=position)
-    result = aggregate_type(
-        "avg" if name not in ("sum", "min", "max", "bool_and", "bool_or") else name, expr.type
-    )
+    result = row.result(expr.type)
     if result is None:
         raise Refusal(
             f"{name}({expr.type}) does not exist",
@@ -97,14 +64,12 @@ def read_aggregate(binder: Binder, node: exp.Expr, name: str) -> AggregateCall:
             position=position,
             hint="cast the argument",
         )
-    if name in ("min", "max", "bool_and", "bool_or"):
-        distinct = False
-    return AggregateCall(result, name, (expr,), distinct, None, position=position)
+    return AggregateCall(result, name, (expr,), distinct and row.repeats, None, position=position)
 
 
 def bind_aggregate(binder: Binder, node: exp.Expr) -> Expr:
     """Take an aggregate out of an expression."""
-    return binder.add_aggregate(read_aggregate(binder, node, _NAMES[type(node)]))
+    return binder.add_aggregate(read_aggregate(binder, node, AGGREGATES[type(node)]))
 
 
 def bind_anonymous(binder: Binder, node: exp.Expr) -> Expr:
@@ -114,8 +79,8 @@ def bind_anonymous(binder: Binder, node: exp.Expr) -> Expr:
         Refusal: 42883 for a function that does not exist here.
     """
     name = str(node.args["this"]).lower()
-    if name in _NAMED:
-        return binder.add_aggregate(read_aggregate(binder, node, _NAMED[name]))
+    if name in NAMED:
+        return binder.add_aggregate(read_aggregate(binder, node, NAMED[name]))
     if name == "now" and not node.args.get("expressions"):
         return binder.moment(node)
     if name in ("dp_low", "dp_high"):
@@ -140,12 +105,12 @@ def bind_filter(binder: Binder, node: exp.Expr) -> Expr:
         Refusal: 42601 after anything but an aggregate, and what `read_aggregate` raises.
     """
     inner, where = node.args["this"], node.args["expression"]
-    name = _NAMES.get(type(inner))
-    if name is None and isinstance(inner, exp.Anonymous):
-        name = _NAMED.get(str(inner.args["this"]).lower())
-    if name is None:
+    row = AGGREGATES.get(type(inner))
+    if row is None and isinstance(inner, exp.Anonymous):
+        row = NAMED.get(str(inner.args["this"]).lower())
+    if row is None:
         raise Refusal("FILTER stands after an aggregate", sqlstate="42601", position=binder.position(node))
-    aggregate = read_aggregate(binder, inner, name)
+    aggregate = read_aggregate(binder, inner, row)
     inside, binder.allow_aggregates, binder.place = binder.place, False, "inside FILTER"
     try:
         predicate = binder.bind_boolean(where.args["this"], "FILTER")

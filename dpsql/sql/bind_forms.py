@@ -7,6 +7,7 @@ from sqlglot import exp
 from ..errors import Position, Refusal
 from ..relation.expressions import Call, Expr, Literal
 from ..relation.types import BOOLEAN, INTEGER, TEXT, Kind
+from .aggregates import AGGREGATES
 from .bind_aggregate import bind_aggregate, bind_anonymous, bind_filter, bind_grouping
 from .bind_expression import Binder, Condition, Form, call
 from .bind_subquery import bind_exists, bind_in_query, bind_scalar
@@ -189,10 +190,6 @@ FORMS: dict[type[exp.Expr], Form] = {
     exp.CurrentTimestamp: Binder.moment, exp.Localtimestamp: Binder.moment, exp.Subquery: bind_scalar,
     exp.Exists: bind_exists, exp.Anonymous: bind_anonymous, exp.Filter: bind_filter,
     exp.Grouping: bind_grouping, exp.Window: bind_window,
-    **dict.fromkeys(
-        (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Variance, exp.VariancePop, exp.Stddev,
-         exp.StddevPop, exp.StddevSamp, exp.LogicalAnd, exp.LogicalOr),
-        bind_aggregate,
-    ),
+    **dict.fromkeys(AGGREGATES, bind_aggregate),
 }  # fmt: skip
 """Node kind -> the function that binds it."""

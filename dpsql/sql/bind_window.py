@@ -8,7 +8,7 @@ from ..errors import Refusal
 from ..relation.expressions import Expr, Literal
 from ..relation.relations import Order, WindowCall
 from ..relation.types import BIGINT, DOUBLE, INTEGER, Kind, SqlType
-from .bind_aggregate import aggregate_type
+from .aggregates import AGGREGATES
 from .bind_expression import Binder, cast
 
 __all__ = ["bind_window", "nulls_first", "read_orders"]
@@ -18,13 +18,6 @@ _RANKS: dict[type[exp.Expr], tuple[str, SqlType]] = {
     exp.PercentRank: ("percent_rank", DOUBLE), exp.CumeDist: ("cume_dist", DOUBLE),
 }  # fmt: skip
 _OVER_VALUES: dict[type[exp.Expr], str] = {exp.FirstValue: "first_value", exp.LastValue: "last_value"}
-_AGGREGATES: dict[type[exp.Expr], str] = {
-    exp.Sum: "sum",
-    exp.Avg: "avg",
-    exp.Min: "min",
-    exp.Max: "max",
-    exp.Count: "count",
-}
 
 
 def read_orders(binder: Binder, node: exp.Expr | None) -> tuple[Order, ...]:
@@ -91,8 +84,9 @@ def _function(binder: Binder, node: exp.Expr) -> tuple[str, SqlType, tuple[Expr,
         if node.args.get("default") is not None:
             args.append(cast(binder.bind(node.args["default"]), value.type, binder.position(node)))
         return "lag" if isinstance(node, exp.Lag) else "lead", value.type, tuple(args)
-    if type(node) in _AGGREGATES:
-        name = _AGGREGATES[type(node)]
+    aggregate = AGGREGATES.get(type(node))
+    if aggregate is not None and aggregate.windows:
+        name = aggregate.name
         argument = node.args.get("this")
         if argument is None:
             raise Refusal(f"{name}() takes one argument", sqlstate="42883", position=binder.position(node))
@@ -103,19 +97,13 @@ def _function(binder: Binder, node: exp.Expr) -> tuple[str, SqlType, tuple[Expr,
         if isinstance(argument, exp.Distinct):
             raise Refusal("DISTINCT is not supported in a window", position=binder.position(node))
         value = binder.bind(argument)
-        return name, _result(binder, name, value, node), (value,)
+        result = aggregate.result(value.type)
+        if result is None:
+            raise Refusal(
+                f"{name}({value.type}) does not exist", sqlstate="42883", position=binder.position(node)
+            )
+        return name, result, (value,)
     raise Refusal("this function has no window form here", position=binder.position(node))
-
-
-def _result(binder: Binder, name: str, value: Expr, node: exp.Expr) -> SqlType:
-    if name == "count":
-        return BIGINT
-    result = aggregate_type(name, value.type)
-    if result is None:
-        raise Refusal(
-            f"{name}({value.type}) does not exist", sqlstate="42883", position=binder.position(node)
-        )
-    return result
 
 
 def _whole(binder: Binder, node: exp.Expr) -> Literal:

@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from ..relation.functions import WRITTEN
 from ..relation.types import Kind, SqlType
+from .aggregates import AGGREGATES
 from .scope import fold_name
 
 __all__ = ["output_name"]
@@ -17,7 +18,7 @@ _TYPES = {
 }  # fmt: skip
 _FUNCTIONS: dict[type[exp.Expr], str] = {
     **{node: row.output or row.name for node, row in WRITTEN.items()},
-    exp.LogicalAnd: "bool_and", exp.LogicalOr: "bool_or", exp.VariancePop: "var_pop",
+    **{node: row.output for node, row in AGGREGATES.items() if row.output},
 }  # fmt: skip
 _TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
 

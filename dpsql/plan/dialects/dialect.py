@@ -13,6 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from fractions import Fraction
+from inspect import getattr_static
 from typing import Any, ClassVar
 
 from ...relation.catalog import Table
@@ -22,7 +23,9 @@ from ...relation.types import Kind, SqlType
 from .private_sql import LARGEST, Number, integer_kind
 from .quote import literal, text
 
-__all__ = ["Dialect"]
+__all__ = ["Dialect", "dialect_of"]
+
+_DIALECTS: dict[str, type[Dialect]] = {}
 
 
 class Dialect(ABC):
@@ -51,9 +54,16 @@ class Dialect(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         names = (*Dialect.__annotations__, *sorted(Dialect.__abstractmethods__))
-        missing = [name for name in names if getattr(cls, name, None) is getattr(Dialect, name, None)]
+        said = [(name, getattr_static(cls, name, None)) for name in names]
+        missing = [name for name, value in said if value is getattr_static(Dialect, name, None)]
         if missing:
             raise TypeError(f"{cls.__name__} does not say: {', '.join(missing)}")
+        _DIALECTS[cls.name] = cls
+
+    @classmethod
+    @abstractmethod
+    def of(cls, case_collation: str | None) -> Dialect:
+        """Return the dialect of a catalog; `case_collation`: the engine's collation whose letter case is Unicode's."""
 
     # --- types and literals ---------------------------------------------------------------------------
 
@@ -251,3 +261,8 @@ class Dialect(ABC):
     @abstractmethod
     def without(self, rows: str, left_out: str, keys: list[str]) -> str:
         """Return the rows of one table that have no equal in another; of `keys` all but the first may be NULL."""
+
+
+def dialect_of(name: str, case_collation: str | None) -> Dialect:
+    """Return the dialect of a catalog. A name that no class has is a bug: KeyError, never another engine's SQL."""
+    return _DIALECTS[name].of(case_collation)

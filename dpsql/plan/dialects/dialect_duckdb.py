@@ -26,6 +26,10 @@ class DuckDBDialect(Dialect):
     runs_public_parts = True
     kinds = MappingProxyType({})
 
+    @classmethod
+    def of(cls, case_collation: str | None) -> DuckDBDialect:
+        return DUCKDB
+
     def as_text(self, sql: str) -> str:
         return f"CAST({sql} AS {self.text})"
 

@@ -14,10 +14,9 @@ from ...relation.catalog import Table
 from ...relation.expressions import Literal
 from ...relation.types import Kind, SqlType
 from .dialect import Dialect
-from .dialect_duckdb import DUCKDB
 from .quote import identifier, table_name
 
-__all__ = ["PostgresDialect", "dialect_of"]
+__all__ = ["PostgresDialect"]
 
 _NAN = "CAST('NaN' AS numeric)"
 _BYTEWISE = ' COLLATE "C")'
@@ -45,6 +44,10 @@ class PostgresDialect(Dialect):
 
     def __init__(self, case_collation: str | None) -> None:
         self.case_collation = case_collation
+
+    @classmethod
+    def of(cls, case_collation: str | None) -> PostgresDialect:
+        return cls(case_collation)
 
     def as_text(self, sql: str) -> str:
         return f"(CAST({sql} AS text){_BYTEWISE}"
@@ -159,8 +162,3 @@ class PostgresDialect(Dialect):
     def without(self, rows: str, left_out: str, keys: list[str]) -> str:
         match = " AND ".join(self.same(f"{rows}.{key}", f"{left_out}.{key}") for key in keys)
         return f"SELECT {rows}.* FROM {rows} WHERE NOT EXISTS (SELECT 1 FROM {left_out} WHERE {match})"
-
-
-def dialect_of(name: str, case_collation: str | None) -> Dialect:
-    """Return the dialect of a catalog."""
-    return DUCKDB if name == "duckdb" else PostgresDialect(case_collation)

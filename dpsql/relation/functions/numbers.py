@@ -117,10 +117,10 @@ ROWS = (
     Function("exp", "exp(x)", "e to the `x`", _real, _monotone(math.exp, -700.0, 700.0), unary(exp.Exp)),
     Function("ln", "ln(x)", "the natural logarithm", _real, _monotone(math.log, 1e-300, 1e300), unary(exp.Ln)),
     Function("log", "log(x)", "the logarithm to base 10", _real, _monotone(math.log10, 1e-300, 1e300), unary(exp.Log)),
-    Function("sin", "sin(x)", "the sine", _double, _within(-1, 1), unary(exp.Sin)),
-    Function("cos", "cos(x)", "the cosine", _double, _within(-1, 1), unary(exp.Cos)),
-    Function("atan", "atan(x)", "the inverse tangent", _double, _within(-2, 2), unary(exp.Atan)),
-    Function("tanh", "tanh(x)", "the hyperbolic tangent", _double, _within(-1, 1), unary(exp.Tanh)),
+    Function("sin", "sin(x)", "the sine", _double, _within(-1, 1), unary(exp.Sin), plain=True),
+    Function("cos", "cos(x)", "the cosine", _double, _within(-1, 1), unary(exp.Cos), plain=True),
+    Function("atan", "atan(x)", "the inverse tangent", _double, _within(-2, 2), unary(exp.Atan), plain=True),
+    Function("tanh", "tanh(x)", "the hyperbolic tangent", _double, _within(-1, 1), unary(exp.Tanh), plain=True),
 )  # fmt: skip
 
 ERROR_BARS = (

@@ -12,8 +12,8 @@ House rules:
    that the sensitivity was computed from (law L9). It could break totality; the property tests run rows within
    and outside all bounds.
 6. `private`: the function may run on private rows: it is deterministic, reads nothing but its arguments, and has
-   a total printed form (law L2; soundness.md 1.11). `public`: it has one above the release. `check_printers`
-   compares both with the tables of printers when they are imported.
+   a total printed form (law L2; soundness.md 1.11). `public`: it has one above the release, its own or the plain
+   one. `check_printers` compares both with the tables of printers when they are imported.
 """
 
 from __future__ import annotations
@@ -90,7 +90,8 @@ def never_null(args: Sequence[Facts], call: Call) -> bool:
 class Function:
     """A row of the table. `form` and `doc`: its line in the manual; `symbol`: an operator's sign, in SQL and in errors.
 
-    `output`: the name of a column that is a call of it; "" for `name`.
+    `output`: the name of a column that is a call of it; "" for `name`. `plain`: the sealed engine has it by its name,
+    and that fails for no value: above the release it needs no printer of its own.
     """
 
     name: str
@@ -105,6 +106,7 @@ class Function:
     output: str = ""
     private: bool = True
     public: bool = True
+    plain: bool = False
 
 
 def declared(args: Sequence[Facts]) -> bool:

@@ -8,8 +8,8 @@ import pytest
 import sqlglot
 
 from dpsql.errors import Refusal
+from dpsql.plan.dialects import PostgresDialect, dialect_of
 from dpsql.plan.dialects.dialect_duckdb import DUCKDB
-from dpsql.plan.dialects.dialect_postgres import PostgresDialect, dialect_of
 from dpsql.relation.expressions import Literal
 from dpsql.relation.types import DATE, INTEGER, NUMERIC, TEXT
 from dpsql.tests.plan.planned import CATALOG, printed
@@ -26,6 +26,8 @@ ASKED = (
 def test_a_catalog_says_which() -> None:
     assert dialect_of("duckdb", None) is DUCKDB
     assert isinstance(dialect_of("postgres", "x"), PostgresDialect)
+    with pytest.raises(KeyError):
+        dialect_of("mysql", None)  # never another engine's SQL
 
 
 @pytest.mark.parametrize("sql", [sql for sql in ASKED if "DISTINCT" not in sql])

@@ -1,0 +1,76 @@
+"""One row an aggregate: how it is written, and Postgres' result type. What it measures is `plan.measures`' to say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from ..relation.types import BIGINT, BOOLEAN, DOUBLE, NUMERIC, Kind, SqlType
+
+__all__ = ["AGGREGATES", "NAMED", "Aggregate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """A row of the table. `result`: the type for an argument's, None where that does not fit.
+
+    `nodes`: the parser's; `names`: what it has no node for. `output`: the name of a column that is a call of it, where
+    it is not the node's. `repeats`: whether equal values count each (else DISTINCT changes nothing). `windows`: it has
+    a form with OVER.
+    """
+
+    name: str
+    result: Callable[[SqlType], SqlType | None]
+    nodes: tuple[type[exp.Expr], ...] = ()
+    names: tuple[str, ...] = ()
+    output: str = ""
+    repeats: bool = True
+    windows: bool = False
+
+
+def _count(argument: SqlType) -> SqlType | None:
+    return BIGINT
+
+
+def _sum(argument: SqlType) -> SqlType | None:
+    if not argument.is_number:
+        return None
+    if argument.is_integer:
+        return SqlType(Kind.NUMERIC, 38, 0) if argument.kind is Kind.BIGINT else BIGINT
+    return argument if argument.is_float else SqlType(Kind.NUMERIC, 38, argument.scale)
+
+
+def _mean(argument: SqlType) -> SqlType | None:
+    if not argument.is_number:
+        return None
+    return DOUBLE if argument.is_float else NUMERIC
+
+
+def _extreme(argument: SqlType) -> SqlType | None:
+    return None if argument.kind in (Kind.OPAQUE, Kind.INTERVAL) else argument
+
+
+def _truth(argument: SqlType) -> SqlType | None:
+    return BOOLEAN if argument.kind is Kind.BOOLEAN else None
+
+
+_ROWS = (
+    Aggregate("count", _count, (exp.Count,), windows=True),
+    Aggregate("sum", _sum, (exp.Sum,), windows=True),
+    Aggregate("avg", _mean, (exp.Avg,), windows=True),
+    Aggregate("min", _extreme, (exp.Min,), repeats=False, windows=True),
+    Aggregate("max", _extreme, (exp.Max,), repeats=False, windows=True),
+    Aggregate("var_samp", _mean, (exp.Variance,)),
+    Aggregate("var_pop", _mean, (exp.VariancePop,), output="var_pop"),
+    Aggregate("stddev_samp", _mean, (exp.Stddev, exp.StddevSamp)),
+    Aggregate("stddev_pop", _mean, (exp.StddevPop,)),
+    Aggregate("bool_and", _truth, (exp.LogicalAnd,), ("every",), output="bool_and", repeats=False),
+    Aggregate("bool_or", _truth, (exp.LogicalOr,), output="bool_or", repeats=False),
+    Aggregate("avg_direct", _mean, names=("dp_avg_direct",)),
+)
+AGGREGATES = {node: row for row in _ROWS for node in row.nodes}
+"""Kind of node -> row."""
+NAMED = {name: row for row in _ROWS for name in row.names}
+"""Name of a function that the parser has no node for -> row."""
