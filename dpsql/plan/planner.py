@@ -50,6 +50,7 @@ class Privacy:
     `epsilon`: for the whole statement. `delta`: per query block with undeclared keys. `minimum_units`:
     keys with fewer units are never published. `replace_one`: the neighbouring relation.
     `max_rows`: most rows of a person that count, where the policy takes more; None: what it takes.
+    `together`: in how many units neighbours differ.
     """
 
     epsilon: Fraction
@@ -57,6 +58,7 @@ class Privacy:
     minimum_units: int
     replace_one: bool
     max_rows: int | None = None
+    together: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +301,7 @@ def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: 
                 hint="declare the key's values, list them in WHERE key IN (…), or ask the owner for a delta",
             )
         law = Laplace(measured.vectors[measured.counted].scale(each))
-        tau = threshold(law, delta, bounding.groups, privacy.minimum_units)
+        tau = threshold(law, delta, bounding.groups, privacy.minimum_units, privacy.together)
     identity = hashlib.sha256(
         repr((catalog.fingerprint, rows.identity(), release.keys, bounding, domains,
               privacy.minimum_units)).encode()
@@ -321,7 +323,7 @@ def _bounding(
     """
     rows, grouped = release.rows, bool(release.keys)
     if rows.is_single:
-        return Bounding(1, 1, 1, True, False, privacy.replace_one, grouped)
+        return Bounding(1, 1, 1, True, False, privacy.replace_one, grouped, privacy.together)
     if rows.max_rows is None or rows.max_rows_per_group is None or rows.max_groups is None:
         raise Refusal(
             f'max_rows is not declared for table "{rows.undeclared}"',
@@ -332,11 +334,11 @@ def _bounding(
     m = 1 if grouped and has_one_row(rows, release.keys) else rows.max_rows_per_group
     in_all = min(rows.max_rows, m * rows.max_groups, privacy.max_rows or rows.max_rows)
     if not grouped:
-        return Bounding(in_all, in_all, 1, False, False, privacy.replace_one, False)
+        return Bounding(in_all, in_all, 1, False, False, privacy.replace_one, False, privacy.together)
     c = min(in_all, max_groups_in(rows, release.keys, env))
     is_determined = fields_of(*release.keys) <= rows.determined
     ranked = not is_determined and (groups is None or len(groups) > c)
-    return Bounding(in_all, m, c, False, ranked, privacy.replace_one, True)
+    return Bounding(in_all, m, c, False, ranked, privacy.replace_one, True, privacy.together)
 
 
 def releases_of(relation: Relation) -> Iterator[Release]:

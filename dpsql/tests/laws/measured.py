@@ -73,7 +73,10 @@ class World:
         relation = bind(query, Context(self.catalog, query.text, (), NOW, {}))
         defaults = self.policy.defaults
         replace_one = self.policy.privacy.neighbours is Neighbours.REPLACE_ONE
-        privacy = Privacy(defaults.epsilon, defaults.delta, defaults.minimum_units, replace_one)
+        together = self.policy.privacy.together
+        privacy = Privacy(
+            defaults.epsilon, defaults.delta, defaults.minimum_units, replace_one, together=together
+        )
         return plan(relation, self.catalog, privacy)
 
 
@@ -246,22 +249,28 @@ def compared(plan: Plan, here: Measured, there: Measured, sql: str) -> Fraction:
 
 
 def check_threshold(plan: Plan, release: ReleasePlan) -> None:
-    """The keys that one unit alone has are all hidden but for the delta that is charged (soundness.md 1.7)."""
+    """The keys that the k units alone have are all hidden but for the delta that is charged (soundness.md 1.7, 1.18).
+
+    For each n, k·C/n keys that n of them have.
+    """
     if release.counted is not None:
         assert release.tau is not None
-        shown = tail(release.scale(release.counted), release.tau - plan.privacy.minimum_units)
-        assert shown * release.bounding.groups <= release.delta
+        many, scale = plan.privacy.together, release.scale(release.counted)
+        for n in range(1, many + 1):
+            shown = tail(scale, release.tau - (plan.privacy.minimum_units - 1 + n))
+            assert shown * Fraction(many, n) * release.bounding.groups <= release.delta
 
 
 def check_new_keys(
     plan: Plan, release: ReleasePlan, left: dict[int, Groups], right: dict[int, Groups]
 ) -> None:
-    """With undeclared keys one unit brings at most C new ones, and is alone in each (soundness.md 1.7)."""
+    """With undeclared keys each of k units brings at most C new ones, and they are alone in each (soundness.md 1.7)."""
     if release.counted is None:
         return
     there, here = left[release.counted], right[release.counted]
     new = [key for key in here if key not in there]
-    assert len(new) <= release.bounding.groups
-    assert all(here[key] == (1,) for key in new)
+    many = plan.privacy.together
+    assert sum(here[key][0] for key in new) <= many * release.bounding.groups
+    assert all(1 <= here[key][0] <= many for key in new)
     assert release.tau is not None
     assert release.vectors[release.counted].kind in (Kind.UNITS, Kind.COUNT)

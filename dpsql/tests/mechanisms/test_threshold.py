@@ -61,3 +61,26 @@ def test_numbers_out_of_range_are_errors(delta: Fraction, groups: int, minimum: 
 def test_a_float_delta_is_an_error() -> None:
     with pytest.raises(TypeError, match="exact Fraction"):
         threshold(_ONE, 1e-6, 1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("groups", "tau"), [(1, 60), (3, 189)])
+def test_the_threshold_of_four_persons_together(groups: int, tau: int) -> None:
+    """soundness.md 1.18: 60 and 189, where group privacy of one person's threshold would take 62 and 194."""
+    assert threshold(Laplace(Fraction(4 * groups)), _MILLIONTH, groups, 1, 4) == tau
+
+
+def test_a_threshold_for_several_is_the_smallest_that_keeps_its_promise() -> None:
+    """For every way to share k·groups memberships: n units in each of k·groups/n keys."""
+    rng = random.Random(20261122)
+    for _ in range(150):
+        scale = Fraction(rng.randint(1, 10 ** rng.randint(1, 4)), rng.randint(1, 100))
+        delta = Fraction(rng.randint(1, 400), 10 ** rng.randint(3, 18))
+        groups, minimum, together = rng.randint(1, 20), rng.randint(1, 20), rng.randint(1, 12)
+        tau = threshold(Laplace(scale), delta, groups, minimum, together)
+
+        def worst(tau: int) -> Fraction:
+            tails = (true_tail(scale, tau - minimum + 1 - n) / n for n in range(1, together + 1))  # noqa: B023
+            return together * groups * max(tails)  # noqa: B023
+
+        assert worst(tau) <= delta
+        assert tau - 1 < minimum + together or worst(tau - 1) > delta
