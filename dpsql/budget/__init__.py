@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from .claim import Caps, Charge, Claim, Draw, Reservation, VectorClaim, delta_text, epsilon_text
-from .entry import Entry, State, Status
+from .entry import UNSAID, Entry, Promise, State, Status
 from .ledger_store import LedgerStore
 from .sqlite_store import SqliteStore
 from .store import BudgetStore
@@ -18,6 +18,7 @@ __all__ = [
     "Draw",
     "Entry",
     "LedgerStore",
+    "Promise",
     "Reservation",
     "SqliteStore",
     "State",
@@ -29,14 +30,16 @@ __all__ = [
 ]
 
 
-def open_store(url: str, dataset: str, caps: Caps, *, create: bool, log: Path) -> LedgerStore:
+def open_store(
+    url: str, dataset: str, caps: Caps, *, create: bool, log: Path, promise: Promise = UNSAID
+) -> LedgerStore:
     """Open the ledger of `dataset` that a policy's URL names: sqlite:<file> or postgresql://….
 
     `log`: where this machine logs what it charges to a ledger on a server; a file's log stands beside it.
-    `create`: make what is missing. Raises LedgerError.
+    `create`: make what is missing; `promise`: what its charges mean. Raises LedgerError.
     """
     if url.startswith("sqlite:"):
-        return SqliteStore.open(url.removeprefix("sqlite:"), dataset, caps, create)
+        return SqliteStore.open(url.removeprefix("sqlite:"), dataset, caps, create, promise=promise)
     from .postgres_store import PostgresStore
 
-    return PostgresStore.open(url, dataset, caps, create, log=log)
+    return PostgresStore.open(url, dataset, caps, create, log=log, promise=promise)

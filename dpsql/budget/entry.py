@@ -19,10 +19,12 @@ from .claim import Charge
 __all__ = [
     "DIGEST",
     "FORMAT",
+    "UNSAID",
     "Entry",
     "EpochStart",
     "Grant",
     "Header",
+    "Promise",
     "Record",
     "State",
     "Status",
@@ -51,6 +53,27 @@ class State(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Promise:
+    """What the spent epsilon is an epsilon of: between which databases, and for how many units `together`.
+
+    A ledger has one for good: what was charged under one meaning does not count under another. `neighbours`: as the
+    policy has it; empty in the ledgers of before it was written, which go with any.
+    """
+
+    neighbours: str = ""
+    together: int = 1
+
+    def agrees(self, other: Promise) -> bool:
+        """Say whether charges of both add up."""
+        known = {self.neighbours, other.neighbours} - {""}
+        return self.together == other.together and len(known) <= 1
+
+
+UNSAID = Promise()
+"""What the ledgers of before a promise was written are taken to say."""
+
+
+@dataclass(frozen=True, slots=True)
 class Header:
     """A log's first record: of which dataset's ledger it is, and which log, where several share a ledger.
 
@@ -62,6 +85,7 @@ class Header:
     at: str
     dataset: str
     log: str = ""
+    promise: Promise = UNSAID
     format: int = FORMAT
 
 
@@ -135,6 +159,10 @@ def record_text(record: Record) -> str:
             fields |= {"kind": "header", "dataset": record.dataset, "format": record.format}
             if record.log:
                 fields["log"] = record.log
+            if record.promise.neighbours:
+                fields["neighbours"] = record.promise.neighbours
+            if record.promise.together != 1:
+                fields["together"] = record.promise.together
         case Entry():
             fields |= {
                 "kind": "entry",
@@ -181,7 +209,10 @@ def _record(fields: dict[str, Any], state: State) -> Record:
     seq, at = fields["seq"], fields["at"]
     match fields["kind"]:
         case "header":
-            return Header(seq, at, fields["dataset"], fields.get("log", ""), _known_format(fields["format"]))
+            promise = Promise(fields.get("neighbours", ""), fields.get("together", 1))
+            return Header(
+                seq, at, fields["dataset"], fields.get("log", ""), promise, _known_format(fields["format"])
+            )
         case "entry":
             return Entry(
                 seq=seq,

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import LedgerError, LedgerMissing
-from .entry import FORMAT, Header, Record, newer, record_text
+from .entry import FORMAT, UNSAID, Header, Promise, Record, newer, record_text
 from .faults import file_fault, sqlite_fault
 from .holder import Holder, is_alive, open_alone, remove_dead
 from .journal import create_journal
@@ -66,7 +66,9 @@ class SqliteLedger(Ledger):
         self._file = identity(path)
 
     @classmethod
-    def open(cls, path: Path, dataset: str, create: bool, step: Step) -> SqliteLedger:
+    def open(
+        cls, path: Path, dataset: str, create: bool, step: Step, promise: Promise = UNSAID
+    ) -> SqliteLedger:
         """Open the ledger at `path`, check it against its log, and replay what it lacks.
 
         A ledger that is missing while its log exists is rebuilt from the log; what is missing
@@ -83,12 +85,12 @@ class SqliteLedger(Ledger):
         with _as_ledger_errors(path), open_alone(_holders(path)):
             remove_dead(_holders(path))
             if not _log(path).exists():
-                _create_log(path, dataset)
+                _create_log(path, dataset, promise)
             ledger = cls(path, step)
             with ExitStack() as undo:
                 undo.callback(ledger.close)
                 _prepare(ledger._db)
-                ledger._verify(dataset)
+                ledger._verify(dataset, promise)
                 ledger._fail_dead()
                 undo.pop_all()
         return ledger
@@ -207,14 +209,14 @@ def _holders(path: Path) -> Path:
     return path.with_name(path.name + ".holders")
 
 
-def _create_log(path: Path, dataset: str) -> None:
+def _create_log(path: Path, dataset: str, promise: Promise) -> None:
     """Make the log of a new ledger. The log is always first, so a ledger without one has lost it."""
     if path.exists():
         raise LedgerError(
             f"the ledger's log {_log(path).name} is missing",
             hint="restore it from a backup; without it nobody can tell what was spent",
         )
-    create_journal(_log(path), record_text(Header(0, utc_now(), dataset)))
+    create_journal(_log(path), record_text(Header(0, utc_now(), dataset, promise=promise)))
 
 
 def _connect(path: Path) -> sqlite3.Connection:

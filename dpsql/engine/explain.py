@@ -20,6 +20,7 @@ from ..relation.lattice import lattice_of
 from ..relation.relations import AggregateCall, Filter, Limit, Project, Relation, Sort, Window
 from .contribution import contribution_lines, contribution_notes, declared_in, what_binds
 from .finish import Compiled, Part
+from .group import group_lines
 from .grouping_sets import cells_of, keys_text, set_notes, sums_of
 from .settings import decimal_text
 
@@ -48,6 +49,7 @@ class Explanation:
             ],
             "charge": {"epsilon": decimal_text(self.plan.epsilon), "delta": _small(self.plan.delta)},
             "epsilon_left": decimal_text(self.left),
+            "groups_of_persons": list(group_lines(self.plan)),
             "notes": list(bias_notes(self.plan)),
             "stages": [stage.sql for stage in self.stages],
             "public_parts": [
@@ -72,6 +74,7 @@ class Explanation:
         else:
             charge = "nothing"
         lines.append(f"charge: {charge}; {decimal_text(self.left)} left")
+        lines += [f"  {said}" for said in group_lines(self.plan)]
         for note in bias_notes(self.plan):
             lines += wrap(f"note: {note}", _WIDTH, subsequent_indent="  ")
         for number, stage in enumerate(self.stages):
@@ -148,6 +151,7 @@ def _release(number: int, plan: ReleasePlan, names: Names) -> dict[str, object]:
         "name": f"r{number}",
         "table": plan.release.rows.name,
         "neighbours": "replace-one" if bounding.replace_one else "add-remove",
+        "together": bounding.together,
         "max_rows": bounding.in_all,
         "max_groups": bounding.groups,
         "declared": declared_in(plan),
@@ -184,6 +188,16 @@ def _measure(plan: ReleasePlan, index: int) -> dict[str, object]:
         "plus_minus_95": _half_width_text(_half_width(plan, index) * step),
         "epsilon": decimal_text(plan.epsilons[index]),
     }
+
+
+def _sensitivity_text(plan: ReleasePlan, index: int) -> str:
+    """Return a sensitivity in words; of several persons together it is as many times one person's."""
+    vector, together = plan.vectors[index], plan.bounding.together
+    step = Fraction(1) if vector.lattice is None else vector.lattice.step
+    one = number_text(vector.of_one * step / vector.denominator)
+    if together == 1:
+        return f"sensitivity {one}"
+    return f"protects any {together} persons together: sensitivity {together} × {one}"
 
 
 def _deviation(plan: ReleasePlan, formula: Linear) -> float:
@@ -269,7 +283,7 @@ def _release_text(number: int, plan: ReleasePlan, names: Names, sets: Sequence[_
         several = "" if shown["coordinates"] == 1 else f", {shown['coordinates']} numbers a group"
         lines += [
             f"  {shown['measure']}{several}: epsilon {shown['epsilon']}",
-            f"    sensitivity {shown['sensitivity']}, {plan.law(index).family} scale {shown['scale']}, "
+            f"    {_sensitivity_text(plan, index)}, {plan.law(index).family} scale {shown['scale']}, "
             f"variance {shown['variance']}, ± {shown['plus_minus_95']} at 95 %",
         ]
     for index, call in enumerate(release.aggregates):

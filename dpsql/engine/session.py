@@ -305,6 +305,7 @@ class Session:
             self.policy.defaults.minimum_units,
             self.policy.privacy.neighbours is Neighbours.REPLACE_ONE,
             self.settings.max_rows,
+            self.policy.privacy.together,
         )
         return plan(relation, self.catalog, privacy)
 

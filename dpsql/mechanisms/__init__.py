@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .epsilon import ATTO, MAX_EPSILON, MIN_EPSILON, NANO, floor_to_nano, parse_epsilon
+from .laplace_accuracy import bounds_of_exp
 from .law import Law
 from .laws import Laplace, Truncated, UnknownLaw, law_of
 from .noise import Noise, SampledNoise
@@ -21,6 +22,7 @@ __all__ = [
     "SampledNoise",
     "Truncated",
     "UnknownLaw",
+    "bounds_of_exp",
     "floor_to_nano",
     "law_of",
     "parse_epsilon",

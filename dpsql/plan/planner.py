@@ -20,7 +20,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from ..errors import Refusal
-from ..mechanisms import Laplace, Law, Truncated, floor_to_nano
+from ..mechanisms import Laplace, Law, Truncated, bounds_of_exp, floor_to_nano
 from ..relation.catalog import Catalog, Scalar
 from ..relation.expressions import Literal, StageValue, conjuncts, fields_of, walk
 from ..relation.expressions import Scalar as Subquery
@@ -50,6 +50,7 @@ class Privacy:
     `epsilon`: for the whole statement. `delta`: per query block with undeclared keys. `minimum_units`:
     keys with fewer units are never published. `replace_one`: the neighbouring relation.
     `max_rows`: most rows of a person that count, where the policy takes more; None: what it takes.
+    `together`: in how many units neighbours differ.
     """
 
     epsilon: Fraction
@@ -57,6 +58,7 @@ class Privacy:
     minimum_units: int
     replace_one: bool
     max_rows: int | None = None
+    together: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +309,7 @@ def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: 
                 ).position,
                 hint="declare the key's values, list them in WHERE key IN (…), or ask the owner for a delta",
             )
-        key_law = _key_law(measured.vectors[measured.counted], each, delta)
+        key_law = _key_law(measured.vectors[measured.counted], each, delta, privacy.together)
         tau = privacy.minimum_units + key_law.bound
     said: tuple[object, ...] = (catalog.fingerprint, rows.identity(), release.keys, bounding, domains,
                                 privacy.minimum_units)  # fmt: skip
@@ -321,13 +323,18 @@ def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: 
     )  # fmt: skip
 
 
-def _key_law(counted: Vector, epsilon: Fraction, delta: Fraction) -> Truncated:
+_DIGITS = 40
+"""Digits of e^epsilon in the delta of several persons together."""
+
+
+def _key_law(counted: Vector, epsilon: Fraction, delta: Fraction, together: int) -> Truncated:
     """Return the noise on a count of people under which the groups that it shows cost so much (soundness.md 1.7).
 
-    One step to a neighbour moves the counts of `sensitivity` groups by one each: C of them, or C of the one who
-    goes and C of the one who comes. Each has its part of epsilon and of delta.
+    One step to a neighbour moves the counts of `of_one` groups by one each: C of them, or C of the one who goes and
+    C of the one who comes. Each has its part of epsilon and of delta; of k steps the deltas add up as in 1.19.
     """
-    return Truncated.within(counted.scale(epsilon), delta / counted.sensitivity)
+    steps = 1 + sum(1 / bounds_of_exp(i * epsilon / together, _DIGITS)[0] for i in range(1, together))
+    return Truncated.within(counted.scale(epsilon), delta / (counted.of_one * steps))
 
 
 def _listed_in(groups: tuple[tuple[Scalar, ...], ...], place: int, domain: Domain) -> Domain:
@@ -346,7 +353,7 @@ def _bounding(
     """
     rows, grouped = release.rows, bool(release.keys)
     if rows.is_single:
-        return Bounding(1, 1, 1, True, False, privacy.replace_one, grouped)
+        return Bounding(1, 1, 1, True, False, privacy.replace_one, grouped, privacy.together)
     if rows.max_rows is None or rows.max_rows_per_group is None or rows.max_groups is None:
         raise Refusal(
             f'max_rows is not declared for table "{rows.undeclared}"',
@@ -357,13 +364,13 @@ def _bounding(
     m = 1 if grouped and has_one_row(rows, release.keys) else rows.max_rows_per_group
     in_all = min(rows.max_rows, m * rows.max_groups, privacy.max_rows or rows.max_rows)
     if not grouped:
-        return Bounding(in_all, in_all, 1, False, False, privacy.replace_one, False)
+        return Bounding(in_all, in_all, 1, False, False, privacy.replace_one, False, privacy.together)
     c = min(in_all, max_groups_in(rows, release.keys, env))
     if groups:  # never 0
         c = min(c, len(groups))
     is_determined = fields_of(*release.keys) <= rows.determined
     ranked = not is_determined and (groups is None or len(groups) > c)
-    return Bounding(in_all, m, c, False, ranked, privacy.replace_one, True)
+    return Bounding(in_all, m, c, False, ranked, privacy.replace_one, True, privacy.together)
 
 
 def releases_of(relation: Relation) -> Iterator[Release]:
