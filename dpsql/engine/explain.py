@@ -277,7 +277,8 @@ def _release_text(number: int, plan: ReleasePlan, names: Names, sets: Sequence[_
     if plan.groups is None:
         lines += _found_text(plan)
     elif bounding.grouped:
-        lines.append(f"  groups: {len(plan.groups)}, declared")
+        source = "declared" if not plan.listed_from else f"the keys of {', '.join(plan.listed_from)}, public"
+        lines.append(f"  groups: {len(plan.groups)}, {source}")
     for index in range(len(plan.vectors)):
         shown = _measure(plan, index)
         several = "" if shown["coordinates"] == 1 else f", {shown['coordinates']} numbers a group"

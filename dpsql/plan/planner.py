@@ -2,8 +2,8 @@
 
 House rules:
 
-1. Pure: text, policy and parameters in; no store, no data, no randomness (this is all that EXPLAIN
-   and Describe run).
+1. Pure: text, policy and parameters in; no store, no data of people, no randomness (this is all that EXPLAIN
+   and Describe run). The keys of public tables are asked for through `ReadKeys`, and through nothing else.
 2. Epsilon is split by the text alone: equally over the blocks of the statement that aggregate, a block's
    part over its grouping sets by the groups a unit can touch in each, and a release's part equally over
    its vectors (soundness.md 1.7, 1.8 and 1.14(5)).
@@ -13,8 +13,9 @@ House rules:
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -28,7 +29,8 @@ from ..relation.intervals import Environment, facts_of
 from ..relation.relations import Filter, Limit, Project, Relation, Sort, Values, expressions
 from ..relation.size_rules import text_of_row
 from ..relation.types import Kind as SqlKind
-from .backend_sql.print_release import BackendQuery, print_fan, print_release
+from ..relation.types import SqlType
+from .backend_sql.print_release import BackendQuery, print_fan, print_keys, print_release
 from .dialects import Dialect, dialect_of
 from .measures.formulas import Formula
 from .measures.least_error import measure
@@ -37,10 +39,19 @@ from .privacy.contradiction import has_no_rows
 from .privacy.determined import has_one_row
 from .privacy.growth import joined_rows
 from .privacy.judge import judge
-from .privacy.keys import UNDECLARED_HINT, Domain, domain_of, environment_of, existing_groups, max_groups_in
+from .privacy.keys import (
+    MAX_DOMAIN,
+    UNDECLARED_HINT,
+    Domain,
+    domain_of,
+    environment_of,
+    existing_groups,
+    max_groups_in,
+)
+from .privacy.public_keys import KeyList, key_lists
 from .privacy.rows import Release, selects_in, stages_in
 
-__all__ = ["Plan", "Privacy", "ReleasePlan", "Work", "plan", "releases_of"]
+__all__ = ["Plan", "Privacy", "ReadKeys", "ReleasePlan", "Work", "plan", "releases_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +72,10 @@ class Privacy:
     together: int = 1
 
 
+ReadKeys = Callable[[BackendQuery, tuple[SqlType, ...]], Sequence[tuple[Scalar, ...]]]
+"""Asks public tables for keys of some types: each tuple once, in canonical form, at most MAX_DOMAIN + 1 of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
     """Rows that a join makes of one person's: `most` times what each of the `fans` counts."""
@@ -79,7 +94,7 @@ class ReleasePlan:
     multiples of. `epsilons`: per vector.
     `identity` hashes everything the exact measures depend on but data and epoch; it is completed by
     `measure_keys`. `is_empty`: no row can count, by the text alone: answered exactly and free, without the
-    engine (soundness.md 1.16).
+    engine (soundness.md 1.16). `listed_from`: the public tables that keys were read from.
     """
 
     release: Release
@@ -97,6 +112,7 @@ class ReleasePlan:
     is_empty: bool
     identity: bytes
     dialect: Dialect = field(repr=False, compare=False)
+    listed_from: tuple[str, ...] = ()
 
     def scale(self, number: int) -> Fraction:
         """Return the noise scale of a vector, in its lattice units; 0 for what is empty and gets no noise."""
@@ -209,8 +225,8 @@ class Plan:
         return sum((release.delta for release in self.releases), Fraction(0))
 
 
-def plan(relation: Relation, catalog: Catalog, privacy: Privacy) -> Plan:
-    """Return the plan of a bound statement.
+def plan(relation: Relation, catalog: Catalog, privacy: Privacy, read: ReadKeys | None = None) -> Plan:
+    """Return the plan of a bound statement. `read`: see `ReadKeys`; without it no public table is read.
 
     Raises:
         Refusal: what `judge`, `measure` and the printer raise; PV103 when undeclared keys have no delta.
@@ -223,7 +239,7 @@ def plan(relation: Relation, catalog: Catalog, privacy: Privacy) -> Plan:
     for part in (*judged.stages, judged.root):
         ordered.update(dict.fromkeys(releases_of(part)))
     blocks = sum((Fraction(*release.share) for release in ordered), Fraction(0))
-    releases = tuple(_plan_release(release, catalog, privacy, blocks) for release in ordered)
+    releases = tuple(_plan_release(release, catalog, privacy, blocks, read) for release in ordered)
     for release in releases:
         # printing may refuse: before anything is charged
         release.queries(tuple(range(len(release.vectors))))
@@ -262,15 +278,23 @@ def _check_size(relation: Relation) -> None:
         stack += node.inputs
 
 
-def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: Fraction) -> ReleasePlan:
+def _plan_release(
+    release: Release, catalog: Catalog, privacy: Privacy, blocks: Fraction, read: ReadKeys | None
+) -> ReleasePlan:
     rows = release.rows
     env = environment_of(rows.columns, rows.predicate)
     domains = [domain_of(key, env) for key in release.keys]
     declared = [domain for domain in domains if domain is not None]
-    groups = None
-    if len(declared) == len(domains):
+    dialect = dialect_of(catalog.dialect, catalog.case_collation)
+    groups, listed = _read_groups(release, domains, env, dialect, read)
+    if groups is None and len(declared) == len(domains):
         groups = existing_groups(release.keys, declared, env, rows.predicate)
         domains = [_listed_in(groups, place, domain) for place, domain in enumerate(declared)]
+    elif groups is not None:
+        domains = [
+            None if any(place in one.numbers for one in listed) else domain
+            for place, domain in enumerate(domains)
+        ]
     bounding = _bounding(release, env, privacy, groups)
     measured = measure(release.aggregates, env, bounding, rows.units, threshold=groups is None)
     texts = [*release.keys, *dict.fromkeys(v.value for v in measured.vectors if v.value is not None)]
@@ -313,13 +337,14 @@ def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: 
         tau = privacy.minimum_units + key_law.bound
     said: tuple[object, ...] = (catalog.fingerprint, rows.identity(), release.keys, bounding, domains,
                                 privacy.minimum_units)  # fmt: skip
-    if groups is not None and len(groups) < math.prod(len(domain.values) for domain in domains if domain):
+    whole = math.prod(len(domain.values) for domain in domains if domain)
+    if groups is not None and (listed or len(groups) < whole):
         said = (*said, groups)  # not all that the domains make
     identity = hashlib.sha256(repr(said).encode()).digest()
     return ReleasePlan(
         release, bounding, measured.vectors, measured.formulas, measured.grids, (each,) * count, tuple(domains), groups,
-        measured.counted, key_law, tau, delta, is_empty, identity,
-        dialect_of(catalog.dialect, catalog.case_collation),
+        measured.counted, key_law, tau, delta, is_empty, identity, dialect,
+        tuple(dict.fromkeys(name for one in listed for name in one.tables)),
     )  # fmt: skip
 
 
@@ -335,6 +360,38 @@ def _key_law(counted: Vector, epsilon: Fraction, delta: Fraction, together: int)
     """
     steps = 1 + sum(1 / bounds_of_exp(i * epsilon / together, _DIGITS)[0] for i in range(1, together))
     return Truncated.within(counted.scale(epsilon), delta / (counted.of_one * steps))
+
+
+def _read_groups(
+    release: Release, domains: list[Domain | None], env: Environment, dialect: Dialect, read: ReadKeys | None
+) -> tuple[tuple[tuple[Scalar, ...], ...] | None, tuple[KeyList, ...]]:
+    """Return the groups of keys that public tables have, and the lists they come from.
+
+    None where no key needs a list, or there are more than MAX_DOMAIN: then keys are found by threshold.
+    """
+    keys, terms = release.keys, release.rows.predicate
+    lists = key_lists(release.rows, keys, domains) if read is not None else ()
+    if read is None or not lists:
+        return None, ()
+    parts: list[tuple[tuple[int, ...], Sequence[tuple[Scalar, ...]]]] = []
+    for one in lists:
+        rows = read(print_keys(one, dialect), tuple(key.type for key in one.keys))
+        parts.append((one.numbers, rows))
+    known = tuple(number for number in range(len(keys)) if all(number not in one.numbers for one in lists))
+    if known:
+        own = [domain for number in known if (domain := domains[number]) is not None]
+        if math.prod(len(domain.values) for domain in own) > MAX_DOMAIN:
+            return None, ()
+        parts.append((known, existing_groups(tuple(keys[number] for number in known), own, env, terms)))
+    if math.prod(len(rows) for _, rows in parts) > MAX_DOMAIN:
+        return None, ()
+    places = [number for numbers, _ in parts for number in numbers]
+    order = [places.index(number) for number in range(len(keys))]
+    found = []
+    for chosen in itertools.product(*(rows for _, rows in parts)):
+        flat = [value for part in chosen for value in part]
+        found.append(tuple(flat[place] for place in order))
+    return tuple(found), lists
 
 
 def _listed_in(groups: tuple[tuple[Scalar, ...], ...], place: int, domain: Domain) -> Domain:
