@@ -20,6 +20,7 @@ from ..relation.lattice import lattice_of
 from ..relation.relations import AggregateCall, Filter, Limit, Project, Relation, Sort, Window
 from .contribution import contribution_lines, contribution_notes, declared_in, what_binds
 from .finish import Compiled, Part
+from .notes import null_notes
 from .settings import decimal_text
 
 __all__ = ["Explanation", "bias_notes", "expected_error", "layout_sql"]
@@ -103,6 +104,7 @@ def bias_notes(plan: Plan) -> tuple[str, ...]:
             notes.append(
                 "the keys of a subquery are found by threshold: rows of other keys find nothing there"
             )
+    notes += null_notes(plan)
     return tuple(dict.fromkeys(notes))
 
 
