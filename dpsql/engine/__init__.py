@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .answer import Answer, AnswerColumn, Receipt
+from .answer import Answer, AnswerColumn, GroupNote, Receipt
 from .explain import Explanation
 from .session import Session
 
-__all__ = ["Answer", "AnswerColumn", "Explanation", "Receipt", "Session"]
+__all__ = ["Answer", "AnswerColumn", "Explanation", "GroupNote", "Receipt", "Session"]

@@ -8,7 +8,19 @@ from fractions import Fraction
 
 from ..relation.types import SqlType
 
-__all__ = ["Answer", "AnswerColumn", "Receipt"]
+__all__ = ["Answer", "AnswerColumn", "GroupNote", "OnceNote", "Receipt"]
+
+
+class GroupNote(str):
+    """A note that says which groups an answer has; over the wire it is a NOTICE of its own."""
+
+    __slots__ = ()
+
+
+class OnceNote(GroupNote):
+    """One that a session tells once."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)

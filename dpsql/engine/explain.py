@@ -22,6 +22,7 @@ from .contribution import contribution_lines, contribution_notes, declared_in, w
 from .finish import Compiled, Part
 from .group import group_lines
 from .grouping_sets import cells_of, keys_text, set_notes, sums_of
+from .notes import null_notes
 from .settings import decimal_text
 
 __all__ = ["Explanation", "bias_notes", "expected_error", "layout_sql"]
@@ -112,6 +113,7 @@ def bias_notes(plan: Plan) -> tuple[str, ...]:
             notes.append(
                 "the keys of a subquery are found by threshold: rows of other keys find nothing there"
             )
+    notes += null_notes(plan)
     return tuple(dict.fromkeys(notes))
 
 

@@ -37,12 +37,13 @@ from ..sql.statement import (
     parse_statement,
 )
 from ..sql.text import is_text
-from .answer import Answer, AnswerColumn, Receipt
+from .answer import Answer, AnswerColumn, OnceNote, Receipt
 from .cost import Cost, telling
 from .dataset import Dataset, LazySnapshot, Prepared
 from .explain import Explanation, bias_notes
 from .finish import Patience, PublicRows, check_public, compile_public, run_public
 from .listed_keys import ListedKeys
+from .notes import found_notes
 from .run import ReleasedRows, Runner, StageRows, carried, check_stage
 from .settings import Settings, decimal_text
 
@@ -51,6 +52,8 @@ __all__ = ["Session"]
 DEFAULT_LEVEL = Fraction(19, 20)
 _WITHOUT_BARS = "error bars took too long, or too much memory, and are NULL here"
 _PLAN = AnswerColumn("QUERY PLAN", TEXT)
+_MOST_TOLD = 1_000
+"""Notes that a session remembers to have told."""
 _LONGEST_KEPT = 20_000
 """Characters of a statement with its parameters, of which plan and answer are remembered."""
 
@@ -80,6 +83,7 @@ class Session:
         self._cancelled, self._expired = threading.Event(), threading.Event()
         self._sealed = self.dataset.sealed.sharing(self._cancelled.is_set)
         self._began = 0.0
+        self._told_notes: set[str] = set()
 
     @classmethod
     def open(
@@ -153,7 +157,7 @@ class Session:
             return known
         statement = parse_statement(sql)
         if isinstance(statement, Query):
-            return self._query(statement, tuple(parameters), key, status.epoch)
+            return self._once(self._query(statement, tuple(parameters), key, status.epoch))
         if isinstance(statement, Explain):
             shown = self._explain(statement.query, tuple(parameters))
             lines = [shown.json_text()] if statement.json else shown.text().split("\n")
@@ -177,7 +181,15 @@ class Session:
             return None
         was = cached.receipt
         again = Receipt(Fraction(0), Fraction(0), _left(status), was.reused or was.epsilon > 0, was.notes)
-        return replace(cached, receipt=again)
+        return self._once(replace(cached, receipt=again))
+
+    def _once(self, answer: Answer) -> Answer:
+        """Return an answer without the notes that this session has told already and that are told once."""
+        assert answer.receipt is not None
+        once = {note for note in answer.receipt.notes if isinstance(note, OnceNote)}
+        notes = tuple(note for note in answer.receipt.notes if note not in once & self._told_notes)
+        self._told_notes = once | (self._told_notes if len(self._told_notes) < _MOST_TOLD else set())
+        return replace(answer, receipt=replace(answer.receipt, notes=notes))
 
     def explain(self, sql: str, parameters: Sequence[object] = ()) -> Explanation:
         """Return what a query would release, how noisy it would be and what it would cost; costs nothing."""
@@ -353,7 +365,8 @@ class Session:
         except EngineFailure as failure:
             raise self._told(failure, has_releases=bool(rows)) from None
         reused = epsilon == 0 and any(row.plan.vectors and not row.plan.is_empty for row in rows)
-        notes = bias_notes(prepared.plan) + ((_WITHOUT_BARS,) if patience.without_bars else ())
+        notes = (*found_notes(rows), *bias_notes(prepared.plan))
+        notes += (_WITHOUT_BARS,) if patience.without_bars else ()
         receipt = Receipt(epsilon, delta, _left(self.budget()), reused, notes)
         answer = Answer(prepared.columns, found, "SELECT", receipt)
         is_whole = not patience.without_bars

@@ -17,7 +17,15 @@ from dataclasses import dataclass, field
 
 from ..errors import Refusal
 from ..plan.dialects.quote import identifier, table_name
-from ..plan.measures.formulas import Formula, Linear, print_formula, print_part, print_parts
+from ..plan.measures.formulas import (
+    Formula,
+    Linear,
+    Within,
+    print_formula,
+    print_part,
+    print_parts,
+    print_within,
+)
 from ..plan.planner import ReleasePlan
 from ..plan.privacy.rows import AddedUp, Release
 from ..relation.catalog import Table
@@ -184,10 +192,23 @@ def _with_bars(printer: PublicPrinter, node: Relation) -> str:
         if bar.weight is None:
             columns += [f"{end}{number_of_bar}" for end in ("lo", "hi")]
         else:
-            centre, half = f"CAST({printer.expr(bar.expr, row)} AS DOUBLE)", f"half{number_of_bar}"
-            columns += [f"({centre} - {half})", f"({centre} + {half})"]
+            columns += _exact_ends(printer, node.release, bar, row, f"half{number_of_bar}")
     printer.bars[number] = tuple(known)
     return _select(columns, f'"r{number}"')
+
+
+def _exact_ends(
+    printer: PublicPrinter, release: Release, bar: Bar, row: Sequence[str], half: str
+) -> list[str]:
+    """Return the ends of a bar that is as wide on both sides, those of what has limits within them."""
+    _, plan = printer.releases[release]
+    index = bar.expr.index - len(release.keys) if isinstance(bar.expr, Field) else -1
+    formula = plan.formulas[index] if index >= 0 else None
+    if not isinstance(formula, Within):
+        centre = f"CAST({printer.expr(bar.expr, row)} AS DOUBLE)"
+        return [f"({centre} - {half})", f"({centre} + {half})"]
+    centre = print_formula(Linear(formula.terms, formula.constant), DOUBLE)
+    return [print_within(formula, f"({centre} {sign} {half})") for sign in "-+"]
 
 
 def _scan(printer: PublicPrinter, node: Relation) -> str:

@@ -73,7 +73,9 @@ def lattice_of(expr: Expr, env: Environment, *, squared: bool) -> Lattice | None
             "the bounds of this expression are too wide for a useful answer",
             sqlstate="PV201",
             position=expr.position,
-            hint="clamp it: GREATEST(low, LEAST(high, …))",
+            hint="give the subquery's value two ends: GREATEST(low, LEAST(high, (SELECT …)))"
+            if loose
+            else "clamp it: GREATEST(low, LEAST(high, …))",
         )
     step = facts.grid
     if isinstance(expr, Field):

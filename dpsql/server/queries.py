@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from ..engine import Answer, Receipt
+from ..engine import Answer, GroupNote, Receipt
 from ..engine.settings import decimal_text
 from ..pgwire import Column, NoticeResponse
 from ..system_catalog import CatalogRefusal, Facts, Reads, ResultColumn, SystemCatalog
@@ -118,7 +118,9 @@ def _notices(answer: Answer, client: ClientSettings) -> tuple[NoticeResponse, ..
     if answer.receipt is None or not client.wants_notices:
         return ()
     line = _receipt_line(answer.receipt)
-    return (NoticeResponse("00000", line),) if line else ()
+    lines = [line] if line else []
+    lines += [note for note in answer.receipt.notes if isinstance(note, GroupNote)]
+    return tuple(NoticeResponse("00000", text) for text in lines)
 
 
 def _receipt_line(receipt: Receipt) -> str:

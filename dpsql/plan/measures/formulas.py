@@ -1,7 +1,7 @@
 """Formulas: what an aggregate is, computed from released coordinates. Post-processing, hence free.
 
 Each prints itself as one scalar SQL expression for the sealed engine over columns m0, m1, …; all are
-total: no division by zero, no NULL, whatever was released (soundness.md 1.3, 1.4).
+total: no division by zero, whatever was released, and NULL for an average alone (soundness.md 1.3, 1.4).
 """
 
 from __future__ import annotations
@@ -11,7 +11,17 @@ from fractions import Fraction
 
 from ...relation.types import Kind, SqlType
 
-__all__ = ["Average", "Formula", "Linear", "Variance", "print_formula", "print_part", "print_parts"]
+__all__ = [
+    "Average",
+    "Formula",
+    "Linear",
+    "Variance",
+    "Within",
+    "print_formula",
+    "print_part",
+    "print_parts",
+    "print_within",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +50,16 @@ class Linear:
 
 
 @dataclass(frozen=True, slots=True)
+class Within(Linear):
+    """clamp(constant + Σ weight · coordinate, lowest, highest), for what cannot be elsewhere; no `highest`: no end."""
+
+    lowest: int
+    highest: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Average:
-    """clamp(middle + difference / max(1, count), lowest, highest): soundness.md 1.3."""
+    """clamp(middle + difference / max(1, count), lowest, highest), NULL unless count > 0: soundness.md 1.3."""
 
     difference: Linear
     count: Linear
@@ -104,6 +122,8 @@ def _linear(formula: Linear) -> str:
 
 def print_formula(formula: Formula, type_: SqlType) -> str:
     """Return the SQL of a formula: BIGINT for integer types, DOUBLE for all others."""
+    if isinstance(formula, Within):
+        return print_within(formula, print_formula(Linear(formula.terms, formula.constant), type_))
     if isinstance(formula, Linear):
         whole = all(weight == 1 for _, weight in formula.terms) and abs(formula.constant) < 2**62
         if _is_whole(type_):
@@ -112,10 +132,17 @@ def print_formula(formula: Formula, type_: SqlType) -> str:
             return f"TRY_CAST(round_even({_linear(formula)}, 0) AS BIGINT)"
         return _linear(formula)
     if isinstance(formula, Average):
-        count = f"greatest({_linear(formula.count)}, 1e0)"
-        value = f"({_number(formula.middle)} + {_linear(formula.difference)} / {count})"
-        return f"greatest(least({value}, {_number(formula.highest)}), {_number(formula.lowest)})"
+        count = _linear(formula.count)
+        value = f"({_number(formula.middle)} + {_linear(formula.difference)} / greatest({count}, 1e0))"
+        value = f"greatest(least({value}, {_number(formula.highest)}), {_number(formula.lowest)})"
+        return f"CASE WHEN {count} > 0e0 THEN {value} END"
     return _variance(formula)
+
+
+def print_within(formula: Within, sql: str) -> str:
+    """Return a number of the formula's as SQL between its ends."""
+    below = sql if formula.highest is None else f"least({sql}, {formula.highest})"
+    return f"greatest({below}, {formula.lowest})"
 
 
 def print_part(formula: Linear, type_: SqlType, grid: Fraction) -> str:

@@ -12,17 +12,18 @@ House rules:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from ...errors import Refusal
 from ...relation.expressions import Expr
-from ...relation.facts import common_grid
+from ...relation.facts import Facts, common_grid
 from ...relation.intervals import Environment, narrowed_facts
 from ...relation.lattice import Lattice, lattice_of
 from ...relation.relations import AggregateCall
-from .formulas import Average, Formula, Linear, Variance
+from .formulas import Average, Formula, Linear, Variance, Within
 from .masks import mask_count, masks_of
 from .normal_form import VALUE_FUNCTIONS, Wanted, both, normal_form, present, share_counts
 from .vectors import VECTORS, Bounding, Kind, Mask, Vector
@@ -303,12 +304,22 @@ def _single(builder: _Builder, want: Wanted) -> Formula:
         in_group = bounding.in_group if size is None else max(1, min(bounding.in_group, size))
         limit = min(bounding.in_all, bounding.groups * in_group)
         number = builder.add(Kind.DISTINCT, want.value, None, mask, limit=limit)
-        return builder.sum_over(number, want.filter, 0, Fraction(1))
+        count = builder.sum_over(number, want.filter, 0, Fraction(1))
+        return Within(count.terms, count.constant, 0, _size_of_domain(facts))
     lattice = lattice_of(want.value, builder.env, squared=False)
     if lattice is None or lattice.width == 0:
         raise Refusal("this average has one possible value", sqlstate="PV201", position=want.call.position)
     number = builder.add(Kind.DIRECT, want.value, lattice, mask)
     return builder.sum_over(number, want.filter, 0, lattice.step)
+
+
+def _size_of_domain(facts: Facts) -> int | None:
+    """Return how many values are possible, NULL aside; None where nobody has said."""
+    if facts.values is not None:
+        return len(facts.values)
+    if facts.lo is None or facts.hi is None or facts.grid is None or not facts.declared:
+        return None
+    return max(0, math.floor(facts.hi / facts.grid) - math.ceil(facts.lo / facts.grid) + 1)
 
 
 def _counted(builder: _Builder, threshold: bool) -> int | None:

@@ -18,8 +18,10 @@ from ...relation.catalog import Catalog, Column
 from ...relation.expressions import Call, Expr, Field, Scalar, conjuncts, substitute, walk
 from ...relation.facts import Facts
 from ...relation.functions import FUNCTIONS
+from ...relation.intervals import Environment, facts_of, narrowed_facts
 from ...relation.relations import (
     Aggregate,
+    AggregateCall,
     Distinct,
     Filter,
     Join,
@@ -33,6 +35,7 @@ from ...relation.relations import (
 )
 from ...relation.types import BIGINT, DOUBLE, Kind
 from .join import join_blocks
+from .keys import environment_of
 from .ownership import scan_source
 from .rows import Item, Private, Release, Released
 
@@ -121,15 +124,51 @@ def _unique_keys(relation: Relation) -> tuple[frozenset[int], ...]:
     return (frozenset(found),) if len(found) == len(keys) and exact else ()
 
 
-def static_range(expr: Scalar) -> tuple[Fraction | None, Fraction | None]:
-    """Return the range that a released value has whatever its value is; numbers saturate at 2^62."""
+def static_range(expr: Scalar, judged: Relation) -> tuple[Fraction | None, Fraction | None]:
+    """Return the range that a released value has whatever its value is; numbers saturate at 2^62.
+
+    `judged`: the subquery's relation. An average is within the bounds of what it averages, and so what is
+    computed of it; what is printed below the door is clamped to the range, so a mistake here is no leak.
+    """
     if expr.type.is_number:
+        known = _facts_above(judged)[0]
+        if known.declared and known.bounded:
+            return known.lo, known.hi
         return Fraction(-(2**62)), Fraction(2**62)
     if expr.type.kind in (Kind.BOOLEAN, Kind.TEXT, Kind.DATE, Kind.TIMESTAMP):
         return None, None
     raise Refusal(
         "this subquery's type cannot be used on private rows", sqlstate="PV004", position=expr.position
     )
+
+
+def _facts_above(node: Relation) -> list[Facts]:
+    """Return the declared bounds of a released relation's columns; Facts() where none are known."""
+    while isinstance(node, (Filter, Sort, Limit)):
+        node = node.input
+    if isinstance(node, Release):
+        return [*(Facts() for _ in node.keys), *(_facts_of_average(node, call) for call in node.aggregates)]
+    if isinstance(node, Project):
+        known = zip(node.input.columns, _facts_above(node.input), strict=True)
+        env = Environment([Column("", column.type, facts=facts) for column, facts in known])
+        return [_facts_of_number(expr, env) for expr in node.exprs]
+    return [Facts() for _ in node.columns]
+
+
+def _facts_of_number(expr: Expr, env: Environment) -> Facts:
+    if not expr.type.is_number or any(isinstance(part, Scalar) for part in walk(expr)):
+        return Facts()
+    try:
+        return facts_of(expr, env)
+    except Refusal:  # of texts in it, which are nobody's here and may be long
+        return Facts()
+
+
+def _facts_of_average(node: Release, call: AggregateCall) -> Facts:
+    if call.function != "avg" or call.distinct:
+        return Facts()
+    known = narrowed_facts(call.args[0], environment_of(node.rows.columns, node.rows.predicate))
+    return Facts(known.lo, known.hi, declared=known.declared)
 
 
 def is_single(relation: Relation) -> bool:

@@ -313,7 +313,7 @@ class _Judgement:
                     "this subquery may have more than one row", sqlstate="PV004", position=expr.position,
                     hint="leave out GROUP BY, or end it with LIMIT 1",
                 )  # fmt: skip
-            lo, hi = static_range(expr)
+            lo, hi = static_range(expr, relation)
             return StageValue(expr.type, self._stage(relation, as_rows=False), lo, hi, position=expr.position)
         if isinstance(expr, Call) and expr.function == "cast" and expr.args[0] == Literal(NULL, None):
             return Literal(expr.type, None, position=expr.position)

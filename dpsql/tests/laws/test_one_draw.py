@@ -295,6 +295,10 @@ def test_the_bars_are_those_of_the_draw_that_answers(full: Desk, sql: str) -> No
     drawn = full.session.execute(sql).rows[0]
     for column in range(0, len(coarse), 3):
         assert coarse[column] == fine[0][column]
-        width = [row[column + 2] - row[column + 1] for row in (*fine, coarse, drawn)]
-        assert max(width[:3]) < 1.5 * min(width[:3])
-        assert width[3] > 20 * width[2] or column > 0  # an average stays inside its bounds
+        if coarse[column + 1] is None:  # an average of nobody, as far as a noisy count says
+            assert column > 0
+            continue
+        width = [row[column + 2] - row[column + 1] for row in (*fine, coarse)]
+        assert max(width) < 1.5 * min(width)
+        if column == 0:  # an average stays inside its bounds
+            assert drawn[2] - drawn[1] > 20 * width[0]

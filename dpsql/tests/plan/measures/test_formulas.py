@@ -8,7 +8,7 @@ from fractions import Fraction
 import duckdb
 import pytest
 
-from dpsql.plan.measures.formulas import Average, Formula, Linear, Variance, print_formula
+from dpsql.plan.measures.formulas import Average, Formula, Linear, Variance, Within, print_formula
 from dpsql.relation.types import BIGINT, DOUBLE, SqlType
 
 ONE, HALF, ZERO = Fraction(1), Fraction(1, 2), Fraction(0)
@@ -44,10 +44,19 @@ def test_whole_sums_are_exact_integers() -> None:
 
 @pytest.mark.parametrize(
     ("difference", "count", "mean"),
-    [(6, 3, 7.0), (-6, 3, 3.0), (6, 0, 10.0), (-100, 1, 0.0), (3, -5, 8.0)],
+    [(6, 3, 7.0), (-6, 3, 3.0), (60, 1, 10.0), (-100, 1, 0.0), (6, 0, None), (3, -5, None)],
 )
-def test_an_average_stays_in_its_bounds_whatever_was_drawn(difference: int, count: int, mean: float) -> None:
+def test_an_average_stays_in_its_bounds_whatever_was_drawn(
+    difference: int, count: int, mean: float | None
+) -> None:
+    """Of nobody, as far as the noisy count says, it is NULL."""
     assert value(MEAN, difference, count) == mean
+
+
+@pytest.mark.parametrize(("number", "within"), [(-3, 0), (0, 0), (7, 7), (8, 8), (9, 8), (2**62, 8)])
+def test_a_count_of_values_is_as_large_as_can_be(number: int, within: int) -> None:
+    assert value(Within(M0.terms, ZERO, 0, 8), number, type_=BIGINT) == within
+    assert value(Within(M0.terms, ZERO, 0, None), number, type_=BIGINT) == max(0, number)
 
 
 def test_a_variance_by_hand() -> None:

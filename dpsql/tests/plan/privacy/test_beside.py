@@ -50,10 +50,10 @@ def test_keys_of_drawn_rows_that_travel_exactly_stay_keys() -> None:
 
 def test_a_value_has_a_range_that_it_does_not_tell() -> None:
     relation = bound("SELECT AVG(beds) FROM ward")
-    assert static_range(Scalar(DOUBLE, relation)) == (-(2**62), 2**62)
-    assert static_range(Scalar(TEXT, relation)) == (None, None)
+    assert static_range(Scalar(DOUBLE, relation), relation) == (-(2**62), 2**62)
+    assert static_range(Scalar(TEXT, relation), relation) == (None, None)
     with pytest.raises(Refusal, match="type cannot be used"):
-        static_range(Scalar(INTERVAL, relation))
+        static_range(Scalar(INTERVAL, relation), relation)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,239 @@
+"""Values that noise must not bring about, and notes that say which groups an answer has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pytest
+from click.testing import CliRunner
+
+import dpsql
+from dpsql.cli.application import program
+from dpsql.engine import Session
+from dpsql.engine.answer import GroupNote, OnceNote
+from dpsql.engine.dataset import Dataset, open_ledger
+from dpsql.mechanisms import Law
+from dpsql.policy import load_policy
+from dpsql.testing.injected_noise import ZeroNoise
+
+POLICY = """
+database = "duckdb:people.duckdb"
+ledger = "sqlite:people.db"
+[privacy]
+epsilon = 100
+delta = 1e-6
+[defaults]
+epsilon = 1
+max_epsilon = 10
+[tables.person]
+unit = "id"
+[tables.person.columns]
+age = { bounds = [0, 9] }
+floor = { bounds = [1, 3] }
+city = { values = ["north", "south"] }
+job = {}
+"""
+SCHEMA = """
+CREATE TABLE person (id INTEGER PRIMARY KEY, age INTEGER, floor INTEGER NOT NULL, city TEXT, job TEXT);
+INSERT INTO person SELECT i, i % 4, 1 + i % 3, 'north', CASE WHEN i < 300 THEN 'clerk' ELSE 'rare' || i END
+FROM range(302) AS r(i);
+"""
+
+
+class Shifted(ZeroNoise):
+    """A noise that is one number everywhere."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
+        return np.full(count, self.number, dtype=np.int64)
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    with duckdb.connect(str(tmp_path / "people.duckdb")) as connection:
+        connection.execute(SCHEMA)
+    path = tmp_path / "people.toml"
+    path.write_text(POLICY)
+    open_ledger(load_policy(path), create=True).close()
+    return path
+
+
+Open = Callable[[int], Session]
+
+
+@pytest.fixture
+def opened(people: Path) -> Iterator[Open]:
+    dataset = Dataset.open(people)
+    yield lambda noise: Session(dataset, is_shared=True, _noise=Shifted(noise))
+    dataset.close()
+
+
+# --- values ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("noise", [0, -5])
+def test_an_average_of_nobody_is_null(opened: Open, noise: int) -> None:
+    session = opened(noise)
+    session.execute("SET dpsql.intervals = 0.95")
+    nobody = "FROM person WHERE city = 'south'"
+    assert session.execute(f"SELECT AVG(age) AS a {nobody}").rows == [(None, None, None)]
+    assert session.execute(f"SELECT COALESCE(AVG(age), -1) {nobody}").rows[0][0] == -1
+    assert session.execute(f"SELECT SUM(age), COUNT(age) {nobody}").rows[0][0] is not None
+    assert session.execute(f"SELECT STDDEV(age), VAR_POP(age) {nobody}").rows[0][0] is not None
+
+
+def test_an_average_of_somebody_is_not(opened: Open) -> None:
+    assert opened(0).execute("SELECT AVG(age) FROM person WHERE id < 300").rows[0][0] == pytest.approx(
+        1.5, abs=0.1
+    )
+    cities = (
+        opened(0).execute("SELECT city, AVG(age), COUNT(*) FROM person GROUP BY city ORDER BY 2 DESC, 1").rows
+    )
+    assert [row[0] for row in cities if row[1] is not None] == ["north"]
+    assert len(cities) == 2
+
+
+def test_what_is_asked_with_an_average_of_nobody_is_total(opened: Open) -> None:
+    """NULL goes on as any NULL: through arithmetic, comparison, and down again as a stage."""
+    session = opened(0)
+    nobody = "(SELECT AVG(age) FROM person WHERE city = 'south')"
+    assert session.execute(f"SELECT COUNT(*) FROM person WHERE age > {nobody}").rows == [(0,)]
+    assert session.execute(f"SELECT SUM(LEAST(age, {nobody})) FROM person").rows[0][0] == pytest.approx(
+        452, abs=1
+    )
+
+
+@pytest.mark.parametrize(
+    ("column", "most"), [("age", 10), ("floor", 3), ("city", 2), ("age % 2 = 0", 2), ("job", None)]
+)
+def test_distinct_values_are_as_many_as_can_be(opened: Open, column: str, most: int | None) -> None:
+    sql = f"SELECT COUNT(DISTINCT {column}) AS n FROM person"
+    for noise in (10**6, -(10**6)):
+        session = opened(noise)
+        session.execute("SET dpsql.intervals = 0.95")
+        session.execute("SET dpsql.reuse = off")
+        ((found, low, high),) = session.execute(sql).rows
+        assert found == (max(0, noise) if most is None else most if noise > 0 else 0) or most is None
+        assert found >= 0
+        assert 0 <= low <= found <= high
+        assert most is None or high <= most
+
+
+def test_the_bars_of_distinct_values_are_those_of_the_noise_within_their_ends(opened: Open) -> None:
+    session = opened(0)
+    session.execute("SET dpsql.intervals = 0.95")
+    assert session.execute("SELECT COUNT(DISTINCT age) AS n FROM person").rows == [(4, 1, 7)]
+    assert session.execute("SELECT COUNT(DISTINCT city) AS n FROM person").rows == [(1, 0, 2)]
+
+
+def test_a_number_is_cut_to_an_average_that_was_drawn(opened: Open) -> None:
+    """The bounds are those of what is averaged: no other declaration is needed."""
+    sql = "SELECT SUM(LEAST(age, (SELECT AVG(floor) FROM person))) FROM person"
+    session = opened(0)
+    (_, outer) = session.explain(sql).plan.releases
+    lattice = outer.vectors[0].lattice
+    assert lattice is not None
+    assert (lattice.lo, lattice.hi) == (0, 9)
+    assert session.execute(sql).rows[0][0] == pytest.approx(76 + 2 * 75 + 2 * 75, abs=1)
+    (_, outer) = session.explain("SELECT SUM((SELECT AVG(floor) FROM person) * 2) FROM person").plan.releases
+    lattice = outer.vectors[0].lattice
+    assert lattice is not None
+    assert (lattice.lo, lattice.hi) == (2, 6)
+
+
+def test_a_subquery_without_ends_is_refused_with_what_to_write(opened: Open) -> None:
+    count = "(SELECT COUNT(*) FROM person)"
+    session = opened(0)
+    with pytest.raises(dpsql.DpsqlError) as refused:
+        session.execute(f"SELECT SUM(LEAST(age, {count})) FROM person")
+    assert refused.value.sqlstate == "PV201"
+    assert refused.value.hint == "give the subquery's value two ends: GREATEST(low, LEAST(high, (SELECT …)))"
+    written = (
+        refused.value.hint.split(": ")[1]
+        .replace("low", "0")
+        .replace("high", "9")
+        .replace("(SELECT …)", count)
+    )
+    assert session.execute(f"SELECT SUM(LEAST(age, {written})) FROM person").rows[0][0] > 0
+
+
+# --- notes ----------------------------------------------------------------------------------------------------
+
+NULL = '"age" may be NULL, so NULL is one of its groups whether or not it occurs; WHERE … IS NOT NULL leaves it out'
+BY_AGE = "SELECT age, COUNT(*) FROM person GROUP BY age"
+BY_JOB = "SELECT job, COUNT(*) FROM person GROUP BY job"
+EMPTY = "SELECT job, COUNT(*) FROM person WHERE age = 9 GROUP BY job"
+
+
+def group_notes(session: Session, sql: str) -> list[str]:
+    receipt = session.execute(sql).receipt
+    assert receipt is not None
+    return [note for note in receipt.notes if isinstance(note, GroupNote)]
+
+
+def test_a_group_of_null_is_explained_once(opened: Open) -> None:
+    session = opened(0)
+    assert group_notes(session, BY_AGE) == [NULL]
+    assert isinstance(group_notes(opened(0), BY_AGE)[0], OnceNote)
+    for again in (BY_AGE, f"{BY_AGE} ORDER BY 1", "SELECT age, SUM(floor) FROM person GROUP BY age"):
+        assert group_notes(session, again) == []
+    assert f"note: {NULL[:40]}" in session.explain(BY_AGE).text()
+    for without in (
+        "SELECT floor, COUNT(*) FROM person GROUP BY floor",
+        "SELECT age, COUNT(*) FROM person WHERE age IS NOT NULL GROUP BY age",
+        "SELECT age, COUNT(*) FROM person WHERE age IN (1, 2) GROUP BY age",
+        "SELECT city, COUNT(*) FROM person GROUP BY city",
+    ):
+        assert group_notes(opened(0), without) == []
+
+
+def test_groups_that_are_found_say_how_many_people_they_need(opened: Open) -> None:
+    session = opened(0)
+    (release,) = session.explain(BY_JOB).plan.releases
+    assert release.tau == 21
+    said = ['groups by "job" are found in the data: one is shown from about 21 people on']
+    assert session.execute(BY_JOB).rows == [("clerk", 300)]
+    assert group_notes(session, BY_JOB) == said
+    assert group_notes(opened(0), f"{BY_JOB} HAVING COUNT(*) < 0") == said
+
+
+def test_what_a_stored_answer_needed_is_said_of_its_own_draw(opened: Open) -> None:
+    """Asked again at less epsilon, it is answered by the draw that is there."""
+    session = opened(0)
+    said = group_notes(session, BY_JOB)
+    session.execute("SET dpsql.epsilon = 0.1")
+    assert session.explain(BY_JOB).plan.releases[0].tau != 21
+    assert group_notes(session, BY_JOB) == said
+
+
+def test_an_answer_without_groups_says_why(opened: Open) -> None:
+    session = opened(0)
+    assert session.execute(EMPTY).rows == []
+    said = [
+        'no group by "job" is shown: no row counts, or none has about 21 people; keys that are listed, in the '
+        "policy or in WHERE key IN (…), are answered whatever they hold"
+    ]
+    assert group_notes(session, EMPTY) == said
+    assert group_notes(session, EMPTY) == said, "also from the store"
+    assert (
+        group_notes(session, "SELECT job, COUNT(*) FROM person WHERE age = 9 AND job IN ('x') GROUP BY job")
+        == []
+    )
+
+
+def test_where_an_analyst_reads_it(people: Path) -> None:
+    done = CliRunner().invoke(program, ["-P", str(people), "query", EMPTY])
+    assert done.exit_code == 0
+    assert 'NOTE: no group by "job" is shown' in done.stderr
+    assert "NOTE" not in done.stdout
+    with dpsql.connect(people) as connection:
+        cursor = connection.execute(BY_AGE)
+        assert cursor.receipt is not None
+        assert NULL in cursor.receipt.notes
