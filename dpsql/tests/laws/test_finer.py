@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,16 +18,16 @@ from dpsql.engine import finer
 from dpsql.engine.answer import Answer
 from dpsql.errors import EngineFailure, LedgerError
 from dpsql.plan.planner import ReleasePlan
+from dpsql.policy import parse_policy
 from dpsql.tests.support.postgres_server import PostgresServer
-from dpsql.tests.support.random_databases import SCHEMA
+from dpsql.tests.support.random_databases import policy_text
 
 from .conftest import Desk, OpenDesk, make_desk
 from .examples import HEAVY
 from .planting import plant
-from .test_one_draw import another_session, cost, spent
+from .test_one_draw import EDITS, another_session, cost, spent
 
 Patch = pytest.MonkeyPatch
-assert SCHEMA
 
 TOTAL = "SELECT COUNT(*) FROM visit"
 CITIES = "SELECT city, COUNT(*) FROM visit GROUP BY city"
@@ -223,6 +224,20 @@ def test_an_epoch_that_begins_meanwhile_mixes_nothing(desk: OpenDesk, monkeypatc
         opened.session.execute(sql)
 
 
+def check_an_edited_policy_is_asked_anew(desk: OpenDesk, folder: Path) -> None:
+    """A grouping that was stored under other declarations answers nothing."""
+    folder.mkdir()
+    for old, new in (("", ""), EDITS[0]):
+        policy = parse_policy(policy_text().replace(old, new, 1), folder / "laws.toml")
+        opened = desk(folder=folder, policy=policy)
+        assert cost(opened.session.execute(DRILLED[0] if new else CITIES)) == 1
+        opened.session.dataset.store.close()  # type: ignore[attr-defined]  # an SqliteStore
+
+
+def test_an_edited_policy_is_asked_anew(desk: OpenDesk, tmp_path: Path) -> None:
+    check_an_edited_policy_is_asked_anew(desk, tmp_path / "edited")
+
+
 # --- mutants ---------------------------------------------------------------------------------------------------
 
 
@@ -259,3 +274,9 @@ def test_answer_from_another_epoch(desk: OpenDesk, monkeypatch: Patch) -> None:
     plant(monkeypatch, ledger_store._groupings, ("m.epoch = ?", "m.epoch <= ?"))
     with pytest.raises(AssertionError):
         check_other_questions_are_asked_anew(desk)
+
+
+def test_answer_from_another_policy(desk: OpenDesk, monkeypatch: Patch, tmp_path: Path) -> None:
+    plant(monkeypatch, ReleasePlan.family, ("(self.fingerprint, rows", "(rows"))
+    with pytest.raises(AssertionError):
+        check_an_edited_policy_is_asked_anew(desk, tmp_path / "edited")
