@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .claim import Caps, Charge, Claim, Draw, Reservation, VectorClaim, delta_text, epsilon_text
+from .claim import (
+    Caps,
+    Charge,
+    Claim,
+    Draw,
+    Grouping,
+    GroupingKey,
+    Reservation,
+    StoredGrouping,
+    VectorClaim,
+    delta_text,
+    epsilon_text,
+)
 from .entry import UNSAID, Entry, Promise, State, Status
 from .ledger_store import LedgerStore
 from .sqlite_store import SqliteStore
@@ -17,12 +29,15 @@ __all__ = [
     "Claim",
     "Draw",
     "Entry",
+    "Grouping",
+    "GroupingKey",
     "LedgerStore",
     "Promise",
     "Reservation",
     "SqliteStore",
     "State",
     "Status",
+    "StoredGrouping",
     "VectorClaim",
     "delta_text",
     "epsilon_text",

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from ..mechanisms import Law
 
 __all__ = [
-    "Caps", "Charge", "Claim", "Draw", "Reservation", "VectorClaim", "delta_text", "epsilon_text",
+    "Caps", "Charge", "Claim", "Draw", "Grouping", "GroupingKey", "Reservation", "StoredGrouping", "VectorClaim",
+    "delta_text", "epsilon_text",
 ]  # fmt: skip
 
 KEY_BYTES = 32
@@ -94,6 +95,39 @@ ZERO = Charge(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
+class GroupingKey:
+    """A group key of a stored vector: which (a digest of the key and its public values), and how many values it has.
+
+    `is_complete`: no row has any other value, so that the groups of all its values together have every row.
+    """
+
+    digest: bytes
+    size: int
+    is_complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """What a vector over groups that are known beforehand may answer besides its own question (soundness.md 3.8).
+
+    `family`: a key that vectors of the same rows and measures share, whatever they are grouped by. Its groups are
+    the product of its keys' values, in order, the last key's fastest.
+    """
+
+    family: bytes
+    keys: tuple[GroupingKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredGrouping:
+    """A stored draw that has a grouping: its ledger entry, and the law of its noise."""
+
+    entry: int
+    law: Law
+    grouping: Grouping
+
+
+@dataclass(frozen=True, slots=True)
 class VectorClaim:
     """One vector: measures drawn together, stored together, under one joint charge.
 
@@ -103,12 +137,14 @@ class VectorClaim:
 
     Empty `measures` means that the key is not known yet, since it holds an earlier stage's bytes
     (soundness.md 1.14(6)): such a vector is always charged and never looked up; its keys come with `commit`.
+    `grouping`: what it may answer besides, where it may.
     """
 
     measures: tuple[bytes, ...]
     law: Law
     charge: Charge
     note: str
+    grouping: Grouping | None = None
 
     def __post_init__(self) -> None:
         _require_keys(self.measures)

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import LedgerError
 from ..mechanisms import Law, law_of
-from .claim import Charge
+from .claim import Charge, Grouping, GroupingKey
 
 __all__ = [
     "DIGEST",
@@ -94,7 +94,7 @@ class Entry:
     """One charged vector: who, when, which statement, which measures under which noise, what it cost.
 
     `seq`: in a log, its place there; as the store gives it, its number in the ledger. `digest`: the kind of
-    checksum that its draw is stored under; empty for entries of before there was one.
+    checksum that its draw is stored under; empty for entries of before there was one. `grouping`: as it was claimed.
     """
 
     seq: int
@@ -108,6 +108,7 @@ class Entry:
     charge: Charge
     state: State = State.RESERVED
     digest: str = DIGEST
+    grouping: Grouping | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +179,11 @@ def record_text(record: Record) -> str:
             }
             if record.digest:
                 fields["digest"] = record.digest
+            if record.grouping:
+                fields["grouping"] = [
+                    record.grouping.family.hex(),
+                    [[key.digest.hex(), key.size, key.is_complete] for key in record.grouping.keys],
+                ]
         case Grant():
             fields |= {
                 "kind": "grant",
@@ -226,6 +232,7 @@ def _record(fields: dict[str, Any], state: State) -> Record:
                 charge=Charge(fields["epsilon_nano"], fields["delta_atto"]),
                 state=state,
                 digest=_known_digest(fields.get("digest", "")),
+                grouping=_grouping(fields["grouping"]) if "grouping" in fields else None,
             )
         case "grant":
             return Grant(seq, at, fields["analyst"], fields["epsilon_nano"], fields["by"])
@@ -233,6 +240,14 @@ def _record(fields: dict[str, Any], state: State) -> Record:
             return EpochStart(seq, at, fields["epoch"])
         case _:
             raise ValueError("unknown kind of record")
+
+
+def _grouping(written: list[Any]) -> Grouping:
+    family, keys = written
+    return Grouping(
+        bytes.fromhex(family),
+        tuple(GroupingKey(bytes.fromhex(digest), size, complete) for digest, size, complete in keys),
+    )
 
 
 def _known_digest(name: str) -> str:

@@ -28,6 +28,7 @@ from .claim import (
     Claim,
     Draw,
     Reservation,
+    StoredGrouping,
     VectorClaim,
     require_integer,
     require_text,
@@ -86,6 +87,21 @@ class LedgerStore:
                 drawn = _drawn(db, measures)
             chosen = choose_draws([drawn[key].stored for key in measures], law)
             return self._serve(db, [(measures, law)], [chosen])[0]
+
+    def groupings(self, families: Sequence[bytes]) -> tuple[int, dict[bytes, list[StoredGrouping]]]:
+        """See `BudgetStore.groupings`."""
+        with self._ledger.read() as db:
+            epoch = int(db.execute(*_EPOCH).fetchone()[0])
+            with self._sound():
+                return epoch, _groupings(db, epoch, families)
+
+    def draw_of(self, stored: StoredGrouping) -> Draw:
+        """See `BudgetStore.draw_of`."""
+        with self._ledger.read() as db, self._sound():
+            draw = _load(db, {stored.entry})[stored.entry]
+            if draw.law != stored.law:
+                raise ValueError("the index of groupings is not that of the draws")
+            return draw
 
     def reserve(
         self, claim: Claim, *, wait_seconds: float = 60.0, cancelled: Callable[[], bool] = never_cancelled
@@ -182,12 +198,14 @@ class LedgerStore:
                 measures=vector.measures,
                 law=vector.law,
                 charge=vector.charge,
+                grouping=vector.grouping,
             )
             for vector in missed
         ]
         first = self._ledger.append(db, entries)
         for number, entry in enumerate(entries, first):
-            _insert_measures(db, number, entry, entry.measures, entry.law)
+            families = () if entry.grouping is None else (entry.grouping.family,)
+            _insert_measures(db, number, entry, (*entry.measures, *families), entry.law)
         return range(first, first + len(entries))
 
     def commit(self, reservation: Reservation, draws: Sequence[Draw]) -> None:
@@ -326,6 +344,24 @@ def _drawn(db: Database, keys: Sequence[bytes]) -> dict[bytes, _Drawn]:
         elif state == State.RESERVED.value:
             drawn[key].reserved[entry] = (law_of(scale), holder)
     return drawn
+
+
+def _groupings(db: Database, epoch: int, families: Sequence[bytes]) -> dict[bytes, list[StoredGrouping]]:
+    """Return what is stored of each family in an epoch. Raises one of `MALFORMED`."""
+    found: dict[bytes, list[StoredGrouping]] = {family: [] for family in families}
+    if not found:
+        return found
+    rows = db.execute(
+        "SELECT m.key, m.entry, m.scale, r.body FROM measure m JOIN record r ON r.seq = m.entry"
+        f" WHERE m.epoch = ? AND r.state = ? AND m.key IN ({_marks(list(found))})",
+        (epoch, State.COMMITTED.value, *found),
+    ).fetchall()
+    for key, entry, scale, body in rows:
+        record, law, family = _entry(entry, body, State.COMMITTED), law_of(scale), bytes(key)
+        if record.grouping is None or record.grouping.family != family or record.law != law:
+            raise ValueError("the index of groupings is not that of the entries")
+        found[family].append(StoredGrouping(entry, law, record.grouping))
+    return found
 
 
 def _load(db: Database, chosen: Set[int]) -> dict[int, Draw]:

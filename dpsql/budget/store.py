@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from ..mechanisms import Law
-from .claim import Charge, Claim, Draw, Reservation
+from .claim import Charge, Claim, Draw, Reservation, StoredGrouping
 from .entry import Entry, Status
 
 __all__ = ["BudgetStore", "never_cancelled"]
@@ -27,6 +27,14 @@ class BudgetStore(Protocol):
 
     def lookup(self, measures: Sequence[bytes], law: Law) -> tuple[Draw, ...] | None:
         """Return one stored draw a measure, of no more spread than `law`, or None; charges nothing."""
+        ...
+
+    def groupings(self, families: Sequence[bytes]) -> tuple[int, dict[bytes, list[StoredGrouping]]]:
+        """Return the epoch, and the stored draws of each family in it; charges nothing."""
+        ...
+
+    def draw_of(self, stored: StoredGrouping) -> Draw:
+        """Return a stored draw of a family."""
         ...
 
     def reserve(

@@ -32,12 +32,16 @@ Names = dict[tuple[Release, int], str]
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a query would release and cost; `left` is the epsilon left now, read from the ledger."""
+    """What a query would release and cost; `left` is the epsilon left now, read from the ledger.
+
+    `origins`: what of it the store has an answer for in a grouping of other groups, in words.
+    """
 
     plan: Plan
     compiled: Compiled
     stages: tuple[Compiled, ...]
     left: Fraction
+    origins: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
         """Return the same for programs; numbers are exact decimals or fractions as text."""
@@ -52,6 +56,7 @@ class Explanation:
             "epsilon_left": decimal_text(self.left),
             "groups_of_persons": list(group_lines(self.plan)),
             "notes": list(bias_notes(self.plan)),
+            "from_the_store": list(self.origins),
             "stages": [stage.sql for stage in self.stages],
             "public_parts": [
                 part.sql for compiled in (*self.stages, self.compiled) for part in _fetched(compiled)
@@ -76,6 +81,8 @@ class Explanation:
             charge = "nothing"
         lines.append(f"charge: {charge}; {decimal_text(self.left)} left")
         lines += [f"  {said}" for said in group_lines(self.plan)]
+        for origin in self.origins:
+            lines += wrap(f"now: {origin}", _WIDTH, subsequent_indent="  ")
         for note in bias_notes(self.plan):
             lines += wrap(f"note: {note}", _WIDTH, subsequent_indent="  ")
         for number, stage in enumerate(self.stages):

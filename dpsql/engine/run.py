@@ -6,7 +6,8 @@ House rules (laws L5, L6, L7; soundness.md 1.14(5), 3.2 and 3.5):
    here, and fetched by `session`): all stages of the statement are reserved at once, and nothing is ever given back.
 2. Nothing reaches the analyst before `BudgetStore.commit` has returned: what was drawn is stored, and
    the answer is made from what was stored.
-3. Which way is taken (store, engine) depends on the store's noisy content alone.
+3. Which way is taken (store, engine) depends on the store's noisy content alone. A vector's own stored draw goes
+   before what a stored grouping says of it (`finer`); with reuse off neither is looked for.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from ..plan.privacy.rows import StageColumn
 from ..relation.expressions import StageValue
 from ..relation.types import SqlType
 from .cost import Cost
+from .finer import Finer, find_finer, grouping_of
 from .privatise import Exact, draw, privatise, publish
 from .released import Groups, ReleasedVector, canonical, declared_groups, decode, encode, integers
 
@@ -96,9 +98,15 @@ class Runner:
     cost: Cost
     rows: list[ReleasedRows] = field(default_factory=list)
     stages: list[object] = field(default_factory=list)
+    finer: dict[tuple[int, int], Finer] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.rows = [_known_rows(plan) for plan in self.plan.releases]
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """What is answered from stored groupings, in words."""
+        return tuple(dict.fromkeys(found.said for found in self.finer.values()))
 
     # --- the store -----------------------------------------------------------------------------------
 
@@ -106,10 +114,12 @@ class Runner:
         """Fill what the store has; say whether that is all."""
         if not self.reuse:
             return all(rows.plan.is_empty or not rows.plan.vectors for rows in self.rows)
+        is_whole = True
         for number in range(len(self.rows)):
-            if not self._advance_stages(number) or not self._look_up(number):
+            if not self._advance_stages(number):
                 return False
-        return True
+            is_whole = self._look_up(number) and is_whole
+        return is_whole
 
     def _advance_stages(self, number: int) -> bool:
         """Compute the stage values that release `number` needs; False while they cannot be known yet."""
@@ -142,10 +152,19 @@ class Runner:
                 continue
             measures = plan.measure_keys(index, relation, rows.keyset)
             draws = self.store.lookup(measures, plan.law(index))
-            if draws is None:
-                return False
-            rows.vectors[index] = _assemble(measures, draws)
-        return True
+            if draws is not None:
+                rows.vectors[index] = _assemble(measures, draws)
+            elif rows.groups is not None:
+                self._take_finer(number, index, rows.groups)
+        return rows.is_complete
+
+    def _take_finer(self, number: int, index: int, groups: Groups) -> None:
+        """Take in what a stored grouping says of a vector, where one says it well enough."""
+        rows = self.rows[number]
+        found = find_finer(rows.plan, index, groups, self.store)
+        if found is not None:
+            self.finer[number, index] = found
+            rows.vectors[index] = found.vector
 
     def _relation_key(self, number: int) -> bytes:
         values = [repr(self.stages[stage]) for stage in self.rows[number].plan.stages]
@@ -163,6 +182,8 @@ class Runner:
                 continue
             known = all(stage < len(self.stages) for stage in plan.stages)
             for index in range(len(plan.vectors)):
+                if (number, index) in self.finer:
+                    continue
                 measures: tuple[bytes, ...] = ()
                 if known and index == plan.counted:
                     measures = (_keyset_key(self._relation_key(number)),)
@@ -172,7 +193,8 @@ class Runner:
                     measures = plan.measure_keys(index, self._relation_key(number), rows.keyset)
                 delta = plan.delta if index == plan.counted else Fraction(0)
                 charge = Charge(_ceil(plan.epsilons[index] * NANO), _ceil(delta * ATTO))
-                vectors.append(VectorClaim(measures, plan.law(index), charge, _note(plan, index)))
+                grouping = grouping_of(plan, index)
+                vectors.append(VectorClaim(measures, plan.law(index), charge, _note(plan, index), grouping))
                 places.append((number, index))
         return Claim(self.analyst, self.statement, tuple(vectors), self.reuse), places
 
@@ -184,6 +206,8 @@ class Runner:
             self._check_growth(rows.plan, snapshot)  # of public rows: a refusal here is free
         claim, places = self.claim()
         with self._reserved(claim) as reservation:  # durable: private rows may be asked for (law L5)
+            if any(found.epoch != reservation.epoch for found in self.finer.values()):
+                raise EngineFailure("the epoch was advanced while this statement began")
             salt = epoch_secret(reservation.epoch)
             owed = [place for place, e in zip(places, reservation.entries, strict=True) if e is not None]
             self._take_found(reservation, claim, places)

@@ -270,13 +270,9 @@ class Session:
         cost, reuse = Cost(), self.settings.reuse
         with telling(cost, reuse=reuse):
             public = PublicRows(snapshot.open)
-            runner = Runner(
-                prepared.plan, self.dataset.store, self._noise, self.analyst, " ".join(query.text.split()),
-                reuse, lambda number, rows: self._stage(prepared, number, rows, public),
-                self._cancelled.is_set, lambda: self._hold(snapshot.close), cost,
-            )  # fmt: skip
+            runner = self._runner(prepared, query, public, cost, lambda: self._hold(snapshot.close))
             if runner.from_store():
-                return self._answer(prepared, runner.rows, Fraction(0), Fraction(0), public, (key, epoch))
+                return self._answer(prepared, runner, Fraction(0), Fraction(0), public, (key, epoch))
             for compiled in (*prepared.stages, prepared.compiled):
                 if not prepared.is_checked:
                     check_public(compiled, prepared.plan.releases, self._sealed)
@@ -291,7 +287,16 @@ class Session:
                 self.dataset.answers.clear()  # what is drawn now answers from now on
             charge = runner.from_engine(opened, self.dataset.salt)
             epsilon, delta = Fraction(charge.epsilon_nano, NANO), Fraction(charge.delta_atto, ATTO)
-            return self._answer(prepared, runner.rows, epsilon, delta, public, (key, epoch))
+            return self._answer(prepared, runner, epsilon, delta, public, (key, epoch))
+
+    def _runner(
+        self, prepared: Prepared, query: Query, public: PublicRows, cost: Cost, hold: Callable[[], None]
+    ) -> Runner:
+        return Runner(
+            prepared.plan, self.dataset.store, self._noise, self.analyst, " ".join(query.text.split()),
+            self.settings.reuse, lambda number, rows: self._stage(prepared, number, rows, public),
+            self._cancelled.is_set, hold, cost,
+        )  # fmt: skip
 
     def _prepare(
         self, query: Query, parameters: tuple[object, ...], key: object, snapshot: LazySnapshot | None = None
@@ -355,9 +360,10 @@ class Session:
         return StageRows(tuple(columns))
 
     def _answer(
-        self, prepared: Prepared, rows: list[ReleasedRows], epsilon: Fraction, delta: Fraction,
-        public: PublicRows, key: object,
+        self, prepared: Prepared, runner: Runner, epsilon: Fraction, delta: Fraction, public: PublicRows,
+        key: object,
     ) -> Answer:  # fmt: skip
+        rows = runner.rows
         level = self.settings.intervals or DEFAULT_LEVEL
         patience = Patience(self.time_limit)
         try:
@@ -365,7 +371,7 @@ class Session:
         except EngineFailure as failure:
             raise self._told(failure, has_releases=bool(rows)) from None
         reused = epsilon == 0 and any(row.plan.vectors and not row.plan.is_empty for row in rows)
-        notes = (*found_notes(rows), *bias_notes(prepared.plan))
+        notes = (*found_notes(rows), *bias_notes(prepared.plan), *runner.origins)
         notes += (_WITHOUT_BARS,) if patience.without_bars else ()
         receipt = Receipt(epsilon, delta, _left(self.budget()), reused, notes)
         answer = Answer(prepared.columns, found, "SELECT", receipt)
@@ -387,11 +393,16 @@ class Session:
 
     def _explain(self, query: Query, parameters: tuple[object, ...]) -> Explanation:
         status = self.budget()
+        origins: tuple[str, ...] = ()
         with self.dataset.lazy_snapshot(self, self._cancelled) as snapshot:
-            prepared = self._prepare(
-                query, parameters, self._key("EXPLAIN " + query.text, parameters), snapshot
-            )
-        return Explanation(prepared.plan, prepared.compiled, prepared.stages, _left(status))
+            key = self._key("EXPLAIN " + query.text, parameters)
+            prepared = self._prepare(query, parameters, key, snapshot)
+            if not prepared.plan.stages:
+                public = PublicRows(snapshot.open)
+                runner = self._runner(prepared, query, public, Cost(), snapshot.close)
+                runner.from_store()
+                origins = runner.origins
+        return Explanation(prepared.plan, prepared.compiled, prepared.stages, _left(status), origins)
 
     # --- what the stations share ------------------------------------------------------------------------
 

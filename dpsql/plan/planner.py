@@ -23,7 +23,7 @@ from functools import cached_property
 from ..errors import Refusal
 from ..mechanisms import Laplace, Law, Truncated, bounds_of_exp, floor_to_nano
 from ..relation.catalog import Catalog, Scalar
-from ..relation.expressions import Literal, StageValue, conjuncts, fields_of, walk
+from ..relation.expressions import Expr, Literal, StageValue, conjuncts, fields_of, walk
 from ..relation.expressions import Scalar as Subquery
 from ..relation.intervals import Environment, facts_of
 from ..relation.relations import Filter, Limit, Project, Relation, Sort, Values, expressions
@@ -111,6 +111,7 @@ class ReleasePlan:
     delta: Fraction
     is_empty: bool
     identity: bytes
+    fingerprint: str
     dialect: Dialect = field(repr=False, compare=False)
     listed_from: tuple[str, ...] = ()
 
@@ -174,6 +175,20 @@ class ReleasePlan:
     def salted(self, extra: bytes) -> bytes:
         """Return this relation's identity with what became known while running (stage values)."""
         return hashlib.sha256(self.identity + extra).digest()
+
+    def family(self, number: int, predicate: tuple[Expr, ...]) -> bytes | None:
+        """Return what vectors of the same measures share, of the rows on which `predicate` holds, however grouped.
+
+        None where groups are not sums of finer ones: what counts a thing once is bounded group by group. The bounds
+        that what is scaled is cut to are part of it, as are all filters of which one must hold on what they count (t).
+        """
+        vector, rows, bounding = self.vectors[number], self.release.rows, self.bounding
+        if vector.query is not Query.SCALED:
+            return None
+        label = (vector.kind.value, vector.value, vector.lattice, vector.null_rows, vector.masks)
+        bounds = (bounding.in_all, bounding.per_row, bounding.replace_one, counted_in(self.vectors))
+        base = (self.fingerprint, rows.items, predicate, rows.owner, bounds)
+        return hashlib.sha256(repr(("family", base, label)).encode()).digest()
 
     def measure_keys(self, number: int, relation: bytes, keyset: bytes) -> tuple[bytes, ...]:
         """Return the store keys of a vector's coordinates (soundness.md 3.7: a release's identity is per measure).
@@ -343,7 +358,7 @@ def _plan_release(
     identity = hashlib.sha256(repr(said).encode()).digest()
     return ReleasePlan(
         release, bounding, measured.vectors, measured.formulas, measured.grids, (each,) * count, tuple(domains), groups,
-        measured.counted, key_law, tau, delta, is_empty, identity, dialect,
+        measured.counted, key_law, tau, delta, is_empty, identity, catalog.fingerprint, dialect,
         tuple(dict.fromkeys(name for one in listed for name in one.tables)),
     )  # fmt: skip
 

@@ -1,0 +1,261 @@
+"""A question that a stored grouping answers: a filter on a key is some of its groups, a coarser one adds groups up.
+
+House rules (soundness.md 3.8):
+
+1. The same measures of the same rows, under the same bounds, in the same epoch: what differs is which groups, and
+   terms `key = literal` and `key IN (literals)` of WHERE that a key's values tell the rows of.
+2. Groups of declared keys alone, and only those whose values are listed: of a key that is not asked about, all groups
+   together are all rows only where no row can have another value.
+3. Every group of the product is taken once or not at all.
+4. From the text and what is stored: never what the data have.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from ..budget import BudgetStore, Grouping, GroupingKey, StoredGrouping
+from ..mechanisms import Laplace, Law
+from ..plan.planner import ReleasePlan
+from ..plan.privacy.keys import domain_of, environment_of
+from ..relation.catalog import Scalar
+from ..relation.expressions import Call, Expr, Field, Literal
+from ..relation.intervals import Environment, narrowed_facts
+from ..relation.types import Kind
+from .released import Array, Groups, ReleasedVector, declared_groups, decode, integers
+
+__all__ = ["Finer", "find_finer", "grouping_of"]
+
+_MOST_TERMS = 4
+"""Most filter terms of a question that are looked for among the keys of stored groupings."""
+_KINDS = (Kind.TEXT, Kind.BOOLEAN, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DATE)
+
+
+@dataclass(frozen=True, slots=True)
+class Finer:
+    """A vector's answer from a stored grouping, and what it is made of, in words; `epoch`: in which it is stored."""
+
+    vector: ReleasedVector
+    epoch: int
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What is asked of a grouping without some filter terms: by digest of a key, its places among its values.
+
+    `groups`: of each of the question's own keys, one place for each of its groups. `filters`: the places that a
+    filter keeps, of keys that are no own ones. `name`: the keys' names.
+    """
+
+    predicate: tuple[Expr, ...]
+    groups: dict[bytes, list[int]]
+    filters: dict[bytes, list[int]]
+    name: str
+
+
+def grouping_of(plan: ReleasePlan, number: int) -> Grouping | None:
+    """Return what a vector may answer besides its own question; None where it may not.
+
+    Never keys that are found by threshold: a group that is not shown is not 0.
+    """
+    rows, keys = plan.release.rows, plan.release.keys
+    family = plan.family(number, rows.predicate)
+    if family is None or plan.groups is None or plan.is_empty or not keys or plan.stages:
+        return None
+    env = environment_of(rows.columns, rows.predicate)
+    listed = {term.key: term.values for term in map(_listed, rows.predicate) if term is not None}
+    found = []
+    for key in keys:
+        values = _values(key, env)
+        if not values:
+            return None
+        whole = _is_complete(key, values, env) or (key in listed and set(listed[key]) <= set(values))
+        found.append(GroupingKey(_digest(key, values), len(values), whole))
+    return Grouping(family, tuple(found))
+
+
+def find_finer(plan: ReleasePlan, number: int, groups: Groups, store: BudgetStore) -> Finer | None:
+    """Return a vector as the best stored grouping has it, of no more spread than it is asked for; None: none has it."""
+    if plan.groups is None or plan.stages:
+        return None
+    questions: dict[bytes, _Question] = {}
+    for question in _questions(plan, groups):
+        family = plan.family(number, question.predicate)
+        if family is None:
+            return None
+        questions[family] = question
+    epoch, stored = store.groupings(list(questions))
+    served = []
+    for family, question in questions.items():
+        for one in stored[family]:
+            cells = _cells(question, one.grouping)
+            if cells is not None and cells * one.law.spread <= plan.law(number).spread:
+                served.append((cells * one.law.spread, -one.entry, cells, one, question))
+    if not served:
+        return None
+    _, _, cells, best, question = min(served, key=lambda it: it[:2])
+    summed = f"sums of {cells} groups" if cells > 1 else "groups"
+    said = (
+        f"answered from a stored grouping by {question.name or 'finer keys'}: {summed} of it, whose bound on a "
+        "person's rows is over all its groups; dpsql.reuse = off asks alone"
+    )
+    return Finer(_vector(plan.vectors[number].size, question, best, cells, store), epoch, said)
+
+
+# --- the question ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A filter term that holds on the rows whose `key` is one of `values`."""
+
+    key: Field
+    values: tuple[Scalar, ...]
+
+
+def _listed(term: Expr) -> _Listed | None:
+    """Read `key = literal`, `key IN (literals)`, `flag` or `NOT flag` of a bare column; None for any other term."""
+    is_not = isinstance(term, Call) and term.function == "not"
+    flag = term.args[0] if is_not and isinstance(term, Call) else term
+    if isinstance(flag, Field) and flag.type.kind is Kind.BOOLEAN:
+        return _Listed(flag, (not is_not,))
+    if not isinstance(term, Call) or term.function not in ("eq", "in"):
+        return None
+    key, others = term.args[0], term.args[1:]
+    if term.function == "eq" and isinstance(key, Literal):
+        key, others = term.args[1], term.args[:1]
+    if not isinstance(key, Field) or key.type.kind not in _KINDS:
+        return None
+    values: list[Scalar] = []
+    for other in others:
+        alike = other.type.kind is key.type.kind or (key.type.is_integer and other.type.is_integer)
+        if not isinstance(other, Literal) or not alike or not isinstance(other.value, (bool, int, str)):
+            return None
+        values.append(other.value)
+    return _Listed(key, tuple(dict.fromkeys(values))) if values else None
+
+
+def _questions(plan: ReleasePlan, groups: Groups) -> Iterator[_Question]:
+    """Yield the question without some of its filter terms, each with what these keep; itself among them."""
+    rows = plan.release.rows
+    terms = [(term, found) for term in rows.predicate if (found := _listed(term)) is not None][:_MOST_TERMS]
+    for count in range(len(terms) + 1):
+        for chosen in itertools.combinations(terms, count):
+            left_out = [term for term, _ in chosen]
+            predicate = tuple(term for term in rows.predicate if term not in left_out)
+            question = _question(plan, groups, predicate, [listed for _, listed in chosen])
+            if question is not None:
+                yield question
+
+
+def _question(
+    plan: ReleasePlan, groups: Groups, predicate: tuple[Expr, ...], terms: Sequence[_Listed]
+) -> _Question | None:
+    env = environment_of(plan.release.rows.columns, predicate)
+    kept: dict[bytes, list[int]] = {}
+    for term in terms:
+        values = _values(term.key, env)
+        if values is None or not set(term.values) <= set(values):
+            return None
+        digest = _digest(term.key, values)
+        places = [values.index(value) for value in term.values]
+        kept[digest] = [place for place in kept.get(digest, places) if place in places]
+        if not kept[digest]:
+            return None
+    own: dict[bytes, list[int]] = {}
+    columns = zip(plan.release.keys, groups.columns, strict=True)
+    for key, column in columns:
+        values = _values(key, env)
+        if values is None:
+            return None
+        place = {value: i for i, value in enumerate(values)}
+        digest = _digest(key, values)
+        asked = column.tolist() if isinstance(column, np.ndarray) else column
+        if not all(value in place for value in asked):
+            return None
+        own[digest] = [place[value] for value in asked]
+        if not set(own[digest]) <= set(kept.pop(digest, own[digest])):
+            return None
+    names = dict.fromkeys(_name(key) for key in (*plan.release.keys, *(term.key for term in terms)))
+    return _Question(predicate, own, kept, ", ".join(names))
+
+
+def _name(key: Expr) -> str:
+    return (key.name if isinstance(key, Field) else "") or "…"
+
+
+def _values(key: Expr, env: Environment) -> list[Scalar] | None:
+    """Return a key's public values in canonical form, each once, in the order of its groups."""
+    domain = domain_of(key, env)
+    if domain is None:
+        return None
+    (column,) = declared_groups([(value,) for value in domain.values], [key.type]).columns or ([],)
+    return list(column)
+
+
+def _is_complete(key: Expr, values: Sequence[Scalar], env: Environment) -> bool:
+    """Say whether no row can have another value of a key: by its type alone, never by what is declared."""
+    if key.type.kind is not Kind.BOOLEAN:
+        return False
+    return {True, False} <= set(values) and (None in values or not narrowed_facts(key, env).nullable)
+
+
+def _digest(key: Expr, values: Sequence[Scalar]) -> bytes:
+    return hashlib.sha256(repr((key, values)).encode()).digest()[:16]
+
+
+# --- its answer ------------------------------------------------------------------------------------------------
+
+
+def _cells(question: _Question, grouping: Grouping) -> int | None:
+    """Return how many groups of a grouping each group of the question is; None where they do not make it up."""
+    digests = {key.digest for key in grouping.keys}
+    if not {*question.groups, *question.filters} <= digests or len(digests) < len(grouping.keys):
+        return None
+    cells = 1
+    for key in grouping.keys:
+        if key.digest in question.filters:
+            cells *= len(question.filters[key.digest])
+        elif key.digest not in question.groups:
+            if not key.is_complete:
+                return None
+            cells *= key.size
+    return cells
+
+
+def _vector(
+    size: int, question: _Question, stored: StoredGrouping, cells: int, store: BudgetStore
+) -> ReleasedVector:
+    draw = store.draw_of(stored)
+    values = decode(draw.payload, draw.law).values
+    if len(values) != size:
+        raise AssertionError("a family's vectors have as many coordinates")
+    law = draw.law if cells == 1 else _law_of_sum(draw.law, cells)
+    return ReleasedVector(tuple(_sums(one, question, stored.grouping) for one in values), None, (law,) * size)
+
+
+def _sums(values: Array, question: _Question, grouping: Grouping) -> Array:
+    """Return a coordinate over the question's groups: the sums of those of the grouping that make each up."""
+    table = np.array(values.tolist(), dtype=object).reshape([key.size for key in grouping.keys])
+    for axis in reversed(range(len(grouping.keys))):
+        key = grouping.keys[axis]
+        if key.digest in question.groups:
+            continue
+        places = question.filters.get(key.digest, list(range(key.size)))
+        table = table.take(places, axis=axis).sum(axis=axis)
+    own = [question.groups[key.digest] for key in grouping.keys if key.digest in question.groups]
+    found = np.asarray(table, dtype=object)[tuple(own)]
+    return integers([int(value) for value in np.atleast_1d(found)])
+
+
+def _law_of_sum(law: Law, cells: int) -> Law:
+    """Return a law of at least the spread of a sum of draws, with heavier tails: bars of it are not too narrow."""
+    return Laplace(law.scale * Fraction(math.isqrt(cells * 10**12 - 1) + 1, 10**6))

@@ -1,0 +1,282 @@
+"""The store answers more: a filter on a stored grouping's key, or fewer keys, from the groups that are stored.
+
+Each answer is some stored numbers or their sum, costs nothing, and is of the same rows, bounds and epoch as was asked.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpsql.engine import finer
+from dpsql.engine.answer import Answer
+from dpsql.errors import EngineFailure, LedgerError
+from dpsql.plan.planner import ReleasePlan
+from dpsql.policy import parse_policy
+from dpsql.tests.support.postgres_server import PostgresServer
+from dpsql.tests.support.random_databases import policy_text
+
+from .conftest import Desk, OpenDesk, make_desk
+from .examples import HEAVY
+from .planting import plant
+from .test_one_draw import EDITS, another_session, cost, spent
+
+Patch = pytest.MonkeyPatch
+
+TOTAL = "SELECT COUNT(*) FROM visit"
+CITIES = "SELECT city, COUNT(*) FROM visit GROUP BY city"
+FLAGS = "SELECT flag, COUNT(*) FROM visit GROUP BY flag"
+DRILLED = (
+    "SELECT COUNT(*) FROM visit WHERE city = 'a'",
+    "SELECT COUNT(*) FROM visit WHERE city IN ('b')",
+    "SELECT city, COUNT(*) FROM visit WHERE city IN ('a', 'c') GROUP BY city",
+    "SELECT COUNT(*) FROM visit WHERE NOT flag",
+    "SELECT COUNT(*) FROM visit WHERE flag",
+)
+
+
+@pytest.fixture
+def full(engine: PostgresServer | None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    with ExitStack() as stack:
+        desk = make_desk(stack, tmp_path_factory.mktemp("finer"), server=engine)
+        desk.settle(HEAVY)
+        yield desk
+
+
+def notes(answer: Answer) -> str:
+    assert answer.receipt is not None
+    return " ".join(answer.receipt.notes)
+
+
+def check_dashboard(full: Desk) -> None:
+    run_ = full.session.execute
+    assert [cost(run_(sql)) for sql in (TOTAL, CITIES, FLAGS, *DRILLED)] == [1, 1, 1, 0, 0, 0, 0, 0]
+    cities, flags = dict(run_(CITIES).rows), dict(run_(FLAGS).rows)
+    shown = [list(run_(sql).rows) for sql in DRILLED]
+    assert shown[:2] == [[(cities["a"],)], [(cities["b"],)]]
+    assert shown[2] == [("a", cities["a"]), ("c", cities["c"])]
+    assert shown[3:] == [[(flags[False],)], [(flags[True],)]]
+    assert spent(full) == 3 * 10**9
+
+
+def test_a_dashboard_is_charged_for_its_groupings(full: Desk) -> None:
+    check_dashboard(full)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_in_any_order_a_dashboard_costs_no_more_than_its_tiles(desk: OpenDesk, seed: int) -> None:
+    opened = desk()
+    opened.settle(HEAVY)
+    tiles = [TOTAL, CITIES, FLAGS, *DRILLED]
+    random.Random(seed).shuffle(tiles)
+    first = {}
+    for sql in tiles:
+        answer = opened.session.execute(sql)
+        assert cost(answer) in (0, 1)
+        first[sql] = list(answer.rows)
+    assert 3 * 10**9 <= spent(opened) <= len(tiles) * 10**9
+    before = spent(opened)
+    assert {sql: list(opened.session.execute(sql).rows) for sql in tiles} == first
+    assert spent(opened) == before
+
+
+def test_it_says_what_it_is_from_and_reuse_off_asks_alone(full: Desk) -> None:
+    full.session.execute(CITIES)
+    said = "answered from a stored grouping by city: groups of it"
+    assert said in " ".join(full.session.explain(DRILLED[0]).text().split())
+    assert said in notes(full.session.execute(DRILLED[0]))
+    assert said in notes(full.session.execute(DRILLED[0]))  # the remembered answer too
+    full.session.execute("SET dpsql.reuse = off")
+    assert "stored grouping" not in full.session.explain(DRILLED[0]).text()
+    alone = full.session.execute(DRILLED[0])
+    assert (cost(alone), "stored grouping" in notes(alone)) == (1, False)
+    full.session.execute("SET dpsql.reuse = on")
+    assert full.session.execute(DRILLED[0]).rows == alone.rows  # its own draw goes first from now on
+
+
+def test_another_session_says_the_same(desk: OpenDesk) -> None:
+    full = desk()
+    full.settle(HEAVY)
+    full.session.execute(CITIES)
+    shown = full.session.execute(DRILLED[2]).rows
+    assert another_session(full).execute(DRILLED[2]).rows == shown
+    assert spent(full) == 10**9
+
+
+def check_sums(desk: OpenDesk) -> None:
+    """A sum is served where its spread is at most what is asked, and where no row can be in none of its groups."""
+    opened = desk()
+    opened.settle(HEAVY)
+    run_ = opened.session.execute
+    both = "SELECT city, flag, SUM(n) FROM visit GROUP BY city, flag"
+    cells = {row[:2]: row[2:] for row in run_(both).rows}
+    assert (
+        cost(run_("SELECT SUM(n) FROM visit WHERE city = 'b'")) == 1
+    )  # three groups are wider than one number
+    run_("SET dpsql.epsilon = 0.1")
+    three = run_("SELECT city, SUM(n) FROM visit GROUP BY city")
+    assert cost(three) == 0
+    for city, total in three.rows:
+        assert (
+            abs(total - sum(cells[city, flag][0] for flag in (True, False, None))) <= 2
+        )  # each cell was rounded
+    for sql in ("SELECT flag, SUM(n) FROM visit GROUP BY flag", "SELECT SUM(n) FROM visit"):
+        assert cost(run_(sql)) == Fraction(1, 10), sql  # rows of another city would be in none of the groups
+    two = run_("SELECT SUM(n) FROM visit WHERE city IN ('a', 'c') AND flag")
+    assert cost(two) == 0
+    assert abs(two.rows[0][0] - sum(cells[city, True][0] for city in "ac")) <= 1
+
+
+def test_sums(desk: OpenDesk) -> None:
+    check_sums(desk)
+
+
+OTHERS = (
+    "SELECT COUNT(*) FROM visit WHERE city = 'd'",  # no group has it
+    "SELECT COUNT(*) FROM visit WHERE city = 'a' AND n > 1",  # other rows
+    "SELECT COUNT(*) FROM visit WHERE city <> 'a'",
+    "SELECT COUNT(*) FROM visit WHERE city IN ('a', 'd')",
+    "SELECT SUM(n) FROM visit WHERE city = 'a'",  # another measure
+    "SELECT COUNT(DISTINCT person_id) FROM visit WHERE city = 'b'",
+    "SELECT COUNT(*) FROM visit v JOIN person p ON p.id = v.person_id WHERE city = 'a'",
+)
+
+
+def check_other_questions_are_asked_anew(desk: OpenDesk) -> None:
+    opened = desk()
+    opened.settle(HEAVY)
+    run_ = opened.session.execute
+    run_(CITIES)
+    run_("SELECT city, COUNT(DISTINCT person_id) FROM visit GROUP BY city")
+    for sql in OTHERS:
+        assert cost(run_(sql)) == 1, sql
+    run_("SET dpsql.max_rows = 2")
+    assert cost(run_(DRILLED[0])) == 1  # other bounds
+    run_("SELECT city, COUNT(*) FROM visit WHERE NOT flag GROUP BY city")
+    run_("RESET dpsql.max_rows")
+    assert cost(run_("SELECT COUNT(*) FROM visit WHERE NOT flag AND city = 'a'")) == 1
+    run_("SELECT city, COUNT(*) FROM visit WHERE flag GROUP BY city")
+    assert cost(run_("SELECT COUNT(*) FROM visit WHERE city = 'a' AND n > 2 AND flag")) == 1
+    assert cost(run_("SELECT COUNT(*) FROM visit WHERE city = 'b' AND flag")) == 0
+    run_("SET dpsql.epsilon = 0.1")
+    assert cost(run_("SELECT COUNT(DISTINCT person_id) FROM visit WHERE city = 'c'")) == Fraction(1, 10)
+    run_("SET dpsql.epsilon = 1")
+    opened.session.dataset.store.advance_epoch()
+    assert cost(run_("SELECT COUNT(*) FROM visit WHERE city = 'b'")) == 1
+
+
+def test_other_questions_are_asked_anew(desk: OpenDesk) -> None:
+    check_other_questions_are_asked_anew(desk)
+
+
+def check_found_keys(desk: OpenDesk) -> None:
+    opened = desk()
+    opened.settle(HEAVY)
+    opened.session.execute("SELECT tag, COUNT(*) FROM visit GROUP BY tag")
+    opened.session.execute("SELECT tag, city, COUNT(*) FROM visit WHERE tag IN ('p', 'q') GROUP BY tag, city")
+    assert cost(opened.session.execute("SELECT COUNT(*) FROM visit WHERE tag = 'p'")) == 1
+    assert cost(opened.session.execute("SELECT city, COUNT(*) FROM visit GROUP BY city")) == 1
+
+
+def test_found_keys_answer_their_own_question_alone(desk: OpenDesk) -> None:
+    check_found_keys(desk)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["UPDATE draw SET payload = x'00'", "DELETE FROM draw", "UPDATE measure SET scale = '1/7'",
+     "UPDATE measure SET entry = 3 - entry"],
+)  # fmt: skip
+def test_a_damaged_grouping_is_never_served(desk: OpenDesk, damage: str) -> None:
+    opened = desk()
+    opened.settle(HEAVY)
+    opened.session.execute(CITIES)
+    opened.session.execute("SELECT city, SUM(n) FROM visit GROUP BY city")
+    store: Any = opened.session.dataset.store
+    with store._ledger.write() as db:
+        db.execute(damage)
+    with pytest.raises(LedgerError):
+        opened.session.execute(DRILLED[0])
+    assert spent(opened) == 2 * 10**9
+
+
+def test_an_epoch_that_begins_meanwhile_mixes_nothing(desk: OpenDesk, monkeypatch: Patch) -> None:
+    """What one epoch's grouping says never stands beside what is drawn in the next."""
+    opened = desk()
+    opened.settle(HEAVY)
+    opened.session.execute(CITIES)
+    reserve = type(opened.session.dataset.store).reserve
+
+    def later(self: Any, *args: Any, **named: Any) -> Any:
+        self.advance_epoch()
+        return reserve(self, *args, **named)
+
+    monkeypatch.setattr(type(opened.session.dataset.store), "reserve", later)
+    sql = "SELECT (SELECT COUNT(*) FROM visit WHERE city = 'a'), (SELECT COUNT(*) FROM person)"
+    opened.session.execute("SET dpsql.epsilon = 0.5")
+    with pytest.raises(EngineFailure):
+        opened.session.execute(sql)
+
+
+def check_an_edited_policy_is_asked_anew(desk: OpenDesk, folder: Path) -> None:
+    """A grouping that was stored under other declarations answers nothing."""
+    folder.mkdir()
+    for old, new in (("", ""), EDITS[0]):
+        policy = parse_policy(policy_text().replace(old, new, 1), folder / "laws.toml")
+        opened = desk(folder=folder, policy=policy)
+        assert cost(opened.session.execute(DRILLED[0] if new else CITIES)) == 1
+        opened.session.dataset.store.close()  # type: ignore[attr-defined]  # an SqliteStore
+
+
+def test_an_edited_policy_is_asked_anew(desk: OpenDesk, tmp_path: Path) -> None:
+    check_an_edited_policy_is_asked_anew(desk, tmp_path / "edited")
+
+
+# --- mutants ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("function", "old", "new", "check"),
+    [
+        (ReleasePlan.family, "rows.items, predicate, rows.owner", "rows.items, rows.owner",
+         check_other_questions_are_asked_anew),
+        (ReleasePlan.family, "(bounding.in_all, bounding", "(bounding",
+         check_other_questions_are_asked_anew),
+        (ReleasePlan.family, "if vector.query is not Query.SCALED:", "if False:",
+         check_other_questions_are_asked_anew),
+        (finer._sums, "places = question.filters.get(key.digest, list(range(key.size)))",
+         "places = [0, *question.filters.get(key.digest, list(range(key.size)))]", check_sums),
+        (finer._cells, "if not key.is_complete:", "if False:", check_sums),
+        (finer.find_finer, "cells * one.law.spread <= plan", "one.law.spread <= plan", check_sums),
+        (finer._question, "not set(term.values) <= set(values)", "False", check_other_questions_are_asked_anew),
+    ],
+    ids=["another WHERE", "another t", "what counts once", "a cell counted twice", "the outside cell forgotten",
+         "a sum as good as a cell", "a value that no group has"],
+)  # fmt: skip
+def test_answer_from_what_is_another(
+    desk: OpenDesk, monkeypatch: Patch, function: Callable[..., Any], old: str, new: str,
+    check: Callable[[OpenDesk], None],
+) -> None:  # fmt: skip
+    plant(monkeypatch, function, (old, new))
+    with pytest.raises((AssertionError, ValueError, IndexError)):
+        check(desk)
+
+
+def test_answer_from_another_epoch(desk: OpenDesk, monkeypatch: Patch) -> None:
+    from dpsql.budget import ledger_store
+
+    plant(monkeypatch, ledger_store._groupings, ("m.epoch = ?", "m.epoch <= ?"))
+    with pytest.raises(AssertionError):
+        check_other_questions_are_asked_anew(desk)
+
+
+def test_answer_from_another_policy(desk: OpenDesk, monkeypatch: Patch, tmp_path: Path) -> None:
+    plant(monkeypatch, ReleasePlan.family, ("(self.fingerprint, rows", "(rows"))
+    with pytest.raises(AssertionError):
+        check_an_edited_policy_is_asked_anew(desk, tmp_path / "edited")
