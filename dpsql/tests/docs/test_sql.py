@@ -36,6 +36,10 @@ ANSWERED = {
         "SELECT days_out / 7, COUNT(*) FROM loan GROUP BY 1",
         "SELECT gpa >= 3, CASE WHEN gpa < 2.5 THEN 'low' ELSE 'high' END, COUNT(*) FROM student GROUP BY 1, 2",
     ],
+    "keys of public tables": [
+        "SELECT title, COUNT(*) FROM course JOIN enrolment ON course.id = course_id WHERE credits > 3 GROUP BY title",
+        "SELECT title, COUNT(*) FROM enrolment LEFT JOIN course ON course.id = course_id GROUP BY title",
+    ],
     "groups found in the data": ["SELECT name, COUNT(*) FROM student GROUP BY name"],
     "several groupings": [
         "SELECT major, enrolled, COUNT(*) FROM student GROUP BY ROLLUP (major, enrolled)",

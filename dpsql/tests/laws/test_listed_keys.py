@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from fractions import Fraction
 from pathlib import Path
 
 import duckdb
@@ -12,14 +13,21 @@ import pytest
 from dpsql import Session
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.engine.explain import Explanation
+from dpsql.engine.listed_keys import listed
 from dpsql.errors import Refusal
 from dpsql.plan import planner
+from dpsql.plan.backend_sql.print_release import BackendQuery
 from dpsql.plan.privacy import public_keys
 from dpsql.policy import load_policy
+from dpsql.relation.catalog import Scalar
+from dpsql.relation.types import SqlType
+from dpsql.sql.bind_select import bind
+from dpsql.sql.scope import Context
+from dpsql.sql.statement import Query, parse_statement
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.postgres_server import PostgresServer
 
-from .measured import engine_of
+from .measured import Measured, World, compared, engine_of, measure_release, world
 
 _POLICY = """
 database = "duckdb:rows.duckdb"
@@ -225,3 +233,52 @@ def test_a_list_of_people_would_be_seen(tmp_path: Path, monkeypatch: pytest.Monk
         with desk(folder, None, gone=gone) as (session, _, _):
             found.append([row[0] for row in session.execute(sql).rows])
     assert found[0] != found[1]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT title, COUNT(*), SUM(fee), COUNT(DISTINCT v.person_id) {_JOINED} GROUP BY title",
+        f"SELECT land, title, AVG(fee) {_JOINED} WHERE title <> 'Zoo' GROUP BY land, title",
+        "SELECT title, COUNT(*), COUNT(DISTINCT fee) FROM visit v LEFT JOIN place p ON p.id = v.place GROUP BY title",
+        f"SELECT sex, title, COUNT(*) {_JOINED} JOIN person q ON q.id = v.person_id WHERE sex <> 'm' GROUP BY sex, title",
+    ],
+)
+def test_one_person_less(tmp_path: Path, engine: PostgresServer | None, sql: str) -> None:
+    """L1 over listed keys, with far more rows of a person than count."""
+    more = "; INSERT INTO visit SELECT 1 + i % 3, 1 + i // 3 % 5, i % 10 FROM range(90) AS r(i);"
+    (tmp_path / "policy.toml").write_text(_POLICY.format(delta="1e-6"))
+    policy = load_policy(tmp_path / "policy.toml")
+    with world(tmp_path, policy=policy, schema=_ROWS + more, server=engine) as made:
+        made.refresh()
+        plan = _planned(made, sql)
+        assert all(release.groups for release in plan.releases)
+        here = _measured(made, plan)
+        rows = made.connection.execute("SELECT * FROM visit").fetchall()
+        losses = []
+        for person in (1, 2, 3):
+            made.connection.execute("DELETE FROM visit")
+            kept = [row for row in rows if row[0] != person]
+            made.connection.executemany("INSERT INTO visit VALUES (?, ?, ?)", kept)
+            made.refresh()
+            losses.append(compared(plan, here, _measured(made, plan), sql))
+        assert max(losses) > Fraction(1, 2)
+
+
+def _planned(made: World, sql: str) -> planner.Plan:
+    query = parse_statement(sql)
+    assert isinstance(query, Query)
+    relation = bind(query, Context(made.catalog, query.text, (), 0, {}))
+
+    def read(query: BackendQuery, types: tuple[SqlType, ...]) -> list[tuple[Scalar, ...]]:
+        with made.backend.snapshot() as snapshot:
+            return listed([row for chunk in snapshot.run(query.sql, []) for row in chunk], types)
+
+    return planner.plan(
+        relation, made.catalog, planner.Privacy(Fraction(1), Fraction(1, 10**6), 1, False), read
+    )
+
+
+def _measured(made: World, plan: planner.Plan) -> Measured:
+    with made.backend.snapshot() as snapshot:
+        return [measure_release(release, snapshot) for release in plan.releases]
