@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .claim import Caps, Charge, Claim, Draw, Reservation, VectorClaim, delta_text, epsilon_text
+from .claim import Caps, Charge, Claim, Draw, Reservation, VectorClaim, delta_text, epsilon_text, require_text
 from .entry import Entry, State, Status
-from .ledger_store import LedgerStore
-from .sqlite_store import SqliteStore
+from .ledger import Step
+from .ledger_store import LedgerStore, no_step
+from .sqlite_ledger import SqliteLedger
 from .store import BudgetStore
 
 __all__ = [
@@ -19,7 +20,6 @@ __all__ = [
     "Entry",
     "LedgerStore",
     "Reservation",
-    "SqliteStore",
     "State",
     "Status",
     "VectorClaim",
@@ -29,14 +29,17 @@ __all__ = [
 ]
 
 
-def open_store(url: str, dataset: str, caps: Caps, *, create: bool, log: Path) -> LedgerStore:
+def open_store(
+    url: str, dataset: str, caps: Caps, *, create: bool, log: Path, step: Step = no_step
+) -> LedgerStore:
     """Open the ledger of `dataset` that a policy's URL names: sqlite:<file> or postgresql://….
 
-    `log`: where this machine logs what it charges to a ledger on a server; a file's log stands beside it.
-    `create`: make what is missing. Raises LedgerError.
+    `log`: where this machine logs what it charges to a ledger on a server; a file's log stands beside it. `create`:
+    make what is missing. Raises LedgerError: it cannot be reached, or ledger and log are not to be trusted.
     """
+    require_text("dataset", dataset)
     if url.startswith("sqlite:"):
-        return SqliteStore.open(url.removeprefix("sqlite:"), dataset, caps, create)
-    from .postgres_store import PostgresStore
+        return LedgerStore(SqliteLedger.open(Path(url.removeprefix("sqlite:")), dataset, create, step), caps)
+    from .postgres_ledger import PostgresLedger
 
-    return PostgresStore.open(url, dataset, caps, create, log=log)
+    return LedgerStore(PostgresLedger.open(url, log, dataset, create, step), caps)
