@@ -16,7 +16,7 @@ from replay import Run
 
 from dpsql import Session
 from dpsql.backends import Backend, DuckDBBackend, Snapshot
-from dpsql.budget import Caps, SqliteStore
+from dpsql.budget import Caps, open_store
 from dpsql.engine.dataset import Dataset
 from dpsql.mechanisms import ATTO, NANO
 from dpsql.policy import Neighbours, Policy, parse_policy
@@ -202,7 +202,7 @@ class DataSets:
             {name: int(one.epsilon * NANO) for name, one in policy.analysts.items()},
         )
         path = self._ledgers / f"{self._ledgers_made}.db"
-        store = SqliteStore.open(path, policy.dataset_id, caps, create=True)
+        store = open_store(f"sqlite:{path}", policy.dataset_id, caps, create=True, log=path)
         counting = CountingBackend(backend)
         session = Session(Dataset(policy, counting, store, self._sealed), analyst, _noise=ZeroNoise())
         counting.snapshots = 0

@@ -16,10 +16,12 @@ from .claim import (
     VectorClaim,
     delta_text,
     epsilon_text,
+    require_text,
 )
 from .entry import UNSAID, Entry, Promise, State, Status
-from .ledger_store import LedgerStore
-from .sqlite_store import SqliteStore
+from .ledger import Step
+from .ledger_store import LedgerStore, no_step
+from .sqlite_ledger import SqliteLedger
 from .store import BudgetStore
 
 __all__ = [
@@ -34,7 +36,6 @@ __all__ = [
     "LedgerStore",
     "Promise",
     "Reservation",
-    "SqliteStore",
     "State",
     "Status",
     "StoredGrouping",
@@ -46,15 +47,25 @@ __all__ = [
 
 
 def open_store(
-    url: str, dataset: str, caps: Caps, *, create: bool, log: Path, promise: Promise = UNSAID
+    url: str,
+    dataset: str,
+    caps: Caps,
+    *,
+    create: bool,
+    log: Path,
+    step: Step = no_step,
+    promise: Promise = UNSAID,
 ) -> LedgerStore:
     """Open the ledger of `dataset` that a policy's URL names: sqlite:<file> or postgresql://….
 
-    `log`: where this machine logs what it charges to a ledger on a server; a file's log stands beside it.
-    `create`: make what is missing; `promise`: what its charges mean. Raises LedgerError.
+    `log`: where this machine logs what it charges to a ledger on a server; a file's log stands beside it. `create`:
+    make what is missing; `promise`: what its charges mean. Raises LedgerError: it cannot be reached, or ledger and log
+    are not to be trusted.
     """
+    require_text("dataset", dataset)
     if url.startswith("sqlite:"):
-        return SqliteStore.open(url.removeprefix("sqlite:"), dataset, caps, create, promise=promise)
-    from .postgres_store import PostgresStore
+        file = Path(url.removeprefix("sqlite:"))
+        return LedgerStore(SqliteLedger.open(file, dataset, create, step, promise), caps)
+    from .postgres_ledger import PostgresLedger
 
-    return PostgresStore.open(url, dataset, caps, create, log=log, promise=promise)
+    return LedgerStore(PostgresLedger.open(url, log, dataset, create, step, promise), caps)

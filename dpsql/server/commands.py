@@ -11,7 +11,6 @@ from ..pgwire import Column, NoticeResponse, Oid, ParameterStatus
 from .client_settings import ClientSettings
 from .queries import Queries
 from .report import Fault, elsewhere
-from .result import Result
 from .statements import (
     Begin,
     CatalogQuery,
@@ -24,6 +23,7 @@ from .statements import (
     Engine,
     Mark,
     Reset,
+    Result,
     Set,
     Show,
 )

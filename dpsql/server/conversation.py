@@ -27,12 +27,11 @@ from ..sql.script import Statement
 from .columns import in_formats
 from .commands import Commands
 from .extended import Extended
+from .lexical import cut
 from .outbox import Outbox
-from .pieces import cut
 from .report import ClientGone, Fault, report, unsupported
-from .result import Result
 from .runner import Runner
-from .statements import Command
+from .statements import Command, Result
 from .transaction import Kind
 
 __all__ = ["Conversation"]

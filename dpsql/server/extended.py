@@ -26,15 +26,14 @@ from ..pgwire import (
     Target,
 )
 from .columns import in_formats, must_be_typed, parameter_types, read_values, typed_nulls
+from .lexical import cut
 from .outbox import Outbox
-from .pieces import cut
 from .portals import Portal
-from .prepared import Prepared
+from .prepared import Prepared, as_described, fitted
 from .read_statement import count_parameters
 from .report import Fault
 from .runner import Runner
 from .statements import CatalogQuery, Command, Engine
-from .told import as_told, fitted
 from .transaction import Kind
 
 __all__ = ["Extended"]
@@ -117,7 +116,7 @@ class Extended:
         if prepared.command is None:
             return ()
         columns = await self._runner.columns(prepared.command, values)
-        return columns if prepared.described is None else as_told(columns, prepared.described)
+        return columns if prepared.described is None else as_described(columns, prepared.described)
 
     async def execute(self, event: Execute) -> None:
         """Run a portal, or go on with it. Raises as `Runner.run`."""

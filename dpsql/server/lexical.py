@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 
+from ..sql.script import Statement, after_comment, split_statements
+from ..sql.text import MAX_TEXT
 from .report import Fault
 
-__all__ = ["NAME", "blank_comments", "compile_form", "read_list", "syntax_error", "unquoted", "word"]
+__all__ = ["NAME", "blank_comments", "compile_form", "cut", "read_list", "syntax_error", "unquoted", "word"]
 
+_MAX_TEXT = 4 * MAX_TEXT
+_MAX_STATEMENTS = 10_000
 NAME = r'([a-z_][\w$]*|"(?:[^"]|"")+")'
 """A name, quoted or not, as one group of a regular expression."""
 
@@ -22,7 +26,6 @@ _QUOTED = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_EDGE = re.compile(r"/\*|\*/")
 _VALUE = re.compile(
     r"""
       '(?P<string>(?:''|[^'])*)'
@@ -47,7 +50,7 @@ def blank_comments(text: str) -> str:
         return text
     pieces, at = list[str](), 0
     while found := _QUOTED.search(text, at):
-        end = _after_comment(text, found.start()) if found["block"] else found.end()
+        end = after_comment(text, found.start()) if found["block"] else found.end()
         is_comment = found["block"] or found["line"]
         pieces.append(text[at : found.start()])
         pieces.append(
@@ -57,13 +60,16 @@ def blank_comments(text: str) -> str:
     return "".join([*pieces, text[at:]])
 
 
-def _after_comment(text: str, start: int) -> int:
-    depth = 0
-    for edge in _EDGE.finditer(text, start):
-        depth += 1 if edge.group() == "/*" else -1
-        if depth == 0:
-            return edge.end()
-    return len(text)
+def cut(text: str) -> list[Statement]:
+    """Return the statements of a text. Raises Fault: it is too long to be looked through at once."""
+    if len(text) > _MAX_TEXT:
+        raise Fault(
+            "54001", f"the text has more than {_MAX_TEXT} characters", hint="send fewer statements at once"
+        )
+    found = split_statements(text)
+    if len(found) > _MAX_STATEMENTS:
+        raise Fault("54001", f"there are more than {_MAX_STATEMENTS} statements", hint="send fewer at once")
+    return found
 
 
 def unquoted(name: str) -> str:

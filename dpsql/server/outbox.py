@@ -19,8 +19,7 @@ from ..pgwire import (
     TextOptions,
 )
 from .columns import in_formats
-from .result import Result
-from .statements import CopyOut
+from .statements import CopyOut, Result
 
 __all__ = ["Outbox"]
 

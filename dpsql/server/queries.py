@@ -17,8 +17,7 @@ from .client_settings import ClientSettings
 from .columns import columns_of, oid_of, sql_type
 from .log import log
 from .report import Fault
-from .result import Result
-from .statements import CatalogQuery, Engine
+from .statements import CatalogQuery, Engine, Result
 from .worker import Worker
 
 __all__ = ["Queries", "Query"]

@@ -17,7 +17,6 @@ from .prepared import Prepared, PreparedStatements
 from .queries import Query
 from .read_statement import count_parameters, read_statement
 from .report import Fault, elsewhere, unsupported
-from .result import Result
 from .statements import (
     Begin,
     CatalogQuery,
@@ -37,6 +36,7 @@ from .statements import (
     Marking,
     PrepareQuery,
     Reset,
+    Result,
     Set,
     Show,
 )

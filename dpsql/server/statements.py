@@ -1,14 +1,17 @@
-"""What one statement asks for: a value of its own kind for each, as `read_statement` makes them."""
+"""What one statement asks for: a value of its own kind for each, as `read_statement` makes them; and what it gives."""
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from ..pgwire import Column, NoticeResponse, ParameterStatus
 
 __all__ = [
     "Begin", "CatalogQuery", "Characteristics", "CloseCursor", "Command", "Constant", "CopyOut", "Deallocate",
     "Declare", "Direction", "Discard", "Done", "End", "Engine", "ExecutePrepared", "Fetch", "Mark", "Marking", "Modes",
-    "PrepareQuery", "Reset", "Set", "Show",
+    "PrepareQuery", "Reset", "Result", "Set", "Show",
 ]  # fmt: skip
 
 Modes = tuple[tuple[str, str], ...]
@@ -212,3 +215,22 @@ Command = (
     | Fetch
     | CloseCursor
 )
+
+_COUNTED = ("SELECT", "COPY", "FETCH")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Rows, or a tag alone; `copy`: the rows go out as a copy; `is_binary`: they are those of a binary cursor."""
+
+    tag: str
+    columns: tuple[Column, ...] = ()
+    rows: Sequence[tuple[object, ...]] = ()
+    notices: tuple[NoticeResponse, ...] = ()
+    statuses: tuple[ParameterStatus, ...] = ()
+    copy: CopyOut | None = None
+    is_binary: bool = False
+
+    def tag_of(self, count: int) -> str:
+        """Return the tag after so many rows."""
+        return f"{self.tag} {count}" if self.tag in _COUNTED else self.tag

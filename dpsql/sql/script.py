@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["Statement", "ends_statement", "split_statements"]
+__all__ = ["Statement", "after_comment", "ends_statement", "split_statements"]
 
 _TOKEN = re.compile(
     r"""
@@ -66,7 +66,7 @@ def _cut(script: str) -> tuple[list[Statement], Statement, bool]:
         if token is not None and token.group().startswith("--"):
             pass
         elif token is not None and token.group("open"):
-            end = _after_comment(script, at)
+            end = after_comment(script, at)
         elif token is not None and token.group("end"):
             if first >= 0:
                 pieces.append(Statement(script[first:at].rstrip(), first))
@@ -78,7 +78,7 @@ def _cut(script: str) -> tuple[list[Statement], Statement, bool]:
     return pieces, Statement(script[start:].rstrip(), start), first >= 0
 
 
-def _after_comment(script: str, start: int) -> int:
+def after_comment(script: str, start: int) -> int:
     """Return the place after a block comment, which nests in Postgres; the end when it never closes."""
     depth = 0
     for edge in _COMMENT_EDGE.finditer(script, start):

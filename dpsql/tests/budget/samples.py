@@ -11,9 +11,8 @@ from pathlib import Path
 
 import psycopg
 
-from dpsql.budget import Caps, Charge, Claim, Draw, LedgerStore, Reservation, SqliteStore, VectorClaim
+from dpsql.budget import Caps, Charge, Claim, Draw, LedgerStore, Reservation, VectorClaim, open_store
 from dpsql.budget.ledger_store import no_step
-from dpsql.budget.postgres_store import PostgresStore
 from dpsql.mechanisms import Laplace
 
 EPSILON = 10**9
@@ -52,9 +51,7 @@ class Place:
         dataset: str = "campus",
         step: Callable[[str], None] = no_step,
     ) -> LedgerStore:
-        if self.is_sqlite:
-            return SqliteStore.open(self.file, dataset, caps, create, _step=step)
-        return PostgresStore.open(self.url, dataset, caps, create, log=self.log, _step=step)
+        return open_store(self.url, dataset, caps, create=create, log=self.log, step=step)
 
     def edit(self, sql: str) -> None:
         """Change the ledger by hand."""

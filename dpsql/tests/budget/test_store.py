@@ -16,12 +16,12 @@ from dpsql.budget import (
     Claim,
     Draw,
     LedgerStore,
-    SqliteStore,
     State,
     Status,
     VectorClaim,
     journal,
     ledger_store,
+    open_store,
 )
 from dpsql.errors import BudgetExhausted, EngineFailure, LedgerError
 from dpsql.mechanisms import Laplace
@@ -481,7 +481,9 @@ def test_a_status_at_once_is_the_status_or_nothing(store: LedgerStore) -> None:
 
 
 def test_a_file_has_its_status_at_once(tmp_path: Path) -> None:
-    with closing(SqliteStore.open(tmp_path / "l.db", "people", CAPS, create=True)) as opened:
+    with closing(
+        open_store(f"sqlite:{tmp_path / 'l.db'}", "people", CAPS, create=True, log=tmp_path)
+    ) as opened:
         assert opened.status_at_once() == opened.status()
         buy(opened, "a")
         assert opened.status_at_once("alice") == opened.status("alice")

@@ -231,7 +231,7 @@ def check_an_edited_policy_is_asked_anew(desk: OpenDesk, folder: Path) -> None:
         policy = parse_policy(policy_text().replace(old, new, 1), folder / "laws.toml")
         opened = desk(folder=folder, policy=policy)
         assert cost(opened.session.execute(DRILLED[0] if new else CITIES)) == 1
-        opened.session.dataset.store.close()  # type: ignore[attr-defined]  # an SqliteStore
+        opened.session.dataset.store.close()  # type: ignore[attr-defined]
 
 
 def test_an_edited_policy_is_asked_anew(desk: OpenDesk, tmp_path: Path) -> None:

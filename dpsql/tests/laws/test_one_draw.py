@@ -94,7 +94,7 @@ def test_another_session_reads_it(full: Desk) -> None:
 
 def test_a_restart_changes_nothing(full: Desk) -> None:
     first = full.session.execute(COUNTS)
-    full.session.dataset.store.close()  # type: ignore[attr-defined]  # an SqliteStore
+    full.session.dataset.store.close()  # type: ignore[attr-defined]  # a LedgerStore
     store = open_ledger(full.policy, create=False)
     session = Session(Dataset(full.policy, DuckDBBackend.over(full.connection), store), "tester")
     again = session.execute(COUNTS)
@@ -254,7 +254,7 @@ def check_an_edited_policy_is_asked_anew(desk: OpenDesk, folder: Path, edit: tup
         opened = desk(folder=folder, policy=parse_policy(text, folder / "laws.toml"))
         assert cost(opened.session.execute(sql)) == 1
         assert cost(opened.session.execute(sql)) == 0
-        opened.session.dataset.store.close()  # type: ignore[attr-defined]  # an SqliteStore
+        opened.session.dataset.store.close()  # type: ignore[attr-defined]  # a LedgerStore
 
 
 @pytest.mark.parametrize("edit", EDITS)

@@ -14,12 +14,10 @@ from dpsql.engine import AnswerColumn
 from dpsql.pgwire import Bind
 from dpsql.relation.types import BIGINT
 from dpsql.server import portals
-from dpsql.server.portals import Portal, Portals
+from dpsql.server.portals import Portal, Portals, step
 from dpsql.server.prepared import Prepared
 from dpsql.server.report import Fault
-from dpsql.server.result import Result
-from dpsql.server.scroll import step
-from dpsql.server.statements import Direction, Fetch
+from dpsql.server.statements import Direction, Fetch, Result
 
 from ..pgwire.frontend import SYNC, bind, describe, execute, parse
 from .conftest import COUNT, Connect, left

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from dpsql import Session
 from dpsql.backends import DuckDBBackend
-from dpsql.budget import Caps, SqliteStore
+from dpsql.budget import Caps, open_store
 from dpsql.engine.dataset import Dataset
 from dpsql.errors import CODES, DpsqlError
 from dpsql.mechanisms import ATTO, NANO
@@ -193,7 +193,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     policy = parse_policy(POLICY.read_text(encoding="utf-8"), POLICY)
     caps = Caps(int(policy.privacy.epsilon * NANO), int(policy.privacy.delta * ATTO), {})
     ledger = tmp_path_factory.mktemp("fuzz") / "ledger.db"
-    store = SqliteStore.open(ledger, policy.dataset_id, caps, create=True)
+    store = open_store(f"sqlite:{ledger}", policy.dataset_id, caps, create=True, log=ledger)
     with Session(Dataset(policy, DuckDBBackend.over(connection), store), _noise=ZeroNoise()) as opened:
         yield opened
     connection.close()
