@@ -5,6 +5,7 @@ from __future__ import annotations
 from .epsilon import ATTO, MAX_EPSILON, MIN_EPSILON, NANO, floor_to_nano, parse_epsilon
 from .law import Law
 from .laws import Laplace, law_of
+from .linear_accuracy import half_width_of
 from .noise import Noise, SampledNoise
 from .random_source import OS_RANDOM, RandomSource
 from .threshold import threshold
@@ -21,6 +22,7 @@ __all__ = [
     "RandomSource",
     "SampledNoise",
     "floor_to_nano",
+    "half_width_of",
     "law_of",
     "parse_epsilon",
     "threshold",
