@@ -190,6 +190,7 @@ class Maker:
             read[number].row_count * (1 + len(coordinates))
             for number, coordinates in simulation.replicated.items()
         )
+        cells += sum(_size(fetched[number]) for number in simulation.parts)
         draws = min(_DRAWS, _MAX_CELLS // max(1, cells * len(simulation.together)))
         if draws < _FEWEST_JOINT:
             self.patience.without_bars = True
@@ -291,6 +292,13 @@ def _constant(plan: ReleasePlan, bar: Bar) -> float:
 
 
 # --- tables ------------------------------------------------------------------------------------------------
+
+
+def _size(table: FetchedTable) -> int:
+    """Return how many public rows meet the replicas."""
+    return max(
+        (len(array) for column in table.columns.values() for array in column.arrays.values()), default=0
+    )
 
 
 def _position(table: ReleasedTable, place: int) -> int:

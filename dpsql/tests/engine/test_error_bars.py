@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pytest
 
 from dpsql.engine import Session, bars
 from dpsql.engine.dataset import open_ledger
 from dpsql.policy import load_policy
 from dpsql.postprocess import replicas
+from dpsql.postprocess.shown import Showing, shown_ends
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.laws.planting import plant
 from dpsql.tests.support.repeated_answers import Repeated, repeated
@@ -144,6 +147,31 @@ def test_rows_that_a_limit_chose_by_noise(
     assert widths[0] > widths[1]
 
 
+# --- groups found by threshold ---------------------------------------------------------------------------------
+
+
+def test_found_groups_have_the_bars_of_shown_counts(session: Session) -> None:
+    """Through the whole session: the count itself, what is computed from it, and a measure with noise of its own."""
+    session._noise = ZeroNoise()
+    session.execute("SET dpsql.epsilon = 0.7")
+    session.execute("SET dpsql.intervals = 0.95")
+    sql = "SELECT street, COUNT(*) AS n, COUNT(*) + 0.5 AS m, SUM(age) AS s FROM person GROUP BY street"
+    release = session.explain(sql).plan.releases[0]
+    assert release.tau is not None
+    assert release.counted is not None
+    rows = session.execute(sql).rows
+    assert len(rows) == 40
+    rule = Showing(release.law(release.counted), release.tau, 1)
+    low, high = shown_ends(rule, np.array([row[1] for row in rows]), 0.05)
+    half = release.law(release.counted).half_width(Fraction(1, 20))
+    for row, fewest, most in zip(rows, low, high, strict=True):
+        assert row[2:4] == (fewest, most)
+        assert row[2] < row[1] - half, "a count so near to the threshold may come from any smaller group"
+        assert row[5] == pytest.approx(fewest + 0.5, abs=3)
+        assert row[6] == pytest.approx(most + 0.5, abs=half / 3)
+        assert row[8] + row[9] == pytest.approx(2 * row[7], abs=2)
+
+
 # --- which columns, and the same in every session ----------------------------------------------------------------
 
 
@@ -258,7 +286,6 @@ def test_a_mutant_that_draws_anew_in_each_session(session: Session, monkeypatch:
     [
         ("total", replicas._Lifter._window, "*by_draw)", ")"),
         ("sum", replicas._simulated_call, "below.simulated", "below.released"),
-        ("both", replicas._same_draw, "left.draw is None or right.draw is None", "True"),
         ("total", bars._replicas, "noise = _draws_of(rows, place, size * draws)",
          "noise = np.tile(_draws_of(rows, place, draws), size)"),
     ],
@@ -266,7 +293,7 @@ def test_a_mutant_that_draws_anew_in_each_session(session: Session, monkeypatch:
 def test_mutants_of_joint_simulation(
     session: Session, monkeypatch: pytest.MonkeyPatch, form: str, function: Any, old: str, new: str
 ) -> None:
-    """Sums over all draws at once, of released numbers, of draws that do not belong together, of one draw for all."""
+    """Sums over all draws at once, of released numbers, of one draw for all rows."""
     plain = repeated(session, LINEAR[form], monkeypatch)
     width = mean_width(plain)
     plant(monkeypatch, function, (old, new))

@@ -69,7 +69,7 @@ def test_replicas_lie_as_the_bars_do() -> None:
         (Showing.above, "self.at_least(people, np.full_like(people, self.first))", "np.ones(len(people))"),
         (Showing.above, "self.at_least(people, noisy) / shown", "self.law.tails(noisy - people)"),
         (shown_ends, "rule.above(n, counts) > beta / 2", "rule.above(n, counts) > beta * 20"),
-        (shown_ends, "1 - rule.above(n, counts + 1)", "20 * rule.above(n, counts + 1)"),
+        (shown_ends, "1 - rule.above(n, counts + 1)", "(1 - rule.above(n, counts + 1)) / 20"),
     ],
 )
 def test_mutants_are_seen(monkeypatch: pytest.MonkeyPatch, function: Any, old: str, new: str) -> None:
