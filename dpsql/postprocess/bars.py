@@ -44,7 +44,7 @@ from ..relation.relations import (
     Sort,
     Window,
 )
-from ..relation.types import BOOLEAN, DOUBLE
+from ..relation.types import BOOLEAN, DOUBLE, Kind
 from .noisy import noisy_columns
 from .public_parts import is_public
 from .replicas import NotSimulated, numbered, simulation_of
@@ -159,6 +159,8 @@ class _Descent:
         if is_public(node):
             # what is noisy here are scalar subqueries alone
             return self._joint(node, node, wanted, _nowhere(wanted), list(wanted))
+        if not isinstance(node, Project) and any(_rounded(one.expr) is not None for one in wanted):
+            return self._rounded(node, wanted)
         if isinstance(node, (Release, WithBars)):
             return self._release(node, wanted)
         if isinstance(node, (Filter, Sort)):
@@ -173,6 +175,24 @@ class _Descent:
         if isinstance(node, Project):
             return self._project(node, wanted)
         return self._above(node, wanted)
+
+    def _rounded(self, node: Relation, wanted: Sequence[_Wanted]) -> _Carried:
+        """Carry the bars of what is rounded, and round their ends: exact where those are, and no simulation."""
+        inner = [replace(one, expr=_rounded(one.expr) or one.expr) for one in wanted]
+        below, found = self.carry(node, inner)
+        columns: list[Expr] = [Field(c.type, i, c.name) for i, c in enumerate(below.columns)]
+        own = len(columns)
+        places = list(found)
+        for index, (one, place) in enumerate(zip(wanted, found, strict=True)):
+            if place is not None and _rounded(one.expr) is not None:
+                places[index] = len(columns)
+                columns += [
+                    Call(DOUBLE, "cast", (_around(one.expr, Field(DOUBLE, place + end)),)) for end in (0, 1)
+                ]
+        if len(columns) == own:
+            return below, places
+        names = (*(column.name for column in below.columns), *("" for _ in columns[own:]))
+        return Project(below, tuple(columns), names), places
 
     def _release(self, node: Release | WithBars, wanted: Sequence[_Wanted]) -> _Carried:
         release, known = (node.release, node.bars) if isinstance(node, WithBars) else (node, ())
@@ -360,6 +380,28 @@ def _is_chosen(node: Limit, plans: Mapping[Release, ReleasePlan]) -> bool:
         return False
     noisy = noisy_columns(below.input, plans)
     return any(noisy[index] for order in below.orders for index in fields_of(order.expr))
+
+
+def _rounded(expr: Expr) -> Expr | None:
+    """Return what an expression rounds to a number of digits, or casts, as a number with a fraction; else None."""
+    inner = expr
+    while isinstance(inner, Call) and inner.function in ("round", "cast") and _is_fraction(inner):
+        if not _is_fraction(inner.args[0]) or not all(isinstance(arg, Literal) for arg in inner.args[1:]):
+            break
+        inner = inner.args[0]
+    return None if inner is expr or not fields_of(inner) else inner
+
+
+def _around(expr: Expr, end: Expr) -> Expr:
+    """Return an end of what an expression rounds, rounded as it is."""
+    assert isinstance(expr, Call)
+    inner = expr.args[0]
+    below = _around(inner, end) if _rounded(expr) != inner else replace(end, type=inner.type)
+    return replace(expr, args=(below, *expr.args[1:]))
+
+
+def _is_fraction(expr: Expr) -> bool:
+    return expr.type.kind in (Kind.NUMERIC, Kind.DOUBLE)
 
 
 def _nowhere(wanted: Sequence[_Wanted]) -> _Places:
