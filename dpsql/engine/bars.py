@@ -136,7 +136,8 @@ class Maker:
         count = sum(
             rows.groups.size for rows in map(self.rows.__getitem__, chosen) if rows.groups is not None
         )
-        return Fraction(-math.expm1(math.log(self.level) / max(1, count)))
+        least = (1 - self.level) / max(1, count)
+        return max(least, Fraction(-math.expm1(math.log(self.level) / max(1, count))))
 
     # --- one row at a time ---------------------------------------------------------------------------------
 

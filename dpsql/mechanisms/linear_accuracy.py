@@ -21,6 +21,8 @@ from .law import Law
 __all__ = ["half_width_of"]
 
 _POINTS: Final = 2**17
+_FINEST: Final = Fraction(1, 10**8)
+"""Rarer misses are beyond what doubles tell: there each noise is bounded by itself, which is on the safe side."""
 _REACH: Final = 40
 """So many times the sum of all |weight| · deviation holds all but 10^-20 of a sum of Laplace noises."""
 
@@ -35,6 +37,8 @@ def half_width_of(noises: Sequence[tuple[Law, Fraction]], beta: Fraction) -> Fra
     if len(noises) == 1:
         ((law, weight),) = noises
         return abs(weight) * law.half_width(beta)
+    if beta < _FINEST:
+        return sum((abs(weight) * law.half_width(beta / len(noises)) for law, weight in noises), Fraction(0))
     unit = reduce(_common, (abs(weight) for _, weight in noises))
     shape = tuple(sorted((law.text, law, abs(weight) / unit) for law, weight in noises))
     return unit * _half_width(tuple((law, weight) for _, law, weight in shape), beta)

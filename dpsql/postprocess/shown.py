@@ -64,6 +64,7 @@ def shown_ends(rule: Showing, noisy: npt.NDArray[Any], beta: float) -> tuple[Int
 
     Requires: 0 < `beta` < 1, and that each count was shown.
     """
+    beta = max(beta, _TINY)
     counts, which = np.unique(noisy.astype(np.int64), return_inverse=True)
     # all of the noise's mass but what no bar counts lies within so much of the count
     reach = rule.law.upper_quantile(_fraction(beta / 1000)) + 1
@@ -78,7 +79,7 @@ def shown_ends(rule: Showing, noisy: npt.NDArray[Any], beta: float) -> tuple[Int
 
 
 def _fraction(probability: float) -> Fraction:
-    return Fraction(probability).limit_denominator(10**18)
+    return Fraction(max(probability, _TINY))
 
 
 def _first(low: Integers, high: Integers, holds: Callable[[Integers], npt.NDArray[np.bool_]]) -> Integers:

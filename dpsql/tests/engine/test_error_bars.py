@@ -158,6 +158,21 @@ def test_rows_that_a_limit_chose_by_noise(
     assert widths[0] > widths[1]
 
 
+@pytest.mark.parametrize("level", ["0.9999", "0.01"])
+def test_any_level_has_bars(session: Session, level: str) -> None:
+    """Each end of the levels that may be set: no bar is upside down, none raises."""
+    session.execute("SET dpsql.epsilon = 1")
+    session.execute(f"SET dpsql.intervals = {level}")
+    for sql in (
+        *SAME,
+        f"{SAME[1]} ORDER BY a LIMIT 2",
+        "SELECT city, COUNT(*) AS n FROM person GROUP BY city ORDER BY n LIMIT 2",
+    ):
+        for row in session.execute(sql).rows:
+            place = 0 if len(row) == 3 else 1
+            assert row[place + 1] <= row[place + 2]
+
+
 # --- groups found by threshold ---------------------------------------------------------------------------------
 
 
