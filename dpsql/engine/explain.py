@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from textwrap import wrap
 
+from ..mechanisms import half_width_of
 from ..plan.measures.formulas import Average, Linear, Variance
 from ..plan.measures.vectors import Kind
 from ..plan.planner import Plan, ReleasePlan, releases_of
@@ -28,6 +29,8 @@ from .settings import decimal_text
 __all__ = ["Explanation", "bias_notes", "expected_error", "layout_sql"]
 
 Names = dict[tuple[Release, int], str]
+_MISSING = Fraction(1, 20)
+"""How often what is said after ± misses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,15 +212,26 @@ def _sensitivity_text(plan: ReleasePlan, index: int) -> str:
     return f"protects any {together} persons together: sensitivity {together} × {one}"
 
 
-def _deviation(plan: ReleasePlan, formula: Linear) -> float:
-    """Return the standard deviation of a linear formula's noise."""
-    return math.sqrt(
-        sum(2 * float(weight * plan.scale(plan.vector_of(index))) ** 2 for index, weight in formula.terms)
-    )
+_FEW_NOISES = 64
+_NORMAL = 1.959964
+
+
+def _formula_half(plan: ReleasePlan, formula: Linear, cells: int = 1) -> Fraction:
+    """Return the half-width of a linear formula at 95 %, added up over so many groups: exact to six digits.
+
+    Of many noises it is the normal one, which their sum comes to.
+    """
+    if plan.is_empty or not formula.terms:
+        return Fraction(0)
+    noises = [(plan.law(plan.vector_of(index)), weight) for index, weight in formula.terms]
+    if len(noises) * cells <= _FEW_NOISES or cells == 1:
+        return half_width_of(noises * cells, _MISSING)
+    variance = cells * sum(weight**2 * law.spread for law, weight in noises)
+    return Fraction(_NORMAL * math.sqrt(variance)).limit_denominator(10**6)
 
 
 def _half_width(plan: ReleasePlan, number: int) -> int:
-    return 0 if plan.is_empty else plan.law(number).half_width(Fraction(1, 20))
+    return 0 if plan.is_empty else plan.law(number).half_width(_MISSING)
 
 
 def _half_width_text(value: Fraction) -> str:
@@ -226,33 +240,34 @@ def _half_width_text(value: Fraction) -> str:
     return decimal_text(Fraction(round(value, digits)))
 
 
-def expected_error(plan: ReleasePlan, index: int, cells: int = 1) -> tuple[Fraction | float, bool]:
+def expected_error(plan: ReleasePlan, index: int, cells: int = 1) -> tuple[Fraction, bool]:
     """Return the expected ± at 95 % of an aggregate; True: at most, and to be divided by the number of rows.
 
-    `cells`: of how many groups of the release its numbers are added up.
+    An average or a variance is off by the noise on a sum of measures that depends on the average itself: the widest is
+    at an end of its range. `cells`: of how many groups of the release its numbers are added up.
     """
     formula = plan.formulas[index]
-    times = 1.96 * math.sqrt(cells)
     if isinstance(formula, Linear):
-        if len(formula.terms) == 1 and cells == 1:
-            coordinate, weight = formula.terms[0]
-            return abs(weight) * _half_width(plan, plan.vector_of(coordinate)), False
-        return times * _deviation(plan, formula), False
+        return _formula_half(plan, formula, cells), False
     if isinstance(formula, Average):
-        reach = float(formula.highest - formula.lowest) / 2
-        worst = math.hypot(_deviation(plan, formula.difference), reach * _deviation(plan, formula.count))
-        return times * worst, True
+        reach = (formula.highest - formula.lowest) / 2
+        ends = (formula.difference.plus(formula.count.times(way * reach)) for way in (-1, 1))
+        return max(_formula_half(plan, end, cells) for end in ends), True
     assert isinstance(formula, Variance)
-    unit = float(formula.step**2) / 4
-    squares = _deviation(plan, formula.moment) / 2
-    spread = 2 * formula.width * _deviation(plan, formula.difference)
-    return times * unit * math.hypot(squares, spread), True
+    squares, spread = (
+        formula.moment.times(Fraction(1, 2)),
+        formula.difference.times(Fraction(2 * formula.width)),
+    )
+    widest = max(_formula_half(plan, squares.plus(spread.times(Fraction(way))), cells) for way in (-1, 1))
+    return formula.step**2 / 4 * widest, True
 
 
 def _expected(plan: ReleasePlan, index: int, cells: int = 1) -> str:
     """Return the same in words: a figure, or a formula in the number of rows n."""
     half, is_per_row = expected_error(plan, index, cells)
-    shown = _half_width_text(half) if isinstance(half, Fraction) else f"{half:.6g}"
+    formula = plan.formulas[index]
+    is_one = isinstance(formula, Linear) and len(formula.terms) == 1 and cells == 1
+    shown = _half_width_text(half) if is_one else f"{float(half):.6g}"
     if not is_per_row:
         return f"± {shown}"
     is_variance = isinstance(plan.formulas[index], Variance)

@@ -11,7 +11,7 @@ the statement did: how long the database took for private rows does not enter.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -20,20 +20,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import EngineFailure, Refusal
-from ..mechanisms import Law, SampledNoise
 from ..plan.dialects.dialect import Dialect
 from ..plan.planner import ReleasePlan
 from ..plan.privacy.rows import Release
-from ..postprocess import ReleasedColumn, ReleasedTable, SealedEngine, error_bars, finish
+from ..postprocess import ReleasedColumn, ReleasedTable, SealedEngine, finish
 from ..postprocess.bars import Bar, resolve_bars
 from ..postprocess.fetched import FetchedTable, carried_type, encode_fetched, fetch_statement
 from ..postprocess.print_public import PublicPrinter
 from ..postprocess.public_parts import Fetched, Needed, check_usable, split
+from ..postprocess.replicas import Ends
 from ..postprocess.rows import Arrays, Rows, check_size
 from ..postprocess.watchdog import interrupt_after
 from ..relation.catalog import Scalar, Table
 from ..relation.relations import Relation
-from ..relation.types import BIGINT, DOUBLE, TEXT, Kind, SqlType
+from ..relation.types import BIGINT, TEXT, Kind, SqlType
+from .bars import Maker, Simulation, empty_bars, empty_replicas, empty_simulation
 from .released import Groups, ReleasedVector, integers, shown
 from .run import ReleasedRows
 
@@ -49,10 +50,6 @@ PUBLIC_SECONDS = 60.0
 _ONE = ("one", BIGINT)
 POSTPROCESS_SECONDS = 60.0
 """Most time for post-processing, where the session names no other."""
-_DRAWS = 2_000
-_MAX_EVALUATIONS = 40_000_000
-_TOO_MUCH = ("57V01", "54001")
-"""Bars that take too much time, or too much memory, are NULL: the answer stands without them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +70,8 @@ class Compiled:
     """A judged relation as SQL, and what it reads: releases by number, public tables, public parts.
 
     `sql` is for the sealed engine and reads part number i as "p<i>"; when `in_database` it is the one part,
-    for the owner's engine, and its rows are the answer.
+    for the owner's engine, and its rows are the answer. `simulations`: of the bars in tables "b<i>"; `numbered`: the
+    releases whose rows these number.
     """
 
     relation: Relation
@@ -83,6 +81,8 @@ class Compiled:
     bars: dict[int, tuple[Bar, ...]]
     parts: tuple[Part, ...] = ()
     in_database: bool = False
+    simulations: tuple[Simulation, ...] = ()
+    numbered: frozenset[int] = frozenset()
 
 
 def compile_public(relation: Relation, plans: Sequence[ReleasePlan], dialect: Dialect) -> Compiled:
@@ -104,9 +104,23 @@ def compile_public(relation: Relation, plans: Sequence[ReleasePlan], dialect: Di
         return Compiled(resolved, part.sql, frozenset(), tables, {}, (part,), True)
     parts = tuple(_part(source, needed, tables, dialect) for source, needed in cut.parts.items())
     numbers = {source: (number, needed) for number, (source, needed) in enumerate(cut.parts.items())}
-    printer = PublicPrinter({plan.release: (i, plan) for i, plan in enumerate(plans)}, numbers)
+    numbered = {plan.release: (i, plan) for i, plan in enumerate(plans)}
+    printer = PublicPrinter(numbered, numbers)
     sql = printer.relation(cut.relation)
-    return Compiled(resolved, sql, frozenset(printer.used), tables, dict(printer.bars), parts)
+    simulations = tuple(_simulation(ends, PublicPrinter(numbered, numbers)) for ends in printer.simulations)
+    return Compiled(
+        resolved, sql, frozenset(printer.used), tables, dict(printer.bars), parts, False, simulations,
+        frozenset(printer.numbered),
+    )  # fmt: skip
+
+
+def _simulation(ends: Ends, printer: PublicPrinter) -> Simulation:
+    sql = printer.relation(ends.simulation)
+    return Simulation(
+        sql, tuple(column.type for column in ends.columns[: ends.width]), ends.together, frozenset(printer.used),
+        {number: tuple(sorted(coordinates)) for number, coordinates in printer.replicated.items()},
+        frozenset(printer.read),
+    )  # fmt: skip
 
 
 @dataclass
@@ -184,13 +198,17 @@ def run_public(
     if compiled.in_database:
         answer: Rows | Arrays = public.answer(compiled.parts[0])
     else:
+        fetched = [public.table(f"p{i}", part) for i, part in enumerate(compiled.parts)]
+        maker = Maker(engine, level, patience, rows, compiled.bars)
+        plain = {number: _table(number, rows[number]) for number in compiled.releases}
         tables: list[ReleasedTable | FetchedTable] = []
         for number in sorted(compiled.releases):
-            table = _table(number, rows[number])
-            for index, bar in enumerate(compiled.bars.get(number, ())):
-                table = _with_bar(table, index, bar, rows[number], engine, level, patience)
-            tables.append(table)
-        tables += [public.table(f"p{i}", part) for i, part in enumerate(compiled.parts)]
+            numbered = number in compiled.numbered
+            tables.append(maker.with_bars(number, _numbered(plain[number]) if numbered else plain[number]))
+        for number, simulation in enumerate(compiled.simulations):
+            read = {i: _numbered(plain[i] if i in plain else _table(i, rows[i])) for i in simulation.releases}
+            tables.append(maker.simulated(f"b{number}", simulation, read, fetched))
+        tables += fetched
         run = engine.run_large if types else engine.run
         answer = run(compiled.sql, tables, seconds=patience.left)
     return finish(answer, types).rows if types or isinstance(answer, Arrays) else answer.rows
@@ -206,20 +224,28 @@ def check_public(compiled: Compiled, plans: Sequence[ReleasePlan], engine: Seale
         engine.run(part.check_sql, [_empty_table(name, compiled.tables[name]) for name in part.tables])
     if compiled.in_database:
         return
-    tables = []
+    plain = {number: _empty_release(number, plans[number]) for number in compiled.releases}
+    for simulation in compiled.simulations:
+        plain |= {number: _empty_release(number, plans[number]) for number in simulation.releases}
+    parts = [_empty(f"p{i}", part.columns) for i, part in enumerate(compiled.parts)]
+    tables = [empty_simulation(f"b{i}", simulation) for i, simulation in enumerate(compiled.simulations)]
     for number in sorted(compiled.releases):
-        keys: tuple[list[Scalar], ...] = tuple([] for _ in plans[number].release.keys)
-        empty = ReleasedRows(plans[number], Groups(keys, 0), {})
-        for index, vector in enumerate(plans[number].vectors):
-            empty.vectors[index] = ReleasedVector(tuple(integers([]) for _ in range(vector.size)), None, ())
-        table = _table(number, empty)
-        for index, bar in enumerate(compiled.bars.get(number, ())):
-            table = (
-                _with_half(table, index, 0.0) if bar.weight is not None else _with_ends(table, index, [], [])
-            )
-        tables.append(table)
-    tables += [_empty(f"p{i}", part.columns) for i, part in enumerate(compiled.parts)]
-    engine.run(compiled.sql, tables)
+        table = empty_bars(plain[number], compiled.bars.get(number, ()))
+        tables.append(_numbered(table) if number in compiled.numbered else table)
+    engine.run(compiled.sql, [*tables, *parts])
+    for simulation in compiled.simulations:
+        read = [_numbered(plain[number]) for number in simulation.releases]
+        read += [*empty_replicas(simulation), *(parts[number] for number in simulation.parts)]
+        engine.run(simulation.sql, read)
+
+
+def _empty_release(number: int, plan: ReleasePlan) -> ReleasedTable:
+    """Return a release's table without rows."""
+    keys: tuple[list[Scalar], ...] = tuple([] for _ in plan.release.keys)
+    empty = ReleasedRows(plan, Groups(keys, 0), {})
+    for index, vector in enumerate(plan.vectors):
+        empty.vectors[index] = ReleasedVector(tuple(integers([]) for _ in range(vector.size)), None, ())
+    return _table(number, empty)
 
 
 # --- public parts --------------------------------------------------------------------------------------
@@ -332,53 +358,7 @@ def _table(number: int, rows: ReleasedRows) -> ReleasedTable:
     return ReleasedTable(f"r{number}", tuple(columns))
 
 
-def _with_bar(
-    table: ReleasedTable, index: int, bar: Bar, rows: ReleasedRows, engine: SealedEngine, level: Fraction,
-    patience: Patience,
-) -> ReleasedTable:  # fmt: skip
-    """Return the table with the columns that an expression's bar is printed from, by the laws of its draws."""
-    laws = {coordinate: _law_of(rows, coordinate) for coordinate in bar.coordinates}
-    if bar.weight is not None:
-        half = max((law.half_width(1 - level) for law in laws.values()), default=0)
-        return _with_half(table, index, float(bar.weight * half))
-    return _simulated(table, index, bar, rows.plan, laws, engine, level, patience)
-
-
-def _law_of(rows: ReleasedRows, coordinate: int) -> Law:
-    """Return the law of the noise that is on a coordinate, coordinates counted over all vectors."""
-    return [law for number in range(len(rows.plan.vectors)) for law in rows.vectors[number].laws][coordinate]
-
-
-def _with_half(table: ReleasedTable, index: int, half: float) -> ReleasedTable:
-    column = ReleasedColumn(f"half{index}", DOUBLE, [half] * table.row_count)
-    return ReleasedTable(table.name, (*table.columns, column))
-
-
-def _simulated(
-    table: ReleasedTable, index: int, bar: Bar, plan: ReleasePlan, laws: Mapping[int, Law],
-    engine: SealedEngine, level: Fraction, patience: Patience,
-) -> ReleasedTable:  # fmt: skip
-    """Return the table with two more columns: the simulated bars of an expression, NULL if they cannot be had."""
-    low: list[float | None] = [None] * table.row_count
-    high = low
-    draws = min(_DRAWS, _MAX_EVALUATIONS // max(1, table.row_count))
-    if draws >= 200:
-        # For bars alone: it is subtracted from what is released, and never added to what is exact.
-        noise = SampledNoise()
-        replicas = {f"m{i}": np.asarray(noise.draw(law, draws)) for i, law in laws.items()}
-        printer = PublicPrinter({plan.release: (0, plan)})
-        sql = printer.over_release(plan.release, bar.expr)
-        try:
-            low, high = error_bars(engine, sql, table, replicas, level, seconds=patience.left_for_bars)
-        except (EngineFailure, Refusal) as error:
-            if error.sqlstate not in _TOO_MUCH:
-                raise
-            patience.without_bars = True
-    return _with_ends(table, index, low, high)
-
-
-def _with_ends(
-    table: ReleasedTable, index: int, low: list[float | None], high: list[float | None]
-) -> ReleasedTable:
-    added = (ReleasedColumn(f"lo{index}", DOUBLE, low), ReleasedColumn(f"hi{index}", DOUBLE, high))
-    return ReleasedTable(table.name, (*table.columns, *added))
+def _numbered(table: ReleasedTable) -> ReleasedTable:
+    """Return a table with its rows' numbers."""
+    number = ReleasedColumn("row", BIGINT, np.arange(table.row_count))
+    return ReleasedTable(table.name, (*table.columns, number))

@@ -12,6 +12,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, Protocol
 
+import numpy as np
 import numpy.typing as npt
 
 from .random_source import RandomSource
@@ -48,6 +49,10 @@ class Law(Protocol):
 
     def upper_quantile(self, probability: Fraction) -> int:
         """Return the smallest m >= 1 with Pr[noise >= m] <= `probability`. ValueError out of (0, 1/2)."""
+        ...
+
+    def tails(self, at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """Return Pr[noise >= m] for each m of `at`, to ten digits: for bars, never for what is shown or charged."""
         ...
 
     def draw(self, count: int, source: RandomSource) -> npt.NDArray[Any]:

@@ -1,14 +1,16 @@
 """Error bars: which output columns have them, and how each is computed (soundness.md 1.2).
 
-An expression has bars when it is a function of one released row: it is traced down through
-projections, filters, ORDER BY and LIMIT to one release. A released number with one noise has exact bars
-from the quantile of its law; everything else is simulated from released values and their laws; what does
-not trace has NULL. The laws are those of the draws that answer, so they are not known here.
+A released number that is a sum of noisy ones has exact bars from the quantile of its noise. What is computed from
+one released row is simulated for that row; what is made of several rows or releases (windows, sums, joins, scalar
+subqueries) is simulated for all of them together (`replicas`). Filters, orders and limits keep a row's bars; where a
+limit chose rows by their noisy numbers, and for the largest or smallest of several, bars hold for all at once.
+The laws are those of the draws that answer, so they are not known here.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -20,21 +22,32 @@ from ..relation.expressions import (
     Expr,
     Field,
     Literal,
+    Scalar,
+    conjunction,
     fields_of,
     map_children,
+    moved,
     size_of,
     substitute,
     walk,
 )
 from ..relation.relations import (
+    Aggregate,
+    AggregateCall,
     Filter,
+    Join,
     Limit,
     OutputColumn,
     Project,
     Relation,
+    SetOperation,
     Sort,
+    Window,
 )
-from ..relation.types import DOUBLE
+from ..relation.types import BOOLEAN, DOUBLE, Kind
+from .noisy import noisy_columns
+from .public_parts import is_public
+from .replicas import NotSimulated, numbered, simulation_of
 
 __all__ = ["Bar", "WithBars", "add_companions", "resolve_bars"]
 
@@ -45,13 +58,22 @@ _MAX_TRACED = 1_000
 class Bar:
     """The bars of one expression over a release's columns.
 
-    `coordinates`: the noisy numbers that it is made of; none where its text alone is the answer. `weight`:
-    its unit, when it is a multiple of one of them and so has exact bars; None: to be simulated.
+    `coordinates`: the noisy numbers that it is made of; none where its text alone is the answer. `terms`: those
+    with their weights, when it is their sum and so has exact bars; None: to be simulated. `together`: the bars are
+    to hold for all rows at once. `is_shown`: its one noisy number is the count that the release's rows were
+    shown by, so its bars are those of a count that was shown.
     """
 
     expr: Expr
     coordinates: tuple[int, ...]
-    weight: Fraction | None
+    terms: tuple[tuple[int, Fraction], ...] | None
+    together: bool = False
+    is_shown: bool = False
+
+    @property
+    def is_even(self) -> bool:
+        """Whether both ends are as far away in every row, so that one half-width says it."""
+        return self.terms is not None and not self.is_shown
 
 
 @dataclass(frozen=True)
@@ -66,107 +88,353 @@ class WithBars(Relation):
         return (*self.release.columns, *(OutputColumn(DOUBLE) for _ in self.bars for _ in range(2)))
 
 
-def add_companions(root: Relation, plans: dict[Release, ReleasePlan]) -> Relation:
-    """Return the statement with `x_low` and `x_high` beside each numeric column that is not a group key."""
+def add_companions(root: Relation, plans: Mapping[Release, ReleasePlan]) -> Relation:
+    """Return the statement with `x_low` and `x_high` beside each numeric column that noise can move."""
     exprs: list[Expr] = []
     names: list[str] = []
-    for index, column in enumerate(root.columns):
+    for index, (column, is_noisy) in enumerate(zip(root.columns, noisy_columns(root, plans), strict=True)):
         field_ = Field(column.type, index, column.name)
         exprs.append(field_)
         names.append(column.name)
-        if column.type.is_number and not _is_key(root, field_):
+        if column.type.is_number and is_noisy:
             exprs += [Call(DOUBLE, "dp_low", (field_,)), Call(DOUBLE, "dp_high", (field_,))]
             names += [f"{column.name}_low", f"{column.name}_high"]
     return Project(root, tuple(exprs), tuple(names))
 
 
-def _is_key(root: Relation, expr: Expr) -> bool:
-    """Say whether an output column is made of group keys and constants alone."""
-    traced = _trace(root, expr)
-    return traced is not None and all(i < len(traced[0].keys) for i in fields_of(traced[1]))
-
-
-def _trace(node: Relation, expr: Expr) -> tuple[Release, Expr] | None:
-    if isinstance(node, Release):
-        return node, expr
-    if isinstance(node, (Filter, Sort, Limit)):
-        return _trace(node.input, expr)
-    if isinstance(node, Project):
-        whole = substitute(expr, node.exprs)
-        return _trace(node.input, whole) if size_of(whole, _MAX_TRACED) < _MAX_TRACED else None
-    return None
-
-
-@dataclass
-class _Wanted:
-    bars: list[Bar] = field(default_factory=list)
-
-    def number(self, bar: Bar) -> int:
-        if bar not in self.bars:
-            self.bars.append(bar)
-        return self.bars.index(bar)
-
-
-def resolve_bars(node: Relation, plans: dict[Release, ReleasePlan]) -> Relation:
+def resolve_bars(node: Relation, plans: Mapping[Release, ReleasePlan]) -> Relation:
     """Return the relation with every dp_low and dp_high replaced by a column or by NULL."""
     node = node.map_inputs(lambda below: resolve_bars(below, plans))
     if not isinstance(node, Project):
         return node
-    wanted = _Wanted()
-    width = len(node.input.columns)
-    exprs = tuple(_resolved(expr, node.input, plans, wanted, width) for expr in node.exprs)
-    if not wanted.bars:
-        return replace(node, exprs=exprs)
-    return replace(node, input=_extended(node.input, tuple(wanted.bars)), exprs=exprs)
+    asked = dict.fromkeys(
+        part.args[0] for expr in node.exprs for part in walk(expr)
+        if isinstance(part, Call) and part.function in ("dp_low", "dp_high")
+    )  # fmt: skip
+    if not asked:
+        return node
+    source, found = _Descent(plans).carry(node.input, [_Wanted(expr) for expr in asked])
+    places = dict(zip(asked, found, strict=True))
+    return replace(node, input=source, exprs=tuple(_resolved(expr, places) for expr in node.exprs))
 
 
-def _resolved(
-    expr: Expr,
-    source: Relation,
-    plans: dict[Release, ReleasePlan],
-    wanted: _Wanted,
-    width: int,
-) -> Expr:
+def _resolved(expr: Expr, places: Mapping[Expr, int | None]) -> Expr:
     if isinstance(expr, Call) and expr.function in ("dp_low", "dp_high"):
-        traced = _trace(source, expr.args[0])
-        bar = None if traced is None else _bar(traced[0], plans[traced[0]], traced[1])
-        if bar is None:
+        place = places[expr.args[0]]
+        if place is None:
             return Literal(DOUBLE, None)
-        high = expr.function == "dp_high"
-        column = Field(DOUBLE, width + 2 * wanted.number(bar) + high)
+        is_high = expr.function == "dp_high"
+        column = Field(DOUBLE, place + is_high)
         whole = expr.args[0].type.is_integer
-        return Call(DOUBLE, "ceil" if high else "floor", (column,)) if whole else column
-    return map_children(expr, lambda child: _resolved(child, source, plans, wanted, width))
+        return Call(DOUBLE, "ceil" if is_high else "floor", (column,)) if whole else column
+    return map_children(expr, lambda child: _resolved(child, places))
 
 
-def _bar(release: Release, plan: ReleasePlan, expr: Expr) -> Bar | None:
-    from ..relation.expressions import Scalar
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """An expression whose bars are wanted; `together`: they are to hold for all rows at once."""
 
+    expr: Expr
+    together: bool = False
+
+
+_Places = list[int | None]
+"""Where the low end of each wanted bar stands, its high end behind it; None: it has no bars."""
+_Carried = tuple[Relation, _Places]
+
+
+@dataclass(frozen=True, slots=True)
+class _Descent:
+    """Carries bars up from where they can be had.
+
+    Every method returns the relation with columns of low and high ends behind its own, and where those stand.
+    """
+
+    plans: Mapping[Release, ReleasePlan]
+
+    def carry(self, node: Relation, wanted: Sequence[_Wanted]) -> _Carried:
+        """Return a relation with the bars of expressions over it."""
+        if not wanted:
+            return node, []
+        if is_public(node):
+            # what is noisy here are scalar subqueries alone
+            return self._joint(node, node, wanted, _nowhere(wanted), list(wanted))
+        if not isinstance(node, Project) and any(_rounded(one.expr) is not None for one in wanted):
+            return self._rounded(node, wanted)
+        if isinstance(node, (Release, WithBars)):
+            return self._release(node, wanted)
+        if isinstance(node, (Filter, Sort)):
+            below, places = self.carry(node.input, wanted)
+            return replace(node, input=below), places
+        if isinstance(node, Limit):
+            chosen = _is_chosen(node, self.plans)
+            below, places = self.carry(
+                node.input, [replace(one, together=one.together or chosen) for one in wanted]
+            )
+            return replace(node, input=below), places
+        if isinstance(node, Project):
+            return self._project(node, wanted)
+        return self._above(node, wanted)
+
+    def _rounded(self, node: Relation, wanted: Sequence[_Wanted]) -> _Carried:
+        """Carry the bars of what is rounded, and round their ends: exact where those are, and no simulation."""
+        inner = [replace(one, expr=_rounded(one.expr) or one.expr) for one in wanted]
+        below, found = self.carry(node, inner)
+        columns: list[Expr] = [Field(c.type, i, c.name) for i, c in enumerate(below.columns)]
+        own = len(columns)
+        places = list(found)
+        for index, (one, place) in enumerate(zip(wanted, found, strict=True)):
+            if place is not None and _rounded(one.expr) is not None:
+                places[index] = len(columns)
+                columns += [
+                    Call(DOUBLE, "cast", (_around(one.expr, Field(DOUBLE, place + end)),)) for end in (0, 1)
+                ]
+        if len(columns) == own:
+            return below, places
+        names = (*(column.name for column in below.columns), *("" for _ in columns[own:]))
+        return Project(below, tuple(columns), names), places
+
+    def _release(self, node: Release | WithBars, wanted: Sequence[_Wanted]) -> _Carried:
+        release, known = (node.release, node.bars) if isinstance(node, WithBars) else (node, ())
+        bars = list(known)
+        width = len(release.columns)
+        places: _Places = []
+        others: list[_Wanted] = []
+        for one in wanted:
+            bar = (
+                _bar(release, self.plans[release], one)
+                if max(fields_of(one.expr), default=0) < width
+                else None
+            )
+            if bar is None:
+                others.append(one)
+                places.append(None)
+                continue
+            if bar not in bars:
+                bars.append(bar)
+            places.append(width + 2 * bars.index(bar))
+        source = WithBars(release, tuple(bars)) if bars else release
+        return self._joint(node, source, wanted, places, others)
+
+    def _project(self, node: Project, wanted: Sequence[_Wanted]) -> _Carried:
+        inner = [replace(one, expr=substitute(one.expr, node.exprs)) for one in wanted]
+        small = [one for one in inner if size_of(one.expr, _MAX_TRACED) < _MAX_TRACED]
+        below, found = self.carry(node.input, small)
+        exprs, names, places = list(node.exprs), list(node.names), dict[_Wanted, int]()
+        for one, place in zip(small, found, strict=True):
+            if place is not None and one not in places:
+                places[one] = len(exprs)
+                exprs += [Field(DOUBLE, place), Field(DOUBLE, place + 1)]
+                names += ["", ""]
+        carried = replace(node, input=below, exprs=tuple(exprs), names=tuple(names))
+        return carried, [places.get(one) for one in inner]
+
+    def _above(self, node: Relation, wanted: Sequence[_Wanted]) -> _Carried:
+        """Carry what stands on one input alone from there, and simulate the rest over all of them."""
+        source, places = node, _nowhere(wanted)
+        if isinstance(node, Window):
+            source, places = self._sides(node, (node.input,), wanted)
+        elif isinstance(node, Join):
+            source, places = self._sides(node, node.inputs[: 1 if node.kind == "mark" else 2], wanted)
+        elif isinstance(node, SetOperation) and node.kind == "union" and node.all:
+            source, places = self._union(node, wanted)
+        elif isinstance(node, Aggregate):
+            source, places = self._extremes(node, wanted)
+        others = [one for one, place in zip(wanted, places, strict=True) if place is None]
+        return self._joint(node, source, wanted, places, others)
+
+    def _sides(self, node: Window | Join, sides: tuple[Relation, ...], wanted: Sequence[_Wanted]) -> _Carried:
+        """Carry bars of what reads the columns of one side alone."""
+        carried: list[Relation] = []
+        places = _nowhere(wanted)
+        start = grown = 0
+        for side in sides:
+            width = len(side.columns)
+            mine = {
+                index: replace(one, expr=moved(one.expr, lambda i, by=start: i - by))  # type: ignore[misc]
+                for index, one in enumerate(wanted)
+                if (read := fields_of(one.expr)) and start <= min(read) and max(read) < start + width
+            }
+            below, found = self.carry(side, list(mine.values()))
+            carried.append(below)
+            for index, place in zip(mine, found, strict=True):
+                places[index] = None if place is None else len(node.columns) + grown + place - width
+            grown += len(below.columns) - width
+            start += width
+        return (_regrown(node, sides, carried), places) if grown else (node, places)
+
+    def _union(self, node: SetOperation, wanted: Sequence[_Wanted]) -> _Carried:
+        """Carry bars of what each side has for itself, NULL where a side has none."""
+        sides: list[Project] = []
+        have = set[int]()
+        for side in (node.left, node.right):
+            types = [column.type for column in side.columns]
+            same = types == [column.type for column in node.columns]
+            mine = {
+                index: replace(one, expr=_typed(one.expr, side))
+                for index, one in enumerate(wanted)
+                if same or isinstance(one.expr, Field)
+            }
+            below, found = self.carry(side, list(mine.values()))
+            ends = {index: place for index, place in zip(mine, found, strict=True) if place is not None}
+            have |= ends.keys()
+            exprs: list[Expr] = [Field(type_, index) for index, type_ in enumerate(types)]
+            for index in range(len(wanted)):
+                for end in (0, 1):
+                    exprs.append(Field(DOUBLE, ends[index] + end) if index in ends else Literal(DOUBLE, None))
+            sides.append(Project(below, tuple(exprs), ("",) * len(exprs)))
+        if not have:
+            return node, _nowhere(wanted)
+        own = len(node.columns)
+        outputs = (*node.outputs, *(OutputColumn(DOUBLE) for _ in range(2 * len(wanted))))
+        whole = replace(node, left=sides[0], right=sides[1], outputs=outputs)
+        return whole, [own + 2 * index if index in have else None for index in range(len(wanted))]
+
+    def _extremes(self, node: Aggregate, wanted: Sequence[_Wanted]) -> _Carried:
+        """Carry bars of the largest and the smallest: the extremes of ends that hold for all rows at once."""
+        first = len(node.keys)
+        calls = {
+            index: node.aggregates[one.expr.index - first]
+            for index, one in enumerate(wanted)
+            if isinstance(one.expr, Field) and first <= one.expr.index < first + len(node.aggregates)
+        }
+        mine = {index: call for index, call in calls.items() if call.function in ("min", "max")}
+        below, found = self.carry(node.input, [_Wanted(call.args[0], True) for call in mine.values()])
+        added: list[AggregateCall] = []
+        places = _nowhere(wanted)
+        for (index, call), place in zip(mine.items(), found, strict=True):
+            if place is not None:
+                places[index] = len(node.columns) + len(added)
+                added += [replace(call, type=DOUBLE, args=(Field(DOUBLE, place + end),)) for end in (0, 1)]
+        if not added:
+            return node, places
+        # the new ends come before the GROUPING() bits: put behind them again
+        whole = replace(node, input=below, aggregates=(*node.aggregates, *added))
+        split = first + len(node.aggregates)
+        order = [
+            *range(split),
+            *range(split + len(added), len(whole.columns)),
+            *range(split, split + len(added)),
+        ]
+        return _reordered(whole, order), places
+
+    def _joint(
+        self,
+        node: Relation,
+        source: Relation,
+        wanted: Sequence[_Wanted],
+        places: _Places,
+        others: list[_Wanted],
+    ) -> _Carried:
+        """Return `source`, which is `node` with some bars, with the others' bars simulated over all of it."""
+        if not others:
+            return source, places
+        try:
+            ends, found = simulation_of(node, tuple((one.expr, one.together) for one in others), self.plans)
+            if ends is None:
+                return source, places
+            rows = numbered(source, fields_of(*(one.expr for one in others)), self.plans)
+        except NotSimulated:
+            return source, places
+        width = len(rows.node.columns)
+        equal = tuple(
+            Call(BOOLEAN, "is_not_distinct", (one, Field(one.type, width + index)))
+            for index, one in enumerate(rows.identity)
+        )
+        joined = Join("left", rows.node, ends, conjunction(equal))
+        start = width + ends.width
+        added = tuple(Field(DOUBLE, start + i) for i in range(2 * len(ends.together)))
+        exprs = (*rows.columns, *added)
+        own = len(rows.columns)
+        numbers = dict(zip(others, found, strict=True))
+        all_places = [
+            place if place is not None or (number := numbers.get(one)) is None else own + 2 * number
+            for one, place in zip(wanted, places, strict=True)
+        ]
+        return Project(joined, exprs, ("",) * len(exprs)), all_places
+
+
+def _bar(release: Release, plan: ReleasePlan, wanted: _Wanted) -> Bar | None:
+    """Return the bar of an expression of one released row; None: it is none, or has to be simulated with others."""
+    expr = wanted.expr
     used = [i - len(release.keys) for i in sorted(fields_of(expr)) if i >= len(release.keys)]
     if not used or any(isinstance(part, Scalar) for part in walk(expr)):
         return None
     if plan.is_empty:
-        return Bar(expr, (), Fraction(0))
+        return Bar(expr, (), ())
     coordinates = tuple(sorted({c for i in used for c in plan.formulas[i].coordinates}))
+    shown = plan.counted is not None and any(plan.vector_of(c) == plan.counted for c in coordinates)
     if isinstance(expr, Field):
         formula = plan.formulas[used[0]]
-        if isinstance(formula, Linear) and len(formula.terms) == 1:
-            return Bar(expr, coordinates, abs(formula.terms[0][1]))
-    return Bar(expr, coordinates, None)
+        if isinstance(formula, Linear) and (len(formula.terms) == 1 or not shown):
+            return Bar(expr, coordinates, formula.terms, wanted.together, shown)
+    return None if shown or wanted.together else Bar(expr, coordinates, None)
 
 
-def _extended(node: Relation, bars: tuple[Bar, ...]) -> Relation:
-    """Return the chain down to the release with the bars' columns carried up at the end of each node."""
-    if isinstance(node, Release):
-        return WithBars(node, bars)
-    if isinstance(node, WithBars):
-        raise AssertionError("bars are asked for twice on one way down")
-    assert isinstance(node, (Filter, Sort, Limit, Project))
-    below = _extended(node.input, bars)
-    if not isinstance(node, Project):
-        return replace(node, input=below)
-    width = len(node.input.columns)
-    carried = tuple(Field(DOUBLE, width + i) for i in range(2 * len(bars)))
-    return replace(
-        node, input=below, exprs=(*node.exprs, *carried), names=(*node.names, *("" for _ in carried))
+def _is_chosen(node: Limit, plans: Mapping[Release, ReleasePlan]) -> bool:
+    """Say whether a limit chooses rows by their noisy numbers."""
+    below = node.input
+    while isinstance(below, (Project, Filter, Limit)):
+        below = below.input
+    if not isinstance(below, Sort):
+        return False
+    noisy = noisy_columns(below.input, plans)
+    return any(noisy[index] for order in below.orders for index in fields_of(order.expr))
+
+
+def _rounded(expr: Expr) -> Expr | None:
+    """Return what an expression rounds to a number of digits, or casts, as a number with a fraction; else None."""
+    inner = expr
+    while isinstance(inner, Call) and inner.function in ("round", "cast") and _is_fraction(inner):
+        if not _is_fraction(inner.args[0]) or not all(isinstance(arg, Literal) for arg in inner.args[1:]):
+            break
+        inner = inner.args[0]
+    return None if inner is expr or not fields_of(inner) else inner
+
+
+def _around(expr: Expr, end: Expr) -> Expr:
+    """Return an end of what an expression rounds, rounded as it is."""
+    assert isinstance(expr, Call)
+    inner = expr.args[0]
+    below = _around(inner, end) if _rounded(expr) != inner else replace(end, type=inner.type)
+    return replace(expr, args=(below, *expr.args[1:]))
+
+
+def _is_fraction(expr: Expr) -> bool:
+    return expr.type.kind in (Kind.NUMERIC, Kind.DOUBLE)
+
+
+def _nowhere(wanted: Sequence[_Wanted]) -> _Places:
+    return [None] * len(wanted)
+
+
+def _typed(expr: Expr, side: Relation) -> Expr:
+    """Return an expression over a union as one over a side, where a column may have a narrower type."""
+    return Field(side.columns[expr.index].type, expr.index) if isinstance(expr, Field) else expr
+
+
+def _regrown(node: Window | Join, sides: tuple[Relation, ...], carried: list[Relation]) -> Relation:
+    """Return a node over inputs that have more columns: its own columns first, then the new ones in order."""
+    own: list[int] = []
+    new: list[int] = []
+    start = 0
+    for side, below in zip(sides, carried, strict=True):
+        own += range(start, start + len(side.columns))
+        new += range(start + len(side.columns), start + len(below.columns))
+        start += len(below.columns)
+    if isinstance(node, Window):
+        whole: Relation = replace(node, input=carried[0])
+    else:
+        right = carried[1] if len(carried) > 1 else node.right
+        places = [*own, *range(start, start + len(right.columns))]
+        condition = moved(node.condition, lambda index: places[index])
+        whole = replace(node, left=carried[0], right=right, condition=condition)
+    return _reordered(whole, [*own, *range(start, len(whole.columns)), *new])
+
+
+def _reordered(node: Relation, order: Sequence[int]) -> Project:
+    columns = [node.columns[index] for index in order]
+    exprs = tuple(
+        Field(column.type, index, column.name) for column, index in zip(columns, order, strict=True)
     )
+    return Project(node, exprs, tuple(column.name for column in columns))

@@ -57,6 +57,7 @@ from .magnitudes import cannot_overflow
 from .print_calls import CALLS, print_literal
 from .print_join import kept_mark, print_join, print_marked
 from .public_parts import Fetched, Needed
+from .replicas import Draws, Ends, Numbered, Replicated
 
 __all__ = ["PublicPrinter"]
 
@@ -66,9 +67,11 @@ class PublicPrinter:
     """Prints judged relations; collects the released and public tables that the query reads.
 
     A relation is printed as a SELECT with columns c0, c1, …; release number i is table "r<i>" with
-    columns k0…, m0… and, for error bars that had to be simulated, lo0…, hi0…. Part number i is table
-    "p<i>" with those of its columns that are read. A public table is "t_<name>"; `in_database` prints for
-    the owner's engine: the table itself, and no operator that the sealed engine's settings make total.
+    columns k0…, m0…, for the error bars of a row half0… or lo0…, hi0…, and "row", its rows' numbers, when it is
+    among `numbered`. Bars of several rows together are table "b<i>", number i of `simulations`; a simulation reads
+    replicas, tables "s<i>", and the draws. Part number i is table "p<i>" with those of its columns that are read; those
+    read are `read`. A public table is "t_<name>"; `in_database` prints for the owner's engine: the table itself, and no
+    operator that the sealed engine's settings make total.
     """
 
     releases: Mapping[Release, tuple[int, ReleasePlan]]
@@ -77,6 +80,10 @@ class PublicPrinter:
     tables: dict[str, Table] = field(default_factory=dict)
     bars: dict[int, tuple[Bar, ...]] = field(default_factory=dict)
     used: set[int] = field(default_factory=set)
+    numbered: set[int] = field(default_factory=set)
+    replicated: dict[int, set[int]] = field(default_factory=dict)
+    read: set[int] = field(default_factory=set)
+    simulations: dict[Ends, int] = field(default_factory=dict)
 
     # --- relations ---------------------------------------------------------------------------------
 
@@ -189,10 +196,10 @@ def _with_bars(printer: PublicPrinter, node: Relation) -> str:
         if bar not in known:
             known.append(bar)
         number_of_bar = known.index(bar)
-        if bar.weight is None:
-            columns += [f"{end}{number_of_bar}" for end in ("lo", "hi")]
-        else:
+        if bar.is_even:
             columns += _exact_ends(printer, node.release, bar, row, f"half{number_of_bar}")
+        else:
+            columns += [f"{end}{number_of_bar}" for end in ("lo", "hi")]
     printer.bars[number] = tuple(known)
     return _select(columns, f'"r{number}"')
 
@@ -211,6 +218,48 @@ def _exact_ends(
     return [print_within(formula, f"({centre} {sign} {half})") for sign in "-+"]
 
 
+def _numbered(printer: PublicPrinter, node: Relation) -> str:
+    """Print a release with its rows' numbers, which stand in its table."""
+    assert isinstance(node, Numbered)
+    release = node.source.release if isinstance(node.source, WithBars) else node.source
+    assert isinstance(release, Release)
+    number = printer.releases[release][0]
+    printer.numbered.add(number)
+    plain = printer.relation(node.source)
+    assert plain.endswith(f' FROM "r{number}"')
+    head = plain.removesuffix(f' FROM "r{number}"')
+    return f'{head}, "row" AS c{len(node.source.columns)} FROM "r{number}"'
+
+
+def _replicated(printer: PublicPrinter, node: Relation) -> str:
+    """Print a release beside its replicas, table "s<i>": m0… at a draw, with the row's number and the draw's."""
+    assert isinstance(node, Replicated)
+    number, columns = _release_row(printer, node.release)
+    plan = printer.releases[node.release][1]
+    printer.numbered.add(number)
+    shown = ", ".join(f"{sql} AS b{i}" for i, sql in enumerate(columns))
+    measures = [columns[index] for index in node.measures]
+    formulas = [plan.formulas[index - len(node.release.keys)] for index in node.measures]
+    printer.replicated.setdefault(number, set()).update(c for one in formulas for c in one.coordinates)
+    truths = "".join(f", {sql} AS v{i}" for i, sql in enumerate(measures))
+    base = [f"b.b{i}" for i in range(len(columns))] + [f"v.v{i}" for i in range(len(measures))]
+    source = (
+        f'(SELECT {shown}, "row" FROM "r{number}") AS b'
+        f' JOIN (SELECT "row", "draw"{truths} FROM "s{number}") AS v ON b."row" = v."row"'
+    )
+    return _select([*base, 'b."row"', 'v."draw"'], source)
+
+
+def _draws(printer: PublicPrinter, node: Relation) -> str:
+    return _select(['"draw"'], '"draws"')
+
+
+def _ends(printer: PublicPrinter, node: Relation) -> str:
+    assert isinstance(node, Ends)
+    number = printer.simulations.setdefault(node, len(printer.simulations))
+    return _select([f"c{i}" for i in range(len(node.columns))], f'"b{number}"')
+
+
 def _scan(printer: PublicPrinter, node: Relation) -> str:
     assert isinstance(node, Scan)
     if node.table.unit is not None:
@@ -225,6 +274,7 @@ def _scan(printer: PublicPrinter, node: Relation) -> str:
 def _fetched(printer: PublicPrinter, node: Relation) -> str:
     assert isinstance(node, Fetched)
     number, needed = printer.parts[node.source]
+    printer.read.add(number)
     columns = [f"c{i}" if i in needed else unread(column.type) for i, column in enumerate(node.columns)]
     return _select(columns, f'"p{number}"')
 
@@ -384,6 +434,7 @@ def _join(printer: PublicPrinter, node: Relation) -> str:
 
 _RELATIONS: dict[type[Relation], Callable[[PublicPrinter, Relation], str]] = {
     Release: _release, AddedUp: _added_up, WithBars: _with_bars, Scan: _scan, Values: _values,
-    Filter: _filter, Project: _project, Sort: _ordered, Limit: _ordered, Distinct: _distinct, Aggregate: _aggregate,
-    Window: _window, SetOperation: _set_operation, Join: _join, Fetched: _fetched,
+    Filter: _filter, Project: _project, Sort: _ordered, Limit: _ordered, Distinct: _distinct,
+    Aggregate: _aggregate, Window: _window, SetOperation: _set_operation, Join: _join, Fetched: _fetched,
+    Numbered: _numbered, Replicated: _replicated, Draws: _draws, Ends: _ends,
 }  # fmt: skip

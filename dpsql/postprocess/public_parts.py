@@ -50,7 +50,17 @@ from ..relation.relations import (
 )
 from ..relation.types import Kind
 
-__all__ = ["Fetched", "Needed", "Split", "check_usable", "is_plain", "is_public", "reads_tables", "split"]
+__all__ = [
+    "Fetched",
+    "Needed",
+    "Split",
+    "check_usable",
+    "is_plain",
+    "is_public",
+    "needed_below",
+    "reads_tables",
+    "split",
+]
 
 Needed = frozenset[int]
 """Positions of the columns of a relation that somebody reads."""
@@ -122,7 +132,7 @@ def check_usable(node: Relation, needed: Needed | None = None) -> None:
                     f'column "{column.name}" of "{node.table.name}" has a type that cannot be answered',
                     sqlstate="0A000", position=node.position, hint="list the other columns instead",
                 )  # fmt: skip
-    for child, read in zip(node.inputs, _needed_below(node, wanted), strict=True):
+    for child, read in zip(node.inputs, needed_below(node, wanted), strict=True):
         check_usable(child, read)
     for expr in expressions(node):
         for part in walk(expr):
@@ -172,10 +182,10 @@ class _Splitter:
         if self.tables_only and isinstance(node, Filter) and isinstance(node.input, Scan):
             narrowing = tuple(term for term in conjuncts(node.predicate) if is_plain(term))
             if narrowing:
-                (below,) = _needed_below(node, needed)
+                (below,) = needed_below(node, needed)
                 part = replace(node, predicate=conjunction(narrowing))
                 return replace(node, input=self._part(part, below)).map_expressions(self._expr)
-        read = iter(_needed_below(node, needed))
+        read = iter(needed_below(node, needed))
         return node.map_inputs(lambda child: self.place(child, next(read))).map_expressions(self._expr)
 
     def _part(self, node: Relation, needed: Needed) -> Relation:
@@ -297,7 +307,7 @@ def _narrowed(join: Join, to_left: tuple[Expr, ...], to_right: tuple[Expr, ...])
 # --- the algebra, node by node -------------------------------------------------------------------------------
 
 
-def _needed_below(node: Relation, needed: Needed) -> tuple[Needed, ...]:
+def needed_below(node: Relation, needed: Needed) -> tuple[Needed, ...]:
     """Return what a node reads of each of its inputs, when `needed` of its own columns are read."""
     if isinstance(node, Project):
         return (fields_of(*(node.exprs[index] for index in needed)),)
@@ -320,4 +330,5 @@ def _needed_below(node: Relation, needed: Needed) -> tuple[Needed, ...]:
         return left, right | frozenset(i - width for i in used if i >= width)
     if isinstance(node, AddedUp):
         return (frozenset(range(len(node.release.columns))),)
-    return ()
+    # of any other node all is read
+    return tuple(frozenset(range(len(child.columns))) for child in node.inputs)

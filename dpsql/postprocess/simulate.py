@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -22,10 +22,11 @@ import numpy.typing as npt
 from ..errors import EngineFailure
 from ..relation.types import BIGINT
 from .bind import to_double
+from .fetched import FetchedTable
 from .released import ReleasedColumn, ReleasedTable, quote
 from .sealed import SealedEngine
 
-__all__ = ["error_bars"]
+__all__ = ["error_bars", "joint_bars"]
 
 _EVALUATIONS_PER_STATEMENT = 1_000_000
 _ROW, _DRAW = "row$", "draw$"
@@ -75,6 +76,75 @@ def error_bars(
             low.append(_finite(lower) if is_known else None)
             high.append(_finite(upper) if is_known else None)
     return low, high
+
+
+def joint_bars(
+    engine: SealedEngine, sql: str, width: int, together: Sequence[bool],
+    tables: Sequence[ReleasedTable | FetchedTable],
+    draws: int, level: Fraction, seconds: float,
+) -> list[tuple[Any, ...]]:  # fmt: skip
+    """Return what numbers each row, then low and high of each expression.
+
+    `sql`: a SELECT over `tables` of `width` columns that number a row, then the draw, of which there are `draws`,
+    then for each expression its released value and its value at that draw's replica of the truth. `together`: whether
+    an expression's bars hold for all rows at once: then each row's are widened by one factor, so far that so many
+    draws as `level` says lie within all rows' bars. A bound is None as in `error_bars`.
+
+    Raises: what `SealedEngine.run` raises.
+    """
+    tail = float((1 - level) / 2)
+    low, high = (_rank(at, draws) for at in (tail, 1 - tail))
+    rows = [f"c{index}" for index in range(width)]
+    bars = range(len(together))
+    values = [
+        f"{to_double(f't.c{width + 1 + 2 * i + k}')} AS {letter}{i}"
+        for i in bars
+        for k, letter in enumerate("bf")
+    ]
+    drawn = ", ".join([*(f"t.{name}" for name in rows), f"t.c{width} AS draw", *values])
+    ends = [
+        f"max(b{i}) AS v{i}, quantile_cont(f{i}, [{low!r}, {high!r}]) AS q{i}, 2 * count(f{i}) >= {draws} AS k{i}"
+        for i in bars
+    ]
+    grouped = f" GROUP BY {', '.join(rows)}" if rows else ""
+    steps = [
+        f"e AS MATERIALIZED (SELECT {drawn} FROM ({sql}) AS t)",
+        f"q AS MATERIALIZED (SELECT {', '.join([*rows, *ends])} FROM e{grouped})",
+        *(_factor(i, rows, _rank(float(level), draws)) for i in bars if together[i]),
+    ]
+    shown = [*rows, *(_end(i, place, is_together=together[i]) for i in bars for place in (1, 2))]
+    whole = f"WITH {', '.join(steps)} SELECT {', '.join(shown)} FROM q"
+    return list(engine.run(whole, tables, seconds=seconds).rows)
+
+
+def _rank(probability: float, draws: int) -> float:
+    """Return the quantile that a truth, one more draw like the others, is below with a probability.
+
+    Of n draws and the truth any is as likely to be the k-th as any other: it is where k / (n + 1) is.
+    """
+    return min(1.0, max(0.0, ((draws + 1) * probability - 1) / (draws - 1)))
+
+
+def _end(number: int, place: int, *, is_together: bool) -> str:
+    """Print the low (place 1) or high end (2) of a bar, NULL where it cannot be had."""
+    centre, end = f"v{number}", f"q{number}[{place}]"
+    if is_together:
+        end = f"({centre} + (SELECT z FROM z{number}) * ({end} - {centre}))"
+    return f"CASE WHEN k{number} AND {centre} IS NOT NULL AND isfinite({end}) THEN {end} END"
+
+
+def _factor(number: int, rows: Sequence[str], rank: float) -> str:
+    """Print how far the bars of an expression are widened, z<number>: the quantile of each draw's worst row."""
+    f, v, q = (f"{letter}{number}" for letter in "fvq")
+    worst = (
+        f"max(greatest(({f} - {v}) / nullif({q}[2] - {v}, 0), ({v} - {f}) / nullif({v} - {q}[1], 0)))"
+        f" FILTER (WHERE k{number})"
+    )
+    same = " AND ".join(f"e.{name} IS NOT DISTINCT FROM q.{name}" for name in rows) or "TRUE"
+    return (
+        f"z{number} AS MATERIALIZED (SELECT greatest(1e0, coalesce(quantile_cont(w, {rank!r}), 1e0)) AS z"
+        f" FROM (SELECT {worst} AS w FROM e JOIN q ON {same} GROUP BY e.draw) AS worst)"
+    )
 
 
 def _count_draws(table: ReleasedTable, replicas: Mapping[str, npt.NDArray[Any]]) -> int:

@@ -7,10 +7,12 @@ on integers Ghosh, Roughgarden, Sundararajan 2009).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
+import numpy as np
 import numpy.typing as npt
 
 from ..discrete_laplace import draw_discrete_laplace
@@ -48,6 +50,11 @@ class Laplace:
 
     def upper_quantile(self, probability: Fraction) -> int:
         return upper_quantile(self.scale, probability)
+
+    def tails(self, at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        rate = 1 / float(sampled_scale(self.scale))
+        upper = np.exp(-rate * np.maximum(at, 1 - at)) / (1 + math.exp(-rate))
+        return np.where(at >= 1, upper, 1 - upper)
 
     def draw(self, count: int, source: RandomSource) -> npt.NDArray[Any]:
         return draw_discrete_laplace(self.scale, count, source)

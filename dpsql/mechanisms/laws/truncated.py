@@ -134,6 +134,14 @@ class Truncated:
         mass = powers.mass(self.weight)
         return low / mass[1], high / mass[0]
 
+    def tails(self, at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        rate, k, weight = 1 / float(sampled_scale(self.scale)), self.bound, float(self.weight)
+        gap, end = -math.expm1(-rate), math.exp(-rate * k)
+        mass = (2 - gap - 2 * end) / gap + 2 * weight * end
+        places = np.maximum(at, 1 - at)
+        upper = np.where(places > k, 0.0, ((np.exp(-rate * places) - end) / gap + weight * end) / mass)
+        return np.where(at >= 1, upper, 1 - upper)
+
     def half_width(self, beta: Fraction) -> int:
         if not 0 < beta < 1:
             raise ValueError("a share of misses is above 0 and below 1")

@@ -14,7 +14,7 @@ import pytest
 
 from dpsql.backends.duckdb_backend import DuckDBSnapshot
 from dpsql.budget import LedgerStore
-from dpsql.engine import Session, finish
+from dpsql.engine import Session, bars, finish
 from dpsql.engine import session as spine
 from dpsql.engine.dataset import open_ledger
 from dpsql.errors import EngineFailure, LedgerError, Refusal
@@ -136,7 +136,7 @@ def test_cancelled_once_the_release_is_stored(
 def test_a_cancel_in_post_processing_is_no_matter_of_bars(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    instead(monkeypatch, finish, "error_bars", session.cancel)
+    instead(monkeypatch, bars, "error_bars", session.cancel)
     error = failure(session, AVERAGE)
     assert error.sqlstate == "57014"
     assert error.cost == STORED
@@ -244,7 +244,7 @@ def test_bars_that_take_too_much_memory_are_null(session: Session, monkeypatch: 
     def refuse(*_: object, **__: object) -> None:
         raise Refusal("too much", sqlstate="54001")
 
-    monkeypatch.setattr(finish, "error_bars", refuse)
+    monkeypatch.setattr(bars, "error_bars", refuse)
     assert session.execute(AVERAGE).rows[0][1:] == (None, None)
 
 

@@ -114,6 +114,11 @@ def test_randomness_comes_from_the_operating_system_alone() -> None:
             assert "numpy.random" not in text, name
 
 
+def test_seeded_bytes_are_for_bars_alone() -> None:
+    users = {name for name, text in sources() if re.search(r"\bSeeded\b", text)}
+    assert users == {"engine/bars.py", "postprocess/seeded.py", "postprocess/shown.py"}
+
+
 class Recorded(ZeroNoise):
     """A noise that is different in every draw, and remembered."""
 

@@ -17,6 +17,7 @@ import pytest
 from dpsql.budget.ledger_store import LedgerStore
 from dpsql.engine.released import decode
 from dpsql.mechanisms import Laplace, Law, Noise, SampledNoise
+from dpsql.postprocess.seeded import Seeded
 from dpsql.testing.injected_noise import CountingNoise, ZeroNoise
 from dpsql.tests.support.random_databases import Database
 
@@ -147,13 +148,20 @@ def test_what_is_shown_has_the_draws_that_are_stored(desk: OpenDesk) -> None:
 
 
 def test_error_bars_draw_for_themselves(desk: OpenDesk, monkeypatch: Patch) -> None:
-    """Bars are simulated: they get numbers that no release has, and the releases the same as without them."""
+    """Bars are simulated from seeds of their own: the releases are the same as without them, and use no seed."""
     noise, plain = CountingNoise(START), CountingNoise(START)
-    bars = CountingNoise(10**9)
-    monkeypatch.setattr("dpsql.engine.finish.SampledNoise", lambda: bars)
+    seeds: list[bytes] = []
+
+    class Noted(Seeded):
+        def __init__(self, seed: bytes) -> None:
+            seeds.append(seed)
+            super().__init__(seed)
+
+    monkeypatch.setattr("dpsql.engine.bars.Seeded", Noted)
     with_bars = stored_by(desk, noise, monkeypatch, intervals=True)
+    simulated = len(seeds)
     without = stored_by(desk, plain, monkeypatch)
-    assert len(bars.given) > len(noise.given)
+    assert len(seeds) == simulated > 0
     assert with_bars == without
     assert noise.given == plain.given
 

@@ -116,6 +116,8 @@ def test_what_the_law_says_of_itself(scale: Fraction, delta: Fraction) -> None:
     for x in pmf:
         assert pmf[x] <= decimal_of(law.chance(x)) * close <= pmf[x] * close**2
         assert tails[x] <= decimal_of(law.tail(x)) * close <= tails[x] * close**2
+    places = np.array(list(pmf), dtype=np.int64)
+    np.testing.assert_allclose(law.tails(places), [float(tails[x]) for x in pmf], rtol=1e-6, atol=1e-15)
     for people in (1, 2, law.bound, 2 * law.bound, 2 * law.bound + 1):
         expected = released(law, people)
         for noisy in range(people - law.bound - 1, people + law.bound + 2):

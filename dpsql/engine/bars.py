@@ -1,0 +1,332 @@
+"""The error bars of one answer: what `postprocess.bars` planned, made from released numbers and the laws on them.
+
+House rules:
+
+1. Bars are a function of the released numbers and their laws: no clock, session or random source enters. (That they
+   may be NULL where time or memory ran out is said by a note, and such an answer is not remembered.)
+2. What is simulated is bounded in numbers: rows times draws times columns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import EngineFailure, Refusal
+from ..mechanisms import Law, Truncated, half_width_of
+from ..plan.measures.formulas import Variance
+from ..plan.planner import ReleasePlan
+from ..postprocess import ReleasedColumn, ReleasedTable, SealedEngine, error_bars
+from ..postprocess.bars import Bar
+from ..postprocess.fetched import FetchedTable
+from ..postprocess.print_public import PublicPrinter
+from ..postprocess.seeded import Seeded, seed_of
+from ..postprocess.shown import Showing, shown_ends, shown_replicas
+from ..postprocess.simulate import joint_bars
+from ..postprocess.variances import Noise, few_rows, variance_ends
+from ..relation.expressions import Field
+from ..relation.types import BIGINT, DOUBLE, SqlType
+from .run import ReleasedRows
+
+if TYPE_CHECKING:
+    from .finish import Patience
+
+__all__ = ["Maker", "Simulation", "empty_bars", "empty_replicas", "empty_simulation"]
+
+_DRAWS = 2_000
+_FEWEST_DRAWS, _FEWEST_JOINT = 200, 100
+_MAX_EVALUATIONS = 40_000_000
+_MAX_CELLS = 4_000_000
+"""Most replicas of a joint simulation: rows, draws and columns multiplied."""
+_TOO_MUCH = ("57V01", "54001")
+"""Bars that take too much time, or too much memory, are NULL: the answer stands without them."""
+_SMALL = 2**62
+_LEAST = 1
+"""Fewest people of a group that is shown: only groups that the data have are tested."""
+
+Array = npt.NDArray[Any]
+Ends = tuple[Sequence[float | None], Sequence[float | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """A simulation as SQL: columns that number a row, the draw, and each bar's released value and replica.
+
+    `numbers`: the types of the first. `together`: which bars are to hold for all rows at once. `releases`: those
+    read; `replicated`: of which coordinates of these there are replicas. `parts`: the public parts that are read.
+    """
+
+    sql: str
+    numbers: tuple[SqlType, ...]
+    together: tuple[bool, ...]
+    releases: frozenset[int]
+    replicated: dict[int, tuple[int, ...]]
+    parts: frozenset[int]
+
+
+def empty_bars(table: ReleasedTable, bars: Sequence[Bar]) -> ReleasedTable:
+    """Return a table without rows with the columns of its bars."""
+    for index, bar in enumerate(bars):
+        table = _with_half(table, index, 0.0) if bar.is_even else _with_ends(table, index, ([], []))
+    return table
+
+
+def empty_simulation(name: str, simulation: Simulation) -> ReleasedTable:
+    """Return the bars of no rows."""
+    return _bars_table(name, simulation, [])
+
+
+def empty_replicas(simulation: Simulation) -> list[ReleasedTable]:
+    """Return the tables of no draws that a simulation reads beside releases and public parts."""
+    tables = [ReleasedTable("draws", (ReleasedColumn("draw", BIGINT, []),))]
+    for number, coordinates in simulation.replicated.items():
+        names = ("row", "draw", *(f"m{place}" for place in coordinates))
+        tables.append(ReleasedTable(f"s{number}", tuple(ReleasedColumn(name, BIGINT, []) for name in names)))
+    return tables
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """Makes the bars of one answer at one level, in the time that its patience leaves.
+
+    `rows`: the statement's releases; `bars`: of each release, those that stand in its table.
+    """
+
+    engine: SealedEngine
+    level: Fraction
+    patience: Patience
+    rows: Sequence[ReleasedRows]
+    bars: Mapping[int, Sequence[Bar]]
+
+    def with_bars(self, number: int, table: ReleasedTable) -> ReleasedTable:
+        """Return a release's table with the columns that its bars are printed from, by the laws of its draws."""
+        for index, bar in enumerate(self.bars.get(number, ())):
+            table = self._with_bar(number, table, index, bar)
+        return table
+
+    def _with_bar(self, number: int, table: ReleasedTable, index: int, bar: Bar) -> ReleasedTable:
+        beta = self._missing(bar)
+        if bar.terms is None:
+            return _with_ends(table, index, self._simulated(number, table, bar))
+        if not bar.is_shown:
+            noises = tuple((_law_of(self.rows[number], place), weight) for place, weight in bar.terms)
+            # no law: the answer is in the statement's own text
+            half = half_width_of(noises, beta) if bar.terms else Fraction(0)
+            return _with_half(table, index, float(half))
+        ((place, weight),) = bar.terms
+        released = table.columns[_position(table, place)].values
+        rule = _showing(self.rows[number])
+        fewest, most = shown_ends(rule, np.asarray(released), float(beta))
+        constant = _constant(self.rows[number].plan, bar)
+        ends = sorted((fewest, most), key=lambda end: float(weight) * float(end.sum()))
+        low, high = ((constant + float(weight) * end).tolist() for end in ends)
+        return _with_ends(table, index, (low, high))
+
+    def _missing(self, bar: Bar) -> Fraction:
+        """Return how often a bar may miss, so that all bars that are to hold at once do, at the level."""
+        if not bar.together:
+            return 1 - self.level
+        chosen = (number for number, bars in self.bars.items() if any(one.together for one in bars))
+        count = sum(
+            rows.groups.size for rows in map(self.rows.__getitem__, chosen) if rows.groups is not None
+        )
+        least = (1 - self.level) / max(1, count)
+        return max(least, Fraction(-math.expm1(math.log(self.level) / max(1, count))))
+
+    # --- one row at a time ---------------------------------------------------------------------------------
+
+    def _simulated(self, number: int, table: ReleasedTable, bar: Bar) -> Ends:
+        """Return the simulated bars of an expression of one row, NULL if they cannot be had."""
+        rows = self.rows[number]
+        ends: Ends = [None] * table.row_count, [None] * table.row_count
+        draws = min(_DRAWS, _MAX_EVALUATIONS // max(1, table.row_count))
+        if draws >= _FEWEST_DRAWS:
+            replicas = {f"m{place}": _draws_of(rows, place, draws) for place in bar.coordinates}
+            printer = PublicPrinter({rows.plan.release: (0, rows.plan)})
+            sql = printer.over_release(rows.plan.release, bar.expr)
+            try:
+                ends = error_bars(
+                    self.engine, sql, table, replicas, self.level, seconds=self.patience.left_for_bars
+                )
+            except (EngineFailure, Refusal) as error:
+                self._give_up(error)
+        return self._of_few_rows(rows, bar, ends)
+
+    def _of_few_rows(self, rows: ReleasedRows, bar: Bar, ends: Ends) -> Ends:
+        """Return the bars with those of variances of few rows in place of simulated ones."""
+        if not isinstance(bar.expr, Field):
+            return ends
+        formula = rows.plan.formulas[bar.expr.index - len(rows.plan.release.keys)]
+        if not isinstance(formula, Variance) or formula.width == 0 or not len(ends[0]):
+            return ends
+        laws = {place: _law_of(rows, place) for place in bar.coordinates}
+        noise = Noise(
+            {place: np.asarray(_released(rows, place), dtype=np.float64) for place in laws},
+            {place: float(law.spread) for place, law in laws.items()},
+        )
+        few = np.flatnonzero(few_rows(formula, noise))
+        if not len(few):
+            return ends
+        noise = Noise({place: values[few] for place, values in noise.released.items()}, noise.spread)
+        reach = max(law.half_width(1 - self.level) / math.sqrt(law.spread) for law in laws.values())
+        low, high = list(ends[0]), list(ends[1])
+        for row, lower, upper in zip(few.tolist(), *variance_ends(formula, noise, reach), strict=True):
+            low[row], high[row] = float(lower), float(upper)
+        return low, high
+
+    # --- all rows together ---------------------------------------------------------------------------------
+
+    def simulated(
+        self, name: str, simulation: Simulation, read: Mapping[int, ReleasedTable],
+        fetched: Sequence[FetchedTable],
+    ) -> ReleasedTable:  # fmt: skip
+        """Return the bars of a simulation as a table, without rows if they cannot be had."""
+        cells = sum(
+            read[number].row_count * (1 + len(coordinates))
+            for number, coordinates in simulation.replicated.items()
+        )
+        cells += sum(_size(fetched[number]) for number in simulation.parts)
+        draws = min(_DRAWS, _MAX_CELLS // max(1, cells * len(simulation.together)))
+        if draws < _FEWEST_JOINT:
+            self.patience.without_bars = True
+            return empty_simulation(name, simulation)
+        tables: list[ReleasedTable | FetchedTable] = [*read.values()]
+        for number, coordinates in simulation.replicated.items():
+            tables.append(_replicas(number, self.rows[number], coordinates, draws))
+        tables.append(ReleasedTable("draws", (ReleasedColumn("draw", BIGINT, np.arange(draws)),)))
+        tables += [fetched[number] for number in sorted(simulation.parts)]
+        try:
+            found = joint_bars(
+                self.engine, simulation.sql, len(simulation.numbers), simulation.together, tables, draws,
+                self.level, self.patience.left_for_bars,
+            )  # fmt: skip
+        except (EngineFailure, Refusal) as error:
+            self._give_up(error)
+            return empty_simulation(name, simulation)
+        return _bars_table(name, simulation, found)
+
+    def _give_up(self, error: EngineFailure | Refusal) -> None:
+        if error.sqlstate not in _TOO_MUCH:
+            raise error
+        self.patience.without_bars = True
+
+
+# --- replicas ----------------------------------------------------------------------------------------------
+
+
+def _replicas(number: int, rows: ReleasedRows, coordinates: tuple[int, ...], draws: int) -> ReleasedTable:
+    """Return what the truth may be, for each row of a release and each draw."""
+    assert rows.groups is not None
+    size = rows.groups.size
+    columns = [
+        ReleasedColumn("row", BIGINT, np.repeat(np.arange(size), draws)),
+        ReleasedColumn("draw", BIGINT, np.tile(np.arange(draws), size)),
+    ]
+    for place in coordinates:
+        released = _released(rows, place)
+        if rows.plan.counted == rows.plan.vector_of(place):
+            seed = seed_of(_identity(rows, place), _law_of(rows, place), released)
+            truth: Array = shown_replicas(_showing(rows), released, draws, seed).ravel()
+        else:
+            noise = _draws_of(rows, place, size * draws)
+            truth = _minus(np.repeat(released, draws), noise)
+        type_ = BIGINT if truth.dtype == np.int64 else DOUBLE
+        columns.append(ReleasedColumn(f"m{place}", type_, truth))
+    return ReleasedTable(f"s{number}", tuple(columns))
+
+
+def _minus(released: Array, noise: Array) -> Array:
+    """Return released numbers less noise: integers where 64 bits hold them, else doubles."""
+    if released.dtype == np.int64 and noise.dtype == np.int64 and _is_small(released) and _is_small(noise):
+        return released - noise
+    return released.astype(np.float64) - noise.astype(np.float64)
+
+
+def _is_small(values: Array) -> bool:
+    return len(values) == 0 or (int(values.min()) > -_SMALL and int(values.max()) < _SMALL)
+
+
+def _draws_of(rows: ReleasedRows, place: int, count: int) -> Array:
+    """Return simulated noise of a coordinate: always the same for the same released numbers."""
+    law = _law_of(rows, place)
+    seed = seed_of(_identity(rows, place), law, _released(rows, place))
+    return np.asarray(law.draw(count, Seeded(seed)))
+
+
+def _identity(rows: ReleasedRows, place: int) -> bytes:
+    """Return what a coordinate measures."""
+    plan = rows.plan
+    number = plan.vector_of(place)
+    first = sum(vector.size for vector in plan.vectors[:number])
+    return plan.measure_keys(number, plan.identity, b"")[place - first]
+
+
+def _released(rows: ReleasedRows, place: int) -> Array:
+    """Return the released integers of a coordinate, coordinates counted over all vectors."""
+    return [one for number in range(len(rows.plan.vectors)) for one in rows.vectors[number].values][place]
+
+
+def _law_of(rows: ReleasedRows, place: int) -> Law:
+    """Return the law of the noise that is on a coordinate."""
+    return [law for number in range(len(rows.plan.vectors)) for law in rows.vectors[number].laws][place]
+
+
+def _showing(rows: ReleasedRows) -> Showing:
+    """Return the rule by which a release's rows were shown, with the law that is on their counts."""
+    plan = rows.plan
+    assert plan.counted is not None
+    assert plan.tau is not None
+    assert plan.key_law is not None
+    (law,) = rows.vectors[plan.counted].laws
+    if not isinstance(law, Truncated):  # drawn by an earlier version, which had a threshold
+        return Showing(law, plan.tau, _LEAST)
+    others = plan.tau - plan.key_law.bound - 1
+    return Showing(law, others + law.bound, _LEAST, float(law.coin))
+
+
+def _constant(plan: ReleasePlan, bar: Bar) -> float:
+    assert isinstance(bar.expr, Field)
+    formula = plan.formulas[bar.expr.index - len(plan.release.keys)]
+    return float(getattr(formula, "constant", 0))
+
+
+# --- tables ------------------------------------------------------------------------------------------------
+
+
+def _size(table: FetchedTable) -> int:
+    """Return how many public rows meet the replicas."""
+    return max(
+        (len(array) for column in table.columns.values() for array in column.arrays.values()), default=0
+    )
+
+
+def _position(table: ReleasedTable, place: int) -> int:
+    return [column.name for column in table.columns].index(f"m{place}")
+
+
+def _with_half(table: ReleasedTable, index: int, half: float) -> ReleasedTable:
+    column = ReleasedColumn(f"half{index}", DOUBLE, [half] * table.row_count)
+    return ReleasedTable(table.name, (*table.columns, column))
+
+
+def _with_ends(table: ReleasedTable, index: int, ends: Ends) -> ReleasedTable:
+    added = (ReleasedColumn(f"lo{index}", DOUBLE, ends[0]), ReleasedColumn(f"hi{index}", DOUBLE, ends[1]))
+    return ReleasedTable(table.name, (*table.columns, *added))
+
+
+def _bars_table(name: str, simulation: Simulation, found: Sequence[tuple[Any, ...]]) -> ReleasedTable:
+    """Return rows of numbers and ends as a table with columns c0, c1, …"""
+    types = [*simulation.numbers, *(DOUBLE for _ in simulation.together for _ in range(2))]
+    columns = list(zip(*found, strict=True)) or [() for _ in types]
+    return ReleasedTable(
+        name,
+        tuple(
+            ReleasedColumn(f"c{i}", t, list(c)) for i, (t, c) in enumerate(zip(types, columns, strict=True))
+        ),
+    )

@@ -1,0 +1,97 @@
+"""Which columns of a judged relation noise can move: those, and no others, are told with error bars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ..plan.planner import ReleasePlan
+from ..plan.privacy.rows import Release
+from ..relation.expressions import Expr, Scalar, fields_of, walk
+from ..relation.relations import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Limit,
+    Project,
+    Relation,
+    SetOperation,
+    Sort,
+    Window,
+)
+from .public_parts import is_public
+
+__all__ = ["noisy_columns"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Noise:
+    """Which columns noise can move, and whether it can move which rows there are."""
+
+    columns: tuple[bool, ...]
+    rows: bool = False
+
+    def moves(self, exprs: Iterable[Expr]) -> bool:
+        """Say whether noise can move any of the expressions."""
+        return any(
+            any(self.columns[index] for index in fields_of(expr))
+            or any(isinstance(part, Scalar) and not is_public(part.relation) for part in walk(expr))
+            for expr in exprs
+        )
+
+
+def noisy_columns(node: Relation, plans: Mapping[Release, ReleasePlan]) -> tuple[bool, ...]:
+    """Return for each column whether noise can move it: not keys, constants, and what public tables say alone.
+
+    A rank by noisy numbers, or a number of rows that noise chose, is moved by noise too.
+    """
+    return _noise(node, plans).columns
+
+
+def _noise(node: Relation, plans: Mapping[Release, ReleasePlan]) -> _Noise:
+    if is_public(node):
+        return _Noise((False,) * len(node.columns))
+    if isinstance(node, Release):
+        keys = len(node.keys)
+        columns = (False,) * keys + (True,) * (len(node.columns) - keys)
+        return _Noise(columns, rows=plans[node].groups is None)
+    below = [_noise(child, plans) for child in node.inputs]
+    if isinstance(node, Project):
+        return _Noise(tuple(below[0].moves([expr]) for expr in node.exprs), below[0].rows)
+    if isinstance(node, Filter):
+        return _Noise(below[0].columns, below[0].rows or below[0].moves([node.predicate]))
+    if isinstance(node, Sort):
+        return below[0]
+    if isinstance(node, (Limit, Distinct)):
+        return _Noise(below[0].columns, below[0].rows or any(below[0].columns))
+    if isinstance(node, Window):
+        calls = [
+            below[0].rows
+            or below[0].moves([*call.args, *call.partition, *(order.expr for order in call.orders)])
+            for call in node.calls
+        ]
+        return _Noise((*below[0].columns, *calls), below[0].rows)
+    if isinstance(node, Aggregate):
+        return _aggregated(node, below[0])
+    if isinstance(node, SetOperation):
+        either = tuple(a or b for a, b in zip(below[0].columns, below[1].columns, strict=True))
+        return _Noise(either, below[0].rows or below[1].rows or (not node.all and any(either)))
+    if isinstance(node, Join):
+        both = _Noise(below[0].columns + below[1].columns)
+        moved = both.moves([node.condition])
+        if node.kind == "mark":
+            return _Noise((*below[0].columns, moved or below[1].rows), below[0].rows)
+        return _Noise(both.columns, below[0].rows or below[1].rows or moved)
+    return _Noise((True,) * len(node.columns), rows=True)
+
+
+def _aggregated(node: Aggregate, below: _Noise) -> _Noise:
+    """A number over rows, or groups, that noise chose is moved by it."""
+    chosen = below.rows or below.moves(node.keys)
+    calls = [
+        chosen or below.moves([*call.args, *(() if call.filter is None else (call.filter,))])
+        for call in node.aggregates
+    ]
+    keys = [below.moves([key]) for key in node.keys]
+    return _Noise((*keys, *calls, *(False for _ in node.groupings)), chosen)

@@ -1,0 +1,492 @@
+"""A judged relation over many replicas of its releases: what error bars above windows, sums and joins are made of.
+
+Each released number stands beside what the truth may be, once for each draw of a simulation. Which rows there are,
+and in what order, is decided by the released numbers alone: filters, keys, joins, partitions and orders read those,
+and only what is shown is computed from the replicas. So a sum or a share is simulated over the rows that it was
+really made of.
+
+House rules:
+
+1. Both forms of a relation, with replicas (for the simulation) and without (for the answer), are made by the same
+   code, so that the rows of one find their bars in the other by equal numbers.
+2. What has no meaning under frozen rows is never guessed: it raises `NotSimulated`, and its bars are NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ..plan.planner import ReleasePlan
+from ..plan.privacy.rows import Release
+from ..relation.expressions import (
+    TRUE,
+    Call,
+    Expr,
+    Field,
+    Literal,
+    Scalar,
+    conjunction,
+    fields_of,
+    map_children,
+    moved,
+    walk,
+)
+from ..relation.relations import (
+    Aggregate,
+    AggregateCall,
+    Distinct,
+    Filter,
+    Join,
+    OutputColumn,
+    Project,
+    Relation,
+    SetOperation,
+    Sort,
+    Window,
+    WindowCall,
+)
+from ..relation.types import BIGINT, BOOLEAN, DOUBLE
+from .public_parts import Needed, is_public, needed_below
+
+__all__ = ["Draws", "Ends", "NotSimulated", "Numbered", "Replicated", "numbered", "simulation_of"]
+
+_LINEAR_AGGREGATES = frozenset({"sum", "avg"})
+_CARRYING_WINDOWS = frozenset({"sum", "avg", "lag", "lead", "first_value", "last_value", "nth_value"})
+_EXTREMES = frozenset({"min", "max"})
+
+
+class NotSimulated(Exception):  # an answer within this package, not an error
+    """What a relation computes has no bars under frozen rows."""
+
+
+@dataclass(frozen=True)
+class Replicated(Relation):
+    """A release's columns, then those of `measures` at a replica of the truth, the row's number and the draw's."""
+
+    release: Release
+    measures: tuple[int, ...]
+
+    @cached_property
+    def columns(self) -> tuple[OutputColumn, ...]:
+        shown = self.release.columns
+        numbers = (OutputColumn(BIGINT), OutputColumn(BIGINT))
+        return (*shown, *(shown[index] for index in self.measures), *numbers)
+
+
+@dataclass(frozen=True)
+class Numbered(Relation):
+    """The rows of a release, with its bars where it has some, and each row's number."""
+
+    source: Relation
+
+    @cached_property
+    def columns(self) -> tuple[OutputColumn, ...]:
+        return (*self.source.columns, OutputColumn(BIGINT))
+
+
+@dataclass(frozen=True)
+class Draws(Relation):
+    """The numbers of the draws of a simulation, one a row."""
+
+    @property
+    def columns(self) -> tuple[OutputColumn, ...]:
+        return (OutputColumn(BIGINT),)
+
+
+@dataclass(frozen=True)
+class Ends(Relation):
+    """The bars that a simulation found: what numbers a row, then low and high of each expression.
+
+    `simulation`: `width` columns that number the rows, the draw, and of each expression the released value and its
+    replica. `together`: which bars are to hold for all rows at once.
+    """
+
+    simulation: Relation
+    width: int
+    together: tuple[bool, ...]
+
+    @cached_property
+    def columns(self) -> tuple[OutputColumn, ...]:
+        ends = (OutputColumn(DOUBLE) for _ in self.together for _ in range(2))
+        return (*self.simulation.columns[: self.width], *ends)
+
+    @property
+    def inputs(self) -> tuple[Relation, ...]:
+        return (self.simulation,)
+
+    def map_inputs(self, change: Callable[[Relation], Relation]) -> Relation:
+        return replace(self, simulation=change(self.simulation))
+
+
+@dataclass(frozen=True, slots=True)
+class _Lifted:
+    """A relation with its rows numbered, and in each draw where it has any.
+
+    `base` and `truth`: where each column of the plain relation stands as released, and as simulated; equal where
+    there is no noise. `ids`: the columns that number a row. `draw`: the draw's column. `hidden`: columns of the
+    plain relation whose noise is not simulated.
+    """
+
+    node: Relation
+    base: tuple[int, ...]
+    truth: tuple[int, ...]
+    ids: tuple[int, ...]
+    draw: int | None
+    hidden: frozenset[int] = frozenset()
+
+    def released(self, expr: Expr) -> Expr:
+        """Return an expression over the plain columns as one over the released ones."""
+        return moved(expr, lambda index: self.base[index])
+
+    def simulated(self, expr: Expr) -> Expr:
+        """Return an expression over the plain columns as one over the replicas."""
+        return moved(expr, lambda index: self.truth[index])
+
+    def is_noisy(self, *exprs: Expr) -> bool:
+        """Say whether any column that the expressions read differs from draw to draw."""
+        return any(self.base[index] != self.truth[index] for index in fields_of(*exprs))
+
+    def is_hidden(self, *exprs: Expr) -> bool:
+        """Say whether the expressions read a number whose noise is not simulated."""
+        return bool(self.hidden & fields_of(*exprs))
+
+    def column(self, index: int) -> Field:
+        """Return a column of the lifted relation itself."""
+        return Field(self.node.columns[index].type, index)
+
+    @property
+    def identity(self) -> tuple[Field, ...]:
+        """The columns that number a row."""
+        return tuple(map(self.column, self.ids))
+
+
+@dataclass(frozen=True, slots=True)
+class Numbering:
+    """A relation with its rows numbered: where its own columns stand now, and those that number a row."""
+
+    node: Relation
+    columns: tuple[Field, ...]
+    identity: tuple[Field, ...]
+
+
+def numbered(node: Relation, needed: Needed, plans: Mapping[Release, ReleasePlan]) -> Numbering:
+    """Return a relation with columns that number its rows as those of the simulation of what reads `needed` of it.
+
+    Raises NotSimulated.
+    """
+    lifted = _Lifter(plans, replicas=False).lift(node, needed)
+    return Numbering(lifted.node, tuple(map(lifted.column, lifted.base)), lifted.identity)
+
+
+def simulation_of(
+    node: Relation, wanted: tuple[tuple[Expr, bool], ...], plans: Mapping[Release, ReleasePlan]
+) -> tuple[Ends | None, list[int | None]]:
+    """Return what simulates expressions over a relation, and which of its bars each has; None: it has none.
+
+    `wanted`: each expression, and whether its bars are to hold for all rows at once. Raises NotSimulated.
+    """
+    lifter = _Lifter(plans, replicas=True)
+    exprs = tuple(expr for expr, _ in wanted)
+    lifted = lifter.lift(Project(node, exprs, ("",) * len(exprs)), frozenset(range(len(exprs))))
+    kept = [
+        index for index in range(len(exprs))
+        if lifted.base[index] != lifted.truth[index] and index not in lifted.hidden
+    ]  # fmt: skip
+    if not kept or lifted.draw is None:
+        return None, [None] * len(exprs)
+    columns = [*lifted.identity, lifted.column(lifted.draw)]
+    for index in kept:
+        columns += [lifted.column(lifted.base[index]), lifted.column(lifted.truth[index])]
+    simulation = Project(lifted.node, tuple(columns), ("",) * len(columns))
+    ends = Ends(simulation, len(lifted.ids), tuple(wanted[index][1] for index in kept))
+    return ends, [kept.index(i) if i in kept else None for i in range(len(exprs))]
+
+
+@dataclass(frozen=True, slots=True)
+class _Lifter:
+    plans: Mapping[Release, ReleasePlan]
+    replicas: bool
+
+    def lift(self, node: Relation, needed: Needed) -> _Lifted:
+        """Return a relation lifted, of which `needed` columns are read for bars. Raises NotSimulated."""
+        if is_public(node):
+            every = tuple(range(len(node.columns)))
+            return _Lifted(node, every, every, tuple(sorted(needed)), None)
+        below = needed_below(node, needed)
+        match node:
+            case Sort():
+                return self.lift(node.input, below[0])
+            case Project():
+                return self._project(node, below)
+            case Filter():
+                return self._filter(node, below)
+            case Window():
+                return self._window(node, below)
+            case Aggregate():
+                return self._aggregate(node, below)
+            case SetOperation():
+                return self._union(node, below)
+            case Join():
+                return self._join(node, below)
+            case Distinct():
+                return self._distinct(node, below)
+            case Ends() | Numbered() if not self.replicas:
+                every = tuple(range(len(node.columns)))
+                return _Lifted(node, every, every, every[-1:] if isinstance(node, Numbered) else (), None)
+        return self._release(node, needed)
+
+    def _release(self, node: Relation, needed: Needed) -> _Lifted:
+        """Lift a release; its bars, where it has some, are numbers without noise of their own."""
+        from .bars import WithBars
+
+        release = node.release if isinstance(node, WithBars) else node
+        if not isinstance(release, Release):
+            raise NotSimulated
+        if not self.replicas:
+            every = tuple(range(len(node.columns)))
+            return _Lifted(Numbered(node), every, every, (len(every),), None)
+        width = len(release.columns)
+        base = tuple(range(width))
+        is_empty = self.plans[release].is_empty
+        measures = () if is_empty else tuple(i for i in sorted(needed) if len(release.keys) <= i < width)
+        truth = tuple(width + measures.index(i) if i in measures else i for i in base)
+        row = width + len(measures)
+        lifted = _Lifted(Replicated(release, measures), base, truth, (row,), row + 1)
+        if not isinstance(node, WithBars):
+            return lifted
+        bars = len(node.columns) - width
+        # low and high of another bar are not simulated: they stand here to be refused where one is read
+        places = (row,) * bars
+        hidden = frozenset(range(width, width + bars))
+        return replace(lifted, base=(*base, *places), truth=(*truth, *places), hidden=hidden)
+
+    # --- what stands above -----------------------------------------------------------------------------
+
+    def _project(self, node: Project, reads: tuple[Needed, ...]) -> _Lifted:
+        below, scalars = self._with_scalars(self.lift(node.input, reads[0]), node.exprs)
+        columns: list[Expr] = [below.released(expr) for expr in node.exprs]
+        truth = list(range(len(columns)))
+        hidden = set()
+        for index, expr in enumerate(node.exprs):
+            if below.is_hidden(expr):
+                hidden.add(index)
+            elif below.is_noisy(expr) or any(part in scalars for part in walk(expr)):
+                truth[index] = len(columns)
+                columns.append(_replaced(below.simulated(expr), scalars))
+        ids = tuple(range(len(columns), len(columns) + len(below.ids)))
+        columns += below.identity
+        draw = None
+        if below.draw is not None:
+            draw = len(columns)
+            columns.append(below.column(below.draw))
+        return _Lifted(
+            Project(below.node, tuple(columns), ("",) * len(columns)),
+            tuple(range(len(node.exprs))), tuple(truth), ids, draw, frozenset(hidden),
+        )  # fmt: skip
+
+    def _with_scalars(self, below: _Lifted, exprs: tuple[Expr, ...]) -> tuple[_Lifted, dict[Expr, Expr]]:
+        """Return a relation joined with the noisy scalar subqueries of expressions, and what each is there."""
+        found: dict[Expr, Expr] = {}
+        if not self.replicas:
+            return below, found
+        for part in dict.fromkeys(part for expr in exprs for part in walk(expr)):
+            if not isinstance(part, Scalar) or is_public(part.relation):
+                continue
+            if not _is_one_row(part.relation):
+                raise NotSimulated
+            value = self.lift(part.relation, frozenset({0}))
+            if value.is_hidden(Field(part.type, 0)) or value.draw is None:
+                raise NotSimulated
+            width = len(below.node.columns)
+            found[part] = Field(part.type, width + value.truth[0])
+            same = _same_draw(below, value)
+            joined = Join("inner" if same != TRUE else "cross", below.node, value.node, same)
+            draw = width + value.draw if below.draw is None else below.draw
+            below = replace(below, node=joined, draw=draw)
+        return below, found
+
+    def _filter(self, node: Filter, reads: tuple[Needed, ...]) -> _Lifted:
+        below = self.lift(node.input, reads[0])
+        return replace(below, node=Filter(below.node, below.released(node.predicate)))
+
+    def _distinct(self, node: Distinct, reads: tuple[Needed, ...]) -> _Lifted:
+        below = self.lift(node.input, reads[0])
+        if below.base != below.truth or below.hidden:
+            raise NotSimulated
+        columns = tuple(map(below.column, below.base))
+        draw = None if below.draw is None else len(columns)
+        if below.draw is not None:
+            columns = (*columns, below.column(below.draw))
+        every = tuple(range(len(node.columns)))
+        return _Lifted(
+            Distinct(Project(below.node, columns, ("",) * len(columns))), every, every, every, draw
+        )
+
+    def _window(self, node: Window, reads: tuple[Needed, ...]) -> _Lifted:
+        below = self.lift(node.input, reads[0])
+        by_draw = () if below.draw is None else (below.column(below.draw),)
+
+        def frozen(call: WindowCall, args: tuple[Expr, ...]) -> WindowCall:
+            orders = tuple(order.map(below.released) for order in call.orders)
+            partition = (*map(below.released, call.partition), *by_draw)
+            return replace(call, args=args, partition=partition, orders=orders)
+
+        width, own = len(below.node.columns), len(node.input.columns)
+        calls = [frozen(call, tuple(map(below.released, call.args))) for call in node.calls]
+        truth = [width + index for index in range(len(calls))]
+        hidden = set(below.hidden)
+        for index, call in enumerate(node.calls):
+            if below.is_hidden(*call.args) or (call.function in _EXTREMES and below.is_noisy(*call.args)):
+                hidden.add(own + index)
+            elif call.function in _CARRYING_WINDOWS and below.is_noisy(*call.args):
+                truth[index] = width + len(calls)
+                calls.append(frozen(call, tuple(map(below.simulated, call.args))))
+        base = tuple(width + index for index in range(len(node.calls)))
+        return replace(
+            below, node=Window(below.node, tuple(calls)), base=(*below.base, *base),
+            truth=(*below.truth, *truth), hidden=frozenset(hidden),
+        )  # fmt: skip
+
+    def _aggregate(self, node: Aggregate, reads: tuple[Needed, ...]) -> _Lifted:
+        below = self.lift(node.input, reads[0])
+        by_draw = () if below.draw is None else (below.column(below.draw),)
+        keys = (*map(below.released, node.keys), *by_draw)
+        width = len(keys)
+        calls = [call.map(below.released) for call in node.aggregates]
+        truth = [*range(len(node.keys)), *(width + index for index in range(len(calls)))]
+        hidden = {i for i, key in enumerate(node.keys) if below.is_noisy(key) or below.is_hidden(key)}
+        for index, call in enumerate(node.aggregates):
+            place = len(node.keys) + index
+            if below.is_hidden(*call.args):
+                hidden.add(place)
+            elif below.is_noisy(*call.args) and call.function != "count":
+                if call.function not in _LINEAR_AGGREGATES or call.distinct:
+                    hidden.add(place)
+                    continue
+                truth[place] = width + len(calls)
+                calls.append(_simulated_call(call, below))
+        every = tuple(range(len(node.keys)))
+        drawn = tuple(range(len(node.keys), width))
+        bits = (every,) if len(node.sets) > 1 else ()
+        groupings = (*node.groupings, *bits)
+        lifted = Aggregate(
+            below.node, keys, tuple(calls), tuple((*chosen, *drawn) for chosen in node.sets), groupings,
+        )  # fmt: skip
+        base = (*every, *(width + index for index in range(len(node.aggregates))))
+        shown = tuple(width + len(calls) + index for index in range(len(node.groupings)))
+        ids = every + ((width + len(calls) + len(node.groupings),) if bits else ())
+        return _Lifted(
+            lifted, (*base, *shown), (*truth, *shown), ids, drawn[0] if drawn else None, frozenset(hidden)
+        )
+
+    def _union(self, node: SetOperation, reads: tuple[Needed, ...]) -> _Lifted:
+        if node.kind != "union" or not node.all:
+            raise NotSimulated
+        left, right = self.lift(node.left, reads[0]), self.lift(node.right, reads[1])
+        if left.draw is not None or right.draw is not None:
+            left, right = _in_each_draw(left), _in_each_draw(right)
+        count = len(node.columns)
+        noisy = [
+            index for index in range(count)
+            if left.base[index] != left.truth[index] or right.base[index] != right.truth[index]
+        ]  # fmt: skip
+        first, second = _side(left, right, noisy, first=True), _side(right, left, noisy, first=False)
+        types = [column.type for column in node.columns]
+        types += [node.columns[index].type for index in noisy]
+        types += [column.type for column in first.columns[len(types) :]]
+        both = SetOperation("union", True, first, second, tuple(map(OutputColumn, types)))
+        truth = tuple(count + noisy.index(i) if i in noisy else i for i in range(count))
+        start = count + len(noisy)
+        ids = tuple(range(start, start + 1 + len(left.ids) + len(right.ids)))
+        draw = None if left.draw is None else ids[-1] + 1
+        return _Lifted(both, tuple(range(count)), truth, ids, draw, left.hidden | right.hidden)
+
+    def _join(self, node: Join, reads: tuple[Needed, ...]) -> _Lifted:
+        left = self.lift(node.left, reads[0])
+        if node.kind == "mark":
+            # which rows match is as it was released
+            width = len(left.node.columns)
+            places = (*left.base, *range(width, width + len(node.right.columns)))
+            marked = Join(
+                "mark", left.node, node.right, moved(node.condition, lambda i: places[i]), node.word
+            )
+            return replace(left, node=marked, base=(*left.base, width), truth=(*left.truth, width))
+        right = self.lift(node.right, reads[1])
+        if left.draw is None and right.draw is not None and node.kind in ("left", "full"):
+            left = _in_each_draw(left)
+        if right.draw is None and left.draw is not None and node.kind in ("right", "full"):
+            right = _in_each_draw(right)
+        width, own = len(left.node.columns), len(node.left.columns)
+        moved_on = [tuple(width + i for i in places) for places in (right.base, right.truth, right.ids)]
+        lifted = _Lifted(
+            left.node, (*left.base, *moved_on[0]), (*left.truth, *moved_on[1]), (*left.ids, *moved_on[2]), None,
+            left.hidden | frozenset(own + index for index in right.hidden),
+        )  # fmt: skip
+        same = _same_draw(left, right)
+        condition = conjunction(
+            tuple(term for term in (lifted.released(node.condition), same) if term != TRUE)
+        )
+        kind = "inner" if node.kind == "cross" and condition != TRUE else node.kind
+        draws = (left.draw, None if right.draw is None else width + right.draw)
+        draw = draws[1] if draws[0] is None or kind == "right" else draws[0]
+        joined = replace(lifted, node=Join(kind, left.node, right.node, condition), draw=draw)
+        return _either_draw(joined, draws) if kind == "full" else joined
+
+
+def _simulated_call(call: AggregateCall, below: _Lifted) -> AggregateCall:
+    kept = None if call.filter is None else below.released(call.filter)
+    return replace(call, args=tuple(map(below.simulated, call.args)), filter=kept)
+
+
+def _same_draw(left: _Lifted, right: _Lifted) -> Expr:
+    if left.draw is None or right.draw is None:
+        return TRUE
+    other = Field(BIGINT, len(left.node.columns) + right.draw)
+    return Call(BOOLEAN, "eq", (left.column(left.draw), other))
+
+
+def _in_each_draw(lifted: _Lifted) -> _Lifted:
+    """Return rows without noise once for each draw."""
+    if lifted.draw is not None:
+        return lifted
+    node = Join("cross", lifted.node, Draws(), TRUE)
+    return replace(lifted, node=node, draw=len(lifted.node.columns))
+
+
+def _either_draw(joined: _Lifted, draws: tuple[int | None, int | None]) -> _Lifted:
+    """Return a full join with the draw of whichever side has a row."""
+    if draws[0] is None or draws[1] is None:
+        return joined
+    width = len(joined.node.columns)
+    either = Call(BIGINT, "coalesce", (joined.column(draws[0]), joined.column(draws[1])))
+    columns = (*(joined.column(index) for index in range(width)), either)
+    return replace(joined, node=Project(joined.node, columns, ("",) * len(columns)), draw=width)
+
+
+def _side(one: _Lifted, other: _Lifted, noisy: list[int], *, first: bool) -> Project:
+    """Return one side of a union: its columns, their replicas, which side it is, both sides' numbers, the draw."""
+    columns: list[Expr] = [one.column(one.base[i]) for i in range(len(one.base))]
+    columns += [one.column(one.truth[index]) for index in noisy]
+    absent = [Literal(field.type, None) for field in other.identity]
+    numbers = [*one.identity, *absent] if first else [*absent, *one.identity]
+    columns += [Literal(BIGINT, 0 if first else 1), *numbers]
+    if one.draw is not None:
+        columns.append(one.column(one.draw))
+    return Project(one.node, tuple(columns), ("",) * len(columns))
+
+
+def _replaced(expr: Expr, values: Mapping[Expr, Expr]) -> Expr:
+    if expr in values:
+        return values[expr]
+    return map_children(expr, lambda child: _replaced(child, values))
+
+
+def _is_one_row(node: Relation) -> bool:
+    """Say whether a relation has one row whatever is in the data."""
+    while isinstance(node, (Project, Sort, Window)):
+        node = node.input
+    if isinstance(node, Aggregate):
+        return node.sets == ((),)
+    return isinstance(node, Release) and not node.keys

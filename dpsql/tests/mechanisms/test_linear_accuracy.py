@@ -1,0 +1,66 @@
+"""The half-width of sums of noises, against enumeration."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpsql.mechanisms import Laplace, half_width_of
+
+BETA = Fraction(1, 20)
+
+
+def chances(scale: Fraction, reach: int) -> np.ndarray:  # type: ignore[type-arg]
+    at = np.arange(-reach, reach + 2)
+    tails = Laplace(scale).tails(at)
+    return tails[:-1] - tails[1:]
+
+
+@pytest.mark.parametrize("weights", [(1, 1), (1, -1), (2, 3), (1, 1, 1)])
+@pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(3), Fraction(40)])
+def test_whole_multiples_of_one_lattice(weights: tuple[int, ...], scale: Fraction) -> None:
+    reach = int(40 * scale) + 40
+    whole = np.ones(1)
+    for weight in weights:
+        spaced = np.zeros(2 * reach * abs(weight) + 1)
+        spaced[:: abs(weight)] = chances(scale, reach)
+        whole = np.convolve(whole, spaced)
+    middle = len(whole) // 2
+    half = half_width_of([(Laplace(scale), Fraction(weight, 7)) for weight in weights], BETA) * 7
+    assert half.denominator == 1
+
+    def outside(m: int) -> float:
+        return float(1 - whole[middle - m : middle + m + 1].sum())
+
+    assert outside(int(half)) <= 0.05 + 1e-9
+    assert outside(int(half) - 1) > 0.05 - 1e-9
+
+
+def test_one_noise_is_exact() -> None:
+    law = Laplace(Fraction(200))
+    assert half_width_of([(law, Fraction(-1, 100))], BETA) == Fraction(599, 100)
+
+
+def test_two_wide_noises_are_as_their_limit() -> None:
+    """Of two Laplace noises of scale b, Pr[|sum| > x] = (1 + x / 2b) exp(-x/b)."""
+    scale = Fraction(10**8)
+    half = half_width_of([(Laplace(scale), Fraction(1)), (Laplace(scale), Fraction(1))], BETA)
+    x = float(half / scale)
+    assert (1 + x / 2) * np.exp(-x) == pytest.approx(0.05, rel=1e-4)
+
+
+@pytest.mark.parametrize("beta", [Fraction(0), Fraction(1)])
+def test_bad_probabilities(beta: Fraction) -> None:
+    with pytest.raises(ValueError, match="half-width"):
+        half_width_of([(Laplace(Fraction(1)), Fraction(1))] * 2, beta)
+
+
+def test_tails_are_those_of_exact_arithmetic() -> None:
+    from dpsql.mechanisms.laplace_accuracy import tail
+
+    for scale in (Fraction(1, 3), Fraction(7), Fraction(10**9)):
+        at = [-3 * int(scale) - 5, -1, 0, 1, 2, 5 * int(scale) + 3]
+        found = Laplace(scale).tails(np.array(at))
+        assert found.tolist() == pytest.approx([float(tail(scale, m)) for m in at], rel=1e-9)

@@ -1,0 +1,58 @@
+"""Bars of variances of few rows hold the truth, which the quantiles of replicas do not."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpsql.mechanisms import Laplace
+from dpsql.plan.measures.formulas import Linear, Variance
+from dpsql.postprocess.variances import Noise, few_rows, variance_ends
+
+WIDTH = 100
+DRAWS = 20_000
+ONE, COUNT = Fraction(1), Fraction(1, WIDTH)
+
+
+def formula(function: str) -> Variance:
+    """Return a variance of values of 0 to 100 over a pair of complementary sums and a moment."""
+    return Variance(
+        Linear(((2, ONE),), Fraction(0)), Linear(((0, ONE), (1, -ONE)), Fraction(0)),
+        Linear(((0, COUNT), (1, COUNT)), Fraction(0)), WIDTH, ONE, function,
+    )  # fmt: skip
+
+
+def released(rows: int) -> tuple[Noise, np.ndarray]:  # type: ignore[type-arg]
+    """Return many draws over the measures of random values, each of the two vectors at epsilon 0.05."""
+    random = np.random.default_rng(3)
+    values = random.integers(20, 70, rows)
+    moment = (2 * (2.0 * values - WIDTH) ** 2 - WIDTH**2).sum()
+    exact = (values.sum(), (WIDTH - values).sum(), moment)
+    scales = (WIDTH / 0.05, WIDTH / 0.05, WIDTH**2 / 0.05)
+    noisy = {i: e + random.laplace(0, s, DRAWS) for i, (e, s) in enumerate(zip(exact, scales, strict=True))}
+    return Noise(noisy, {i: 2 * scale**2 for i, scale in enumerate(scales)}), values
+
+
+@pytest.mark.parametrize("function", ["var_pop", "var_samp", "stddev_pop", "stddev_samp"])
+@pytest.mark.parametrize("rows", [2, 5, 20, 60, 200])
+def test_coverage(rows: int, function: str) -> None:
+    noise, values = released(rows)
+    truth = np.var(values, ddof=1 if function.endswith("samp") else 0)
+    truth = np.sqrt(truth) if function.startswith("stddev") else truth
+    law = Laplace(Fraction(1000))
+    low, high = variance_ends(
+        formula(function), noise, law.half_width(Fraction(1, 20)) / float(law.spread) ** 0.5
+    )
+    assert np.mean((low <= truth) & (truth <= high)) >= 0.93
+    top = WIDTH**2 / 4 * (2 if function.endswith("samp") else 1)
+    assert low.min() >= 0
+    assert high.max() <= (np.sqrt(top) if function.startswith("stddev") else top) + 1e-6
+
+
+def test_few_rows_are_those_near_the_noise() -> None:
+    noise, _ = released(5)
+    assert few_rows(formula("var_pop"), noise).mean() > 0.99
+    far = Noise({**noise.released, 0: noise.released[0] + 1e6}, noise.spread)
+    assert not few_rows(formula("var_pop"), far).any()
