@@ -42,6 +42,8 @@ class InnerRows:
         owner = (rows.owner,) if shows_unit or beside or nullable else ()
         first = path_begins(rows, items) if has_path else frozenset()
         used = fields_of(*keys, *read, *owner) | first
+        if not is_plain:  # a source that is cut orders rows by what is read of it: by the same in every query
+            used |= fields_of(rows.owner)
         self.printer, self.from_, self.where = sources.block(items, predicate, used, beside=bool(beside))
         unit = self.printer.owner(rows.owner) if owner else ""
         if nullable:
