@@ -17,6 +17,7 @@ from .text_cells import terminal_text
 
 if TYPE_CHECKING:
     from ..policy import Policy, Report
+    from ..relation.catalog import Catalog
 
 __all__ = ["check"]
 
@@ -61,7 +62,7 @@ def check(settings: Settings, is_preview: bool) -> None:
         return
     if catalog is not None:
         report = replace(report, warnings=(*report.warnings, *warnings_of(policy, catalog)))
-    report = _with_deployment(report, policy)
+    report = _with_deployment(report, policy, catalog)
     fault = _ledger_fault(settings)
     is_missing = isinstance(fault, LedgerMissing)
     if wants_json():
@@ -84,8 +85,10 @@ def _printable(text: str) -> str:
     return "\n".join(map(terminal_text, text.rstrip().split("\n")))
 
 
-def _with_deployment(report: Report, policy: Policy) -> Report:
+def _with_deployment(report: Report, policy: Policy, catalog: Catalog | None) -> Report:
     """Return the report with what is wrong around the database: errors are problems, which keep it from serving.
+
+    `catalog`: what is declared and there; None: not both fit.
 
     Raises EngineFailure.
     """
@@ -95,6 +98,11 @@ def _with_deployment(report: Report, policy: Policy) -> Report:
 
     backend = open_backend(policy.database, policy.tables)
     findings = backend.findings()
+    if catalog is not None and backend.dialect == "postgres":
+        from ..backends.postgres_advice import missing_indexes
+
+        with backend.snapshot() as snapshot:
+            findings = [*findings, *missing_indexes(snapshot, catalog)]
     backend.close_idle()
     problems, warnings = (
         tuple(finding.to_text() for finding in findings if finding.severity is severity)

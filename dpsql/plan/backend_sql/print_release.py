@@ -13,8 +13,9 @@ House rules (soundness.md 1.1, 1.5 and 1.9; the proofs are in `vectors`):
 2. What is kept of a unit is a function of that unit's own rows and of constants: its own t, or hashes with a
    total order, never LIMIT, never a volatile function.
 3. Counts and sums are taken of all rows as they are, and corrected for the units with more than R rows, which
-   `heavy` lists: Σ over all rows + Σ over heavy units of (cut - whole). `heavy` leaves out keys and values,
-   never a filter, or a join that could copy rows: t counts every row that is summed. All is one statement,
+   `heavy` lists: Σ over all rows + Σ over heavy units of (cut - whole). `heavy` leaves out keys and values, never
+   a filter, or a join that could copy rows: t counts every row that is summed. What is joined is printed once, a
+   step that all of these read; a table's few sums without groups are cut unit by unit. All is one statement,
    hence one snapshot.
 4. A unit is cut group by group, after all of its rows were counted in t, those of undeclared groups too.
 """
@@ -86,6 +87,11 @@ def print_keys(listed: KeyList, dialect: Dialect) -> BackendQuery:
     return _query(sources.keys(listed, MAX_DOMAIN + 1), (), sources)
 
 
+_MOST_OF_EACH_UNIT = 2
+"""Most counts and sums that a table without groups is asked for of each of its units: 10 million rows of a million
+units take 0.5 s to list, and 0.15 s more for each sum; to read those of half of the units again takes 0.8 s."""
+
+
 class _Release:
     """Prints the queries of one release."""
 
@@ -96,8 +102,6 @@ class _Release:
         self.relation, self.keys, self.dialect = rows, keys, dialect
         self.vectors, self.bounding, self.domains = vectors, bounding, domains
         self.key_names = [f"k{i}" for i in range(len(keys))]
-        self.read = [vector.value for vector in vectors if vector.value is not None]
-        self.read += [term for vector in vectors for mask in vector.masks for term, _ in mask.terms]
 
     def per_row(self, numbers: tuple[int, ...]) -> BackendQuery:
         """Units with one row: a plain aggregate."""
@@ -109,48 +113,92 @@ class _Release:
     # --- counts and sums of units with many rows ------------------------------------------------------------
 
     def scaled(self, numbers: tuple[int, ...]) -> BackendQuery:
-        """A plain aggregate, corrected for the units with more than R rows (house rule 3)."""
-        sources = SourcePrinter(self.dialect, 1)
-        heavy = self._heavy(sources)
-        inner = self._inner(sources, numbers)
-        sums = GroupSums(inner)
-        plain = [(name, f"{self._fine(name)}{sql}") for name, sql in self._coordinates(numbers, sums)]
-        by = f" GROUP BY {', '.join(self.key_names)}{self._in_domain()}" if self.keys else ""
-        whole = f"SELECT {self._listed(plain)} FROM ({inner.sql()}) AS r{by}"
-        body = f"({whole} UNION ALL {self._correction(sources, numbers)}) AS b"
-        total = [(name, f"SUM({name})") for name, _ in plain]
-        return _query(f"WITH {heavy} {self._outer(body, total)}", numbers, sources)
-
-    def _heavy(self, sources: SourcePrinter) -> str:
-        """Return the step that lists the units with more than R rows, and how many they have (t)."""
-        filters = counted_in(self.vectors)
-        inner = InnerRows(
-            sources, self.relation, (), filters, shows_unit=True, alike=(*self.keys, *self.read)
-        )
-        if filters:
-            inner.where.append(f"({' OR '.join(inner.printer.boolean(term) for term in filters)})")
+        """Counts and sums of all rows, each for less where its unit has more than R: in the cheapest of three ways."""
         items = self.relation.items
-        is_scan = len(items) == 1 and isinstance(items[0].source, TableSource)
-        step = "heavy AS" if is_scan else "heavy AS MATERIALIZED"
-        order = self.dialect.listed_by_sort if is_scan else ""
-        return (
-            f"{step} (SELECT u AS hu, COUNT(*) AS t FROM ({inner.sql()}{order}) AS r GROUP BY u "
-            f"HAVING COUNT(*) > {self.bounding.in_all})"
+        if len(items) > 1 or not isinstance(items[0].source, TableSource):
+            return self._of_joins(numbers)
+        return self._by_unit(numbers) if self._are_few(numbers) else self._of_table(numbers)
+
+    def _are_few(self, numbers: tuple[int, ...]) -> bool:
+        """Say whether a table's sums are so few that every unit can have them: without groups, and no sort first."""
+        sums = UnitSums(self._inner(SourcePrinter(self.dialect, 1), numbers))
+        self._coordinates(numbers, sums)
+        return not self.keys and not self.dialect.listed_by_sort and len(sums.parts) <= _MOST_OF_EACH_UNIT
+
+    def _by_unit(self, numbers: tuple[int, ...]) -> BackendQuery:
+        """Without groups a unit is one row: its sums, cut down."""
+        sources = SourcePrinter(self.dialect, 1)
+        inner = self._inner(sources, numbers, shows_unit=True)
+        sums = UnitSums(inner)
+        cut = [(name, f"COALESCE(SUM({sql}), 0)") for name, sql in self._coordinates(numbers, sums, cut=True)]
+        counted = " OR ".join(self._counted(inner))
+        rows = f"COUNT(*){f' FILTER (WHERE {counted})' if counted else ''}"
+        shown = sums.sql([f"GREATEST({rows}, {self.bounding.in_all}) AS t"])
+        return _query(
+            self._outer(f"(SELECT {shown} FROM ({inner.sql()}) AS r GROUP BY u) AS p", cut), numbers, sources
         )
 
-    def _correction(self, sources: SourcePrinter, numbers: tuple[int, ...]) -> str:
-        """Return per group what is to be added for the heavy units: what they may add less what they have."""
-        inner = self._inner(sources, numbers, beside="heavy")
-        sums = UnitSums(inner)
-        whole = dict(self._coordinates(numbers, sums))
-        changes = [
-            (name, f"SUM({sql} - {self._fine(name)}{whole[name]})")
-            for name, sql in self._coordinates(numbers, sums, cut=True)
+    def _of_table(self, numbers: tuple[int, ...]) -> BackendQuery:
+        """A plain aggregate of a table, corrected for the units with more than R rows (house rule 3)."""
+        sources = SourcePrinter(self.dialect, 1)
+        filters = counted_in(self.vectors)
+        listed = InnerRows(sources, self.relation, (), filters, shows_unit=True)
+        if filters:
+            listed.where.append(f"({' OR '.join(listed.printer.boolean(term) for term in filters)})")
+        steps = [f"heavy AS ({self._heavy(listed.sql() + self.dialect.listed_by_sort)})"]
+        plain, inner = self._inner(sources, numbers), self._inner(sources, numbers, beside="heavy")
+        whole, units = self._whole(numbers, GroupSums(plain)), UnitSums(inner)
+        changes = self._changes(numbers, units)
+        sums = self._corrected(whole, f"({plain.sql()}) AS r", changes, units, f"({inner.sql()})")
+        return _query(f"WITH {', '.join(steps)} {sums}", numbers, sources)
+
+    def _of_joins(self, numbers: tuple[int, ...]) -> BackendQuery:
+        """The same of rows that are made once: joins, filters and subqueries cost more than to keep what they leave."""
+        sources = SourcePrinter(self.dialect, 1)
+        inner = self._inner(sources, numbers, is_kept=True)
+        whole, units = self._whole(numbers, GroupSums(inner)), UnitSums(inner)
+        changes = self._changes(numbers, units)
+        listed = inner.of_units([f"({' OR '.join(flags)})" for flags in [self._counted(inner)] if flags])
+        steps = [
+            f"r AS MATERIALIZED ({inner.sql()})",
+            f"heavy AS MATERIALIZED ({self._heavy(listed)})",
         ]
-        by = ["hu", "t", *self.key_names]
-        units = f"SELECT {sums.sql(by)} FROM ({inner.sql()}) AS r GROUP BY {', '.join(by)}{self._in_domain()}"
-        group = f" GROUP BY {', '.join(self.key_names)}" if self.keys else ""
-        return f"SELECT {self._listed(changes)} FROM ({units}) AS p{group}"
+        sums = self._corrected(whole, "r", changes, units, f"({inner.of_units([], beside='heavy')})")
+        return _query(f"WITH {', '.join(steps)} {sums}", numbers, sources)
+
+    def _heavy(self, listed: str) -> str:
+        """Return the units with more than R rows, and how many they have (t), from a list of every row's unit."""
+        most = self.bounding.in_all
+        return f"SELECT u AS hu, COUNT(*) AS t FROM ({listed}) AS r GROUP BY u HAVING COUNT(*) > {most}"
+
+    def _counted(self, inner: InnerRows) -> list[str]:
+        """Return tests over r of which one is true on every row that a scaled vector could count; none for all rows."""
+        filters = counted_in(self.vectors)
+        return [f"r.{inner.item(inner.printer.boolean(term), 'f')} IS TRUE" for term in filters]
+
+    def _whole(self, numbers: tuple[int, ...], sums: GroupSums) -> list[tuple[str, str]]:
+        """Return the coordinates of all rows as they are."""
+        return [(name, f"{self._fine(name)}{sql}") for name, sql in self._coordinates(numbers, sums)]
+
+    def _changes(self, numbers: tuple[int, ...], sums: UnitSums) -> list[tuple[str, str]]:
+        """Return what is to be added for the heavy units: what they may add less what they have."""
+        whole = dict(self._whole(numbers, sums))
+        cut = self._coordinates(numbers, sums, cut=True)
+        return [(name, f"SUM({sql} - {whole[name]})") for name, sql in cut]
+
+    def _corrected(
+        self, whole: list[tuple[str, str]], rows: str, changes: list[tuple[str, str]], sums: UnitSums, of_heavy: str
+    ) -> str:  # fmt: skip
+        """Return the sums of all rows and of the changes for the heavy units', by group."""
+        by = f" GROUP BY {', '.join(self.key_names)}" if self.keys else ""
+        plain = f"SELECT {self._listed(whole)} FROM {rows}{by}{self._in_domain()}"
+        units = ["hu", "t", *self.key_names]
+        parts = (
+            f"SELECT {sums.sql(units)} FROM {of_heavy} AS r GROUP BY {', '.join(units)}{self._in_domain()}"
+        )
+        correction = f"SELECT {self._listed(changes)} FROM ({parts}) AS p{by}"
+        total = [(name, f"SUM({name})") for name, _ in whole]
+        return self._outer(f"({plain} UNION ALL {correction}) AS b", total)
 
     def _share(self, vector: Vector, sql: str) -> str:
         """Return s·R·U div t of a heavy unit, cut towards zero."""
@@ -233,14 +281,15 @@ class _Release:
     # --- parts of all queries -------------------------------------------------------------------------------
 
     def _inner(
-        self, sources: SourcePrinter, numbers: Iterable[int], *, shows_unit: bool = False, beside: str = ""
-    ) -> InnerRows:
+        self, sources: SourcePrinter, numbers: Iterable[int], *, shows_unit: bool = False, beside: str = "",
+        is_kept: bool = False,
+    ) -> InnerRows:  # fmt: skip
         """Return the rows that some vectors are computed from."""
         vectors = [self.vectors[number] for number in numbers]
         read = [vector.value for vector in vectors if vector.value is not None]
         read += [term for vector in vectors for mask in vector.masks for term, _ in mask.terms]
         return InnerRows(
-            sources, self.relation, self.keys, read, shows_unit=shows_unit, beside=beside, alike=self.read
+            sources, self.relation, self.keys, read, shows_unit=shows_unit, beside=beside, is_kept=is_kept
         )
 
     def _coordinates(

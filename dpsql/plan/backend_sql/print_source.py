@@ -36,7 +36,9 @@ from ..dialects.dialect import Dialect
 from ..dialects.private_sql import Number
 from ..dialects.quote import identifier
 from ..privacy.derived import ignores_ties, within_unit_lattice
+from ..privacy.growth import unlike
 from ..privacy.keys import environment_of
+from ..privacy.ownership import links_of
 from ..privacy.public_keys import KeyList
 from ..privacy.rows import (
     Block,
@@ -46,6 +48,7 @@ from ..privacy.rows import (
     Grouped,
     Item,
     Released,
+    Rows,
     Source,
     StageColumn,
     TableSource,
@@ -97,7 +100,7 @@ class SourcePrinter:
             shown = self._source(source, needed, name)
             own = _names(source, name)
             if item.kind == "mark":
-                row.append(f"EXISTS (SELECT 1 FROM {shown}{self._where(items, item, start, [*row, *own])})")
+                row.append(self._mark(items, item, start, [*row, *own], shown))
                 continue
             row += own
             if item.kind == "inner":
@@ -111,6 +114,20 @@ class SourcePrinter:
     def _printer(self, env: Environment, row: Sequence[str]) -> PrivatePrinter:
         return PrivatePrinter(env, row, self.dialect, self.parameters, self.first_parameter)
 
+    def path(self, rows: Rows, items: tuple[Item, ...]) -> tuple[str, list[str], str]:
+        """Return FROM, the terms of WHERE, and the owner, for rows that are a step r of some `items` and their path.
+
+        Column j of r is the block's, as `path_begins` lists them; the tables of the path are h0, h1, …
+        """
+        row = [f"r.j{index}" for index in range(len(columns_of(items)))]
+        text = "r"
+        for number, item in enumerate(rows.items[len(items) :]):
+            row += _names(item.source, f"h{number}")
+            text += f" CROSS JOIN {self._source(item.source, [], f'h{number}')}"
+        printer = self._printer(Environment(rows.columns), row)
+        assert isinstance(rows.owner, Field)
+        return text, [printer.boolean(term) for term in links_of(rows, items)], printer.owner(rows.owner)
+
     def _on(self, items: tuple[Item, ...], item: Item, start: int, row: Sequence[str]) -> str:
         """Return the condition under which a source's rows match, over the columns before it and its own."""
         before = columns_of(
@@ -118,6 +135,36 @@ class SourcePrinter:
         )
         printer = self._printer(Environment((*before, *item.source.columns)), row)
         return " AND ".join(printer.boolean(term) for term in item.on) or "TRUE"
+
+    def _mark(self, items: tuple[Item, ...], item: Item, start: int, row: Sequence[str], shown: str) -> str:
+        """Return whether a source has a row that matches.
+
+        Is any value x unlike the left row's? Is the least or the greatest of them: each engine finds those two once
+        for all rows that are equal in the other columns, and looks at no pairs (soundness.md 1.17).
+        """
+        found = unlike(item, start)
+        if found is None:
+            return f"EXISTS (SELECT 1 FROM {shown}{self._where(items, item, start, row)})"
+        term, mine, other = found
+        links = tuple(one for one in item.on if one != term and min(fields_of(one), default=start) < start)
+        inside = tuple(one for one in item.on if one != term and one not in links)
+        left, column = row[other.index], row[mine.index]
+        ends = f"MIN({column}) AS lo, MAX({column}) AS hi"
+        if self.dialect.correlates_once:
+            where = self._where(items, replace(item, on=(*links, *inside)), start, row)
+            both = (
+                f"SELECT CASE WHEN COUNT({column}) > 0 THEN {{'lo': MIN({column}), 'hi': MAX({column})}} END"
+            )
+            return f"((({both} FROM {shown}{where}) <> {{'lo': {left}, 'hi': {left}}} AND {left} IS NOT NULL) IS TRUE)"
+        by = sorted(index for index in fields_of(*links) if index >= start)
+        listed = "".join(f"{row[index]} AS c{index - start}, " for index in by)
+        group = f" GROUP BY {', '.join(row[index] for index in by)}" if by else ""
+        where = self._where(items, replace(item, on=inside), start, row)
+        grouped = [*row[:start], *(f"g.c{index}" for index in range(len(row) - start))]
+        terms = [self._on(items, replace(item, on=links), start, grouped)] if links else []
+        terms.append(f"(g.lo <> {left} OR g.hi <> {left})")
+        least = f"SELECT {listed}{ends} FROM {shown}{where}{group}"
+        return f"EXISTS (SELECT 1 FROM ({least}) AS g WHERE {' AND '.join(terms)})"
 
     def _where(self, items: tuple[Item, ...], item: Item, start: int, row: Sequence[str]) -> str:
         return f" WHERE {self._on(items, item, start, row)}" if item.on else ""

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from ...relation.expressions import Expr, Field, fields_of
 from ...relation.intervals import narrowed_facts
 from ..measures.vectors import Mask, Query, Vector
-from ..privacy.ownership import without_path
+from ..privacy.ownership import path_begins, without_path
 from ..privacy.rows import Released, Rows, TableSource
 from .print_source import SourcePrinter
 from .print_value import MAX_ROWS, PrintedValue, print_value
@@ -22,14 +22,13 @@ __all__ = ["GroupSums", "InnerRows", "KeptSums", "UnitSums", "integer_type"]
 class InnerRows:
     """The relation r: keys, values and flags of the rows that pass the filter and have an owner.
 
-    `beside`: the name of what stands in FROM too, one row of it for each unit whose rows are wanted. `alike`: what
-    other queries read of the same rows. A subquery, or a source that is cut, keeps and orders rows by the columns
-    that are read of it: so that all count the same rows, all read the same columns then, the owner's path too.
+    `beside`: the name of what stands in FROM too, one row of it for each unit whose rows are wanted. `is_kept`: r is
+    a step that is read more than once, by `of_units` too: where nobody else asks for the owner, by its path from r.
     """
 
     def __init__(
         self, sources: SourcePrinter, rows: Rows, keys: tuple[Expr, ...], read: Iterable[Expr], *,
-        shows_unit: bool = False, beside: str = "", alike: Iterable[Expr] = (),
+        shows_unit: bool = False, beside: str = "", is_kept: bool = False,
     ) -> None:  # fmt: skip
         assert isinstance(rows.owner, Field)
         self.keys, self.dialect = keys, sources.dialect
@@ -38,10 +37,15 @@ class InnerRows:
         is_plain = all(isinstance(item.source, (TableSource, Released)) for item in items)
         if not shows_unit and not beside and is_plain and self.dialect.has_no_orphans:
             items, predicate = without_path(rows)
+        has_path = is_kept and len(items) < len(rows.items)
+        shows_unit = shows_unit or (is_kept and not has_path)
         owner = (rows.owner,) if shows_unit or beside or nullable else ()
-        used = fields_of(*keys, *read, *owner)
-        if not is_plain:
-            used |= fields_of(*alike, rows.owner)
+        first = path_begins(rows, items) if has_path else frozenset()
+        used = fields_of(*keys, *read, *owner) | first
+        if (
+            not is_plain
+        ):  # a source that is cut orders rows by what is read of it, which is one thing in one statement
+            used |= fields_of(rows.owner)
         self.printer, self.from_, self.where = sources.block(items, predicate, used, beside=bool(beside))
         unit = self.printer.owner(rows.owner) if owner else ""
         if nullable:
@@ -51,6 +55,8 @@ class InnerRows:
             self.from_ += f" CROSS JOIN {beside}"
             self.where.append(f"({unit} = {beside}.hu)")
             self.first += [f"{beside}.hu", f"{beside}.t"]
+        self.first += [f"{self.printer.row[index]} AS j{index}" for index in sorted(first)]
+        self._path = sources.path(rows, items) if has_path else ("r", [], "r.u")
         self.items: dict[str, str] = {}
 
     def item(self, sql: str, prefix: str) -> str:
@@ -79,6 +85,17 @@ class InnerRows:
         select += [f"{sql} AS {name}" for sql, name in self.items.items()]
         clause = f" WHERE {' AND '.join(self.where)}" if self.where else ""
         return f"SELECT {', '.join(select) or '1 AS one'} FROM {self.from_}{clause}"
+
+    def of_units(self, where: Iterable[str], *, beside: str = "") -> str:
+        """Return the units of the rows of step r as u; `beside`: those rows whose unit stands there, with it.
+
+        The tables of a path may have columns of any name: all are said with their source.
+        """
+        from_, links, unit = self._path
+        terms = [*links, *where, *([f"({unit} = {beside}.hu)"] if beside else [])]
+        shown = f"{beside}.hu, {beside}.t, r.*" if beside else f"{unit} AS u"
+        clause = f" WHERE {' AND '.join(terms)}" if terms else ""
+        return f"SELECT {shown} FROM {from_}{f' CROSS JOIN {beside}' if beside else ''}{clause}"
 
 
 class GroupSums:

@@ -46,6 +46,8 @@ class Dialect(ABC):
     """What is added to a scan whose first column will be grouped into very many groups."""
     has_no_orphans: ClassVar[bool]
     """Whether a valid foreign key holds for every row, however it came in."""
+    correlates_once: ClassVar[bool]
+    """Whether a correlated subquery runs once for all rows that are equal in the columns it reads from outside."""
     runs_public_parts: ClassVar[bool]
     """Whether the engine answers what is printed for the sealed engine, and with the same meaning."""
     kinds: ClassVar[Mapping[str, str]]

@@ -23,6 +23,7 @@ class DuckDBDialect(Dialect):
     numerics_are_finite = True
     listed_by_sort = ""
     has_no_orphans = True
+    correlates_once = True
     runs_public_parts = True
     kinds = MappingProxyType({})
 

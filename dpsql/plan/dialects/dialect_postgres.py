@@ -39,6 +39,7 @@ class PostgresDialect(Dialect):
     has_no_orphans = (
         False  # a subscriber of logical replication, or a load without triggers, asks no foreign key
     )
+    correlates_once = False
     runs_public_parts = False
     kinds = MappingProxyType({"HUGEINT": "numeric(39, 0)", "DOUBLE": "double precision", "VARCHAR": "text"})
 

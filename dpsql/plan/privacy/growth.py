@@ -35,6 +35,7 @@ from dataclasses import dataclass, replace
 
 from ...errors import Position, Refusal
 from ...relation.expressions import Call, Expr, Field, conjuncts, fields_of, shifted
+from ...relation.types import Kind
 from .determined import Classes, determined, equalities
 from .rows import (
     LINEAR,
@@ -50,7 +51,7 @@ from .rows import (
     fields_in,
 )
 
-__all__ = ["MAX_GROWN", "Grown", "grown", "joined_rows", "sum_of_reaches"]
+__all__ = ["MAX_GROWN", "Grown", "grown", "joined_rows", "sum_of_reaches", "unlike"]
 
 MAX_GROWN = 10**6
 """Most rows that joins make of one person's rows, and pairs that a mark looks at.
@@ -190,11 +191,8 @@ class _Block:
         owners = {index for index, known in source.identities.items() if known == self._root}
         if any(key <= by or key <= owners for key in source.keys):
             return True
-        return all(
-            all(index in own for index in fields_of(term))
-            or any((a in own) != (b in own) for a, b in equalities((term,)))
-            for term in item.on
-        )
+        rest = _beyond_equalities(item.on, own)
+        return not rest or unlike(item, start) is not None
 
     # --- numbers --------------------------------------------------------------------------------------
 
@@ -266,6 +264,36 @@ def _linked(item: Item, start: int) -> set[int]:
     own = range(start, start + len(item.source.columns))
     pairs = [pair for pair in equalities(item.on) if (pair[0] in own) != (pair[1] in own)]
     return {index - start for pair in pairs for index in pair if index in own}
+
+
+def _beyond_equalities(on: tuple[Expr, ...], own: range) -> list[Expr]:
+    """Return the terms of a mark's ON that are neither over its own columns nor an equality with a column before."""
+    return [
+        term
+        for term in on
+        if not all(index in own for index in fields_of(term))
+        and not any((a in own) != (b in own) for a, b in equalities((term,)))
+    ]
+
+
+def unlike(item: Item, start: int) -> tuple[Expr, Field, Field] | None:
+    """Return the `<>` of a mark that asks for nothing else but equalities, its own column and the one before.
+
+    Such a mark is looked up in the least and the greatest value of its column among the rows that are equal in the
+    others: some value is unlike x if and only if one of these two is. Of types with one order alone.
+    """
+    own = range(start, start + len(item.source.columns))
+    rest = _beyond_equalities(item.on, own)
+    if item.kind != "mark" or len(rest) != 1 or not isinstance(rest[0], Call) or rest[0].function != "ne":
+        return None
+    fields = [arg for arg in rest[0].args if isinstance(arg, Field)]
+    mine = [field for field in fields if field.index in own]
+    if len(fields) != 2 or len(mine) != 1:
+        return None
+    other = next(field for field in fields if field.index not in own)
+    is_ordered = mine[0].type.is_integer and other.type.is_integer
+    alike = mine[0].type == other.type and mine[0].type.kind in (Kind.DATE, Kind.TIMESTAMP)
+    return (rest[0], mine[0], other) if is_ordered or alike else None
 
 
 def _in_all_alternatives(term: Expr) -> list[Expr]:

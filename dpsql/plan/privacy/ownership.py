@@ -26,7 +26,8 @@ from .growth import Grown, grown
 from .rows import Identity, Item, Private, Rows, Source, TableSource, columns_of, fields_in
 
 __all__ = [
-    "MAX_CONTRIBUTION", "apart", "are_linked", "held", "scan_source", "settle", "sum_of_bounds", "without_path",
+    "MAX_CONTRIBUTION", "apart", "are_linked", "held", "links_of", "path_begins", "scan_source", "settle",
+    "sum_of_bounds", "without_path",
 ]  # fmt: skip
 
 MAX_SOURCES = 32
@@ -274,8 +275,7 @@ def without_path(rows: Rows) -> tuple[tuple[Item, ...], tuple[Expr, ...]]:
     engine's own NOT NULL, foreign keys and unique keys: a row that reaches none is nobody's and must not count.
     """
     kept = rows.items[: rows.written]
-    width = len(columns_of(kept))
-    links = [term for term in rows.predicate if any(index >= width for index in fields_of(term))]
+    links = links_of(rows, kept)
     assert isinstance(rows.owner, Field)
     owned = rows.columns[rows.owner.index].enforced.not_null
     if owned and all(
@@ -285,7 +285,19 @@ def without_path(rows: Rows) -> tuple[tuple[Item, ...], tuple[Expr, ...]]:
     return rows.items, rows.predicate
 
 
-def _is_held(rows: Rows, hop: Item, start: int, links: list[Expr]) -> bool:
+def links_of(rows: Rows, items: tuple[Item, ...]) -> tuple[Expr, ...]:
+    """Return the terms that join the path to the owner, which stands after `items`."""
+    width = len(columns_of(items))
+    return tuple(term for term in rows.predicate if any(index >= width for index in fields_of(term)))
+
+
+def path_begins(rows: Rows, items: tuple[Item, ...]) -> frozenset[int]:
+    """Return the columns of `items` that the path to the owner begins at."""
+    width = len(columns_of(items))
+    return frozenset(index for index in fields_of(*links_of(rows, items)) if index < width)
+
+
+def _is_held(rows: Rows, hop: Item, start: int, links: tuple[Expr, ...]) -> bool:
     """Say whether every row reaches the table of a hop: over a column NOT NULL that is an enforced foreign key."""
     (child,) = (min(columns) for columns in map(fields_of, links) if max(columns) == start)
     placed = fields_in(rows.items)

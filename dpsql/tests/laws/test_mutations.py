@@ -145,6 +145,17 @@ def test_forget_the_rows_of_a_unit(adding: World, monkeypatch: Patch) -> None:
     assert changed
 
 
+def test_forget_the_rows_of_a_unit_without_groups(adding: World, monkeypatch: Patch) -> None:
+    sql = "SELECT COUNT(*) FROM visit"
+    holds(adding, sql)
+    changed = rewrite(
+        monkeypatch, lambda sql: re.sub(r"GREATEST\(COUNT\(\*\), (\d+)\) AS t", r"\1 AS t", sql)
+    )
+    with pytest.raises(AssertionError):
+        holds(adding, sql)
+    assert changed
+
+
 def test_count_fewer_rows_than_are_summed(adding: World, monkeypatch: Patch) -> None:
     """`heavy` may leave out columns, never rows."""
     fewer = "(SELECT * FROM main.visit WHERE city <> 'a')"

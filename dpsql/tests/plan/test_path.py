@@ -62,7 +62,9 @@ def test_the_path_is_left_out_of_plain_sums(tmp_path: Path, held: str, holds: st
         made.connection.execute(_ROWS)
         (release,) = made.plan("SELECT COUNT(*) FROM booking").releases
         (query,) = release.queries((0,))
-        assert query.sql.count('"account"') == 3 - is_left_out
+        summed, found = query.sql.split("heavy AS")
+        assert ('"account"' in summed) == (not is_left_out)
+        assert found.count('"account"') == 2 * is_left_out
         with made.backend.snapshot() as snapshot:
             assert measure_release(release, snapshot) == {0: {(): (4 * 2 * 2**10,)}}
 
@@ -73,4 +75,4 @@ def test_the_path_stays_where_the_statement_wrote_it(tmp_path: Path) -> None:
     with world(tmp_path, policy=policy, schema=schema) as made:
         (release,) = made.plan("SELECT COUNT(*) FROM booking JOIN account ON account_no = no").releases
         (query,) = release.queries((0,))
-        assert query.sql.count('"account"') == 3
+        assert query.sql.count('"account"') == 1
