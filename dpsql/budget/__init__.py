@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from .claim import Caps, Charge, Claim, Draw, Reservation, VectorClaim, delta_text, epsilon_text, require_text
-from .entry import Entry, State, Status
+from .entry import UNSAID, Entry, Promise, State, Status
 from .ledger import Step
 from .ledger_store import LedgerStore, no_step
 from .sqlite_ledger import SqliteLedger
@@ -19,6 +19,7 @@ __all__ = [
     "Draw",
     "Entry",
     "LedgerStore",
+    "Promise",
     "Reservation",
     "State",
     "Status",
@@ -30,16 +31,25 @@ __all__ = [
 
 
 def open_store(
-    url: str, dataset: str, caps: Caps, *, create: bool, log: Path, step: Step = no_step
+    url: str,
+    dataset: str,
+    caps: Caps,
+    *,
+    create: bool,
+    log: Path,
+    promise: Promise = UNSAID,
+    step: Step = no_step,
 ) -> LedgerStore:
     """Open the ledger of `dataset` that a policy's URL names: sqlite:<file> or postgresql://….
 
     `log`: where this machine logs what it charges to a ledger on a server; a file's log stands beside it. `create`:
-    make what is missing. Raises LedgerError: it cannot be reached, or ledger and log are not to be trusted.
+    make what is missing; `promise`: what its charges mean. Raises LedgerError: it cannot be reached, ledger and log
+    are not to be trusted, or they were made for another promise.
     """
     require_text("dataset", dataset)
     if url.startswith("sqlite:"):
-        return LedgerStore(SqliteLedger.open(Path(url.removeprefix("sqlite:")), dataset, create, step), caps)
+        path = Path(url.removeprefix("sqlite:"))
+        return LedgerStore(SqliteLedger.open(path, dataset, create, step, promise), caps)
     from .postgres_ledger import PostgresLedger
 
-    return LedgerStore(PostgresLedger.open(url, log, dataset, create, step), caps)
+    return LedgerStore(PostgresLedger.open(url, log, dataset, create, step, promise), caps)

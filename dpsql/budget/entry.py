@@ -18,19 +18,27 @@ from .claim import Charge
 
 __all__ = [
     "DIGEST",
+    "FORMAT",
+    "UNSAID",
     "Entry",
     "EpochStart",
     "Grant",
     "Header",
+    "Promise",
     "Record",
     "State",
     "Status",
+    "newer",
     "read_record",
     "record_text",
 ]
 
-FORMAT = 1
-"""The version of the records and of the schema beside them."""
+FORMAT = 2
+"""The version of the records and of the schema beside them. 2: laws other than Laplace, named by a word.
+
+What an earlier version wrote is read as it is, and a ledger gets this number before anything is written to it: a
+version that knows less refuses it then (`newer`), in place of calling damaged what it cannot read.
+"""
 
 DIGEST = "sha256"
 """The checksum of draws. It is part of the record, hence of the log: a draw cannot lose its checksum unseen."""
@@ -45,16 +53,40 @@ class State(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Promise:
+    """What the spent epsilon is an epsilon of: between which databases, and for how many units `together`.
+
+    A ledger has one for good: what was charged under one meaning does not count under another. `neighbours`: as the
+    policy has it; empty in the ledgers of before it was written, which go with any.
+    """
+
+    neighbours: str = ""
+    together: int = 1
+
+    def agrees(self, other: Promise) -> bool:
+        """Say whether charges of both add up."""
+        known = {self.neighbours, other.neighbours} - {""}
+        return self.together == other.together and len(known) <= 1
+
+
+UNSAID = Promise()
+"""What the ledgers of before a promise was written are taken to say."""
+
+
+@dataclass(frozen=True, slots=True)
 class Header:
     """A log's first record: of which dataset's ledger it is, and which log, where several share a ledger.
 
-    `log`: random, so that no two logs have the same; empty where a ledger has one log alone.
+    `log`: random, so that no two logs have the same; empty where a ledger has one log alone. `format`: when the log
+    was begun; later records may be of a later one.
     """
 
     seq: int
     at: str
     dataset: str
     log: str = ""
+    promise: Promise = UNSAID
+    format: int = FORMAT
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +156,13 @@ def record_text(record: Record) -> str:
     fields: dict[str, Any] = {"seq": record.seq, "at": record.at}
     match record:
         case Header():
-            fields |= {"kind": "header", "dataset": record.dataset, "format": FORMAT}
+            fields |= {"kind": "header", "dataset": record.dataset, "format": record.format}
             if record.log:
                 fields["log"] = record.log
+            if record.promise.neighbours:
+                fields["neighbours"] = record.promise.neighbours
+            if record.promise.together != 1:
+                fields["together"] = record.promise.together
         case Entry():
             fields |= {
                 "kind": "entry",
@@ -173,7 +209,10 @@ def _record(fields: dict[str, Any], state: State) -> Record:
     seq, at = fields["seq"], fields["at"]
     match fields["kind"]:
         case "header":
-            return Header(seq, at, fields["dataset"], fields.get("log", ""))
+            promise = Promise(fields.get("neighbours", ""), fields.get("together", 1))
+            return Header(
+                seq, at, fields["dataset"], fields.get("log", ""), promise, _known_format(fields["format"])
+            )
         case "entry":
             return Entry(
                 seq=seq,
@@ -200,6 +239,20 @@ def _known_digest(name: str) -> str:
     if name not in ("", DIGEST):
         raise ValueError("unknown checksum")
     return name
+
+
+def _known_format(number: object) -> int:
+    if type(number) is not int or not 1 <= number <= FORMAT:
+        raise ValueError("unknown format")
+    return number
+
+
+def newer() -> LedgerError:
+    """Return the error for a ledger in which a newer version of dpsql writes."""
+    return LedgerError(
+        "the ledger is kept by a newer version of dpsql than this one",
+        hint="stop this one, and use that version or a newer one for all who share the ledger",
+    )
 
 
 def _unreadable() -> LedgerError:

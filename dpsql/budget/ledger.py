@@ -24,11 +24,25 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import LedgerError
-from .entry import Entry, EpochStart, Grant, Header, Record, State, read_record, record_text
+from .entry import (
+    FORMAT,
+    Entry,
+    EpochStart,
+    Grant,
+    Header,
+    Promise,
+    Record,
+    State,
+    newer,
+    read_record,
+    record_text,
+)
 from .journal import Journal
 from .stored_draw import MALFORMED
 
-__all__ = ["GRANTED", "Database", "Ledger", "Statement", "Step", "identity", "read_header", "utc_now"]
+__all__ = [
+    "GRANTED", "Database", "Ledger", "Statement", "Step", "identity", "read_header", "require_promise", "utc_now",
+]  # fmt: skip
 
 Step = Callable[[str], None]
 """A hook that the crash tests use to stop a process at a named step."""
@@ -132,11 +146,15 @@ class Ledger(ABC):
     @property
     @abstractmethod
     def _logged(self) -> Statement:
-        """Asks for one row: how many bytes of this log are in the ledger."""
+        """Asks for one row: how many bytes of this log are in the ledger, and the ledger's format."""
 
     @abstractmethod
     def _set_logged(self, db: Database, size: int) -> None:
         """Note that so many bytes of this log are in the ledger."""
+
+    @abstractmethod
+    def _set_format(self, db: Database) -> None:
+        """Note that the ledger is of this version's format."""
 
     @abstractmethod
     def _next(self, db: Database) -> Rows:
@@ -168,7 +186,10 @@ class Ledger(ABC):
             while True:
                 given_up = frozenset(self._given_up)
                 with self._change() as db:
-                    (logged,) = db.execute(*self._logged).fetchone()
+                    logged, version = db.execute(*self._logged).fetchone()
+                    self._check_format(version)
+                    if version != FORMAT:
+                        self._set_format(db)
                     is_settled = not given_up and logged == self._journal.size()
                     if is_settled:
                         yield db
@@ -181,7 +202,8 @@ class Ledger(ABC):
 
     def read_settled(self, *statements: Statement) -> list[list[Any]]:
         """Return the rows of each statement, with nothing that the log has missing from them."""
-        [(logged,)], *found = self._read_together([self._logged, *statements])
+        [(logged, version)], *found = self._read_together([self._logged, *statements])
+        self._check_format(version)
         if not self._given_up and logged == self._journal.size():
             return found
         with self.write() as db:
@@ -231,6 +253,11 @@ class Ledger(ABC):
         if identity(self._log) != self._log_file:
             raise LedgerError("the ledger or its log was replaced while in use", hint="restart dpsql")
 
+    def _check_format(self, version: int) -> None:
+        """Raise LedgerError where a newer version of dpsql has written meanwhile."""
+        if version > FORMAT:
+            raise newer()
+
     def damage(self) -> LedgerError:
         """Return the error for a stored answer that is not, or no longer, what was stored."""
         return LedgerError(
@@ -262,7 +289,7 @@ class Ledger(ABC):
                 case EpochStart():
                     db.execute("UPDATE ledger SET epoch = ? WHERE epoch < ?", (record.epoch, record.epoch))
                 case Header():
-                    pass
+                    require_promise(db, record.promise)
             self._insert(db, number, record, state, holder)
         _add_to_spent(db, sums)
 
@@ -284,30 +311,34 @@ class Ledger(ABC):
                 raise self.disagreement()
             yield record
 
-    def _verify(self, dataset: str) -> None:
+    def _verify(self, dataset: str, promise: Promise) -> None:
         """Compare log and ledger record by record, and the running sums with the entries."""
         try:
-            self._compare(dataset)
+            self._compare(dataset, promise)
         except MALFORMED as error:  # rows that dpsql did not write
             raise self.disagreement() from error
 
-    def _compare(self, dataset: str) -> None:
+    def _compare(self, dataset: str, promise: Promise) -> None:
         with self._alone(), self._whole() as db:
-            (logged,) = db.execute(*self._logged).fetchone()
+            logged, version = db.execute(*self._logged).fetchone()
+            self._check_format(version)
             self._journal.mend()
-            named: str | None = None
+            named: Header | None = None
             sums: dict[str, Sums] = {}
             kept = self._kept(db, sums)
             for place, (end, text) in enumerate(self._journal.records(0)):
                 record = read_record(text)
                 if place == 0 and isinstance(record, Header):
-                    named = record.dataset
+                    named = record
                 if record.seq != place or (end <= logged and next(kept, None) != text):
                     raise self.disagreement()
             if named is None or next(kept, None) is not None:
                 raise self.disagreement()
-            if named != dataset:
+            if named.dataset != dataset:
                 raise another_dataset()
+            if not named.promise.agrees(promise):
+                raise another_promise(named.promise)
+            require_promise(db, promise)
             if _spent(db) != sums:
                 raise self.disagreement()
 
@@ -337,6 +368,23 @@ def another_dataset() -> LedgerError:
         "this ledger belongs to another dataset",
         hint="a dataset has one ledger for good: name that one in the policy",
     )
+
+
+def another_promise(made: Promise) -> LedgerError:
+    """Return the error for a ledger whose charges mean something else than the policy's."""
+    said = f'neighbours = "{made.neighbours}" and ' if made.neighbours else ""
+    return LedgerError(
+        f"this ledger was made for {said}together = {made.together}; the policy says otherwise",
+        hint="what was charged under one of them does not count under another: write in [privacy] what it was made for",
+    )
+
+
+def require_promise(db: Database, promise: Promise) -> None:
+    """Raise LedgerError where a log in the ledger was begun under another promise."""
+    for (body,) in db.execute("SELECT body FROM record WHERE kind = 'header'").fetchall():
+        record = read_record(body)
+        if isinstance(record, Header) and not record.promise.agrees(promise):
+            raise another_promise(record.promise)
 
 
 def _sum_with(entry: Entry, sums: Sums) -> Sums:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import EngineFailure, LedgerError
-from ..mechanisms import Law, law_of
+from ..mechanisms import Law, UnknownLaw, law_of
 from .claim import (
     MOST_EPSILON_NANO,
     ZERO,
@@ -32,7 +32,7 @@ from .claim import (
     require_integer,
     require_text,
 )
-from .entry import Entry, EpochStart, Grant, State, Status, read_record
+from .entry import Entry, EpochStart, Grant, State, Status, newer, read_record
 from .filter import refuse_over_cap
 from .ledger import GRANTED, Database, Ledger, Statement, utc_now
 from .match import choose_draws, running_draws
@@ -149,6 +149,8 @@ class LedgerStore:
         """Raise LedgerError where stored rows cannot be read, or are not what was stored."""
         try:
             yield
+        except UnknownLaw as error:
+            raise newer() from error
         except MALFORMED as error:
             raise self._ledger.damage() from error
 

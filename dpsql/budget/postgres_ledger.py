@@ -26,10 +26,20 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import LedgerError, LedgerMissing
-from .entry import FORMAT, Header, Record, record_text
+from .entry import FORMAT, UNSAID, Header, Promise, Record, newer, record_text
 from .holder import open_alone
 from .journal import Journal, create_journal
-from .ledger import Database, Ledger, Rows, Statement, Step, another_dataset, read_header, utc_now
+from .ledger import (
+    Database,
+    Ledger,
+    Rows,
+    Statement,
+    Step,
+    another_dataset,
+    read_header,
+    require_promise,
+    utc_now,
+)  # fmt: skip
 from .postgres_connection import DEADLINE_SECONDS, LedgerConnection, as_ledger_errors
 
 __all__ = ["PostgresLedger"]
@@ -81,7 +91,9 @@ class PostgresLedger(Ledger):
         self._writer = LedgerConnection(url, self._greet)
 
     @classmethod
-    def open(cls, url: str, log: Path, dataset: str, create: bool, step: Step) -> PostgresLedger:
+    def open(
+        cls, url: str, log: Path, dataset: str, create: bool, step: Step, promise: Promise = UNSAID
+    ) -> PostgresLedger:
         """Open the ledger, check it against the log, and replay what it lacks.
 
         A log that is missing is begun. A ledger that is missing is made when `create` holds, and what the
@@ -92,12 +104,12 @@ class PostgresLedger(Ledger):
             log_id = _known_log(log, dataset)
             reader = LedgerConnection(url)
             undo.callback(reader.close)
-            _find_or_make(reader, dataset, create, has_log=log_id is not None)
+            _find_or_make(reader, dataset, create, promise, has_log=log_id is not None)
             if log_id is None:
-                log_id = _begin_log(log, dataset)
+                log_id = _begin_log(log, dataset, promise)
             ledger = cls(url, reader, log, log_id, dataset, step)
             undo.callback(ledger.close)
-            ledger._verify(dataset)
+            ledger._verify(dataset, promise)
             ledger._fail_dead()
             undo.pop_all()
         return ledger
@@ -157,13 +169,19 @@ class PostgresLedger(Ledger):
 
     @property
     def _logged(self) -> Statement:
-        return "SELECT COALESCE((SELECT bytes FROM log WHERE id = ?), 0)", (self._log_id,)
+        return (
+            "SELECT COALESCE((SELECT bytes FROM log WHERE id = ?), 0), COALESCE((SELECT format FROM ledger), 0)",
+            (self._log_id,),
+        )
 
     def _set_logged(self, db: Database, size: int) -> None:
         db.execute(
             "INSERT INTO log (id, bytes) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET bytes = excluded.bytes",
             (self._log_id, size),
         )
+
+    def _set_format(self, db: Database) -> None:
+        db.execute("UPDATE ledger SET format = ?", (FORMAT,))
 
     def _next(self, db: Database) -> Rows:
         return db.execute(
@@ -219,18 +237,20 @@ def _known_log(path: Path, dataset: str) -> str | None:
     return header.log
 
 
-def _begin_log(path: Path, dataset: str) -> str:
+def _begin_log(path: Path, dataset: str, promise: Promise) -> str:
     """Make this machine's log, unless another process of it has done so just now; return its name."""
     with open_alone(path.parent):
         known = _known_log(path, dataset)
         if known is not None:
             return known
         name = secrets.token_hex(16)
-        create_journal(path, record_text(Header(0, utc_now(), dataset, name)))
+        create_journal(path, record_text(Header(0, utc_now(), dataset, name, promise)))
         return name
 
 
-def _find_or_make(connection: LedgerConnection, dataset: str, create: bool, *, has_log: bool) -> None:
+def _find_or_make(
+    connection: LedgerConnection, dataset: str, create: bool, promise: Promise, *, has_log: bool
+) -> None:
     """Raise LedgerError unless the server has the ledger of this dataset, or makes it.
 
     `has_log`: this machine has a log of it, so one that is not there was lost.
@@ -248,13 +268,13 @@ def _find_or_make(connection: LedgerConnection, dataset: str, create: bool, *, h
             if not _has_tables(db):
                 _make_tables(db, dataset)
         found = db.execute("SELECT format, dataset FROM dpsql.ledger").fetchone()
-        if found is None or found[0] != FORMAT:
-            raise LedgerError(
-                "this is no ledger of this version",
-                hint="use the version of dpsql that made it, or name another database in the policy",
-            )
+        if found is None or found[0] < 1:
+            raise LedgerError("this is no ledger", hint="name another database in the policy")
+        if found[0] > FORMAT:
+            raise newer()
         if found[1] != dataset:
             raise another_dataset()
+        require_promise(db, promise)
 
 
 def _has_tables(db: Database) -> bool:

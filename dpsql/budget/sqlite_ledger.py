@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import LedgerError, LedgerMissing
-from .entry import FORMAT, Header, Record, record_text
+from .entry import FORMAT, UNSAID, Header, Promise, Record, newer, record_text
 from .faults import file_fault, sqlite_fault
 from .holder import Holder, is_alive, open_alone, remove_dead
 from .journal import create_journal
@@ -66,7 +66,9 @@ class SqliteLedger(Ledger):
         self._file = identity(path)
 
     @classmethod
-    def open(cls, path: Path, dataset: str, create: bool, step: Step) -> SqliteLedger:
+    def open(
+        cls, path: Path, dataset: str, create: bool, step: Step, promise: Promise = UNSAID
+    ) -> SqliteLedger:
         """Open the ledger at `path`, check it against its log, and replay what it lacks.
 
         A ledger that is missing while its log exists is rebuilt from the log; what is missing
@@ -83,12 +85,12 @@ class SqliteLedger(Ledger):
         with _as_ledger_errors(path), open_alone(_holders(path)):
             remove_dead(_holders(path))
             if not _log(path).exists():
-                _create_log(path, dataset)
+                _create_log(path, dataset, promise)
             ledger = cls(path, step)
             with ExitStack() as undo:
                 undo.callback(ledger.close)
                 _prepare(ledger._db)
-                ledger._verify(dataset)
+                ledger._verify(dataset, promise)
                 ledger._fail_dead()
                 undo.pop_all()
         return ledger
@@ -153,7 +155,8 @@ class SqliteLedger(Ledger):
                 if asked == self._read_last[0] and not self._given_up:
                     return self._read_last[1]
                 with self._begun("BEGIN"):
-                    (logged,) = self._db.execute(*self._logged).fetchone()
+                    logged, version = self._db.execute(*self._logged).fetchone()
+                    self._check_format(version)
                     if self._given_up or logged != self._journal.size():
                         return None
                     found = [self._db.execute(*statement).fetchall() for statement in statements]
@@ -169,10 +172,13 @@ class SqliteLedger(Ledger):
 
     @property
     def _logged(self) -> Statement:
-        return "SELECT log_bytes FROM ledger", ()
+        return "SELECT log_bytes, (SELECT user_version FROM pragma_user_version) FROM ledger", ()
 
     def _set_logged(self, db: Database, size: int) -> None:
         db.execute("UPDATE ledger SET log_bytes = ?", (size,))
+
+    def _set_format(self, db: Database) -> None:
+        db.execute(f"PRAGMA user_version = {FORMAT}")
 
     def _next(self, db: Database) -> Rows:
         return db.execute("SELECT COALESCE(MAX(seq), -1) + 1, COALESCE(MAX(seq), -1) + 1 FROM record")
@@ -203,14 +209,14 @@ def _holders(path: Path) -> Path:
     return path.with_name(path.name + ".holders")
 
 
-def _create_log(path: Path, dataset: str) -> None:
+def _create_log(path: Path, dataset: str, promise: Promise) -> None:
     """Make the log of a new ledger. The log is always first, so a ledger without one has lost it."""
     if path.exists():
         raise LedgerError(
             f"the ledger's log {_log(path).name} is missing",
             hint="restore it from a backup; without it nobody can tell what was spent",
         )
-    create_journal(_log(path), record_text(Header(0, utc_now(), dataset)))
+    create_journal(_log(path), record_text(Header(0, utc_now(), dataset, promise=promise)))
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -236,10 +242,12 @@ def _prepare(database: sqlite3.Connection) -> None:
     if mode != "wal" or level != 2:
         raise LedgerError("the ledger's file system cannot make it durable", hint="put it on a local disk")
     (version,) = database.execute("PRAGMA user_version").fetchone()
-    if version == FORMAT:
+    if 1 <= version <= FORMAT:
         return
+    if version > FORMAT:
+        raise newer()
     if database.execute("SELECT 1 FROM sqlite_master").fetchone() is not None:
-        raise LedgerError("this file is no ledger of this version", hint="name another file in the policy")
+        raise LedgerError("this file is no ledger", hint="name another file in the policy")
     database.execute("BEGIN IMMEDIATE")
     for statement in _SCHEMA:
         database.execute(statement)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..backends import Backend, open_backend, refuse_unsafe
-from ..budget import BudgetStore, Caps, LedgerStore, open_store
+from ..budget import BudgetStore, Caps, LedgerStore, Promise, open_store
 from ..cache import Cache
 from ..errors import EngineFailure
 from ..mechanisms import ATTO, NANO
@@ -93,14 +93,16 @@ def open_ledger(policy: Policy, *, create: bool) -> LedgerStore:
 
     `create` makes a new one where there is none; only an explicit act of the owner may ask for that, since
     a ledger that vanished must never come back empty. Raises LedgerError when it is missing, not to be
-    trusted, or of another dataset.
+    trusted, of another dataset, or of another promise.
     """
     caps = Caps(
         int(policy.privacy.epsilon * NANO),
         int(policy.privacy.delta * ATTO),
         {name: int(analyst.epsilon * NANO) for name, analyst in policy.analysts.items()},
     )
-    return open_store(policy.ledger, policy.dataset_id, caps, create=create, log=policy.ledger_log)
+    promise = Promise(policy.privacy.neighbours.value, policy.privacy.together)
+    log = policy.ledger_log
+    return open_store(policy.ledger, policy.dataset_id, caps, create=create, log=log, promise=promise)
 
 
 @dataclass

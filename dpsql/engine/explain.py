@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from textwrap import wrap
 
@@ -20,6 +20,8 @@ from ..relation.lattice import lattice_of
 from ..relation.relations import AggregateCall, Filter, Limit, Project, Relation, Sort, Window
 from .contribution import contribution_lines, contribution_notes, declared_in, what_binds
 from .finish import Compiled, Part
+from .group import group_lines
+from .grouping_sets import cells_of, keys_text, set_notes, sums_of
 from .settings import decimal_text
 
 __all__ = ["Explanation", "bias_notes", "expected_error", "layout_sql"]
@@ -40,9 +42,14 @@ class Explanation:
         """Return the same for programs; numbers are exact decimals or fractions as text."""
         names = _result_names(self.compiled.relation)
         return {
-            "releases": [_release(number, plan, names) for number, plan in enumerate(self.plan.releases)],
+            "releases": [
+                _release(number, plan, names)
+                | {"grouping_sets": [asdict(one) for one in _sets(self.plan, plan)]}
+                for number, plan in enumerate(self.plan.releases)
+            ],
             "charge": {"epsilon": decimal_text(self.plan.epsilon), "delta": _small(self.plan.delta)},
             "epsilon_left": decimal_text(self.left),
+            "groups_of_persons": list(group_lines(self.plan)),
             "notes": list(bias_notes(self.plan)),
             "stages": [stage.sql for stage in self.stages],
             "public_parts": [
@@ -60,13 +67,14 @@ class Explanation:
         names = _result_names(self.compiled.relation)
         lines: list[str] = []
         for number, plan in enumerate(self.plan.releases):
-            lines += _release_text(number, plan, names)
+            lines += _release_text(number, plan, names, _sets(self.plan, plan))
         if self.plan.releases:
             delta = f", delta {_small(self.plan.delta)}" if self.plan.delta else ""
             charge = f"epsilon {decimal_text(self.plan.epsilon)}{delta} (nothing, if it is answered already)"
         else:
             charge = "nothing"
         lines.append(f"charge: {charge}; {decimal_text(self.left)} left")
+        lines += [f"  {said}" for said in group_lines(self.plan)]
         for note in bias_notes(self.plan):
             lines += wrap(f"note: {note}", _WIDTH, subsequent_indent="  ")
         for number, stage in enumerate(self.stages):
@@ -97,6 +105,7 @@ def bias_notes(plan: Plan) -> tuple[str, ...]:
     for release in plan.releases:
         notes += contribution_notes(release)
         notes += _coarse_steps(release)
+    notes += set_notes(plan)
     for number in plan.tables:
         found = set(releases_of(plan.stages[number]))
         if any(release.groups is None for release in plan.releases if release.release in found):
@@ -142,12 +151,14 @@ def _release(number: int, plan: ReleasePlan, names: Names) -> dict[str, object]:
         "name": f"r{number}",
         "table": plan.release.rows.name,
         "neighbours": "replace-one" if bounding.replace_one else "add-remove",
+        "together": bounding.together,
         "max_rows": bounding.in_all,
         "max_groups": bounding.groups,
         "declared": declared_in(plan),
         "noise_set_by": what_binds(plan),
         "groups": None if plan.groups is None else len(plan.groups),
         "threshold": plan.tau,
+        "shown_just_below": None if plan.key_law is None else _share(plan.key_law.coin),
         "delta": _small(plan.delta),
         "measures": [_measure(plan, index) for index in range(len(plan.vectors))],
         "outputs": [
@@ -179,6 +190,16 @@ def _measure(plan: ReleasePlan, index: int) -> dict[str, object]:
     }
 
 
+def _sensitivity_text(plan: ReleasePlan, index: int) -> str:
+    """Return a sensitivity in words; of several persons together it is as many times one person's."""
+    vector, together = plan.vectors[index], plan.bounding.together
+    step = Fraction(1) if vector.lattice is None else vector.lattice.step
+    one = number_text(vector.of_one * step / vector.denominator)
+    if together == 1:
+        return f"sensitivity {one}"
+    return f"protects any {together} persons together: sensitivity {together} × {one}"
+
+
 def _deviation(plan: ReleasePlan, formula: Linear) -> float:
     """Return the standard deviation of a linear formula's noise."""
     return math.sqrt(
@@ -196,28 +217,32 @@ def _half_width_text(value: Fraction) -> str:
     return decimal_text(Fraction(round(value, digits)))
 
 
-def expected_error(plan: ReleasePlan, index: int) -> tuple[Fraction | float, bool]:
-    """Return the expected ± at 95 % of an aggregate; True: at most, and to be divided by the number of rows."""
+def expected_error(plan: ReleasePlan, index: int, cells: int = 1) -> tuple[Fraction | float, bool]:
+    """Return the expected ± at 95 % of an aggregate; True: at most, and to be divided by the number of rows.
+
+    `cells`: of how many groups of the release its numbers are added up.
+    """
     formula = plan.formulas[index]
+    times = 1.96 * math.sqrt(cells)
     if isinstance(formula, Linear):
-        if len(formula.terms) == 1:
+        if len(formula.terms) == 1 and cells == 1:
             coordinate, weight = formula.terms[0]
             return abs(weight) * _half_width(plan, plan.vector_of(coordinate)), False
-        return 1.96 * _deviation(plan, formula), False
+        return times * _deviation(plan, formula), False
     if isinstance(formula, Average):
         reach = float(formula.highest - formula.lowest) / 2
         worst = math.hypot(_deviation(plan, formula.difference), reach * _deviation(plan, formula.count))
-        return 1.96 * worst, True
+        return times * worst, True
     assert isinstance(formula, Variance)
     unit = float(formula.step**2) / 4
     squares = _deviation(plan, formula.moment) / 2
     spread = 2 * formula.width * _deviation(plan, formula.difference)
-    return 1.96 * unit * math.hypot(squares, spread), True
+    return times * unit * math.hypot(squares, spread), True
 
 
-def _expected(plan: ReleasePlan, index: int) -> str:
+def _expected(plan: ReleasePlan, index: int, cells: int = 1) -> str:
     """Return the same in words: a figure, or a formula in the number of rows n."""
-    half, is_per_row = expected_error(plan, index)
+    half, is_per_row = expected_error(plan, index, cells)
     shown = _half_width_text(half) if isinstance(half, Fraction) else f"{half:.6g}"
     if not is_per_row:
         return f"± {shown}"
@@ -225,24 +250,41 @@ def _expected(plan: ReleasePlan, index: int) -> str:
     return f"± {shown} / n at most" + (" (of the variance)" if is_variance else "")
 
 
-def _release_text(number: int, plan: ReleasePlan, names: Names) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class _Set:
+    """A grouping set whose rows are each the sum of so many groups of a release; `expected`: error by aggregate."""
+
+    keys: str
+    cells: int
+    expected: tuple[str, ...]
+
+
+def _sets(plan: Plan, release: ReleasePlan) -> list[_Set]:
+    found = []
+    for node in sums_of(plan, release.release):
+        cells = cells_of(release, node)
+        errors = tuple(_expected(release, i, cells) for i in range(len(release.formulas)))
+        found.append(_Set(keys_text(node), cells, () if release.is_empty else errors))
+    return found
+
+
+def _release_text(number: int, plan: ReleasePlan, names: Names, sets: Sequence[_Set]) -> list[str]:
     bounding, release = plan.bounding, plan.release
     lines = [f'release r{number} from "{release.rows.name}"']
     lines += [f"  {line}" for line in contribution_lines(plan)]
     if plan.is_empty:
         return [*lines, "  no row can count, by the statement's own text: answered exactly, and free"]
     if plan.groups is None:
-        lines.append(
-            f"  groups: those whose noisy count of people reaches {plan.tau} (delta {_small(plan.delta)})"
-        )
+        lines += _found_text(plan)
     elif bounding.grouped:
-        lines.append(f"  groups: {len(plan.groups)}, declared")
+        source = "declared" if not plan.listed_from else f"the keys of {', '.join(plan.listed_from)}, public"
+        lines.append(f"  groups: {len(plan.groups)}, {source}")
     for index in range(len(plan.vectors)):
         shown = _measure(plan, index)
         several = "" if shown["coordinates"] == 1 else f", {shown['coordinates']} numbers a group"
         lines += [
             f"  {shown['measure']}{several}: epsilon {shown['epsilon']}",
-            f"    sensitivity {shown['sensitivity']}, Laplace scale {shown['scale']}, "
+            f"    {_sensitivity_text(plan, index)}, {plan.law(index).family} scale {shown['scale']}, "
             f"variance {shown['variance']}, ± {shown['plus_minus_95']} at 95 %",
         ]
     for index, call in enumerate(release.aggregates):
@@ -250,9 +292,33 @@ def _release_text(number: int, plan: ReleasePlan, names: Names) -> list[str]:
         said = _call_text(call, release.rows)
         shown_as = said if name is None or said.startswith(f"{name}(") else f"{name} = {said}"
         lines.append(f"  {shown_as}: expected {_expected(plan, index)} at 95 %")
+    for one in sets:
+        of = "the groups themselves" if one.cells == 1 else f"each row the sum of {one.cells} groups"
+        errors = ", ".join(
+            f"{_call_text(call, release.rows)} {said}"
+            for call, said in zip(release.aggregates, one.expected, strict=True)
+        )
+        lines.append(f"  grouping set {one.keys}: {of}; {errors}")
     for query in plan.queries(tuple(range(len(plan.vectors)))):
         lines += ["  backend:", *_indented(query.sql, "    ")]
     return lines
+
+
+def _found_text(plan: ReleasePlan) -> list[str]:
+    """Return by which rule groups found in the data are shown."""
+    assert plan.key_law is not None
+    assert plan.tau is not None
+    coin = plan.key_law.coin
+    below = f", and {_share(coin)} of those at {plan.tau - 1}" if coin else ""
+    return [
+        f"  groups: those whose noisy count of people reaches {plan.tau}{below}",
+        f"    the noise is at most {plan.key_law.bound} (delta {_small(plan.delta)})",
+    ]
+
+
+def _share(coin: Fraction) -> str:
+    """Return a share for people: rounded, but never to all or nothing."""
+    return f"{min(max(round(100 * coin), 1), 99)} %"
 
 
 # --- whose column an output is ----------------------------------------------------------------------

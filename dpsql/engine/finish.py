@@ -363,6 +363,7 @@ def _simulated(
     high = low
     draws = min(_DRAWS, _MAX_EVALUATIONS // max(1, table.row_count))
     if draws >= 200:
+        # For bars alone: it is subtracted from what is released, and never added to what is exact.
         noise = SampledNoise()
         replicas = {f"m{i}": np.asarray(noise.draw(law, draws)) for i, law in laws.items()}
         printer = PublicPrinter({plan.release: (0, plan)})

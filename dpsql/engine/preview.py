@@ -136,6 +136,8 @@ def _budget_lines(policy: Policy) -> Iterator[str]:
         held = math.floor(policy.privacy.delta / policy.defaults.delta)
         total = f"{float(policy.privacy.delta):g}".replace("e-0", "e-")
         yield f"  delta {total} holds {held:,} of them with group keys that are not declared"
+    if policy.privacy.together > 1:
+        yield f"  any {policy.privacy.together} persons are protected together: so many times the noise of one"
 
 
 @dataclass(frozen=True)
@@ -270,6 +272,7 @@ class _Previewer:
             defaults.delta if self.policy.privacy.delta else Fraction(0),
             defaults.minimum_units,
             self.policy.privacy.neighbours is Neighbours.REPLACE_ONE,
+            together=self.policy.privacy.together,
         )
         return plan(bind(query, Context(catalog, query.text, (), 0, {})), catalog, privacy)
 

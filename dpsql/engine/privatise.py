@@ -2,8 +2,8 @@
 
 House rules (laws L3, L7, L8):
 
-1. `Exact` is the only holder of exact values. It has no iterator, no repr of its content, no equality;
-   this module reads it, and it goes no further.
+1. `Exact` is the only holder of exact values, from the moment that `run` has fetched them. It has no iterator,
+   no repr of its content, no equality; this module alone reads it, and it goes no further.
 2. Noise is drawn for a whole vector at once, from the operating system's randomness; for declared
    groups it is drawn before the engine is asked (`draw`), so that its time says nothing.
 3. A group that the engine did not return counts 0 in every coordinate, and gets its noise like any other.
@@ -106,24 +106,25 @@ def _is_small(values: Array) -> bool:
 
 
 def publish(exact: Exact, plan: ReleasePlan, noise: Noise, minimum_units: int) -> ReleasedVector:
-    """Return the groups that pass the threshold, with their noisy unit counts (soundness.md 1.7).
+    """Return the groups that are shown, with their noisy unit counts (soundness.md 1.7).
 
-    Keys with fewer than `minimum_units` units never come to the test; one of exactly so many passes with
+    Keys with fewer than `minimum_units` units never come to the test; one of exactly so many is shown with
     probability at most delta / C. Only keys that the data have are tested; the query gives them in
     the order of the keys, and in that order they come out.
     """
-    number, tau = plan.counted, plan.tau
+    number, law = plan.counted, plan.key_law
     assert number is not None
-    assert tau is not None
+    assert law is not None
     table = _table_of(exact, (number, 0))
     counts = table.values[(number, 0)]
     types = [key.type for key in plan.release.keys]
     tested = np.flatnonzero((counts >= minimum_units) & publishable(table.keys, types, table.size))
     (drawn,) = draw(plan, number, len(tested), noise)
+    coins = noise.coins(law.coin, len(tested))
     noisy = _plus(counts[tested], drawn)
-    passed = np.flatnonzero(noisy >= tau)
-    kept = tested[passed]
+    shown = np.flatnonzero(law.shown(noisy - (minimum_units - 1), coins))
+    kept = tested[shown]
     exact._kept = table, kept
     rows = kept.tolist()
     groups = Groups(tuple([column[row] for row in rows] for column in table.keys), len(rows))
-    return ReleasedVector((noisy[passed],), groups, (plan.law(number),))
+    return ReleasedVector((noisy[shown],), groups, (law,))

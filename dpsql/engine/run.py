@@ -2,8 +2,8 @@
 
 House rules (laws L5, L6, L7; soundness.md 1.14(5), 3.2 and 3.5):
 
-1. Nothing reaches the engine before `BudgetStore.reserve` has returned, but a count of public rows: all
-   stages of the statement are reserved at once, and nothing is ever given back.
+1. Nothing of private rows is asked of the engine before `BudgetStore.reserve` has returned (public ones are counted
+   here, and fetched by `session`): all stages of the statement are reserved at once, and nothing is ever given back.
 2. Nothing reaches the analyst before `BudgetStore.commit` has returned: what was drawn is stored, and
    the answer is made from what was stored.
 3. Which way is taken (store, engine) depends on the store's noisy content alone.
@@ -181,9 +181,9 @@ class Runner:
     def from_engine(self, snapshot: Snapshot, epoch_secret: Callable[[int], bytes]) -> Charge:
         """Reserve, run, noise and store what the store did not have; return what was charged."""
         for rows in self.rows:
-            self._check_growth(rows.plan, snapshot)
+            self._check_growth(rows.plan, snapshot)  # of public rows: a refusal here is free
         claim, places = self.claim()
-        with self._reserved(claim) as reservation:
+        with self._reserved(claim) as reservation:  # durable: private rows may be asked for (law L5)
             salt = epoch_secret(reservation.epoch)
             owed = [place for place, e in zip(places, reservation.entries, strict=True) if e is not None]
             self._take_found(reservation, claim, places)
@@ -196,6 +196,7 @@ class Runner:
                     drawn[number, index] = vector_draw
             if owed:
                 self.hold()
+            # Before anybody sees it: whoever asks again gets what is stored (law L7).
             self.store.commit(reservation, [drawn[place] for place in owed])
             self.cost.is_stored = True
         return reservation.charge
@@ -245,6 +246,7 @@ class Runner:
         noises = {}
         if plan.counted not in wanted:
             assert rows.groups is not None
+            # before the engine is asked: how long it takes to draw says nothing of what is added to (soundness.md 2.3)
             noises = {index: draw(plan, index, rows.groups.size, self.noise) for index in wanted}
         exact = Exact()
         for query in plan.queries(tuple(wanted)):

@@ -1,6 +1,8 @@
 """The spine: one statement, station by station, and a session's settings.
 
-text ─parse→ tree ─bind→ relation ─judge, plan→ plan ─charge, run, privatise→ releases ─post-process→ rows
+text ─parse→ tree ─bind→ relation ─judge, plan→ plan ─look up, else charge, run, privatise→ releases ─post-process→ rows
+
+architecture.md follows one statement through them, call by call.
 """
 
 from __future__ import annotations
@@ -37,9 +39,10 @@ from ..sql.statement import (
 from ..sql.text import is_text
 from .answer import Answer, AnswerColumn, Receipt
 from .cost import Cost, telling
-from .dataset import Dataset, Prepared
+from .dataset import Dataset, LazySnapshot, Prepared
 from .explain import Explanation, bias_notes
 from .finish import Patience, PublicRows, check_public, compile_public, run_public
+from .listed_keys import ListedKeys
 from .run import ReleasedRows, Runner, StageRows, carried, check_stage
 from .settings import Settings, decimal_text
 
@@ -245,9 +248,15 @@ class Session:
     # --- one query -----------------------------------------------------------------------------------
 
     def _query(self, query: Query, parameters: tuple[object, ...], key: object, epoch: int) -> Answer:
-        prepared = self._prepare(query, parameters, key)
+        with self.dataset.lazy_snapshot(self, self._cancelled) as snapshot:
+            return self._answered(query, parameters, key, epoch, snapshot)
+
+    def _answered(
+        self, query: Query, parameters: tuple[object, ...], key: object, epoch: int, snapshot: LazySnapshot
+    ) -> Answer:
+        prepared = self._prepare(query, parameters, key, snapshot)
         cost, reuse = Cost(), self.settings.reuse
-        with telling(cost, reuse=reuse), self.dataset.lazy_snapshot(self, self._cancelled) as snapshot:
+        with telling(cost, reuse=reuse):
             public = PublicRows(snapshot.open)
             runner = Runner(
                 prepared.plan, self.dataset.store, self._noise, self.analyst, " ".join(query.text.split()),
@@ -272,30 +281,37 @@ class Session:
             epsilon, delta = Fraction(charge.epsilon_nano, NANO), Fraction(charge.delta_atto, ATTO)
             return self._answer(prepared, runner.rows, epsilon, delta, public, (key, epoch))
 
-    def _prepare(self, query: Query, parameters: tuple[object, ...], key: object) -> Prepared:
+    def _prepare(
+        self, query: Query, parameters: tuple[object, ...], key: object, snapshot: LazySnapshot | None = None
+    ) -> Prepared:
+        """Return a statement's plan; without a snapshot no public table is read for its keys."""
         known = self.dataset.prepared.get(key)
         if known is not None:
             return known
-        prepared = self._planned(query, parameters)
+        prepared = self._planned(query, parameters, snapshot)
         if prepared.is_lasting:
             self.dataset.prepared.put(key, prepared)
         return prepared
 
-    def _planned(self, query: Query, parameters: tuple[object, ...]) -> Prepared:
-        planned = self._plan(self._bound(query, parameters))
+    def _planned(
+        self, query: Query, parameters: tuple[object, ...], snapshot: LazySnapshot | None = None
+    ) -> Prepared:
+        keys = ListedKeys(snapshot)
+        planned = self._plan(self._bound(query, parameters), keys)
         root = planned.root
         if self.settings.intervals is not None:
             root = add_companions(root, {p.release: p for p in planned.releases})
         compiled = compile_public(root, planned.releases, self.dataset.dialect)
         stages = tuple(compile_public(one, planned.releases, self.dataset.dialect) for one in planned.stages)
         lasting = not any(word in query.text.lower() for word in ("now", "current", "localtime"))
+        lasting = lasting and not keys.are_read  # another list next time, where the table has changed
         return Prepared(planned, compiled, stages, lasting and _is_small(query.text, parameters))
 
     def _bound(self, query: Query, parameters: tuple[object, ...]) -> Relation:
         check_parameters(query, len(parameters))
         return bind(query, Context(self.catalog, query.text, parameters, time.time_ns() // 1000, {}))
 
-    def _plan(self, relation: Relation) -> Plan:
+    def _plan(self, relation: Relation, keys: ListedKeys) -> Plan:
         """Plan a bound statement under this session's settings."""
         privacy = Privacy(
             self.settings.epsilon,
@@ -303,8 +319,9 @@ class Session:
             self.policy.defaults.minimum_units,
             self.policy.privacy.neighbours is Neighbours.REPLACE_ONE,
             self.settings.max_rows,
+            self.policy.privacy.together,
         )
-        return plan(relation, self.catalog, privacy)
+        return plan(relation, self.catalog, privacy, keys.read)
 
     def _stage(self, prepared: Prepared, number: int, rows: list[ReleasedRows], public: PublicRows) -> object:
         """Return the value of a stage, or its rows, as they go down again (soundness.md 1.14(2)); NULL for no row.
@@ -357,7 +374,10 @@ class Session:
 
     def _explain(self, query: Query, parameters: tuple[object, ...]) -> Explanation:
         status = self.budget()
-        prepared = self._prepare(query, parameters, self._key("EXPLAIN " + query.text, parameters))
+        with self.dataset.lazy_snapshot(self, self._cancelled) as snapshot:
+            prepared = self._prepare(
+                query, parameters, self._key("EXPLAIN " + query.text, parameters), snapshot
+            )
         return Explanation(prepared.plan, prepared.compiled, prepared.stages, _left(status))
 
     # --- what the stations share ------------------------------------------------------------------------

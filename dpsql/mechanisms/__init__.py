@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from .epsilon import ATTO, MAX_EPSILON, MIN_EPSILON, NANO, floor_to_nano, parse_epsilon
+from .laplace_accuracy import bounds_of_exp
 from .law import Law
-from .laws import Laplace, law_of
+from .laws import Laplace, Truncated, UnknownLaw, law_of
 from .noise import Noise, SampledNoise
 from .random_source import OS_RANDOM, RandomSource
-from .threshold import threshold
 
 __all__ = [
     "ATTO",
@@ -20,8 +20,10 @@ __all__ = [
     "Noise",
     "RandomSource",
     "SampledNoise",
+    "Truncated",
+    "UnknownLaw",
+    "bounds_of_exp",
     "floor_to_nano",
     "law_of",
     "parse_epsilon",
-    "threshold",
 ]

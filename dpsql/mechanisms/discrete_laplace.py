@@ -29,7 +29,7 @@ from .random_source import RandomSource
 from .scale import sampled_scale
 from .uniform import draw_below, draw_one_below, random_words
 
-__all__ = ["draw_discrete_laplace"]
+__all__ = ["draw_discrete_laplace", "draw_exp_of_fraction"]
 
 _Integers = npt.NDArray[Any]  # int64, or dtype object holding Python ints
 _Mask = npt.NDArray[np.bool_]
@@ -75,7 +75,7 @@ def _acceptance_rate(t: int, s: int) -> float:
 def _draw_candidates(t: int, s: int, size: int, source: RandomSource) -> _Integers:
     """Return the draws among `size` candidates: fewer than `size`, in the candidates' order."""
     u = draw_below(t, size, source)
-    u = u[_draw_exp_of_fraction(u, t, source)]
+    u = u[draw_exp_of_fraction(u, t, source)]
     v = _draw_geometric_e(u.size, source)
     magnitude = _combine(u, v, t, s)
     signs = np.frombuffer(source.random_bytes((u.size + 7) // 8), dtype=np.uint8)
@@ -94,7 +94,7 @@ def _combine(u: npt.NDArray[Any], v: npt.NDArray[np.int64], t: int, s: int) -> _
     return x if s == 1 else x // s
 
 
-def _draw_exp_of_fraction(u: npt.NDArray[Any], t: int, source: RandomSource) -> _Mask:
+def draw_exp_of_fraction(u: npt.NDArray[Any], t: int, source: RandomSource) -> _Mask:
     """Return coins, the i-th true with probability exp(-u[i]/t). Requires 0 <= u < t.
 
     Round k leaves those running whose coin k shows heads; the others stop at k, true iff k is odd.

@@ -21,7 +21,7 @@ from typing import Final
 
 from .scale import sampled_scale
 
-__all__ = ["half_width", "tail", "upper_quantile"]
+__all__ = ["bounds_of_exp", "half_width", "tail", "upper_quantile"]
 
 _GUARD_DIGITS: Final = 50
 _LARGEST_EXPONENT: Final = 2300  # exp(-2300) < 10^-998; beyond it numbers only grow longer
@@ -35,11 +35,11 @@ def tail(scale: Fraction, m: int) -> Fraction:
     """
     scale = sampled_scale(scale)
     digits = _GUARD_DIGITS + len(str(math.ceil(scale)))
-    q_low, q_high = _bounds_of_exp(1 / scale, digits)
+    q_low, q_high = bounds_of_exp(1 / scale, digits)
     if m >= 1:
-        return _bounds_of_exp(m / scale, digits)[1] / (1 + q_low)
+        return bounds_of_exp(m / scale, digits)[1] / (1 + q_low)
     # By symmetry Pr[Y >= m] = 1 - Pr[Y >= 1-m].
-    return 1 - _bounds_of_exp((1 - m) / scale, digits)[0] / (1 + q_high)
+    return 1 - bounds_of_exp((1 - m) / scale, digits)[0] / (1 + q_high)
 
 
 def upper_quantile(scale: Fraction, probability: Fraction) -> int:
@@ -57,7 +57,7 @@ def upper_quantile(scale: Fraction, probability: Fraction) -> int:
 @lru_cache(maxsize=1024)
 def _upper_quantile(scale: Fraction, probability: Fraction) -> int:
     digits = _GUARD_DIGITS + len(str(math.ceil(scale)))
-    odds = 1 / (probability * (1 + _bounds_of_exp(1 / scale, digits)[1]))
+    odds = 1 / (probability * (1 + bounds_of_exp(1 / scale, digits)[1]))
     context = _context(digits, decimal.ROUND_HALF_EVEN)
     log_odds = Fraction(context.ln(_to_decimal(odds, context)))
     m = max(1, math.ceil(scale * log_odds))
@@ -82,7 +82,7 @@ def _check_probability(probability: Fraction) -> None:
         raise ValueError("a tail probability is at least 10^-900 and below 1/2")
 
 
-def _bounds_of_exp(x: Fraction, digits: int) -> tuple[Fraction, Fraction]:
+def bounds_of_exp(x: Fraction, digits: int) -> tuple[Fraction, Fraction]:
     """Return (low, high) with low <= exp(-x) <= high, for x >= 0.
 
     Ensures: they differ by less than one part in 10^(digits - 7); but (0, about 10^-998) for x > 2300.
@@ -90,7 +90,7 @@ def _bounds_of_exp(x: Fraction, digits: int) -> tuple[Fraction, Fraction]:
     of 100 units in the last place does not even need that.
     """
     if x > _LARGEST_EXPONENT:
-        return Fraction(0), _bounds_of_exp(Fraction(_LARGEST_EXPONENT), digits)[1]
+        return Fraction(0), bounds_of_exp(Fraction(_LARGEST_EXPONENT), digits)[1]
     margin = Fraction(100, 10**digits)
     x_low = _to_decimal(x, _context(digits, decimal.ROUND_FLOOR))
     x_high = _to_decimal(x, _context(digits, decimal.ROUND_CEILING))

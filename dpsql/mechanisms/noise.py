@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Protocol
 
+import numpy as np
 import numpy.typing as npt
 
 from .law import Law
 from .random_source import OS_RANDOM, RandomSource
+from .uniform import draw_coins
 
 __all__ = ["Noise", "SampledNoise"]
 
@@ -20,6 +23,10 @@ class Noise(Protocol):
         """Return `count` independent draws of `law`, as `Law.draw` does."""
         ...
 
+    def coins(self, chance: Fraction, count: int) -> npt.NDArray[np.bool_]:
+        """Return `count` independent coins, as `draw_coins` does."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class SampledNoise:
@@ -29,3 +36,7 @@ class SampledNoise:
 
     def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
         return law.draw(count, self.source)
+
+    def coins(self, chance: Fraction, count: int) -> npt.NDArray[np.bool_]:
+        """See `Noise.coins`."""
+        return draw_coins(chance, count, self.source)

@@ -8,6 +8,7 @@ House rules:
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
@@ -15,10 +16,13 @@ import numpy.typing as npt
 
 from .random_source import RandomSource
 
-__all__ = ["WORD_LIMIT", "draw_below", "draw_one_below", "random_words"]
+__all__ = ["COIN", "WORD_LIMIT", "draw_below", "draw_coins", "draw_one_below", "random_words"]
 
 WORD_LIMIT: Final = 2**63
 """Arrays of integers can be drawn below any n up to this one."""
+
+COIN: Final = 2**60
+"""Coins are thrown with probabilities that are multiples of 1 / COIN."""
 
 _Words = npt.NDArray[np.unsignedinteger[Any]]
 _UINT16: Final = np.dtype("<u2")
@@ -60,6 +64,14 @@ def draw_below(n: int, size: int, source: RandomSource) -> _Words:
     if again.size:
         values[again] = draw_below(n, again.size, source)
     return values
+
+
+def draw_coins(chance: Fraction, count: int, source: RandomSource) -> npt.NDArray[np.bool_]:
+    """Return independent coins, each true with exactly this probability: a multiple of 1 / COIN in [0, 1]."""
+    heads = chance * COIN
+    if heads.denominator != 1 or not 0 <= heads <= COIN:
+        raise ValueError("a coin's probability is a multiple of 2^-60 from 0 to 1")
+    return np.asarray(draw_below(COIN, count, source) < np.uint64(heads.numerator), dtype=np.bool_)
 
 
 def _multiply_shift(

@@ -2,8 +2,8 @@
 
 House rules:
 
-1. Pure: text, policy and parameters in; no store, no data, no randomness (this is all that EXPLAIN
-   and Describe run).
+1. Pure: text, policy and parameters in; no store, no data of people, no randomness (this is all that EXPLAIN
+   and Describe run). The keys of public tables are asked for through `ReadKeys`, and through nothing else.
 2. Epsilon is split by the text alone: equally over the blocks of the statement that aggregate, a block's
    part over its grouping sets by the groups a unit can touch in each, and a release's part equally over
    its vectors (soundness.md 1.7, 1.8 and 1.14(5)).
@@ -13,13 +13,15 @@ House rules:
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 
 from ..errors import Refusal
-from ..mechanisms import Laplace, Law, floor_to_nano, threshold
+from ..mechanisms import Laplace, Law, Truncated, bounds_of_exp, floor_to_nano
 from ..relation.catalog import Catalog, Scalar
 from ..relation.expressions import Literal, StageValue, conjuncts, fields_of, walk
 from ..relation.expressions import Scalar as Subquery
@@ -27,7 +29,8 @@ from ..relation.intervals import Environment, facts_of
 from ..relation.relations import Filter, Limit, Project, Relation, Sort, Values, expressions
 from ..relation.size_rules import text_of_row
 from ..relation.types import Kind as SqlKind
-from .backend_sql.print_release import BackendQuery, print_fan, print_release
+from ..relation.types import SqlType
+from .backend_sql.print_release import BackendQuery, print_fan, print_keys, print_release
 from .dialects import Dialect, dialect_of
 from .measures.formulas import Formula
 from .measures.least_error import measure
@@ -36,10 +39,19 @@ from .privacy.contradiction import has_no_rows
 from .privacy.determined import has_one_row
 from .privacy.growth import joined_rows
 from .privacy.judge import judge
-from .privacy.keys import UNDECLARED_HINT, Domain, domain_of, environment_of, max_groups_in, product_of
+from .privacy.keys import (
+    MAX_DOMAIN,
+    UNDECLARED_HINT,
+    Domain,
+    domain_of,
+    environment_of,
+    existing_groups,
+    max_groups_in,
+)
+from .privacy.public_keys import KeyList, key_lists
 from .privacy.rows import Release, selects_in, stages_in
 
-__all__ = ["Plan", "Privacy", "ReleasePlan", "Work", "plan", "releases_of"]
+__all__ = ["Plan", "Privacy", "ReadKeys", "ReleasePlan", "Work", "plan", "releases_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +61,7 @@ class Privacy:
     `epsilon`: for the whole statement. `delta`: per query block with undeclared keys. `minimum_units`:
     keys with fewer units are never published. `replace_one`: the neighbouring relation.
     `max_rows`: most rows of a person that count, where the policy takes more; None: what it takes.
+    `together`: in how many units neighbours differ.
     """
 
     epsilon: Fraction
@@ -56,6 +69,11 @@ class Privacy:
     minimum_units: int
     replace_one: bool
     max_rows: int | None = None
+    together: int = 1
+
+
+ReadKeys = Callable[[BackendQuery, tuple[SqlType, ...]], Sequence[tuple[Scalar, ...]]]
+"""Asks public tables for keys of some types: each tuple once, in canonical form, at most MAX_DOMAIN + 1 of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,25 +89,30 @@ class ReleasePlan:
     """One release: what is asked of the engine, and the noise and charge of each vector.
 
     `domains`: the public values of each key, where it has them. `groups`: the declared groups, None
-    when keys are found by threshold (`tau`, on vector `counted`, at `delta`). `epsilons`: per vector.
+    when keys are found by threshold, at `delta`: by `key_law`, on vector `counted`. `tau`: the noisy count from
+    which a group is shown whatever the coin says. `grids`: per aggregate, what all values of a count or sum are
+    multiples of. `epsilons`: per vector.
     `identity` hashes everything the exact measures depend on but data and epoch; it is completed by
     `measure_keys`. `is_empty`: no row can count, by the text alone: answered exactly and free, without the
-    engine (soundness.md 1.16).
+    engine (soundness.md 1.16). `listed_from`: the public tables that keys were read from.
     """
 
     release: Release
     bounding: Bounding
     vectors: tuple[Vector, ...]
     formulas: tuple[Formula, ...]
+    grids: tuple[Fraction | None, ...]
     epsilons: tuple[Fraction, ...]
     domains: tuple[Domain | None, ...]
     groups: tuple[tuple[Scalar, ...], ...] | None
     counted: int | None
+    key_law: Truncated | None
     tau: int | None
     delta: Fraction
     is_empty: bool
     identity: bytes
     dialect: Dialect = field(repr=False, compare=False)
+    listed_from: tuple[str, ...] = ()
 
     def scale(self, number: int) -> Fraction:
         """Return the noise scale of a vector, in its lattice units; 0 for what is empty and gets no noise."""
@@ -98,7 +121,12 @@ class ReleasePlan:
         return self.vectors[number].scale(self.epsilons[number])
 
     def law(self, number: int) -> Law:
-        """Return the law of the noise that a vector is to have. Not for what is empty, which gets none."""
+        """Return the law of the noise that a vector is to have. Not for what is empty, which gets none.
+
+        Laplace noise takes the scale from a sensitivity in L1, which is what `Vector.sensitivity` says.
+        """
+        if self.key_law is not None and number == self.counted:
+            return self.key_law
         return Laplace(self.scale(number))
 
     def vector_of(self, coordinate: int) -> int:
@@ -197,8 +225,8 @@ class Plan:
         return sum((release.delta for release in self.releases), Fraction(0))
 
 
-def plan(relation: Relation, catalog: Catalog, privacy: Privacy) -> Plan:
-    """Return the plan of a bound statement.
+def plan(relation: Relation, catalog: Catalog, privacy: Privacy, read: ReadKeys | None = None) -> Plan:
+    """Return the plan of a bound statement. `read`: see `ReadKeys`; without it no public table is read.
 
     Raises:
         Refusal: what `judge`, `measure` and the printer raise; PV103 when undeclared keys have no delta.
@@ -211,7 +239,7 @@ def plan(relation: Relation, catalog: Catalog, privacy: Privacy) -> Plan:
     for part in (*judged.stages, judged.root):
         ordered.update(dict.fromkeys(releases_of(part)))
     blocks = sum((Fraction(*release.share) for release in ordered), Fraction(0))
-    releases = tuple(_plan_release(release, catalog, privacy, blocks) for release in ordered)
+    releases = tuple(_plan_release(release, catalog, privacy, blocks, read) for release in ordered)
     for release in releases:
         # printing may refuse: before anything is charged
         release.queries(tuple(range(len(release.vectors))))
@@ -250,12 +278,23 @@ def _check_size(relation: Relation) -> None:
         stack += node.inputs
 
 
-def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: Fraction) -> ReleasePlan:
+def _plan_release(
+    release: Release, catalog: Catalog, privacy: Privacy, blocks: Fraction, read: ReadKeys | None
+) -> ReleasePlan:
     rows = release.rows
     env = environment_of(rows.columns, rows.predicate)
     domains = [domain_of(key, env) for key in release.keys]
     declared = [domain for domain in domains if domain is not None]
-    groups = tuple(product_of(declared, release.keys)) if len(declared) == len(domains) else None
+    dialect = dialect_of(catalog.dialect, catalog.case_collation)
+    groups, listed = _read_groups(release, domains, env, dialect, read)
+    if groups is None and len(declared) == len(domains):
+        groups = existing_groups(release.keys, declared, env, rows.predicate)
+        domains = [_listed_in(groups, place, domain) for place, domain in enumerate(declared)]
+    elif groups is not None:
+        domains = [
+            None if any(place in one.numbers for one in listed) else domain
+            for place, domain in enumerate(domains)
+        ]
     bounding = _bounding(release, env, privacy, groups)
     measured = measure(release.aggregates, env, bounding, rows.units, threshold=groups is None)
     texts = [*release.keys, *dict.fromkeys(v.value for v in measured.vectors if v.value is not None)]
@@ -282,7 +321,7 @@ def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: 
     is_empty = groups == () or has_no_rows(rows.items, rows.predicate)
     if is_empty:
         each = Fraction(0)
-    delta, tau = Fraction(0), None
+    delta, key_law, tau = Fraction(0), None, None
     if measured.counted is not None and not is_empty:
         delta = privacy.delta * Fraction(*release.share)
         if delta <= 0:
@@ -294,17 +333,71 @@ def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: 
                 ).position,
                 hint="declare the key's values, list them in WHERE key IN (…), or ask the owner for a delta",
             )
-        law = Laplace(measured.vectors[measured.counted].scale(each))
-        tau = threshold(law, delta, bounding.groups, privacy.minimum_units)
-    identity = hashlib.sha256(
-        repr((catalog.fingerprint, rows.identity(), release.keys, bounding, domains,
-              privacy.minimum_units)).encode()
-    ).digest()  # fmt: skip
+        key_law = _key_law(measured.vectors[measured.counted], each, delta, privacy.together)
+        tau = privacy.minimum_units + key_law.bound
+    said: tuple[object, ...] = (catalog.fingerprint, rows.identity(), release.keys, bounding, domains,
+                                privacy.minimum_units)  # fmt: skip
+    whole = math.prod(len(domain.values) for domain in domains if domain)
+    if groups is not None and (listed or len(groups) < whole):
+        said = (*said, groups)  # not all that the domains make
+    identity = hashlib.sha256(repr(said).encode()).digest()
     return ReleasePlan(
-        release, bounding, measured.vectors, measured.formulas, (each,) * count, tuple(domains), groups,
-        measured.counted, tau, delta, is_empty, identity,
-        dialect_of(catalog.dialect, catalog.case_collation),
+        release, bounding, measured.vectors, measured.formulas, measured.grids, (each,) * count, tuple(domains), groups,
+        measured.counted, key_law, tau, delta, is_empty, identity, dialect,
+        tuple(dict.fromkeys(name for one in listed for name in one.tables)),
     )  # fmt: skip
+
+
+_DIGITS = 40
+"""Digits of e^epsilon in the delta of several persons together."""
+
+
+def _key_law(counted: Vector, epsilon: Fraction, delta: Fraction, together: int) -> Truncated:
+    """Return the noise on a count of people under which the groups that it shows cost so much (soundness.md 1.7).
+
+    One step to a neighbour moves the counts of `of_one` groups by one each: C of them, or C of the one who goes and
+    C of the one who comes. Each has its part of epsilon and of delta; of k steps the deltas add up as in 1.19.
+    """
+    steps = 1 + sum(1 / bounds_of_exp(i * epsilon / together, _DIGITS)[0] for i in range(1, together))
+    return Truncated.within(counted.scale(epsilon), delta / (counted.of_one * steps))
+
+
+def _read_groups(
+    release: Release, domains: list[Domain | None], env: Environment, dialect: Dialect, read: ReadKeys | None
+) -> tuple[tuple[tuple[Scalar, ...], ...] | None, tuple[KeyList, ...]]:
+    """Return the groups of keys that public tables have, and the lists they come from.
+
+    None where no key needs a list, or there are more than MAX_DOMAIN: then keys are found by threshold.
+    """
+    keys, terms = release.keys, release.rows.predicate
+    lists = key_lists(release.rows, keys, domains) if read is not None else ()
+    if read is None or not lists:
+        return None, ()
+    parts: list[tuple[tuple[int, ...], Sequence[tuple[Scalar, ...]]]] = []
+    for one in lists:
+        rows = read(print_keys(one, dialect), tuple(key.type for key in one.keys))
+        parts.append((one.numbers, rows))
+    known = tuple(number for number in range(len(keys)) if all(number not in one.numbers for one in lists))
+    if known:
+        own = [domain for number in known if (domain := domains[number]) is not None]
+        if math.prod(len(domain.values) for domain in own) > MAX_DOMAIN:
+            return None, ()
+        parts.append((known, existing_groups(tuple(keys[number] for number in known), own, env, terms)))
+    if math.prod(len(rows) for _, rows in parts) > MAX_DOMAIN:
+        return None, ()
+    places = [number for numbers, _ in parts for number in numbers]
+    order = [places.index(number) for number in range(len(keys))]
+    found = []
+    for chosen in itertools.product(*(rows for _, rows in parts)):
+        flat = [value for part in chosen for value in part]
+        found.append(tuple(flat[place] for place in order))
+    return tuple(found), lists
+
+
+def _listed_in(groups: tuple[tuple[Scalar, ...], ...], place: int, domain: Domain) -> Domain:
+    """Return what is left of a key's domain."""
+    left = {group[place] for group in groups}
+    return Domain(tuple(value for value in domain.values if value in left))
 
 
 def _bounding(
@@ -317,7 +410,7 @@ def _bounding(
     """
     rows, grouped = release.rows, bool(release.keys)
     if rows.is_single:
-        return Bounding(1, 1, 1, True, False, privacy.replace_one, grouped)
+        return Bounding(1, 1, 1, True, False, privacy.replace_one, grouped, privacy.together)
     if rows.max_rows is None or rows.max_rows_per_group is None or rows.max_groups is None:
         raise Refusal(
             f'max_rows is not declared for table "{rows.undeclared}"',
@@ -328,11 +421,13 @@ def _bounding(
     m = 1 if grouped and has_one_row(rows, release.keys) else rows.max_rows_per_group
     in_all = min(rows.max_rows, m * rows.max_groups, privacy.max_rows or rows.max_rows)
     if not grouped:
-        return Bounding(in_all, in_all, 1, False, False, privacy.replace_one, False)
+        return Bounding(in_all, in_all, 1, False, False, privacy.replace_one, False, privacy.together)
     c = min(in_all, max_groups_in(rows, release.keys, env))
+    if groups:  # never 0
+        c = min(c, len(groups))
     is_determined = fields_of(*release.keys) <= rows.determined
     ranked = not is_determined and (groups is None or len(groups) > c)
-    return Bounding(in_all, m, c, False, ranked, privacy.replace_one, True)
+    return Bounding(in_all, m, c, False, ranked, privacy.replace_one, True, privacy.together)
 
 
 def releases_of(relation: Relation) -> Iterator[Release]:

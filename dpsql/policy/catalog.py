@@ -86,6 +86,7 @@ def _fingerprint(policy: Policy, tables: dict[str, Table], live: LiveSchema) -> 
         "version": 3,
         "dataset": policy.dataset_id,
         "neighbours": policy.privacy.neighbours.value,
+        **({"together": policy.privacy.together} if policy.privacy.together > 1 else {}),
         "minimum_units": policy.defaults.minimum_units,
         "root": policy.root,
         "default_schema": live.default_schema,

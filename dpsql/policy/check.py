@@ -110,9 +110,14 @@ def check(policy: Policy, live: LiveSchema) -> Report:
         tables.append(_table_report(policy, declared, table, unit, columns))
     privacy = (
         f"lifetime epsilon {plain(policy.privacy.epsilon)}, delta {plain(policy.privacy.delta)}; "
-        f"{policy.privacy.neighbours.value} neighbours"
+        f"{policy.privacy.neighbours.value} neighbours{_together(policy)}"
     )
     return Report(policy.source, policy.dataset_id, privacy, tuple(tables), tuple(problems), tuple(warnings))
+
+
+def _together(policy: Policy) -> str:
+    many = policy.privacy.together
+    return f", any {many} persons together" if many > 1 else ""
 
 
 def _column_reports(

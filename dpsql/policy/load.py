@@ -32,6 +32,7 @@ _DELTA_STEP = Fraction(1, 10**18)
 _FILE_SCHEMES = {"database": "duckdb", "ledger": "sqlite"}
 _SERVERS = {"database": re.compile(rf"({'|'.join(ENGINES)})://"), "ledger": re.compile(r"postgres(ql)?://")}
 _LONGEST_STATEMENT = 600
+_MOST_TOGETHER = 1_000  # a household, a class: noise that hides everybody leaves no answer
 _VERIFIER = re.compile(
     r"SCRAM-SHA-256\$[1-9][0-9]{0,6}:[A-Za-z0-9+/]{8,}={0,2}\$[A-Za-z0-9+/]{43}=:[A-Za-z0-9+/]{43}="
 )
@@ -149,8 +150,11 @@ def _read_privacy(top: Section) -> Privacy:
     name = section.text("neighbours") or Neighbours.ADD_REMOVE.value
     if name not in {kind.value for kind in Neighbours}:
         raise section.error('write "add-remove" or "replace-one"', "neighbours")
+    together = section.count("together") or 1
+    if together > _MOST_TOGETHER:
+        raise section.error(f"is above {_MOST_TOGETHER}, the most that are protected together", "together")
     section.finish()
-    return Privacy(epsilon, delta if delta is not None else Fraction(0), Neighbours(name))
+    return Privacy(epsilon, delta if delta is not None else Fraction(0), Neighbours(name), together)
 
 
 def _read_defaults(top: Section, privacy: Privacy) -> Defaults:

@@ -43,11 +43,15 @@ class Neighbours(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Privacy:
-    """The lifetime cap for everybody together: `epsilon` in steps of 1e-9, `delta` in steps of 1e-18."""
+    """The lifetime cap for everybody together: `epsilon` in steps of 1e-9, `delta` in steps of 1e-18.
+
+    `together`: the promise holds for any so many units together (soundness.md 1.19).
+    """
 
     epsilon: Fraction
     delta: Fraction
     neighbours: Neighbours
+    together: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ database = {database}
 epsilon    = 1             # lifetime cap for everybody together: 1 is strong, 10 is weak
 delta      = 1e-6          # lifetime cap; far below one in the number of units. 0: declared group keys only
 neighbours = "add-remove"  # or "replace-one"
+# together = 4             # the promise for any 4 persons together (a household): four times the noise
 
 [defaults]
 epsilon     = 0.05  # of one statement, when the analyst sets none

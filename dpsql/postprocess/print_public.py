@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 
 from ..errors import Refusal
 from ..plan.dialects.quote import identifier, table_name
-from ..plan.measures.formulas import Linear, print_formula
+from ..plan.measures.formulas import Formula, Linear, print_formula, print_part, print_parts
 from ..plan.planner import ReleasePlan
-from ..plan.privacy.rows import Release
+from ..plan.privacy.rows import AddedUp, Release
 from ..relation.catalog import Table
 from ..relation.expressions import Call, Expr, Field, Literal, Scalar
 from ..relation.functions import FUNCTIONS
@@ -128,18 +128,47 @@ def _release_row(printer: PublicPrinter, node: Release) -> tuple[int, list[str]]
     printer.used.add(number)
     columns = [f"k{i}" for i in range(len(node.keys))]
     calls = zip(plan.formulas, node.aggregates, strict=True)
-    return number, columns + [
-        "CAST(NULL AS DOUBLE)"
-        if plan.is_empty and (not isinstance(formula, Linear) or call.function == "avg_direct")
-        else print_formula(formula, call.type)
-        for formula, call in calls
-    ]
+    return number, columns + [_value(plan, formula, call) for formula, call in calls]
+
+
+def _value(plan: ReleasePlan, formula: Formula, call: AggregateCall) -> str:
+    if plan.is_empty and (not isinstance(formula, Linear) or call.function == "avg_direct"):
+        return "CAST(NULL AS DOUBLE)"
+    return print_formula(formula, call.type)
 
 
 def _release(printer: PublicPrinter, node: Relation) -> str:
     assert isinstance(node, Release)
     number, columns = _release_row(printer, node)
     return _select(columns, f'"r{number}"')
+
+
+def _added_up(printer: PublicPrinter, node: Relation) -> str:
+    """Print a release's cells added up to groups of fewer keys, in the order of their first cells.
+
+    Counts and sums are rounded and then added; all else is computed from added coordinates (soundness.md 1.18).
+    """
+    assert isinstance(node, AddedUp)
+    number, plan = printer.releases[node.release]
+    printer.used.add(number)
+    keys = [f"k{i}" for i in node.chosen]
+    cells, added, shown = [], [], []
+    calls = zip(plan.formulas, plan.grids, node.release.aggregates, strict=True)
+    for index, (formula, grid, call) in enumerate(calls):
+        if isinstance(formula, Linear) and grid is not None:
+            cells.append(f"{print_part(formula, call.type, grid)} AS v{index}")
+            added.append(f"{print_parts(f'v{index}', call.type, grid)} AS v{index}")
+            shown.append(f"v{index}")
+        else:
+            shown.append(_value(plan, formula, call))
+    spread = (f.coordinates for f, grid in zip(plan.formulas, plan.grids, strict=True) if grid is None)
+    needed = sorted({coordinate for coordinates in spread for coordinate in coordinates})
+    cells += [f"m{i}" for i in needed]
+    added += [f"COALESCE(sum(CAST(m{i} AS DOUBLE)), 0e0) AS m{i}" for i in needed]
+    inner = f'SELECT {", ".join([*keys, *cells, "rowid AS place"])} FROM "r{number}"'
+    by = f" GROUP BY {', '.join(keys)}" if keys else ""
+    outer = f"SELECT {', '.join([*keys, *added, 'min(place) AS place'])} FROM ({inner}) AS t{by}"
+    return _select([*keys, *shown], f"({outer}) AS t", " ORDER BY place")
 
 
 def _with_bars(printer: PublicPrinter, node: Relation) -> str:
@@ -333,7 +362,7 @@ def _join(printer: PublicPrinter, node: Relation) -> str:
 
 
 _RELATIONS: dict[type[Relation], Callable[[PublicPrinter, Relation], str]] = {
-    Release: _release, WithBars: _with_bars, Scan: _scan, Values: _values, Filter: _filter, Project: _project,
-    Sort: _ordered, Limit: _ordered, Distinct: _distinct, Aggregate: _aggregate, Window: _window,
-    SetOperation: _set_operation, Join: _join, Fetched: _fetched,
+    Release: _release, AddedUp: _added_up, WithBars: _with_bars, Scan: _scan, Values: _values,
+    Filter: _filter, Project: _project, Sort: _ordered, Limit: _ordered, Distinct: _distinct, Aggregate: _aggregate,
+    Window: _window, SetOperation: _set_operation, Join: _join, Fetched: _fetched,
 }  # fmt: skip

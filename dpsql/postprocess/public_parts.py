@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ..errors import Refusal
+from ..plan.privacy.rows import AddedUp
 from ..relation.expressions import (
     TRUE,
     Call,
@@ -317,4 +318,6 @@ def _needed_below(node: Relation, needed: Needed) -> tuple[Needed, ...]:
         right = frozenset() if node.kind == "mark" else frozenset(i - width for i in needed if i >= width)
         left = frozenset(i for i in needed | used if i < width)
         return left, right | frozenset(i - width for i in used if i >= width)
+    if isinstance(node, AddedUp):
+        return (frozenset(range(len(node.release.columns))),)
     return ()

@@ -17,15 +17,18 @@ __all__ = [
     "DAY",
     "EXTRACT_FIELDS",
     "TRUNC_UNITS",
+    "boundary",
     "calendar_ends",
     "date_text",
     "extract_bounds",
+    "extracted",
     "parse_date",
     "parse_timestamp",
     "shift_bounds",
     "step_units",
     "timestamp_text",
     "truncate_bounds",
+    "truncated",
 ]  # fmt: skip
 
 DAY = 86_400_000_000
@@ -138,6 +141,46 @@ def truncate_bounds(unit: str, lo: Fraction, hi: Fraction, type_: SqlType) -> tu
         scale = DAY if type_.kind is Kind.DATE else 1
         return lo * scale - 366 * DAY, hi * scale
     return Fraction(ends[0]), Fraction(ends[1])
+
+
+def truncated(unit: str, microseconds: int) -> int | None:
+    """Return date_trunc(unit, x) of a moment; None outside the years 1 to 9999."""
+    try:
+        return _microseconds(_floor(unit, _EPOCH_MOMENT + datetime.timedelta(microseconds=microseconds)))
+    except OverflowError:
+        return None
+
+
+def boundary(lo: int, hi: int) -> int | None:
+    """Return where a year begins after `lo` and up to `hi`, or a month, a day, an hour or a minute: near the middle.
+
+    None where none of them does.
+    """
+    for unit in ("year", "month", "day", "hour", "minute"):
+        start = truncated(unit, (lo + hi) // 2)
+        if start is None:
+            return None
+        if lo < start:
+            return start
+        after = _next(unit, _EPOCH_MOMENT + datetime.timedelta(microseconds=start))
+        if after is not None and _microseconds(after) <= hi:
+            return _microseconds(after)
+    return None
+
+
+def extracted(name: str, microseconds: int) -> int | None:
+    """Return EXTRACT(name FROM x) of a moment; None outside the years 1 to 9999."""
+    try:
+        moment = _EPOCH_MOMENT + datetime.timedelta(microseconds=microseconds)
+    except OverflowError:
+        return None
+    if name in ("week", "isoyear"):
+        return moment.isocalendar()[name == "week"]
+    if name in ("dow", "isodow"):
+        return moment.isoweekday() % (7 if name == "dow" else 8)
+    if name == "doy":
+        return moment.timetuple().tm_yday
+    return (moment.month + 2) // 3 if name == "quarter" else int(getattr(moment, name))
 
 
 def step_units(unit: str, lo: int, hi: int, limit: int) -> list[int] | None:

@@ -265,6 +265,11 @@ def _check_same_dataset(old: Policy, new: Policy) -> None:
     """Raise PolicyError where a policy means other data or another ledger, which takes a new start."""
     if (old.database, old.ledger, old.dataset_id) != (new.database, new.ledger, new.dataset_id):
         raise PolicyError(f"{new.source}: names another database, ledger or dataset; start the server anew")
+    before, now = old.privacy, new.privacy
+    if (before.neighbours, before.together) != (now.neighbours, now.together):
+        raise PolicyError(
+            f"{new.source}: says other privacy.neighbours or privacy.together, which takes a new ledger"
+        )
 
 
 def _look_at_file(policy: Policy) -> None:

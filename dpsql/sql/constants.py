@@ -15,7 +15,15 @@ import struct
 from fractions import Fraction
 
 from ..errors import Position, Refusal
-from ..relation.calendar import DAY, date_text, parse_date, parse_timestamp, timestamp_text
+from ..relation.calendar import (
+    DAY,
+    date_text,
+    extracted,
+    parse_date,
+    parse_timestamp,
+    timestamp_text,
+    truncated,
+)
 from ..relation.expressions import Call, Expr, Literal, LiteralValue, Months
 from ..relation.types import DATE, NUMERIC, TEXT, TIMESTAMP, Kind, SqlType
 from .literals import interval_literal, number_literal
@@ -246,11 +254,13 @@ def add_months(microseconds: int, interval: Months, sign: int) -> int | None:
 
 
 def fold(call: Call) -> Expr:
-    """Return the value of arithmetic over exact constants, and of a date ± interval or days; else `call`.
+    """Return the value of arithmetic over exact constants, of a date ± interval or days, of a part of one; else `call`.
 
     Raises:
         Refusal: 22023 when the value is outside the result's type.
     """
+    if call.function in ("date_trunc", "extract"):
+        return _part_of_moment(call)
     if call.function not in ("neg", "add", "sub", "mul", "div", "mod") or call.type.is_float:
         return call if call.function != "neg" else _negated(call)
     if any(
@@ -277,6 +287,17 @@ def fold(call: Call) -> Expr:
     if call.type.is_integer:
         return _integer(Fraction(value), call.type, call.position)
     return Literal(call.type, Fraction(value), position=call.position)
+
+
+def _part_of_moment(call: Call) -> Expr:
+    """Return date_trunc or extract of a constant moment: the same bounds as if it had been written out."""
+    word, moment = call.args
+    if not isinstance(word, Literal) or not isinstance(moment, Literal) or not isinstance(moment.value, int):
+        return call
+    change = truncated if call.function == "date_trunc" else extracted
+    scale = DAY if moment.type.kind is Kind.DATE else 1
+    value = change(str(word.value), moment.value * scale)
+    return call if value is None else Literal(call.type, value, position=call.position)
 
 
 def _negated(call: Call) -> Expr:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,12 @@ class ZeroNoise:
     def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
         return np.zeros(count, dtype=np.int64)
 
+    def coins(self, chance: Fraction, count: int) -> npt.NDArray[np.bool_]:
+        """Return what hides: a group found in the data is then shown from the printed threshold on."""
+        return np.zeros(count, dtype=np.bool_)
 
-class CountingNoise:
+
+class CountingNoise(ZeroNoise):
     """A `Noise` that gives 1, 2, 3, … from a start on: whatever a number is added to can be told by it.
 
     `given`: the numbers so far.

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 from ..law import Law
 from .laplace import Laplace
+from .truncated import Truncated
 
-__all__ = ["Laplace", "law_of"]
+__all__ = ["Laplace", "Truncated", "UnknownLaw", "law_of"]
+
+_READERS: dict[str, Callable[[str], Law]] = {
+    Truncated.name: Truncated.read,
+}
+"""By the first word of a law's text. A new law is one more row."""
+
+
+class UnknownLaw(ValueError):
+    """The text of a law that this version does not know: a newer one wrote it."""
 
 
 def law_of(text: str) -> Law:
     """Return the law that a ledger's text names: a bare fraction is discrete Laplace noise of that scale.
 
-    Raises ValueError for what this version does not know.
+    Raises UnknownLaw for a name that this version does not know, ValueError for what is not the text of a law.
     """
-    law = Laplace(Fraction(text))
+    name, *rest = text.split(" ")
+    if rest and name.isalpha() and name not in _READERS:
+        raise UnknownLaw(f"the law {name} is not known")
+    law = _READERS[name](text) if rest and name in _READERS else Laplace(Fraction(text))
     if law.text != text:
         raise ValueError("not the text of a law")
     return law

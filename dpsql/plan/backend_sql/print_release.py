@@ -33,12 +33,13 @@ from ...relation.types import SqlType
 from ..dialects.dialect import Dialect
 from ..dialects.quote import text
 from ..measures.vectors import Bounding, Query, Vector, counted_in
-from ..privacy.keys import Domain
+from ..privacy.keys import MAX_DOMAIN, Domain
+from ..privacy.public_keys import KeyList
 from ..privacy.rows import Fan, Rows, StageColumn, TableSource
 from .print_source import SourcePrinter
 from .print_sums import GroupSums, InnerRows, KeptSums, UnitSums, integer_type
 
-__all__ = ["BackendQuery", "print_fan", "print_release"]
+__all__ = ["BackendQuery", "print_fan", "print_keys", "print_release"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,12 @@ def print_fan(fan: Fan, dialect: Dialect) -> BackendQuery:
     """Return the query of one number, how many rows of a public source can match one row."""
     sources = SourcePrinter(dialect, 1)
     return _query(sources.fan(fan), (), sources)
+
+
+def print_keys(listed: KeyList, dialect: Dialect) -> BackendQuery:
+    """Return the query of the keys that public tables have: columns of keys alone, one tuple more than is answered."""
+    sources = SourcePrinter(dialect, 1)
+    return _query(sources.keys(listed, MAX_DOMAIN + 1), (), sources)
 
 
 class _Release:

@@ -37,6 +37,7 @@ from ..dialects.private_sql import Number
 from ..dialects.quote import identifier
 from ..privacy.derived import ignores_ties, within_unit_lattice
 from ..privacy.keys import environment_of
+from ..privacy.public_keys import KeyList
 from ..privacy.rows import (
     Block,
     Cut,
@@ -188,6 +189,24 @@ class SourcePrinter:
         group = f" GROUP BY {', '.join(keys)}" if keys else ""
         counts = f"SELECT COUNT(*) AS n FROM {from_}{clause}{group}"
         return f"SELECT COALESCE(MAX(n), 0) AS n FROM ({counts}) AS g"
+
+    def keys(self, listed: KeyList, most: int) -> str:
+        """Return the query of a list of keys, each tuple once and in the order of the keys; at most so many."""
+        printer, from_, where = self.block(
+            listed.items, listed.predicate, fields_of(*listed.keys), beside=True
+        )
+        if listed.may_miss:  # beside all its rows one of NULLs
+            from_ = f"(VALUES (TRUE), (FALSE)) AS e(b) LEFT JOIN {from_} ON e.b"
+        names = [f"k{number}" for number in range(len(listed.keys))]
+        keys = [f"{printer.key(key)} AS {name}" for key, name in zip(listed.keys, names, strict=True)]
+        clause = f" WHERE {' AND '.join(where)}" if where else ""
+        shown = [
+            f"{self.dialect.as_text(name)} AS {name}" if key.type.is_temporal else name
+            for key, name in zip(listed.keys, names, strict=True)
+        ]
+        order = ", ".join(f"l.{name} NULLS LAST" for name in names)
+        distinct = f"SELECT DISTINCT {', '.join(keys)} FROM {from_}{clause}"
+        return f"SELECT {', '.join(shown)} FROM ({distinct}) AS l ORDER BY {order} LIMIT {most}"
 
     # --- subqueries ----------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from ...relation.types import Kind, SqlType
 
-__all__ = ["Average", "Formula", "Linear", "Variance", "print_formula"]
+__all__ = ["Average", "Formula", "Linear", "Variance", "print_formula", "print_part", "print_parts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def print_formula(formula: Formula, type_: SqlType) -> str:
     """Return the SQL of a formula: BIGINT for integer types, DOUBLE for all others."""
     if isinstance(formula, Linear):
         whole = all(weight == 1 for _, weight in formula.terms) and abs(formula.constant) < 2**62
-        if type_.is_integer or (type_.kind is Kind.NUMERIC and type_.scale == 0):
+        if _is_whole(type_):
             if whole and formula.constant.denominator == 1:
                 return _integer_sum(formula)
             return f"TRY_CAST(round_even({_linear(formula)}, 0) AS BIGINT)"
@@ -116,6 +116,26 @@ def print_formula(formula: Formula, type_: SqlType) -> str:
         value = f"({_number(formula.middle)} + {_linear(formula.difference)} / {count})"
         return f"greatest(least({value}, {_number(formula.highest)}), {_number(formula.lowest)})"
     return _variance(formula)
+
+
+def print_part(formula: Linear, type_: SqlType, grid: Fraction) -> str:
+    """Return the SQL of a count or sum that is to be added to others, as a whole number of parts: see `print_parts`."""
+    if _is_whole(type_):
+        return print_formula(formula, type_)
+    return f"round_even({_linear(formula.times(1 / grid))}, 0)"
+
+
+def print_parts(name: str, type_: SqlType, grid: Fraction) -> str:
+    """Return the SQL of the sum of a column of parts, in the type of the formula; NULL where one of them is."""
+    if _is_whole(type_):
+        total = f"TRY_CAST(COALESCE(sum({name}), 0) AS BIGINT)"
+    else:
+        total = f"((COALESCE(sum({name}), 0) * {grid.numerator}e0) / {grid.denominator}e0)"
+    return f"CASE WHEN count({name}) = count(*) THEN {total} END"
+
+
+def _is_whole(type_: SqlType) -> bool:
+    return type_.is_integer or (type_.kind is Kind.NUMERIC and type_.scale == 0)
 
 
 def _integer_sum(formula: Linear) -> str:

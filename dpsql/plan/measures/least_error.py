@@ -18,6 +18,7 @@ from fractions import Fraction
 
 from ...errors import Refusal
 from ...relation.expressions import Expr
+from ...relation.facts import common_grid
 from ...relation.intervals import Environment, narrowed_facts
 from ...relation.lattice import Lattice, lattice_of
 from ...relation.relations import AggregateCall
@@ -36,12 +37,14 @@ _MAX_COUNT_MASKS = 64
 class Measured:
     """The vectors of a release and, per aggregate, its formula over all their coordinates in order.
 
+    `grids`: per aggregate, what all its exact values are multiples of; None for what is no count or sum.
     `counted`: the number of the vector whose one coordinate counts the units of a group (for the
     threshold), None when keys are declared.
     """
 
     vectors: tuple[Vector, ...]
     formulas: tuple[Formula, ...]
+    grids: tuple[Fraction | None, ...]
     counted: int | None
 
 
@@ -130,10 +133,11 @@ def _build(
     if ride is None and counts:
         _add_counts(builder, counts, plans)
     formulas = tuple(_formula(builder, want, plans, ride) for want in wanted)
+    grids = tuple(_grid(want, plans) for want in wanted)
     counted = _counted(builder, threshold)
     share = len(builder.vectors)
     error = sum((_coordinates(formula) * Fraction(share) ** 2 for formula in formulas), Fraction(0))
-    return (error, share), Measured(tuple(builder.vectors), formulas, counted)
+    return (error, share), Measured(tuple(builder.vectors), formulas, grids, counted)
 
 
 def _coordinates(formula: Formula) -> int:
@@ -245,6 +249,22 @@ def _formula(builder: _Builder, want: Wanted, plans: Plans, ride: Expr | None) -
     moment = builder.sum_over(plans["moment", want.value, want.filter][0], want.filter, 0, one)
     difference = _total([above, below.times(Fraction(-1))])
     return Variance(moment, difference, count, lattice.width, abs(step), want.function)
+
+
+def _grid(want: Wanted, plans: Plans) -> Fraction | None:
+    """Return what every exact value of a count or sum is a multiple of, each row's value rounded to its lattice."""
+    if want.function in ("avg", "direct", *_SPREAD):
+        return None
+    if want.function != "sum":
+        return abs(want.factor) or Fraction(1)
+    kinds = (plans.get((kind, want.value, want.filter)) for kind in ("sum", "pair", "constant"))
+    lattice = next((found[1] for found in kinds if found is not None), None)
+    assert lattice is not None
+    if ("constant", want.value, want.filter) in plans:
+        return abs(want.factor * lattice.step * lattice.low + want.offset) or Fraction(1)
+    return common_grid(
+        [size for size in (abs(want.factor * lattice.step), abs(want.offset)) if size]
+    ) or Fraction(1)
 
 
 def _total(parts: Sequence[Linear]) -> Linear:

@@ -33,7 +33,7 @@ from __future__ import annotations
 import enum
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar, Protocol
 
@@ -81,7 +81,7 @@ class Bounding:
     What counts a thing once cannot be scaled: it takes C groups of a unit (`groups`), or some of its pairs of
     group and value, at most R and M in a group (`in_group`). `per_row`: the engine enforces one row per unit, so
     that all three are 1 without an operator. `ranked`: C is enforced by a printed rank (else the domain has at
-    most C groups). `replace_one`: neighbours. `grouped`: there are group keys.
+    most C groups). `replace_one`, `together`: neighbours differ in as many units. `grouped`: there are group keys.
     """
 
     in_all: int
@@ -91,6 +91,9 @@ class Bounding:
     ranked: bool
     replace_one: bool
     grouped: bool
+    together: int = field(
+        default=1, repr=False
+    )  # not in a measure's key: what is measured does not depend on it
 
 
 class Sums(Protocol):
@@ -168,8 +171,13 @@ class Vector(ABC):
     def sensitivity(self) -> int:
         """L1, joint over groups and coordinates, in the coordinates' own fractions (soundness.md 1.1).
 
-        Replace-one is remove and add: twice, but for a single coordinate without groups.
+        Of k units together it is k times what one of them moves (soundness.md 1.19).
         """
+        return self.bounding.together * self.of_one
+
+    @property
+    def of_one(self) -> int:
+        """The same for one unit. Replace-one is remove and add: twice, but for one coordinate without groups."""
         alone = None if self.bounding.grouped or len(self.masks) > 1 else self.replaced_alone
         if not self.bounding.replace_one:
             return self.added * self.denominator
@@ -360,7 +368,7 @@ class Units(Vector):
 class Direct(Vector):
     """The exact average itself, noised by its range, for teaching (soundness.md 1.1): C·W.
 
-    With one row per unit that is added or removed floor(W/2) + 1 (soundness.md 1.5).
+    With one row per unit that is added or removed floor(W/2) + 1, by the proof there.
     """
 
     kind = Kind.DIRECT

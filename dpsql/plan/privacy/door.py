@@ -1,4 +1,4 @@
-"""The door: private rows to a release, one for each grouping set (soundness.md 1.10).
+"""The door: private rows to releases, as few as answer all grouping sets (soundness.md 1.10 and 1.18).
 
 House rule: a key that holds an owner, or a value with one owner, is refused: each group would be one
 person's, and a threshold keeps all but a few of them out.
@@ -6,13 +6,17 @@ person's, and a threshold keeps all but a few of them out.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
+
 from ...errors import Position, Refusal
-from ...relation.expressions import Expr, Field, Literal, walk
-from ...relation.relations import Aggregate, AggregateCall, Project, Relation, SetOperation
-from ...relation.types import INTEGER, Kind
-from .keys import environment_of, max_groups_in
+from ...relation.expressions import Call, Expr, Field, Literal, conjunction, walk
+from ...relation.relations import Aggregate, AggregateCall, Join, Project, Relation, SetOperation
+from ...relation.types import BOOLEAN, INTEGER, Kind
+from .grouping_sets import adds_up, sources_of
+from .keys import domain_of, environment_of, max_groups_in
 from .personal import personal_columns, tells_apart
-from .rows import Identity, Release, Rows, TableSource, fields_in, uncut
+from .rows import AddedUp, Identity, Release, Rows, TableSource, fields_in, uncut
 
 __all__ = ["check_keys", "one_person", "open_door", "owner_of_key"]
 
@@ -20,43 +24,106 @@ __all__ = ["check_keys", "one_person", "open_door", "owner_of_key"]
 def open_door(
     node: Aggregate, rows: Rows, keys: tuple[Expr, ...], aggregates: tuple[AggregateCall, ...]
 ) -> Relation:
-    """Open the door: one release per grouping set, put together by UNION ALL."""
+    """Open the door: the releases of a block, put together to its grouping sets by UNION ALL."""
     check_keys(rows, keys)
-    env = environment_of(rows.columns, rows.predicate)
-    shares = [max_groups_in(rows, tuple(keys[i] for i in chosen), env) for chosen in node.sets]
-    parts: list[Relation] = []
-    for chosen, share in zip(node.sets, shares, strict=True):
-        names = tuple(column.name for column in node.columns)
-        kept = (*(names[i] for i in chosen), *names[len(keys) : len(keys) + len(aggregates)])
-        whole = (share, sum(shares)) if len(shares) > 1 else (1, 1)
-        release = Release(
-            rows, tuple(keys[i] for i in chosen), aggregates, whole, kept,
+    if len(node.sets) == 1:
+        chosen = node.sets[0]
+        whole = Release(
+            rows, tuple(keys[i] for i in chosen), aggregates, (1, 1), _names(node, chosen, range(len(aggregates))),
             position=node.position,
         )  # fmt: skip
-        parts.append(
-            release if len(node.sets) == 1 and not node.groupings else _spread(node, release, chosen)
-        )
-    result = parts[0]
-    for part in parts[1:]:
-        result = SetOperation("union", True, result, part, node.columns)
+        return _spread(node, whole, chosen, range(len(aggregates))) if node.groupings else whole
+    sets = _Sets(node, rows, keys, aggregates)
+    result = sets.relation(node.sets[0])
+    for chosen in node.sets[1:]:
+        result = SetOperation("union", True, result, sets.relation(chosen), node.columns)
     return result
 
 
-def _spread(node: Aggregate, release: Release, chosen: tuple[int, ...]) -> Relation:
-    """Return one grouping set's rows in the columns of the whole: absent keys NULL, GROUPING() bits."""
+class _Sets:
+    """The releases that the grouping sets of a block are made of: what adds up is measured in the finest cells."""
+
+    def __init__(
+        self, node: Aggregate, rows: Rows, keys: tuple[Expr, ...], aggregates: tuple[AggregateCall, ...]
+    ) -> None:
+        self.node, self.rows, self.keys, self.aggregates = node, rows, keys, aggregates
+        self.env = environment_of(rows.columns, rows.predicate)
+        unique = tuple(dict.fromkeys(node.sets))
+        self.added = tuple(i for i, call in enumerate(aggregates) if adds_up(call, keys, rows))
+        self.once = tuple(i for i in range(len(aggregates)) if i not in self.added)
+        domains = [domain_of(key, self.env) for key in keys]
+        sizes = [None if domain is None else len(domain.values) for domain in domains]
+        self.source = sources_of(unique, sizes, self._weight) if self.added else {}
+        measured = [(chosen, self.added) for chosen in dict.fromkeys(self.source.values())]
+        for chosen in unique:
+            if self._left(chosen) or not aggregates:
+                measured.append((chosen, self._left(chosen)))
+        parts = {(chosen, calls): self._weight(chosen) * max(1, len(calls)) for chosen, calls in measured}
+        common = math.gcd(*parts.values())
+        self.shares = {one: part // common for one, part in parts.items()}
+
+    def relation(self, chosen: tuple[int, ...]) -> Relation:
+        """Return the rows of one grouping set, in the columns of the whole."""
+        left = self._left(chosen)
+        source = self.source.get(chosen)
+        if source is None:
+            return _spread(self.node, self._release(chosen, left), chosen, left)
+        places = tuple(source.index(key) for key in chosen)
+        rows: Relation = AddedUp(self._release(source, self.added), places, position=self.node.position)
+        if left:
+            rows = self._beside(rows, self._release(chosen, left), len(chosen))
+        return _spread(self.node, rows, chosen, (*self.added, *left))
+
+    def _left(self, chosen: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the aggregates that a set is asked for by a release of its own."""
+        return self.once if chosen in self.source else tuple(range(len(self.aggregates)))
+
+    def _weight(self, chosen: tuple[int, ...]) -> int:
+        """Return how many groups of a set a person may touch."""
+        return max_groups_in(self.rows, tuple(self.keys[i] for i in chosen), self.env)
+
+    def _release(self, chosen: tuple[int, ...], calls: tuple[int, ...]) -> Release:
+        return Release(
+            self.rows, tuple(self.keys[i] for i in chosen), tuple(self.aggregates[i] for i in calls),
+            (self.shares[chosen, calls], sum(self.shares.values())), _names(self.node, chosen, calls),
+            position=self.node.position,
+        )  # fmt: skip
+
+    @staticmethod
+    def _beside(left: Relation, right: Release, keys: int) -> Relation:
+        """Return two relations of the same groups side by side, the keys once."""
+        width = len(left.columns)
+        fields = [Field(column.type, i) for i, column in enumerate((*left.columns, *right.columns))]
+        terms = tuple(Call(BOOLEAN, "is_not_distinct", (fields[i], fields[width + i])) for i in range(keys))
+        both = Join("inner" if keys else "cross", left, right, conjunction(terms))
+        kept = (*fields[:width], *fields[width + keys :])
+        return Project(both, kept, ("",) * len(kept))
+
+
+def _names(node: Aggregate, chosen: tuple[int, ...], calls: Iterable[int]) -> tuple[str, ...]:
+    names = tuple(column.name for column in node.columns)
+    return (*(names[i] for i in chosen), *(names[len(node.keys) + i] for i in calls))
+
+
+def _spread(node: Aggregate, rows: Relation, chosen: tuple[int, ...], calls: Iterable[int]) -> Relation:
+    """Return one grouping set's rows in the columns of the whole: absent keys NULL, GROUPING() bits.
+
+    `rows`: the chosen keys, then the aggregates in the order of `calls`.
+    """
     exprs: list[Expr] = []
     for index, key in enumerate(node.keys):
         if index in chosen:
             exprs.append(Field(key.type, chosen.index(index)))
         else:
             exprs.append(Literal(key.type, None))
-    exprs += [Field(call.type, len(chosen) + i) for i, call in enumerate(node.aggregates)]
+    order = list(calls)
+    exprs += [Field(call.type, len(chosen) + order.index(i)) for i, call in enumerate(node.aggregates)]
     for wanted in node.groupings:
         bits = 0
         for index in wanted:
             bits = bits * 2 + (index not in chosen)
         exprs.append(Literal(INTEGER, bits))
-    return Project(release, tuple(exprs), tuple(column.name for column in node.columns))
+    return Project(rows, tuple(exprs), tuple(column.name for column in node.columns))
 
 
 def owner_of_key(key: Expr, rows: Rows) -> Identity | None:

@@ -104,7 +104,7 @@ class _Judgement:
         """Judge a relation that must be public: the statement itself, or a scalar subquery."""
         self._refuse_raw_rows(relation)
         judged = self.relation(relation)
-        if isinstance(judged, Private):
+        if isinstance(judged, Private):  # no release stands above it: rows of people would be the answer
             raise _raw(relation, judged)
         return judged
 

@@ -19,6 +19,7 @@ from ...relation.expressions import Call, Expr, Field, Literal, StageValue, conj
 from ...relation.facts import Facts, common_grid, hull, intersect
 from ...relation.intervals import Environment, narrowed_facts
 from ...relation.types import Kind
+from .existing import is_possible, linked, reached
 from .rows import Rows
 
 __all__ = [
@@ -27,8 +28,8 @@ __all__ = [
     "Domain",
     "domain_of",
     "environment_of",
+    "existing_groups",
     "max_groups_in",
-    "product_of",
 ]
 
 MAX_DOMAIN = 100_000
@@ -110,9 +111,10 @@ def _narrowing(term: Expr) -> tuple[Expr, Facts] | None:
         return left, _listed(left, [value])
     if not isinstance(value, Fraction):
         return left, Facts(nullable=False)
+    step = 1 if left.type.is_temporal and function in ("gt", "lt") else 0  # the next day, or microsecond
     if function in ("gt", "ge"):
-        return left, Facts(lo=value, nullable=left.type.is_float)  # NaN is above every number
-    return left, Facts(hi=value, nullable=False)
+        return left, Facts(lo=value + step, nullable=left.type.is_float)  # NaN is above every number
+    return left, Facts(hi=value - step, nullable=False)
 
 
 def _value(expr: Expr) -> Scalar:
@@ -185,13 +187,38 @@ def _derived(key: Expr, facts: Facts) -> list[Scalar] | None:
     return [number * facts.grid for number in range(first, last + 1)]
 
 
-def product_of(domains: list[Domain], keys: tuple[Expr, ...]) -> list[tuple[Scalar, ...]]:
-    """Return all groups of a cross product of domains, in order.
+def existing_groups(
+    keys: tuple[Expr, ...], domains: Sequence[Domain], env: Environment, terms: tuple[Expr, ...]
+) -> tuple[tuple[Scalar, ...], ...]:
+    """Return the groups of a cross product of domains that the filter leaves rows for, in order (soundness.md 1.7).
 
+    Keys that filter or columns tie to each other are narrowed together: `a <> b` leaves no group of two equals.
     Raises:
         Refusal: PV203 when there are more than MAX_DOMAIN.
     """
-    size = math.prod(len(domain.values) for domain in domains)
+    if keys and not is_possible(env, terms):
+        return ()
+    lists = [
+        [value for (value,) in reached([key], [(value,) for value in domain.values], env, terms)]
+        for key, domain in zip(keys, domains, strict=True)
+    ]
+    _check_count(lists, keys)
+    whole = itertools.product(*lists)
+    together = []
+    for part in linked(keys, terms):
+        if len(part) > 1:
+            tied = list(itertools.product(*(lists[i] for i in part)))
+            left = reached([keys[i] for i in part], tied, env, terms)
+            if len(left) < len(tied):
+                together.append((part, frozenset(left)))
+    return tuple(
+        group for group in whole if all(tuple(group[i] for i in part) in left for part, left in together)
+    )
+
+
+def _check_count(lists: Sequence[Sequence[Scalar]], keys: tuple[Expr, ...]) -> None:
+    """Raises Refusal: PV203."""
+    size = math.prod(map(len, lists))
     if size > MAX_DOMAIN:
         raise Refusal(
             f"these keys have {size} possible groups; at most {MAX_DOMAIN} are answered",
@@ -199,7 +226,6 @@ def product_of(domains: list[Domain], keys: tuple[Expr, ...]) -> list[tuple[Scal
             position=keys[0].position,
             hint="group by fewer keys, or narrow them in WHERE (key IN (…), key BETWEEN … AND …)",
         )
-    return list(itertools.product(*(domain.values for domain in domains)))
 
 
 def max_groups_in(rows: Rows, keys: tuple[Expr, ...], env: Environment) -> int:

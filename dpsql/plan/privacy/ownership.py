@@ -147,7 +147,7 @@ def settle(private: Private, catalog: Catalog, position: Position | None) -> Row
             position=position, hint="aggregate some of them first, in a subquery",
         )  # fmt: skip
     classes = classes_of(items, private.predicate, root)
-    _check_linked(items, classes, position, catalog)
+    _check_linked(items, classes, position, catalog)  # from here on all sources are one owner's
     items, links, owner = _with_owner(items, catalog)
     predicate = tuple(sorted(dict.fromkeys((*private.predicate, *links)), key=repr))
     classes = classes_of(items, predicate, root)
@@ -155,6 +155,7 @@ def settle(private: Private, catalog: Catalog, position: Position | None) -> Row
     units = frozenset(i for i in range(width) if classes.find(i) == classes.find(owner.index))
     known, whole = determined(items, predicate, classes, set(units))
     bounds = _contribution(items, predicate, classes, known, whole)
+    # Where every source has one row for an owner, so has the block: R = M = C = 1 without an operator (law L9).
     bounds = _Bounds(1, 1, 1, "") if all(whole) else bounds
     held_ = held(items, predicate, catalog, position)
     return Rows(

@@ -15,8 +15,8 @@ House rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ...errors import Position
@@ -26,7 +26,7 @@ from ...relation.relations import AggregateCall, OutputColumn, Relation, WindowC
 from ...relation.types import BOOLEAN
 
 __all__ = [
-    "LINEAR", "Block", "Cut", "Derived", "Fan", "Grouped", "Identity", "Item", "Private", "Reach", "Release",
+    "LINEAR", "AddedUp", "Block", "Cut", "Derived", "Fan", "Grouped", "Identity", "Item", "Private", "Reach", "Release",
     "Released", "Rows", "Source", "StageColumn", "TableSource", "Windowed", "blocks_in", "columns_of", "fields_in",
     "selects_in", "stages_in", "uncut",
 ]  # fmt: skip
@@ -303,6 +303,33 @@ class Release(Relation):
     def columns(self) -> tuple[OutputColumn, ...]:
         types = [*(key.type for key in self.keys), *(call.type for call in self.aggregates)]
         return tuple(OutputColumn(t, n) for t, n in zip(types, self.names, strict=True))
+
+
+@dataclass(frozen=True)
+class AddedUp(Relation):
+    """A release's rows added up over the keys that are not `chosen` (positions of its keys): one row a group of these.
+
+    Output is the chosen keys, then the aggregates: counts and sums are rounded in the release's own cells, and then
+    added; what is computed from several numbers is computed from the added ones (soundness.md 1.18).
+    Requires: the release's keys are declared, and its vectors count no thing once in each cell that they show it in.
+    """
+
+    release: Release
+    chosen: tuple[int, ...]
+
+    @cached_property
+    def columns(self) -> tuple[OutputColumn, ...]:
+        whole, keys = self.release.columns, len(self.release.keys)
+        return (*(whole[i] for i in self.chosen), *whole[keys:])
+
+    @property
+    def inputs(self) -> tuple[Relation, ...]:
+        return (self.release,)
+
+    def map_inputs(self, change: Callable[[Relation], Relation]) -> Relation:
+        release = change(self.release)
+        assert isinstance(release, Release)
+        return replace(self, release=release)
 
 
 def blocks_in(source: Source) -> tuple[Block, ...]:

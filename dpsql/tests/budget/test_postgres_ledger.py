@@ -448,13 +448,6 @@ def test_a_database_that_does_not_hold_all_names_is_refused(shared: Place, serve
         server.drop_database("latin")
 
 
-def test_a_ledger_of_another_version_is_left_alone(shared: Place) -> None:
-    shared.open().close()
-    shared.log.unlink()
-    shared.edit("UPDATE ledger SET format = 99")
-    assert "no ledger of this version" in _message(shared)
-
-
 def test_a_pooler_that_changes_sessions_is_refused(store: LedgerStore) -> None:
     ledger = store._ledger
     ledger._session += 1  # as if another had answered

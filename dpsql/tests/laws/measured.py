@@ -14,7 +14,7 @@ from hypothesis.vendor.pretty import RepresentationPrinter
 
 from dpsql.backends import Backend, DuckDBBackend, Snapshot
 from dpsql.engine.released import canonical, declared_groups
-from dpsql.mechanisms.laplace_accuracy import tail
+from dpsql.mechanisms import bounds_of_exp
 from dpsql.plan.measures.vectors import Kind
 from dpsql.plan.planner import Plan, Privacy, ReleasePlan, plan
 from dpsql.plan.privacy.rows import Block, Released, Rows, StageColumn, selects_in
@@ -73,7 +73,10 @@ class World:
         relation = bind(query, Context(self.catalog, query.text, (), NOW, {}))
         defaults = self.policy.defaults
         replace_one = self.policy.privacy.neighbours is Neighbours.REPLACE_ONE
-        privacy = Privacy(defaults.epsilon, defaults.delta, defaults.minimum_units, replace_one)
+        together = self.policy.privacy.together
+        privacy = Privacy(
+            defaults.epsilon, defaults.delta, defaults.minimum_units, replace_one, together=together
+        )
         return plan(relation, self.catalog, privacy)
 
 
@@ -235,7 +238,8 @@ def compared(plan: Plan, here: Measured, there: Measured, sql: str) -> Fraction:
         for number, vector in enumerate(release.vectors):
             moved = distance(release, number, left[number], right[number])
             assert moved <= vector.sensitivity, (sql, vector.kind, moved, vector.sensitivity)
-        check_threshold(plan, release)
+        if release.counted is not None:
+            check_threshold(plan, release, left[release.counted], right[release.counted])
         check_new_keys(plan, release, left, right)
         check_new_keys(plan, release, right, left)
         total += loss(release, left, right)
@@ -245,23 +249,40 @@ def compared(plan: Plan, here: Measured, there: Measured, sql: str) -> Fraction:
     return total / plan.epsilon if plan.epsilon else Fraction(0)
 
 
-def check_threshold(plan: Plan, release: ReleasePlan) -> None:
-    """The keys that one unit alone has are all hidden but for the delta that is charged (soundness.md 1.7)."""
-    if release.counted is not None:
-        assert release.tau is not None
-        shown = tail(release.scale(release.counted), release.tau - plan.privacy.minimum_units)
-        assert shown * release.bounding.groups <= release.delta
+def check_threshold(plan: Plan, release: ReleasePlan, left: Groups, right: Groups) -> None:
+    """Each key that a step to a neighbour moves, by one, costs its part of epsilon and of delta (soundness.md 1.7).
+
+    They are C at most, or C of the one who goes and C of the one who comes; one of `minimum_units` may be shown for
+    its part of delta alone. Of k steps the deltas add up, each by e^(epsilon/k) more (1.19).
+    """
+    law, number, steps = release.key_law, release.counted, plan.privacy.together
+    assert law is not None
+    assert number is not None
+    assert release.law(number) == law
+    each = release.bounding.groups * (2 if plan.privacy.replace_one else 1)
+    assert steps * each / law.scale <= release.epsilons[number]
+    growth = 1 / bounds_of_exp(release.epsilons[number] / steps, 40)[1]
+    assert each * law.excess * sum(growth**i for i in range(steps)) <= release.delta
+    assert release.tau == plan.privacy.minimum_units + law.bound
+    changes = [abs(here - there) for here, there in _beside(left, right)]
+    assert max(changes, default=0) <= steps
+    assert sum(changes) <= steps * each
+
+
+def _beside(left: Groups, right: Groups) -> Iterator[tuple[int, int]]:
+    for key in left.keys() | right.keys():
+        yield left.get(key, (0,))[0], right.get(key, (0,))[0]
 
 
 def check_new_keys(
     plan: Plan, release: ReleasePlan, left: dict[int, Groups], right: dict[int, Groups]
 ) -> None:
-    """With undeclared keys one unit brings at most C new ones, and is alone in each (soundness.md 1.7)."""
+    """With undeclared keys each of k units brings at most C new ones, and they are alone in each (soundness.md 1.7)."""
     if release.counted is None:
         return
     there, here = left[release.counted], right[release.counted]
     new = [key for key in here if key not in there]
-    assert len(new) <= release.bounding.groups
-    assert all(here[key] == (1,) for key in new)
-    assert release.tau is not None
+    many = plan.privacy.together
+    assert sum(here[key][0] for key in new) <= many * release.bounding.groups
+    assert all(1 <= here[key][0] <= many for key in new)
     assert release.vectors[release.counted].kind in (Kind.UNITS, Kind.COUNT)

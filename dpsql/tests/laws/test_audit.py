@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from dpsql.mechanisms import Laplace, Law, Noise, SampledNoise
 from dpsql.plan.planner import Plan
 from dpsql.policy import build_catalog, parse_policy
 from dpsql.relation.catalog import Scalar
+from dpsql.testing.injected_noise import ZeroNoise
 
 from .measured import Groups, World, measure_release
 
@@ -78,7 +80,7 @@ def campus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 @dataclass(frozen=True)
-class HalfNoise:
+class HalfNoise(ZeroNoise):
     """The mutant that the audit must find: noise of half the scale."""
 
     def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
@@ -216,18 +218,27 @@ def test_a_key_of_one_unit_is_hidden_but_for_delta(campus: World, runs: int) -> 
     low = float(beta.ppf(ERROR, hits, runs - hits + 1)) if hits else 0.0
     assert low <= at_most
     assert hits > 0, "the threshold is far higher than it has to be"
-    exact = Exact()
-    exact.add([keys], {(release.counted, 0): ones}, runs)
-    leaky = publish(exact, release, _Wider(), 1)
-    leaked = len(leaky.values[0])
-    assert float(beta.ppf(ERROR, leaked, runs - leaked + 1)) > at_most, "the test would not see a wrong tau"
+    for fault in (_Wider(), _Generous()):
+        exact = Exact()
+        exact.add([keys], {(release.counted, 0): ones}, runs)
+        leaked = len(publish(exact, release, fault, 1).values[0])
+        assert float(beta.ppf(ERROR, leaked, runs - leaked + 1)) > at_most, (
+            "the test would not see a wrong rule"
+        )
 
 
-class _Wider:
-    """Noise that is wider than what tau was computed for."""
+class _Wider(ZeroNoise):
+    """Noise that is wider than what the rule was computed for."""
 
     def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
         return SampledNoise().draw(Laplace(law.scale * 3 / 2), count)
+
+
+class _Generous(SampledNoise):
+    """A coin that shows every group it is thrown for."""
+
+    def coins(self, chance: Fraction, count: int) -> npt.NDArray[np.bool_]:
+        return np.ones(count, dtype=np.bool_)
 
 
 def test_the_students_of_the_reference(campus: World, tmp_path: Path) -> None:

@@ -131,7 +131,8 @@ def _asked_and_killed(policy: Path, after: float | None, turn: int = 0) -> int:
         f"SELECT COUNT(*) AS n FROM person WHERE age <> {turn * 40 + i}" for i in range(40)
     )
     command = [sys.executable, "-m", "dpsql.cli", "-P", str(policy), "query", "--format", "csv", statements]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    # Unbuffered: else answers that came with the first line would be read with it, and lost to `communicate`.
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0)
     assert process.stdout is not None
     if after is not None:
         process.stdout.readline()  # the first answer has begun: from here on every moment counts
@@ -139,8 +140,8 @@ def _asked_and_killed(policy: Path, after: float | None, turn: int = 0) -> int:
         process.send_signal(signal.SIGKILL)
     out, _ = process.communicate(timeout=600)
     assert process.returncode in (0, -signal.SIGKILL)
-    lines = out.split("\n") if after is None else ["n", *out.split("\n")]
-    return sum(line.lstrip("-").isdigit() for line in lines[:-1])
+    lines = out.split(b"\n")[:-1]  # what is cut short is no answer
+    return sum(line.lstrip(b"-").isdigit() for line in lines)
 
 
 def _spent(policy: Path) -> int:

@@ -33,11 +33,14 @@ FAULTS: dict[str, tuple[Function, str, str, str]] = {
         "SELECT COUNT(*), AVG(age) FROM person",
     ),
     "delta for one key of several": (
-        planner._plan_release, "threshold(law, delta, bounding.groups,", "threshold(law, delta, 1,", TAGS,
+        planner._key_law, "delta / counted.sensitivity", "delta", TAGS,
     ),
     "a threshold for half the noise": (
-        planner._plan_release, "vectors[measured.counted].scale(each)", "vectors[measured.counted].scale(each) / 2",
-        TAGS,
+        planner._key_law, "counted.scale(epsilon)", "counted.scale(epsilon) / 2", TAGS,
+    ),
+    "one group more than C in the count of people": (
+        print_release._Release.ranked, "self.key_names, self.bounding.groups)",
+        "self.key_names, self.bounding.groups + 1)", TAGS,
     ),
     "all of delta for each grouping set": (
         planner._plan_release, "privacy.delta * Fraction(*release.share)", "privacy.delta",

@@ -114,7 +114,7 @@ def test_randomness_comes_from_the_operating_system_alone() -> None:
             assert "numpy.random" not in text, name
 
 
-class Recorded:
+class Recorded(ZeroNoise):
     """A noise that is different in every draw, and remembered."""
 
     def __init__(self) -> None:
@@ -165,7 +165,7 @@ def test_an_error_on_the_way_shows_no_exact_value(desk: OpenDesk, monkeypatch: p
     opened = desk()
     load(opened.connection, _secret_database())
 
-    class Broken:
+    class Broken(ZeroNoise):
         def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
             raise RuntimeError("no randomness")
 
@@ -205,6 +205,22 @@ def test_nothing_is_logged_or_printed(
     assert str(_SECRET) not in caplog.text + out + err
 
 
+def test_exact_values_stay_in_two_modules() -> None:
+    """`run` asks for people's rows and fills an `Exact`, `privatise` alone reads it; `finish` asks for public rows."""
+    asking, holding = set(), set()
+    for name, text in sources():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                if node.value.id == "snapshot" and node.attr in ("run", "columns"):
+                    asking.add(name)
+                if name == "engine/run.py" and node.value.id == "exact":
+                    assert node.attr == "add"
+            elif isinstance(node, ast.Name) and node.id == "Exact":
+                holding.add(name)
+    assert asking == {"engine/run.py", "engine/finish.py"}
+    assert holding == {"engine/run.py", "engine/privatise.py"}
+
+
 _SILENCING = ("sql/statement.py", "backends/postgres_connection.py")
 """They silence a library's loggers."""
 
@@ -241,7 +257,7 @@ def test_the_ledger_holds_no_exact_value(desk: OpenDesk, tmp_path: Path) -> None
     opened: Desk = desk(Recorded(), folder=folder)
     load(opened.connection, _secret_database())
 
-    class Negative:
+    class Negative(ZeroNoise):
         def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
             return np.full(count, -(10**6), dtype=np.int64)
 

@@ -17,7 +17,7 @@ import pytest
 from dpsql.budget.ledger_store import LedgerStore
 from dpsql.engine.released import decode
 from dpsql.mechanisms import Laplace, Law, Noise, SampledNoise
-from dpsql.testing.injected_noise import CountingNoise
+from dpsql.testing.injected_noise import CountingNoise, ZeroNoise
 from dpsql.tests.support.random_databases import Database
 
 from .conftest import OpenDesk
@@ -62,7 +62,7 @@ STATEMENTS = (
 )
 
 
-class OneNumber:
+class OneNumber(ZeroNoise):
     """A noise that adds the same number everywhere."""
 
     def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
@@ -73,7 +73,7 @@ DENOMINATOR = 256
 """Fractions of a lattice unit that both vectors of EQUAL_SCALES count in."""
 
 
-class InUnits:
+class InUnits(ZeroNoise):
     """A noise in whole lattice units, so that it is seen in what is shown."""
 
     def __init__(self, noise: Noise) -> None:

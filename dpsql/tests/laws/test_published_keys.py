@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpsql.mechanisms import ATTO, NANO, Law
+from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.random_databases import Database, policy_of
 
 from .conftest import OpenDesk
@@ -20,7 +21,7 @@ PEOPLE = Database((), tuple(visit(10 * k + u, tag="abcd"[k]) for k in range(4) f
 """One person has tag a, two others have b, three c, four d."""
 
 
-class Much:
+class Much(ZeroNoise):
     """A noise with which everything would pass any threshold."""
 
     def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
@@ -75,18 +76,41 @@ def test_delta_is_charged(desk: OpenDesk) -> None:
     check_delta_is_charged(desk)
 
 
-def test_a_key_at_the_threshold_is_shown_and_one_below_is_not(desk: OpenDesk) -> None:
-    """The figure that is printed in EXPLAIN is the one that is tested: >= tau, on the count with its noise."""
-    opened = desk()
+class Raised(ZeroNoise):
+    """A noise that is one number everywhere, and a coin that falls on one side."""
+
+    def __init__(self, number: int, coin: bool) -> None:
+        self.number, self.coin = number, coin
+
+    def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
+        return np.full(count, self.number, dtype=np.int64)
+
+    def coins(self, chance: Fraction, count: int) -> npt.NDArray[np.bool_]:
+        return np.full(count, self.coin, dtype=np.bool_)
+
+
+def check_the_printed_threshold(desk: OpenDesk, folder: Path) -> None:
+    """Tested is what EXPLAIN prints: the noisy count against tau, and the one below it by the coin."""
     sql = "SELECT tag, COUNT(*) FROM visit GROUP BY tag"
-    (release,) = opened.session.explain(sql).plan.releases
-    assert release.tau is not None
-    tau = release.tau
+    for least in (1, 2):
+        for missing in (0, 1, 2):
+            for coin in (True, False):
+                place = folder / f"{least} {missing} {coin}"
+                place.mkdir(parents=True)
+                policy = policy_of(place)
+                policy = replace(policy, defaults=replace(policy.defaults, minimum_units=least))
+                opened = desk(folder=place, policy=policy)
+                opened.settle(PEOPLE)
+                (release,) = opened.session.explain(sql).plan.releases
+                assert release.tau is not None
+                # of the people of c, three, so many are missing to the threshold; d has one more
+                opened.session._noise = Raised(release.tau - 3 - missing, coin)
+                shown = [row[0] for row in opened.session.execute(sql).rows]
+                passed = [
+                    count for count in (1, 2, 3, 4) if count - 3 - missing + coin >= 0 and count >= least
+                ]
+                assert shown == ["abcd"[count - 1] for count in passed]
 
-    class Exactly:
-        def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
-            return np.full(count, tau - 3, dtype=np.int64)
 
-    opened.session._noise = Exactly()
-    opened.settle(PEOPLE)
-    assert [row[0] for row in opened.session.execute(sql).rows] == ["c", "d"]
+def test_the_printed_threshold_is_the_one_that_is_tested(desk: OpenDesk, tmp_path: Path) -> None:
+    check_the_printed_threshold(desk, tmp_path / "raised")

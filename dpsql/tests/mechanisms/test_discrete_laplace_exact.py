@@ -31,7 +31,7 @@ def test_a_coin_of_an_array_is_exp_of_fraction(u: int, t: int, monkeypatch: pyte
             return np.array([choices.below(n) for _ in range(size)], dtype=np.uint32)
 
         monkeypatch.setattr(sampler, "draw_below", draw_below)
-        return bool(sampler._draw_exp_of_fraction(np.array([u], dtype=np.uint32), t, OS_RANDOM)[0])
+        return bool(sampler.draw_exp_of_fraction(np.array([u], dtype=np.uint32), t, OS_RANDOM)[0])
 
     found, left = enumerate_outcomes(run, 1e-5)
     assert left < 5e-3
@@ -42,7 +42,7 @@ def test_coins_of_an_array_do_not_mix() -> None:
     """Of many coins with different u in one array, each u shows its own share (z below 7)."""
     t, each = 5, 40_000
     u = np.tile(np.arange(t, dtype=np.uint32), each)
-    coins = sampler._draw_exp_of_fraction(u, t, OS_RANDOM)
+    coins = sampler.draw_exp_of_fraction(u, t, OS_RANDOM)
     for value in range(t):
         p = math.exp(-value / t)
         assert abs(coins[u == value].sum() - each * p) <= 7 * math.sqrt(each * p * (1 - p))

@@ -11,7 +11,7 @@ from fractions import Fraction
 import pytest
 
 from dpsql.mechanisms import Laplace
-from dpsql.mechanisms.laplace_accuracy import _bounds_of_exp, half_width, tail, upper_quantile
+from dpsql.mechanisms.laplace_accuracy import bounds_of_exp, half_width, tail, upper_quantile
 from dpsql.mechanisms.scale import sampled_scale
 
 _SCALES = [
@@ -101,7 +101,7 @@ def test_error_bars_speak_of_the_scale_that_is_sampled() -> None:
 )
 @pytest.mark.parametrize("digits", [20, 50, 80])
 def test_exp_is_between_its_bounds(x: Fraction, digits: int) -> None:
-    low, high = _bounds_of_exp(x, digits)
+    low, high = bounds_of_exp(x, digits)
     with decimal.localcontext(prec=300):
         true = Fraction((-Decimal(x.numerator) / Decimal(x.denominator)).exp())
     assert low < true < high

@@ -32,6 +32,7 @@ def test_the_fingerprint_is_stable(campus: LiveSchema, read_live: Callable[[str]
         ("major = {}", "major = { max_length = 3 }"),
         ("major = {}", "major = {}\ncolumns.name = {}"),
         ("delta = 1e-6", 'delta = 1e-6\nneighbours = "replace-one"'),
+        ("delta = 1e-6", "delta = 1e-6\ntogether = 4"),
         ("delta = 1e-6", "delta = 1e-6\n[defaults]\nminimum_units = 2"),
         ("campus.duckdb", "other.duckdb"),
         ("max_rows = 3", "max_rows = 2"),

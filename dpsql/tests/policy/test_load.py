@@ -187,6 +187,11 @@ TEXT_ERRORS = [
         'privacy.neighbors: unknown key; did you mean "neighbours"?',
     ),
     (HEAD + 'neighbours = "both"\n', 'privacy.neighbours: write "add-remove" or "replace-one"'),
+    *(
+        (HEAD + f"together = {number}\n", "privacy.together: write a whole number of at least 1")
+        for number in ("0", "-4", "4.0", "true", '"4"')
+    ),
+    (HEAD + "together = 1001\n", "privacy.together: is above 1000, the most that are protected together"),
     (
         HEAD + "[defaults]\nmax_epsilon = 11",
         "defaults.max_epsilon: is above 10, the most that a statement may take; write 10 or less",

@@ -1,4 +1,4 @@
-"""The release: one for each grouping set, and no key by which a group is one person's."""
+"""The releases of a block, and no key by which a group is one person's."""
 
 from __future__ import annotations
 
@@ -31,13 +31,34 @@ def test_a_key_that_many_share_is_not() -> None:
     assert planned(sql).delta == Fraction(1, 1000)
 
 
-def test_each_grouping_set_is_a_release_with_its_part_of_the_block() -> None:
-    """2 groups of wards and the 1 of all rows: a person touches 3, and epsilon is shared 2 to 1 (soundness.md 1.7)."""
+def test_grouping_sets_over_declared_keys_are_one_release() -> None:
+    """The total is the sum of the 4 wards: nothing is measured for it (soundness.md 1.18)."""
     plan = planned("SELECT ward, COUNT(*) FROM visit GROUP BY ROLLUP (ward)")
+    assert [(release.release.share, release.epsilons) for release in plan.releases] == [((1, 1), (1,))]
+
+
+def test_each_set_of_found_keys_is_a_release_with_its_part_of_the_block() -> None:
+    """2 groups of notes and the 1 of all rows: a person touches 3, and epsilon is shared 2 to 1 (soundness.md 1.7)."""
+    plan = planned("SELECT note, COUNT(*) FROM visit GROUP BY ROLLUP (note)")
     assert [release.release.share for release in plan.releases] == [(2, 3), (1, 3)]
-    (wards, total) = (sum(release.epsilons) for release in plan.releases)
-    assert wards == 2 * total
-    assert 1 - Fraction(1, 10**8) < wards + total <= 1  # each is cut down to a billionth
+    (notes, total) = (sum(release.epsilons) for release in plan.releases)
+    assert notes == 2 * total
+    assert 1 - Fraction(1, 10**8) < notes + total <= 1  # each is cut down to a billionth
+
+
+@pytest.mark.parametrize(
+    ("sets", "keys"),
+    [
+        ("CUBE (ward, urgent)", [2]),
+        ("GROUPING SETS ((ward), (urgent), ())", [2]),  # 12 cells in one group, or 3 with 1/2 of epsilon
+        ("GROUPING SETS ((ward), (days), ())", [1, 1]),  # 40 cells in one group, or 4
+        ("GROUPING SETS ((ward, days), (days), (note))", [1, 2]),
+    ],
+)
+def test_what_is_measured_for_grouping_sets(sets: str, keys: list[int]) -> None:
+    used = ", ".join(key for key in ("ward", "urgent", "days", "note") if key in sets)
+    plan = planned(f"SELECT {used}, COUNT(*) FROM visit GROUP BY {sets}")
+    assert sorted(len(release.release.keys) for release in plan.releases) == keys
 
 
 def test_distinct_is_a_release_of_keys() -> None:

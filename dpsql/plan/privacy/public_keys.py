@@ -1,0 +1,156 @@
+"""Group keys that are read from public tables: their values are known beforehand, to anybody (soundness.md 1.7).
+
+A row of a join with a public table has one of that table's rows in it, so that a key made of its columns is one
+of the table's own; where a LEFT JOIN stands before the table, or what the key makes of NULL.
+
+House rules:
+
+1. A list is read of public tables alone, under those filter terms that read nothing else. It may hold keys that no
+   row has; the group is then 0 and noise, as a declared value's.
+2. Where the table changes between the list and the private rows, the list stands: it is public, and was fixed
+   before. Rows of other keys are counted in no group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ...relation.expressions import Expr, Field, StageValue, fields_of, map_children, moved, walk
+from .determined import Classes, equalities
+from .keys import Domain
+from .rows import Item, Rows, TableSource, fields_in
+
+__all__ = ["KeyList", "key_lists"]
+
+
+@dataclass(frozen=True)
+class KeyList:
+    """Keys of a release that come from the same public rows: those of `items` on which `predicate` holds.
+
+    `numbers`: which keys of the release. `may_miss`: no row may match, and the columns are NULL then.
+    """
+
+    numbers: tuple[int, ...]
+    keys: tuple[Expr, ...]
+    items: tuple[Item, ...]
+    predicate: tuple[Expr, ...]
+    may_miss: bool
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables."""
+        return tuple(item.source.name for item in self.items)
+
+
+def key_lists(rows: Rows, keys: tuple[Expr, ...], domains: Sequence[Domain | None]) -> tuple[KeyList, ...]:
+    """Return the lists to be read for the keys of a release; none where a key has no values beforehand.
+
+    One key alone whose values the text or the policy declares needs no list; of several of one table they are read
+    together, so that only pairs that are there are groups.
+    """
+    placed = [(item, start) for item, start in fields_in(rows.items) if _is_public(item)]
+    keys, predicate = _over_public(placed, keys, rows.predicate)
+    parts: dict[tuple[int, ...], list[int]] = {}
+    joined = _joined(placed, predicate)
+    for number, key in enumerate(keys):
+        columns = fields_of(key)
+        for part in joined if columns and not _is_staged(key) else []:
+            if columns <= {index for place in part for index in _columns(*placed[place])}:
+                parts.setdefault(part, []).append(number)
+    wanted = {
+        part: numbers
+        for part, numbers in parts.items()
+        if any(domains[number] is None for number in numbers) or _share_a_table(placed, keys, numbers)
+    }
+    listed = {number for numbers in wanted.values() for number in numbers}
+    if any(domain is None and number not in listed for number, domain in enumerate(domains)):
+        return ()
+    return tuple(
+        _list([placed[place] for place in part], tuple(numbers), keys, predicate)
+        for part, numbers in wanted.items()
+    )
+
+
+def _is_public(item: Item) -> bool:
+    source = item.source
+    return item.kind in ("inner", "left") and isinstance(source, TableSource) and source.table.unit is None
+
+
+def _share_a_table(placed: Sequence[tuple[Item, int]], keys: tuple[Expr, ...], numbers: list[int]) -> bool:
+    """Say whether two keys read columns of one public source, so that not all pairs of their values are there."""
+    read = [
+        {place for place, one in enumerate(placed) if fields_of(keys[number]) & set(_columns(*one))}
+        for number in numbers
+    ]
+    return len(set().union(*read)) < sum(map(len, read))
+
+
+def _over_public(
+    placed: Sequence[tuple[Item, int]], keys: tuple[Expr, ...], predicate: tuple[Expr, ...]
+) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+    """Return keys and filter terms with a public column in place of each private one that always equals it."""
+    classes = Classes()
+    for left, right in equalities(predicate):
+        classes.unite(left, right)
+    public = {index: item for item, start in placed for index in _columns(item, start)}
+    equal = {classes.find(index): index for index, item in public.items() if item.kind == "inner"}
+
+    def one(expr: Expr) -> Expr:
+        if isinstance(expr, Field) and expr.index not in public:
+            index = equal.get(classes.find(expr.index), expr.index)
+            found = next(
+                (item.columns[index - start] for item, start in placed if index in _columns(item, start)),
+                None,
+            )
+            return expr if found is None else replace(expr, index=index, type=found.type)
+        return map_children(expr, one)
+
+    return tuple(map(one, keys)), tuple(map(one, predicate))
+
+
+def _columns(item: Item, start: int) -> range:
+    return range(start, start + len(item.columns))
+
+
+def _is_staged(expr: Expr) -> bool:
+    return any(isinstance(part, StageValue) for part in walk(expr))
+
+
+def _joined(placed: Sequence[tuple[Item, int]], predicate: tuple[Expr, ...]) -> list[tuple[int, ...]]:
+    """Return the public sources, by place, in parts that filter terms of their own join; an outer one is alone."""
+    classes = Classes()
+    owner = {index: place for place, (item, start) in enumerate(placed) for index in _columns(item, start)}
+    for term in predicate:
+        places = {owner.get(index, -1) for index in fields_of(term)}
+        if -1 not in places and all(placed[place][0].kind == "inner" for place in places):
+            for place in places:
+                classes.unite(min(places), place)
+    parts: dict[int, list[int]] = {}
+    for place in range(len(placed)):
+        parts.setdefault(classes.find(place), []).append(place)
+    return [tuple(part) for part in parts.values()]
+
+
+def _list(
+    placed: Sequence[tuple[Item, int]],
+    numbers: tuple[int, ...],
+    keys: tuple[Expr, ...],
+    predicate: tuple[Expr, ...],
+) -> KeyList:
+    places: dict[int, int] = {}
+    for item, start in placed:
+        for index in _columns(item, start):
+            places[index] = len(places)
+    own = [
+        moved(term, places.__getitem__)
+        for term in predicate
+        if fields_of(term) and fields_of(term) <= places.keys() and not _is_staged(term)
+    ]
+    return KeyList(
+        numbers,
+        tuple(moved(keys[number], places.__getitem__) for number in numbers),
+        tuple(Item(item.source) for item, _ in placed),
+        tuple(own),
+        any(item.kind == "left" for item, _ in placed),
+    )

@@ -1,0 +1,114 @@
+"""The ledger's format: what earlier versions wrote is read, and what a later one writes stops this one, in clear words.
+
+An earlier version is this code with a smaller number, and without the laws that came later.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from fractions import Fraction
+
+import psycopg
+import pytest
+
+from dpsql.budget import Charge, LedgerStore, VectorClaim, entry, ledger, postgres_ledger, sqlite_ledger
+from dpsql.budget.claim import Draw
+from dpsql.errors import LedgerError
+from dpsql.mechanisms import Law, Truncated, laws
+
+from .samples import EPSILON, Place, buy, claim, key, vector
+
+TRUNCATED = Truncated.within(Fraction(10), Fraction(1, 10**6))
+NEWER = "kept by a newer version"
+
+
+@contextmanager
+def version(number: int) -> Iterator[None]:
+    """Be another version of dpsql: the first one knows Laplace noise alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (entry, ledger, sqlite_ledger, postgres_ledger):
+            patch.setattr(module, "FORMAT", number)
+        patch.setattr(entry.Header.__init__, "__defaults__", ("", number))
+        if number == 1:
+            patch.setattr(laws, "_READERS", {})
+        yield
+
+
+def buy_under(store: LedgerStore, name: str, law: Law) -> None:
+    wanted = VectorClaim((key(name),), law, Charge(EPSILON // 10, 7), name)
+    store.commit(store.reserve(claim(wanted)), [Draw((key(name),), law, b"noisy")])
+
+
+def formats(place: Place) -> set[int]:
+    """Return the ledger's format, as a set of one."""
+    if place.is_sqlite:
+        with closing(sqlite3.connect(place.file)) as database:
+            return set(database.execute("PRAGMA user_version").fetchone())
+    with psycopg.connect(place.url, options="-c search_path=dpsql") as connection:
+        return set(connection.execute("SELECT format FROM ledger").fetchone() or ())
+
+
+def test_a_ledger_of_the_first_version_is_read_and_then_of_this_one(place: Place) -> None:
+    with version(1):
+        store = place.open()
+        buy(store, "a", delta=3)
+        spent = store.spent()
+        store.close()
+        assert formats(place) == {1}
+    store = place.open()
+    assert store.spent() == spent
+    assert store.lookup([key("a")], vector("a").law) is not None
+    buy_under(store, "b", TRUNCATED)
+    (found,) = store.lookup([key("b")], TRUNCATED) or ()
+    assert found.law == TRUNCATED
+    assert store.log(1)[0].law == TRUNCATED
+    store.close()
+    assert formats(place) == {2}
+    assert '"format":1' in place.log.read_text()
+    store = place.open()
+    assert store.spent() == spent + Charge(EPSILON // 10, 7)
+    store.close()
+
+
+def test_an_earlier_version_does_not_open_what_this_one_has_opened(place: Place) -> None:
+    with version(1):
+        place.open().close()
+    place.open().close()
+    assert formats(place) == {2}
+    with version(1), pytest.raises(LedgerError, match=NEWER):
+        place.open()
+    place.open().close()
+
+
+def test_a_log_of_this_version_is_not_taken_for_damaged_by_an_earlier_one(place: Place) -> None:
+    store = place.open()
+    buy_under(store, "b", TRUNCATED)
+    store.close()
+    place.lose()
+    with version(1), pytest.raises(LedgerError, match="this version cannot read") as caught:
+        place.open()
+    assert "newer" in str(caught.value.hint)
+
+
+def test_a_running_version_stops_when_a_later_one_takes_the_ledger(place: Place) -> None:
+    store = place.open()
+    buy(store, "a")
+    with version(3):
+        place.open(create=False).close()
+    size = place.log.stat().st_size
+    for use in (lambda: buy(store, "c"), store.spent, store.status, lambda: store.epoch):
+        with pytest.raises(LedgerError, match=NEWER):
+            use()
+    assert place.log.stat().st_size == size, "it has charged what it could not answer"
+    store.close()
+
+
+def test_a_law_of_a_later_version_is_no_damage(place: Place) -> None:
+    store = place.open()
+    buy(store, "a")
+    place.edit("UPDATE measure SET scale = 'gaussian 3 4'")
+    with pytest.raises(LedgerError, match=NEWER):
+        store.lookup([key("a")], vector("a").law)
+    store.close()

@@ -1,0 +1,83 @@
+"""Faults in the rule that shows groups found in the data: each must break the promise, computed exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from dpsql.engine import privatise
+from dpsql.mechanisms import Truncated
+from dpsql.mechanisms.laws import truncated
+from dpsql.tests.mechanisms import test_truncated as oracle
+
+from .planting import plant
+from .test_published_keys import check_the_printed_threshold
+
+Patch = pytest.MonkeyPatch
+
+SCALE, DELTA = Fraction(2), Fraction(1, 1000)
+FAULTS: dict[str, tuple[Callable[..., Any], str, str]] = {
+    ">= for >": (Truncated.shown, "noisy > self.bound", "noisy >= self.bound"),
+    "no coin": (Truncated.shown, "& coins", ""),
+    "the coin at k - 1": (Truncated.shown, "noisy == self.bound)", "noisy == self.bound - 1)"),
+    "k - 1 for k": (truncated._bound, "return k", "return k - 1"),
+    "a coin that is rounded up": (
+        truncated._within.__wrapped__, "math.ceil(min(", "math.floor(min(",
+    ),
+    "ends that weigh nothing": (truncated._within.__wrapped__, "2 * delta * end_low", "200 * delta * end_low"),
+    "the power of another k": (truncated._within.__wrapped__, "bound - 1)", "bound)"),
+}  # fmt: skip
+
+
+def keeps_its_promise() -> None:
+    law = Truncated.within(SCALE, DELTA)
+    assert law.excess <= DELTA
+    for n in range(2 * law.bound + 3):
+        for pair in ((n, n + 1), (n + 1, n)):
+            assert oracle.hockey_stick(law, *pair) <= oracle.decimal_of(DELTA)
+
+
+@pytest.fixture(autouse=True)
+def _anew() -> Iterator[None]:
+    yield
+    _forget()
+
+
+def _forget() -> None:
+    for known in (truncated._within, oracle.released):
+        known.cache_clear()
+
+
+@pytest.mark.parametrize(("function", "old", "new"), FAULTS.values(), ids=FAULTS)
+def test_plant(monkeypatch: Patch, function: Callable[..., Any], old: str, new: str) -> None:
+    keeps_its_promise()
+    _forget()
+    plant(monkeypatch, function, (old, new))
+    with pytest.raises(AssertionError):
+        keeps_its_promise()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("good = size <= self.bound", "good = size <= self.bound + 1"),
+        ("np.flatnonzero(size == self.bound)", "np.flatnonzero(size > self.bound)"),
+    ],
+)
+def test_draws_of_another_law(monkeypatch: Patch, old: str, new: str) -> None:
+    plant(monkeypatch, Truncated.draw, (old, new))
+    with pytest.raises(AssertionError):
+        oracle.test_the_draws_have_the_law()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("noisy - (minimum_units - 1)", "noisy"), ("noisy - (minimum_units - 1)", "counts[tested]")],
+)
+def test_another_number_is_tested(desk: Any, monkeypatch: Patch, tmp_path: Any, old: str, new: str) -> None:
+    plant(monkeypatch, privatise.publish, (old, new))
+    with pytest.raises(AssertionError):
+        check_the_printed_threshold(desk, tmp_path)

@@ -1,0 +1,140 @@
+"""L1 for several units together: k of them removed or replaced at once stay within the joint claim (soundness.md 1.19)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsql.mechanisms import Truncated
+from dpsql.plan import planner
+from dpsql.plan.measures.vectors import Vector
+from dpsql.tests.support.postgres_server import PostgresServer
+from dpsql.tests.support.random_databases import (
+    UNITS,
+    Database,
+    databases,
+    policy_of,
+    replaced,
+    statements,
+    without,
+)
+
+from .examples import REPEATED, visit
+from .measured import World, world
+from .test_neighbours import TIGHT, check, check_all
+
+TOGETHER = 3
+FUZZ = settings(REPEATED, max_examples=25)
+
+
+def opened(
+    folder: pytest.TempPathFactory, engine: PostgresServer | None, *, replace_one: bool
+) -> Iterator[World]:
+    place = folder.mktemp("together")
+    alone = policy_of(place, replace_one=replace_one)
+    policy = replace(alone, privacy=replace(alone.privacy, together=TOGETHER))
+    with world(place, policy=policy, server=engine) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def adding(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
+    yield from opened(tmp_path_factory, engine, replace_one=False)
+
+
+@pytest.fixture(scope="module")
+def replacing(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
+    yield from opened(tmp_path_factory, engine, replace_one=True)
+
+
+def fewer(database: Database, units: tuple[int, ...]) -> Database:
+    """Return the database without these units."""
+    for unit in units:
+        database = without(database, unit)
+    return database
+
+
+def neighbours(database: Database) -> list[Database]:
+    """Return what some units removed together leave: three, or fewer where there are no more."""
+    owned = [unit for unit in UNITS if any(unit == u for u, _ in (*database.persons, *database.visits))]
+    return [fewer(database, units) for units in itertools.combinations(owned, min(TOGETHER, len(owned)))]
+
+
+@FUZZ
+@given(st.lists(statements(), min_size=1, max_size=4), databases())
+def test_several_units_less(adding: World, sqls: list[str], database: Database) -> None:
+    check_all(adding, sqls, database, neighbours(database))
+
+
+@FUZZ
+@given(st.lists(statements(), min_size=1, max_size=4), databases(), databases(most=8))
+def test_one_unit_less_and_another_in_the_place_of_a_third(
+    adding: World, sqls: list[str], database: Database, newcomer: Database
+) -> None:
+    """Three steps: two units gone, and one that comes."""
+    check_all(adding, sqls, database, [replaced(without(database, UNITS[0]), UNITS[1], newcomer)])
+
+
+@FUZZ
+@given(st.lists(statements(), min_size=1, max_size=4), databases(), databases(most=8))
+def test_several_units_replaced(
+    replacing: World, sqls: list[str], database: Database, newcomer: Database
+) -> None:
+    """One becomes a newcomer; the rows of two others are each other's, and a third's are the first's."""
+    moved = dict(zip(UNITS, (*UNITS[1:3], UNITS[0]), strict=False))
+    swapped = Database(
+        tuple((moved.get(u, u), row) for u, row in database.persons),
+        tuple((u if u is None else moved.get(u, u), row) for u, row in database.visits),
+    )
+    others = [swapped, replaced(database, UNITS[0], newcomer)]
+    check_all(replacing, sqls, database, others)
+
+
+CROWD = Database(
+    (),
+    tuple(
+        visit(unit, city=city, tag=tag, n="7", x="4", d="5", flag="true")
+        for unit in UNITS[:TOGETHER] for city in ("a", "b", "c") for tag in ("p", "q") for _ in range(3)
+    ),
+)  # fmt: skip
+"""So many units, each with more rows and groups than count, in the same groups."""
+MANY = tuple(sql for sql in TIGHT if "FROM visit" in sql)
+
+
+@pytest.mark.parametrize("sql", MANY)
+def test_the_bound_of_several_is_reached(adding: World, sql: str) -> None:
+    """Three heavy units move an answer by three times what one may: the factor is not larger than it has to be."""
+    worst = check(adding, sql, CROWD, neighbours(CROWD))
+    assert worst is not None
+    assert 0.99 < worst <= 1
+
+
+def test_forget_the_others(adding: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutant: the scale of one unit."""
+    monkeypatch.setattr(Vector, "sensitivity", Vector.of_one)
+    for sql in MANY:
+        with pytest.raises(AssertionError):
+            check(adding, sql, CROWD, neighbours(CROWD))
+
+
+FOUND = "SELECT tag, COUNT(DISTINCT person_id) FROM visit GROUP BY tag"
+
+
+@pytest.mark.parametrize("together", [1, 2])
+def test_delta_for_fewer(adding: World, monkeypatch: pytest.MonkeyPatch, together: int) -> None:
+    """Mutant: the rule of showing spends the delta of fewer units than the promise speaks of."""
+    original = planner._key_law
+
+    def short(counted: Vector, epsilon: Fraction, delta: Fraction, _: int) -> Truncated:
+        return original(counted, epsilon, delta, together)
+
+    assert check(adding, FOUND, CROWD, neighbours(CROWD)) is not None
+    monkeypatch.setattr(planner, "_key_law", short)
+    with pytest.raises(AssertionError):
+        check(adding, FOUND, CROWD, neighbours(CROWD))
