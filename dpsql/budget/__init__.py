@@ -53,19 +53,19 @@ def open_store(
     *,
     create: bool,
     log: Path,
-    step: Step = no_step,
     promise: Promise = UNSAID,
+    step: Step = no_step,
 ) -> LedgerStore:
     """Open the ledger of `dataset` that a policy's URL names: sqlite:<file> or postgresql://….
 
     `log`: where this machine logs what it charges to a ledger on a server; a file's log stands beside it. `create`:
-    make what is missing; `promise`: what its charges mean. Raises LedgerError: it cannot be reached, or ledger and log
-    are not to be trusted.
+    make what is missing; `promise`: what its charges mean. Raises LedgerError: it cannot be reached, ledger and log
+    are not to be trusted, or they were made for another promise.
     """
     require_text("dataset", dataset)
     if url.startswith("sqlite:"):
-        file = Path(url.removeprefix("sqlite:"))
-        return LedgerStore(SqliteLedger.open(file, dataset, create, step, promise), caps)
+        path = Path(url.removeprefix("sqlite:"))
+        return LedgerStore(SqliteLedger.open(path, dataset, create, step, promise), caps)
     from .postgres_ledger import PostgresLedger
 
     return LedgerStore(PostgresLedger.open(url, log, dataset, create, step, promise), caps)

@@ -9,11 +9,11 @@ from sqlglot import exp
 
 from ..relation.types import BIGINT, BOOLEAN, DOUBLE, NUMERIC, Kind, SqlType
 
-__all__ = ["AGGREGATES", "NAMED", "Aggregate"]
+__all__ = ["AGGREGATES", "NAMED", "AggregateRow"]
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class AggregateRow:
     """A row of the table. `result`: the type for an argument's, None where that does not fit.
 
     `nodes`: the parser's; `names`: what it has no node for. `output`: the name of a column that is a call of it, where
@@ -57,18 +57,18 @@ def _truth(argument: SqlType) -> SqlType | None:
 
 
 _ROWS = (
-    Aggregate("count", _count, (exp.Count,), windows=True),
-    Aggregate("sum", _sum, (exp.Sum,), windows=True),
-    Aggregate("avg", _mean, (exp.Avg,), windows=True),
-    Aggregate("min", _extreme, (exp.Min,), repeats=False, windows=True),
-    Aggregate("max", _extreme, (exp.Max,), repeats=False, windows=True),
-    Aggregate("var_samp", _mean, (exp.Variance,)),
-    Aggregate("var_pop", _mean, (exp.VariancePop,), output="var_pop"),
-    Aggregate("stddev_samp", _mean, (exp.Stddev, exp.StddevSamp)),
-    Aggregate("stddev_pop", _mean, (exp.StddevPop,)),
-    Aggregate("bool_and", _truth, (exp.LogicalAnd,), ("every",), output="bool_and", repeats=False),
-    Aggregate("bool_or", _truth, (exp.LogicalOr,), output="bool_or", repeats=False),
-    Aggregate("avg_direct", _mean, names=("dp_avg_direct",)),
+    AggregateRow("count", _count, (exp.Count,), windows=True),
+    AggregateRow("sum", _sum, (exp.Sum,), windows=True),
+    AggregateRow("avg", _mean, (exp.Avg,), windows=True),
+    AggregateRow("min", _extreme, (exp.Min,), repeats=False, windows=True),
+    AggregateRow("max", _extreme, (exp.Max,), repeats=False, windows=True),
+    AggregateRow("var_samp", _mean, (exp.Variance,)),
+    AggregateRow("var_pop", _mean, (exp.VariancePop,), output="var_pop"),
+    AggregateRow("stddev_samp", _mean, (exp.Stddev, exp.StddevSamp)),
+    AggregateRow("stddev_pop", _mean, (exp.StddevPop,)),
+    AggregateRow("bool_and", _truth, (exp.LogicalAnd,), ("every",), output="bool_and", repeats=False),
+    AggregateRow("bool_or", _truth, (exp.LogicalOr,), output="bool_or", repeats=False),
+    AggregateRow("avg_direct", _mean, names=("dp_avg_direct",)),
 )
 AGGREGATES = {node: row for row in _ROWS for node in row.nodes}
 """Kind of node -> row."""

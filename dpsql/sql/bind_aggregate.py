@@ -10,13 +10,13 @@ from ..errors import Refusal
 from ..relation.expressions import TRUE, Call, Expr, walk
 from ..relation.relations import AggregateCall
 from ..relation.types import BIGINT
-from .aggregates import AGGREGATES, NAMED, Aggregate
+from .aggregates import AGGREGATES, NAMED, AggregateRow
 from .bind_expression import Binder, call
 
 __all__ = ["bind_aggregate", "bind_anonymous", "bind_filter", "bind_grouping", "read_aggregate"]
 
 
-def read_aggregate(binder: Binder, node: exp.Expr, row: Aggregate) -> AggregateCall:
+def read_aggregate(binder: Binder, node: exp.Expr, row: AggregateRow) -> AggregateCall:
     """Return the aggregate that a function node stands for.
 
     Raises:
