@@ -26,16 +26,21 @@ from .settings import decimal_text
 __all__ = ["Explanation", "bias_notes", "expected_error", "layout_sql"]
 
 Names = dict[tuple[Release, int], str]
+_LEVEL = Fraction(19, 20)
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a query would release and cost; `left` is the epsilon left now, read from the ledger."""
+    """What a query would release and cost; `left` is the epsilon left now, read from the ledger.
+
+    `chosen`: the epsilon that an accuracy takes, in words; None where an epsilon was set.
+    """
 
     plan: Plan
     compiled: Compiled
     stages: tuple[Compiled, ...]
     left: Fraction
+    chosen: str | None = None
 
     def as_dict(self) -> dict[str, object]:
         """Return the same for programs; numbers are exact decimals or fractions as text."""
@@ -45,6 +50,7 @@ class Explanation:
             "charge": {"epsilon": decimal_text(self.plan.epsilon), "delta": _small(self.plan.delta)},
             "epsilon_left": decimal_text(self.left),
             "groups_of_persons": list(group_lines(self.plan)),
+            "chosen": self.chosen,
             "notes": list(bias_notes(self.plan)),
             "stages": [stage.sql for stage in self.stages],
             "public_parts": [
@@ -65,7 +71,8 @@ class Explanation:
             lines += _release_text(number, plan, names)
         if self.plan.releases:
             delta = f", delta {_small(self.plan.delta)}" if self.plan.delta else ""
-            charge = f"epsilon {decimal_text(self.plan.epsilon)}{delta} (nothing, if it is answered already)"
+            epsilon = self.chosen or f"epsilon {decimal_text(self.plan.epsilon)}"
+            charge = f"{epsilon}{delta} (nothing, if it is answered already)"
         else:
             charge = "nothing"
         lines.append(f"charge: {charge}; {decimal_text(self.left)} left")
@@ -200,8 +207,8 @@ def _deviation(plan: ReleasePlan, formula: Linear) -> float:
     )
 
 
-def _half_width(plan: ReleasePlan, number: int) -> int:
-    return 0 if plan.is_empty else plan.law(number).half_width(Fraction(1, 20))
+def _half_width(plan: ReleasePlan, number: int, level: Fraction = _LEVEL) -> int:
+    return 0 if plan.is_empty else plan.law(number).half_width(1 - level)
 
 
 def _half_width_text(value: Fraction) -> str:
@@ -210,23 +217,28 @@ def _half_width_text(value: Fraction) -> str:
     return decimal_text(Fraction(round(value, digits)))
 
 
-def expected_error(plan: ReleasePlan, index: int) -> tuple[Fraction | float, bool]:
-    """Return the expected ± at 95 % of an aggregate; True: at most, and to be divided by the number of rows."""
+def expected_error(
+    plan: ReleasePlan, index: int, level: Fraction = _LEVEL, deviations: float = 1.96
+) -> tuple[Fraction | float, bool]:
+    """Return the expected ± at a level of an aggregate; True: at most, and to be divided by the number of rows.
+
+    Of several noises together it is so many of their standard `deviations`.
+    """
     formula = plan.formulas[index]
     if isinstance(formula, Linear):
         if len(formula.terms) == 1:
             coordinate, weight = formula.terms[0]
-            return abs(weight) * _half_width(plan, plan.vector_of(coordinate)), False
-        return 1.96 * _deviation(plan, formula), False
+            return abs(weight) * _half_width(plan, plan.vector_of(coordinate), level), False
+        return deviations * _deviation(plan, formula), False
     if isinstance(formula, Average):
         reach = float(formula.highest - formula.lowest) / 2
         worst = math.hypot(_deviation(plan, formula.difference), reach * _deviation(plan, formula.count))
-        return 1.96 * worst, True
+        return deviations * worst, True
     assert isinstance(formula, Variance)
     unit = float(formula.step**2) / 4
     squares = _deviation(plan, formula.moment) / 2
     spread = 2 * formula.width * _deviation(plan, formula.difference)
-    return 1.96 * unit * math.hypot(squares, spread), True
+    return deviations * unit * math.hypot(squares, spread), True
 
 
 def _expected(plan: ReleasePlan, index: int) -> str:

@@ -18,11 +18,11 @@ from ..backends import Backend
 from ..budget import Status
 from ..errors import EngineFailure, PolicyError, Refusal
 from ..mechanisms import ATTO, NANO, Noise, SampledNoise
-from ..plan.planner import Plan, Privacy, plan
+from ..plan.planner import Plan, Privacy, ReleasePlan, plan
 from ..policy import Neighbours, Policy
 from ..postprocess.bars import add_companions
 from ..relation.catalog import Catalog
-from ..relation.relations import Relation
+from ..relation.relations import AggregateCall, Relation
 from ..relation.types import TEXT, SqlType
 from ..sql.bind_select import bind
 from ..sql.parameters import Awaited
@@ -37,6 +37,7 @@ from ..sql.statement import (
     parse_statement,
 )
 from ..sql.text import is_text
+from .accuracy import choose
 from .answer import Answer, AnswerColumn, Receipt
 from .cost import Cost, telling
 from .dataset import Dataset, Prepared
@@ -44,6 +45,7 @@ from .explain import Explanation, bias_notes
 from .finish import Patience, PublicRows, check_public, compile_public, run_public
 from .run import ReleasedRows, Runner, StageRows, carried, check_stage
 from .settings import Settings, decimal_text
+from .stored_count import stored_count
 
 __all__ = ["Session"]
 
@@ -284,30 +286,46 @@ class Session:
         return prepared
 
     def _planned(self, query: Query, parameters: tuple[object, ...]) -> Prepared:
-        planned = self._plan(self._bound(query, parameters))
+        relation = self._bound(query, parameters)
+        if self.settings.accuracy is None:
+            planned, chosen = self._plan(relation, self.settings.epsilon), None
+        else:
+            level, most = self.settings.intervals or DEFAULT_LEVEL, self.policy.defaults.max_epsilon
+            planned = self._plan(relation, most)
+            chosen = choose(planned, self.settings.accuracy, level, most, self._counted)
+            planned = planned if chosen is None else self._plan(relation, chosen.epsilon)
         root = planned.root
         if self.settings.intervals is not None:
             root = add_companions(root, {p.release: p for p in planned.releases})
         compiled = compile_public(root, planned.releases, self.dataset.dialect)
         stages = tuple(compile_public(one, planned.releases, self.dataset.dialect) for one in planned.stages)
         lasting = not any(word in query.text.lower() for word in ("now", "current", "localtime"))
-        return Prepared(planned, compiled, stages, lasting and _is_small(query.text, parameters))
+        lasting = lasting and _is_small(query.text, parameters) and not (chosen and chosen.uses_store)
+        return Prepared(planned, compiled, stages, lasting, chosen=chosen.said if chosen else None)
 
     def _bound(self, query: Query, parameters: tuple[object, ...]) -> Relation:
         check_parameters(query, len(parameters))
         return bind(query, Context(self.catalog, query.text, parameters, time.time_ns() // 1000, {}))
 
-    def _plan(self, relation: Relation) -> Plan:
-        """Plan a bound statement under this session's settings."""
-        privacy = Privacy(
-            self.settings.epsilon,
+    def _plan(self, relation: Relation, epsilon: Fraction) -> Plan:
+        """Plan a bound statement at an epsilon, under this session's other settings."""
+        return plan(relation, self.catalog, self._privacy(epsilon))
+
+    def _privacy(self, epsilon: Fraction) -> Privacy:
+        return Privacy(
+            epsilon,
             self.policy.defaults.delta if self.policy.privacy.delta else Fraction(0),
             self.policy.defaults.minimum_units,
             self.policy.privacy.neighbours is Neighbours.REPLACE_ONE,
             self.settings.max_rows,
             self.policy.privacy.together,
         )
-        return plan(relation, self.catalog, privacy)
+
+    def _counted(self, release: ReleasePlan, call: AggregateCall) -> int | None:
+        """Return how many rows an aggregate takes in at least, in its smallest group, as far as the store can tell."""
+        level = self.settings.intervals or DEFAULT_LEVEL
+        privacy = self._privacy(self.settings.epsilon)
+        return stored_count(release, call, self.catalog, privacy, self.dataset.store, level)
 
     def _stage(self, prepared: Prepared, number: int, rows: list[ReleasedRows], public: PublicRows) -> object:
         """Return the value of a stage, or its rows, as they go down again (soundness.md 1.14(2)); NULL for no row.
@@ -339,7 +357,8 @@ class Session:
         except EngineFailure as failure:
             raise self._told(failure, has_releases=bool(rows)) from None
         reused = epsilon == 0 and any(row.plan.vectors and not row.plan.is_empty for row in rows)
-        notes = bias_notes(prepared.plan) + ((_WITHOUT_BARS,) if patience.without_bars else ())
+        notes: tuple[str, ...] = (prepared.chosen,) if prepared.chosen else ()
+        notes += bias_notes(prepared.plan) + ((_WITHOUT_BARS,) if patience.without_bars else ())
         receipt = Receipt(epsilon, delta, _left(self.budget()), reused, notes)
         answer = Answer(prepared.columns, found, "SELECT", receipt)
         is_whole = not patience.without_bars
@@ -361,7 +380,7 @@ class Session:
     def _explain(self, query: Query, parameters: tuple[object, ...]) -> Explanation:
         status = self.budget()
         prepared = self._prepare(query, parameters, self._key("EXPLAIN " + query.text, parameters))
-        return Explanation(prepared.plan, prepared.compiled, prepared.stages, _left(status))
+        return Explanation(prepared.plan, prepared.compiled, prepared.stages, _left(status), prepared.chosen)
 
     # --- what the stations share ------------------------------------------------------------------------
 

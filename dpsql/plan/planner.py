@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -24,8 +24,9 @@ from ..relation.catalog import Catalog, Scalar
 from ..relation.expressions import Literal, StageValue, conjuncts, fields_of, walk
 from ..relation.expressions import Scalar as Subquery
 from ..relation.intervals import Environment, facts_of
-from ..relation.relations import Filter, Limit, Project, Relation, Sort, Values, expressions
+from ..relation.relations import AggregateCall, Filter, Limit, Project, Relation, Sort, Values, expressions
 from ..relation.size_rules import text_of_row
+from ..relation.types import BIGINT
 from ..relation.types import Kind as SqlKind
 from .backend_sql.print_release import BackendQuery, print_fan, print_release
 from .dialects.dialect import Dialect
@@ -40,7 +41,7 @@ from .privacy.judge import judge
 from .privacy.keys import UNDECLARED_HINT, Domain, domain_of, environment_of, max_groups_in, product_of
 from .privacy.rows import Release, selects_in, stages_in
 
-__all__ = ["Plan", "Privacy", "ReleasePlan", "Work", "plan", "releases_of"]
+__all__ = ["Plan", "Privacy", "ReleasePlan", "Work", "counting", "plan", "releases_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,14 @@ class ReleasePlan:
         Laplace noise takes the scale from a sensitivity in L1, which is what `Vector.sensitivity` says.
         """
         return Laplace(self.scale(number))
+
+    def under(self, epsilon: Fraction, blocks: Fraction) -> ReleasePlan | None:
+        """Return the plan under another epsilon of the statement, for its noise alone: tau stays what it was.
+
+        `blocks`: the sum of all releases' shares. None where the epsilon is too small to be shared.
+        """
+        each = share_of(self.release, epsilon, blocks, len(self.vectors))
+        return replace(self, epsilons=(each,) * len(self.vectors)) if each > 0 else None
 
     def vector_of(self, coordinate: int) -> int:
         """Return the vector that a coordinate belongs to, coordinates counted over all vectors."""
@@ -277,8 +286,7 @@ def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: 
             position=release.position,
             hint="ask for fewer aggregates at a time",
         )
-    part = Fraction(*release.share) / blocks
-    each = floor_to_nano(privacy.epsilon * part / count) if count else Fraction(0)
+    each = share_of(release, privacy.epsilon, blocks, count)
     if count and each <= 0:
         raise Refusal(
             "epsilon is too small to be shared between the aggregates",
@@ -311,6 +319,22 @@ def _plan_release(release: Release, catalog: Catalog, privacy: Privacy, blocks: 
         measured.counted, tau, delta, is_empty, identity,
         dialect_of(catalog.dialect, catalog.case_collation),
     )  # fmt: skip
+
+
+def share_of(release: Release, epsilon: Fraction, blocks: Fraction, vectors: int) -> Fraction:
+    """Return what each vector of a release may spend of a statement's epsilon (soundness.md 1.8)."""
+    return floor_to_nano(epsilon * Fraction(*release.share) / blocks / vectors) if vectors else Fraction(0)
+
+
+def counting(release: ReleasePlan, call: AggregateCall, catalog: Catalog, privacy: Privacy) -> ReleasePlan:
+    """Return the plan of a count of the very rows that an aggregate takes in, by the same keys; of a count, its own."""
+    count = call if call.function == "count" else replace(call, type=BIGINT, function="count", distinct=False)
+    alone = replace(release.release, aggregates=(count,), share=(1, 1), names=_names(release.release, count))
+    return _plan_release(alone, catalog, privacy, Fraction(1))
+
+
+def _names(release: Release, count: AggregateCall) -> tuple[str, ...]:
+    return (*release.names[: len(release.keys)], count.function)
 
 
 def _bounding(
