@@ -14,6 +14,7 @@ import click
 
 from ..errors import DpsqlError, EngineFailure, PolicyError
 from . import interrupts
+from .audit import audit
 from .budget import budget
 from .check import check
 from .demo import demo
@@ -101,7 +102,7 @@ def program(ctx: click.Context, policy_path: str, analyst: str) -> None:
     ctx.obj = Settings.of(policy_path, analyst)
 
 
-for _command in (query, explain, check, init, budget, refresh, serve, user, demo, docs):
+for _command in (query, explain, check, audit, init, budget, refresh, serve, user, demo, docs):
     program.add_command(_command)
 
 

@@ -20,7 +20,12 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def source_options(command: _Command) -> _Command:
-    """Add the statement argument, `-f`, `-p` and `--epsilon`."""
+    """Add the statement argument, `-f`, `-p`, `--epsilon` and `--accuracy`."""
+    command = click.option(
+        "--accuracy",
+        metavar="NUMBER",
+        help="By how much each number may be off: the least epsilon for it is spent. Or '2 %' of a stored count.",
+    )(command)
     command = click.option(
         "--epsilon",
         metavar="NUMBER",

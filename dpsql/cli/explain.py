@@ -28,6 +28,7 @@ def explain(
     source_file: IO[str] | None,
     parameters: tuple[str, ...],
     epsilon: str | None,
+    accuracy: str | None,
 ) -> None:
     """Show how a statement would be answered: sensitivity, noise, error, charge. Costs nothing.
 
@@ -42,7 +43,7 @@ def explain(
     piece = one_of(split_statements(script), "explain takes one.")
     values = parameter_values(parameters)
     with open_session(settings.policy_path, settings.analyst) as running:
-        apply_settings(running, epsilon=epsilon)
+        apply_settings(running, epsilon=epsilon, accuracy=accuracy)
         try:
             explanation = running.run(running.session.explain, piece.text, values)
         except DpsqlError as error:

@@ -47,6 +47,7 @@ def query(
     source_file: IO[str] | None,
     parameters: tuple[str, ...],
     epsilon: str | None,
+    accuracy: str | None,
     intervals: str | None,
     format_name: str,
 ) -> None:
@@ -70,7 +71,7 @@ def query(
     if values and script is not None:
         one_of(statements, "--parameter goes with one.")
     with open_session(settings.policy_path, settings.analyst) as running:
-        apply_settings(running, epsilon=epsilon, intervals=intervals)
+        apply_settings(running, epsilon=epsilon, accuracy=accuracy, intervals=intervals)
         if script is None:
             from .prompt import prompt_loop
 

@@ -19,7 +19,7 @@ from ..relation.catalog import Catalog
 from . import errors
 from .cursor import Cursor
 from .placeholders import Parameters, collected, read_statement
-from .shared_session import Level, SharedSession, setting_text
+from .shared_session import Accuracy, Level, SharedSession, setting_text
 
 if TYPE_CHECKING:
     import psycopg
@@ -34,6 +34,7 @@ def connect(
     *,
     epsilon: str | float | Decimal | Fraction | None = None,
     intervals: Level = None,
+    accuracy: Accuracy = None,
 ) -> Connection:
     """Open a connection to the dataset that a policy describes.
 
@@ -44,13 +45,14 @@ def connect(
             policy's `database`. It is read and never closed; what it has not committed is not seen.
         epsilon: what each statement may spend; without it, the policy's default.
         intervals: the level of error bars beside each number, such as 0.95.
+        accuracy: by how much numbers may be off, such as 50: each statement spends the least epsilon for it.
 
     A connection runs in the caller's own process, with the caller's rights to the data: a convenience for the
     trusted, not a security boundary.
 
     Raises:
         OperationalError: the policy or the ledger is wrong, or the database does not answer.
-        ProgrammingError, DataError: a bad `epsilon` or `intervals`.
+        ProgrammingError, DataError: a bad `epsilon`, `intervals` or `accuracy`.
         InterfaceError: `connection` is no connection of DuckDB or psycopg.
     """
     shared = SharedSession(errors.guarded(lambda: _open(policy, analyst, connection)))
@@ -59,6 +61,8 @@ def connect(
             shared.set("dpsql.epsilon", setting_text(epsilon))
         if intervals is not None:
             shared.set("dpsql.intervals", setting_text(intervals))
+        if accuracy is not None:
+            shared.set("dpsql.accuracy", setting_text(accuracy))
     except errors.Error:
         shared.close()
         raise
@@ -103,14 +107,16 @@ class Connection:
         self._session = session
         self._settings = session.settings
 
-    def cursor(self, *, intervals: Level = None) -> Cursor:
-        """Return a new cursor; `intervals`: its own level of error bars, such as 0.95.
+    def cursor(self, *, intervals: Level = None, accuracy: Accuracy = None) -> Cursor:
+        """Return a new cursor; `intervals`: its own level of error bars, such as 0.95; `accuracy`: its own, such as 50.
 
-        Raises InterfaceError on a closed connection, DataError for a bad level.
+        Raises InterfaceError on a closed connection, DataError for a bad level, ProgrammingError for no accuracy.
         """
         self._session.require_open()
         cursor = Cursor(self, self._session, None)
-        return cursor if intervals is None else cursor.with_intervals(intervals)
+        if intervals is not None:
+            cursor.with_intervals(intervals)
+        return cursor if accuracy is None else cursor.with_accuracy(accuracy)
 
     def execute(self, operation: str, parameters: Parameters = None) -> Cursor:
         """Answer one statement on a new cursor and return that. Raises as `Cursor.execute`."""

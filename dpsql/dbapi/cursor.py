@@ -11,7 +11,7 @@ from ..engine import Explanation, Receipt
 from .errors import InterfaceError, ProgrammingError
 from .frames import arrow_table, pandas_frame, polars_frame
 from .placeholders import Given, Parameters, collected, read_statement
-from .shared_session import Level, Outcome, SharedSession, setting_text
+from .shared_session import Accuracy, Level, Outcome, SharedSession, setting_text
 from .type_objects import Description, describe
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Cursor:
         self.lastrowid = None
         self._connection = connection
         self._session = session
-        self._level = level
+        self._own: dict[str, str] = {} if level is None else {"dpsql.intervals": level}
         self._outcomes: list[Outcome] = []
         self._current = 0
         self._next_row = 0
@@ -91,8 +91,20 @@ class Cursor:
         """
         self._require_open()
         text = setting_text(level)
-        self._session.check_level(text)
-        self._level = text
+        return self._with("dpsql.intervals", text)
+
+    def with_accuracy(self, accuracy: Accuracy) -> Cursor:
+        """Have this cursor's statements spend the least epsilon under which no number is farther off than this.
+
+        `accuracy`: such as 50, or "2 %" of a stored count; None for what the epsilon gives, whatever the connection
+        has. Returns this cursor. Raises ProgrammingError for no accuracy.
+        """
+        self._require_open()
+        return self._with("dpsql.accuracy", setting_text(accuracy))
+
+    def _with(self, name: str, text: str) -> Cursor:
+        self._session.check_setting(name, text)
+        self._own[name] = text
         return self
 
     def setinputsizes(self, sizes: object) -> None:
@@ -252,7 +264,7 @@ class Cursor:
         statements = [read_statement(operation, values) for values in given]
         bound = [statement.bind(values) for statement, values in zip(statements, given, strict=True)]
         for statement, values in zip(statements, bound, strict=True):
-            self._outcomes.append(self._session.run(statement, values, self._level))
+            self._outcomes.append(self._session.run(statement, values, self._own))
 
     @property
     def _outcome(self) -> Outcome | None:

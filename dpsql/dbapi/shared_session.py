@@ -9,7 +9,7 @@ House rules:
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -22,10 +22,13 @@ from ..relation.catalog import Catalog
 from .errors import InterfaceError, guarded
 from .placeholders import Statement, is_setting
 
-__all__ = ["Level", "Outcome", "SharedSession", "setting_text"]
+__all__ = ["Accuracy", "Level", "Outcome", "SharedSession", "setting_text"]
 
 Level = float | Decimal | str | None
 """A level of error bars, such as 0.95; None or "off" for none."""
+
+Accuracy = float | Decimal | str | None
+"""By how much answers may be off, such as 50 or "2 %"; None or "off" for what an epsilon gives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +95,16 @@ class SharedSession:
         if not self._is_open:
             raise InterfaceError("the connection is closed")
 
-    def run(self, statement: Statement, values: tuple[object, ...], level: str | None) -> Outcome:
-        """Answer a statement; `level` is its own for error bars, None for the connection's.
+    def run(self, statement: Statement, values: tuple[object, ...], own: Mapping[str, str]) -> Outcome:
+        """Answer a statement; `own`: settings of its own by name, the rest are the connection's.
 
         Raises:
             ProgrammingError, NotSupportedError, DataError: refused; nothing was charged.
             OperationalError: the budget is spent (nothing was charged), or what runs below failed.
             InterfaceError: the connection is closed.
         """
-        if level is not None and is_setting(statement.text):
-            level = None
-        with self._lock, self._under(level) as settings:
+        asked = own if own and not is_setting(statement.text) else None
+        with self._lock, self._under(asked) as settings:
             answer = guarded(lambda: self._session.execute(statement.text, values), statement.find)
             return Outcome(statement, values, settings, answer)
 
@@ -117,7 +119,7 @@ class SharedSession:
         """Set one of the session's settings. Raises ProgrammingError or DataError for a bad value."""
         with self._lock:
             self.require_open()
-            self._session.settings = self._with(name, text)
+            self._session.settings = self._with(self._session.settings, name, text)
 
     def restore(self, settings: Settings) -> None:
         """Have settings that the session had before. Raises InterfaceError when the connection is closed."""
@@ -125,9 +127,9 @@ class SharedSession:
             self.require_open()
             self._session.settings = settings
 
-    def check_level(self, text: str) -> None:
-        """Raise DataError for a level that error bars cannot have."""
-        self._with("dpsql.intervals", text)
+    def check_setting(self, name: str, text: str) -> None:
+        """Raise ProgrammingError or DataError for a value that a setting cannot have."""
+        self._with(self._session.settings, name, text)
 
     def cancel(self) -> None:
         """Stop the statement that runs now; what it has charged stays spent."""
@@ -144,12 +146,12 @@ class SharedSession:
                 self._is_released = True
                 self._session.close()
 
-    def _with(self, name: str, text: str) -> Settings:
-        return guarded(lambda: self._session.settings.set(name, text, self._session.policy))
+    def _with(self, settings: Settings, name: str, text: str) -> Settings:
+        return guarded(lambda: settings.set(name, text, self._session.policy))
 
     @contextmanager
-    def _under(self, asked: str | Settings | None) -> Iterator[Settings]:
-        """Have the session under its own settings, the ones asked for, or its own but for a level.
+    def _under(self, asked: Mapping[str, str] | Settings | None) -> Iterator[Settings]:
+        """Have the session under its own settings, the ones asked for, or its own but for some.
 
         Requires: the lock is held.
         """
@@ -158,9 +160,13 @@ class SharedSession:
         if asked is None:
             yield kept
             return
-        self._session.settings = (
-            asked if isinstance(asked, Settings) else self._with("dpsql.intervals", asked)
-        )
+        settings = kept
+        if isinstance(asked, Settings):
+            settings = asked
+        else:
+            for name, text in asked.items():
+                settings = self._with(settings, name, text)
+        self._session.settings = settings
         try:
             yield self._session.settings
         finally:

@@ -42,7 +42,7 @@ from .sqlalchemy_sql import DpsqlCompiler, DpsqlTypeCompiler
 
 __all__ = ["DpsqlDialect"]
 
-_OPTIONS = ("analyst", "epsilon", "intervals")
+_OPTIONS = ("analyst", "epsilon", "intervals", "accuracy")
 _TYPES: dict[Kind, types.TypeEngine[Any]] = {
     Kind.BOOLEAN: types.BOOLEAN(), Kind.SMALLINT: types.SMALLINT(), Kind.INTEGER: types.INTEGER(),
     Kind.BIGINT: types.BIGINT(), Kind.REAL: types.REAL(), Kind.DOUBLE: types.DOUBLE_PRECISION(),
@@ -56,7 +56,7 @@ class DpsqlDialect(DefaultDialect):
     """Asks a dataset through `dpsql.connect`.
 
     The URL is `dpsql:///` and the policy's path, absolute with a fourth slash, and in the query string
-    `analyst`, `epsilon` and `intervals` as `dpsql.connect` takes them.
+    `analyst`, `epsilon`, `intervals` and `accuracy` as `dpsql.connect` takes them.
 
     There are no transactions: COMMIT and ROLLBACK do nothing, each statement sees the data as they are when it
     runs, and no charge is given back. That is the one isolation level, AUTOCOMMIT.

@@ -46,7 +46,8 @@ class Prepared:
     """A planned statement with its post-processing compiled; `is_lasting`: it is worth being remembered, as it
     is short and does not read the clock.
 
-    `is_checked`: the sealed engine has bound the post-processing over empty tables.
+    `is_checked`: the sealed engine has bound the post-processing over empty tables. `chosen`: the epsilon that was
+    found for an accuracy, in words.
     """
 
     plan: Plan
@@ -54,6 +55,7 @@ class Prepared:
     stages: tuple[Compiled, ...]
     is_lasting: bool
     is_checked: bool = False
+    chosen: str | None = None
 
     @property
     def columns(self) -> tuple[AnswerColumn, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from textwrap import wrap
@@ -38,6 +38,7 @@ class Explanation:
     """What a query would release and cost; `left` is the epsilon left now, read from the ledger.
 
     `origins`: what of it the store has an answer for in a grouping of other groups, in words.
+    `chosen`: the epsilon that an accuracy takes, in words; None where an epsilon was set.
     """
 
     plan: Plan
@@ -45,6 +46,7 @@ class Explanation:
     stages: tuple[Compiled, ...]
     left: Fraction
     origins: tuple[str, ...] = ()
+    chosen: str | None = None
 
     def as_dict(self) -> dict[str, object]:
         """Return the same for programs; numbers are exact decimals or fractions as text."""
@@ -58,6 +60,7 @@ class Explanation:
             "charge": {"epsilon": decimal_text(self.plan.epsilon), "delta": _small(self.plan.delta)},
             "epsilon_left": decimal_text(self.left),
             "groups_of_persons": list(group_lines(self.plan)),
+            "chosen": self.chosen,
             "notes": list(bias_notes(self.plan)),
             "from_the_store": list(self.origins),
             "stages": [stage.sql for stage in self.stages],
@@ -79,7 +82,8 @@ class Explanation:
             lines += _release_text(number, plan, names, _sets(self.plan, plan))
         if self.plan.releases:
             delta = f", delta {_small(self.plan.delta)}" if self.plan.delta else ""
-            charge = f"epsilon {decimal_text(self.plan.epsilon)}{delta} (nothing, if it is answered already)"
+            epsilon = self.chosen or f"epsilon {decimal_text(self.plan.epsilon)}"
+            charge = f"{epsilon}{delta} (nothing, if it is answered already)"
         else:
             charge = "nothing"
         lines.append(f"charge: {charge}; {decimal_text(self.left)} left")
@@ -240,31 +244,35 @@ def _half_width_text(value: Fraction) -> str:
     return decimal_text(Fraction(round(value, digits)))
 
 
-def expected_error(plan: ReleasePlan, index: int, cells: int = 1) -> tuple[Fraction, bool]:
-    """Return the expected ± at 95 % of an aggregate; True: at most, and to be divided by the number of rows.
+def expected_error(
+    plan: ReleasePlan, index: int, half_of: Callable[[Linear], Fraction] | None = None, cells: int = 1
+) -> tuple[Fraction, bool]:
+    """Return the expected ± of an aggregate, at 95 %; True: at most, and to be divided by the number of rows.
 
     An average or a variance is off by the noise on a sum of measures that depends on the average itself: the widest is
-    at an end of its range. `cells`: of how many groups of the release its numbers are added up.
+    at an end of its range. `cells`: of how many groups of the release its numbers are added up. `half_of`: the
+    half-width of a linear formula, where another level is meant.
     """
+    half = half_of or (lambda one: _formula_half(plan, one, cells))
     formula = plan.formulas[index]
     if isinstance(formula, Linear):
-        return _formula_half(plan, formula, cells), False
+        return half(formula), False
     if isinstance(formula, Average):
         reach = (formula.highest - formula.lowest) / 2
         ends = (formula.difference.plus(formula.count.times(way * reach)) for way in (-1, 1))
-        return max(_formula_half(plan, end, cells) for end in ends), True
+        return max(map(half, ends)), True
     assert isinstance(formula, Variance)
     squares, spread = (
         formula.moment.times(Fraction(1, 2)),
         formula.difference.times(Fraction(2 * formula.width)),
     )
-    widest = max(_formula_half(plan, squares.plus(spread.times(Fraction(way))), cells) for way in (-1, 1))
+    widest = max(half(squares.plus(spread.times(Fraction(way)))) for way in (-1, 1))
     return formula.step**2 / 4 * widest, True
 
 
 def _expected(plan: ReleasePlan, index: int, cells: int = 1) -> str:
     """Return the same in words: a figure, or a formula in the number of rows n."""
-    half, is_per_row = expected_error(plan, index, cells)
+    half, is_per_row = expected_error(plan, index, cells=cells)
     formula = plan.formulas[index]
     is_one = isinstance(formula, Linear) and len(formula.terms) == 1 and cells == 1
     shown = _half_width_text(half) if is_one else f"{float(half):.6g}"

@@ -26,7 +26,7 @@ from ..sql.statement import Query, parse_statement
 from .explain import expected_error
 from .settings import decimal_text
 
-__all__ = ["PEOPLE", "Preview", "Question", "TablePreview", "preview", "warnings_of"]
+__all__ = ["PEOPLE", "Preview", "Question", "TablePreview", "preview", "sql_name", "warnings_of"]
 
 PEOPLE = (1_000, 100_000, 10_000_000)
 """How many people the table is imagined to hold, with one row each."""
@@ -158,7 +158,7 @@ class _Previewer:
         """Yield what is wrong with the table's bounds."""
         unit, where = self.private.unit, f"{self.policy.source}: tables.{self.private.name}"
         assert unit is not None
-        count = self._release(f"SELECT COUNT(*) FROM {_name(self.private.name)}")
+        count = self._release(f"SELECT COUNT(*) FROM {sql_name(self.private.name)}")
         if count is None or unit.is_unique or unit.max_rows is None:
             return
         half = expected_error(count, 0)[0]
@@ -184,21 +184,21 @@ class _Previewer:
 
     def _statements(self) -> Iterator[tuple[str, str, Fraction]]:
         """Yield typical statements, what their relative errors are parts of, and what that is for one person."""
-        table = _name(self.private.name)
+        table = sql_name(self.private.name)
         yield f"SELECT COUNT(*) FROM {table}", "the count", Fraction(1)
         if (key := self._public_key()) is not None:
             column, groups = key
-            sql = f"SELECT {_name(column.name)}, COUNT(*) FROM {table} GROUP BY {_name(column.name)}"
+            sql = f"SELECT {sql_name(column.name)}, COUNT(*) FROM {table} GROUP BY {sql_name(column.name)}"
             yield sql, f"a group's count, {groups} groups of one size", Fraction(1, groups)
         measured = (c for c in self.private.columns if c.type.is_number and c.bounds and not c.is_personal)
         for column in measured:
             assert column.bounds is not None
             lo, hi = column.bounds
-            if self._release(f"SELECT AVG({_name(column.name)}) FROM {table}") is not None and lo < hi:
+            if self._release(f"SELECT AVG({sql_name(column.name)}) FROM {table}") is not None and lo < hi:
                 middle = abs(lo + hi) / 2 or hi
                 shown = decimal_text(middle)
-                yield f"SELECT AVG({_name(column.name)}) FROM {table}", "the range", hi - lo
-                yield f"SELECT SUM({_name(column.name)}) FROM {table}", f"the sum, at {shown} each", middle
+                yield f"SELECT AVG({sql_name(column.name)}) FROM {table}", "the range", hi - lo
+                yield f"SELECT SUM({sql_name(column.name)}) FROM {table}", f"the sum, at {shown} each", middle
                 return
 
     def _public_key(self) -> tuple[Column, int] | None:
@@ -226,7 +226,7 @@ class _Previewer:
     def _grouped(self, column: Column) -> ReleasePlan | None:
         if self.private.unit is not None and column.name == self.private.unit.column:
             return None
-        name, table = _name(column.name), _name(self.private.name)
+        name, table = sql_name(column.name), sql_name(self.private.name)
         return self._release(f"SELECT {name}, COUNT(*) FROM {table} GROUP BY {name}")
 
     def _question(self, sql: str, relative_to: str, whole: Fraction) -> Question:
@@ -242,7 +242,7 @@ class _Previewer:
     def _settings(self) -> Iterator[tuple[int | None, Fraction]]:
         """Yield max_rows and epsilon: as declared, then what is near."""
         unit, epsilon = self.private.unit, self.policy.defaults.epsilon
-        count = self._release(f"SELECT COUNT(*) FROM {_name(self.private.name)}")
+        count = self._release(f"SELECT COUNT(*) FROM {sql_name(self.private.name)}")
         is_single = unit is None or unit.is_unique or count is None
         most = None if is_single or count is None else count.bounding.in_all
         yield most, epsilon
@@ -321,6 +321,6 @@ def _percent(part: float) -> str:
     return f"{_short(100 * part, 2)} %" if part >= 1e-5 else "< 0.001 %"
 
 
-def _name(name: str) -> str:
+def sql_name(name: str) -> str:
     """Return a table's or column's name as SQL has it."""
     return ".".join(part if _PLAIN.fullmatch(part) else identifier(part) for part in name.split("."))

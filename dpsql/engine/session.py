@@ -18,11 +18,11 @@ from ..backends import Backend
 from ..budget import Status
 from ..errors import EngineFailure, PolicyError, Refusal
 from ..mechanisms import ATTO, NANO, Noise, SampledNoise
-from ..plan.planner import Plan, Privacy, plan
+from ..plan.planner import Plan, Privacy, ReleasePlan, plan
 from ..policy import Neighbours, Policy
 from ..postprocess.bars import add_companions
 from ..relation.catalog import Catalog
-from ..relation.relations import Relation
+from ..relation.relations import AggregateCall, Relation
 from ..relation.types import TEXT, SqlType
 from ..sql.bind_select import bind
 from ..sql.parameters import Awaited
@@ -37,6 +37,7 @@ from ..sql.statement import (
     parse_statement,
 )
 from ..sql.text import is_text
+from .accuracy import choose
 from .answer import Answer, AnswerColumn, OnceNote, Receipt
 from .cost import Cost, telling
 from .dataset import Dataset, LazySnapshot, Prepared
@@ -46,6 +47,7 @@ from .listed_keys import ListedKeys
 from .notes import found_notes
 from .run import ReleasedRows, Runner, StageRows, carried, check_stage
 from .settings import Settings, decimal_text
+from .stored_count import stored_count
 
 __all__ = ["Session"]
 
@@ -313,8 +315,14 @@ class Session:
     def _planned(
         self, query: Query, parameters: tuple[object, ...], snapshot: LazySnapshot | None = None
     ) -> Prepared:
-        keys = ListedKeys(snapshot)
-        planned = self._plan(self._bound(query, parameters), keys)
+        relation, keys = self._bound(query, parameters), ListedKeys(snapshot)
+        if self.settings.accuracy is None:
+            planned, chosen = self._plan(relation, self.settings.epsilon, keys), None
+        else:
+            level, most = self.settings.intervals or DEFAULT_LEVEL, self.policy.defaults.max_epsilon
+            planned = self._plan(relation, most, keys)
+            chosen = choose(planned, self.settings.accuracy, level, most, self._counted)
+            planned = planned if chosen is None else self._plan(relation, chosen.epsilon, keys)
         root = planned.root
         if self.settings.intervals is not None:
             root = add_companions(root, {p.release: p for p in planned.releases})
@@ -322,23 +330,32 @@ class Session:
         stages = tuple(compile_public(one, planned.releases, self.dataset.dialect) for one in planned.stages)
         lasting = not any(word in query.text.lower() for word in ("now", "current", "localtime"))
         lasting = lasting and not keys.are_read  # another list next time, where the table has changed
-        return Prepared(planned, compiled, stages, lasting and _is_small(query.text, parameters))
+        lasting = lasting and _is_small(query.text, parameters) and not (chosen and chosen.uses_store)
+        return Prepared(planned, compiled, stages, lasting, chosen=chosen.said if chosen else None)
 
     def _bound(self, query: Query, parameters: tuple[object, ...]) -> Relation:
         check_parameters(query, len(parameters))
         return bind(query, Context(self.catalog, query.text, parameters, time.time_ns() // 1000, {}))
 
-    def _plan(self, relation: Relation, keys: ListedKeys) -> Plan:
-        """Plan a bound statement under this session's settings."""
-        privacy = Privacy(
-            self.settings.epsilon,
+    def _plan(self, relation: Relation, epsilon: Fraction, keys: ListedKeys) -> Plan:
+        """Plan a bound statement at an epsilon, under this session's other settings."""
+        return plan(relation, self.catalog, self._privacy(epsilon), keys.read)
+
+    def _privacy(self, epsilon: Fraction) -> Privacy:
+        return Privacy(
+            epsilon,
             self.policy.defaults.delta if self.policy.privacy.delta else Fraction(0),
             self.policy.defaults.minimum_units,
             self.policy.privacy.neighbours is Neighbours.REPLACE_ONE,
             self.settings.max_rows,
             self.policy.privacy.together,
         )
-        return plan(relation, self.catalog, privacy, keys.read)
+
+    def _counted(self, release: ReleasePlan, call: AggregateCall) -> int | None:
+        """Return how many rows an aggregate takes in at least, in its smallest group, as far as the store can tell."""
+        level = self.settings.intervals or DEFAULT_LEVEL
+        privacy = self._privacy(self.settings.epsilon)
+        return stored_count(release, call, self.catalog, privacy, self.dataset.store, level)
 
     def _stage(self, prepared: Prepared, number: int, rows: list[ReleasedRows], public: PublicRows) -> object:
         """Return the value of a stage, or its rows, as they go down again (soundness.md 1.14(2)); NULL for no row.
@@ -371,7 +388,8 @@ class Session:
         except EngineFailure as failure:
             raise self._told(failure, has_releases=bool(rows)) from None
         reused = epsilon == 0 and any(row.plan.vectors and not row.plan.is_empty for row in rows)
-        notes = (*found_notes(rows), *bias_notes(prepared.plan), *runner.origins)
+        notes: tuple[str, ...] = (prepared.chosen,) if prepared.chosen else ()
+        notes += (*found_notes(rows), *bias_notes(prepared.plan), *runner.origins)
         notes += (_WITHOUT_BARS,) if patience.without_bars else ()
         receipt = Receipt(epsilon, delta, _left(self.budget()), reused, notes)
         answer = Answer(prepared.columns, found, "SELECT", receipt)
@@ -402,7 +420,9 @@ class Session:
                 runner = self._runner(prepared, query, public, Cost(), snapshot.close)
                 runner.from_store()
                 origins = runner.origins
-        return Explanation(prepared.plan, prepared.compiled, prepared.stages, _left(status), origins)
+        return Explanation(
+            prepared.plan, prepared.compiled, prepared.stages, _left(status), origins, prepared.chosen
+        )
 
     # --- what the stations share ------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""A session's settings: dpsql.epsilon, dpsql.intervals, dpsql.max_rows, dpsql.reuse; dpsql.budget can only be shown."""
+"""A session's settings: dpsql.epsilon, .accuracy, .intervals, .max_rows, .reuse; dpsql.budget can only be shown."""
 
 from __future__ import annotations
 
@@ -11,15 +11,23 @@ from ..errors import Refusal
 from ..mechanisms import parse_epsilon
 from ..policy import Policy
 
-__all__ = ["NAMES", "OWN", "Settings", "decimal_text"]
+__all__ = ["NAMES", "OWN", "Accuracy", "Settings", "decimal_text"]
 
-NAMES = ("dpsql.epsilon", "dpsql.intervals", "dpsql.max_rows", "dpsql.reuse", "dpsql.budget")
+NAMES = (
+    "dpsql.epsilon",
+    "dpsql.accuracy",
+    "dpsql.intervals",
+    "dpsql.max_rows",
+    "dpsql.reuse",
+    "dpsql.budget",
+)
 """What SET and SHOW know."""
 
 OWN = tuple(name for name in NAMES if name != "dpsql.budget")
 """What can be set."""
 
 _LEVEL = re.compile(r"0\.[0-9]{1,4}", re.ASCII)
+_ACCURACY = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?(%?)", re.ASCII)
 _COUNT = re.compile(r"[0-9]{1,9}", re.ASCII)
 _SWITCH = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
 
@@ -33,16 +41,36 @@ def decimal_text(value: Fraction) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Accuracy:
+    """By how much an answer may be off: `size` itself, or `size` percent of a stored count."""
+
+    size: Fraction
+    is_percent: bool = False
+
+    @property
+    def text(self) -> str:
+        """What SET takes."""
+        return decimal_text(self.size) + (" %" if self.is_percent else "")
+
+    @property
+    def said(self) -> str:
+        """The same, for people."""
+        return f"± {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """`epsilon` per statement; `intervals`: the level of companion error bars, None for none; `reuse`.
 
     `max_rows`: most rows of a person that count in a result, where the policy takes more; None: what it takes.
+    `accuracy`: where it is set, the least epsilon for it is spent in place of `epsilon`.
     """
 
     epsilon: Fraction
     intervals: Fraction | None
     reuse: bool
     max_rows: int | None = None
+    accuracy: Accuracy | None = None
 
     @classmethod
     def of(cls, policy: Policy) -> Settings:
@@ -67,6 +95,8 @@ class Settings:
                     hint="set a smaller one",
                 )
             return replace(self, epsilon=epsilon)
+        if name == "dpsql.accuracy":
+            return replace(self, accuracy=_read_accuracy(value))
         if name == "dpsql.intervals":
             if value.lower() == "off":
                 return replace(self, intervals=None)
@@ -101,6 +131,8 @@ class Settings:
         """Return a setting's value as text."""
         if name == "dpsql.epsilon":
             return decimal_text(self.epsilon)
+        if name == "dpsql.accuracy":
+            return "off" if self.accuracy is None else self.accuracy.text
         if name == "dpsql.intervals":
             return "off" if self.intervals is None else decimal_text(self.intervals)
         if name == "dpsql.max_rows":
@@ -108,6 +140,20 @@ class Settings:
         if name == "dpsql.reuse":
             return "on" if self.reuse else "off"
         raise unknown(name)
+
+
+def _read_accuracy(value: str) -> Accuracy | None:
+    """Return an accuracy, None for off. Raises Refusal PV301: signs, exponents, NaN, 0, digits of other scripts."""
+    if value.lower() == "off":
+        return None
+    found = _ACCURACY.fullmatch(value)
+    if found is None or not Fraction(found[1]):
+        raise Refusal(
+            "dpsql.accuracy is a number above 0, a number of percent, or off",
+            sqlstate="PV301",
+            hint="SET dpsql.accuracy = 50, or '2 %' of a stored count; at most nine decimals and no exponent",
+        )
+    return Accuracy(Fraction(found[1]), bool(found[2]))
 
 
 def _read_max_rows(value: str, policy: Policy) -> int:

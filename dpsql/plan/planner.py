@@ -16,7 +16,7 @@ import hashlib
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -26,10 +26,10 @@ from ..relation.catalog import Catalog, Scalar
 from ..relation.expressions import Expr, Literal, StageValue, conjuncts, fields_of, walk
 from ..relation.expressions import Scalar as Subquery
 from ..relation.intervals import Environment, facts_of
-from ..relation.relations import Filter, Limit, Project, Relation, Sort, Values, expressions
+from ..relation.relations import AggregateCall, Filter, Limit, Project, Relation, Sort, Values, expressions
 from ..relation.size_rules import text_of_row
+from ..relation.types import BIGINT, SqlType
 from ..relation.types import Kind as SqlKind
-from ..relation.types import SqlType
 from .backend_sql.print_release import BackendQuery, print_fan, print_keys, print_release
 from .dialects import Dialect, dialect_of
 from .measures.formulas import Formula
@@ -51,7 +51,7 @@ from .privacy.keys import (
 from .privacy.public_keys import KeyList, key_lists
 from .privacy.rows import Release, selects_in, stages_in
 
-__all__ = ["Plan", "Privacy", "ReadKeys", "ReleasePlan", "Work", "plan", "releases_of"]
+__all__ = ["Plan", "Privacy", "ReadKeys", "ReleasePlan", "Work", "counting", "plan", "releases_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +129,19 @@ class ReleasePlan:
         if self.key_law is not None and number == self.counted:
             return self.key_law
         return Laplace(self.scale(number))
+
+    def under(self, epsilon: Fraction, blocks: Fraction) -> ReleasePlan | None:
+        """Return the plan under another epsilon of the statement, for its noise alone.
+
+        `blocks`: the sum of all releases' shares. None where the epsilon is too small to be shared.
+        """
+        each = share_of(self.release, epsilon, blocks, len(self.vectors))
+        if each <= 0:
+            return None
+        law = self.key_law
+        if law is not None and self.counted is not None:
+            law = _key_law(self.vectors[self.counted], each, self.delta, self.bounding.together)
+        return replace(self, epsilons=(each,) * len(self.vectors), key_law=law)
 
     def vector_of(self, coordinate: int) -> int:
         """Return the vector that a coordinate belongs to, coordinates counted over all vectors."""
@@ -325,8 +338,7 @@ def _plan_release(
             position=release.position,
             hint="ask for fewer aggregates at a time",
         )
-    part = Fraction(*release.share) / blocks
-    each = floor_to_nano(privacy.epsilon * part / count) if count else Fraction(0)
+    each = share_of(release, privacy.epsilon, blocks, count)
     if count and each <= 0:
         raise Refusal(
             "epsilon is too small to be shared between the aggregates",
@@ -413,6 +425,22 @@ def _listed_in(groups: tuple[tuple[Scalar, ...], ...], place: int, domain: Domai
     """Return what is left of a key's domain."""
     left = {group[place] for group in groups}
     return Domain(tuple(value for value in domain.values if value in left))
+
+
+def share_of(release: Release, epsilon: Fraction, blocks: Fraction, vectors: int) -> Fraction:
+    """Return what each vector of a release may spend of a statement's epsilon (soundness.md 1.8)."""
+    return floor_to_nano(epsilon * Fraction(*release.share) / blocks / vectors) if vectors else Fraction(0)
+
+
+def counting(release: ReleasePlan, call: AggregateCall, catalog: Catalog, privacy: Privacy) -> ReleasePlan:
+    """Return the plan of a count of the very rows that an aggregate takes in, by the same keys; of a count, its own."""
+    count = call if call.function == "count" else replace(call, type=BIGINT, function="count", distinct=False)
+    alone = replace(release.release, aggregates=(count,), share=(1, 1), names=_names(release.release, count))
+    return _plan_release(alone, catalog, privacy, Fraction(1), None)
+
+
+def _names(release: Release, count: AggregateCall) -> tuple[str, ...]:
+    return (*release.names[: len(release.keys)], count.function)
 
 
 def _bounding(

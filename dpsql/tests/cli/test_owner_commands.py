@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+from fractions import Fraction
 from pathlib import Path
 
 import duckdb
@@ -265,3 +266,41 @@ def test_check_warns_of_a_budget_of_few_questions(run: Run, campus: Path) -> Non
     campus.write_text(re.sub(r"^epsilon +=.*$", "epsilon = 1", text, count=1, flags=re.M), "utf-8")
     for arguments in (["check"], ["check", "--preview"]):
         assert "privacy.epsilon: holds 10 questions" in run(*arguments).stdout
+
+
+def test_the_audit(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    sql = "SELECT major, COUNT(*) FROM student GROUP BY major"
+    before = run("budget", "show").stdout
+    done = run("audit", "--sql", sql)
+    assert done.exit_code == 0, done.output
+    heading, line, _, verdict, _ = done.stdout.rstrip("\n").split("\n")
+    assert heading.split() == [
+        "statement",
+        "claimed",
+        "moved",
+        "epsilon",
+        "at",
+        "least",
+        "at",
+        "5",
+        "%",
+        "false",
+        "alarms,",
+        "found",
+        "(allowed)",
+    ]
+    assert re.fullmatch(rf"{re.escape(sql)} +1 +1 of 1 +0\.9\d\d  1[34]\.\d % \(13\.6 %\)", line)
+    assert verdict.startswith("1 statements, none failed. Epsilon is a lower bound")
+    body = json.loads(run("audit", "--sql", sql, "--json").stdout)
+    assert body["passed"] is True
+    assert body["statements"][0]["sql"] == sql
+    monkeypatch.setattr(
+        "dpsql.plan.measures.vectors.Vector.scale",
+        lambda self, epsilon: Fraction(self.sensitivity) / epsilon / 2,
+    )
+    failed = run("audit", "--sql", sql)
+    assert failed.exit_code == 1
+    assert "  FAIL: moved by more than is claimed: " in failed.stdout
+    assert "1 of 1 failed. " in failed.stdout
+    assert run("audit", "--sql", "SELECT gpa FROM student").exit_code == 3
+    assert run("budget", "show").stdout == before

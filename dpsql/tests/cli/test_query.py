@@ -64,6 +64,18 @@ def test_formats(run: Run) -> None:
     )
 
 
+def test_accuracy(run: Run) -> None:
+    sql = "SELECT COUNT(*) AS n FROM student"
+    assert "charge: epsilon 0.0594 chosen for ± 50" in ok(run("explain", sql, "--accuracy", "50")).stdout
+    assert ok(run("query", sql, "--accuracy", "50")).stderr == (
+        "charged epsilon 0.0594; 9.9406 left\nNOTE: epsilon 0.0594 chosen for ± 50\n"
+    )
+    assert "free: " in ok(run("query", sql, "--accuracy", "50")).stderr
+    refused = run("query", sql, "--accuracy", "0")
+    assert refused.exit_code == 3
+    assert "ERROR PV301: dpsql.accuracy is a number above 0" in refused.stderr
+
+
 def test_intervals_and_epsilon(run: Run) -> None:
     result = ok(
         run("query", "SELECT COUNT(*) AS n FROM student", "--intervals", "0.95", "--epsilon", "0.5", "--json")

@@ -243,3 +243,18 @@ def test_sizes_are_taken_and_do_nothing(connection: dpsql.Connection) -> None:
     cursor.setoutputsize(1, 0)
     assert cursor.execute("SELECT ?", ["longer than one"]).fetchone() == ("longer than one",)
     assert not hasattr(cursor, "callproc")
+
+
+def test_accuracy_of_a_cursor_and_of_a_connection(connection: dpsql.Connection) -> None:
+    cursor = connection.cursor(accuracy=50).execute(COUNT)
+    assert cursor.receipt is not None
+    assert cursor.receipt.epsilon == Fraction("0.0594")
+    other = connection.cursor(accuracy=30.5, intervals=0.9).execute(f"{COUNT} WHERE age > 3")
+    assert names(other) == ["n", "n_low", "n_high"]
+    assert other.receipt is not None
+    assert other.receipt.notes[0] == "epsilon 0.0755 chosen for ± 30.5"
+    plain = connection.cursor().execute(f"{COUNT} WHERE age > 4")
+    assert plain.receipt is not None
+    assert plain.receipt.epsilon == Fraction(1, 10)
+    with pytest.raises(dpsql.ProgrammingError):
+        connection.cursor(accuracy=0)

@@ -139,7 +139,7 @@ def test_a_relative_path_and_options(more: Path, monkeypatch: pytest.MonkeyPatch
         ),
         (
             "dpsql:///people.toml?reuse=off",
-            'a dpsql URL has no option "reuse"; it takes analyst, epsilon, intervals, '
+            'a dpsql URL has no option "reuse"; it takes analyst, epsilon, intervals, accuracy, '
             "and SET sets the rest on a connection",
         ),
         (

@@ -12,15 +12,14 @@ from pathlib import Path
 import duckdb
 from hypothesis.vendor.pretty import RepresentationPrinter
 
-from dpsql.backends import Backend, DuckDBBackend, Snapshot
-from dpsql.engine.released import canonical, declared_groups
+from dpsql.backends import Backend, DuckDBBackend
+from dpsql.engine.audit.measure import Groups, distance
 from dpsql.mechanisms import bounds_of_exp
 from dpsql.plan.measures.vectors import Kind
 from dpsql.plan.planner import Plan, Privacy, ReleasePlan, plan
-from dpsql.plan.privacy.rows import Block, Released, Rows, StageColumn, selects_in
+from dpsql.plan.privacy.rows import Block, Released, Rows, selects_in
 from dpsql.policy import Neighbours, Policy, build_catalog
-from dpsql.relation.catalog import Catalog, Scalar
-from dpsql.relation.expressions import StageValue
+from dpsql.relation.catalog import Catalog
 from dpsql.relation.types import Kind as TypeKind
 from dpsql.relation.types import SqlType
 from dpsql.sql.bind_select import bind
@@ -30,13 +29,9 @@ from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.postgres_twin import PostgresTwin
 from dpsql.tests.support.random_databases import SCHEMA, policy_of
 
-Key = tuple[Scalar, ...]
-Groups = dict[Key, tuple[int, ...]]
-"""A vector's exact integers by group."""
 Measured = list[dict[int, Groups]]
 """The exact integers of all releases of a plan, by vector."""
 
-SALT = "00" * 32
 NOW = 1_600_000_000_000_000
 
 
@@ -112,43 +107,6 @@ def engine_of(
     return twin, backend
 
 
-def measure_release(
-    release: ReleasePlan, snapshot: Snapshot, stages: Sequence[object] = ()
-) -> dict[int, Groups]:
-    """Return every vector's integers, as the production path reads them; declared groups are filled up.
-
-    `stages`: by number, the value of an earlier stage, or the columns of its rows. A release that is empty from its text alone asks the engine nothing: its vectors are empty here too.
-    """
-    found: dict[int, Groups] = {number: {} for number in range(len(release.vectors))}
-    width = len(release.release.keys)
-    changes = [canonical(key.type) for key in release.release.keys]
-    for query in release.queries(tuple(range(len(release.vectors)))):
-        parameters: list[object] = [SALT] if query.salted else []
-        parameters += [_parameter(stages[value.stage], value) for value in query.stages]
-        for chunk in snapshot.run(query.sql, parameters):
-            for row in chunk:
-                key = tuple(v if c is None else c(v) for v, c in zip(row[:width], changes, strict=True))
-                start = width
-                for number in query.vectors:
-                    size = release.vectors[number].size
-                    assert key not in found[number], "a group came twice"
-                    values = row[start : start + size]
-                    assert all(type(value) is int for value in values), "an exact measure is not an integer"
-                    found[number][key] = values
-                    start += size
-                assert start == len(row)
-    if release.groups is not None:
-        found = {number: _filled(release, number, groups) for number, groups in found.items()}
-    return found
-
-
-def _parameter(stage: object, parameter: StageValue | StageColumn) -> object:
-    if isinstance(parameter, StageValue):
-        return stage
-    assert isinstance(stage, tuple)
-    return stage[parameter.index]
-
-
 def fixed_stages(plan: Plan) -> list[object]:
     """Return made-up values for all stages of a plan: rows with repeated keys, unless the plan takes them to be unique."""
     uniques: dict[int, tuple[frozenset[int], ...]] = {}
@@ -195,29 +153,6 @@ _MADE_UP: dict[TypeKind, tuple[object, ...]] = {
     TypeKind.TEXT: ("a", "b", None, "t"), TypeKind.BOOLEAN: (True, False, None),
     TypeKind.DATE: ("2020-06-15", "2020-01-01", None), TypeKind.TIMESTAMP: ("2020-02-01 00:00:00", "2020-01-01 00:00:00", None),
 }  # fmt: skip
-
-
-def _filled(release: ReleasePlan, number: int, groups: Groups) -> Groups:
-    assert release.groups is not None
-    types = [key.type for key in release.release.keys]
-    declared = declared_groups(release.groups, types).tuples()
-    assert len(set(declared)) == len(declared), "a declared group is listed twice: it would be noised twice"
-    return {key: groups.get(key, _empty(release, number)) for key in declared}
-
-
-def _empty(release: ReleasePlan, number: int) -> tuple[int, ...]:
-    vector = release.vectors[number]
-    return (vector.empty_value,) * vector.size
-
-
-def distance(release: ReleasePlan, number: int, left: Groups, right: Groups) -> int:
-    """Return Σ over groups and coordinates of |change| of one vector."""
-    empty = _empty(release, number)
-    total = 0
-    for key in left.keys() | right.keys():
-        pairs = zip(left.get(key, empty), right.get(key, empty), strict=True)
-        total += sum(abs(a - b) for a, b in pairs)
-    return total
 
 
 def loss(release: ReleasePlan, left: dict[int, Groups], right: dict[int, Groups]) -> Fraction:

@@ -6,7 +6,6 @@ event chosen on one half of the draws, Clopper-Pearson bounds on the other half 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,7 +19,9 @@ import pytest
 from scipy.stats import beta  # type: ignore[import-untyped]  # has no types
 
 from dpsql.backends import DuckDBBackend
-from dpsql.engine.privatise import Exact, draw, publish
+from dpsql.engine.audit.audit import scores
+from dpsql.engine.audit.statistics import ERROR, attack
+from dpsql.engine.privatise import Exact, publish
 from dpsql.mechanisms import Laplace, Law, Noise, SampledNoise
 from dpsql.plan.planner import Plan
 from dpsql.policy import build_catalog, parse_policy
@@ -29,7 +30,6 @@ from dpsql.testing.injected_noise import ZeroNoise
 
 from .measured import Groups, World, measure_release
 
-ERROR = 1e-6
 _POLICY = """
 database = "duckdb:campus.duckdb"
 ledger = "sqlite:ledger.db"
@@ -103,51 +103,13 @@ def exact_on_both(campus: World, plan: Plan) -> tuple[Measures, Measures]:
     return found[1], found[0]
 
 
-def scores(plan: Plan, centre: Measures, other: Measures, noise: Noise, runs: int) -> npt.NDArray[Any]:
-    """Return the privacy loss of `runs` outputs drawn around `centre`: ln Pr[centre] - ln Pr[other]."""
-    total = np.zeros(runs)
-    for release, here, there in zip(plan.releases, centre, other, strict=True):
-        for number, groups in here.items():
-            scale = float(release.scale(number))
-            for key, values in groups.items():
-                if key not in there[number]:
-                    continue  # a key of one database alone: that is delta's part
-                drawn = draw(release, number, runs, noise)
-                for place, value in enumerate(values):
-                    moved = value - there[number][key][place]
-                    if moved:
-                        total += (np.abs(drawn[place] + moved) - np.abs(drawn[place])) / scale
-    return total
-
-
-def lower_bound(hits: int, misses: int, runs: int, delta: float) -> float:
-    """Return a lower confidence bound on epsilon from an event's counts on both sides (soundness.md 5.1)."""
-    low = float(beta.ppf(ERROR / 2, hits, runs - hits + 1)) if hits else 0.0
-    high = float(beta.ppf(1 - ERROR / 2, misses + 1, runs - misses)) if misses < runs else 1.0
-    return math.log((low - delta) / high) if low > delta else 0.0
-
-
 def audit(campus: World, sql: str, noise: Noise, runs: int) -> float:
     """Return the best lower bound of the statement's epsilon that an attacker gets, in both directions."""
     plan = campus.plan(sql)
     with_him, without_him = exact_on_both(campus, plan)
-    best = 0.0
-    for left, right in ((with_him, without_him), (without_him, with_him)):
-        inside = scores(plan, left, right, noise, runs)
-        outside = -scores(plan, right, left, noise, runs)
-        half = runs // 2
-        limits = np.unique(
-            np.quantile(np.concatenate([inside[:half], outside[:half]]), np.linspace(0.02, 0.98, 49))
-        )
-        chosen = max(
-            limits,
-            key=lambda t: lower_bound(
-                int((inside[:half] >= t).sum()), int((outside[:half] >= t).sum()), half, 0.0
-            ),
-        )
-        hits, misses = int((inside[half:] >= chosen).sum()), int((outside[half:] >= chosen).sum())
-        best = max(best, lower_bound(hits, misses, runs - half, 0.0))
-    return best
+    here = scores(plan, with_him, without_him, noise, runs)
+    there = scores(plan, without_him, with_him, noise, runs)
+    return max(attack(here, -there).epsilon, attack(there, -here).epsilon)
 
 
 TIGHT = (

@@ -211,7 +211,10 @@ def test_nothing_is_logged_or_printed(
 
 
 def test_exact_values_stay_in_two_modules() -> None:
-    """`run` asks for people's rows and fills an `Exact`, `privatise` alone reads it; `finish` asks for public rows."""
+    """`run` asks for people's rows and fills an `Exact`, `privatise` alone reads it; `finish` asks for public rows.
+
+    The audit asks a database that it has made up itself, in memory, and publishes made-up keys.
+    """
     asking, holding = set(), set()
     for name, text in sources():
         for node in ast.walk(ast.parse(text)):
@@ -222,8 +225,18 @@ def test_exact_values_stay_in_two_modules() -> None:
                     assert node.attr == "add"
             elif isinstance(node, ast.Name) and node.id == "Exact":
                 holding.add(name)
-    assert asking == {"engine/run.py", "engine/finish.py"}
-    assert holding == {"engine/run.py", "engine/privatise.py"}
+    assert asking == {"engine/run.py", "engine/finish.py", "engine/audit/measure.py"}
+    assert holding == {"engine/run.py", "engine/privatise.py", "engine/audit/audit.py"}
+
+
+def test_the_audit_is_of_made_up_people_alone() -> None:
+    """What it asks is a DuckDB in memory that it opened itself; no session, server or driver goes through it."""
+    text = dict(sources())["engine/audit/audit.py"]
+    assert text.count("duckdb.connect()") == 1
+    assert re.findall(r"(?:open_backend|DuckDBBackend|PostgresBackend)\([^)]*\)", text) == []
+    assert re.findall(r"DuckDBBackend\.over\((\w+)\)", text) == ["connection"]
+    users = {name for name, other in sources() if "engine.audit" in other or "from .audit" in other}
+    assert users == {"cli/audit.py", "cli/application.py", "engine/audit/__init__.py"}
 
 
 _SILENCING = ("sql/statement.py", "backends/postgres_connection.py")

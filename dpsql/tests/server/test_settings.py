@@ -109,6 +109,7 @@ def test_values_are_shown_as_in_postgres(
         ("SET TimeZone = ';'", "22023"), ("SET server_version = 16", "55P02"), ("RESET is_superuser", "55P02"),
         ("SET session_replication_role = replica", "42501"), ("SET dpsql.budget = 3", "22023"), ("SET a.b", "42601"),
         ("SET dpsql.nosuch = 3", "42704"), ("SET dpsql.max_rows = 3", "PV301"), ("SET dpsql.max_rows = 0", "22023"),
+        ("SET dpsql.accuracy = 0", "PV301"), ("SET dpsql.accuracy = 'NaN'", "PV301"), ("SET dpsql.accuracy = -1", "PV301"),
         ("SHOW a.b", "42704"), ("SET ROLE postgres", "42501"),
         ("SET SESSION AUTHORIZATION 'bob'", "42501"), ("LISTEN a", "0A000"), ("NOTIFY a, 'b'", "0A000"),
         ("LOCK TABLE person", "0A000"), ("DO 'x'", "0A000"), ("CALL p()", "0A000"), ("VACUUM", "42501"),
@@ -121,6 +122,21 @@ def test_refusals(connection: psycopg.Connection[Any], sql: str, sqlstate: str) 
         connection.execute(sql.encode())
     assert caught.value.sqlstate == sqlstate
     assert caught.value.diag.message_hint
+
+
+def test_an_accuracy_is_set_shown_and_charged(connection: psycopg.Connection[Any]) -> None:
+    notices: list[str | None] = []
+    connection.add_notice_handler(lambda notice: notices.append(notice.message_primary))
+    connection.execute("SET dpsql.accuracy = '50'")
+    assert connection.execute("SHOW dpsql.accuracy").fetchone() == ("50",)
+    connection.execute("SELECT COUNT(*) FROM person")
+    assert any("charged epsilon 0.0594" in (notice or "") for notice in notices)
+    connection.execute("SET dpsql.accuracy = '2 %'")
+    with pytest.raises(psycopg.Error, match="no count of them is stored") as caught:
+        connection.execute("SELECT COUNT(*) FROM person WHERE age > 3")
+    assert caught.value.sqlstate == "PV301"
+    connection.execute("RESET dpsql.accuracy")
+    assert connection.execute("SHOW dpsql.accuracy").fetchone() == ("off",)
 
 
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK", "SELECT nosuch FROM number; ROLLBACK"])

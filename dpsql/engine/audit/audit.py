@@ -1,0 +1,353 @@
+"""The audit: a policy's statements on made-up neighbours, with the SQL and the noise that are really used.
+
+House rules:
+
+1. Nothing of the owner's data is read, no ledger is touched: only the policy and the schema come in.
+2. What is compared with the claim is a lower bound: an audit that passes proves nothing, one that fails is a bug.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+
+from ...backends import DuckDBBackend
+from ...errors import DpsqlError, EngineFailure, Refusal
+from ...mechanisms import Noise, SampledNoise
+from ...plan.planner import Plan, Privacy, ReleasePlan, plan
+from ...policy import Neighbours, Policy, build_catalog
+from ...policy.live_schema import LiveSchema
+from ...relation.catalog import Catalog, Scalar, Table
+from ...relation.types import Kind
+from ...sql.bind_select import bind
+from ...sql.scope import Context
+from ...sql.statement import Query, parse_statement
+from ..explain import number_text
+from ..preview import sql_name
+from ..privatise import Exact, publish
+from .measure import Groups, distance, measure_release
+from .statistics import Attack, at_least, attack
+from .twins import CROWD, PATTERNS, Person, Twin
+
+__all__ = ["EPSILON", "RUNS", "Audit", "Finding", "run_audit", "scores"]
+
+EPSILON = Fraction(1)
+"""What the statements are planned at: scales change no way through the code, and large losses are seen best."""
+DELTA = Fraction(1, 1000)
+"""The same for delta: large enough to be counted."""
+RUNS = 200_000
+"""Releases that are drawn of each of two databases."""
+_MOST_DRAWS = 6_000_000
+_FEWEST_RUNS = 20_000
+
+Measures = list[dict[int, Groups]]
+_Pair = tuple[Measures, Measures]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What the audit found of one statement; probabilities and epsilons as floats, for display.
+
+    `claimed`: its epsilon; `moved`: the most that the neighbours moved it by, of what is claimed, and `by` which of
+    them. `epsilon`: a lower bound of the real one; `found`, `allowed`: how often an attacker is right who is wrong
+    in 5 % of cases. `problems`: none where it passes.
+    """
+
+    sql: str
+    claimed: float
+    moved: str
+    by: str
+    epsilon: float
+    found: float
+    allowed: float
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """All statements of an audit."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether nothing was found to be wrong."""
+        return not any(finding.problems for finding in self.findings)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the audit as plain dicts and lists, for `json.dumps`."""
+        return {"passed": self.has_passed, "statements": [asdict(finding) for finding in self.findings]}
+
+
+def run_audit(
+    policy: Policy,
+    live: LiveSchema,
+    statements: Sequence[str] = (),
+    *,
+    noise: Noise | None = None,
+    runs: int = RUNS,
+) -> Audit:
+    """Audit what the policy lets be asked of its tables; `statements`: these in place of the usual ones.
+
+    Raises:
+        PolicyError: policy and schema do not go together.
+        Refusal: one of the given statements is refused, or draws a subquery first.
+    """
+    with duckdb.connect() as connection:
+        twin = Twin(policy, live, build_catalog(policy, live), connection)
+        twin.create()
+        backend = DuckDBBackend.over(connection)
+        with backend.snapshot() as snapshot:
+            catalog = build_catalog(policy, snapshot.schema())
+        plans = dict(_given(policy, catalog, statements) if statements else _usual(policy, catalog))
+        found = {sql: _Compared(sql, planned) for sql, planned in plans.items()}
+        known: dict[tuple[Person, ...], dict[str, Measures | DpsqlError]] = {}
+        for by, here, there in _neighbours(policy):
+            for people in (here, there):
+                if tuple(people) not in known:
+                    known[tuple(people)] = _measured(twin, backend, people, plans)
+            left, right = known[tuple(here)], known[tuple(there)]
+            for sql, one in found.items():
+                one.compare(by, left[sql], right[sql])
+        return Audit(tuple(one.finding(noise or SampledNoise(), runs) for one in found.values()))
+
+
+# --- the statements ------------------------------------------------------------------------------------
+
+
+def _given(policy: Policy, catalog: Catalog, statements: Sequence[str]) -> Iterator[tuple[str, Plan]]:
+    for sql in statements:
+        planned = _plan(policy, catalog, sql)
+        if planned.stages:
+            raise Refusal(
+                "the audit takes no statement that draws a subquery first",
+                sqlstate="0A000",
+                hint="audit the subquery, and the statement with a constant in its place",
+            )
+        yield sql, planned
+
+
+def _usual(policy: Policy, catalog: Catalog) -> Iterator[tuple[str, Plan]]:
+    """Yield what is asked of each table of people, as far as the policy lets it be asked."""
+    for table in catalog.tables.values():
+        for sql in _questions(table) if table.unit is not None else ():
+            try:
+                yield sql, _plan(policy, catalog, sql)
+            except Refusal:
+                continue
+
+
+def _questions(table: Table) -> Iterator[str]:
+    name = sql_name(table.name)
+    yield f"SELECT COUNT(*) FROM {name}"
+    measured = [
+        sql_name(c.name) for c in table.columns if c.type.is_number and c.bounds and not c.is_personal
+    ]
+    for column in measured:
+        for function in ("SUM", "AVG", "VAR_POP"):
+            yield f"SELECT {function}({column}) FROM {name}"
+    for key in (c for c in table.columns if c.values):
+        column = sql_name(key.name)
+        yield f"SELECT {column}, COUNT(*) FROM {name} GROUP BY 1"
+        yield from (f"SELECT {column}, AVG({one}) FROM {name} GROUP BY 1" for one in measured[:1])
+        if key.values and isinstance(key.values[0], str) and key.type.kind is Kind.TEXT:
+            first = key.values[0].replace("'", "''")
+            yield f"SELECT COUNT(*) FILTER (WHERE {column} = '{first}'), COUNT(*) FROM {name}"
+    found = [c for c in table.columns if c.type.kind is Kind.TEXT and not c.values and not c.is_personal]
+    for key in found[:1]:
+        yield f"SELECT COUNT(DISTINCT {sql_name(key.name)}) FROM {name}"
+        yield f"SELECT {sql_name(key.name)}, COUNT(*) FROM {name} GROUP BY 1"
+
+
+def _plan(policy: Policy, catalog: Catalog, sql: str) -> Plan:
+    query = parse_statement(sql)
+    if not isinstance(query, Query):
+        raise Refusal("only queries can be audited", sqlstate="0A000")
+    privacy = Privacy(
+        EPSILON,
+        DELTA,
+        policy.defaults.minimum_units,
+        policy.privacy.neighbours is Neighbours.REPLACE_ONE,
+        together=policy.privacy.together,
+    )
+    return plan(bind(query, Context(catalog, query.text, (), 0, {})), catalog, privacy)
+
+
+# --- the neighbours -------------------------------------------------------------------------------------
+
+
+def _neighbours(policy: Policy) -> Iterator[tuple[str, list[Person], list[Person]]]:
+    """Yield pairs of databases that the policy calls neighbours: what the one has that the other has not, and both."""
+    crowd, many = [Person("one of the crowd", rows=0)] * CROWD, policy.privacy.together
+    if policy.privacy.neighbours is Neighbours.ADD_REMOVE:
+        for person in PATTERNS:
+            yield person.name, crowd + [person] * many, crowd
+        yield "the only person", [PATTERNS[-2]] * many, []
+        return
+    for person in PATTERNS:
+        for other in (PATTERNS[3], PATTERNS[4], PATTERNS[5]):
+            if other is not person:
+                yield (
+                    f"{person.name}, in the place of: {other.name}",
+                    crowd + [person] * many,
+                    crowd + [other] * many,
+                )
+
+
+def _measured(
+    twin: Twin, backend: DuckDBBackend, people: list[Person], plans: dict[str, Plan]
+) -> dict[str, Measures | DpsqlError]:
+    """Return the exact integers of each statement over some people; the error, where the engine failed."""
+    twin.fill(people)
+    found: dict[str, Measures | DpsqlError] = {}
+    for sql, planned in plans.items():
+        try:
+            with backend.snapshot() as snapshot:
+                found[sql] = [measure_release(release, snapshot) for release in planned.releases]
+        except EngineFailure as failure:
+            found[sql] = failure
+    return found
+
+
+# --- one statement --------------------------------------------------------------------------------------
+
+
+class _Compared:
+    """A statement over all neighbours: the pair that moved it most, and what was wrong on the way.
+
+    `sharpest`: the pair to attack, which may be another one: what both of its databases show differs most, in the
+    fewest numbers.
+    """
+
+    def __init__(self, sql: str, planned: Plan) -> None:
+        self.sql, self.plan = sql, planned
+        self.problems: list[str] = []
+        self.loss, self.by = Fraction(0), ""
+        self.sharpest: _Pair | None = None
+        self._sharpness = (0.0, 0)
+
+    def compare(self, by: str, left: Measures | DpsqlError, right: Measures | DpsqlError) -> None:
+        """Hold two databases against the claim (law L1)."""
+        if isinstance(left, DpsqlError) or isinstance(right, DpsqlError):
+            self.problems.append(f"the engine failed over {by}")
+            return
+        loss = Fraction(0)
+        for release, here, there in zip(self.plan.releases, left, right, strict=True):
+            for number in here:
+                loss += Fraction(distance(release, number, here[number], there[number])) / release.scale(
+                    number
+                )
+            if release.counted is not None:
+                alone = _new(here[release.counted], there[release.counted])
+                alone += _new(there[release.counted], here[release.counted])
+                if alone > 2 * self.plan.privacy.together * release.bounding.groups:
+                    self.problems.append(f"found keys of more groups than are bounded: {by}")
+        if loss > self.plan.epsilon:
+            self.problems.append(f"moved by more than is claimed: {by}")
+        if loss > self.loss:
+            self.loss, self.by = loss, by
+        changes = [
+            abs(moved) / float(release.scale(number))
+            for release, *both in zip(self.plan.releases, left, right, strict=True)
+            for number, moved in _changes(release, *both)
+        ]
+        if (sharpness := (round(sum(changes), 6), -len(changes))) > self._sharpness:
+            self._sharpness, self.sharpest = sharpness, (left, right)
+
+    def finding(self, noise: Noise, runs: int) -> Finding:
+        """Attack the pair that moved it most, and say what came of it all."""
+        claimed = float(self.plan.epsilon)
+        seen = Attack(0.0, 0.05)
+        if self.sharpest is not None:
+            seen = _attacked(self.plan, self.sharpest, noise, runs)
+        if seen.epsilon > claimed:
+            self.problems.append(f"the real epsilon is at least {seen.epsilon:.3f}")
+        shown = (_thresholds(release, self.plan, noise, runs) for release in self.plan.releases)
+        self.problems += [said for said in shown if said is not None]
+        allowed = min(1.0, math.exp(claimed) * 0.05 + float(self.plan.delta))
+        return Finding(
+            self.sql,
+            claimed,
+            self._moved(),
+            self.by,
+            seen.epsilon,
+            seen.found,
+            allowed,
+            tuple(dict.fromkeys(self.problems)),
+        )
+
+    def _moved(self) -> str:
+        """Return how far the worst pair is apart: in units of the measure where it is one, else in parts."""
+        if not self.plan.epsilon:
+            return "0 of 0"
+        (release, *others), vectors = self.plan.releases, self.plan.releases[0].vectors
+        if others or len(vectors) > 1:
+            return f"{float(100 * self.loss / self.plan.epsilon):.4g} of 100 %"
+        vector = vectors[0]
+        step = (Fraction(1) if vector.lattice is None else vector.lattice.step) / vector.denominator
+        return (
+            f"{number_text(self.loss * release.scale(0) * step)} of {number_text(vector.sensitivity * step)}"
+        )
+
+
+def _new(here: Groups, there: Groups) -> int:
+    return sum(values[0] for key, values in here.items() if key not in there)
+
+
+def _attacked(planned: Plan, pair: _Pair, noise: Noise, runs: int) -> Attack:
+    """Return what the best half line of the privacy loss finds, in the better of the two directions."""
+    left, right = pair
+    moved = sum(len(changes) for changes in map(_changes, planned.releases, left, right))
+    count = max(_FEWEST_RUNS, min(runs, _MOST_DRAWS // max(1, moved)))
+    here, there = (scores(planned, *both, noise, count) for both in ((left, right), (right, left)))
+    one, other = attack(here, -there), attack(there, -here)
+    return Attack(max(one.epsilon, other.epsilon), max(one.found, other.found))
+
+
+def scores(planned: Plan, centre: Measures, other: Measures, noise: Noise, runs: int) -> npt.NDArray[Any]:
+    """Return the privacy loss of `runs` releases drawn around `centre`: ln Pr[centre] - ln Pr[other].
+
+    A key that one database alone has is delta's part, and left out.
+    """
+    total = np.zeros(runs)
+    for release, here, there in zip(planned.releases, centre, other, strict=True):
+        for number, moved in _changes(release, here, there):
+            scale = float(release.scale(number))
+            drawn = noise.draw(release.law(number), runs).astype(float)
+            total += (np.abs(drawn + moved) - np.abs(drawn)) / scale
+    return total
+
+
+def _changes(
+    release: ReleasePlan, here: dict[int, Groups], there: dict[int, Groups]
+) -> list[tuple[int, float]]:
+    """Return (vector, change) of each coordinate that the two databases differ in."""
+    found = []
+    for number, groups in here.items():
+        for key, values in groups.items():
+            pairs = zip(values, there[number].get(key, values), strict=True)
+            found += [(number, float(a - b)) for a, b in pairs if a != b]
+    return found
+
+
+def _thresholds(release: ReleasePlan, planned: Plan, noise: Noise, runs: int) -> str | None:
+    """Count how often a key is shown that too few people have: each way to be so few, at most its part of delta."""
+    if release.counted is None or release.is_empty:
+        return None
+    fewest, many = planned.privacy.minimum_units, planned.privacy.together
+    for alone in dict.fromkeys((1, many)):
+        exact = Exact()
+        keys: list[Scalar] = list(range(runs))
+        columns = [keys] * len(release.release.keys)
+        exact.add(columns, {(release.counted, 0): [fewest - 1 + alone] * runs}, runs)
+        shown = publish(exact, release, noise, fewest).values[0].size
+        if at_least(shown, runs) > float(release.delta * alone / (many * release.bounding.groups)):
+            return f"a key that {fewest - 1 + alone} people have is shown too often"
+    return None

@@ -1,0 +1,88 @@
+"""What the printed SQL of a release gives without noise, and how far two databases are apart in it.
+
+House rule: for made-up databases alone, those of the audit and of the tests. What a session asks goes into an `Exact`
+(`engine/run.py`), which nobody reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ...plan.planner import ReleasePlan
+from ...plan.privacy.rows import StageColumn
+from ...relation.catalog import Scalar
+from ...relation.expressions import StageValue
+from ..released import canonical, declared_groups
+
+if TYPE_CHECKING:
+    from ...backends import Snapshot
+
+__all__ = ["Groups", "distance", "measure_release"]
+
+Key = tuple[Scalar, ...]
+Groups = dict[Key, tuple[int, ...]]
+"""A vector's exact integers by group."""
+
+_SALT = "00" * 32
+
+
+def measure_release(
+    release: ReleasePlan, snapshot: Snapshot, stages: Sequence[object] = ()
+) -> dict[int, Groups]:
+    """Return every vector's integers, as the production path reads them; declared groups are filled up.
+
+    `stages`: by number, the value of an earlier stage, or the columns of its rows. A release that is empty from its
+    text alone asks the engine nothing: its vectors are empty here too.
+    """
+    found: dict[int, Groups] = {number: {} for number in range(len(release.vectors))}
+    width = len(release.release.keys)
+    changes = [canonical(key.type) for key in release.release.keys]
+    for query in release.queries(tuple(range(len(release.vectors)))):
+        parameters: list[object] = [_SALT] if query.salted else []
+        parameters += [_parameter(stages[value.stage], value) for value in query.stages]
+        for chunk in snapshot.run(query.sql, parameters):
+            for row in chunk:
+                key = tuple(v if c is None else c(v) for v, c in zip(row[:width], changes, strict=True))
+                start = width
+                for number in query.vectors:
+                    size = release.vectors[number].size
+                    assert key not in found[number], "a group came twice"
+                    values = row[start : start + size]
+                    assert all(type(value) is int for value in values), "an exact measure is not an integer"
+                    found[number][key] = values
+                    start += size
+                assert start == len(row)
+    if release.groups is not None:
+        found = {number: _filled(release, number, groups) for number, groups in found.items()}
+    return found
+
+
+def distance(release: ReleasePlan, number: int, left: Groups, right: Groups) -> int:
+    """Return Σ over groups and coordinates of |change| of one vector."""
+    empty = _empty(release, number)
+    total = 0
+    for key in left.keys() | right.keys():
+        pairs = zip(left.get(key, empty), right.get(key, empty), strict=True)
+        total += sum(abs(a - b) for a, b in pairs)
+    return total
+
+
+def _parameter(stage: object, parameter: StageValue | StageColumn) -> object:
+    if isinstance(parameter, StageValue):
+        return stage
+    assert isinstance(stage, tuple)
+    return stage[parameter.index]
+
+
+def _filled(release: ReleasePlan, number: int, groups: Groups) -> Groups:
+    assert release.groups is not None
+    types = [key.type for key in release.release.keys]
+    declared = declared_groups(release.groups, types).tuples()
+    assert len(set(declared)) == len(declared), "a declared group is listed twice: it would be noised twice"
+    return {key: groups.get(key, _empty(release, number)) for key in declared}
+
+
+def _empty(release: ReleasePlan, number: int) -> tuple[int, ...]:
+    vector = release.vectors[number]
+    return (vector.empty_value,) * vector.size

@@ -1,0 +1,295 @@
+"""Made-up people in memory, under the tables, types and keys of an owner's database; not a row is the owner's.
+
+House rule: a twin is made from the policy and the schema alone. It lives in a DuckDB of its own, which no file stands
+behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import duckdb
+
+from ...policy import Policy
+from ...policy.live_schema import LiveColumn, LiveSchema, LiveTable
+from ...relation.catalog import Catalog, Column
+from ...relation.types import Kind
+
+__all__ = ["CROWD", "PATTERNS", "Person", "Twin"]
+
+Row = dict[str, str]
+"""SQL literals by column."""
+
+CROWD = 40
+"""Persons beside the one who is there or not."""
+_MOST_ROWS = 5_000
+_AT_ONCE = 1_000
+_WILD = ("'nan'::DOUBLE", "'inf'::DOUBLE", "'-inf'::DOUBLE", "1e30")
+_TEXTS = ("ash", "birch", "cedar", "")
+_WORDS = {Kind.SMALLINT: "SMALLINT", Kind.INTEGER: "INTEGER", Kind.BIGINT: "BIGINT", Kind.REAL: "FLOAT",
+          Kind.DOUBLE: "DOUBLE", Kind.BOOLEAN: "BOOLEAN", Kind.DATE: "DATE", Kind.TIMESTAMP: "TIMESTAMP",
+          Kind.INTERVAL: "INTERVAL"}  # fmt: skip
+_EPOCHS = {Kind.DATE: "DATE '1970-01-01' + CAST({} AS INTEGER)", Kind.TIMESTAMP: "make_timestamp({})"}
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody made up. `at`: where values lie: low, high, inside, wild (outside of bounds, NULL, NaN, infinite).
+
+    `rows`: how many in each table, as a multiple of what counts; `spread`: over how many groups more than count,
+    None: all in one.
+    """
+
+    name: str
+    at: str = "inside"
+    rows: int = 1
+    spread: int | None = None
+
+
+PATTERNS = (
+    Person("one person more"),
+    Person("a person at the lower ends", "low", 1),
+    Person("a person at the upper ends", "high", 1),
+    Person("ten times the rows that count, in one group", "high", 10),
+    Person("as many at the lower ends", "low", 10),
+    Person("rows in more groups than count", "high", 10, 5),
+    Person("as many, of wild values", "wild", 10, 5),
+)
+
+
+@dataclass
+class Twin:
+    """A DuckDB in memory with the policy's tables, and people who are put in and taken out."""
+
+    policy: Policy
+    live: LiveSchema
+    catalog: Catalog
+    connection: duckdb.DuckDBPyConnection
+    _serial: int = 0
+    _people: int = 0
+
+    def create(self) -> None:
+        """Make the empty tables, parents first."""
+        for name in self._ordered():
+            schema = self._schema(name)
+            self.connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_quoted(schema)}")
+            self.connection.execute(self._ddl(name))
+
+    def fill(self, people: Sequence[Person]) -> None:
+        """Have these people in the tables and nobody else: always the same rows for the same people."""
+        for name in reversed(self._ordered()):
+            self.connection.execute(f"DELETE FROM {self._place(name)}")
+        self._serial = self._people = 0
+        rows: dict[str, list[Row]] = {name: [] for name in self._ordered()}
+        seen: dict[str, set[tuple[str, ...]]] = {name: set() for name in rows}
+        for person in people:
+            self._add(person, rows, seen)
+        for name, made in rows.items():
+            for start in range(0, len(made), _AT_ONCE):
+                values = ", ".join(f"({', '.join(row.values())})" for row in made[start : start + _AT_ONCE])
+                self.connection.execute(f"INSERT INTO {self._place(name)} VALUES {values}")
+
+    def _add(self, person: Person, rows: dict[str, list[Row]], seen: dict[str, set[tuple[str, ...]]]) -> None:
+        own: dict[str, list[Row]] = {}
+        self._people += 1
+        for name in self._ordered():
+            unit = self.policy.tables[name].unit
+            if unit is None:
+                continue
+            parents: list[str] = ["NULL"]
+            if unit.references is not None:
+                parents = [row[unit.references[1]] for row in own[unit.references[0]]]
+            count = 1 if unit.references is None else self._rows(name, person)
+            own[name] = list(self._made(name, person, parents, count, seen[name]))
+            rows[name] += own[name]
+
+    # --- tables ---------------------------------------------------------------------------------------------
+
+    def _ordered(self) -> list[str]:
+        """Return the declared tables, each after the one that its owner is found through."""
+        found: list[str] = []
+        waiting = list(self.policy.tables)
+        while waiting:
+            name = waiting.pop(0)
+            unit = self.policy.tables[name].unit
+            if unit is not None and unit.references is not None and unit.references[0] not in found:
+                waiting.append(name)
+                continue
+            found.append(name)
+        return found
+
+    def _live(self, name: str) -> LiveTable:
+        table = self.live.table(self.live.path_of(name))
+        assert table is not None, "the catalog was built from this schema"
+        return table
+
+    def _columns(self, name: str) -> list[LiveColumn]:
+        """Return the columns that a twin has: declared ones, and those that lead to the owner."""
+        wanted = {column.name for column in self.catalog.tables[name].columns}
+        for other, declared in self.policy.tables.items():
+            if declared.unit is not None:
+                wanted |= {declared.unit.column} if other == name else set()
+                if declared.unit.references is not None and declared.unit.references[0] == name:
+                    wanted.add(declared.unit.references[1])
+        return [column for column in self._live(name).columns if column.name in wanted]
+
+    def _keys(self, name: str) -> list[tuple[str, ...]]:
+        table, known = self._live(name), {column.name for column in self._columns(name)}
+        return [
+            key for key in dict.fromkeys((table.primary_key, *table.unique)) if key and known.issuperset(key)
+        ]
+
+    def _place(self, name: str) -> str:
+        return f"{_quoted(self._schema(name))}.{_quoted(self._live(name).path[1])}"
+
+    def _schema(self, name: str) -> str:
+        schema = self._live(name).path[0]
+        return "main" if schema == self.live.default_schema else schema
+
+    def _ddl(self, name: str) -> str:
+        table, lines = self._live(name), []
+        keys = self._keys(name)
+        for column in self._columns(name):
+            check = ""
+            if column.lo is not None and column.hi is not None:
+                lo, hi = (_number(end) for end in (column.lo, column.hi))
+                check = f" CHECK ({_quoted(column.name)} BETWEEN {lo} AND {hi})"
+            not_null = " NOT NULL" if column.not_null else ""
+            lines.append(f"{_quoted(column.name)} {self._type(column)}{not_null}{check}")
+        for key in keys:
+            kind = "PRIMARY KEY" if key == table.primary_key else "UNIQUE"
+            lines.append(f"{kind} ({', '.join(map(_quoted, key))})")
+        unit = self.policy.tables[name].unit
+        if unit is not None and unit.references is not None:
+            parent, key_column = unit.references
+            is_held = any(key.columns == (unit.column,) for key in table.foreign_keys)
+            if is_held and (key_column,) in self._keys(parent) and self._schema(name) == self._schema(parent):
+                target = f"{self._place(parent)} ({_quoted(key_column)})"
+                lines.append(f"FOREIGN KEY ({_quoted(unit.column)}) REFERENCES {target}")
+        return f"CREATE TABLE {self._place(name)} ({', '.join(lines)})"
+
+    def _type(self, column: LiveColumn) -> str:
+        if self.live.dialect == "duckdb":
+            return column.engine_type
+        if column.type.kind is Kind.NUMERIC:
+            return f"DECIMAL({min(column.type.precision or 38, 38)},{column.type.scale or 0})"
+        if column.type.kind is Kind.OPAQUE:
+            return "UUID" if column.engine_type == "uuid" else "VARCHAR"
+        return _WORDS.get(column.type.kind, "VARCHAR")
+
+    # --- rows -----------------------------------------------------------------------------------------------
+
+    def _rows(self, name: str, person: Person) -> int:
+        unit = self.catalog.tables[name].unit
+        most = 1 if unit is None or unit.max_rows is None else unit.max_rows
+        return min(_MOST_ROWS, most * person.rows) if person.rows else 1
+
+    def _made(
+        self, name: str, person: Person, parents: Sequence[str], count: int, seen: set[tuple[str, ...]]
+    ) -> Iterator[Row]:
+        """Yield rows as SQL literals by column; no two of one key."""
+        unit = self.policy.tables[name].unit
+        assert unit is not None
+        alone = {key[0] for key in self._keys(name) if len(key) == 1}
+        groups = 1
+        if person.spread is not None:
+            bound = self.catalog.tables[name].unit
+            groups = (1 if bound is None else bound.max_groups or bound.max_rows or 1) + person.spread
+        for number in range(count if parents else 0):
+            self._serial += 1
+            row = {}
+            for column in self._columns(name):
+                if column.name == unit.column and unit.references is not None:
+                    row[column.name] = parents[number % len(parents)]
+                elif column.name in alone or (column.name == unit.column and unit.references is None):
+                    row[column.name] = self._serial_value(column)
+                else:
+                    row[column.name] = self._value(name, column, person, number % groups)
+            keys = [(str(i), *(row[part] for part in key)) for i, key in enumerate(self._keys(name))]
+            if not seen.intersection(keys):
+                seen.update(keys)
+                yield row
+
+    def _serial_value(self, column: LiveColumn) -> str:
+        """Return a value that no other row has."""
+        kind, number = column.type.kind, self._serial
+        if column.lo is not None:
+            number += int(column.lo)
+        if kind in _EPOCHS:
+            return _EPOCHS[kind].format(number)
+        if kind is Kind.TEXT:
+            return f"'{number}'"
+        if kind is Kind.OPAQUE:
+            return (
+                f"'00000000-0000-0000-0000-{number:012d}'" if "UUID" in self._type(column) else f"'{number}'"
+            )
+        return str(number)
+
+    def _value(self, name: str, column: LiveColumn, person: Person, group: int) -> str:
+        declared = self.catalog.tables[name].column(column.name)
+        if person.at == "wild" and not column.not_null and self._serial % 3 == 0:
+            return "NULL"
+        if declared is not None and declared.values:
+            return _literal(declared.values[group % len(declared.values)], declared)
+        if column.enum_values:
+            return _text(column.enum_values[group % len(column.enum_values)])
+        kind = column.type.kind
+        if kind is Kind.BOOLEAN:
+            return "true" if (group % 2 == 0) else "false"
+        if kind is Kind.TEXT:
+            return _text(
+                _TEXTS[group % 3] if person.spread is None else f"{_TEXTS[0]} {group} of {self._people}"
+            )
+        if column.type.is_number or kind in _EPOCHS:
+            return self._measure(column, declared, person, group)
+        return "NULL" if not column.not_null else self._serial_value(column)
+
+    def _measure(self, column: LiveColumn, declared: Column | None, person: Person, group: int) -> str:
+        """Return a number, a date or a moment: at an end of its bounds, inside or far outside of them."""
+        lo, hi = (Fraction(0), Fraction(10))
+        if declared is not None and declared.bounds is not None:
+            lo, hi = declared.bounds
+        if column.lo is not None and column.hi is not None:
+            lo, hi = max(lo, column.lo), min(hi, column.hi)
+        kind = column.type.kind
+        if person.at == "wild" and kind in (Kind.REAL, Kind.DOUBLE) and column.lo is None:
+            return _WILD[self._serial % len(_WILD)]
+        steps = min(int(hi - lo), 6) if kind is not Kind.TIMESTAMP else 6
+        inside = lo + (hi - lo) * (self._serial * 7 % (steps + 1)) / steps if steps > 0 else lo
+        if kind not in (Kind.REAL, Kind.DOUBLE, Kind.NUMERIC):
+            inside = Fraction(int(inside))
+        value = {"low": lo, "high": hi}.get(person.at, inside)
+        if person.spread is not None and person.at != "wild":
+            value = hi - group if hi - group >= lo else hi
+        if kind in _EPOCHS:
+            return _EPOCHS[kind].format(int(value))
+        return _number(value)
+
+
+def _literal(value: Any, column: Column) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _text(value)
+    return (
+        _EPOCHS[column.type.kind].format(int(value))
+        if column.type.kind in _EPOCHS
+        else _number(Fraction(value))
+    )
+
+
+def _number(value: Fraction) -> str:
+    return str(int(value)) if value.denominator == 1 else f"{float(value):.18f}"
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

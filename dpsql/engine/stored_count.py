@@ -1,0 +1,84 @@
+"""How many rows an aggregate takes in, as far as the store can tell: a noisy count that was released before.
+
+House rule: only what is stored is read (soundness.md 3.7); nothing is charged, and nothing is asked of the database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from ..budget import BudgetStore
+from ..mechanisms import Noise, SampledNoise
+from ..plan.measures.formulas import Average, Linear, Variance
+from ..plan.planner import Plan, Privacy, ReleasePlan, counting
+from ..relation.catalog import Catalog
+from ..relation.relations import AggregateCall
+from .cost import Cost
+from .run import ReleasedRows, Runner
+
+__all__ = ["stored_count"]
+
+_ANY = Fraction(1, 10**9)
+"""The epsilon of a vector that every stored draw of it serves."""
+
+
+def stored_count(
+    release: ReleasePlan,
+    call: AggregateCall,
+    catalog: Catalog,
+    privacy: Privacy,
+    store: BudgetStore,
+    level: Fraction,
+) -> int | None:
+    """Return the lower end of a stored count's bar at a level, the least over its groups; None: nothing is stored.
+
+    First a count that was asked for itself, then the one beside the aggregate, where that was drawn before.
+    A release that waits for a subquery's value has none; by keys of public tables there is the one beside it alone.
+    """
+    if release.stages:
+        return None
+    found = []
+    if not release.listed_from:
+        found.append(_least(counting(release, call, catalog, privacy), 0, store, privacy, level))
+    found.append(_least(release, release.release.aggregates.index(call), store, privacy, level))
+    known = [one for one in found if one is not None]
+    return max(known) if known else None
+
+
+def _least(
+    release: ReleasePlan, index: int, store: BudgetStore, privacy: Privacy, level: Fraction
+) -> int | None:
+    formula = release.formulas[index]
+    count = formula.count if isinstance(formula, (Average, Variance)) else formula
+    if not isinstance(count, Linear) or release.is_empty:
+        return None
+    wanted = replace(release, epsilons=(_ANY,) * len(release.vectors))
+    rows = _looked_up(wanted, store, privacy)
+    if rows is None or rows.groups is None or not rows.groups.size:
+        return None
+    values, deviation = float(count.constant) + np.zeros(rows.groups.size), 0.0
+    for coordinate, weight in count.terms:
+        vector = release.vector_of(coordinate)
+        place = coordinate - sum(one.size for one in release.vectors[:vector])
+        drawn = rows.vectors[vector]
+        values = values + float(weight) * np.asarray(drawn.values[place], dtype=float)
+        half = drawn.laws[place].half_width(1 - level)
+        deviation = float(np.hypot(deviation, abs(float(weight)) * half))
+    return int(np.floor(values.min() - deviation))
+
+
+def _looked_up(release: ReleasePlan, store: BudgetStore, privacy: Privacy) -> ReleasedRows | None:
+    """Return what is stored of a release, if that is all of it."""
+    plan = Plan(release.release, (), frozenset(), (release,), privacy)
+    noise: Noise = SampledNoise()
+    runner = Runner(plan, store, noise, "", "", True, _no_stage, lambda: False, lambda: None, Cost())
+    return runner.rows[0] if runner.from_store() else None
+
+
+def _no_stage(number: int, rows: Sequence[Any]) -> object:
+    raise AssertionError("a release without stages has no stage")

@@ -1,0 +1,216 @@
+"""`dpsql audit`: it passes on the real code, and fails on code that is known to be wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy.stats import beta  # type: ignore[import-untyped]  # has no types
+
+from dpsql.backends import open_backend
+from dpsql.engine.audit import Audit, run_audit
+from dpsql.engine.audit.statistics import at_least, at_most, attack
+from dpsql.errors import Refusal
+from dpsql.mechanisms import Laplace, Law, Noise, SampledNoise
+from dpsql.plan import planner
+from dpsql.plan.dialects.dialect import Dialect
+from dpsql.plan.measures import vectors
+from dpsql.policy import Policy, parse_policy
+from dpsql.policy.live_schema import LiveSchema
+
+RUNS = 20_000
+POLICY = """
+database = "duckdb:people.duckdb"
+ledger = "sqlite:people.db"
+[privacy]
+epsilon = 10
+delta = 1e-3
+{more}
+[tables.person]
+unit = "id"
+[tables.person.columns]
+age = {{ bounds = [0, 120] }}
+height = {{ bounds = [0.5, 2.5], step = 0.01 }}
+city = {{ values = ["a", "b", "c'c", {{ null = true }}] }}
+born = {{ bounds = [1990-01-01, 2009-12-31] }}
+[tables.visit]
+unit = {{ column = "person_id", references = "person.id" }}
+max_rows = 6
+max_groups = 3
+[tables.visit.columns]
+place = {{ values = ["a", "b", "c"] }}
+tag = {{}}
+days = {{ bounds = [-3, 7] }}
+[tables.line]
+unit = {{ column = "visit_id", references = "visit.id" }}
+max_rows = 4
+[tables.line.columns]
+price = {{ bounds = [0, 5] }}
+[tables.town]
+public = true
+"""
+SCHEMA = """
+CREATE TYPE size AS ENUM ('s', 'm');
+CREATE TABLE person (id UUID PRIMARY KEY, age SMALLINT, height DOUBLE, city VARCHAR, born DATE NOT NULL, secret BLOB NOT NULL);
+CREATE TABLE visit (id INTEGER PRIMARY KEY, person_id UUID NOT NULL REFERENCES person (id), place VARCHAR, tag VARCHAR,
+    days BIGINT CHECK (days BETWEEN -3 AND 7));
+CREATE TABLE line (visit_id INTEGER, price DECIMAL(6,2), kind size);
+CREATE TABLE town (name VARCHAR);
+INSERT INTO person SELECT gen_random_uuid(), 200, 1.0, 'real', DATE '2000-01-01', 'x' FROM range(3);
+"""
+JOINT = "SELECT COUNT(*) FILTER (WHERE place = 'a'), COUNT(*) FROM visit"
+TAGS = "SELECT tag, COUNT(*) FROM visit GROUP BY tag"
+PLACES = "SELECT place, COUNT(*) FROM visit GROUP BY place"
+FOUND = "SELECT tag, COUNT(*) FROM visit GROUP BY 1"
+"""Half of what one person moves here are keys of their own, which are delta's part."""
+Run = Callable[..., Audit]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Callable[[str], tuple[Policy, LiveSchema]]:
+    with duckdb.connect(str(tmp_path / "people.duckdb")) as connection:
+        connection.execute(SCHEMA)
+
+    def load(more: str) -> tuple[Policy, LiveSchema]:
+        policy = parse_policy(POLICY.format(more=more), tmp_path / "people.toml")
+        with open_backend(policy.database).snapshot() as snapshot:
+            return policy, snapshot.schema()
+
+    return load
+
+
+@pytest.fixture
+def audited(made: Callable[[str], tuple[Policy, LiveSchema]]) -> Run:
+    def run(*sql: str, more: str = "", noise: Noise | None = None, runs: int = RUNS) -> Audit:
+        return run_audit(*made(more), sql, noise=noise, runs=runs)
+
+    return run
+
+
+class HalfNoise:
+    """Noise of half the scale."""
+
+    def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
+        return SampledNoise().draw(Laplace(law.scale / 2), count)
+
+
+@pytest.mark.parametrize("more", ["", "together = 3", 'neighbours = "replace-one"\ntogether = 2'])
+def test_the_usual_statements_pass(audited: Run, more: str) -> None:
+    done = audited(more=more)
+    assert done.has_passed, [one for one in done.findings if one.problems]
+    asked = {one.sql for one in done.findings}
+    assert {"SELECT COUNT(*) FROM person", "SELECT AVG(height) FROM person", "SELECT VAR_POP(days) FROM visit",
+            "SELECT place, COUNT(*) FROM visit GROUP BY 1", JOINT, "SELECT tag, COUNT(*) FROM visit GROUP BY 1",
+            "SELECT SUM(price) FROM line"} <= asked  # fmt: skip
+    assert all(one.claimed <= 1 for one in done.findings)
+
+
+@pytest.mark.parametrize("more", ["", "together = 3"])
+def test_the_bounds_are_reached(audited: Run, more: str) -> None:
+    """The made-up people are hard enough: they move each sum by what is claimed, or a fraction of a row less."""
+    for one in audited(more=more).findings:
+        moved, most = (float(part.removesuffix(" %")) for part in one.moved.split(" of "))
+        assert 0.97 * most <= moved <= most, one
+        assert one.epsilon > (0.65 if one.sql != FOUND else 0.2)
+        assert one.found == pytest.approx(0.136, abs=0.02) or one.sql == FOUND
+        assert one.allowed == pytest.approx(0.136, abs=0.002)
+
+
+def test_half_the_noise_is_found(audited: Run) -> None:
+    done = audited(noise=HalfNoise())
+    assert not done.has_passed
+    for one in done.findings:
+        assert any("the real epsilon is at least" in problem for problem in one.problems), one
+        assert one.epsilon > (1.4 if one.sql != FOUND else 1)
+
+
+def test_a_missing_joint_clamp_is_found(audited: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two counts of disjoint rows, each with a bound of its own, move by twice what is claimed (soundness.md 1.5)."""
+
+    def separate(self: vectors.Count, sums: vectors.Sums, share: object) -> list[str]:
+        most = self.bounding.in_all * self.denominator
+        return [f"LEAST({self.denominator} * {rows}, {most})" for rows in self.whole(sums)]
+
+    monkeypatch.setattr(vectors.Count, "cut", separate)
+    usual = {one.sql: one for one in audited().findings}[JOINT]
+    assert any("moved by more than is claimed" in problem for problem in usual.problems)
+    assert any("the real epsilon is at least 1." in problem for problem in usual.problems)
+    assert audited("SELECT COUNT(*) FROM visit").has_passed
+
+
+def test_a_forgotten_clamp_of_a_value_is_found(audited: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Dialect, "clamp", lambda self, sql, lo, hi, **_: sql)
+    assert not audited("SELECT SUM(height) FROM person").has_passed
+
+
+def test_a_forgotten_person_of_a_group_is_found(audited: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors.Vector, "sensitivity", vectors.Vector.of_one)
+    assert audited(PLACES).has_passed
+    assert not audited(PLACES, more="together = 2").has_passed
+
+
+@pytest.mark.parametrize("more", ["", "together = 3", "[defaults]\nminimum_units = 4"])
+def test_a_threshold_that_is_too_low_is_found(
+    audited: Run, monkeypatch: pytest.MonkeyPatch, more: str
+) -> None:
+    assert audited(TAGS, more=more, runs=200_000).has_passed
+    original = planner.threshold
+    monkeypatch.setattr(planner, "threshold", lambda *given: original(*given) - 8 * given[-1])
+    (one,) = audited(TAGS, more=more, runs=200_000).findings
+    assert any("shown too often" in problem for problem in one.problems)
+
+
+def test_an_engine_that_fails_on_a_value_is_found(audited: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Dialect, "clamp", lambda self, sql, lo, hi, **_: f"CAST(error({sql}) AS BIGINT)")
+    (one,) = audited("SELECT SUM(price) FROM line").findings
+    assert any("the engine failed" in problem for problem in one.problems)
+
+
+def test_what_cannot_be_audited(audited: Run) -> None:
+    for sql in (
+        "SELECT COUNT(*) FROM person WHERE age > (SELECT AVG(age) FROM person)",
+        "SHOW dpsql.epsilon",
+        "SELECT age FROM person",
+    ):
+        with pytest.raises(Refusal):
+            audited(sql)
+
+
+def test_not_a_row_of_the_owner_is_read(
+    made: Callable[[str], tuple[Policy, LiveSchema]], tmp_path: Path
+) -> None:
+    """The schema is enough: the database may be gone."""
+    policy, live = made("")
+    (tmp_path / "people.duckdb").unlink()
+    assert run_audit(policy, live, ["SELECT COUNT(*) FROM person"], runs=RUNS).has_passed
+
+
+@pytest.mark.parametrize(
+    ("hits", "runs"),
+    [(0, 10), (1, 10), (9, 10), (10, 10), (3, 200_000), (14_000, 200_000), (199_999, 200_000)],
+)
+def test_the_bounds_are_those_of_clopper_and_pearson(hits: int, runs: int) -> None:
+    for error in (0.05, 1e-6):
+        low = float(beta.ppf(error, hits, runs - hits + 1)) if hits else 0.0
+        high = float(beta.ppf(1 - error, hits + 1, runs - hits)) if hits < runs else 1.0
+        assert at_least(hits, runs, error) == pytest.approx(low, rel=1e-9, abs=1e-15)
+        assert at_most(hits, runs, error) == pytest.approx(high, rel=1e-9)
+
+
+def test_an_attack_on_what_is_alike_finds_nothing() -> None:
+    scores = np.random.default_rng(1).laplace(size=(2, 100_000))
+    seen = attack(scores[0], scores[1])
+    assert seen.epsilon == 0
+    assert seen.found == pytest.approx(0.05, abs=0.005)
+
+
+def test_the_claim_is_a_fraction_of_an_exact_epsilon(audited: Run) -> None:
+    (one,) = audited(PLACES).findings
+    assert Fraction(one.claimed) == 1
+    assert (one.moved, one.by) != ("", "")
