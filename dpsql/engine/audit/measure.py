@@ -18,13 +18,14 @@ from ..released import canonical, declared_groups
 if TYPE_CHECKING:
     from ...backends import Snapshot
 
-__all__ = ["Groups", "distance", "measure_release"]
+__all__ = ["SALT", "Groups", "distance", "measure_release", "parameter_of"]
 
 Key = tuple[Scalar, ...]
 Groups = dict[Key, tuple[int, ...]]
 """A vector's exact integers by group."""
 
-_SALT = "00" * 32
+SALT = "00" * 32
+"""The salt of bounding, always the same: databases that are compared leave out the same groups."""
 
 
 def measure_release(
@@ -39,8 +40,8 @@ def measure_release(
     width = len(release.release.keys)
     changes = [canonical(key.type) for key in release.release.keys]
     for query in release.queries(tuple(range(len(release.vectors)))):
-        parameters: list[object] = [_SALT] if query.salted else []
-        parameters += [_parameter(stages[value.stage], value) for value in query.stages]
+        parameters: list[object] = [SALT] if query.salted else []
+        parameters += [parameter_of(stages[value.stage], value) for value in query.stages]
         for chunk in snapshot.run(query.sql, parameters):
             for row in chunk:
                 key = tuple(v if c is None else c(v) for v, c in zip(row[:width], changes, strict=True))
@@ -68,7 +69,8 @@ def distance(release: ReleasePlan, number: int, left: Groups, right: Groups) -> 
     return total
 
 
-def _parameter(stage: object, parameter: StageValue | StageColumn) -> object:
+def parameter_of(stage: object, parameter: StageValue | StageColumn) -> object:
+    """Return what a parameter stands for: a stage's value, or a column of its rows."""
     if isinstance(parameter, StageValue):
         return stage
     assert isinstance(stage, tuple)

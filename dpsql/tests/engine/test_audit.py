@@ -23,6 +23,7 @@ from dpsql.plan.dialects.dialect import Dialect
 from dpsql.plan.measures import vectors
 from dpsql.policy import Policy, parse_policy
 from dpsql.policy.live_schema import LiveSchema
+from dpsql.tests.support.postgres_server import PostgresServer
 
 RUNS = 20_000
 POLICY = """
@@ -214,3 +215,39 @@ def test_the_claim_is_a_fraction_of_an_exact_epsilon(audited: Run) -> None:
     (one,) = audited(PLACES).findings
     assert Fraction(one.claimed) == 1
     assert (one.moved, one.by) != ("", "")
+
+
+POSTGRES = """
+CREATE SCHEMA other;
+CREATE TABLE person (id uuid PRIMARY KEY, age smallint, height double precision, city varchar(9), born date NOT NULL,
+    seen timestamptz, open numeric);
+CREATE TABLE other.visit (id bigint PRIMARY KEY, person_id uuid NOT NULL REFERENCES person (id), place text, tag text,
+    days bigint CHECK (days >= -3 AND days <= 7), secret bytea NOT NULL);
+CREATE TABLE line (visit_id bigint, price numeric(6,2));
+CREATE TABLE town (name text);
+"""
+
+
+def test_the_schema_may_be_of_postgres(postgres: PostgresServer, tmp_path: Path) -> None:
+    """Its tables are made in DuckDB, each in its schema and with the types that are nearest."""
+    database = postgres.create_database()
+    with postgres.admin(database) as connection:
+        connection.execute(POSTGRES)
+    url = postgres.create_reader(database)
+    text = (
+        POLICY.format(more="")
+        .replace("tables.visit", 'tables."other.visit"')
+        .replace("visit.id", "other.visit.id")
+    )
+    text = text.replace("born = {", "seen = {}\nopen = { bounds = [0, 1] }\nborn = {")
+    policy = parse_policy(text.replace("duckdb:people.duckdb", url), tmp_path / "people.toml")
+    with open_backend(url, policy.tables).snapshot() as snapshot:
+        live = snapshot.schema()
+    done = run_audit(policy, live, runs=RUNS)
+    assert done.has_passed, done
+    asked = {one.sql for one in done.findings}
+    assert {
+        "SELECT COUNT(*) FROM other.visit",
+        "SELECT SUM(open) FROM person",
+        "SELECT SUM(price) FROM line",
+    } <= asked

@@ -13,7 +13,7 @@ import duckdb
 from hypothesis.vendor.pretty import RepresentationPrinter
 
 from dpsql.backends import Backend, DuckDBBackend
-from dpsql.engine.audit.measure import Groups, distance
+from dpsql.engine.audit.measure import SALT, Groups, distance, measure_release
 from dpsql.mechanisms import bounds_of_exp
 from dpsql.plan.measures.vectors import Kind
 from dpsql.plan.planner import Plan, Privacy, ReleasePlan, plan
@@ -28,6 +28,11 @@ from dpsql.sql.statement import Query, parse_statement
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.postgres_twin import PostgresTwin
 from dpsql.tests.support.random_databases import SCHEMA, policy_of
+
+__all__ = [
+    "SALT", "Groups", "Measured", "World", "compared", "distance", "engine_of", "fixed_stages", "loss",
+    "measure_release", "world",
+]  # fmt: skip
 
 Measured = list[dict[int, Groups]]
 """The exact integers of all releases of a plan, by vector."""

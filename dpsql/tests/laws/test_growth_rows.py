@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from dpsql.engine.audit.measure import parameter_of
 from dpsql.errors import Refusal
 from dpsql.plan.backend_sql.print_release import BackendQuery
 from dpsql.plan.planner import Plan, ReleasePlan
@@ -24,7 +25,7 @@ from dpsql.tests.support.random_joined_statements import growing_statements
 from dpsql.tests.support.random_joins import PUBLIC_ROWS, SCHEMA, Database, load, policy_of, row
 
 from .examples import REPEATED
-from .measured import SALT, World, _parameter, fixed_stages, measure_release, world
+from .measured import SALT, World, fixed_stages, measure_release, world
 from .test_mutations import rewrite
 from .test_neighbours import planned
 
@@ -74,7 +75,7 @@ def heavy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 def largest_step(world: World, query: BackendQuery, stages: list[object]) -> int:
     """Return the most rows that any operator of the engine gave."""
     parameters: list[object] = [SALT] if query.salted else []
-    parameters += [_parameter(stages[value.stage], value) for value in query.stages]
+    parameters += [parameter_of(stages[value.stage], value) for value in query.stages]
     found = world.connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {query.sql}", parameters).fetchall()
     return max(row for step in json.loads(found[0][1])["operator"] for row in _rows_of(step))
 
@@ -91,7 +92,7 @@ def stated(world: World, release: ReleasePlan, stages: list[object]) -> int:
     for work in release.works:
         counts = []
         for fan in work.fans:
-            values = [_parameter(stages[value.stage], value) for value in fan.stages]
+            values = [parameter_of(stages[value.stage], value) for value in fan.stages]
             counted = world.connection.execute(fan.sql, values).fetchone()
             assert counted is not None
             counts.append(max(1, counted[0]))
