@@ -112,14 +112,9 @@ def test_what_explain_expects_is_within_the_wish(session: Session, sql: str, lev
     (release,) = plan.releases
 
     def widest(epsilon: Fraction) -> float:
-        under = release.under(epsilon, Fraction(1))
-        assert under is not None
-        deviations = accuracy._deviations(Fraction(level))
-        found = [
-            accuracy.expected_error(under, i, Fraction(level), deviations)[0]
-            for i in range(len(release.formulas))
-        ]
-        return float(max(found))
+        needs = [accuracy._Need(release, i, 1, Fraction(700)) for i in range(len(release.formulas))]
+        found = [accuracy._half_width(need, epsilon, Fraction(1), Fraction(level)) for need in needs]
+        return max(float(half) for half in found if half is not None)
 
     epsilon = -(-plan.epsilon // STEP) * STEP
     assert widest(epsilon) <= 700 < widest(epsilon - STEP)

@@ -17,12 +17,13 @@ from dpsql.backends import open_backend
 from dpsql.engine.audit import Audit, run_audit
 from dpsql.engine.audit.statistics import at_least, at_most, attack
 from dpsql.errors import Refusal
-from dpsql.mechanisms import Laplace, Law, Noise, SampledNoise
+from dpsql.mechanisms import Laplace, Law, Noise, SampledNoise, Truncated
 from dpsql.plan import planner
 from dpsql.plan.dialects.dialect import Dialect
 from dpsql.plan.measures import vectors
 from dpsql.policy import Policy, parse_policy
 from dpsql.policy.live_schema import LiveSchema
+from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.postgres_server import PostgresServer
 
 RUNS = 20_000
@@ -94,7 +95,7 @@ def audited(made: Callable[[str], tuple[Policy, LiveSchema]]) -> Run:
     return run
 
 
-class HalfNoise:
+class HalfNoise(ZeroNoise):
     """Noise of half the scale."""
 
     def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
@@ -161,8 +162,13 @@ def test_a_threshold_that_is_too_low_is_found(
     audited: Run, monkeypatch: pytest.MonkeyPatch, more: str
 ) -> None:
     assert audited(TAGS, more=more, runs=200_000).has_passed
-    original = planner.threshold
-    monkeypatch.setattr(planner, "threshold", lambda *given: original(*given) - 8 * given[-1])
+    original = planner._key_law
+
+    def lower(*given: Any) -> Truncated:
+        law = original(*given)
+        return Truncated(law.scale, max(1, law.bound // 2), law.weight)
+
+    monkeypatch.setattr(planner, "_key_law", lower)
     (one,) = audited(TAGS, more=more, runs=200_000).findings
     assert any("shown too often" in problem for problem in one.problems)
 
