@@ -30,7 +30,7 @@ def version(number: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module in (entry, ledger, sqlite_ledger, postgres_ledger):
             patch.setattr(module, "FORMAT", number)
-        patch.setattr(entry.Header.__init__, "__defaults__", ("", number))
+        patch.setattr(entry.Header.__init__, "__defaults__", ("", entry.UNSAID, number))
         if number == 1:
             patch.setattr(laws, "_READERS", {})
         yield
