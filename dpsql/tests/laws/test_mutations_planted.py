@@ -33,7 +33,7 @@ FAULTS: dict[str, tuple[Function, str, str, str]] = {
         "SELECT COUNT(*), AVG(age) FROM person",
     ),
     "delta for one key of several": (
-        planner._key_law, "delta / counted.sensitivity", "delta", TAGS,
+        planner._key_law, "delta / (counted.of_one * steps)", "delta / steps", TAGS,
     ),
     "a threshold for half the noise": (
         planner._key_law, "counted.scale(epsilon)", "counted.scale(epsilon) / 2", TAGS,
@@ -47,7 +47,7 @@ FAULTS: dict[str, tuple[Function, str, str, str]] = {
         "SELECT tag, n, COUNT(*) FROM visit GROUP BY ROLLUP (tag, n)",
     ),
     "all of epsilon for each block": (
-        planner._plan_release, "Fraction(*release.share) / blocks", "Fraction(*release.share)",
+        planner.share_of, "Fraction(*release.share) / blocks", "Fraction(*release.share)",
         "SELECT a.c, b.c FROM (SELECT COUNT(*) AS c FROM visit) a, (SELECT COUNT(*) AS c FROM visit WHERE n > 1) b",
     ),
     "a domain of one group more than C is not ranked": (
@@ -77,7 +77,7 @@ def test_parts_that_are_replaced_move_as_if_they_were_one(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: Patch
 ) -> None:
     plant(
-        monkeypatch, vectors.Vector.sensitivity.fget,
+        monkeypatch, vectors.Vector.of_one.fget,
         ("self.bounding.grouped or len(self.masks) > 1", "self.bounding.grouped"),
     )  # fmt: skip
     with world(tmp_path_factory.mktemp("rep"), replace_one=True) as replacing, pytest.raises(AssertionError):

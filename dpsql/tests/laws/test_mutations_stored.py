@@ -112,7 +112,7 @@ def test_show_found_keys_as_the_engine_met_them(desk: OpenDesk, monkeypatch: Pat
 
 def test_leave_the_fingerprint_out(desk: OpenDesk, monkeypatch: Patch, tmp_path: Path) -> None:
     """A stored answer would survive an edited policy."""
-    plant(monkeypatch, planner._plan_release, ("repr((catalog.fingerprint", "repr((None"))
+    plant(monkeypatch, planner._plan_release, ("= (catalog.fingerprint,", "= (None,"))
     with pytest.raises(AssertionError):
         check_an_edited_policy_is_asked_anew(desk, tmp_path / "edited", EDITS[0])
 
