@@ -28,6 +28,11 @@ class Law(Protocol):
         ...
 
     @property
+    def is_additive(self) -> bool:
+        """Whether it is noise that was added to an exact number: sums and means of such draws have a law too."""
+        ...
+
+    @property
     def scale(self) -> Fraction:
         """The distribution's one parameter, in lattice units; positive."""
         ...

@@ -13,13 +13,13 @@ House rules:
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 
 from ..errors import Refusal
-from ..mechanisms import Laplace, Law, floor_to_nano, threshold
+from ..mechanisms import Laplace, Law, RankChoice, floor_to_nano, threshold
 from ..relation.catalog import Catalog, Scalar
 from ..relation.expressions import Literal, StageValue, conjuncts, fields_of, walk
 from ..relation.expressions import Scalar as Subquery
@@ -32,6 +32,7 @@ from .dialects.dialect import Dialect
 from .dialects.dialect_postgres import dialect_of
 from .measures.formulas import Formula
 from .measures.least_error import measure
+from .measures.ranks import RankVector
 from .measures.vectors import Bounding, Kind, Query, Vector, counted_in
 from .privacy.contradiction import has_no_rows
 from .privacy.determined import has_one_row
@@ -100,7 +101,21 @@ class ReleasePlan:
 
     def law(self, number: int) -> Law:
         """Return the law of the noise that a vector is to have. Not for what is empty, which gets none."""
+        vector = self.vectors[number]
+        if isinstance(vector, RankVector):
+            return vector.law(self.epsilons[number])
         return Laplace(self.scale(number))
+
+    @cached_property
+    def choices(self) -> Mapping[int, RankChoice]:
+        """What is chosen for each group, by vector; none of what is empty."""
+        if self.is_empty:
+            return {}
+        return {
+            number: vector.choice(self.epsilons[number])
+            for number, vector in enumerate(self.vectors)
+            if isinstance(vector, RankVector)
+        }
 
     def vector_of(self, coordinate: int) -> int:
         """Return the vector that a coordinate belongs to, coordinates counted over all vectors."""
@@ -122,6 +137,7 @@ class ReleasePlan:
             wanted,
             self.bounding,
             self.domains,
+            self.choices,
             self.dialect,
         )
 
@@ -159,6 +175,7 @@ class ReleasePlan:
         for index, mask in enumerate(vector.masks):
             for part in range(vector.per_mask):
                 label: tuple[object, ...] = (vector.kind.value, part, vector.value, vector.lattice)
+                label += (vector.share,) if isinstance(vector, RankVector) else ()
                 if self.bounding.per_row:
                     lattice = vector.lattice
                     if vector.kind is Kind.UNITS:

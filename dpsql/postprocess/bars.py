@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 
-from ..plan.measures.formulas import Linear
+from ..plan.measures.formulas import Chosen, Linear
 from ..plan.planner import ReleasePlan
 from ..plan.privacy.rows import Release
 from ..relation.expressions import (
@@ -147,6 +147,10 @@ def _bar(release: Release, plan: ReleasePlan, expr: Expr) -> Bar | None:
         return None
     if plan.is_empty:
         return Bar(expr, (), Fraction(0))
+    if any(
+        isinstance(plan.formulas[i], Chosen) for i in used
+    ):  # what is known is how far its rank may be off
+        return None
     coordinates = tuple(sorted({c for i in used for c in plan.formulas[i].coordinates}))
     if isinstance(expr, Field):
         formula = plan.formulas[used[0]]

@@ -75,9 +75,11 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
     exp.Count: frozenset({"this", "big_int"}),
     **dict.fromkeys(
         (exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop,
-         exp.StddevSamp, exp.LogicalAnd, exp.LogicalOr, exp.FirstValue, exp.LastValue, exp.Ntile),
+         exp.StddevSamp, exp.LogicalAnd, exp.LogicalOr, exp.FirstValue, exp.LastValue, exp.Ntile,
+         exp.Median, exp.PercentileCont, exp.PercentileDisc),
         _UNARY,
     ),
+    exp.WithinGroup: _BINARY,
     exp.Filter: _BINARY,
     exp.Grouping: frozenset({"expressions"}),
     exp.Window: frozenset({"this", "partition_by", "order", "spec", "over", "alias"}),
@@ -93,7 +95,8 @@ _HINTS: dict[type[exp.Expr], str] = {
     exp.RegexpLike: "use LIKE",
     exp.SimilarTo: "use LIKE",
     exp.ByteString: "write a plain '…' literal",
-    exp.WithinGroup: "COUNT(*) FILTER (WHERE x < c) gives points of the distribution",
+    exp.Mode: "GROUP BY x ORDER BY COUNT(*) DESC LIMIT 1 gives the most frequent value",
+    exp.Array: "give one value at a time: of percentiles, one call for each fraction",
 }
 
 

@@ -11,6 +11,7 @@ from ..relation.expressions import TRUE, Call, Expr, walk
 from ..relation.relations import AggregateCall
 from ..relation.types import BIGINT, BOOLEAN, DOUBLE, NUMERIC, Kind, SqlType
 from .bind_expression import Binder, call
+from .bind_percentile import rank_type, read_within_group
 
 __all__ = [
     "aggregate_type",
@@ -25,7 +26,7 @@ _NAMES: dict[type[exp.Expr], str] = {
     exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max",
     exp.Variance: "var_samp", exp.VariancePop: "var_pop", exp.Stddev: "stddev_samp",
     exp.StddevSamp: "stddev_samp", exp.StddevPop: "stddev_pop", exp.LogicalAnd: "bool_and",
-    exp.LogicalOr: "bool_or",
+    exp.LogicalOr: "bool_or", exp.Median: "median",
 }  # fmt: skip
 _NAMED = {"dp_avg_direct": "avg_direct", "every": "bool_and"}
 
@@ -34,6 +35,8 @@ def aggregate_type(function: str, argument: SqlType) -> SqlType | None:
     """Return Postgres' result type of an aggregate over an argument type; None when it does not fit."""
     if function in ("bool_and", "bool_or"):
         return BOOLEAN if argument.kind is Kind.BOOLEAN else None
+    if function == "median":
+        return rank_type(function, argument)
     if function in ("min", "max"):
         return None if argument.kind in (Kind.OPAQUE, Kind.INTERVAL) else argument
     if not argument.is_number:
@@ -88,7 +91,7 @@ def read_aggregate(binder: Binder, node: exp.Expr, name: str) -> AggregateCall:
     if name == "count":
         return AggregateCall(BIGINT, name, (expr,), distinct, None, position=position)
     result = aggregate_type(
-        "avg" if name not in ("sum", "min", "max", "bool_and", "bool_or") else name, expr.type
+        "avg" if name not in ("sum", "min", "max", "bool_and", "bool_or", "median") else name, expr.type
     )
     if result is None:
         raise Refusal(
@@ -143,9 +146,9 @@ def bind_filter(binder: Binder, node: exp.Expr) -> Expr:
     name = _NAMES.get(type(inner))
     if name is None and isinstance(inner, exp.Anonymous):
         name = _NAMED.get(str(inner.args["this"]).lower())
-    if name is None:
+    if name is None and not isinstance(inner, exp.WithinGroup):
         raise Refusal("FILTER stands after an aggregate", sqlstate="42601", position=binder.position(node))
-    aggregate = read_aggregate(binder, inner, name)
+    aggregate = read_within_group(binder, inner) if name is None else read_aggregate(binder, inner, name)
     inside, binder.allow_aggregates, binder.place = binder.place, False, "inside FILTER"
     try:
         predicate = binder.bind_boolean(where.args["this"], "FILTER")

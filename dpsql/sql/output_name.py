@@ -33,7 +33,7 @@ def _figured(item: exp.Expr, type_: SqlType | None) -> tuple[str, bool]:
     """Return a name, and whether it is a strong one, that a cast or a CASE around it keeps."""
     if isinstance(item, exp.Column):
         return fold_name(item.args["this"])[0], True
-    if isinstance(item, (exp.Paren, exp.Filter, exp.Window)):
+    if isinstance(item, (exp.Paren, exp.Filter, exp.Window, exp.WithinGroup)):
         return _figured(item.args["this"], type_)
     if isinstance(item, exp.Subquery):
         return _of_subquery(item)

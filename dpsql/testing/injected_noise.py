@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -34,8 +36,17 @@ class ZeroNoise:
     def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
         return np.zeros(count, dtype=np.int64)
 
+    def bits(self, count: int) -> bytes:
+        return bytes(count)
 
-class CountingNoise:
+    def choose(
+        self, counts: Sequence[int], exponents: Sequence[int], gamma: Fraction, first: bytes
+    ) -> tuple[int, int]:
+        """Return the first of the best candidates."""
+        return min((k, i) for i, (n, k) in enumerate(zip(counts, exponents, strict=True)) if n)[1], 0
+
+
+class CountingNoise(ZeroNoise):
     """A `Noise` that gives 1, 2, 3, … from a start on: whatever a number is added to can be told by it.
 
     `given`: the numbers so far.

@@ -6,8 +6,9 @@ from fractions import Fraction
 
 from ..law import Law
 from .laplace import Laplace
+from .rank import Rank
 
-__all__ = ["Laplace", "law_of"]
+__all__ = ["Laplace", "Rank", "law_of"]
 
 
 def law_of(text: str) -> Law:
@@ -15,7 +16,12 @@ def law_of(text: str) -> Law:
 
     Raises ValueError for what this version does not know.
     """
-    law = Laplace(Fraction(text))
+    law: Law
+    if text.startswith("rank "):
+        scale, candidates = text.removeprefix("rank ").split()
+        law = Rank(Fraction(scale), int(candidates))
+    else:
+        law = Laplace(Fraction(text))
     if law.text != text:
         raise ValueError("not the text of a law")
     return law

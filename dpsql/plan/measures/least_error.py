@@ -21,9 +21,10 @@ from ...relation.expressions import Expr
 from ...relation.intervals import Environment, narrowed_facts
 from ...relation.lattice import Lattice, lattice_of
 from ...relation.relations import AggregateCall
-from .formulas import Average, Formula, Linear, Variance
+from .formulas import Average, Chosen, Formula, Linear, Variance
 from .masks import mask_count, masks_of
 from .normal_form import VALUE_FUNCTIONS, Wanted, both, normal_form, present, share_counts
+from .ranks import RankVector, share_of
 from .vectors import VECTORS, Bounding, Kind, Mask, Vector
 
 __all__ = ["Measured", "measure"]
@@ -93,7 +94,10 @@ class _Builder:
         null_rows: bool = False, limit: int = 0,
     ) -> int:  # fmt: skip
         """Add a vector (once) and return its number."""
-        vector = VECTORS[kind](value, lattice, tuple(masks), null_rows, limit, self.bounding)
+        return self.number_of(VECTORS[kind](value, lattice, tuple(masks), null_rows, limit, self.bounding))
+
+    def number_of(self, vector: Vector) -> int:
+        """Add a vector (once) and return its number."""
         if vector in self.vectors:
             return self.vectors.index(vector)
         self.starts.append(sum(known.size for known in self.vectors))
@@ -137,6 +141,8 @@ def _build(
 
 
 def _coordinates(formula: Formula) -> int:
+    if isinstance(formula, Chosen):
+        return 1
     return len(formula.count.terms if isinstance(formula, (Average, Variance)) else formula.terms)
 
 
@@ -207,6 +213,8 @@ def _add_constant(
 
 def _formula(builder: _Builder, want: Wanted, plans: Plans, ride: Expr | None) -> Formula:
     one = Fraction(1)
+    if want.function == "rank":
+        return _rank(builder, want)
     if want.function in ("units", "distinct", "direct"):
         return _single(builder, want)
     if want.value is None:
@@ -289,6 +297,19 @@ def _single(builder: _Builder, want: Wanted) -> Formula:
         raise Refusal("this average has one possible value", sqlstate="PV201", position=want.call.position)
     number = builder.add(Kind.DIRECT, want.value, lattice, mask)
     return builder.sum_over(number, want.filter, 0, lattice.step)
+
+
+def _rank(builder: _Builder, want: Wanted) -> Chosen:
+    assert want.value is not None
+    lattice = lattice_of(want.value, builder.env, squared=False)
+    if lattice is None:  # no row can count, and nothing is asked of the engine
+        return Chosen(None, Fraction(1), None)
+    if lattice.width == 0:
+        return Chosen(None, lattice.step, lattice.low * lattice.step)
+    mask = Mask(()) if want.filter is None else Mask(((want.filter, True),))
+    vector = RankVector(want.value, lattice, (mask,), False, 0, builder.bounding, share_of(want.call))
+    number = builder.number_of(vector)
+    return Chosen(builder.starts[number], lattice.step)
 
 
 def _counted(builder: _Builder, threshold: bool) -> int | None:

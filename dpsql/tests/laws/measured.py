@@ -14,6 +14,7 @@ from hypothesis.vendor.pretty import RepresentationPrinter
 
 from dpsql.backends import Backend, DuckDBBackend, Snapshot
 from dpsql.engine.released import canonical, declared_groups
+from dpsql.mechanisms import Window
 from dpsql.mechanisms.laplace_accuracy import tail
 from dpsql.plan.measures.vectors import Kind
 from dpsql.plan.planner import Plan, Privacy, ReleasePlan, plan
@@ -29,6 +30,7 @@ from dpsql.sql.statement import Query, parse_statement
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.postgres_twin import PostgresTwin
 from dpsql.tests.support.random_databases import SCHEMA, policy_of
+from dpsql.tests.support.windows import moved, steps_of, windows_of
 
 Key = tuple[Scalar, ...]
 Groups = dict[Key, tuple[int, ...]]
@@ -122,6 +124,15 @@ def measure_release(
     for query in release.queries(tuple(range(len(release.vectors)))):
         parameters: list[object] = [SALT] if query.salted else []
         parameters += [_parameter(stages[value.stage], value) for value in query.stages]
+        if query.is_window:
+            rows = (row for chunk in snapshot.run(query.sql, parameters) for row in chunk)
+            shown = (
+                (*(v if c is None else c(v) for v, c in zip(row[:width], changes, strict=True)), *row[width:])
+                for row in rows
+            )
+            (number,) = query.vectors
+            found[number] = windows_of(release.choices[number], shown, width)
+            continue
         for chunk in snapshot.run(query.sql, parameters):
             for row in chunk:
                 key = tuple(v if c is None else c(v) for v, c in zip(row[:width], changes, strict=True))
@@ -204,14 +215,19 @@ def _filled(release: ReleasePlan, number: int, groups: Groups) -> Groups:
 
 def _empty(release: ReleasePlan, number: int) -> tuple[int, ...]:
     vector = release.vectors[number]
+    if number in release.choices:
+        return steps_of(release.choices[number], Window())
     return (vector.empty_value,) * vector.size
 
 
 def distance(release: ReleasePlan, number: int, left: Groups, right: Groups) -> int:
-    """Return Σ over groups and coordinates of |change| of one vector."""
+    """Return Σ over groups and coordinates of |change| of one vector; of a choice the most that a score changes."""
     empty = _empty(release, number)
     total = 0
     for key in left.keys() | right.keys():
+        if number in release.choices:
+            total += moved(left.get(key, empty), right.get(key, empty))
+            continue
         pairs = zip(left.get(key, empty), right.get(key, empty), strict=True)
         total += sum(abs(a - b) for a, b in pairs)
     return total
