@@ -9,7 +9,7 @@ from ..relation.expressions import Call, Expr, Literal
 from ..relation.types import BOOLEAN, INTEGER, TEXT, Kind
 from .bind_aggregate import bind_aggregate, bind_anonymous, bind_filter, bind_grouping
 from .bind_expression import Binder, Condition, Form, call
-from .bind_percentile import bind_within_group
+from .bind_percentile import bind_alone, bind_within_group
 from .bind_subquery import bind_exists, bind_in_query, bind_scalar
 from .bind_window import bind_window
 from .comparison import compare_in
@@ -190,7 +190,7 @@ FORMS: dict[type[exp.Expr], Form] = {
     exp.CurrentTimestamp: Binder.moment, exp.Localtimestamp: Binder.moment, exp.Subquery: bind_scalar,
     exp.Exists: bind_exists, exp.Anonymous: bind_anonymous, exp.Filter: bind_filter,
     exp.Grouping: bind_grouping, exp.Window: bind_window,
-    exp.WithinGroup: bind_within_group,
+    exp.WithinGroup: bind_within_group, exp.PercentileCont: bind_alone, exp.PercentileDisc: bind_alone,
     **dict.fromkeys(
         (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Variance, exp.VariancePop, exp.Stddev,
          exp.StddevPop, exp.StddevSamp, exp.LogicalAnd, exp.LogicalOr, exp.Median),

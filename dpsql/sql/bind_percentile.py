@@ -14,7 +14,7 @@ from ..relation.types import DOUBLE, NUMERIC, SqlType
 from .bind_expression import Binder
 from .parameters import sample
 
-__all__ = ["bind_within_group", "rank_type", "read_within_group"]
+__all__ = ["bind_alone", "bind_within_group", "rank_type", "read_within_group"]
 
 _NAMES: dict[type[exp.Expr], str] = {
     exp.PercentileCont: "percentile_cont",
@@ -72,6 +72,15 @@ def read_within_group(binder: Binder, node: exp.Expr) -> AggregateCall:
 def bind_within_group(binder: Binder, node: exp.Expr) -> Expr:
     """Take a percentile out of an expression."""
     return binder.add_aggregate(read_within_group(binder, node))
+
+
+def bind_alone(binder: Binder, node: exp.Expr) -> Expr:
+    """Refuse a percentile without its order. Raises Refusal (42601)."""
+    name = _NAMES[type(node)]
+    raise Refusal(
+        f"{name} stands before WITHIN GROUP (ORDER BY x)", sqlstate="42601", position=binder.position(node),
+        hint=f"{name}(0.9) WITHIN GROUP (ORDER BY x)",
+    )  # fmt: skip
 
 
 def _fraction(expr: Expr, name: str, position: Position | None) -> Fraction:
