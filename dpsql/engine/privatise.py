@@ -92,14 +92,22 @@ def _over(exact: Exact, coordinate: Coordinate, groups: Groups, empty: int) -> A
     return integers([empty if row is None else int(column[row]) for row in found])
 
 
-Drawn = tuple[Array, ...] | bytes
-"""What is drawn before the exact numbers are there: the noise of each coordinate, or the bits of a choice."""
+@dataclass(frozen=True, slots=True, repr=False)
+class Bits:
+    """The bits of the choices of some groups, and where more come from when they leave one open."""
+
+    first: bytes
+    noise: Noise
+
+
+Drawn = tuple[Array, ...] | Bits
+"""What is drawn before the exact numbers are there: the noise of each coordinate, or the bits of choices."""
 
 
 def draw(plan: ReleasePlan, number: int, groups: int, noise: Noise) -> Drawn:
     """Return the noise of one vector, an array of `groups` draws per coordinate; of choices their bits."""
     if number in plan.choices:
-        return noise.bits(groups * FIRST_BYTES)
+        return Bits(noise.bits(groups * FIRST_BYTES), noise)
     return _draw_noise(plan, number, groups, noise)
 
 
@@ -109,33 +117,29 @@ def _draw_noise(plan: ReleasePlan, number: int, groups: int, noise: Noise) -> tu
     return tuple(drawn[i * groups : (i + 1) * groups] for i in range(vector.size))
 
 
-def privatise(
-    exact: Exact, plan: ReleasePlan, number: int, groups: Groups, drawn: Drawn, noise: Noise
-) -> ReleasedVector:
+def privatise(exact: Exact, plan: ReleasePlan, number: int, groups: Groups, noise: Drawn) -> ReleasedVector:
     """Return a vector's noisy or chosen integers for the given groups.
 
-    Requires: `drawn` was drawn from `noise` for this vector and these groups and is used once.
+    Requires: `noise` was drawn for this vector and these groups and is used once.
     Ensures: value = exact + noise, in Python integers where 64 bits could overflow.
     """
     vector = plan.vectors[number]
-    if isinstance(drawn, bytes):
-        return _choose(exact, plan, number, groups, drawn, noise)
+    if isinstance(noise, Bits):
+        return _choose(exact, plan, number, groups, noise)
     exact_values = (_over(exact, (number, i), groups, vector.empty_value) for i in range(vector.size))
-    values = [_plus(column, added) for column, added in zip(exact_values, drawn, strict=True)]
+    values = [_plus(column, added) for column, added in zip(exact_values, noise, strict=True)]
     return ReleasedVector(tuple(values), None, (plan.law(number),) * vector.size)
 
 
-def _choose(
-    exact: Exact, plan: ReleasePlan, number: int, groups: Groups, bits: bytes, noise: Noise
-) -> ReleasedVector:
+def _choose(exact: Exact, plan: ReleasePlan, number: int, groups: Groups, bits: Bits) -> ReleasedVector:
     """Return a lattice value near the wanted rank for each group, by the exponential mechanism (soundness.md 1.18)."""
     choice, windows = plan.choices[number], exact._windows.get(number, {})
     lattice = plan.vectors[number].known_lattice
     found = []
     for index, key in enumerate(groups.tuples()):
         counts, misses = choice.intervals(windows.get(key) or Window())
-        first = bits[index * FIRST_BYTES : (index + 1) * FIRST_BYTES]
-        interval, place = noise.choose(counts, misses, choice.gamma, first)
+        first = bits.first[index * FIRST_BYTES : (index + 1) * FIRST_BYTES]
+        interval, place = bits.noise.choose(counts, misses, choice.gamma, first)
         found.append(lattice.low + choice.step(counts, interval, place))
     return ReleasedVector((integers(found),), None, (plan.law(number),))
 

@@ -260,10 +260,8 @@ class Runner:
         for index in wanted:
             if index == plan.counted:
                 continue
-            noise = noises.get(index)
-            if noise is None:
-                noise = draw(plan, index, rows.groups.size, self.noise)
-            released = privatise(exact, plan, index, rows.groups, noise, self.noise)
+            noise = noises.get(index) or draw(plan, index, rows.groups.size, self.noise)
+            released = privatise(exact, plan, index, rows.groups, noise)
             rows.vectors[index] = released
             measures = plan.measure_keys(index, relation, rows.keyset)
             drawn.append((index, Draw(measures, plan.law(index), encode(released))))
