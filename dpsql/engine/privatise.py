@@ -13,6 +13,7 @@ House rules (laws L3, L7, L8):
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -62,15 +63,19 @@ class Exact:
     ) -> None:
         """Take in the rows near a wanted rank: candidates, weights below them, their own, those of their groups."""
         groups = Groups(tuple(keys), size).tuples()
-        order = sorted(range(size), key=columns[0].__getitem__)
-        windows = self._windows.setdefault(number, {})
-        for row in order:
-            window = windows.get(groups[row])
-            if window is None:
-                window = windows[groups[row]] = Window([], [], [], columns[3][row])
-            window.places.append(columns[0][row])
-            window.less.append(columns[1][row])
-            window.weights.append(columns[2][row])
+        places, less, weights, totals = columns
+        found: defaultdict[tuple[Scalar, ...], list[int]] = defaultdict(list)
+        for row in sorted(range(size), key=places.__getitem__):
+            found[groups[row]].append(row)
+        self._windows[number] = {
+            key: Window(
+                [places[row] for row in rows],
+                [less[row] for row in rows],
+                [weights[row] for row in rows],
+                totals[rows[0]],
+            )
+            for key, rows in found.items()
+        }
 
 
 def _table_of(exact: Exact, coordinate: Coordinate) -> _Table:
@@ -108,10 +113,6 @@ def draw(plan: ReleasePlan, number: int, groups: int, noise: Noise) -> Drawn:
     """Return the noise of one vector, an array of `groups` draws per coordinate; of choices their bits."""
     if number in plan.choices:
         return Bits(noise.bits(groups * FIRST_BYTES), noise)
-    return _draw_noise(plan, number, groups, noise)
-
-
-def _draw_noise(plan: ReleasePlan, number: int, groups: int, noise: Noise) -> tuple[Array, ...]:
     vector = plan.vectors[number]
     drawn = noise.draw(plan.law(number), groups * vector.size)
     return tuple(drawn[i * groups : (i + 1) * groups] for i in range(vector.size))
@@ -168,7 +169,9 @@ def publish(exact: Exact, plan: ReleasePlan, noise: Noise, minimum_units: int) -
     counts = table.values[(number, 0)]
     types = [key.type for key in plan.release.keys]
     tested = np.flatnonzero((counts >= minimum_units) & publishable(table.keys, types, table.size))
-    (drawn,) = _draw_noise(plan, number, len(tested), noise)
+    added = draw(plan, number, len(tested), noise)
+    assert not isinstance(added, Bits)
+    (drawn,) = added
     noisy = _plus(counts[tested], drawn)
     passed = np.flatnonzero(noisy >= tau)
     kept = tested[passed]

@@ -62,25 +62,22 @@ class RankChoice:
 
     def intervals(self, window: Window) -> tuple[list[int], list[int]]:
         """Return counts and misses d of the intervals of equal score, which cover all candidates in ascending order."""
-        centre = self.p * window.total + self.offset
+        centre, q, clamp = self.p * window.total + self.offset, self.q, self.clamp
         counts: list[int] = []
         misses: list[int] = []
         after, below = 0, window.less[0] if window.places else 0
         for place, less, weight in zip(window.places, window.less, window.weights, strict=True):
             if place > after:
                 counts.append(place - after)
-                misses.append(self._miss(abs(self.q * less - centre)))
+                misses.append(min(clamp, abs(q * less - centre)))
             counts.append(1)
             below = less + weight
-            misses.append(self._miss(max(0, self.q * less - centre, centre - self.q * below)))
+            misses.append(min(clamp, max(0, q * less - centre, centre - q * below)))
             after = place + 1
         if after < self.candidates:
             counts.append(self.candidates - after)
-            misses.append(self._miss(abs(self.q * below - centre)))
+            misses.append(min(clamp, abs(q * below - centre)))
         return counts, misses
-
-    def _miss(self, distance: int) -> int:
-        return min(distance, self.clamp)
 
     def step(self, counts: Sequence[int], index: int, place: int) -> int:
         """Return the lattice step, from 0, of the candidate that has a place in an interval."""
