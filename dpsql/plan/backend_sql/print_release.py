@@ -243,17 +243,19 @@ class _Release:
         inner = self._inner(sources, (number,), shows_unit=not self.bounding.per_row)
         z = print_whole(inner.printer, inner.item, vector.value, vector.known_lattice)
         flag = inner.mask(vector.masks[0])
-        where = f"{z} IS NOT NULL" + (f" AND {flag}" if flag else "")
+        # A value is computed wherever it stands: rows without one fall out of the cells, or before t is counted.
+        tests = [*([] if self.bounding.per_row else [f"{z} IS NOT NULL"]), *([flag] if flag else [])]
+        where = f" WHERE {' AND '.join(tests)}" if tests else ""
         low = vector.known_lattice.low
         above = f"({z} - {self.dialect.cast(str(low), 'BIGINT')})"
         place = f"({above} >> {choice.shift})" if choice.shift else above
         keys = "".join(f"{name}, " for name in self.key_names)
         held = "" if self._is_computed() else " NOT MATERIALIZED"
         if self.bounding.per_row:
-            rows = f"SELECT {keys}{place} AS v, 1 AS w FROM ({inner.sql()}) AS r WHERE {where}"
+            rows = f"SELECT {keys}{place} AS v, 1 AS w FROM ({inner.sql()}) AS r{where}"
             steps = [f"r AS{held} ({rows})"]
         else:
-            rows = f"SELECT u, {keys}{place} AS v FROM ({inner.sql()}) AS r WHERE {where}"
+            rows = f"SELECT u, {keys}{place} AS v FROM ({inner.sql()}) AS r{where}"
             most = self.bounding.in_all
             share = self.dialect.quotient(str(most * vector.unit), "t", wide=False)
             weighed = (

@@ -3,11 +3,10 @@
     >>> backend_sql("SELECT MEDIAN(age) FROM person")
     WITH r AS NOT MATERIALIZED (SELECT (CAST(z0 AS BIGINT) - CAST(0 AS BIGINT)) AS v, 1 AS w
         FROM (SELECT CAST((CASE WHEN "age" BETWEEN 0 AND 100 THEN "age" WHEN "age" < 0 THEN 0
-          WHEN "age" > 100 THEN 100 END) AS BIGINT) AS z0 FROM "main"."person") AS r
-        WHERE CAST(z0 AS BIGINT) IS NOT NULL),
+          WHEN "age" > 100 THEN 100 END) AS BIGINT) AS z0 FROM "main"."person") AS r),
       g AS (SELECT v AS cell, CAST(SUM(w) AS BIGINT) AS w FROM r GROUP BY cell),
       c AS (SELECT cell, w, CAST(SUM(w) OVER (ORDER BY cell ROWS UNBOUNDED PRECEDING) AS BIGINT) - w AS less,
-        CAST(SUM(w) OVER () AS BIGINT) AS n FROM g),
+        CAST(SUM(w) OVER () AS BIGINT) AS n FROM g WHERE cell IS NOT NULL),
       d AS (SELECT cell AS v, less, w, n FROM c WHERE CAST(2 AS BIGINT) * (less + w) - CAST(1 AS BIGINT) * n > -65
         AND CAST(2 AS BIGINT) * less - CAST(1 AS BIGINT) * n < 65)
     SELECT v, less, w, n FROM d
@@ -60,7 +59,7 @@ class WindowPrinter:
         steps = [
             f"g AS (SELECT {self._listed()}{cell} AS cell, {self._sum('w')} AS w FROM r GROUP BY {by}{self.in_domain})",
             f"c AS (SELECT {by}, w, {self._sum('w', self._over('cell'))} - w AS less, "
-            f"{self._sum('w', self._over())} AS n FROM g)",
+            f"{self._sum('w', self._over())} AS n FROM g WHERE cell IS NOT NULL)",
         ]
         if not shift:
             shown = f"SELECT {self._listed()}cell AS v, less, w, n FROM c WHERE {self.near()}"
