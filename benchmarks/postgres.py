@@ -69,6 +69,8 @@ def measure(size: Size) -> Iterator[Figure]:
                 shown = sums.format(column) if key is None else f"{key}, {sums.format(column)}"
                 sql = f"SELECT {shown} FROM person{'' if key is None else f' GROUP BY {key}'}"
                 yield _ratio(bench, sql, sql, limit, size)
+            exact = "SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY real) FROM person"
+            yield _ratio(bench, exact, "SELECT MEDIAN(real) FROM person", 1.5, size)
         for groups, limit in _GROUPS.items():
             with _open(size, VISITORS.format(rows=20 * groups, groups=groups), reader) as bench:
                 for key, counts in itertools.product(("month", "major"), _COUNTS):

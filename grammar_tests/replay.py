@@ -11,8 +11,11 @@ from typing import Any
 import sqlglot
 from outcomes import queries_of
 
+from dpsql.engine.audit.windows import moved as most_moved
+from dpsql.engine.audit.windows import steps_of, windows_of
 from dpsql.engine.explain import Explanation
 from dpsql.engine.released import canonical
+from dpsql.mechanisms import Window
 from dpsql.plan.backend_sql.print_release import BackendQuery
 from dpsql.plan.measures.vectors import Kind
 from dpsql.plan.planner import Plan, ReleasePlan
@@ -23,8 +26,8 @@ __all__ = ["Asked", "Cells", "Run", "asked", "cells_of", "check_claim"]
 Run = Callable[[str, Sequence[object]], Iterable[tuple[Any, ...]]]
 """Runs SQL with its parameters on some data and gives the rows."""
 
-Cells = dict[tuple[Any, ...], tuple[int, ...]]
-"""The exact measures of a query by group."""
+Cells = dict[tuple[Any, ...], tuple[Any, ...]]
+"""The exact measures of a query by group; of a choice by rank the misses of all candidates."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,14 @@ class Asked:
         changes = [canonical(key.type) for key in self.release.release.keys]
         width = len(changes)
         found: Cells = {}
+        if self.query.is_window:
+            (number,) = self.query.vectors
+            shown = (
+                (*(v if c is None else c(v) for v, c in zip(row[:width], changes, strict=True)), *row[width:])
+                for row in run(self.query.sql, self.parameters)
+            )
+            steps = windows_of(self.release.choices[number], shown, width)
+            return {key: (step,) for key, step in steps.items()}
         for row in run(self.query.sql, self.parameters):
             key = tuple(v if c is None else c(v) for v, c in zip(row[:width], changes, strict=True))
             assert key not in found, "a group came twice"
@@ -53,9 +64,12 @@ class Asked:
         """Return the vector of each measure column."""
         return [v for v in self.query.vectors for _ in range(self.release.vectors[v].size)]
 
-    def empty(self) -> tuple[int, ...]:
+    def empty(self) -> tuple[Any, ...]:
         """Return what a group without rows counts: 0, or the middle of the range for a direct average."""
-        found = []
+        found: list[Any] = []
+        if self.query.is_window:
+            (number,) = self.query.vectors
+            return (steps_of(self.release.choices[number], Window()),)
         for vector in (self.release.vectors[place] for place in self.places()):
             lattice = vector.lattice
             direct = vector.kind is Kind.DIRECT and lattice is not None
@@ -98,6 +112,10 @@ def _reads_public_alone(policy: Policy, sql: str, engine: str) -> bool:
     return bool(read) and all(table.db == schema and table.name in public for table in read)
 
 
+def _difference(old: int, new: int) -> int:
+    return abs(old - new)
+
+
 def check_claim(plan: Plan, asked: Sequence[Asked], here: Sequence[Cells], there: Sequence[Cells]) -> None:
     """Hold the claim for two neighbours: Σ |change| / scale over everything is at most the charge.
 
@@ -108,8 +126,9 @@ def check_claim(plan: Plan, asked: Sequence[Asked], here: Sequence[Cells], there
     for one, old, new in zip(asked, here, there, strict=True):
         empty = one.empty()
         for column, vector in enumerate(one.places()):
+            differ = most_moved if one.query.is_window else _difference
             change = sum(
-                abs(old.get(key, empty)[column] - new.get(key, empty)[column]) for key in {*old, *new}
+                differ(old.get(key, empty)[column], new.get(key, empty)[column]) for key in {*old, *new}
             )
             moved[one.number, vector] += change
             total += change / one.release.scale(vector)

@@ -19,6 +19,7 @@ from statistics import NormalDist
 
 from ..errors import Refusal
 from ..plan.measures.formulas import Linear, Variance
+from ..plan.measures.ranks import RANK_FUNCTIONS
 from ..plan.planner import Plan, ReleasePlan, releases_of
 from ..relation.relations import AggregateCall
 from .explain import expected_error, number_text
@@ -65,14 +66,17 @@ def choose(planned: Plan, wanted: Accuracy, level: Fraction, most: Fraction, cou
     """
     counted: list[int] = []
     needs = []
+    blocks = sum((Fraction(*one.release.share) for one in planned.releases), Fraction(0))
     for release in _answering(planned):
         cells = max((cells_of(release, node) for node in sums_of(planned, release.release)), default=1)
         for index, call in enumerate(release.release.aggregates):
+            if call.function in RANK_FUNCTIONS:
+                _check_is_exact(release, index, call, most, blocks, level)
+                continue
             needs.append(_Need(release, index, cells, _most(release, index, call, wanted, counts, counted)))
     if not needs:
         return None
     of_count = f" of a count of at least {min(counted):,}" if wanted.is_percent else ""
-    blocks = sum((Fraction(*one.release.share) for one in planned.releases), Fraction(0))
     found = _least(lambda epsilon: all(_fits(need, epsilon, blocks, level) for need in needs))
     if found is None or found > most:
         needed = f"epsilon {decimal_text(found)}" if found is not None else "more epsilon than there is"
@@ -88,6 +92,23 @@ def _answering(planned: Plan) -> Iterator[ReleasePlan]:
     """Yield the releases that the answer is made of; those of subqueries below a release only have their share."""
     asked = set(releases_of(planned.root))
     return (release for release in planned.releases if release.release in asked and not release.is_empty)
+
+
+def _check_is_exact(
+    release: ReleasePlan, index: int, call: AggregateCall, most: Fraction, blocks: Fraction, level: Fraction
+) -> None:
+    """Refuse a value that is chosen by rank: how far that is from the true one is data. Raises Refusal (PV301)."""
+    for place in release.formulas[index].coordinates:
+        widest, number = release.under(most, blocks), release.vector_of(place)
+        rows = None if widest is None else widest.law(number).half_width(1 - level)
+        raise Refusal(
+            "an accuracy cannot be asked for of a value that is chosen by its rank",
+            sqlstate="PV301", position=call.position,
+            hint="ask for fewer aggregates at a time, with SET dpsql.accuracy = off"
+            if rows is None
+            else f"within {rows:,} rows of the wanted one is what epsilon {decimal_text(most)} gives; "
+            "SET dpsql.accuracy = off",
+        )  # fmt: skip
 
 
 def _most(

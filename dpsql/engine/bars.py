@@ -255,6 +255,7 @@ def _is_small(values: Array) -> bool:
 def _draws_of(rows: ReleasedRows, place: int, count: int) -> Array:
     """Return simulated noise of a coordinate: always the same for the same released numbers."""
     law = _law_of(rows, place)
+    assert law.is_additive, "only what was added is simulated"
     seed = seed_of(_identity(rows, place), law, _released(rows, place))
     return np.asarray(law.draw(count, Seeded(seed)))
 

@@ -22,7 +22,7 @@ def bounds_of(release: ReleasePlan, of: str = "") -> list[str]:
     if bounding.per_row:
         return []
     vectors = {vector.query: vector for vector in release.vectors}
-    if Query.SCALED in vectors:
+    if any(query.takes_all_rows for query in vectors):
         found.append(f"{_counted(bounding.in_all, 'row')}{of}")
     if Query.RANKED in vectors and bounding.ranked:
         found.append(_counted(bounding.groups, "group"))
@@ -61,7 +61,7 @@ def declared_in(release: ReleasePlan) -> list[str]:
 def what_binds(release: ReleasePlan) -> str | None:
     """Return which number the noise of counts and sums follows; None where there are none of many rows."""
     bounding, rows = release.bounding, release.release.rows
-    is_scaled = any(vector.query is Query.SCALED for vector in release.vectors)
+    is_scaled = any(vector.query.takes_all_rows for vector in release.vectors)
     total, most, groups = rows.max_rows, rows.max_rows_per_group, rows.max_groups
     if bounding.per_row or not is_scaled or total is None or most is None or groups is None:
         return None
@@ -78,7 +78,7 @@ def what_binds(release: ReleasePlan) -> str | None:
 def _shares_rows_between_groups(release: ReleasePlan) -> bool:
     """Say whether a filter on a key would leave a person above the bound more of that key's rows."""
     rows, keys = release.release.rows, release.release.keys
-    is_scaled = any(vector.query is Query.SCALED for vector in release.vectors)
+    is_scaled = any(vector.query.takes_all_rows for vector in release.vectors)
     return (
         is_scaled and bool(keys) and not fields_of(*keys) <= rows.determined and release.bounding.in_all > 1
     )

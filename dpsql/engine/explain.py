@@ -10,8 +10,9 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from textwrap import wrap
 
-from ..mechanisms import half_width_of
-from ..plan.measures.formulas import Average, Linear, Variance
+from ..mechanisms import RankChoice, half_width_of
+from ..plan.measures.formulas import Average, Chosen, Linear, Variance
+from ..plan.measures.ranks import RankVector
 from ..plan.measures.vectors import Kind
 from ..plan.planner import Plan, ReleasePlan, releases_of
 from ..plan.privacy.keys import environment_of
@@ -191,6 +192,8 @@ def _release(number: int, plan: ReleasePlan, names: Names) -> dict[str, object]:
 
 def _measure(plan: ReleasePlan, index: int) -> dict[str, object]:
     vector = plan.vectors[index]
+    if isinstance(vector, RankVector):
+        return _choice(plan, index, vector)
     lattice_step = Fraction(1) if vector.lattice is None else vector.lattice.step
     step = lattice_step / vector.denominator
     scale = plan.scale(index)
@@ -234,6 +237,58 @@ def _formula_half(plan: ReleasePlan, formula: Linear, cells: int = 1) -> Fractio
     return Fraction(_NORMAL * math.sqrt(variance)).limit_denominator(10**6)
 
 
+def _choice(plan: ReleasePlan, index: int, vector: RankVector) -> dict[str, object]:
+    """Return what is known of a choice by rank: all figures are in rows."""
+    choice = plan.choices.get(index)
+    lattice = vector.known_lattice
+    shown = {
+        "measure": vector.label,
+        "coordinates": vector.size,
+        "lattice": str(lattice.step * 2 ** (0 if choice is None else choice.shift)),
+        "sensitivity": number_text(Fraction(vector.sensitivity, vector.claim_unit)),
+        "candidates": 0 if choice is None else choice.candidates,
+        "rows_95": _half_width(plan, index),
+        "epsilon": decimal_text(plan.epsilons[index]),
+    }
+    if choice is not None and choice.offset:
+        shown["rows_inside"] = _rows_inside(vector, choice)
+    return shown
+
+
+def _rows_inside(vector: RankVector, choice: RankChoice) -> int:
+    """Return how many rows from the end of the values a minimum or maximum is looked for."""
+    return math.ceil(Fraction(abs(choice.offset), vector.claim_unit))
+
+
+def _choice_text(shown: dict[str, object]) -> list[str]:
+    return [
+        f"  {shown['measure']}: epsilon {shown['epsilon']}, {shown['candidates']} candidates, "
+        f"steps of {shown['lattice']}",
+        f"    sensitivity {shown['sensitivity']} of a score in rows, exponential mechanism, "
+        f"within {shown['rows_95']} rows at 95 %",
+    ]
+
+
+def _expected_rank(plan: ReleasePlan, number: int) -> str:
+    """Return where a chosen value is expected to stand among the rows."""
+    vector, choice = plan.vectors[number], plan.choices.get(number)
+    assert isinstance(vector, RankVector)
+    if choice is None:
+        return "none"
+    rows = _half_width(plan, number)
+    if not choice.offset:
+        wanted = (
+            "the middle one" if vector.share == Fraction(1, 2) else f"the one at {number_text(vector.share)}"
+        )
+        return f"within {rows} rows of {wanted} at 95 %"
+    end = "smallest" if vector.share == 0 else "largest"
+    inside = _rows_inside(vector, choice)
+    return (
+        f"within {rows} rows of the one {inside} rows inside the {end} at 95 %; "
+        f"of fewer than {2 * inside} rows it says little"
+    )
+
+
 def _half_width(plan: ReleasePlan, number: int) -> int:
     return 0 if plan.is_empty else plan.law(number).half_width(_MISSING)
 
@@ -261,7 +316,7 @@ def expected_error(
         reach = (formula.highest - formula.lowest) / 2
         ends = (formula.difference.plus(formula.count.times(way * reach)) for way in (-1, 1))
         return max(map(half, ends)), True
-    assert isinstance(formula, Variance)
+    assert isinstance(formula, Variance), "of a chosen value the rank is known"
     squares, spread = (
         formula.moment.times(Fraction(1, 2)),
         formula.difference.times(Fraction(2 * formula.width)),
@@ -272,8 +327,12 @@ def expected_error(
 
 def _expected(plan: ReleasePlan, index: int, cells: int = 1) -> str:
     """Return the same in words: a figure, or a formula in the number of rows n."""
-    half, is_per_row = expected_error(plan, index, cells=cells)
     formula = plan.formulas[index]
+    if isinstance(formula, Chosen):
+        if formula.coordinate is None:
+            return "the one value that the statement leaves"
+        return _expected_rank(plan, plan.vector_of(formula.coordinate))
+    half, is_per_row = expected_error(plan, index, cells=cells)
     is_one = isinstance(formula, Linear) and len(formula.terms) == 1 and cells == 1
     shown = _half_width_text(half) if is_one else f"{float(half):.6g}"
     if not is_per_row:
@@ -313,6 +372,9 @@ def _release_text(number: int, plan: ReleasePlan, names: Names, sets: Sequence[_
         lines.append(f"  groups: {len(plan.groups)}, {source}")
     for index in range(len(plan.vectors)):
         shown = _measure(plan, index)
+        if index in plan.choices:
+            lines += _choice_text(shown)
+            continue
         several = "" if shown["coordinates"] == 1 else f", {shown['coordinates']} numbers a group"
         lines += [
             f"  {shown['measure']}{several}: epsilon {shown['epsilon']}",
@@ -323,7 +385,8 @@ def _release_text(number: int, plan: ReleasePlan, names: Names, sets: Sequence[_
         name = names.get((release, len(release.keys) + index))
         said = _call_text(call, release.rows)
         shown_as = said if name is None or said.startswith(f"{name}(") else f"{name} = {said}"
-        lines.append(f"  {shown_as}: expected {_expected(plan, index)} at 95 %")
+        at = "" if isinstance(plan.formulas[index], Chosen) else " at 95 %"
+        lines.append(f"  {shown_as}: expected {_expected(plan, index)}{at}")
     for one in sets:
         of = "the groups themselves" if one.cells == 1 else f"each row the sum of {one.cells} groups"
         errors = ", ".join(
@@ -386,7 +449,8 @@ def _origin(relation: Relation, index: int) -> tuple[Release, int] | None:
 
 def _call_text(call: AggregateCall, rows: Rows) -> str:
     """Return an aggregate in the query's own words, as far as they are column names."""
-    plain = [(rows.columns[arg.index].name or "…") if isinstance(arg, Field) else "…" for arg in call.args]
+    args = call.args[:1] if call.function.startswith("percentile") else call.args
+    plain = [(rows.columns[arg.index].name or "…") if isinstance(arg, Field) else "…" for arg in args]
     shown = f"{'DISTINCT ' if call.distinct else ''}{', '.join(plain)}" if call.args else "*"
     function = "dp_avg_direct" if call.function == "avg_direct" else call.function
     return f"{function}({shown})" + (" FILTER (…)" if call.filter is not None else "")

@@ -97,7 +97,11 @@ def find_finer(plan: ReleasePlan, number: int, groups: Groups, store: BudgetStor
     for family, question in questions.items():
         for one in stored[family]:
             cells = _cells(question, one.grouping)
-            if cells is not None and cells * one.law.spread <= plan.law(number).spread:
+            if (
+                cells is not None
+                and one.law.is_additive
+                and cells * one.law.spread <= plan.law(number).spread
+            ):
                 served.append((cells * one.law.spread, -one.entry, cells, one, question))
     if not served:
         return None

@@ -55,6 +55,8 @@ def set_notes(plan: Plan) -> Iterator[str]:
         yield "groups that are found by threshold do not add up to the rows above them"
     if any(release.groups is not None and not added[release.release] and _once(release) for release in apart):
         yield "COUNT(DISTINCT …) of a group is no sum of those of finer groups: it is measured for each grouping set"
+    if any(release.choices for release in apart):
+        yield "a value that is chosen by its rank is chosen for each grouping set by itself"
     if sum(bool(added[release.release]) for release in apart) > 1:
         yield "grouping sets that are measured apart add up each to a total of its own"
 

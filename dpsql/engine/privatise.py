@@ -1,4 +1,4 @@
-"""Exact measures to released ones: the noise is added here, and nowhere else.
+"""Exact measures to released ones: the noise is added and the choices are made here, and nowhere else.
 
 House rules (laws L3, L7, L8):
 
@@ -6,17 +6,20 @@ House rules (laws L3, L7, L8):
    no repr of its content, no equality; this module alone reads it, and it goes no further.
 2. Noise is drawn for a whole vector at once, from the operating system's randomness; for declared
    groups it is drawn before the engine is asked (`draw`), so that its time says nothing.
-3. A group that the engine did not return counts 0 in every coordinate, and gets its noise like any other.
+3. A group that the engine did not return counts 0 in every coordinate, and gets its noise like any other; a choice
+   in it is made from an empty window.
+4. The bits of choices are drawn as the noise is. Windows and scores stay here: no log, store or repr has them.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..mechanisms import Noise
+from ..mechanisms import FIRST_BYTES, Noise, Window
 from ..plan.planner import ReleasePlan
 from ..relation.catalog import Scalar
 from .released import Array, Groups, ReleasedVector, integers, publishable
@@ -41,6 +44,7 @@ class Exact:
 
     _tables: list[_Table] = field(default_factory=list)
     _kept: tuple[_Table, Array] | None = None
+    _windows: dict[int, dict[tuple[Scalar, ...], Window]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return "Exact(…)"
@@ -53,6 +57,25 @@ class Exact:
     ) -> None:
         """Take a query's rows in."""
         self._tables.append(_Table(keys, {place: integers(column) for place, column in values.items()}, size))
+
+    def add_windows(
+        self, number: int, keys: Sequence[list[Scalar]], columns: Sequence[Sequence[int]], size: int
+    ) -> None:
+        """Take in the rows near a wanted rank: candidates, weights below them, their own, those of their groups."""
+        groups = Groups(tuple(keys), size).tuples()
+        places, less, weights, totals = columns
+        found: defaultdict[tuple[Scalar, ...], list[int]] = defaultdict(list)
+        for row in sorted(range(size), key=places.__getitem__):
+            found[groups[row]].append(row)
+        self._windows[number] = {
+            key: Window(
+                [places[row] for row in rows],
+                [less[row] for row in rows],
+                [weights[row] for row in rows],
+                totals[rows[0]],
+            )
+            for key, rows in found.items()
+        }
 
 
 def _table_of(exact: Exact, coordinate: Coordinate) -> _Table:
@@ -74,25 +97,52 @@ def _over(exact: Exact, coordinate: Coordinate, groups: Groups, empty: int) -> A
     return integers([empty if row is None else int(column[row]) for row in found])
 
 
-def draw(plan: ReleasePlan, number: int, groups: int, noise: Noise) -> tuple[Array, ...]:
-    """Return the noise of one vector: an array of `groups` draws per coordinate."""
+@dataclass(frozen=True, slots=True, repr=False)
+class Bits:
+    """The bits of the choices of some groups, and where more come from when they leave one open."""
+
+    first: bytes
+    noise: Noise
+
+
+Drawn = tuple[Array, ...] | Bits
+"""What is drawn before the exact numbers are there: the noise of each coordinate, or the bits of choices."""
+
+
+def draw(plan: ReleasePlan, number: int, groups: int, noise: Noise) -> Drawn:
+    """Return the noise of one vector, an array of `groups` draws per coordinate; of choices their bits."""
+    if number in plan.choices:
+        return Bits(noise.bits(groups * FIRST_BYTES), noise)
     vector = plan.vectors[number]
     drawn = noise.draw(plan.law(number), groups * vector.size)
     return tuple(drawn[i * groups : (i + 1) * groups] for i in range(vector.size))
 
 
-def privatise(
-    exact: Exact, plan: ReleasePlan, number: int, groups: Groups, noise: tuple[Array, ...]
-) -> ReleasedVector:
-    """Return a vector's noisy integers for the given groups.
+def privatise(exact: Exact, plan: ReleasePlan, number: int, groups: Groups, noise: Drawn) -> ReleasedVector:
+    """Return a vector's noisy or chosen integers for the given groups.
 
     Requires: `noise` was drawn for this vector and these groups and is used once.
     Ensures: value = exact + noise, in Python integers where 64 bits could overflow.
     """
     vector = plan.vectors[number]
+    if isinstance(noise, Bits):
+        return _choose(exact, plan, number, groups, noise)
     exact_values = (_over(exact, (number, i), groups, vector.empty_value) for i in range(vector.size))
-    values = [_plus(column, drawn) for column, drawn in zip(exact_values, noise, strict=True)]
+    values = [_plus(column, added) for column, added in zip(exact_values, noise, strict=True)]
     return ReleasedVector(tuple(values), None, (plan.law(number),) * vector.size)
+
+
+def _choose(exact: Exact, plan: ReleasePlan, number: int, groups: Groups, bits: Bits) -> ReleasedVector:
+    """Return a lattice value near the wanted rank for each group, by the exponential mechanism (soundness.md 1.20)."""
+    choice, windows = plan.choices[number], exact._windows.get(number, {})
+    lattice = plan.vectors[number].known_lattice
+    found = []
+    for index, key in enumerate(groups.tuples()):
+        counts, misses = choice.intervals(windows.get(key) or Window())
+        first = bits.first[index * FIRST_BYTES : (index + 1) * FIRST_BYTES]
+        interval, place = bits.noise.choose(counts, misses, choice.gamma, first)
+        found.append(lattice.low + choice.step(counts, interval, place))
+    return ReleasedVector((integers(found),), None, (plan.law(number),))
 
 
 def _plus(column: Array, noise: Array) -> Array:
@@ -119,7 +169,9 @@ def publish(exact: Exact, plan: ReleasePlan, noise: Noise, minimum_units: int) -
     counts = table.values[(number, 0)]
     types = [key.type for key in plan.release.keys]
     tested = np.flatnonzero((counts >= minimum_units) & publishable(table.keys, types, table.size))
-    (drawn,) = draw(plan, number, len(tested), noise)
+    added = draw(plan, number, len(tested), noise)
+    assert not isinstance(added, Bits)
+    (drawn,) = added
     coins = noise.coins(law.coin, len(tested))
     noisy = _plus(counts[tested], drawn)
     shown = np.flatnonzero(law.shown(noisy - (minimum_units - 1), coins))

@@ -334,12 +334,16 @@ class Runner:
             for place, column in enumerate(columns):
                 column += [row[place] for row in chunk]
         places = [(v, i) for v in query.vectors for i in range(plan.vectors[v].size)]
-        columns = columns or [[] for _ in range(len(keys) + len(places))]
+        columns = columns or [[] for _ in range(len(keys) + (4 if query.is_window else len(places)))]
         size = len(columns[0])
         for place, key in enumerate(keys):
             change = canonical(key.type)
             if change is not None:
                 columns[place] = [change(value) for value in columns[place]]
+        if query.is_window:
+            (number,) = query.vectors
+            exact.add_windows(number, columns[: len(keys)], columns[len(keys) :], size)
+            return
         values = dict(zip(places, columns[len(keys) :], strict=True))
         exact.add(columns[: len(keys)], values, size)
 
@@ -398,7 +402,7 @@ def _note(plan: ReleasePlan, index: int) -> str:
     vector = plan.vectors[index]
     what = vector.kind.value if vector.value is None else f"{vector.kind.value} of an expression"
     sensitivity, scale = (
-        Fraction(size) / vector.denominator for size in (vector.sensitivity, plan.scale(index))
+        Fraction(size) / vector.claim_unit for size in (vector.sensitivity, plan.scale(index))
     )
     return f"{plan.release.rows.name}: {what}, sensitivity {sensitivity}, scale {scale}"
 

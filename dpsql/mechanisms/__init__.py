@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from .choice import FIRST_BYTES
 from .epsilon import ATTO, MAX_EPSILON, MIN_EPSILON, NANO, floor_to_nano, parse_epsilon
 from .laplace_accuracy import bounds_of_exp
 from .law import Law
-from .laws import Laplace, Truncated, UnknownLaw, law_of
+from .laws import Laplace, Rank, Truncated, UnknownLaw, law_of
 from .linear_accuracy import half_width_of
 from .noise import Noise, SampledNoise
 from .random_source import OS_RANDOM, RandomSource
+from .rank_choice import RankChoice, Window, clamp_of, log_above
 
 __all__ = [
     "ATTO",
+    "FIRST_BYTES",
     "MAX_EPSILON",
     "MIN_EPSILON",
     "NANO",
@@ -20,12 +23,17 @@ __all__ = [
     "Law",
     "Noise",
     "RandomSource",
+    "Rank",
+    "RankChoice",
     "SampledNoise",
     "Truncated",
     "UnknownLaw",
+    "Window",
     "bounds_of_exp",
+    "clamp_of",
     "floor_to_nano",
     "half_width_of",
     "law_of",
+    "log_above",
     "parse_epsilon",
 ]

@@ -29,6 +29,11 @@ class Law(Protocol):
         ...
 
     @property
+    def is_additive(self) -> bool:
+        """Whether draws are exact numbers plus noise in every group: only then a sum of several is one of theirs."""
+        ...
+
+    @property
     def scale(self) -> Fraction:
         """The distribution's one parameter, in lattice units; positive."""
         ...

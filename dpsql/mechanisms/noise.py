@@ -1,7 +1,8 @@
-"""The noise that the engine adds: one call gives the whole vector of a release."""
+"""The randomness of the engine: noise for the whole vector of a release in one call, and the bits of choices."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
@@ -9,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from .choice import choose
 from .law import Law
 from .random_source import OS_RANDOM, RandomSource
 from .uniform import draw_coins
@@ -27,6 +29,16 @@ class Noise(Protocol):
         """Return `count` independent coins, as `draw_coins` does."""
         ...
 
+    def bits(self, count: int) -> bytes:
+        """Return `count` uniform bytes for choices, before the exact numbers are there."""
+        ...
+
+    def choose(
+        self, counts: Sequence[int], exponents: Sequence[int], gamma: Fraction, first: bytes
+    ) -> tuple[int, int]:
+        """Choose an interval and a place in it, as `choice.choose` does."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class SampledNoise:
@@ -40,3 +52,11 @@ class SampledNoise:
     def coins(self, chance: Fraction, count: int) -> npt.NDArray[np.bool_]:
         """See `Noise.coins`."""
         return draw_coins(chance, count, self.source)
+
+    def bits(self, count: int) -> bytes:
+        return self.source.random_bytes(count)
+
+    def choose(
+        self, counts: Sequence[int], exponents: Sequence[int], gamma: Fraction, first: bytes
+    ) -> tuple[int, int]:
+        return choose(counts, exponents, gamma, first, self.source)

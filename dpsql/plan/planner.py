@@ -15,13 +15,13 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 
 from ..errors import Refusal
-from ..mechanisms import Laplace, Law, Truncated, bounds_of_exp, floor_to_nano
+from ..mechanisms import Laplace, Law, RankChoice, Truncated, bounds_of_exp, floor_to_nano
 from ..relation.catalog import Catalog, Scalar
 from ..relation.expressions import Expr, Literal, StageValue, conjuncts, fields_of, walk
 from ..relation.expressions import Scalar as Subquery
@@ -34,6 +34,7 @@ from .backend_sql.print_release import BackendQuery, print_fan, print_keys, prin
 from .dialects import Dialect, dialect_of
 from .measures.formulas import Formula
 from .measures.least_error import measure
+from .measures.ranks import RankVector
 from .measures.vectors import Bounding, Kind, Query, Vector, counted_in
 from .privacy.contradiction import has_no_rows
 from .privacy.determined import has_one_row
@@ -128,7 +129,21 @@ class ReleasePlan:
         """
         if self.key_law is not None and number == self.counted:
             return self.key_law
+        vector = self.vectors[number]
+        if isinstance(vector, RankVector):
+            return vector.law(self.epsilons[number])
         return Laplace(self.scale(number))
+
+    @cached_property
+    def choices(self) -> Mapping[int, RankChoice]:
+        """What is chosen for each group, by vector; none of what is empty."""
+        if self.is_empty:
+            return {}
+        return {
+            number: vector.choice(self.epsilons[number])
+            for number, vector in enumerate(self.vectors)
+            if isinstance(vector, RankVector)
+        }
 
     def under(self, epsilon: Fraction, blocks: Fraction) -> ReleasePlan | None:
         """Return the plan under another epsilon of the statement, for its noise alone.
@@ -163,6 +178,7 @@ class ReleasePlan:
             wanted,
             self.bounding,
             self.domains,
+            self.choices,
             self.dialect,
         )
 
@@ -214,6 +230,7 @@ class ReleasePlan:
         for index, mask in enumerate(vector.masks):
             for part in range(vector.per_mask):
                 label: tuple[object, ...] = (vector.kind.value, part, vector.value, vector.lattice)
+                label += (vector.share,) if isinstance(vector, RankVector) else ()
                 if self.bounding.per_row:
                     lattice = vector.lattice
                     if vector.kind is Kind.UNITS:

@@ -74,7 +74,9 @@ def declared_text(column: Column) -> str:
 
 def allowed_text(column: Column) -> str:
     """Return which aggregates of a private column are answered as it is declared."""
-    return "COUNT, SUM, AVG, STDDEV" if column.type.is_number and column.bounds is not None else "COUNT only"
+    if column.bounds is None:
+        return "COUNT only"
+    return "COUNT, SUM, AVG, STDDEV, MEDIAN, MIN, MAX" if column.type.is_number else "COUNT, MEDIAN, MIN, MAX"
 
 
 def keys_text(column: Column, has_delta: bool) -> str:

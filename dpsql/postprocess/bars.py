@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
-from ..plan.measures.formulas import Linear
+from ..plan.measures.formulas import Chosen, Linear
 from ..plan.planner import ReleasePlan
 from ..plan.privacy.rows import Release
 from ..relation.expressions import (
@@ -362,6 +362,10 @@ def _bar(release: Release, plan: ReleasePlan, wanted: _Wanted) -> Bar | None:
         return None
     if plan.is_empty:
         return Bar(expr, (), ())
+    if any(
+        isinstance(plan.formulas[i], Chosen) for i in used
+    ):  # what is known is how far its rank may be off
+        return None
     coordinates = tuple(sorted({c for i in used for c in plan.formulas[i].coordinates}))
     shown = plan.counted is not None and any(plan.vector_of(c) == plan.counted for c in coordinates)
     if isinstance(expr, Field):

@@ -14,10 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from ..errors import Refusal
 from ..plan.dialects.quote import identifier, table_name
 from ..plan.measures.formulas import (
+    Chosen,
     Formula,
     Linear,
     Within,
@@ -148,7 +150,7 @@ def _release_row(printer: PublicPrinter, node: Release) -> tuple[int, list[str]]
 
 def _value(plan: ReleasePlan, formula: Formula, call: AggregateCall) -> str:
     if plan.is_empty and (not isinstance(formula, Linear) or call.function == "avg_direct"):
-        return "CAST(NULL AS DOUBLE)"
+        return f"CAST(NULL AS {engine_type(call.type) if call.type.is_temporal else 'DOUBLE'})"
     return print_formula(formula, call.type)
 
 
@@ -170,6 +172,7 @@ def _added_up(printer: PublicPrinter, node: Relation) -> str:
     cells, added, shown = [], [], []
     calls = zip(plan.formulas, plan.grids, node.release.aggregates, strict=True)
     for index, (formula, grid, call) in enumerate(calls):
+        assert not isinstance(formula, Chosen), "a value that was chosen is no sum of others"
         if isinstance(formula, Linear) and grid is not None:
             cells.append(f"{print_part(formula, call.type, grid)} AS v{index}")
             added.append(f"{print_parts(f'v{index}', call.type, grid)} AS v{index}")
@@ -375,10 +378,21 @@ def _aggregate_call(printer: PublicPrinter, call: AggregateCall, row: Sequence[s
     operand = printer.expr(call.args[0], row)
     if call.function in _PLAIN_AGGREGATES:
         return f"{call.function}({operand}){tail}"
+    if call.function in ("median", "percentile_cont", "percentile_disc"):
+        return _percentile(call, operand, tail)
     function = "avg" if call.function == "avg_direct" else call.function
     if call.distinct:
         return f"TRY_CAST({function}(DISTINCT CAST({operand} AS DOUBLE)){tail} AS {engine_type(call.type)})"
     return _total_aggregate(printer, function, operand, call.args[0].type, tail)
+
+
+def _percentile(call: AggregateCall, operand: str, tail: str) -> str:
+    """Print a median or percentile: a value that is there where nothing is interpolated."""
+    share = Fraction(1, 2) if call.function == "median" else call.args[1].value  # type: ignore[attr-defined]
+    fraction = f"{share.numerator}e0 / {share.denominator}e0"
+    if call.type != DOUBLE or call.function == "percentile_disc":
+        return f"quantile_disc({operand}, {fraction}){tail}"
+    return to_float(f"quantile_cont({to_double(operand)}, {fraction}){tail}", DOUBLE)
 
 
 def _total_aggregate(printer: PublicPrinter, function: str, operand: str, type_: SqlType, tail: str) -> str:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from ..plan.measures.formulas import Chosen
 from ..plan.planner import ReleasePlan
 from ..plan.privacy.rows import Release
 from ..relation.expressions import (
@@ -238,7 +239,10 @@ class _Lifter:
         return self._release(node, needed)
 
     def _release(self, node: Relation, needed: Needed) -> _Lifted:
-        """Lift a release; its bars, where it has some, are numbers without noise of their own."""
+        """Lift a release; its bars, where it has some, are numbers without noise of their own.
+
+        A value that was chosen has no noise on it: what is known is how far its rank may be off.
+        """
         from .bars import WithBars
 
         release = node.release if isinstance(node, WithBars) else node
@@ -249,17 +253,20 @@ class _Lifter:
             return _Lifted(Numbered(node), every, every, (len(every),), None)
         width = len(release.columns)
         base = tuple(range(width))
-        is_empty = self.plans[release].is_empty
-        measures = () if is_empty else tuple(i for i in sorted(needed) if len(release.keys) <= i < width)
+        plan, first = self.plans[release], len(release.keys)
+        chosen = frozenset(
+            first + index for index, one in enumerate(plan.formulas) if isinstance(one, Chosen)
+        )
+        measures = () if plan.is_empty else tuple(sorted(needed & frozenset(range(first, width)) - chosen))
         truth = tuple(width + measures.index(i) if i in measures else i for i in base)
         row = width + len(measures)
-        lifted = _Lifted(Replicated(release, measures), base, truth, (row,), row + 1)
+        lifted = _Lifted(Replicated(release, measures), base, truth, (row,), row + 1, chosen)
         if not isinstance(node, WithBars):
             return lifted
         bars = len(node.columns) - width
         # low and high of another bar are not simulated: they stand here to be refused where one is read
         places = (row,) * bars
-        hidden = frozenset(range(width, width + bars))
+        hidden = chosen | frozenset(range(width, width + bars))
         return replace(lifted, base=(*base, *places), truth=(*truth, *places), hidden=hidden)
 
     # --- what stands above -----------------------------------------------------------------------------

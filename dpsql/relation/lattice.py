@@ -126,7 +126,7 @@ def _undeclared(expr: Expr, env: Environment) -> Refusal:
     for part in walk(expr):
         if isinstance(part, Field) and part.index < len(env.columns):
             column = env.columns[part.index]
-            if column.bounds is None and column.type.is_number and column.name:
+            if column.bounds is None and (column.type.is_number or column.type.is_temporal) and column.name:
                 return Refusal(
                     f'bounds of column "{column.name}" are not declared',
                     sqlstate="PV101",

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from ..errors import Refusal
 from ..relation.functions import SYNTAX
-from .aggregates import AGGREGATES
+from .aggregates import AGGREGATES, ORDERED
 from .say import said_of, said_of_clause
 from .text import MAX_DEPTH, MAX_NODES, position_of
 
@@ -74,8 +74,9 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
     exp.Localtimestamp: frozenset(),
     exp.Anonymous: frozenset({"this", "expressions"}),
     # aggregates and windows
-    **dict.fromkeys((*AGGREGATES, exp.FirstValue, exp.LastValue, exp.Ntile), _UNARY),
+    **dict.fromkeys((*AGGREGATES, *ORDERED, exp.FirstValue, exp.LastValue, exp.Ntile), _UNARY),
     exp.Count: frozenset({"this", "big_int"}),
+    exp.WithinGroup: _BINARY,
     exp.Filter: _BINARY,
     exp.Grouping: frozenset({"expressions"}),
     exp.Window: frozenset({"this", "partition_by", "order", "spec", "over", "alias"}),
@@ -91,7 +92,8 @@ _HINTS: dict[type[exp.Expr], str] = {
     exp.RegexpLike: "use LIKE",
     exp.SimilarTo: "use LIKE",
     exp.ByteString: "write a plain '…' literal",
-    exp.WithinGroup: "COUNT(*) FILTER (WHERE x < c) gives points of the distribution",
+    exp.Mode: "GROUP BY x ORDER BY COUNT(*) DESC LIMIT 1 gives the most frequent value",
+    exp.Array: "give one value at a time: of percentiles, one call for each fraction",
 }
 
 

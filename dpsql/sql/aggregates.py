@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from ..relation.types import BIGINT, BOOLEAN, DOUBLE, NUMERIC, Kind, SqlType
 
-__all__ = ["AGGREGATES", "NAMED", "AggregateRow"]
+__all__ = ["AGGREGATES", "NAMED", "ORDERED", "AggregateRow"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,14 @@ def _extreme(argument: SqlType) -> SqlType | None:
     return None if argument.kind in (Kind.OPAQUE, Kind.INTERVAL) else argument
 
 
+def _ranked(argument: SqlType) -> SqlType | None:
+    return argument if argument.is_temporal or argument.is_number else None
+
+
+def _interpolated(argument: SqlType) -> SqlType | None:
+    return DOUBLE if argument.is_number else _ranked(argument)
+
+
 def _truth(argument: SqlType) -> SqlType | None:
     return BOOLEAN if argument.kind is Kind.BOOLEAN else None
 
@@ -62,6 +70,7 @@ _ROWS = (
     AggregateRow("avg", _mean, (exp.Avg,), windows=True),
     AggregateRow("min", _extreme, (exp.Min,), repeats=False, windows=True),
     AggregateRow("max", _extreme, (exp.Max,), repeats=False, windows=True),
+    AggregateRow("median", _interpolated, (exp.Median,)),
     AggregateRow("var_samp", _mean, (exp.Variance,)),
     AggregateRow("var_pop", _mean, (exp.VariancePop,), output="var_pop"),
     AggregateRow("stddev_samp", _mean, (exp.Stddev, exp.StddevSamp)),
@@ -72,5 +81,10 @@ _ROWS = (
 )
 AGGREGATES = {node: row for row in _ROWS for node in row.nodes}
 """Kind of node -> row."""
+ORDERED: dict[type[exp.Expr], AggregateRow] = {
+    exp.PercentileCont: AggregateRow("percentile_cont", _interpolated, output="percentile_cont"),
+    exp.PercentileDisc: AggregateRow("percentile_disc", _ranked, output="percentile_disc"),
+}
+"""Kind of node before WITHIN GROUP (ORDER BY the argument) -> row."""
 NAMED = {name: row for row in _ROWS for name in row.names}
 """Name of a function that the parser has no node for -> row."""

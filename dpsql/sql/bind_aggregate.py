@@ -12,6 +12,7 @@ from ..relation.relations import AggregateCall
 from ..relation.types import BIGINT
 from .aggregates import AGGREGATES, NAMED, AggregateRow
 from .bind_expression import Binder, call
+from .bind_percentile import read_within_group
 
 __all__ = ["bind_aggregate", "bind_anonymous", "bind_filter", "bind_grouping", "read_aggregate"]
 
@@ -108,9 +109,9 @@ def bind_filter(binder: Binder, node: exp.Expr) -> Expr:
     row = AGGREGATES.get(type(inner))
     if row is None and isinstance(inner, exp.Anonymous):
         row = NAMED.get(str(inner.args["this"]).lower())
-    if row is None:
+    if row is None and not isinstance(inner, exp.WithinGroup):
         raise Refusal("FILTER stands after an aggregate", sqlstate="42601", position=binder.position(node))
-    aggregate = read_aggregate(binder, inner, row)
+    aggregate = read_within_group(binder, inner) if row is None else read_aggregate(binder, inner, row)
     inside, binder.allow_aggregates, binder.place = binder.place, False, "inside FILTER"
     try:
         predicate = binder.bind_boolean(where.args["this"], "FILTER")

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from ..relation.functions import WRITTEN
 from ..relation.types import Kind, SqlType
-from .aggregates import AGGREGATES
+from .aggregates import AGGREGATES, ORDERED
 from .scope import fold_name
 
 __all__ = ["output_name"]
@@ -18,7 +18,7 @@ _TYPES = {
 }  # fmt: skip
 _FUNCTIONS: dict[type[exp.Expr], str] = {
     **{node: row.output or row.name for node, row in WRITTEN.items()},
-    **{node: row.output for node, row in AGGREGATES.items() if row.output},
+    **{node: row.output for node, row in (AGGREGATES | ORDERED).items() if row.output},
 }  # fmt: skip
 _TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
 
@@ -34,7 +34,7 @@ def _figured(item: exp.Expr, type_: SqlType | None) -> tuple[str, bool]:
     """Return a name, and whether it is a strong one, that a cast or a CASE around it keeps."""
     if isinstance(item, exp.Column):
         return fold_name(item.args["this"])[0], True
-    if isinstance(item, (exp.Paren, exp.Filter, exp.Window)):
+    if isinstance(item, (exp.Paren, exp.Filter, exp.Window, exp.WithinGroup)):
         return _figured(item.args["this"], type_)
     if isinstance(item, exp.Subquery):
         return _of_subquery(item)

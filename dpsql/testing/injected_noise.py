@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -38,6 +39,15 @@ class ZeroNoise:
     def coins(self, chance: Fraction, count: int) -> npt.NDArray[np.bool_]:
         """Return what hides: a group found in the data is then shown from the printed threshold on."""
         return np.zeros(count, dtype=np.bool_)
+
+    def bits(self, count: int) -> bytes:
+        return bytes(count)
+
+    def choose(
+        self, counts: Sequence[int], exponents: Sequence[int], gamma: Fraction, first: bytes
+    ) -> tuple[int, int]:
+        """Return the first of the best candidates."""
+        return min((k, i) for i, (n, k) in enumerate(zip(counts, exponents, strict=True)) if n)[1], 0
 
 
 class CountingNoise(ZeroNoise):

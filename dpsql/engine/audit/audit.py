@@ -98,7 +98,7 @@ def run_audit(
 
     Raises:
         PolicyError: policy and schema do not go together.
-        Refusal: one of the given statements is refused, or draws a subquery first.
+        Refusal: one of the given statements is refused, draws a subquery first, or chooses values by rank.
     """
     with duckdb.connect() as connection:
         twin = Twin(policy, live, build_catalog(policy, live), connection)
@@ -130,6 +130,12 @@ def _given(policy: Policy, catalog: Catalog, statements: Sequence[str]) -> Itera
                 "the audit takes no statement that draws a subquery first",
                 sqlstate="0A000",
                 hint="audit the subquery, and the statement with a constant in its place",
+            )
+        if any(release.choices for release in planned.releases):
+            raise Refusal(
+                "the audit takes no statement that chooses values by rank",
+                sqlstate="0A000",
+                hint="it draws noise: of MEDIAN, percentiles, MIN and MAX `dpsql explain` says what is claimed",
             )
         yield sql, planned
 

@@ -6,23 +6,26 @@ House rule: for made-up databases alone, those of the audit and of the tests. Wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
+from ...mechanisms import Window
 from ...plan.planner import ReleasePlan
 from ...plan.privacy.rows import StageColumn
 from ...relation.catalog import Scalar
 from ...relation.expressions import StageValue
 from ..released import canonical, declared_groups
+from .windows import moved, steps_of, windows_of
 
 if TYPE_CHECKING:
     from ...backends import Snapshot
+    from ...plan.backend_sql.print_release import BackendQuery
 
 __all__ = ["SALT", "Groups", "distance", "measure_release", "parameter_of"]
 
 Key = tuple[Scalar, ...]
-Groups = dict[Key, tuple[int, ...]]
-"""A vector's exact integers by group."""
+Groups = dict[Key, tuple[Any, ...]]
+"""A vector's exact integers by group; of a choice by rank the misses of all candidates."""
 
 SALT = "00" * 32
 """The salt of bounding, always the same: databases that are compared leave out the same groups."""
@@ -42,28 +45,46 @@ def measure_release(
     for query in release.queries(tuple(range(len(release.vectors)))):
         parameters: list[object] = [SALT] if query.salted else []
         parameters += [parameter_of(stages[value.stage], value) for value in query.stages]
-        for chunk in snapshot.run(query.sql, parameters):
-            for row in chunk:
-                key = tuple(v if c is None else c(v) for v, c in zip(row[:width], changes, strict=True))
-                start = width
-                for number in query.vectors:
-                    size = release.vectors[number].size
-                    assert key not in found[number], "a group came twice"
-                    values = row[start : start + size]
-                    assert all(type(value) is int for value in values), "an exact measure is not an integer"
-                    found[number][key] = values
-                    start += size
-                assert start == len(row)
+        rows = (
+            (*(v if c is None else c(v) for v, c in zip(row[:width], changes, strict=True)), *row[width:])
+            for chunk in snapshot.run(query.sql, parameters)
+            for row in chunk
+        )
+        if query.is_window:
+            (number,) = query.vectors
+            found[number] = windows_of(release.choices[number], rows, width)
+        else:
+            _take_in(found, release, query, rows)
     if release.groups is not None:
         found = {number: _filled(release, number, groups) for number, groups in found.items()}
     return found
 
 
+def _take_in(
+    found: dict[int, Groups], release: ReleasePlan, query: BackendQuery, rows: Iterable[tuple[Any, ...]]
+) -> None:
+    """Add the coordinates of a query's rows."""
+    width = len(release.release.keys)
+    for row in rows:
+        key, start = row[:width], width
+        for number in query.vectors:
+            size = release.vectors[number].size
+            assert key not in found[number], "a group came twice"
+            values = row[start : start + size]
+            assert all(type(value) is int for value in values), "an exact measure is not an integer"
+            found[number][key] = values
+            start += size
+        assert start == len(row)
+
+
 def distance(release: ReleasePlan, number: int, left: Groups, right: Groups) -> int:
-    """Return Σ over groups and coordinates of |change| of one vector."""
+    """Return Σ over groups and coordinates of |change| of one vector; of a choice the most that a score changes."""
     empty = _empty(release, number)
     total = 0
     for key in left.keys() | right.keys():
+        if number in release.choices:
+            total += moved(left.get(key, empty), right.get(key, empty))
+            continue
         pairs = zip(left.get(key, empty), right.get(key, empty), strict=True)
         total += sum(abs(a - b) for a, b in pairs)
     return total
@@ -85,6 +106,8 @@ def _filled(release: ReleasePlan, number: int, groups: Groups) -> Groups:
     return {key: groups.get(key, _empty(release, number)) for key in declared}
 
 
-def _empty(release: ReleasePlan, number: int) -> tuple[int, ...]:
+def _empty(release: ReleasePlan, number: int) -> tuple[Any, ...]:
     vector = release.vectors[number]
+    if number in release.choices:
+        return steps_of(release.choices[number], Window())
     return (vector.empty_value,) * vector.size

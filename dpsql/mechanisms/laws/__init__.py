@@ -7,11 +7,13 @@ from fractions import Fraction
 
 from ..law import Law
 from .laplace import Laplace
+from .rank import Rank
 from .truncated import Truncated
 
-__all__ = ["Laplace", "Truncated", "UnknownLaw", "law_of"]
+__all__ = ["Laplace", "Rank", "Truncated", "UnknownLaw", "law_of"]
 
 _READERS: dict[str, Callable[[str], Law]] = {
+    Rank.name: Rank.read,
     Truncated.name: Truncated.read,
 }
 """By the first word of a law's text. A new law is one more row."""

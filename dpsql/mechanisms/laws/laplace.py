@@ -28,6 +28,7 @@ class Laplace:
     """See `Law`. Raises TypeError unless the scale is a Fraction, ValueError unless it is positive."""
 
     family: ClassVar[str] = "Laplace"
+    is_additive: ClassVar[bool] = True
     scale: Fraction
 
     def __post_init__(self) -> None:

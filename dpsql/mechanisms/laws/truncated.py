@@ -50,6 +50,8 @@ class Truncated:
 
     family: ClassVar[str] = "truncated Laplace"
     name: ClassVar[str] = "truncated"
+    is_additive: ClassVar[bool] = False
+    """Groups whose counts it hides are missing, and a missing group is not 0: no sums of such draws."""
     scale: Fraction
     bound: int
     weight: Fraction

@@ -23,22 +23,26 @@ House rules (soundness.md 1.1, 1.5 and 1.9; the proofs are in `vectors`):
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 
+from ...mechanisms import RankChoice
 from ...relation.catalog import Scalar
 from ...relation.expressions import Expr, Literal, StageValue
 from ...relation.types import SqlType
 from ..dialects.dialect import Dialect
 from ..dialects.quote import text
+from ..measures.ranks import RankVector
 from ..measures.vectors import Bounding, Query, Vector, counted_in
 from ..privacy.keys import MAX_DOMAIN, Domain
 from ..privacy.public_keys import KeyList
 from ..privacy.rows import Fan, Rows, StageColumn, TableSource
 from .print_source import SourcePrinter
 from .print_sums import GroupSums, InnerRows, KeptSums, UnitSums, integer_type
+from .print_value import print_whole
+from .print_windows import WindowPrinter
 
 __all__ = ["BackendQuery", "print_fan", "print_keys", "print_release"]
 
@@ -47,6 +51,8 @@ __all__ = ["BackendQuery", "print_fan", "print_keys", "print_release"]
 class BackendQuery:
     """One SELECT: the group keys first, then one integer column per coordinate of `vectors`, in order.
 
+    `is_window`: of a choice by rank, whose groups come with a row for each candidate that has rows near the wanted
+    rank: the candidate, the weight below it, its own, and that of all rows of the group.
     Parameter $1 is the bounding salt when `salted`; the others are `stages`, numbered on.
     """
 
@@ -54,6 +60,7 @@ class BackendQuery:
     vectors: tuple[int, ...]
     salted: bool
     stages: tuple[StageValue | StageColumn, ...]
+    is_window: bool = False
 
 
 def print_release(
@@ -63,16 +70,19 @@ def print_release(
     wanted: tuple[int, ...],
     bounding: Bounding,
     domains: tuple[Domain | None, ...],
+    choices: Mapping[int, RankChoice],
     dialect: Dialect,
 ) -> tuple[BackendQuery, ...]:
     """Return the queries for the wanted vectors of a release (all of them, or those not in the store)."""
     release = _Release(rows, keys, vectors, bounding, domains, dialect)
+    windows = tuple(release.window(i, choices[i]) for i in wanted if vectors[i].query is Query.RANK)
     if bounding.per_row:
-        return (release.per_row(wanted),) if wanted else ()
+        summed = tuple(i for i in wanted if vectors[i].query is not Query.RANK)
+        return (*((release.per_row(summed),) if summed else ()), *windows)
     chosen = {how: tuple(i for i in wanted if vectors[i].query is how) for how in Query}
     queries = [release.scaled(chosen[Query.SCALED])] if chosen[Query.SCALED] else []
     queries += [release.ranked(chosen[Query.RANKED])] if chosen[Query.RANKED] else []
-    return (*queries, *(release.distinct(number) for number in chosen[Query.DISTINCT]))
+    return (*queries, *(release.distinct(number) for number in chosen[Query.DISTINCT]), *windows)
 
 
 def print_fan(fan: Fan, dialect: Dialect) -> BackendQuery:
@@ -114,8 +124,7 @@ class _Release:
 
     def scaled(self, numbers: tuple[int, ...]) -> BackendQuery:
         """Counts and sums of all rows, each for less where its unit has more than R: in the cheapest of three ways."""
-        items = self.relation.items
-        if len(items) > 1 or not isinstance(items[0].source, TableSource):
+        if self._is_computed():
             return self._of_joins(numbers)
         return self._by_unit(numbers) if self._are_few(numbers) else self._of_table(numbers)
 
@@ -278,6 +287,59 @@ class _Release:
             for key, name in zip(self.keys, self.key_names, strict=True)
         ]
 
+    # --- choices by rank ------------------------------------------------------------------------------------
+
+    def window(self, number: int, choice: RankChoice) -> BackendQuery:
+        """Return the query of the rows near a wanted rank; each unit weighs R rows at most, over all groups."""
+        vector = self.vectors[number]
+        assert isinstance(vector, RankVector)
+        assert vector.value is not None
+        sources = SourcePrinter(self.dialect, 1)
+        inner = self._inner(sources, (number,), shows_unit=not self.bounding.per_row)
+        z = print_whole(inner.printer, inner.item, vector.value, vector.known_lattice)
+        flag = inner.mask(vector.masks[0])
+        # A value is computed wherever it stands: rows without one fall out of the cells, or before t is counted.
+        tests = [*([] if self.bounding.per_row else [f"{z} IS NOT NULL"]), *([flag] if flag else [])]
+        where = f" WHERE {' AND '.join(tests)}" if tests else ""
+        low = vector.known_lattice.low
+        above = f"({z} - {self.dialect.cast(str(low), 'BIGINT')})"
+        place = f"({above} >> {choice.shift})" if choice.shift else above
+        keys = "".join(f"{name}, " for name in self.key_names)
+        held = "" if self._is_computed() else " NOT MATERIALIZED"
+        if self.bounding.per_row:
+            rows = f"SELECT {keys}{place} AS v, 1 AS w FROM ({inner.sql()}) AS r{where}"
+            steps = [f"r AS{held} ({rows})"]
+        else:
+            rows = f"SELECT u, {keys}{place} AS v FROM ({inner.sql()}) AS r{where}"
+            most = self.bounding.in_all
+            share = self.dialect.quotient(str(most * vector.unit), "t", wide=False)
+            weighed = (
+                f"SELECT {keys}v, COALESCE({share}, {vector.unit}) AS w FROM a LEFT JOIN heavy ON u = hu "
+                f"WHERE t IS NULL OR t <= {most * vector.unit}"
+            )
+            steps = [
+                f"a AS{held} ({rows})",
+                f"heavy AS (SELECT u AS hu, COUNT(*) AS t FROM a GROUP BY u HAVING COUNT(*) > {most})",
+                f"r AS{held} ({weighed})",
+            ]
+        nullable = frozenset(
+            name
+            for name, domain in zip(self.key_names, self.domains, strict=True)
+            if domain is None or None in domain.values
+        )
+        printer = WindowPrinter(
+            self.dialect, choice, vector.unit, self.key_names, nullable, self._in_domain()
+        )
+        more, last = printer.steps()
+        shown = ", ".join([*self._shown_keys(), "v", "less", "w", "n"])
+        sql = f"WITH {', '.join([*steps, *more])} SELECT {shown} FROM {last}"
+        return replace(_query(sql, (number,), sources), is_window=True)
+
+    def _is_computed(self) -> bool:
+        """Whether the rows are more than one table's: what is read twice is then computed once."""
+        items = self.relation.items
+        return len(items) != 1 or not isinstance(items[0].source, TableSource)
+
     # --- parts of all queries -------------------------------------------------------------------------------
 
     def _inner(
@@ -311,12 +373,8 @@ class _Release:
 
     def _outer(self, source: str, coordinates: list[tuple[str, str]], *, in_domain: bool = False) -> str:
         """Return the outer SELECT; dates and timestamps leave as text, which holds every value they have."""
-        shown = [
-            f"{self.dialect.as_text(name)} AS {name}" if key.type.is_temporal else name
-            for key, name in zip(self.keys, self.key_names, strict=True)
-        ]
         columns = [
-            *shown,
+            *self._shown_keys(),
             *(
                 f"{self.dialect.cast(sql, integer_type(self._vector_of(name)))} AS {name}"
                 for name, sql in coordinates
@@ -327,6 +385,12 @@ class _Release:
         if None in self.domains:  # keys that are found come out in their own order, whatever the data's
             group += f" ORDER BY {', '.join(f'{name} NULLS LAST' for name in self.key_names)}"
         return f"SELECT {', '.join(columns) or 'COUNT(*) AS present'} FROM {source}{group}"
+
+    def _shown_keys(self) -> list[str]:
+        return [
+            f"{self.dialect.as_text(name)} AS {name}" if key.type.is_temporal else name
+            for key, name in zip(self.keys, self.key_names, strict=True)
+        ]
 
     def _in_domain(self) -> str:
         """Return the HAVING clause that keeps declared groups alone; nothing when none is declared.

@@ -14,7 +14,7 @@ from ..dialects.quote import decimal
 from .print_private import PrivatePrinter
 from .private_reals import quotient, sizes
 
-__all__ = ["MAX_ROWS", "PrintedValue", "print_value"]
+__all__ = ["MAX_ROWS", "PrintedValue", "print_value", "print_whole"]
 
 MAX_ROWS = 2**40
 """Most rows, or units, of a table: beyond what one machine holds. Totals are sized by it."""
@@ -104,6 +104,23 @@ def print_value(
     else:
         shown = printer.double(printer.number(expr))
     return PrintedValue(dialect, _rounded(printer, item(shown, "v"), expr, lattice), 1)
+
+
+def print_whole(
+    printer: PrivatePrinter, item: Callable[[str, str], str], expr: Expr, lattice: Lattice
+) -> str:
+    """Return a value as an integer of its lattice: a BIGINT inside [L, H] whatever the row holds, or NULL.
+
+    Dates and moments are clamped in their own type first, since not each has a number of days or microseconds.
+    """
+    dialect = printer.dialect
+    ends = str(lattice.low), str(lattice.high)
+    if expr.type.is_temporal:
+        name = item(dialect.since_1970(printer.moment(expr), expr.type), "z")
+        return f"({dialect.clamp(name, *ends)})"
+    value = print_value(printer, item, expr, lattice, early=True)
+    whole = f"({dialect.clamp(value.z, *ends)})" if value.ends is not None else value.z
+    return dialect.cast(whole, "BIGINT")
 
 
 def _rounded(printer: PrivatePrinter, real: str, expr: Expr, lattice: Lattice) -> str:

@@ -232,6 +232,10 @@ class Dialect(ABC):
         """Return the days from one date to another."""
 
     @abstractmethod
+    def since_1970(self, sql: str, type_: SqlType) -> str:
+        """Return a date of our calendar as days, a timestamp as microseconds, a BIGINT."""
+
+    @abstractmethod
     def calendar_operand(self, sql: str) -> str:
         """Return a date or timestamp as date_trunc and extract take it."""
 

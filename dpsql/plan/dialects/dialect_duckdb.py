@@ -98,6 +98,11 @@ class DuckDBDialect(Dialect):
     def days_between(self, later: str, earlier: str) -> str:
         return f"date_diff('day', {earlier}, {later})"
 
+    def since_1970(self, sql: str, type_: SqlType) -> str:
+        if type_.kind is Kind.DATE:
+            return self.days_between(sql, "CAST('1970-01-01' AS DATE)")
+        return f"epoch_us({sql})"
+
     def calendar_operand(self, sql: str) -> str:
         return sql
 

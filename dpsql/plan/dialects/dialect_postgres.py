@@ -140,6 +140,11 @@ class PostgresDialect(Dialect):
     def days_between(self, later: str, earlier: str) -> str:
         return f"CAST({later} - {earlier} AS bigint)"
 
+    def since_1970(self, sql: str, type_: SqlType) -> str:
+        if type_.kind is Kind.DATE:
+            return self.days_between(sql, "CAST('1970-01-01' AS date)")
+        return f"CAST(round(extract(epoch FROM {sql}) * 1000000) AS bigint)"
+
     def calendar_operand(self, sql: str) -> str:
         return f"CAST({sql} AS timestamp)"
 

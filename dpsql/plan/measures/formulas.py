@@ -13,6 +13,7 @@ from ...relation.types import Kind, SqlType
 
 __all__ = [
     "Average",
+    "Chosen",
     "Formula",
     "Linear",
     "Variance",
@@ -95,7 +96,26 @@ class Variance:
         return tuple(sorted({index for part in parts for index in part.coordinates}))
 
 
-Formula = Linear | Average | Variance
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """step · coordinate, a value of a lattice that was chosen; without a coordinate the one value there is, or none."""
+
+    coordinate: int | None
+    step: Fraction
+    constant: Fraction | None = Fraction(0)
+
+    @property
+    def coordinates(self) -> tuple[int, ...]:
+        """The coordinates it reads."""
+        return () if self.coordinate is None else (self.coordinate,)
+
+    @property
+    def linear(self) -> Linear:
+        """The same as a sum, in the value's own unit."""
+        return Linear(tuple((index, self.step) for index in self.coordinates), self.constant or Fraction(0))
+
+
+Formula = Linear | Average | Variance | Chosen
 
 
 def _number(value: Fraction) -> str:
@@ -122,6 +142,12 @@ def _linear(formula: Linear) -> str:
 
 def print_formula(formula: Formula, type_: SqlType) -> str:
     """Return the SQL of a formula: BIGINT for integer types, DOUBLE for all others."""
+    if isinstance(formula, Chosen):
+        if formula.constant is None:
+            return "NULL"
+        formula = formula.linear
+        if type_.is_temporal:
+            return _moment(_integer_sum(formula), type_)
     if isinstance(formula, Within):
         return print_within(formula, print_formula(Linear(formula.terms, formula.constant), type_))
     if isinstance(formula, Linear):
@@ -163,6 +189,13 @@ def print_parts(name: str, type_: SqlType, grid: Fraction) -> str:
 
 def _is_whole(type_: SqlType) -> bool:
     return type_.is_integer or (type_.kind is Kind.NUMERIC and type_.scale == 0)
+
+
+def _moment(count: str, type_: SqlType) -> str:
+    """Return days or microseconds as a date or timestamp."""
+    if type_.kind is Kind.DATE:
+        return f"TRY(CAST(DATE '1970-01-01' + CAST({count} AS INTEGER) AS DATE))"
+    return f"TRY(make_timestamp({count}))"
 
 
 def _integer_sum(formula: Linear) -> str:

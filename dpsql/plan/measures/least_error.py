@@ -23,9 +23,10 @@ from ...relation.facts import Facts, common_grid
 from ...relation.intervals import Environment, narrowed_facts
 from ...relation.lattice import Lattice, lattice_of
 from ...relation.relations import AggregateCall
-from .formulas import Average, Formula, Linear, Variance, Within
+from .formulas import Average, Chosen, Formula, Linear, Variance, Within
 from .masks import mask_count, masks_of
 from .normal_form import VALUE_FUNCTIONS, Wanted, both, normal_form, present, share_counts
+from .ranks import RankVector, share_of
 from .vectors import VECTORS, Bounding, Kind, Mask, Vector
 
 __all__ = ["Measured", "measure"]
@@ -97,7 +98,10 @@ class _Builder:
         null_rows: bool = False, limit: int = 0,
     ) -> int:  # fmt: skip
         """Add a vector (once) and return its number."""
-        vector = VECTORS[kind](value, lattice, tuple(masks), null_rows, limit, self.bounding)
+        return self.number_of(VECTORS[kind](value, lattice, tuple(masks), null_rows, limit, self.bounding))
+
+    def number_of(self, vector: Vector) -> int:
+        """Add a vector (once) and return its number."""
         if vector in self.vectors:
             return self.vectors.index(vector)
         self.starts.append(sum(known.size for known in self.vectors))
@@ -142,6 +146,8 @@ def _build(
 
 
 def _coordinates(formula: Formula) -> int:
+    if isinstance(formula, Chosen):
+        return 1
     return len(formula.count.terms if isinstance(formula, (Average, Variance)) else formula.terms)
 
 
@@ -212,6 +218,8 @@ def _add_constant(
 
 def _formula(builder: _Builder, want: Wanted, plans: Plans, ride: Expr | None) -> Formula:
     one = Fraction(1)
+    if want.function == "rank":
+        return _rank(builder, want)
     if want.function in ("units", "distinct", "direct"):
         return _single(builder, want)
     if want.value is None:
@@ -254,7 +262,7 @@ def _formula(builder: _Builder, want: Wanted, plans: Plans, ride: Expr | None) -
 
 def _grid(want: Wanted, plans: Plans) -> Fraction | None:
     """Return what every exact value of a count or sum is a multiple of, each row's value rounded to its lattice."""
-    if want.function in ("avg", "direct", *_SPREAD):
+    if want.function in ("avg", "direct", "rank", *_SPREAD):
         return None
     if want.function != "sum":
         return abs(want.factor) or Fraction(1)
@@ -320,6 +328,19 @@ def _size_of_domain(facts: Facts) -> int | None:
     if facts.lo is None or facts.hi is None or facts.grid is None or not facts.declared:
         return None
     return max(0, math.floor(facts.hi / facts.grid) - math.ceil(facts.lo / facts.grid) + 1)
+
+
+def _rank(builder: _Builder, want: Wanted) -> Chosen:
+    assert want.value is not None
+    lattice = lattice_of(want.value, builder.env, squared=False)
+    if lattice is None:  # no row can count, and nothing is asked of the engine
+        return Chosen(None, Fraction(1), None)
+    if lattice.width == 0:
+        return Chosen(None, lattice.step, lattice.low * lattice.step)
+    mask = Mask(()) if want.filter is None else Mask(((want.filter, True),))
+    vector = RankVector(want.value, lattice, (mask,), False, 0, builder.bounding, share_of(want.call))
+    number = builder.number_of(vector)
+    return Chosen(builder.starts[number], lattice.step)
 
 
 def _counted(builder: _Builder, threshold: bool) -> int | None:

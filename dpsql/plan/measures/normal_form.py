@@ -14,6 +14,7 @@ from ...relation.expressions import Call, Expr, Field, Literal
 from ...relation.intervals import Environment, narrowed_facts
 from ...relation.relations import AggregateCall
 from ...relation.types import BOOLEAN
+from .ranks import RANK_FUNCTIONS
 
 __all__ = ["VALUE_FUNCTIONS", "Wanted", "both", "normal_form", "present", "share_counts"]
 
@@ -37,8 +38,6 @@ class Wanted:
 
 
 _REFUSED = {
-    "min": ("MIN and MAX are not answered yet", "COUNT(*) FILTER (WHERE x < c) shows where values end"),
-    "max": ("MIN and MAX are not answered yet", "COUNT(*) FILTER (WHERE x > c) shows where values end"),
     "bool_and": ("bool_and is one person's yes or no", "COUNT(*) FILTER (WHERE NOT …) and compare"),
     "bool_or": ("bool_or is one person's yes or no", "COUNT(*) FILTER (WHERE …) and compare"),
 }
@@ -72,6 +71,14 @@ def normal_form(call: AggregateCall, env: Environment, units: frozenset[int]) ->
             position=call.position,
             hint="leave out DISTINCT",
         )
+    if call.function in RANK_FUNCTIONS:
+        if not (call.args[0].type.is_number or call.args[0].type.is_temporal):
+            raise Refusal(
+                f"{call.function.upper()} of {call.args[0].type} is one person's value",
+                position=call.position,
+                hint="it is answered for numbers, dates and timestamps",
+            )
+        return Wanted("rank", call.args[0], one, zero, call.filter, call)
     if call.function == "avg_direct":
         return Wanted("direct", call.args[0], one, zero, call.filter, call)
     chosen = _chosen(call, env)

@@ -57,6 +57,7 @@ class Kind(enum.Enum):
     DISTINCT = "distinct"
     UNITS = "units"
     DIRECT = "direct"
+    RANK = "rank"
 
 
 class Query(enum.Enum):
@@ -65,6 +66,12 @@ class Query(enum.Enum):
     SCALED = "scaled"  # all its rows, each for less: R
     RANKED = "ranked"  # some of its groups: C
     DISTINCT = "distinct"  # some of its values: P
+    RANK = "rank"  # all its values, each with less weight: R
+
+    @property
+    def takes_all_rows(self) -> bool:
+        """Whether R bounds a unit: all its rows count, each for less."""
+        return self in (Query.SCALED, Query.RANK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +173,11 @@ class Vector(ABC):
             while unit * self.reach < _FINE:
                 unit *= 2
         return unit
+
+    @property
+    def claim_unit(self) -> int:
+        """What the claim is counted in: parts of a lattice unit, 1 / this."""
+        return self.denominator
 
     @property
     def sensitivity(self) -> int:

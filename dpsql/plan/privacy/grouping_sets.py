@@ -23,17 +23,19 @@ __all__ = ["adds_up", "sources_of"]
 
 Keys = tuple[int, ...]
 
+_ADDED = frozenset({"count", "sum", "avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp"})
+
 
 def adds_up(call: AggregateCall, keys: tuple[Expr, ...], rows: Rows) -> bool:
     """Say whether an aggregate of a group is made of numbers that are sums of those of finer groups.
 
     Counts of rows, sums, averages and variances are. People are where each is in one group alone; other values that
-    are counted once, and averages that are noised as they are, never.
+    are counted once, averages that are noised as they are, and values that are chosen by rank, never.
     """
     if call.function == "count" and call.distinct:
         counts_people = isinstance(call.args[0], Field) and call.args[0].index in rows.units
         return counts_people and (rows.is_single or fields_of(*keys) <= rows.determined)
-    return call.function != "avg_direct"
+    return call.function in _ADDED
 
 
 def sources_of(

@@ -258,3 +258,23 @@ def test_accuracy_of_a_cursor_and_of_a_connection(connection: dpsql.Connection) 
     assert plain.receipt.epsilon == Fraction(1, 10)
     with pytest.raises(dpsql.ProgrammingError):
         connection.cursor(accuracy=0)
+
+
+def test_medians_and_extremes(connection: dpsql.Connection) -> None:
+    """Chosen values have their types, NULL bars, and one charge; a fraction may be a parameter."""
+    cursor = connection.cursor()
+    cursor.execute("SELECT MEDIAN(age) AS m, MIN(age) AS low, MAX(age) AS high FROM person")
+    ((middle, low, high),) = cursor.fetchall()
+    assert [column[0] for column in cursor.description or ()] == ["m", "low", "high"]
+    assert (type(middle), type(low), type(high)) == (float, int, int)
+    assert 0 <= low < middle < high <= 120
+    assert cursor.receipt is not None
+    assert cursor.receipt.epsilon == 3 * Fraction(33_333_333, 10**9)
+    sql = "SELECT city, PERCENTILE_DISC(?) WITHIN GROUP (ORDER BY age) AS p FROM person GROUP BY city ORDER BY city"
+    cursor = connection.cursor().with_intervals(0.9).execute(sql, [0.25])
+    assert [(row[0], row[2:]) for row in cursor.fetchall()] == [
+        ("north", (None, None)),
+        ("south", (None, None)),
+    ]
+    with pytest.raises(dpsql.Error, match="between 0 and 1"):
+        cursor.execute(sql, [2])

@@ -22,6 +22,11 @@ ANSWERED = {
         "SELECT STDDEV(gpa), STDDEV_POP(gpa), STDDEV_SAMP(gpa) FROM student",
         "SELECT AVG(fee) FILTER (WHERE branch = 'Law'), COUNT(*) FILTER (WHERE days_out > 28) FROM loan",
     ],
+    "values by rank": [
+        "SELECT MEDIAN(gpa), MIN(enrolled), MAX(born) FROM student",
+        "SELECT major, PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY gpa), PERCENTILE_DISC(0.25) WITHIN GROUP (ORDER BY"
+        " born DESC) FROM student GROUP BY major",
+    ],
     "counting people": ["SELECT COUNT(DISTINCT student_id) FROM loan"],
     "on people's rows": [
         "SELECT COUNT(*) FROM student WHERE COALESCE(gpa, 2) * 2 > 6 OR name LIKE 'A%' OR CAST(gpa AS integer) = 3",
@@ -107,17 +112,14 @@ REFUSED = {
         "SELECT COUNT(*) FROM student WHERE id NOT IN (SELECT student_id FROM loan)",
         "SELECT COUNT(*) FROM (SELECT id FROM student EXCEPT SELECT student_id FROM loan) AS t",
     ],
-    "order statistics": [
-        "SELECT MIN(gpa) FROM student",
-        "SELECT MAX(gpa) FROM student",
-        "SELECT MEDIAN(gpa) FROM student",
-        "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY gpa) FROM student",
-    ],
     "other aggregates": [
         "SELECT BOOL_AND(gpa > 2) FROM student",
         "SELECT STRING_AGG(name, ',') FROM student",
         "SELECT CORR(gpa, enrolled) FROM student",
         "SELECT AVG(DISTINCT gpa) FROM student",
+        "SELECT MODE() WITHIN GROUP (ORDER BY gpa) FROM student",
+        "SELECT MIN(name) FROM student",
+        "SELECT percentile_cont(ARRAY[0.25, 0.75]) WITHIN GROUP (ORDER BY gpa) FROM student",
     ],
     "without bounds": ["SELECT SUM(length(name)) FROM student", "SELECT AVG(id) FROM student"],
     "anything else": [

@@ -184,6 +184,7 @@ def test_what_cannot_be_audited(audited: Run) -> None:
         "SELECT COUNT(*) FROM person WHERE age > (SELECT AVG(age) FROM person)",
         "SHOW dpsql.epsilon",
         "SELECT age FROM person",
+        "SELECT MEDIAN(age) FROM person",
     ):
         with pytest.raises(Refusal):
             audited(sql)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dpsql.mechanisms import Truncated
 from dpsql.plan import planner
+from dpsql.plan.measures.ranks import RankVector
 from dpsql.plan.measures.vectors import Vector
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import (
@@ -104,7 +105,11 @@ CROWD = Database(
     ),
 )  # fmt: skip
 """So many units, each with more rows and groups than count, in the same groups."""
-MANY = tuple(sql for sql in TIGHT if "FROM visit" in sql)
+RANKED = (
+    "SELECT MEDIAN(n) FROM visit",
+    "SELECT city, PERCENTILE_DISC(0.75) WITHIN GROUP (ORDER BY n) FROM visit GROUP BY city",
+)
+MANY = (*(sql for sql in TIGHT if "FROM visit" in sql), *RANKED)
 
 
 @pytest.mark.parametrize("sql", MANY)
@@ -121,6 +126,18 @@ def test_forget_the_others(adding: World, monkeypatch: pytest.MonkeyPatch) -> No
     for sql in MANY:
         with pytest.raises(AssertionError):
             check(adding, sql, CROWD, neighbours(CROWD))
+
+
+@pytest.mark.parametrize("sql", RANKED)
+def test_what_is_chosen_by_rank_has_the_factor_in_all_that_is_made_of_it(adding: World, sql: str) -> None:
+    """The exponent, and with it how many rows are read: a choice with a third of the epsilon is what one unit has."""
+    (release,) = adding.plan(sql).releases
+    (vector,), (choice,) = release.vectors, release.choices.values()
+    alone = replace(vector, bounding=replace(vector.bounding, together=1))
+    assert isinstance(alone, RankVector)
+    assert vector.sensitivity == TOGETHER * alone.sensitivity
+    assert choice == alone.choice(release.epsilons[0] / TOGETHER)
+    assert release.law(0) == alone.law(release.epsilons[0] / TOGETHER)
 
 
 FOUND = "SELECT tag, COUNT(DISTINCT person_id) FROM visit GROUP BY tag"

@@ -251,3 +251,13 @@ def test_psql(server: Served) -> None:
 def test_psql_draws_the_caret_in_the_second_statement(server: Served) -> None:
     shown = server.psql("", "-c", "SELECT 'ä'; SELECT nosuch FROM person")
     assert "LINE 1: SELECT 'ä'; SELECT nosuch FROM person\n                           ^" in shown
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_medians_and_extremes(connection: psycopg.Connection[Any], binary: bool) -> None:
+    sql = "SELECT MEDIAN(age), MIN(age), PERCENTILE_CONT(%s) WITHIN GROUP (ORDER BY age DESC) FROM person"
+    cursor = connection.execute(sql, [Decimal("0.25")], binary=binary, prepare=True)
+    assert [column.name for column in cursor.description or ()] == ["median", "min", "percentile_cont"]
+    (row,) = cursor.fetchall()
+    assert [type(value) for value in row] == [float, int, float]
+    assert connection.execute(sql, [Decimal("0.25")], binary=binary).fetchall() == [row]

@@ -50,7 +50,7 @@ def failure(text: str) -> Refusal:
         "WITH RECURSIVE a AS (SELECT 1) SELECT * FROM a",
         "WITH a AS MATERIALIZED (SELECT 1) SELECT * FROM a",
         "WITH a AS NOT MATERIALIZED (SELECT 1) SELECT * FROM a",
-        "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY gpa) FROM student",
+        "SELECT mode() WITHIN GROUP (ORDER BY gpa) FROM student",
         "SELECT name ~ 'a' FROM student",
         "SELECT name ILIKE 'a' FROM student",
         "SELECT name SIMILAR TO 'a' FROM student",

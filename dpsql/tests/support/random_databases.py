@@ -368,11 +368,14 @@ def aggregates(draw: st.DrawFn, table: str) -> str:
     pattern = draw(
         st.sampled_from(
             ("COUNT(*)", "COUNT(*)", "COUNT({})", "SUM({})", "SUM({})", "AVG({})", "AVG({})", "VAR_POP({})",
-             "STDDEV({})", "dp_avg_direct({})", "COUNT(DISTINCT {})", "DISTINCT KEY", "OWNERS")
+             "STDDEV({})", "dp_avg_direct({})", "COUNT(DISTINCT {})", "DISTINCT KEY", "OWNERS", "MEDIAN({})",
+             "MIN({})", "PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY {} DESC)", "MAX TIME")
         )
     )  # fmt: skip
     if pattern == "DISTINCT KEY":
         call = f"COUNT(DISTINCT {draw(_keys(table))})"
+    elif pattern == "MAX TIME":
+        call = f"MAX({draw(st.sampled_from(_TIMES[table]))})"
     elif pattern == "OWNERS":
         call = f"COUNT(DISTINCT {owner})"
     else:

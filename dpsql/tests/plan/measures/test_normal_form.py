@@ -84,7 +84,7 @@ def test_a_count_beside_a_sum_of_the_same_rows_is_the_sums() -> None:
 @pytest.mark.parametrize(
     ("call", "code"),
     [
-        ("MIN(days)", "PV001"),
+        ("MIN(ward)", "PV001"),
         ("BOOL_OR(urgent)", "PV001"),
         ("SUM(DISTINCT days)", "PV001"),
         ("COUNT(DISTINCT height)", "PV001"),

@@ -98,7 +98,7 @@ def possible(connection: duckdb.DuckDBPyConnection, release: ReleasePlan) -> set
     """Return the declared groups that some row is in."""
     rows, keys = release.release.rows, release.release.keys
     (query,) = print_release(
-        rows, keys, release.vectors, (0,), release.bounding, (None,) * len(keys), release.dialect
+        rows, keys, release.vectors, (0,), release.bounding, (None,) * len(keys), {}, release.dialect
     )
     changes = [canonical(key.type) for key in keys]
     found = {

@@ -1,0 +1,106 @@
+"""The backend query of a choice by rank: the rows of each group near the wanted rank, and what is below them.
+
+    >>> backend_sql("SELECT MEDIAN(age) FROM person")
+    WITH r AS NOT MATERIALIZED (SELECT (CAST(z0 AS BIGINT) - CAST(0 AS BIGINT)) AS v, 1 AS w
+        FROM (SELECT CAST((CASE WHEN "age" BETWEEN 0 AND 100 THEN "age" WHEN "age" < 0 THEN 0
+          WHEN "age" > 100 THEN 100 END) AS BIGINT) AS z0 FROM "main"."person") AS r),
+      g AS (SELECT v AS cell, CAST(SUM(w) AS BIGINT) AS w FROM r GROUP BY cell),
+      c AS (SELECT cell, w, CAST(SUM(w) OVER (ORDER BY cell ROWS UNBOUNDED PRECEDING) AS BIGINT) - w AS less,
+        CAST(SUM(w) OVER () AS BIGINT) AS n FROM g WHERE cell IS NOT NULL),
+      d AS (SELECT cell AS v, less, w, n FROM c WHERE CAST(2 AS BIGINT) * (less + w) - CAST(1 AS BIGINT) * n > -65
+        AND CAST(2 AS BIGINT) * less - CAST(1 AS BIGINT) * n < 65)
+    SELECT v, less, w, n FROM d
+
+House rules (soundness.md 1.20):
+
+1. The weights are the printed ones: a unit with t > R rows that have a value has R·U div t for each, all others U.
+2. What is returned is decided by exact sums and public numbers: rows that miss the wanted rank by less than T.
+3. Two passes read the same rows: first the weights of public cells, then the values of the cells near the rank.
+   All is one statement, hence one snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...mechanisms import RankChoice
+from ..dialects.dialect import Dialect
+from .print_value import MAX_ROWS
+
+__all__ = ["WindowPrinter"]
+
+_CELLS = 12
+_CELLS_OF_A_GROUP = 10
+
+
+@dataclass(frozen=True, slots=True)
+class WindowPrinter:
+    """Prints the steps from rows r (keys, candidate v, weight w) to the window of each group.
+
+    `keys`: names; those in `nullable` may be NULL. `in_domain`: the HAVING clause that keeps declared groups alone.
+    `unit`: most that a row weighs.
+    """
+
+    dialect: Dialect
+    choice: RankChoice
+    unit: int
+    keys: Sequence[str]
+    nullable: frozenset[str]
+    in_domain: str
+
+    def steps(self) -> tuple[list[str], str]:
+        """Return the WITH steps over r, and the name of the last: keys, v, less, w, n."""
+        shift = max(
+            0, (self.choice.candidates - 1).bit_length() - (_CELLS_OF_A_GROUP if self.keys else _CELLS)
+        )
+        cell = f"(v >> {shift})" if shift else "v"
+        by = ", ".join([*self.keys, "cell"])
+        steps = [
+            f"g AS (SELECT {self._listed()}{cell} AS cell, {self._sum('w')} AS w FROM r GROUP BY {by}{self.in_domain})",
+            f"c AS (SELECT {by}, w, {self._sum('w', self._over('cell'))} - w AS less, "
+            f"{self._sum('w', self._over())} AS n FROM g WHERE cell IS NOT NULL)",
+        ]
+        if not shift:
+            shown = f"SELECT {self._listed()}cell AS v, less, w, n FROM c WHERE {self.near()}"
+            return [*steps, f"d AS ({shown})"], "d"
+        same = [self._same(f"r.{key}", f"s.{key}", key in self.nullable) for key in self.keys]
+        on = " AND ".join([*same, f"(r.v >> {shift}) = s.cell"])
+        group = ", ".join([*(f"r.{key}" for key in self.keys), "s.cell", "r.v"])
+        steps += [
+            f"s AS (SELECT {by}, less, n FROM c WHERE {self.near()})",
+            f"h AS (SELECT {group}, {self._sum('r.w')} AS w, MIN(s.less) AS base, MIN(s.n) AS n "
+            f"FROM r JOIN s ON {on} GROUP BY {group})",
+            f"e AS (SELECT {self._listed()}v, base + {self._sum('w', self._over('v', 'cell'))} - w AS less, "
+            f"w, n FROM h)",
+            f"d AS (SELECT {self._listed()}v, less, w, n FROM e WHERE {self.near()})",
+        ]
+        return steps, "d"
+
+    def near(self) -> str:
+        """Return the test that a row, or a cell, misses the wanted rank by less than T."""
+        choice = self.choice
+        wide = choice.q * self.unit * MAX_ROWS + abs(choice.offset) + choice.clamp >= 2**62
+        q, p = (
+            self.dialect.cast(str(factor), "HUGEINT" if wide else "BIGINT") for factor in (choice.q, choice.p)
+        )
+        return (
+            f"{q} * (less + w) - {p} * n > {choice.offset - choice.clamp} "
+            f"AND {q} * less - {p} * n < {choice.offset + choice.clamp}"
+        )
+
+    def _listed(self) -> str:
+        return "".join(f"{key}, " for key in self.keys)
+
+    def _sum(self, what: str, over: str = "") -> str:
+        return self.dialect.cast(f"SUM({what}){over}", "BIGINT")
+
+    def _over(self, order: str = "", also: str = "") -> str:
+        """Return a window over a group's rows, in some order up to the row itself."""
+        parts = [*self.keys, *([also] if also else [])]
+        by = [f"PARTITION BY {', '.join(parts)}"] if parts else []
+        by += [f"ORDER BY {order} ROWS UNBOUNDED PRECEDING"] if order else []
+        return f" OVER ({' '.join(by)})"
+
+    def _same(self, left: str, right: str, may_be_null: bool) -> str:
+        return self.dialect.same(left, right) if may_be_null else f"{left} = {right}"

@@ -1,0 +1,110 @@
+"""Values near a wanted rank: what MEDIAN, percentiles, MIN and MAX ask for (soundness.md 1.20).
+
+House rules:
+
+1. The claim is about the score, in q-ths of a weight: one unit moves the misses of all candidates by at most
+   `sensitivity`, summed over the groups; a choice of a group is then made with the whole epsilon.
+2. A unit's weights sum to at most R·U, enforced by the printed division by its rows (law L9).
+3. Everything here is a function of text, policy and epsilon: how many candidates there are, T, what is read.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from ...mechanisms import Rank, RankChoice, clamp_of, log_above
+from ...relation.expressions import Literal
+from ...relation.relations import AggregateCall
+from .vectors import Kind, Query, Sums, Vector
+
+__all__ = ["MAX_READ", "RANK_FUNCTIONS", "RankVector", "share_of"]
+
+RANK_FUNCTIONS = ("median", "percentile_cont", "percentile_disc", "min", "max")
+
+MAX_READ = 2**20
+"""Most values of a group that are read: where more could be near the rank, candidates are several steps wide."""
+
+_WEIGHT = 2**10
+"""U: weights count fractions of a row, 1 / U, where a unit has many rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankVector(Vector):
+    """One value of the lattice whose rank is near `share` of all rows; 0 is MIN, 1 is MAX.
+
+    A unit with t rows that have a value weighs min(R, t) in all: each of them R·U div max(t, R), in 1 / U.
+    """
+
+    kind = Kind.RANK
+    query = Query.RANK
+    label = "choice by rank"
+
+    share: Fraction
+
+    @property
+    def unit(self) -> int:
+        """U: the weight of a row of a unit with at most R of them."""
+        return 1 if self.bounding.per_row else _WEIGHT
+
+    @property
+    def claim_unit(self) -> int:
+        """What the claim is counted in: parts of a row, 1 / this."""
+        return self.unit * self.share.denominator
+
+    @property
+    def added(self) -> int:
+        """R·U·max(p, q - p): weight below or above a candidate moves q·less - p·n by q - p or by p."""
+        p, q = self.share.numerator, self.share.denominator
+        return self.bounding.in_all * self.unit * max(p, q - p)
+
+    @property
+    def replaced_alone(self) -> int | None:
+        """R·U·q: what goes and what comes stand on opposite sides at worst."""
+        return self.bounding.in_all * self.unit * self.share.denominator
+
+    def whole(self, sums: Sums) -> list[str]:
+        raise AssertionError("a choice is made from a window of rows, not from sums")
+
+    def choice(self, epsilon: Fraction) -> RankChoice:
+        """Return the choice that is made for each group."""
+        return _choice(self.share, self.known_lattice.width, self.scale(epsilon))
+
+    def law(self, epsilon: Fraction) -> Rank:
+        """Return what is known of the rank of what comes out, in rows."""
+        rows = 2 * self.scale(epsilon) / self.claim_unit
+        return Rank(rows, self.choice(epsilon).candidates)
+
+
+@lru_cache(maxsize=1024)
+def _choice(share: Fraction, width: int, scale: Fraction) -> RankChoice:
+    """Return a choice; `scale`: the score's sensitivity / epsilon.
+
+    A row that is read has a weight of at least 1 and stands within T of the wanted rank, but for the two at the ends:
+    2T/q + 2 of them at most, and no more than there are candidates.
+    """
+    p, q = share.numerator, share.denominator
+    shift = 0
+    while True:
+        candidates = (width >> shift) + 1
+        clamp = clamp_of(2 * scale, candidates)
+        if min(candidates, 2 * clamp // q + 2) <= MAX_READ:
+            break
+        shift += 1
+    inside = math.ceil(2 * scale * log_above(Fraction(20 * candidates)))
+    offset = {Fraction(0): inside, Fraction(1): -inside}.get(share, 0)
+    return RankChoice(candidates, shift, p, q, offset, clamp, 1 / (2 * scale))
+
+
+def share_of(call: AggregateCall) -> Fraction:
+    """Return the fraction of a rank function. Raises Refusal (22023, 0A000)."""
+    if call.function in ("min", "max"):
+        return Fraction(call.function == "max")
+    if call.function == "median":
+        return Fraction(1, 2)
+    fraction = call.args[1]
+    assert isinstance(fraction, Literal)
+    assert isinstance(fraction.value, Fraction)
+    return fraction.value
