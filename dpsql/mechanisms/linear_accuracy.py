@@ -23,6 +23,8 @@ __all__ = ["half_width_of"]
 _POINTS: Final = 2**17
 _FINEST: Final = Fraction(1, 10**8)
 """Rarer misses are beyond what doubles tell: there each noise is bounded by itself, which is on the safe side."""
+_FARTHEST: Final = 2.0**62
+"""What is beyond this in a noise's own steps is as unlikely as what is at it."""
 _REACH: Final = 40
 """So many times the sum of all |weight| · deviation holds all but 10^-20 of a sum of Laplace noises."""
 
@@ -73,6 +75,6 @@ def _half_width(noises: tuple[tuple[Law, Fraction], ...], beta: Fraction) -> Fra
 def _chances(law: Law, weight: float) -> npt.NDArray[np.float64]:
     """Return Pr[weight · noise rounds to j] for j from 0 up, then for the negative j, as a transform takes them."""
     half = _POINTS // 2
-    edges = np.ceil((np.arange(-half, half + 1) - 0.5) / weight).astype(np.int64)
-    tails = law.tails(edges)
+    edges = np.ceil((np.arange(-half, half + 1) - 0.5) / weight)
+    tails = law.tails(np.clip(edges, -_FARTHEST, _FARTHEST).astype(np.int64))
     return np.fft.ifftshift(tails[:-1] - tails[1:])
