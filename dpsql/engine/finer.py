@@ -64,7 +64,8 @@ class _Question:
 def grouping_of(plan: ReleasePlan, number: int) -> Grouping | None:
     """Return what a vector may answer besides its own question; None where it may not.
 
-    Never keys that are found by threshold: a group that is not shown is not 0.
+    Never keys that are found by threshold: a group that is not shown is not 0. Never where the groups are not the
+    product of the keys' values, in their order: where WHERE leaves some out, or a public table lists them.
     """
     rows, keys = plan.release.rows, plan.release.keys
     family = plan.family(number, rows.predicate)
@@ -72,13 +73,17 @@ def grouping_of(plan: ReleasePlan, number: int) -> Grouping | None:
         return None
     env = environment_of(rows.columns, rows.predicate)
     listed = {term.key: term.values for term in map(_listed, rows.predicate) if term is not None}
-    found = []
+    found, product = [], []
     for key in keys:
         values = _values(key, env)
         if not values:
             return None
+        product.append(values)
         whole = _is_complete(key, values, env) or (key in listed and set(listed[key]) <= set(values))
         found.append(GroupingKey(_digest(key, values), len(values), whole))
+    groups = declared_groups(plan.groups, [key.type for key in keys])
+    if math.prod(map(len, product)) != groups.size or groups.tuples() != list(itertools.product(*product)):
+        return None
     return Grouping(family, tuple(found))
 
 
