@@ -297,6 +297,13 @@ def test_the_same_at_length(rows: duckdb.DuckDBPyConnection) -> None:
     assert answered > 3600
 
 
+def test_two_texts_that_are_no_listed_ones_are_compared() -> None:
+    """Whether they are equal is not known; to find out has an end."""
+    found = planned("SELECT c = coalesce ( c , 'm' ), COUNT(*) FROM t WHERE a > 3 GROUP BY 1").groups
+    assert found is not None
+    assert {(True,), (None,)} <= set(found)
+
+
 def test_a_search_that_takes_too_long_leaves_groups_in(monkeypatch: pytest.MonkeyPatch) -> None:
     sql = "SELECT a, b, COUNT(*) FROM t WHERE a < b GROUP BY 1, 2"
     assert len(planned(sql).groups or ()) == 6
