@@ -5,7 +5,7 @@ from __future__ import annotations
 from .epsilon import ATTO, MAX_EPSILON, MIN_EPSILON, NANO, floor_to_nano, parse_epsilon
 from .laplace_accuracy import bounds_of_exp
 from .law import Law
-from .laws import Laplace, Truncated, UnknownLaw, law_of
+from .laws import Laplace, Summed, Truncated, UnknownLaw, law_of
 from .linear_accuracy import half_width_of
 from .noise import Noise, SampledNoise
 from .random_source import OS_RANDOM, RandomSource
@@ -21,6 +21,7 @@ __all__ = [
     "Noise",
     "RandomSource",
     "SampledNoise",
+    "Summed",
     "Truncated",
     "UnknownLaw",
     "bounds_of_exp",

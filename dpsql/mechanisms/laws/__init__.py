@@ -7,9 +7,10 @@ from fractions import Fraction
 
 from ..law import Law
 from .laplace import Laplace
+from .summed import Summed
 from .truncated import Truncated
 
-__all__ = ["Laplace", "Truncated", "UnknownLaw", "law_of"]
+__all__ = ["Laplace", "Summed", "Truncated", "UnknownLaw", "law_of"]
 
 _READERS: dict[str, Callable[[str], Law]] = {
     Truncated.name: Truncated.read,
