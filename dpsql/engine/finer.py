@@ -17,12 +17,11 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
 from ..budget import BudgetStore, Grouping, GroupingKey, StoredGrouping
-from ..mechanisms import Laplace, Law
+from ..mechanisms import Summed
 from ..plan.planner import ReleasePlan
 from ..plan.privacy.keys import domain_of, environment_of
 from ..relation.catalog import Scalar
@@ -64,7 +63,8 @@ class _Question:
 def grouping_of(plan: ReleasePlan, number: int) -> Grouping | None:
     """Return what a vector may answer besides its own question; None where it may not.
 
-    Never keys that are found by threshold: a group that is not shown is not 0.
+    Never keys that are found by threshold: a group that is not shown is not 0. Never where the groups are not the
+    product of the keys' values, in their order: where WHERE leaves some out, or a public table lists them.
     """
     rows, keys = plan.release.rows, plan.release.keys
     family = plan.family(number, rows.predicate)
@@ -72,13 +72,17 @@ def grouping_of(plan: ReleasePlan, number: int) -> Grouping | None:
         return None
     env = environment_of(rows.columns, rows.predicate)
     listed = {term.key: term.values for term in map(_listed, rows.predicate) if term is not None}
-    found = []
+    found, product = [], []
     for key in keys:
         values = _values(key, env)
         if not values:
             return None
+        product.append(values)
         whole = _is_complete(key, values, env) or (key in listed and set(listed[key]) <= set(values))
         found.append(GroupingKey(_digest(key, values), len(values), whole))
+    groups = declared_groups(plan.groups, [key.type for key in keys])
+    if math.prod(map(len, product)) != groups.size or groups.tuples() != list(itertools.product(*product)):
+        return None
     return Grouping(family, tuple(found))
 
 
@@ -242,7 +246,7 @@ def _vector(
     values = decode(draw.payload, draw.law).values
     if len(values) != size:
         raise AssertionError("a family's vectors have as many coordinates")
-    law = draw.law if cells == 1 else _law_of_sum(draw.law, cells)
+    law = draw.law if cells == 1 else Summed(draw.law, cells)
     return ReleasedVector(tuple(_sums(one, question, stored.grouping) for one in values), None, (law,) * size)
 
 
@@ -258,8 +262,3 @@ def _sums(values: Array, question: _Question, grouping: Grouping) -> Array:
     own = [question.groups[key.digest] for key in grouping.keys if key.digest in question.groups]
     found = np.asarray(table, dtype=object)[tuple(own)]
     return integers([int(value) for value in np.atleast_1d(found)])
-
-
-def _law_of_sum(law: Law, cells: int) -> Law:
-    """Return a law of at least the spread of a sum of draws, with heavier tails: bars of it are not too narrow."""
-    return Laplace(law.scale * Fraction(math.isqrt(cells * 10**12 - 1) + 1, 10**6))

@@ -5,7 +5,7 @@ Pure: from plans alone (soundness.md 1.18).
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Iterator
 
 from ..plan.planner import Plan, ReleasePlan
@@ -30,9 +30,9 @@ def _added_up(relation: Relation) -> Iterator[AddedUp]:
 
 
 def cells_of(plan: ReleasePlan, node: AddedUp) -> int:
-    """Return how many of a release's cells one row of a grouping set is the sum of."""
-    sizes = (len(domain.values) for i, domain in enumerate(plan.domains) if domain and i not in node.chosen)
-    return math.prod(sizes)
+    """Return of how many of a release's cells one row of a grouping set is the sum, at most."""
+    rows = Counter(tuple(group[i] for i in node.chosen) for group in plan.groups or ())
+    return max(rows.values(), default=1)
 
 
 def keys_text(node: AddedUp) -> str:

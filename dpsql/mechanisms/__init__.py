@@ -6,7 +6,7 @@ from .choice import FIRST_BYTES
 from .epsilon import ATTO, MAX_EPSILON, MIN_EPSILON, NANO, floor_to_nano, parse_epsilon
 from .laplace_accuracy import bounds_of_exp
 from .law import Law
-from .laws import Laplace, Rank, Truncated, UnknownLaw, law_of
+from .laws import Laplace, Rank, Summed, Truncated, UnknownLaw, law_of
 from .linear_accuracy import half_width_of
 from .noise import Noise, SampledNoise
 from .random_source import OS_RANDOM, RandomSource
@@ -26,6 +26,7 @@ __all__ = [
     "Rank",
     "RankChoice",
     "SampledNoise",
+    "Summed",
     "Truncated",
     "UnknownLaw",
     "Window",

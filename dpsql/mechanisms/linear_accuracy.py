@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from .law import Law
 
-__all__ = ["half_width_of"]
+__all__ = ["half_width_of", "tails_of_sum"]
 
 _POINTS: Final = 2**17
 _FINEST: Final = Fraction(1, 10**8)
@@ -44,6 +44,24 @@ def half_width_of(noises: Sequence[tuple[Law, Fraction]], beta: Fraction) -> Fra
     unit = reduce(_common, (abs(weight) for _, weight in noises))
     shape = tuple(sorted((law.text, law, abs(weight) / unit) for law, weight in noises))
     return unit * _half_width(tuple((law, weight) for _, law, weight in shape), beta)
+
+
+def tails_of_sum(law: Law, count: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return numbers in rising order, and for each Pr[a sum of `count` noises >= it], to six digits.
+
+    They are the whole numbers where a deviation has less than a thousand steps or so, else the edges of wider steps.
+    """
+    return _tails_of_sum((law, count))
+
+
+@lru_cache(maxsize=64)
+def _tails_of_sum(noises: tuple[Law, int]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    law, count = noises
+    step = max(1.0, 2 * _REACH * math.sqrt(count * law.spread) / _POINTS)
+    transform = np.fft.rfft(_chances(law, 1 / step)) ** count
+    density = np.fft.fftshift(np.maximum(np.fft.irfft(transform, _POINTS), 0))
+    places = np.arange(-_POINTS // 2, _POINTS // 2, dtype=np.float64)
+    return (places if step == 1.0 else (places - 0.5) * step), np.cumsum(density[::-1])[::-1]
 
 
 def _common(one: Fraction, other: Fraction) -> Fraction:

@@ -38,6 +38,7 @@ from .measures.ranks import RankVector
 from .measures.vectors import Bounding, Kind, Query, Vector, counted_in
 from .privacy.contradiction import has_no_rows
 from .privacy.determined import has_one_row
+from .privacy.existing import Looking
 from .privacy.growth import joined_rows
 from .privacy.judge import judge
 from .privacy.keys import (
@@ -284,7 +285,8 @@ def plan(relation: Relation, catalog: Catalog, privacy: Privacy, read: ReadKeys 
     for part in (*judged.stages, judged.root):
         ordered.update(dict.fromkeys(releases_of(part)))
     blocks = sum((Fraction(*release.share) for release in ordered), Fraction(0))
-    releases = tuple(_plan_release(release, catalog, privacy, blocks, read) for release in ordered)
+    looking = Looking()
+    releases = tuple(_plan_release(release, catalog, privacy, blocks, read, looking) for release in ordered)
     for release in releases:
         # printing may refuse: before anything is charged
         release.queries(tuple(range(len(release.vectors))))
@@ -324,16 +326,17 @@ def _check_size(relation: Relation) -> None:
 
 
 def _plan_release(
-    release: Release, catalog: Catalog, privacy: Privacy, blocks: Fraction, read: ReadKeys | None
-) -> ReleasePlan:
+    release: Release, catalog: Catalog, privacy: Privacy, blocks: Fraction, read: ReadKeys | None,
+    looking: Looking,
+) -> ReleasePlan:  # fmt: skip
     rows = release.rows
     env = environment_of(rows.columns, rows.predicate)
     domains = [domain_of(key, env) for key in release.keys]
     declared = [domain for domain in domains if domain is not None]
     dialect = dialect_of(catalog.dialect, catalog.case_collation)
-    groups, listed = _read_groups(release, domains, env, dialect, read)
+    groups, listed = _read_groups(release, domains, env, dialect, read, looking)
     if groups is None and len(declared) == len(domains):
-        groups = existing_groups(release.keys, declared, env, rows.predicate)
+        groups = existing_groups(release.keys, declared, env, rows.predicate, looking)
         domains = [_listed_in(groups, place, domain) for place, domain in enumerate(declared)]
     elif groups is not None:
         domains = [
@@ -407,8 +410,9 @@ def _key_law(counted: Vector, epsilon: Fraction, delta: Fraction, together: int)
 
 
 def _read_groups(
-    release: Release, domains: list[Domain | None], env: Environment, dialect: Dialect, read: ReadKeys | None
-) -> tuple[tuple[tuple[Scalar, ...], ...] | None, tuple[KeyList, ...]]:
+    release: Release, domains: list[Domain | None], env: Environment, dialect: Dialect, read: ReadKeys | None,
+    looking: Looking,
+) -> tuple[tuple[tuple[Scalar, ...], ...] | None, tuple[KeyList, ...]]:  # fmt: skip
     """Return the groups of keys that public tables have, and the lists they come from.
 
     None where no key needs a list, or there are more than MAX_DOMAIN: then keys are found by threshold.
@@ -426,7 +430,9 @@ def _read_groups(
         own = [domain for number in known if (domain := domains[number]) is not None]
         if math.prod(len(domain.values) for domain in own) > MAX_DOMAIN:
             return None, ()
-        parts.append((known, existing_groups(tuple(keys[number] for number in known), own, env, terms)))
+        parts.append(
+            (known, existing_groups(tuple(keys[number] for number in known), own, env, terms, looking))
+        )
     if math.prod(len(rows) for _, rows in parts) > MAX_DOMAIN:
         return None, ()
     places = [number for numbers, _ in parts for number in numbers]
@@ -453,7 +459,7 @@ def counting(release: ReleasePlan, call: AggregateCall, catalog: Catalog, privac
     """Return the plan of a count of the very rows that an aggregate takes in, by the same keys; of a count, its own."""
     count = call if call.function == "count" else replace(call, type=BIGINT, function="count", distinct=False)
     alone = replace(release.release, aggregates=(count,), share=(1, 1), names=_names(release.release, count))
-    return _plan_release(alone, catalog, privacy, Fraction(1), None)
+    return _plan_release(alone, catalog, privacy, Fraction(1), None, Looking())
 
 
 def _names(release: Release, count: AggregateCall) -> tuple[str, ...]:

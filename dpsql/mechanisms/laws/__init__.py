@@ -8,9 +8,10 @@ from fractions import Fraction
 from ..law import Law
 from .laplace import Laplace
 from .rank import Rank
+from .summed import Summed
 from .truncated import Truncated
 
-__all__ = ["Laplace", "Rank", "Truncated", "UnknownLaw", "law_of"]
+__all__ = ["Laplace", "Rank", "Summed", "Truncated", "UnknownLaw", "law_of"]
 
 _READERS: dict[str, Callable[[str], Law]] = {
     Rank.name: Rank.read,

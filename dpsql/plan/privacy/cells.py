@@ -149,6 +149,8 @@ def _compare(call: Call, args: list[Value]) -> Value:
 def _compared(sign: str, left: Value, right: Value) -> Value:
     if left is None or right is None:
         return None
+    if isinstance(left, Other) and isinstance(right, Other):
+        return _UNKNOWN
     if isinstance(right, Other):
         return _compared(_FLIPPED.get(sign, sign), right, left)
     if isinstance(left, Other):

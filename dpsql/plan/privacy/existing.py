@@ -16,7 +16,7 @@ House rules:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from ...relation.calendar import parse_date, parse_timestamp
@@ -29,10 +29,12 @@ from .cells import Evaluation, OneOf, Part, Span, Value, compiled, point
 from .determined import Classes, equalities
 from .spaces import Listed, Space, space_of
 
-__all__ = ["MOST_CELLS", "is_possible", "linked", "reached"]
+__all__ = ["MOST_CELLS", "Looking", "is_possible", "linked", "reached"]
 
 MOST_CELLS = 50_000
-"""Most cells that are looked at for one list of groups: some tenths of a second."""
+"""Most cells that are looked at for one list of groups: a second or so."""
+_MOST_IN_ALL = 100_000
+"""Most of them for one statement, whatever it is made of."""
 _MOST_LITERALS = 200
 _MOST_SCANNED = 2_000
 """Most groups that a cell with an unclear key is compared with."""
@@ -40,8 +42,15 @@ _MOST_SCANNED = 2_000
 Group = tuple[Scalar, ...]
 
 
+@dataclass
+class Looking:
+    """How many cells a statement may still look at: by its text alone, since its parts come in order."""
+
+    left: int = _MOST_IN_ALL
+
+
 def reached(
-    keys: Sequence[Expr], groups: Sequence[Group], env: Environment, terms: Sequence[Expr]
+    keys: Sequence[Expr], groups: Sequence[Group], env: Environment, terms: Sequence[Expr], looking: Looking
 ) -> list[Group]:
     """Return those of some groups that rows can be in, in their order.
 
@@ -56,25 +65,25 @@ def reached(
     wanted = list(spelled)
     if {part for term in terms for part in walk(term) if isinstance(part, Call)}.intersection(keys):
         own = [Listed(tuple(dict.fromkeys(_value(group[i]) for group in wanted))) for i in range(len(keys))]
-        found = _Search(keys, wanted, terms, dict(zip(keys, own, strict=True))).run()
+        found = _Search(keys, wanted, terms, dict(zip(keys, own, strict=True))).run(looking)
         wanted = wanted if found is None else found
     read = fields_of(*keys)
     for columns in (_tied(read, terms), read):
-        found = _Search(keys, wanted, terms, _spaces(columns, keys, terms, env)).run()
+        found = _Search(keys, wanted, terms, _spaces(columns, keys, terms, env)).run(looking)
         if found is not None:
             wanted = found
             break
     return [spelled[group] for group in wanted]
 
 
-def is_possible(env: Environment, terms: Sequence[Expr]) -> bool:
+def is_possible(env: Environment, terms: Sequence[Expr], looking: Looking) -> bool:
     """Say whether some row can pass a filter, as far as that is found out."""
     _, terms, env = _over_one_of_each((), terms, env)
     left = {index for term in terms for index in fields_of(term)}
     while left:
         columns = _tied(frozenset({min(left)}), terms)
         left -= columns
-        if _Search((), [()], terms, _spaces(columns, (), terms, env)).run() == []:
+        if _Search((), [()], terms, _spaces(columns, (), terms, env)).run(looking) == []:
             return False
     return True
 
@@ -187,13 +196,14 @@ class _Search:
         self.keys = [_prepared(key, slots) for key in keys]
         self.terms = [one for one in (_prepared(term, slots) for term in terms) if one[1]]
 
-    def run(self) -> list[Group] | None:
+    def run(self, looking: Looking) -> list[Group] | None:
         """Return the wanted groups that rows can be in; None where that takes too long."""
         whole: tuple[Value, ...] = (Part.UNKNOWN,) * len(self.spaces)
         stack, count = [whole], 0
         while stack and self.missing:
             cell, count = stack.pop(), count + 1
-            if count > MOST_CELLS:
+            looking.left -= 1
+            if count > MOST_CELLS or looking.left < 0:
                 return None
             stack += self._look_at(cell)
         return [group for group in self.wanted if group not in self.missing]

@@ -19,7 +19,7 @@ from ...relation.expressions import Call, Expr, Field, Literal, StageValue, conj
 from ...relation.facts import Facts, common_grid, hull, intersect
 from ...relation.intervals import Environment, narrowed_facts
 from ...relation.types import Kind
-from .existing import is_possible, linked, reached
+from .existing import Looking, is_possible, linked, reached
 from .rows import Rows
 
 __all__ = [
@@ -188,7 +188,11 @@ def _derived(key: Expr, facts: Facts) -> list[Scalar] | None:
 
 
 def existing_groups(
-    keys: tuple[Expr, ...], domains: Sequence[Domain], env: Environment, terms: tuple[Expr, ...]
+    keys: tuple[Expr, ...],
+    domains: Sequence[Domain],
+    env: Environment,
+    terms: tuple[Expr, ...],
+    looking: Looking,
 ) -> tuple[tuple[Scalar, ...], ...]:
     """Return the groups of a cross product of domains that the filter leaves rows for, in order (soundness.md 1.7).
 
@@ -196,10 +200,10 @@ def existing_groups(
     Raises:
         Refusal: PV203 when there are more than MAX_DOMAIN.
     """
-    if keys and not is_possible(env, terms):
+    if keys and not is_possible(env, terms, looking):
         return ()
     lists = [
-        [value for (value,) in reached([key], [(value,) for value in domain.values], env, terms)]
+        [value for (value,) in reached([key], [(value,) for value in domain.values], env, terms, looking)]
         for key, domain in zip(keys, domains, strict=True)
     ]
     _check_count(lists, keys)
@@ -208,7 +212,7 @@ def existing_groups(
     for part in linked(keys, terms):
         if len(part) > 1:
             tied = list(itertools.product(*(lists[i] for i in part)))
-            left = reached([keys[i] for i in part], tied, env, terms)
+            left = reached([keys[i] for i in part], tied, env, terms, looking)
             if len(left) < len(tied):
                 together.append((part, frozenset(left)))
     return tuple(

@@ -175,6 +175,23 @@ def test_other_questions_are_asked_anew(desk: OpenDesk) -> None:
     check_other_questions_are_asked_anew(desk)
 
 
+def check_groups_that_are_no_product(desk: OpenDesk) -> None:
+    """Where WHERE leaves groups out, what is stored is not all that the keys' values make."""
+    opened = desk()
+    opened.settle(HEAVY)
+    run_ = opened.session.execute
+    run_("SELECT city, COUNT(*) FROM visit WHERE city <> 'a' GROUP BY city")
+    run_("SELECT city, flag, COUNT(*) FROM visit WHERE flag OR city = 'b' GROUP BY city, flag")
+    assert cost(run_("SELECT COUNT(*) FROM visit WHERE city <> 'a' AND city = 'b'")) == 1
+    assert (
+        cost(run_("SELECT city, COUNT(*) FROM visit WHERE (flag OR city = 'b') AND flag GROUP BY city")) == 1
+    )
+
+
+def test_groups_that_are_no_product_are_asked_anew(desk: OpenDesk) -> None:
+    check_groups_that_are_no_product(desk)
+
+
 def check_found_keys(desk: OpenDesk) -> None:
     opened = desk()
     opened.settle(HEAVY)
@@ -255,9 +272,11 @@ def test_an_edited_policy_is_asked_anew(desk: OpenDesk, tmp_path: Path) -> None:
         (finer._cells, "if not key.is_complete:", "if False:", check_sums),
         (finer.find_finer, "cells * one.law.spread <= plan", "one.law.spread <= plan", check_sums),
         (finer._question, "not set(term.values) <= set(values)", "False", check_other_questions_are_asked_anew),
+        (finer.grouping_of, "!= groups.size or groups.tuples() != list(itertools.product(*product))", "== 0",
+         check_groups_that_are_no_product),
     ],
     ids=["another WHERE", "another t", "what counts once", "a cell counted twice", "the outside cell forgotten",
-         "a sum as good as a cell", "a value that no group has"],
+         "a sum as good as a cell", "a value that no group has", "a part of the product"],
 )  # fmt: skip
 def test_answer_from_what_is_another(
     desk: OpenDesk, monkeypatch: Patch, function: Callable[..., Any], old: str, new: str,

@@ -157,6 +157,30 @@ def test_what_is_explained(session: Session) -> None:
     assert "  groups: 4, the keys of place, public" in session.explain(sql).text().split("\n")
 
 
+_FLAGS = """
+ALTER TABLE place ADD COLUMN open BOOLEAN;
+ALTER TABLE place ADD COLUMN big BOOLEAN;
+UPDATE place SET open = id < 3, big = id % 2 = 0;
+"""
+
+
+def test_flags_of_a_table_are_the_pairs_that_it_has(tmp_path: Path, engine: PostgresServer | None) -> None:
+    """Their pairs are not all that two flags can be: a total is the sum of those, and no finer answer is read of them."""
+    with desk(tmp_path, engine, gone=_FLAGS) as (session, _, _):
+        both = session.execute(f"SELECT open, big, COUNT(*) {_JOINED} GROUP BY open, big")
+        assert len(both.rows) == 4
+        session.execute("SET dpsql.epsilon = 0.1")
+        for sql, wanted in (
+            ("big", [(False, 4), (True, 0), (None, 0)]),
+            ("open", [(False, 2), (True, 2), (None, 0)]),
+        ):
+            answer = session.execute(f"SELECT {sql}, COUNT(*) {_JOINED} GROUP BY {sql}")
+            assert list(answer.rows) == wanted
+        said = session.explain(f"SELECT open, big, COUNT(*) {_JOINED} GROUP BY ROLLUP (open, big)").text()
+    assert "grouping set (open): each row the sum of 2 groups" in said
+    assert "grouping set (): each row the sum of 4 groups" in said
+
+
 def test_a_table_that_grows_is_another_question(tmp_path: Path, engine: PostgresServer | None) -> None:
     sql = f"SELECT title, COUNT(*) {_JOINED} GROUP BY title"
     with desk(tmp_path, engine) as (session, connection, twin):

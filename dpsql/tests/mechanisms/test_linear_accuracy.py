@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpsql.mechanisms import Laplace, half_width_of
+from dpsql.mechanisms import OS_RANDOM, Laplace, Summed, half_width_of
 
 BETA = Fraction(1, 20)
 
@@ -64,3 +64,24 @@ def test_tails_are_those_of_exact_arithmetic() -> None:
         at = [-3 * int(scale) - 5, -1, 0, 1, 2, 5 * int(scale) + 3]
         found = Laplace(scale).tails(np.array(at))
         assert found.tolist() == pytest.approx([float(tail(scale, m)) for m in at], rel=1e-9)
+
+
+@pytest.mark.parametrize("count", [2, 3, 7])
+@pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(3), Fraction(10**5, 7)])
+@pytest.mark.parametrize("beta", [Fraction(1, 2), BETA, Fraction(1, 10**6)])
+def test_the_law_of_a_sum(count: int, scale: Fraction, beta: Fraction) -> None:
+    """Not wider than its deviation says, nor narrower: a Laplace law of that spread would be, below the level 0.9."""
+    law, wanted = Summed(Laplace(scale), count), half_width_of([(Laplace(scale), Fraction(1))] * count, beta)
+    assert float(law.half_width(beta)) == pytest.approx(float(wanted), rel=1e-4, abs=1)
+    half = law.half_width(beta)
+    assert 2 * law.tails(np.array([half + 1]))[0] <= float(beta) * (1 + 1e-3)
+    assert 2 * law.tails(np.array([half]))[0] > float(beta) * (1 - 1e-3)
+    drawn = law.draw(20_000, OS_RANDOM)
+    assert np.mean(np.abs(drawn) > law.half_width(Fraction(1, 2))) <= 0.5 + 0.02
+    assert np.mean(np.abs(drawn) >= law.half_width(Fraction(1, 2))) >= 0.5 - 0.02
+
+
+def test_the_law_of_very_many_is_the_normal_one() -> None:
+    law = Summed(Laplace(Fraction(40)), 100_000)
+    assert law.half_width(BETA) == pytest.approx(1.959964 * float(law.spread) ** 0.5, rel=2e-3)
+    assert law.upper_quantile(Fraction(1, 10**12)) > law.half_width(Fraction(1, 10**6))

@@ -297,6 +297,35 @@ def test_the_same_at_length(rows: duckdb.DuckDBPyConnection) -> None:
     assert answered > 3600
 
 
+def test_two_texts_that_are_no_listed_ones_are_compared() -> None:
+    """Whether they are equal is not known; to find out has an end."""
+    found = planned("SELECT c = coalesce ( c , 'm' ), COUNT(*) FROM t WHERE a > 3 GROUP BY 1").groups
+    assert found is not None
+    assert {(True,), (None,)} <= set(found)
+
+
+def test_a_statement_of_many_parts_looks_at_no_more_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[object] = []
+    look_at = existing._Search._look_at
+
+    def counted(search: existing._Search, cell: tuple[cells.Value, ...]) -> list[tuple[cells.Value, ...]]:
+        seen.append(cell)
+        return look_at(search, cell)
+
+    monkeypatch.setattr(existing._Search, "_look_at", counted)
+    monkeypatch.setattr(existing.Looking.__init__, "__defaults__", (40,))
+    part = "SELECT a, COUNT(*) FROM t WHERE ts <> '2024-01-01' AND extract ( hour from ts ) + a * b = 99 AND a <> {} GROUP BY a"
+    relation = " UNION ALL ".join(part.format(i) for i in range(5))
+    query = parse_statement(relation)
+    assert isinstance(query, Query)
+    plan(
+        bind(query, Context(_CATALOG, query.text, (), NOW, {})),
+        _CATALOG,
+        Privacy(Fraction(1), Fraction(1, 10**6), 1, False),
+    )
+    assert len(seen) == 40
+
+
 def test_a_search_that_takes_too_long_leaves_groups_in(monkeypatch: pytest.MonkeyPatch) -> None:
     sql = "SELECT a, b, COUNT(*) FROM t WHERE a < b GROUP BY 1, 2"
     assert len(planned(sql).groups or ()) == 6
