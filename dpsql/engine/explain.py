@@ -81,7 +81,9 @@ class Explanation:
         lines: list[str] = []
         for number, plan in enumerate(self.plan.releases):
             lines += _release_text(number, plan, names, _sets(self.plan, plan))
-        if self.plan.releases:
+        if any(plan.taken for plan in self.plan.releases) and not self.plan.epsilon:
+            charge = "nothing, it is stored"
+        elif self.plan.releases:
             delta = f", delta {_small(self.plan.delta)}" if self.plan.delta else ""
             epsilon = self.chosen or f"epsilon {decimal_text(self.plan.epsilon)}"
             charge = f"{epsilon}{delta} (nothing, if it is answered already)"
@@ -186,7 +188,7 @@ def _release(number: int, plan: ReleasePlan, names: Names) -> dict[str, object]:
             }
             for i, call in enumerate(plan.release.aggregates)
         ],
-        "backend_sql": [query.sql for query in plan.queries(tuple(range(len(plan.vectors))))],
+        "backend_sql": [query.sql for query in plan.queries(plan.fresh)],
     }
 
 
@@ -206,6 +208,7 @@ def _measure(plan: ReleasePlan, index: int) -> dict[str, object]:
         "variance": number_text(2 * (scale * step) ** 2),
         "plus_minus_95": _half_width_text(_half_width(plan, index) * step),
         "epsilon": decimal_text(plan.epsilons[index]),
+        "stored": index not in plan.fresh,
     }
 
 
@@ -376,8 +379,9 @@ def _release_text(number: int, plan: ReleasePlan, names: Names, sets: Sequence[_
             lines += _choice_text(shown)
             continue
         several = "" if shown["coordinates"] == 1 else f", {shown['coordinates']} numbers a group"
+        price = "stored already" if shown["stored"] else f"epsilon {shown['epsilon']}"
         lines += [
-            f"  {shown['measure']}{several}: epsilon {shown['epsilon']}",
+            f"  {shown['measure']}{several}: {price}",
             f"    {_sensitivity_text(plan, index)}, {plan.law(index).family} scale {shown['scale']}, "
             f"variance {shown['variance']}, ± {shown['plus_minus_95']} at 95 %",
         ]
@@ -394,7 +398,7 @@ def _release_text(number: int, plan: ReleasePlan, names: Names, sets: Sequence[_
             for call, said in zip(release.aggregates, one.expected, strict=True)
         )
         lines.append(f"  grouping set {one.keys}: {of}; {errors}")
-    for query in plan.queries(tuple(range(len(plan.vectors)))):
+    for query in plan.queries(plan.fresh):
         lines += ["  backend:", *_indented(query.sql, "    ")]
     return lines
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ..backends import Snapshot
     from ..budget import Reservation
 
-__all__ = ["ReleasedRows", "Runner", "StageRows", "carried", "check_stage"]
+__all__ = ["ReleasedRows", "Runner", "StageRows", "assemble", "carried", "check_stage"]
 
 MAX_STAGE_ROWS = 100_000
 """Most rows of a released or public subquery that go down again beside private rows."""
@@ -83,7 +83,8 @@ class Runner:
 
     `stage_value(i, rows)` computes stage i from the releases so far: one value, or `StageRows`. `hold()` waits until
     it may be known that what was drawn is there (soundness.md 3.6): before that moment nobody finds it in the store.
-    `cost` is kept up to date.
+    `cost` is kept up to date. `finer`: what stored draws of other questions say, by release and vector; what is there
+    from the start is what the plan takes (`beside`).
     """
 
     plan: Plan
@@ -102,6 +103,8 @@ class Runner:
 
     def __post_init__(self) -> None:
         self.rows = [_known_rows(plan) for plan in self.plan.releases]
+        for (number, index), found in self.finer.items():
+            self.rows[number].vectors[index] = found.vector
 
     @property
     def origins(self) -> tuple[str, ...]:
@@ -153,7 +156,7 @@ class Runner:
             measures = plan.measure_keys(index, relation, rows.keyset)
             draws = self.store.lookup(measures, plan.law(index))
             if draws is not None:
-                rows.vectors[index] = _assemble(measures, draws)
+                rows.vectors[index] = assemble(measures, draws)
             elif rows.groups is not None:
                 self._take_finer(number, index, rows.groups)
         return rows.is_complete
@@ -255,7 +258,7 @@ class Runner:
             if index == rows.plan.counted:
                 rows.take_keys(found[0])
             else:
-                rows.vectors[index] = _assemble(vector.measures, found)
+                rows.vectors[index] = assemble(vector.measures, found)
 
     def _run_release(
         self, number: int, wanted: list[int], snapshot: Snapshot, salt: bytes
@@ -382,7 +385,7 @@ def _keyset_key(relation: bytes) -> bytes:
     return hashlib.sha256(relation + b"published keys").digest()
 
 
-def _assemble(measures: tuple[bytes, ...], draws: tuple[Draw, ...]) -> ReleasedVector:
+def assemble(measures: tuple[bytes, ...], draws: tuple[Draw, ...]) -> ReleasedVector:
     """Return the vector of the asked measures, each from the draw that the store chose for it."""
     decoded: dict[int, ReleasedVector] = {}
     values = []

@@ -39,10 +39,11 @@ from ..sql.statement import (
 from ..sql.text import is_text
 from .accuracy import choose
 from .answer import Answer, AnswerColumn, OnceNote, Receipt
+from .beside import find_beside
 from .cost import Cost, telling
 from .dataset import Dataset, LazySnapshot, Prepared
 from .explain import Explanation, bias_notes
-from .finish import Patience, PublicRows, check_public, compile_public, run_public
+from .finish import Compiled, Patience, PublicRows, check_public, compile_public, run_public
 from .listed_keys import ListedKeys
 from .notes import found_notes
 from .run import ReleasedRows, Runner, StageRows, carried, check_stage
@@ -273,7 +274,11 @@ class Session:
         with telling(cost, reuse=reuse):
             public = PublicRows(snapshot.open)
             runner = self._runner(prepared, query, public, cost, lambda: self._hold(snapshot.close))
-            if runner.from_store():
+            is_whole = runner.from_store()
+            if not is_whole and (other := self._beside(prepared, runner)) is not None:
+                prepared, runner = other
+                is_whole = runner.from_store()
+            if is_whole:
                 return self._answer(prepared, runner, Fraction(0), Fraction(0), public, (key, epoch))
             for compiled in (*prepared.stages, prepared.compiled):
                 if not prepared.is_checked:
@@ -300,6 +305,20 @@ class Session:
             self._cancelled.is_set, hold, cost,
         )  # fmt: skip
 
+    def _beside(self, prepared: Prepared, runner: Runner) -> tuple[Prepared, Runner] | None:
+        """Return the plan that takes from the store what is there under other measures, where that is better."""
+        level = self._level() if prepared.chosen else DEFAULT_LEVEL
+        found = (
+            find_beside(prepared.plan, runner.rows, self.dataset.store, level)
+            if self.settings.reuse
+            else None
+        )
+        if found is None:
+            return None
+        compiled = self._compiled(found.plan)
+        other = replace(prepared, plan=found.plan, compiled=compiled, is_checked=False)
+        return other, replace(runner, plan=found.plan, finer=found.taken, rows=[], stages=[])
+
     def _prepare(
         self, query: Query, parameters: tuple[object, ...], key: object, snapshot: LazySnapshot | None = None
     ) -> Prepared:
@@ -319,19 +338,27 @@ class Session:
         if self.settings.accuracy is None:
             planned, chosen = self._plan(relation, self.settings.epsilon, keys), None
         else:
-            level, most = self.settings.intervals or DEFAULT_LEVEL, self.policy.defaults.max_epsilon
+            level, most = self._level(), self.policy.defaults.max_epsilon
             planned = self._plan(relation, most, keys)
             chosen = choose(planned, self.settings.accuracy, level, most, self._counted)
             planned = planned if chosen is None else self._plan(relation, chosen.epsilon, keys)
-        root = planned.root
-        if self.settings.intervals is not None:
-            root = add_companions(root, {p.release: p for p in planned.releases})
-        compiled = compile_public(root, planned.releases, self.dataset.dialect)
+        compiled = self._compiled(planned)
         stages = tuple(compile_public(one, planned.releases, self.dataset.dialect) for one in planned.stages)
         lasting = not any(word in query.text.lower() for word in ("now", "current", "localtime"))
         lasting = lasting and not keys.are_read  # another list next time, where the table has changed
         lasting = lasting and _is_small(query.text, parameters) and not (chosen and chosen.uses_store)
         return Prepared(planned, compiled, stages, lasting, chosen=chosen.said if chosen else None)
+
+    def _compiled(self, planned: Plan) -> Compiled:
+        """Return the statement above its releases, with the columns of its bars."""
+        root = planned.root
+        if self.settings.intervals is not None:
+            root = add_companions(root, {p.release: p for p in planned.releases})
+        return compile_public(root, planned.releases, self.dataset.dialect)
+
+    def _level(self) -> Fraction:
+        """Return at which level bars hold."""
+        return self.settings.intervals or DEFAULT_LEVEL
 
     def _bound(self, query: Query, parameters: tuple[object, ...]) -> Relation:
         check_parameters(query, len(parameters))
@@ -353,7 +380,7 @@ class Session:
 
     def _counted(self, release: ReleasePlan, call: AggregateCall) -> int | None:
         """Return how many rows an aggregate takes in at least, in its smallest group, as far as the store can tell."""
-        level = self.settings.intervals or DEFAULT_LEVEL
+        level = self._level()
         privacy = self._privacy(self.settings.epsilon)
         return stored_count(release, call, self.catalog, privacy, self.dataset.store, level)
 
@@ -381,7 +408,7 @@ class Session:
         key: object,
     ) -> Answer:  # fmt: skip
         rows = runner.rows
-        level = self.settings.intervals or DEFAULT_LEVEL
+        level = self._level()
         patience = Patience(self.time_limit)
         try:
             found = run_public(prepared.compiled, rows, self._sealed, level, public, patience)
@@ -418,7 +445,9 @@ class Session:
             if not prepared.plan.stages:
                 public = PublicRows(snapshot.open)
                 runner = self._runner(prepared, query, public, Cost(), snapshot.close)
-                runner.from_store()
+                if not runner.from_store() and (other := self._beside(prepared, runner)) is not None:
+                    prepared, runner = other
+                    runner.from_store()
                 origins = runner.origins
         return Explanation(
             prepared.plan, prepared.compiled, prepared.stages, _left(status), origins, prepared.chosen

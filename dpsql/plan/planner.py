@@ -33,7 +33,7 @@ from ..relation.types import Kind as SqlKind
 from .backend_sql.print_release import BackendQuery, print_fan, print_keys, print_release
 from .dialects import Dialect, dialect_of
 from .measures.formulas import Formula
-from .measures.least_error import measure
+from .measures.least_error import measure, others
 from .measures.ranks import RankVector
 from .measures.vectors import Bounding, Kind, Query, Vector, counted_in
 from .privacy.contradiction import has_no_rows
@@ -53,7 +53,9 @@ from .privacy.keys import (
 from .privacy.public_keys import KeyList, key_lists
 from .privacy.rows import Release, selects_in, stages_in
 
-__all__ = ["Plan", "Privacy", "ReadKeys", "ReleasePlan", "Work", "counting", "plan", "releases_of"]
+__all__ = [
+    "Plan", "Privacy", "ReadKeys", "ReleasePlan", "Work", "counting", "other_measures", "plan", "releases_of",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,8 @@ class ReleasePlan:
     multiples of. `epsilons`: per vector.
     `identity` hashes everything the exact measures depend on but data and epoch; it is completed by
     `measure_keys`. `is_empty`: no row can count, by the text alone: answered exactly and free, without the
-    engine (soundness.md 1.16). `listed_from`: the public tables that keys were read from.
+    engine (soundness.md 1.16). `listed_from`: the public tables that keys were read from. `taken`: of each vector the
+    law on it where a stored draw has it already, which is neither charged nor asked (3.8); () for none.
     """
 
     release: Release
@@ -116,11 +119,19 @@ class ReleasePlan:
     fingerprint: str
     dialect: Dialect = field(repr=False, compare=False)
     listed_from: tuple[str, ...] = ()
+    taken: tuple[Law | None, ...] = ()
+
+    @property
+    def fresh(self) -> tuple[int, ...]:
+        """The vectors that are to be asked for where the store has nothing more than what is taken."""
+        return tuple(i for i in range(len(self.vectors)) if not self.taken or self.taken[i] is None)
 
     def scale(self, number: int) -> Fraction:
         """Return the noise scale of a vector, in its lattice units; 0 for what is empty and gets no noise."""
         if self.is_empty:
             return Fraction(0)
+        if number not in self.fresh:
+            return self.law(number).scale
         return self.vectors[number].scale(self.epsilons[number])
 
     def law(self, number: int) -> Law:
@@ -130,6 +141,8 @@ class ReleasePlan:
         """
         if self.key_law is not None and number == self.counted:
             return self.key_law
+        if self.taken and (stored := self.taken[number]) is not None:
+            return stored
         vector = self.vectors[number]
         if isinstance(vector, RankVector):
             return vector.law(self.epsilons[number])
@@ -460,6 +473,24 @@ def counting(release: ReleasePlan, call: AggregateCall, catalog: Catalog, privac
     count = call if call.function == "count" else replace(call, type=BIGINT, function="count", distinct=False)
     alone = replace(release.release, aggregates=(count,), share=(1, 1), names=_names(release.release, count))
     return _plan_release(alone, catalog, privacy, Fraction(1), None, Looking())
+
+
+def other_measures(release: ReleasePlan) -> Iterator[ReleasePlan]:
+    """Yield the plans of a release by other vectors, each vector with all of its epsilon: for what is stored of them.
+
+    For groups that are known beforehand; `release` itself is none of them.
+    """
+    rows, epsilon = release.release.rows, sum(release.epsilons, Fraction(0))
+    env = environment_of(rows.columns, rows.predicate)
+    seen = {frozenset(release.vectors)}
+    for measured in others(release.release.aggregates, env, release.bounding, rows.units):
+        vectors = frozenset(measured.vectors)
+        if vectors not in seen and len(vectors) <= MAX_VECTORS:
+            seen.add(vectors)
+            yield replace(
+                release, vectors=measured.vectors, formulas=measured.formulas, grids=measured.grids,
+                epsilons=(epsilon,) * len(vectors),
+            )  # fmt: skip
 
 
 def _names(release: Release, count: AggregateCall) -> tuple[str, ...]:

@@ -7,13 +7,15 @@ House rules:
    what, plus what times the count. Equal normal forms share one measure; linearity is used only where
    the lattice arithmetic is exact and the NULL rows are the same (soundness.md 1.3).
 3. Counts either have a vector of their own or ride on the complementary sums of one value, whichever
-   has the smaller expected error at an equal split of epsilon.
+   has the smaller expected error at an equal split of epsilon. What else answers the same is for what is
+   stored already (soundness.md 3.8).
 """
 
 from __future__ import annotations
 
+import enum
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -29,7 +31,7 @@ from .normal_form import VALUE_FUNCTIONS, Wanted, both, normal_form, present, sh
 from .ranks import RankVector, share_of
 from .vectors import VECTORS, Bounding, Kind, Mask, Vector
 
-__all__ = ["Measured", "measure"]
+__all__ = ["Measured", "measure", "others"]
 
 _MAX_VALUE_MASKS = 16
 _MAX_COUNT_MASKS = 64
@@ -70,7 +72,33 @@ def measure(
     return min(choices, key=lambda choice: choice[0])[1]
 
 
+def others(
+    aggregates: Sequence[AggregateCall], env: Environment, bounding: Bounding, units: frozenset[int]
+) -> Iterator[Measured]:
+    """Yield all sets of vectors that answer the aggregates over groups that are known beforehand.
+
+    Beyond those of `measure`: every value by complementary sums, or centred beside a count. Raises as `measure`.
+    """
+    wanted = share_counts([normal_form(call, env, units) for call in aggregates])
+    for form in _Form:
+        for ride in _rides(wanted, env)[: 1 if form is _Form.CENTRED else _MOST_RIDES]:
+            yield _build(wanted, env, bounding, False, ride, form)[1]
+
+
 # --- vectors -----------------------------------------------------------------------------------------
+
+_MOST_RIDES = 4
+"""Of how many values a stored pair is looked for that carries the counts."""
+
+
+class _Form(enum.Enum):
+    """By what values are summed."""
+
+    LEAST = "direct sums where only sums are asked, else complementary pairs"
+    PAIRS = "pairs"
+    WITH_NULLS = "pairs that count the rows without a value too"
+    CENTRED = "centred sums beside counts"
+
 
 _SPREAD = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
 
@@ -120,21 +148,18 @@ class _Builder:
 
 
 def _build(
-    wanted: Sequence[Wanted], env: Environment, bounding: Bounding, threshold: bool, ride: Expr | None
-) -> tuple[tuple[Fraction, int], Measured]:
+    wanted: Sequence[Wanted], env: Environment, bounding: Bounding, threshold: bool, ride: Expr | None,
+    form: _Form = _Form.LEAST,
+) -> tuple[tuple[Fraction, int], Measured]:  # fmt: skip
     builder = _Builder(env, bounding)
     counts = [want for want in wanted if want.value is None and want.function in ("count", "tally")]
     plans: dict[tuple[str, Expr | None, Expr | None], tuple[int, Lattice | None]] = {}
     for value in dict.fromkeys(want.value for want in wanted if want.function in VALUE_FUNCTIONS):
         assert value is not None
         riders = counts if ride is not None and value == ride else []
-        _add_value(
-            builder,
-            value,
-            [w for w in wanted if w.value == value and w.function in VALUE_FUNCTIONS],
-            riders,
-            plans,
-        )
+        wants = [w for w in wanted if w.value == value and w.function in VALUE_FUNCTIONS]
+        added = _add_value(builder, value, wants, riders, plans, form)
+        counts = [*counts, *added]
     if ride is None and counts:
         _add_counts(builder, counts, plans)
     formulas = tuple(_formula(builder, want, plans, ride) for want in wanted)
@@ -174,16 +199,26 @@ def _add_counts(builder: _Builder, counts: Sequence[Wanted], plans: Plans) -> No
 
 
 def _add_value(
-    builder: _Builder, value: Expr, wants: Sequence[Wanted], riders: Sequence[Wanted], plans: Plans
-) -> None:
-    """Add the vectors for one summed value: direct sums when only sums are asked, else complementary pairs."""
+    builder: _Builder,
+    value: Expr,
+    wants: Sequence[Wanted],
+    riders: Sequence[Wanted],
+    plans: Plans,
+    form: _Form,
+) -> list[Wanted]:
+    """Add the vectors for one summed value, in the form; return the counts that are needed beside them."""
     squared = any(want.function in _SPREAD for want in wants)
     lattice = lattice_of(value, builder.env, squared=squared)
     if lattice is None or lattice.width == 0:
         lattice = lattice or Lattice(0, 0, Fraction(1), Fraction(0), Fraction(0), exact=True)
         _add_constant(builder, value, lattice, [*wants, *riders], plans)
-        return
-    pair = bool(riders) or any(want.function != "sum" or want.offset != 0 for want in wants)
+        return []
+    if form is not _Form.LEAST or riders or any(w.function != "sum" or w.offset != 0 for w in wants):
+        name, kind = "pair", Kind.PAIR
+    else:
+        name, kind = "sum", Kind.SUM
+    if form is _Form.CENTRED:
+        name, kind = "centred", Kind.CENTRED
     filters, rest = _filters([*wants, *riders])
     together = mask_count(filters, rest)
     groups = [(filters, rest)] if together <= _MAX_VALUE_MASKS else [
@@ -192,28 +227,31 @@ def _add_value(
     nullable = narrowed_facts(value, builder.env).nullable
     for chosen, whole in groups:
         masks = masks_of(chosen, whole)
-        null_rows = bool(riders) and nullable
-        kind = Kind.PAIR if pair else Kind.SUM
+        null_rows = (bool(riders) or form is _Form.WITH_NULLS) and nullable
         number = builder.add(kind, value, lattice, masks, null_rows)
         moment = builder.add(Kind.MOMENT, value, lattice, masks) if squared else number
         for filter_ in [*chosen, *([None] if whole else [])]:
-            plans["pair" if pair else "sum", value, filter_] = number, lattice
+            plans[name, value, filter_] = number, lattice
             plans["moment", value, filter_] = moment, lattice
+    return [_rows_of(builder, want) for want in wants] if form is _Form.CENTRED else []
 
 
 def _add_constant(
     builder: _Builder, value: Expr, lattice: Lattice, wants: Sequence[Wanted], plans: Plans
 ) -> None:
     """A value with one possible content: only its rows are counted (soundness.md 1.6)."""
-    not_null = present(value, builder.env)
-    renamed = [
-        replace(w, filter=both(w.filter, not_null) if w.value is not None else w.filter) for w in wants
-    ]
+    renamed = [_rows_of(builder, want) for want in wants]
     _add_counts(builder, renamed, plans)
     for want, counted in zip(wants, renamed, strict=True):
         if want.value is not None:
             plans["constant", value, want.filter] = plans["count", None, counted.filter][0], lattice
             plans["constant filter", value, want.filter] = plans["count", None, counted.filter]
+
+
+def _rows_of(builder: _Builder, want: Wanted) -> Wanted:
+    """Return the count of the rows that an aggregate takes in."""
+    rows = want.filter if want.value is None else both(want.filter, present(want.value, builder.env))
+    return replace(want, filter=rows)
 
 
 def _formula(builder: _Builder, want: Wanted, plans: Plans, ride: Expr | None) -> Formula:
@@ -238,6 +276,8 @@ def _formula(builder: _Builder, want: Wanted, plans: Plans, ride: Expr | None) -
         number, lattice = plans["sum", want.value, want.filter]
         assert lattice is not None
         return builder.sum_over(number, want.filter, 0, want.factor * lattice.step)
+    if ("centred", want.value, want.filter) in plans:
+        return _beside_count(builder, want, plans)
     number, lattice = plans["pair", want.value, want.filter]
     assert lattice is not None
     above = builder.sum_over(number, want.filter, 0, one)
@@ -250,13 +290,35 @@ def _formula(builder: _Builder, want: Wanted, plans: Plans, ride: Expr | None) -
         total = _total([above.times(Fraction(lattice.high, lattice.width)),
                         below.times(Fraction(lattice.low, lattice.width))])  # fmt: skip
         return _total([total.times(step), count.times(want.offset)])
+    return _ratio(builder, want, plans, _total([above, below.times(Fraction(-1))]), count, lattice)
+
+
+def _beside_count(builder: _Builder, want: Wanted, plans: Plans) -> Formula:
+    """Return what a centred sum and the count of its rows give."""
+    number, lattice = plans["centred", want.value, want.filter]
+    assert lattice is not None
+    counted = _rows_of(builder, want).filter
+    difference = builder.sum_over(number, want.filter, 0, Fraction(1))
+    count = builder.sum_over(plans["count", None, counted][0], counted, 0, Fraction(1))
+    if want.function == "present":
+        return count
+    if want.function == "sum":
+        step = want.factor * lattice.step
+        middle = Fraction(lattice.low + lattice.high, 2) * step + want.offset
+        return difference.times(step / 2).plus(count.times(middle))
+    return _ratio(builder, want, plans, difference, count, lattice)
+
+
+def _ratio(
+    builder: _Builder, want: Wanted, plans: Plans, difference: Linear, count: Linear, lattice: Lattice
+) -> Formula:
+    """Return an average or a variance of Σ(2z - (L + H)) and a count."""
+    step = want.factor * lattice.step
     if want.function == "avg":
         middle = Fraction(lattice.low + lattice.high, 2) * step + want.offset
-        difference = _total([above.times(step / 2), below.times(-step / 2)])
         ends = sorted((lattice.low * step + want.offset, lattice.high * step + want.offset))
-        return Average(difference, count, middle, ends[0], ends[1])
-    moment = builder.sum_over(plans["moment", want.value, want.filter][0], want.filter, 0, one)
-    difference = _total([above, below.times(Fraction(-1))])
+        return Average(difference.times(step / 2), count, middle, ends[0], ends[1])
+    moment = builder.sum_over(plans["moment", want.value, want.filter][0], want.filter, 0, Fraction(1))
     return Variance(moment, difference, count, lattice.width, abs(step), want.function)
 
 
@@ -266,7 +328,7 @@ def _grid(want: Wanted, plans: Plans) -> Fraction | None:
         return None
     if want.function != "sum":
         return abs(want.factor) or Fraction(1)
-    kinds = (plans.get((kind, want.value, want.filter)) for kind in ("sum", "pair", "constant"))
+    kinds = (plans.get((kind, want.value, want.filter)) for kind in ("sum", "pair", "centred", "constant"))
     lattice = next((found[1] for found in kinds if found is not None), None)
     assert lattice is not None
     if ("constant", want.value, want.filter) in plans:

@@ -53,6 +53,7 @@ class Kind(enum.Enum):
     COUNT = "count"
     PAIR = "pair"
     SUM = "sum"
+    CENTRED = "centred"
     MOMENT = "moment"
     DISTINCT = "distinct"
     UNITS = "units"
@@ -313,6 +314,24 @@ class Sum(Vector):
 
 
 @dataclass(frozen=True, slots=True)
+class Centred(Vector):
+    """Σ u with u = 2z - (L + H), what a pair's difference is, for where the count is known (1.3): R·W, as |u| <= W."""
+
+    kind = Kind.CENTRED
+    label = "centred sum"
+
+    @property
+    def reach(self) -> int:
+        return self.known_lattice.width
+
+    def whole(self, sums: Sums) -> list[str]:
+        middle = self.known_lattice.low + self.known_lattice.high
+        return [
+            f"(2 * {sums.total(self, mask)} - {middle} * {sums.present(self, mask)})" for mask in self.masks
+        ]
+
+
+@dataclass(frozen=True, slots=True)
 class Moment(Vector):
     """Σ(2u² - W²) with u = 2z - (L + H), soundness.md 1.4: R·W², as |2u² - W²| <= W²."""
 
@@ -412,7 +431,7 @@ class Direct(Vector):
 
 
 VECTORS: dict[Kind, type[Vector]] = {
-    vector.kind: vector for vector in (Count, Pair, Sum, Moment, Distinct, Units, Direct)
+    vector.kind: vector for vector in (Count, Pair, Sum, Centred, Moment, Distinct, Units, Direct)
 }
 
 

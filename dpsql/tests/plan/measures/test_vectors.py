@@ -35,6 +35,7 @@ def vector(kind: Kind, bounds: Bounding, masks: tuple[Mask, ...] = ALL, *, null_
         (Kind.COUNT, 6 * 1024),
         (Kind.PAIR, 6 * 60 * 32),
         (Kind.SUM, 6 * 50 * 32),
+        (Kind.CENTRED, 6 * 60 * 32),
         (Kind.MOMENT, 6 * 60**2),
         (Kind.DISTINCT, 4),
         (Kind.UNITS, 2),
@@ -53,6 +54,7 @@ def test_many_rows_in_groups(kind: Kind, added: int) -> None:
         (Kind.COUNT, 3 * 1024, 3 * 1024),
         (Kind.SUM, 3 * 50 * 32, 3 * (50 + 10) * 32),
         (Kind.PAIR, 3 * 60 * 32, 2 * 3 * 60 * 32),
+        (Kind.CENTRED, 3 * 60 * 32, 2 * 3 * 60 * 32),
         (Kind.MOMENT, 3 * 60**2, 2 * 3 * 60**2),
         (Kind.DISTINCT, 4, 4),
         (Kind.UNITS, 1, 1),
@@ -71,6 +73,7 @@ def test_one_number_without_groups(kind: Kind, added: int, replaced: int) -> Non
         (Kind.COUNT, 1, 1),
         (Kind.SUM, 50, 60),
         (Kind.PAIR, 60, 120),
+        (Kind.CENTRED, 60, 120),
         (Kind.DIRECT, 60 // 2 + 1, 60),
     ],
 )

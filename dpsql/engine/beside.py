@@ -1,0 +1,161 @@
+"""A question of which a part is stored under other measures: only what is missing is measured, with all of epsilon.
+
+A count that was drawn for itself stands beside a sum or an average of the same rows; a pair that was drawn for an
+average gives the sum.
+
+House rules (soundness.md 3.8):
+
+1. From text, policy, settings and what is stored, which is noisy: never from data. Fixed before the charge.
+2. No aggregate has a wider expected bar than asked alone, and the charge is no more.
+3. Groups that are known beforehand, and no statement of stages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from ..budget import BudgetStore
+from ..errors import Refusal
+from ..mechanisms import Law, floor_to_nano, half_width_of
+from ..plan.measures.formulas import Linear
+from ..plan.planner import Plan, ReleasePlan, other_measures
+from .explain import expected_error
+from .finer import Finer, find_finer
+from .released import Groups, ReleasedVector
+from .run import ReleasedRows, assemble
+
+__all__ = ["Beside", "find_beside"]
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A plan that takes some of its vectors from the store; `taken`: these, by release and vector."""
+
+    plan: Plan
+    taken: dict[tuple[int, int], Finer]
+
+
+def find_beside(
+    plan: Plan, known: Sequence[ReleasedRows], store: BudgetStore, level: Fraction
+) -> Beside | None:
+    """Return the plan that the store makes cheaper, or better at the same charge; None: the statement's own is best.
+
+    `known`: what the store has of the statement's own plan. `level`: of the bars that are compared.
+    """
+    if plan.stages:
+        return None
+    found = _Found(store, store.epoch)
+    releases = list(plan.releases)
+    taken: dict[tuple[int, int], Finer] = {}
+    for number, rows in enumerate(known):
+        if rows.groups is None or rows.plan.groups is None or rows.plan.is_empty or rows.is_complete:
+            continue
+        best = _best(rows, found, level)
+        if best is not None:
+            releases[number], vectors = best
+            taken |= {(number, index): vector for index, vector in vectors.items()}
+    return Beside(replace(plan, releases=tuple(releases)), taken) if taken else None
+
+
+class _Found:
+    """What the store has of vectors, each looked up once; all of it is of one epoch."""
+
+    def __init__(self, store: BudgetStore, epoch: int) -> None:
+        self._store, self._epoch = store, epoch
+        self._known: dict[tuple[tuple[bytes, ...], Law], Finer | None] = {}
+
+    def of(self, plan: ReleasePlan, index: int, groups: Groups) -> Finer | None:
+        """Return a vector that is stored with no more noise than the plan's, or that a stored grouping has."""
+        measures = plan.measure_keys(index, plan.salted(b""), b"")
+        key = measures, plan.law(index)
+        if key not in self._known:
+            self._known[key] = self._looked_up(plan, index, measures, groups)
+        return self._known[key]
+
+    def _looked_up(
+        self, plan: ReleasePlan, index: int, measures: tuple[bytes, ...], groups: Groups
+    ) -> Finer | None:
+        draws = self._store.lookup(measures, plan.law(index))
+        if draws is not None:
+            said = f"answered with a stored {plan.vectors[index].label}; dpsql.reuse = off asks alone"
+            return Finer(assemble(measures, draws), self._epoch, said)
+        found = find_finer(plan, index, groups, self._store)
+        return found if found is not None and found.epoch == self._epoch else None
+
+
+def _best(rows: ReleasedRows, found: _Found, level: Fraction) -> tuple[ReleasePlan, dict[int, Finer]] | None:
+    """Return the plan of the lowest charge, then the smallest errors; None where that is the release's own."""
+    own = rows.plan
+    assert rows.groups is not None
+    charge = sum((e for i, e in enumerate(own.epsilons) if i not in rows.vectors), Fraction(0))
+    best, least = None, (charge, Fraction(len(own.formulas)))
+    for other, vectors in _stored(own, rows.groups, found):
+        candidate = _taking(other, vectors)
+        ratios = None if candidate is None else _ratios(candidate, own, level)
+        if candidate is not None and ratios is not None:
+            price = (sum(candidate.epsilons, Fraction(0)), sum(ratios, Fraction(0)))
+            if price < least:
+                best, least = (candidate, vectors), price
+    return best
+
+
+def _stored(
+    own: ReleasePlan, groups: Groups, found: _Found
+) -> Iterator[tuple[ReleasePlan, dict[int, Finer]]]:
+    """Yield the plans by other vectors with those that are stored: at all of epsilon each, and at a share of it.
+
+    A vector that was drawn at a share of epsilon answers the same question again, but may be too coarse for another.
+    """
+    for other in other_measures(own):
+        vectors: dict[int, Finer] = {}
+        for part in dict.fromkeys((1, len(other.vectors))):
+            share = floor_to_nano(other.epsilons[0] / part)
+            if share <= 0:
+                break
+            probe, before = replace(other, epsilons=(share,) * len(other.vectors)), vectors
+            every = {i: found.of(probe, i, groups) for i in range(len(other.vectors))}
+            vectors = {index: vector for index, vector in every.items() if vector is not None}
+            if vectors.keys() > before.keys():
+                yield other, vectors
+
+
+def _taking(other: ReleasePlan, vectors: dict[int, Finer]) -> ReleasePlan | None:
+    """Return a plan that takes some vectors and shares epsilon over the rest; None: it cannot be carried out."""
+    count = len(other.vectors)
+    missing = count - len(vectors)
+    each = floor_to_nano(other.epsilons[0] / missing) if missing else Fraction(0)
+    if missing and each <= 0:
+        return None
+    laws = tuple(_widest(vectors[i].vector) if i in vectors else None for i in range(count))
+    epsilons = tuple(Fraction(0) if i in vectors else each for i in range(count))
+    plan = replace(other, epsilons=epsilons, taken=laws)
+    try:
+        plan.queries(plan.fresh)  # printing may refuse: before anything is charged
+    except Refusal:
+        return None
+    return plan
+
+
+def _widest(vector: ReleasedVector) -> Law:
+    return max(vector.laws, key=lambda law: law.spread)
+
+
+def _ratios(plan: ReleasePlan, own: ReleasePlan, level: Fraction) -> list[Fraction] | None:
+    """Return each aggregate's expected error over the one that it has asked alone; None where one is wider."""
+    ratios = []
+    for index in range(len(own.formulas)):
+        here, there = (
+            expected_error(one, index, lambda formula, one=one: _half(one, formula, level))[0]  # type: ignore[misc]
+            for one in (plan, own)
+        )
+        if here > there:
+            return None
+        ratios.append(here / there if there else Fraction(1))
+    return ratios
+
+
+def _half(plan: ReleasePlan, formula: Linear, level: Fraction) -> Fraction:
+    noises = [(plan.law(plan.vector_of(index)), weight) for index, weight in formula.terms]
+    return half_width_of(noises, 1 - level) if noises else Fraction(0)
