@@ -187,6 +187,8 @@ class Maker:
         fetched: Sequence[FetchedTable],
     ) -> ReleasedTable:  # fmt: skip
         """Return the bars of a simulation as a table, without rows if they cannot be had."""
+        if _may_share_draws([self.rows[number] for number in simulation.replicated]):
+            return empty_simulation(name, simulation)
         cells = sum(
             read[number].row_count * (1 + len(coordinates))
             for number, coordinates in simulation.replicated.items()
@@ -215,6 +217,16 @@ class Maker:
         if error.sqlstate not in _TOO_MUCH:
             raise error
         self.patience.without_bars = True
+
+
+def _may_share_draws(rows: Sequence[ReleasedRows]) -> bool:
+    """Say whether two releases may be made of one draw: then their noises are not independent, as replicas are."""
+    borrowed = [entry for one in rows for entry in one.borrowed]
+    return (
+        len(rows) > 1
+        and bool(borrowed)
+        and (len(set(borrowed)) < len(borrowed) or not all(one.borrowed for one in rows))
+    )
 
 
 # --- replicas ----------------------------------------------------------------------------------------------

@@ -39,11 +39,15 @@ _KINDS = (Kind.TEXT, Kind.BOOLEAN, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kin
 
 @dataclass(frozen=True, slots=True)
 class Finer:
-    """A vector's answer from a stored grouping, and what it is made of, in words; `epoch`: in which it is stored."""
+    """A vector's answer from a stored grouping, and what it is made of, in words.
+
+    `epoch`: in which it is stored; `entry`: the ledger entry of the grouping's draw, None for the question's own.
+    """
 
     vector: ReleasedVector
     epoch: int
     said: str
+    entry: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +119,7 @@ def find_finer(plan: ReleasePlan, number: int, groups: Groups, store: BudgetStor
         f"answered from a stored grouping by {question.name or 'finer keys'}: {summed} of it, whose bound on a "
         "person's rows is over all its groups; dpsql.reuse = off asks alone"
     )
-    return Finer(_vector(plan.vectors[number].size, question, best, cells, store), epoch, said)
+    return Finer(_vector(plan.vectors[number].size, question, best, cells, store), epoch, said, best.entry)
 
 
 # --- the question ----------------------------------------------------------------------------------------------

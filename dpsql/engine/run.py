@@ -51,18 +51,26 @@ class ReleasedRows:
     """A release's groups and the noisy vectors over them, as far as they are known yet.
 
     `keyset`: what the measures of a thresholded release are keyed by, the very groups that were published.
+    `borrowed`: the ledger entries of the groupings that vectors were taken from.
     """
 
     plan: ReleasePlan
     groups: Groups | None = None
     vectors: dict[int, ReleasedVector] = field(default_factory=dict)
     keyset: bytes = b""
+    borrowed: set[int] = field(default_factory=set)
 
     def take_keys(self, stored: Draw) -> None:
         """Take in the stored groups of a thresholded release."""
         assert self.plan.counted is not None
         self.vectors[self.plan.counted] = keys = decode(stored.payload, stored.law)
         self.groups, self.keyset = keys.groups, _keyset_id(stored.payload)
+
+    def take(self, index: int, found: Finer) -> None:
+        """Take in what the store says of a vector in another question."""
+        self.vectors[index] = found.vector
+        if found.entry is not None:
+            self.borrowed.add(found.entry)
 
     @property
     def is_complete(self) -> bool:
@@ -104,7 +112,7 @@ class Runner:
     def __post_init__(self) -> None:
         self.rows = [_known_rows(plan) for plan in self.plan.releases]
         for (number, index), found in self.finer.items():
-            self.rows[number].vectors[index] = found.vector
+            self.rows[number].take(index, found)
 
     @property
     def origins(self) -> tuple[str, ...]:
@@ -167,7 +175,7 @@ class Runner:
         found = find_finer(rows.plan, index, groups, self.store)
         if found is not None:
             self.finer[number, index] = found
-            rows.vectors[index] = found.vector
+            rows.take(index, found)
 
     def _relation_key(self, number: int) -> bytes:
         values = [repr(self.stages[stage]) for stage in self.rows[number].plan.stages]

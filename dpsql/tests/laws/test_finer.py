@@ -100,6 +100,22 @@ def test_it_says_what_it_is_from_and_reuse_off_asks_alone(full: Desk) -> None:
     assert full.session.execute(DRILLED[0]).rows == alone.rows  # its own draw goes first from now on
 
 
+def test_numbers_that_may_share_a_draw_have_no_joint_bar(full: Desk) -> None:
+    """Their noises are not independent, as those that a joint bar is made of are taken to be."""
+    pair = (
+        "SELECT (SELECT COUNT(*) FROM visit WHERE flag) + (SELECT COUNT(*) FROM visit WHERE NOT flag) AS both"
+    )
+    run_ = full.session.execute
+    run_("SET dpsql.intervals = 0.95")
+    run_(FLAGS)
+    both, low, high = run_(pair).rows[0]
+    assert both is not None
+    assert (low, high) == (None, None)
+    run_("SET dpsql.reuse = off")
+    both, low, high = run_(pair).rows[0]
+    assert low <= both <= high
+
+
 def test_another_session_says_the_same(desk: OpenDesk) -> None:
     full = desk()
     full.settle(HEAVY)
