@@ -14,15 +14,13 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
 from ..budget import BudgetStore, Grouping, GroupingKey, StoredGrouping
-from ..mechanisms import Laplace, Law
+from ..mechanisms import Law, Summed
 from ..plan.planner import ReleasePlan
 from ..plan.privacy.keys import domain_of, environment_of
 from ..relation.catalog import Scalar
@@ -238,7 +236,7 @@ def _vector(
     values = decode(draw.payload, draw.law).values
     if len(values) != size:
         raise AssertionError("a family's vectors have as many coordinates")
-    law = draw.law if cells == 1 else _law_of_sum(draw.law, cells)
+    law: Law = draw.law if cells == 1 else Summed.of(draw.law, cells)
     return ReleasedVector(tuple(_sums(one, question, stored.grouping) for one in values), None, (law,) * size)
 
 
@@ -254,8 +252,3 @@ def _sums(values: Array, question: _Question, grouping: Grouping) -> Array:
     own = [question.groups[key.digest] for key in grouping.keys if key.digest in question.groups]
     found = np.asarray(table, dtype=object)[tuple(own)]
     return integers([int(value) for value in np.atleast_1d(found)])
-
-
-def _law_of_sum(law: Law, cells: int) -> Law:
-    """Return a law of at least the spread of a sum of draws, with heavier tails: bars of it are not too narrow."""
-    return Laplace(law.scale * Fraction(math.isqrt(cells * 10**12 - 1) + 1, 10**6))

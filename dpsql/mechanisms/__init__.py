@@ -6,7 +6,7 @@ from .epsilon import ATTO, MAX_EPSILON, MIN_EPSILON, NANO, floor_to_nano, parse_
 from .laplace_accuracy import bounds_of_exp
 from .law import Law
 from .laws import Laplace, Truncated, UnknownLaw, law_of
-from .linear_accuracy import half_width_of
+from .linear_accuracy import Summed, half_width_of
 from .noise import Noise, SampledNoise
 from .random_source import OS_RANDOM, RandomSource
 
@@ -21,6 +21,7 @@ __all__ = [
     "Noise",
     "RandomSource",
     "SampledNoise",
+    "Summed",
     "Truncated",
     "UnknownLaw",
     "bounds_of_exp",
