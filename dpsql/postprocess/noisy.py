@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..plan.planner import ReleasePlan
-from ..plan.privacy.rows import Release
+from ..plan.privacy.rows import AddedUp, Release
 from ..relation.expressions import Expr, Scalar, fields_of, walk
 from ..relation.relations import (
     Aggregate,
@@ -56,6 +56,9 @@ def _noise(node: Relation, plans: Mapping[Release, ReleasePlan]) -> _Noise:
         keys = len(node.keys)
         columns = (False,) * keys + (True,) * (len(node.columns) - keys)
         return _Noise(columns, rows=plans[node].groups is None)
+    if isinstance(node, AddedUp):
+        keys = len(node.chosen)
+        return _Noise((False,) * keys + (True,) * (len(node.columns) - keys))
     below = [_noise(child, plans) for child in node.inputs]
     if isinstance(node, Project):
         return _Noise(tuple(below[0].moves([expr]) for expr in node.exprs), below[0].rows)

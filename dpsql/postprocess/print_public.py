@@ -59,7 +59,7 @@ from .magnitudes import cannot_overflow
 from .print_calls import CALLS, print_literal
 from .print_join import kept_mark, print_join, print_marked
 from .public_parts import Fetched, Needed
-from .replicas import Draws, Ends, Numbered, Replicated
+from .replicas import Draws, Ends, Numbered, Replicated, ReplicatedSums
 
 __all__ = ["PublicPrinter"]
 
@@ -169,6 +169,14 @@ def _added_up(printer: PublicPrinter, node: Relation) -> str:
     number, plan = printer.releases[node.release]
     printer.used.add(number)
     keys = [f"k{i}" for i in node.chosen]
+    source, shown = _sums(plan, node, keys, "rowid AS place", f'"r{number}"', "min(place) AS place")
+    return _select([*keys, *shown], source, " ORDER BY place")
+
+
+def _sums(
+    plan: ReleasePlan, node: AddedUp, keys: Sequence[str], more: str, table: str, last: str
+) -> tuple[str, list[str]]:
+    """Return a FROM item of cells added up by `keys`, and each aggregate over it; `more` and `last` stand beside."""
     cells, added, shown = [], [], []
     calls = zip(plan.formulas, plan.grids, node.release.aggregates, strict=True)
     for index, (formula, grid, call) in enumerate(calls):
@@ -183,10 +191,29 @@ def _added_up(printer: PublicPrinter, node: Relation) -> str:
     needed = sorted({coordinate for coordinates in spread for coordinate in coordinates})
     cells += [f"m{i}" for i in needed]
     added += [f"COALESCE(sum(CAST(m{i} AS DOUBLE)), 0e0) AS m{i}" for i in needed]
-    inner = f'SELECT {", ".join([*keys, *cells, "rowid AS place"])} FROM "r{number}"'
-    by = f" GROUP BY {', '.join(keys)}" if keys else ""
-    outer = f"SELECT {', '.join([*keys, *added, 'min(place) AS place'])} FROM ({inner}) AS t{by}"
-    return _select([*keys, *shown], f"({outer}) AS t", " ORDER BY place")
+    by = [*keys, *([last] if more == last else [])]
+    inner = f"SELECT {', '.join([*keys, *cells, more])} FROM {table}"
+    grouped = f" GROUP BY {', '.join(by)}" if by else ""
+    outer = f"SELECT {', '.join([*keys, *added, last])} FROM ({inner}) AS t{grouped}"
+    return f"({outer}) AS t", shown
+
+
+def _replicated_sums(printer: PublicPrinter, node: Relation) -> str:
+    """Print rows that are added up beside the replicas of theirs, added up draw by draw from those of the cells."""
+    assert isinstance(node, ReplicatedSums)
+    sums = node.sums
+    number, plan = printer.releases[sums.release]
+    keys = [f"k{i}" for i in sums.chosen]
+    printer.replicated.setdefault(number, set()).update(c for one in plan.formulas for c in one.coordinates)
+    read = ", ".join([*(f"r.{key}" for key in keys), "s.*"])
+    cells = f'(SELECT {read} FROM "r{number}" AS r JOIN "s{number}" AS s ON r."row" = s."row") AS t'
+    source, shown = _sums(plan, sums, keys, '"draw"', cells, '"draw"')
+    measures = [shown[index - len(keys)] for index in node.measures]
+    truths = ", ".join([*keys, *(f"{sql} AS v{i}" for i, sql in enumerate(measures)), '"draw"'])
+    same = " AND ".join(f"b.c{i} IS NOT DISTINCT FROM v.{key}" for i, key in enumerate(keys)) or "TRUE"
+    columns = [f"b.c{i}" for i in range(len(sums.columns))] + [f"v.v{i}" for i in range(len(measures))]
+    both = f"({_added_up(printer, sums)}) AS b JOIN (SELECT {truths} FROM {source}) AS v ON {same}"
+    return _select([*columns, 'v."draw"'], both)
 
 
 def _with_bars(printer: PublicPrinter, node: Relation) -> str:
@@ -447,7 +474,8 @@ def _join(printer: PublicPrinter, node: Relation) -> str:
 
 
 _RELATIONS: dict[type[Relation], Callable[[PublicPrinter, Relation], str]] = {
-    Release: _release, AddedUp: _added_up, WithBars: _with_bars, Scan: _scan, Values: _values,
+    Release: _release, AddedUp: _added_up, ReplicatedSums: _replicated_sums,
+    WithBars: _with_bars, Scan: _scan, Values: _values,
     Filter: _filter, Project: _project, Sort: _ordered, Limit: _ordered, Distinct: _distinct,
     Aggregate: _aggregate, Window: _window, SetOperation: _set_operation, Join: _join, Fetched: _fetched,
     Numbered: _numbered, Replicated: _replicated, Draws: _draws, Ends: _ends,

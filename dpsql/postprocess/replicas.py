@@ -20,7 +20,7 @@ from functools import cached_property
 
 from ..plan.measures.formulas import Chosen
 from ..plan.planner import ReleasePlan
-from ..plan.privacy.rows import Release
+from ..plan.privacy.rows import AddedUp, Release
 from ..relation.expressions import (
     TRUE,
     Call,
@@ -51,7 +51,9 @@ from ..relation.relations import (
 from ..relation.types import BIGINT, BOOLEAN, DOUBLE
 from .public_parts import Needed, is_public, needed_below
 
-__all__ = ["Draws", "Ends", "NotSimulated", "Numbered", "Replicated", "numbered", "simulation_of"]
+__all__ = [
+    "Draws", "Ends", "NotSimulated", "Numbered", "Replicated", "ReplicatedSums", "numbered", "simulation_of",
+]  # fmt: skip
 
 _LINEAR_AGGREGATES = frozenset({"sum", "avg"})
 _CARRYING_WINDOWS = frozenset({"sum", "avg", "lag", "lead", "first_value", "last_value", "nth_value"})
@@ -74,6 +76,19 @@ class Replicated(Relation):
         shown = self.release.columns
         numbers = (OutputColumn(BIGINT), OutputColumn(BIGINT))
         return (*shown, *(shown[index] for index in self.measures), *numbers)
+
+
+@dataclass(frozen=True)
+class ReplicatedSums(Relation):
+    """The columns of a release's rows added up, then those of `measures` of its replicas added up, and the draw."""
+
+    sums: AddedUp
+    measures: tuple[int, ...]
+
+    @cached_property
+    def columns(self) -> tuple[OutputColumn, ...]:
+        shown = self.sums.columns
+        return (*shown, *(shown[index] for index in self.measures), OutputColumn(BIGINT))
 
 
 @dataclass(frozen=True)
@@ -233,6 +248,8 @@ class _Lifter:
                 return self._join(node, below)
             case Distinct():
                 return self._distinct(node, below)
+            case AddedUp():
+                return self._added_up(node, needed)
             case Ends() | Numbered() if not self.replicas:
                 every = tuple(range(len(node.columns)))
                 return _Lifted(node, every, every, every[-1:] if isinstance(node, Numbered) else (), None)
@@ -268,6 +285,17 @@ class _Lifter:
         places = (row,) * bars
         hidden = chosen | frozenset(range(width, width + bars))
         return replace(lifted, base=(*base, *places), truth=(*truth, *places), hidden=hidden)
+
+    def _added_up(self, node: AddedUp, needed: Needed) -> _Lifted:
+        """Lift a release's rows that are added up: their keys number them."""
+        keys, width = len(node.chosen), len(node.columns)
+        base, ids = tuple(range(width)), tuple(range(keys))
+        if not self.replicas:
+            return _Lifted(node, base, base, ids, None)
+        is_empty = self.plans[node.release].is_empty
+        measures = () if is_empty else tuple(i for i in sorted(needed) if keys <= i < width)
+        truth = tuple(width + measures.index(i) if i in measures else i for i in base)
+        return _Lifted(ReplicatedSums(node, measures), base, truth, ids, width + len(measures))
 
     # --- what stands above -----------------------------------------------------------------------------
 

@@ -62,6 +62,7 @@ LINEAR = {
     "lag": "SELECT month, COUNT(*) - LAG(COUNT(*), 1, 0) OVER (ORDER BY month) AS step FROM person GROUP BY month",
     "average": "SELECT month, AVG(COUNT(*)) OVER (ORDER BY month ROWS 1 PRECEDING) AS mean FROM person GROUP BY month",
     "rollup": "SELECT city, COUNT(*) AS n, SUM(age) AS years FROM person GROUP BY ROLLUP (city)",
+    "averages": "SELECT city, AVG(age) AS mean, COUNT(*) AS n FROM person GROUP BY ROLLUP (city)",
     "union": "SELECT 'all' AS k, COUNT(*) AS n FROM person UNION ALL SELECT 'old', COUNT(*) FROM person WHERE age > 50",
     "rank": "SELECT city, COUNT(*) AS n, 0 * RANK() OVER (ORDER BY city) AS r FROM person GROUP BY city",
     "sum": "SELECT 1 AS k, SUM(n) AS total FROM (SELECT city, COUNT(*) AS n FROM person GROUP BY city) AS t",
