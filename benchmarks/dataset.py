@@ -218,11 +218,18 @@ class Bench:
 
 
 @contextmanager
-def open_bench(size: Size, *, max_groups: int | None = None) -> Iterator[Bench]:
-    """Open a session with a new ledger: over `visit` when `max_groups` is given, else over `person`."""
+def open_bench(size: Size, *, max_groups: int | None = None, max_rows: int | None = None) -> Iterator[Bench]:
+    """Open a session with a new ledger: over `visit` when `max_groups` is given, else over `person`.
+
+    `max_rows`: of a person, if not 20 a group.
+    """
     number = len(list(size.folder.glob("ledger-*.db")))
     path, ledger = make_database(size), size.folder / f"ledger-{number}.db"
-    tables = _PEOPLE if max_groups is None else VISITORS.format(rows=20 * max_groups, groups=max_groups)
+    tables = _PEOPLE
+    if max_groups is not None:
+        rows = max_rows or 20 * max_groups
+        tables = VISITORS.replace("per_group = 20", f"per_group = {min(rows, 20)}")
+        tables = tables.format(rows=rows, groups=min(rows, max_groups))
     policy = parse_policy(
         HEAD.format(database=f"duckdb:{path}", ledger=ledger) + tables, size.folder / "big.toml"
     )

@@ -34,6 +34,24 @@ INSERT INTO visit SELECT
     abs(hashint8(i)::bigint) % {units}, abs(hashint8(i + 1)::bigint) % 12,
     'major ' || lpad((abs(hashint8(i + 2)::bigint) % 20)::text, 2, '0'), abs(hashint8(i + 3)::bigint) % 100
 FROM generate_series(1, {rows}) AS t(i);
+CREATE TABLE buyer (id bigint PRIMARY KEY);
+INSERT INTO buyer SELECT i FROM generate_series(0, {units} / 3) AS t(i);
+CREATE TABLE purchase (
+    id bigint PRIMARY KEY, buyer_id bigint NOT NULL REFERENCES buyer (id), day date NOT NULL,
+    total numeric(12,2) NOT NULL);
+INSERT INTO purchase SELECT
+    i, abs(hashint8(i)::bigint) % ({units} / 3), date '2020-01-01' + (abs(hashint8(i + 1)::bigint) % 2555)::int,
+    (abs(hashint8(i + 2)::bigint) % 5000000)::numeric / 100
+FROM generate_series(0, {units}) AS t(i);
+CREATE TABLE product (id bigint PRIMARY KEY, category text NOT NULL);
+INSERT INTO product SELECT i, 'category ' || lpad((i % 20)::text, 2, '0') FROM generate_series(0, 9999) AS t(i);
+CREATE TABLE item (
+    purchase_id bigint NOT NULL REFERENCES purchase (id), product_id bigint NOT NULL REFERENCES product (id),
+    quantity integer NOT NULL, price numeric(10,2) NOT NULL);
+INSERT INTO item SELECT
+    abs(hashint8(i)::bigint) % {units}, abs(hashint8(i + 1)::bigint) % 10000,
+    1 + abs(hashint8(i + 2)::bigint) % 10, (abs(hashint8(i + 3)::bigint) % 100000)::numeric / 100
+FROM generate_series(1, {units} * 4) AS t(i);
 ANALYZE
 """
 _PEOPLE = f"""
@@ -47,6 +65,36 @@ money = {{ bounds = [0, 1000] }}
 open = {{ bounds = [0, 1000], step = 0.01 }}
 real = {{ bounds = [0, 100] }}
 """
+_CATEGORIES = ", ".join(f'"category {number:02}"' for number in range(20))
+_SHOP = f"""
+[tables.buyer]
+unit = "id"
+[tables.purchase]
+unit = {{ column = "buyer_id", references = "buyer.id" }}
+max_rows = 32
+[tables.purchase.columns]
+id = {{}}
+day = {{ bounds = [2020-01-01, 2026-12-31] }}
+total = {{ bounds = [0, 50000] }}
+[tables.item]
+unit = {{ column = "purchase_id", references = "purchase.id" }}
+max_rows = 47
+[tables.item.columns]
+product_id = {{}}
+quantity = {{ bounds = [1, 10] }}
+price = {{ bounds = [0, 1000] }}
+[tables.product]
+public = true
+[tables.product.columns]
+id = {{}}
+category = {{ values = [{_CATEGORIES}] }}
+"""
+_SALES = {
+    "SELECT date_trunc('month', day) AS m, COUNT(*), SUM(total) FROM purchase GROUP BY 1": 5.5,
+    "SELECT p.category, COUNT(*), SUM(i.quantity * i.price) FROM item i JOIN product p ON p.id = i.product_id"
+    " GROUP BY p.category": 9.0,
+}
+"""The sums of a month, and of a join of three tables with the owner's: against the analyst's own query."""
 _COLUMNS = {"whole": 2.0, "held": 2.0, "money": 2.0, "open": 2.0, "real": 2.5}
 _SUMS = ("SUM({0})", "AVG({0})", "COUNT(*), SUM({0}), AVG({0})")
 _COUNTS = ("COUNT(DISTINCT owner)", "COUNT(*)", "AVG(minutes)", "COUNT(*), SUM(minutes)")
@@ -64,6 +112,9 @@ def measure(size: Size) -> Iterator[Figure]:
             for statement in _TABLES.format(rows=size.rows // 2, units=size.units // 2).split(";"):
                 connection.execute(statement)
         reader = server.create_reader(database)
+        with _open(size, _SHOP, reader) as bench:
+            for sql, limit in _SALES.items():
+                yield _ratio(bench, sql, sql, limit, size)
         with _open(size, _PEOPLE, reader) as bench:
             for (column, limit), sums, key in itertools.product(_COLUMNS.items(), _SUMS, ("major", None)):
                 shown = sums.format(column) if key is None else f"{key}, {sums.format(column)}"
@@ -80,7 +131,10 @@ def measure(size: Size) -> Iterator[Figure]:
 
 
 def _ratio(bench: Bench, exact: str, sql: str, limit: float, size: Size, note: str = "") -> Figure:
-    raw = partial(Times.of, partial(bench.run_exact, exact.replace("FROM ", "FROM public.")))
+    raw = partial(
+        Times.of,
+        partial(bench.run_exact, exact.replace("FROM ", "FROM public.").replace("JOIN ", "JOIN public.")),
+    )
     ours = partial(Times.of, partial(bench.session.execute, sql))
     raw(), ours()
     found = compare(raw, ours, max(2, size.repeats // 2), of=lambda times: times.wall)

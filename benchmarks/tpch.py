@@ -34,6 +34,8 @@ __all__ = ["make_database", "measure"]
 _T = TypeVar("_T")
 
 _POLICY = Path(__file__).parents[1] / "grammar_tests" / "policies" / "tpch.toml"
+_LIMITS = {"Q1": 8.5}
+"""Where it is not 8: eight sums with their clamps, over all rows."""
 _NOT_OF_TPCH = ("uli]", "uli.", "student]", "student.")
 
 _TABLES = """
@@ -103,7 +105,7 @@ def measure(size: Size) -> Iterator[Figure]:
         )
     yield Figure("refused queries", len(refused), None, "of 22", ", ".join(refused))
     worst = f"worst {max(ratios):.3g}"
-    yield Figure("geometric mean of the answered", statistics.geometric_mean(ratios), 3, "x", worst)
+    yield Figure("geometric mean of the answered", statistics.geometric_mean(ratios), 1.7, "x", worst)
     yield Figure("text to plan, median", plans[0], 10, "ms", f"slowest statement {max(plans[1:]):.1f} ms")
 
 
@@ -127,7 +129,9 @@ def _compared(
 
     raw(), ours()
     found = compare(raw, ours, size.repeats)
-    return Figure(name, found.ratio, 8, "x", f"{found}; the whole statement {min(wholes):.0f} ms")
+    return Figure(
+        name, found.ratio, _LIMITS.get(name, 8), "x", f"{found}; the whole statement {min(wholes):.0f} ms"
+    )
 
 
 def _plan(session: Session, sql: str) -> None:

@@ -15,9 +15,14 @@ _AGGREGATES = ("COUNT(DISTINCT owner)", "COUNT(*)", "AVG(minutes)", "COUNT(*), S
 _LIMITS = {20: 3.0, 3: 6.0}
 """max_groups that does not bind, and one that does: people are ranked, and half of them have rows cut."""
 
+_SUMS = ("SUM(minutes)", "SUM(month)", "SUM(minutes + month)", "SUM(minutes - month)")
+_ABOVE = {"nobody": (60, 2.0), "half of the people": (9, 3.0)}
+"""max_rows that nobody has more rows than, and that half of the people have: each has ten in the mean."""
+
 
 def measure(size: Size) -> Iterator[Figure]:
     """Yield the ratio of the whole statement to the analyst's COUNT(DISTINCT owner)."""
+    yield from _without_groups(size)
     for max_groups, limit in _LIMITS.items():
         with open_bench(size, max_groups=max_groups) as bench:
             bench.session.execute("SET dpsql.reuse = off")
@@ -37,4 +42,21 @@ def measure(size: Size) -> Iterator[Figure]:
                     limit,
                     "x",
                     str(found),
+                )
+
+
+def _without_groups(size: Size) -> Iterator[Figure]:
+    """Yield the same for one, two and four sums of all rows."""
+    exact = "SELECT COUNT(DISTINCT owner) FROM visit"
+    for above, (max_rows, limit) in _ABOVE.items():
+        with open_bench(size, max_groups=20, max_rows=max_rows) as bench:
+            bench.session.execute("SET dpsql.reuse = off")
+            for count in (1, 2, 4):
+                sql = f"SELECT {', '.join(_SUMS[:count])} FROM visit"
+                raw = partial(Times.of, partial(bench.run_exact, exact))
+                ours = partial(Times.of, partial(bench.session.execute, sql))
+                raw(), ours()
+                found = compare(raw, ours, max(2, size.repeats // 2))
+                yield Figure(
+                    f"{count} sums of all rows, {above} above R", found.ratio, limit, "x", str(found)
                 )

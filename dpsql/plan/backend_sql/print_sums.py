@@ -86,14 +86,17 @@ class InnerRows:
         clause = f" WHERE {' AND '.join(self.where)}" if self.where else ""
         return f"SELECT {', '.join(select) or '1 AS one'} FROM {self.from_}{clause}"
 
-    def of_units(self, where: Iterable[str], *, beside: str = "") -> str:
+    def of_units(self, where: Iterable[str], *, beside: str = "", whole: bool = False) -> str:
         """Return the units of the rows of step r as u; `beside`: those rows whose unit stands there, with it.
 
+        `whole`: the units with all that r has, which is u too where no path leads to it.
         The tables of a path may have columns of any name: all are said with their source.
         """
         from_, links, unit = self._path
         terms = [*links, *where, *([f"({unit} = {beside}.hu)"] if beside else [])]
-        shown = f"{beside}.hu, {beside}.t, r.*" if beside else f"{unit} AS u"
+        shown = f"{beside}.hu, {beside}.t" if beside else f"{unit} AS u"
+        if beside or whole:
+            shown = "r.*" if whole and unit == "r.u" else f"{shown}, r.*"
         clause = f" WHERE {' AND '.join(terms)}" if terms else ""
         return f"SELECT {shown} FROM {from_}{f' CROSS JOIN {beside}' if beside else ''}{clause}"
 

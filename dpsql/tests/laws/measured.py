@@ -221,7 +221,7 @@ def check_new_keys(
     if release.counted is None:
         return
     there, here = left[release.counted], right[release.counted]
-    new = [key for key in here if key not in there]
+    new = [key for key, (count,) in here.items() if count and there.get(key, (0,)) == (0,)]
     many = plan.privacy.together
     assert sum(here[key][0] for key in new) <= many * release.bounding.groups
     assert all(1 <= here[key][0] <= many for key in new)

@@ -40,7 +40,7 @@ FAULTS: dict[str, tuple[Function, str, str, str]] = {
     ),
     "one group more than C in the count of people": (
         print_release._Release.ranked, "self.key_names, self.bounding.groups)",
-        "self.key_names, self.bounding.groups + 1)", TAGS,
+        "self.key_names, self.bounding.groups + 1)", "SELECT tag, COUNT(DISTINCT person_id) FROM visit GROUP BY tag",
     ),
     "all of delta for each grouping set": (
         planner._plan_release, "privacy.delta * Fraction(*release.share)", "privacy.delta",
@@ -54,7 +54,7 @@ FAULTS: dict[str, tuple[Function, str, str, str]] = {
         planner._bounding, "len(groups) > c)", "len(groups) > c + 1)", "SELECT flag, COUNT(DISTINCT person_id) FROM visit GROUP BY flag",
     ),
     "all values of a person's group are counted": (
-        print_release._Release._kept, "PARTITION BY u ORDER", "PARTITION BY u, {names[-1]} ORDER",
+        print_release._Release._rank, "PARTITION BY u ORDER", "PARTITION BY u, {names[-1]} ORDER",
         "SELECT COUNT(DISTINCT tag) FROM visit",
     ),
     "distinct values of all groups are counted": (

@@ -1,0 +1,183 @@
+"""The count of people in the statement of the sums, beside a statement for each of the two: integer for integer.
+
+And the groups that come to the test of soundness.md 1.7: those that keep people, however the others come out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from dpsql.engine.privatise import Exact, publish
+from dpsql.errors import EngineFailure, Refusal
+from dpsql.plan.backend_sql import print_release
+from dpsql.plan.planner import Plan, ReleasePlan
+from dpsql.plan.privacy.rows import Cut, selects_in
+from dpsql.testing.injected_noise import CountingNoise
+from dpsql.tests.support import random_joined_statements, random_joins
+from dpsql.tests.support.postgres_server import PostgresServer
+from dpsql.tests.support.random_databases import Database, databases, load
+
+from .examples import HEAVY, REPEATED, WIDE, visit
+from .measured import Groups, World, fixed_stages, measure_release, world
+from .planting import plant
+from .test_mutations import adding, holds
+
+__all__ = ["adding"]
+
+FUZZ = settings(REPEATED, max_examples=40)
+LONG = settings(FUZZ, max_examples=3000, derandomize=False)
+Patch = pytest.MonkeyPatch
+
+
+@pytest.fixture(scope="module")
+def single(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
+    with world(tmp_path_factory.mktemp("single"), server=engine) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def joined(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("joined")
+    policy = random_joins.policy_of(folder)
+    with world(folder, policy=policy, schema=random_joins.SCHEMA, server=engine) as made:
+        yield made
+
+
+PEOPLE = "SELECT tag, COUNT(DISTINCT person_id), COUNT(*), SUM(n) FROM visit GROUP BY tag"
+KEYS = st.sampled_from(("tag", "n", "tag, n", "x > 0, tag", "city, tag"))
+SUMS = st.lists(
+    st.sampled_from(
+        ("COUNT(*)", "SUM(n)", "AVG(x)", "COUNT(*) FILTER (WHERE flag)", "SUM(n) FILTER (WHERE tag = 'p')", "VAR_POP(d)")
+    ),
+    min_size=1, max_size=3,
+)  # fmt: skip
+WHERE = st.sampled_from(("", "WHERE n > 0", "WHERE flag OR city = 'a'"))
+
+
+def compare(world: World, plan: Plan) -> int:
+    """Hold one statement against two on what the world holds; return how many releases had both in one."""
+    compared = 0
+    for release in plan.releases:
+        blocks = selects_in(release.release.rows)
+        if release.is_empty or any(isinstance(item.source, Cut) for block in blocks for item in block.items):
+            continue  # which rows are cut depends on the columns that are read
+        together = _measured(world, release, plan)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(print_release._Release, "is_count_of_all_people", lambda self, ranked: False)
+            apart = _measured(world, release, plan)
+            queries = release.queries(tuple(range(len(release.vectors))))
+        if release.counted is not None:
+            here = together[release.counted]
+            together[release.counted] = {key: count for key, count in here.items() if count != (0,)}
+        assert together == apart, [query.sql for query in queries]
+        compared += len(release.queries(tuple(range(len(release.vectors))))) < len(queries)
+    return compared
+
+
+def _measured(world: World, release: ReleasePlan, plan: Plan) -> dict[int, Groups]:
+    with world.backend.snapshot() as snapshot:
+        return measure_release(release, snapshot, fixed_stages(plan))
+
+
+def check(world: World, sql: str) -> None:
+    try:
+        compare(world, world.plan(sql))
+    except (Refusal, EngineFailure):
+        return
+
+
+@FUZZ
+@given(KEYS, SUMS, WHERE, databases())
+@example("tag", ["COUNT(*) FILTER (WHERE flag)"], "", WIDE)
+@example("tag, n", ["SUM(n)", "COUNT(*)"], "", HEAVY)
+def test_one_statement_counts_what_two_do(
+    single: World, keys: str, sums: list[str], where: str, database: Database
+) -> None:
+    single.settle(load, database)
+    check(
+        single,
+        f"SELECT {keys}, COUNT(DISTINCT person_id), {', '.join(sums)} FROM visit {where} GROUP BY {keys}",
+    )
+
+
+@FUZZ
+@given(random_joined_statements.statements(), random_joins.databases())
+def test_one_statement_counts_what_two_do_over_joins(
+    joined: World, sql: str, database: random_joins.Database
+) -> None:
+    joined.settle(random_joins.load, database)
+    check(joined, sql)
+
+
+@pytest.mark.long
+@LONG
+@given(random_joined_statements.statements(), random_joins.databases(most=14))
+def test_one_statement_counts_what_two_do_over_joins_at_length(
+    joined: World, sql: str, database: random_joins.Database
+) -> None:
+    joined.settle(random_joins.load, database)
+    check(joined, sql)
+
+
+def test_both_ways_are_compared(single: World) -> None:
+    single.settle(load, WIDE)
+    assert compare(single, single.plan(PEOPLE)) == 1
+    for apart in ("SELECT city, tag, COUNT(*) FROM visit GROUP BY city, tag", "SELECT COUNT(*) FROM visit"):
+        assert compare(single, single.plan(apart)) == 0
+
+
+# --- the groups that are tested ----------------------------------------------------------------------------------
+
+
+def groups_tested(world: World, minimum_units: int) -> tuple[int, list[int]]:
+    """Return how many groups come to the test, and the count of people in each that the statement returns."""
+    world.settle(
+        load, Database((), tuple(visit(unit, tag=tag) for unit in (1, 2) for tag in "abcdefgh"[: 4 * unit]))
+    )
+    (release,) = world.plan(PEOPLE).releases
+    assert release.counted is not None
+    people = _measured(world, release, world.plan(PEOPLE))[release.counted]
+    exact, noise = Exact(), CountingNoise()
+    counts = [count for (count,) in people.values()]
+    exact.add([[tag for (tag,) in people]], {(release.counted, 0): counts}, len(counts))
+    publish(exact, release, noise, minimum_units)
+    return len(noise.given), counts
+
+
+def test_a_group_that_keeps_nobody_is_not_tested(single: World, monkeypatch: Patch) -> None:
+    for minimum in (1, 2):
+        asked, counts = groups_tested(single, minimum)
+        assert len(counts) == 8
+        assert 0 in counts
+        assert sum(counts) == 4, "each of two units keeps two groups"
+        assert asked == sum(count >= minimum for count in counts)
+    plant(monkeypatch, publish, ("counts >= minimum_units", "counts >= minimum_units - 1"))
+    asked, counts = groups_tested(single, 1)
+    assert asked > sum(count >= 1 for count in counts)
+
+
+FAULTS: dict[str, tuple[Callable[..., Any], str, str]] = {
+    "one group more than C": (
+        print_release._Release.with_people, "self.key_names, self.bounding.groups)",
+        "self.key_names, self.bounding.groups + 1)",
+    ),
+    "what is beyond C stays in": (print_release._Release._corrected, "[: 1 + self.bounding.ranked]", "[:1]"),
+    "rows are counted as groups": (
+        print_release._Release.with_people, "'CAST(SUM(n) AS BIGINT)'", "'COUNT(*)'",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("function", "old", "new"), FAULTS.values(), ids=FAULTS)
+def test_plant(adding: World, monkeypatch: Patch, function: Callable[..., Any], old: str, new: str) -> None:
+    sql = "SELECT tag, COUNT(*) FROM visit GROUP BY tag"
+    far = Database((), tuple(visit(1, tag=tag) for tag in "abcdefgh" for _ in range(6)))
+    holds(adding, sql, far)
+    plant(monkeypatch, function, (old, new))
+    with pytest.raises(AssertionError):
+        holds(adding, sql, far)
