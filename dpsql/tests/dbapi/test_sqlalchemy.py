@@ -554,7 +554,7 @@ def test_columns_and_what_may_be_done_with_them(free: sa.Connection) -> None:
             "day",
             "DATE",
             True,
-            "when; bounds 2020-01-01 to 2020-12-31; COUNT only; group keys: 366 values inside the bounds",
+            "when; bounds 2020-01-01 to 2020-12-31; COUNT, MEDIAN, MIN, MAX; group keys: 366 values inside the bounds",
         ),
         (
             "cost",

@@ -184,13 +184,13 @@ def test_found_groups_have_the_bars_of_shown_counts(session: Session) -> None:
     session.execute("SET dpsql.intervals = 0.95")
     sql = "SELECT street, COUNT(*) AS n, COUNT(*) + 0.5 AS m, SUM(age) AS s FROM person GROUP BY street"
     release = session.explain(sql).plan.releases[0]
-    assert release.tau is not None
-    assert release.counted is not None
+    law = release.key_law
+    assert law is not None
     rows = session.execute(sql).rows
     assert len(rows) == 40
-    rule = Showing(release.law(release.counted), release.tau, 1)
+    rule = Showing(law, law.bound, 1, float(law.coin))
     low, high = shown_ends(rule, np.array([row[1] for row in rows]), 0.05)
-    half = release.law(release.counted).half_width(Fraction(1, 20))
+    half = law.half_width(Fraction(1, 20))
     for row, fewest, most in zip(rows, low, high, strict=True):
         assert row[2:4] == (fewest, most)
         assert row[2] < row[1] - half, "a count so near to the threshold may come from any smaller group"

@@ -196,6 +196,7 @@ OTHER_QUESTIONS = (
     "SELECT COUNT(*) FILTER (WHERE n > 3), COUNT(*) FROM visit",
     "SELECT COUNT(*) FILTER (WHERE active) FROM person",
     "SELECT COUNT(*) FILTER (WHERE age > 30) FROM person",
+    "SELECT dp_avg_direct(age) FROM person",
     "SELECT SUM(age) FROM person",
     "SELECT SUM(CASE WHEN active THEN age ELSE 120 END) FROM person",
     "SELECT AVG(height) FROM person",
