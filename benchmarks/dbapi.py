@@ -1,4 +1,4 @@
-"""The door of PEP 249: what it adds to a session, and a million released rows as an Arrow table."""
+"""The interface of PEP 249: what it adds to a session, and a million released rows as an Arrow table."""
 
 from __future__ import annotations
 

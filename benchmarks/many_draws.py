@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpsql import Session
-from dpsql.engine.finish import Patience, PublicRows, run_public
+from dpsql.engine.post_processing import Patience, PublicRows, run_public
 from dpsql.engine.privatise import Exact, draw, privatise
 from dpsql.engine.released import Groups, canonical, declared_groups
 from dpsql.engine.run import ReleasedRows
@@ -83,7 +83,7 @@ def _exact(session: Session, release: ReleasePlan) -> tuple[Exact, Groups]:
     types = [key.type for key in release.release.keys]
     exact = Exact()
     with session.dataset.backend.snapshot() as snapshot:
-        for query in release.queries(tuple(range(len(release.vectors)))):
+        for query in release.queries(tuple(range(len(release.measurements)))):
             rows = [
                 row for chunk in snapshot.run(query.sql, [_SALT] if query.salted else []) for row in chunk
             ]
@@ -91,7 +91,9 @@ def _exact(session: Session, release: ReleasePlan) -> tuple[Exact, Groups]:
             for index, type_ in enumerate(types):
                 if (change := canonical(type_)) is not None:
                     columns[index] = [change(value) for value in columns[index]]
-            places = [(number, i) for number in query.vectors for i in range(release.vectors[number].size)]
+            places = [
+                (number, i) for number in query.measurements for i in range(release.measurements[number].size)
+            ]
             values = dict(zip(places, columns[len(types) :], strict=True))
             exact.add(columns[: len(types)], values, len(rows))
     return exact, declared_groups(release.groups, types)
@@ -101,10 +103,10 @@ def _drawn(release: ReleasePlan, exact: Exact, groups: Groups) -> ReleasedRows:
     """Return a batch of draws as one release whose groups come again and again."""
     columns = tuple(list(column) * _BATCH for column in groups.columns)
     rows = ReleasedRows(release, Groups(columns, groups.size * _BATCH))
-    for number in range(len(release.vectors)):
+    for number in range(len(release.measurements)):
         noise = draw(release, number, groups.size * _BATCH, SampledNoise())
         assert rows.groups is not None
-        rows.vectors[number] = privatise(exact, release, number, rows.groups, noise)
+        rows.measurements[number] = privatise(exact, release, number, rows.groups, noise)
     return rows
 
 

@@ -1,4 +1,4 @@
-"""Discrete Laplace noise: samples a second in vectors."""
+"""Discrete Laplace noise: samples a second in measurements."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import sqlglot
 from benchmarks.demo import campus_queries, open_campus
 from benchmarks.figure import Figure, Size, milliseconds, of_each
 from dpsql import Session
-from dpsql.sql.statement import Query, parse_statement
+from dpsql.sql.statement import AdmittedQuery, parse_statement
 
 __all__ = ["measure"]
 
@@ -38,5 +38,5 @@ def measure(size: Size) -> Iterator[Figure]:
 def _plan(session: Session, text: str) -> None:
     session.dataset.prepared.clear()
     query = parse_statement(text)
-    assert isinstance(query, Query)
+    assert isinstance(query, AdmittedQuery)
     session._prepare(query, (), text)

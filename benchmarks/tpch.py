@@ -27,7 +27,7 @@ from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.errors import Refusal
 from dpsql.policy import Policy, parse_policy
 from dpsql.policy.live_schema import LiveSchema
-from dpsql.sql.statement import Query, parse_statement
+from dpsql.sql.statement import AdmittedQuery, parse_statement
 
 __all__ = ["make_database", "measure"]
 
@@ -137,7 +137,7 @@ def _compared(
 def _plan(session: Session, sql: str) -> None:
     session.dataset.prepared.clear()
     query = parse_statement(sql)
-    assert isinstance(query, Query)
+    assert isinstance(query, AdmittedQuery)
     session._prepare(query, (), sql)
 
 

@@ -15,7 +15,7 @@ from dpsql.plan.planner import ReleasePlan
 from dpsql.testing.case_file import (
     Accepted,
     Case,
-    Charge,
+    ExpectedCharge,
     Measure,
     Outcome,
     Refused,
@@ -58,16 +58,16 @@ def outcome_of(explained: Explanation, dialect: Dialect | None = None) -> Accept
     return Accepted(
         tuple(query.sql for release in shown for query in queries_of(release)),
         tuple(_claim(release) for release in plan.releases),
-        Charge(plan.epsilon, plan.delta),
+        ExpectedCharge(plan.epsilon, plan.delta),
         columns,
-        tuple(stage.sql for stage in explained.stages),
+        tuple(intermediate.sql for intermediate in explained.intermediates),
         explained.compiled.sql,
     )
 
 
 def queries_of(release: ReleasePlan) -> tuple[BackendQuery, ...]:
-    """Return the queries that ask for all vectors of a release."""
-    return release.queries(tuple(range(len(release.vectors))))
+    """Return the queries that ask for all measurements of a release."""
+    return release.queries(tuple(range(len(release.measurements))))
 
 
 def refilled(case: Case, outcome: Outcome) -> Case:
@@ -78,16 +78,16 @@ def refilled(case: Case, outcome: Outcome) -> Case:
 
 def _claim(release: ReleasePlan) -> ReleaseClaim:
     measures = []
-    for number, vector in enumerate(release.vectors):
-        lattice = vector.lattice
+    for number, measurement in enumerate(release.measurements):
+        lattice = measurement.lattice
         measures.append(
             Measure(
-                vector.kind.value,
-                vector.size,
+                measurement.kind.value,
+                measurement.size,
                 None if lattice is None else lattice.step,
                 None if lattice is None else (lattice.low, lattice.high),
-                vector.sensitivity // vector.denominator,
-                release.scale(number) / vector.denominator,
+                measurement.sensitivity // measurement.denominator,
+                release.scale(number) / measurement.denominator,
                 release.epsilons[number],
             )
         )

@@ -17,7 +17,7 @@ from dpsql.engine.explain import Explanation
 from dpsql.engine.released import canonical
 from dpsql.mechanisms import Window
 from dpsql.plan.backend_sql.print_release import BackendQuery
-from dpsql.plan.measures.vectors import Kind
+from dpsql.plan.measures.measurements import MeasurementKind
 from dpsql.plan.planner import Plan, ReleasePlan
 from dpsql.policy import Policy
 
@@ -45,7 +45,7 @@ class Asked:
         width = len(changes)
         found: Cells = {}
         if self.query.is_window:
-            (number,) = self.query.vectors
+            (number,) = self.query.measurements
             shown = (
                 (*(v if c is None else c(v) for v, c in zip(row[:width], changes, strict=True)), *row[width:])
                 for row in run(self.query.sql, self.parameters)
@@ -61,18 +61,18 @@ class Asked:
         return found
 
     def places(self) -> list[int]:
-        """Return the vector of each measure column."""
-        return [v for v in self.query.vectors for _ in range(self.release.vectors[v].size)]
+        """Return the measurement of each measure column."""
+        return [v for v in self.query.measurements for _ in range(self.release.measurements[v].size)]
 
     def empty(self) -> tuple[Any, ...]:
         """Return what a group without rows counts: 0, or the middle of the range for a direct average."""
         found: list[Any] = []
         if self.query.is_window:
-            (number,) = self.query.vectors
+            (number,) = self.query.measurements
             return (steps_of(self.release.choices[number], Window()),)
-        for vector in (self.release.vectors[place] for place in self.places()):
-            lattice = vector.lattice
-            direct = vector.kind is Kind.DIRECT and lattice is not None
+        for measurement in (self.release.measurements[place] for place in self.places()):
+            lattice = measurement.lattice
+            direct = measurement.kind is MeasurementKind.DIRECT and lattice is not None
             found.append((lattice.low + lattice.high) // 2 if direct and lattice is not None else 0)
         return tuple(found)
 
@@ -83,7 +83,7 @@ def asked(
     """Return the planned queries among those that ran, all of them; the others read public tables alone."""
     planned = [(n, r, q) for n, r in enumerate(explained.plan.releases) for q in queries_of(r)]
     counted = {
-        fan.sql for r in explained.plan.releases for work in r.works for fan in work.fans if fan.stages
+        fan.sql for r in explained.plan.releases for work in r.works for fan in work.fans if fan.intermediates
     }
     found = []
     for sql, parameters in runs:
@@ -119,21 +119,21 @@ def _difference(old: int, new: int) -> int:
 def check_claim(plan: Plan, asked: Sequence[Asked], here: Sequence[Cells], there: Sequence[Cells]) -> None:
     """Hold the claim for two neighbours: Σ |change| / scale over everything is at most the charge.
 
-    The parameters are those of the first run: a later stage's guarantee is for each value of the earlier.
+    The parameters are those of the first run: a later intermediate result's guarantee is for each value of the earlier.
     """
     total = Fraction(0)
     moved: Counter[tuple[int, int]] = Counter()
     for one, old, new in zip(asked, here, there, strict=True):
         empty = one.empty()
-        for column, vector in enumerate(one.places()):
+        for column, measurement in enumerate(one.places()):
             differ = most_moved if one.query.is_window else _difference
             change = sum(
                 differ(old.get(key, empty)[column], new.get(key, empty)[column]) for key in {*old, *new}
             )
-            moved[one.number, vector] += change
-            total += change / one.release.scale(vector)
-    for (number, vector), change in moved.items():
-        assert change <= plan.releases[number].vectors[vector].sensitivity
+            moved[one.number, measurement] += change
+            total += change / one.release.scale(measurement)
+    for (number, measurement), change in moved.items():
+        assert change <= plan.releases[number].measurements[measurement].sensitivity
     assert total <= plan.epsilon
 
 

@@ -13,7 +13,7 @@ import pytest
 from dpsql.testing.case_file import (
     Accepted,
     CaseFileError,
-    Charge,
+    ExpectedCharge,
     Measure,
     Refused,
     ReleaseClaim,
@@ -47,7 +47,7 @@ groups declared 3
 groups threshold tau=22 delta=1/1000000000
 charge epsilon=1/2 delta=1/1000000000
 columns s:text
-stage SELECT 3
+intermediate SELECT 3
 post SELECT s
 
 policy school
@@ -86,7 +86,7 @@ def test_reads_every_line(tmp_path: Path) -> None:
             ),
             ReleaseClaim((), "threshold tau=22 delta=1/1000000000"),
         ),
-        Charge(half, Fraction(1, 10**9)),
+        ExpectedCharge(half, Fraction(1, 10**9)),
         "s:text",
         ("SELECT 3",),
         "SELECT s",
@@ -108,8 +108,8 @@ def test_rewriting_refills_texts_and_keeps_claims_and_comments(tmp_path: Path) -
     assert isinstance(raw.expected, Refused)
     nothing = Measure("sum", 1, None, None, 1, Fraction(1), Fraction(1))
     other = replace(
-        total.expected, rewritten=(query, query), post="SELECT 'x'", columns="t:text", stages=(),
-        releases=(ReleaseClaim((nothing,), "one"),), charge=Charge(Fraction(0), Fraction(0)),
+        total.expected, rewritten=(query, query), post="SELECT 'x'", columns="t:text", intermediates=(),
+        releases=(ReleaseClaim((nothing,), "one"),), charge=ExpectedCharge(Fraction(0), Fraction(0)),
     )  # fmt: skip
     rewrite_case(path, "total", other)
     rewrite_case(path, "raw", Refused("42601", "9:9", "no", ""))

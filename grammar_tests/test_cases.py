@@ -19,7 +19,7 @@ from replay import asked, cells_of, check_claim
 
 from dpsql.backends import DuckDBBackend
 from dpsql.mechanisms import ATTO, NANO
-from dpsql.testing.case_file import Case, Charge, Refused
+from dpsql.testing.case_file import Case, ExpectedCharge, Refused
 
 
 def test_case(case: Case, data: DataSets, request: pytest.FixtureRequest) -> None:
@@ -63,9 +63,11 @@ def _check_accepted(case: Case, data: DataSets, rewrites: bool) -> None:
         assert isinstance(sqlglot.parse_one(sql, dialect="duckdb"), sqlglot.exp.Select)
     answer = session.execute(case.sql, case.parameters)
     assert answer.receipt is not None
-    assert Charge(answer.receipt.epsilon, answer.receipt.delta) == outcome.charge
+    assert ExpectedCharge(answer.receipt.epsilon, answer.receipt.delta) == outcome.charge
     spent = session.dataset.store.spent()
-    assert Charge(Fraction(spent.epsilon_nano, NANO), Fraction(spent.delta_atto, ATTO)) == outcome.charge
+    assert (
+        ExpectedCharge(Fraction(spent.epsilon_nano, NANO), Fraction(spent.delta_atto, ATTO)) == outcome.charge
+    )
     queries = asked(policy.policy, explained, backend.runs, "duckdb")
     before = cells_of(queries, run_on(policy.wild))
     assert not queries or before == cells_of(queries, run_on(policy.owned)), "rows without an owner count"

@@ -18,7 +18,7 @@ from replay import asked, cells_of, check_claim
 
 from dpsql.backends import DuckDBBackend
 from dpsql.plan.dialects.dialect_postgres import PostgresDialect
-from dpsql.testing.case_file import Accepted, Case, Charge, Refused
+from dpsql.testing.case_file import Accepted, Case, ExpectedCharge, Refused
 
 _SHOWN = PostgresDialect("pg_c_utf8")
 """Whose SQL the case files show, whatever collation a server has for letter case."""
@@ -51,7 +51,7 @@ def test_case_of_postgres(
         assert isinstance(sqlglot.parse_one(sql, dialect="postgres"), sqlglot.exp.Select)
     answer = session.execute(case.sql, case.parameters)
     assert answer.receipt is not None
-    assert Charge(answer.receipt.epsilon, answer.receipt.delta) == outcome.charge
+    assert ExpectedCharge(answer.receipt.epsilon, answer.receipt.delta) == outcome.charge
     queries = asked(policy.policy, explained, backend.runs, "postgres")
     with policy.runs() as runs:
         before = cells_of(queries, runs["public"])

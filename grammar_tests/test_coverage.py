@@ -38,7 +38,8 @@ def test_every_corpus_query_is_a_case(path: Path, every_case: list[Case]) -> Non
     assert case.sql == sql
 
 
-# The regressions a to q of soundness.md 4.8; n, two sessions that race for the last epsilon, is dpsql/tests/budget/test_race.py.
+# The regressions a to q of soundness.md 4.8; n, two sessions that race for the last epsilon, is
+# dpsql/tests/budget/test_race.py.
 @pytest.mark.parametrize("letter", "abcdefghijklmopq")
 def test_every_regression_of_peers_is_a_case(letter: str, every_case: list[Case]) -> None:
     assert any(case.name.startswith(f"peers-{letter}-") for case in every_case)

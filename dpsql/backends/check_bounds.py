@@ -23,7 +23,7 @@ from sqlglot.errors import SqlglotError
 
 from ..relation.types import Kind, SqlType
 
-__all__ = ["Interval", "read_bounds"]
+__all__ = ["ValueRange", "read_bounds"]
 
 _DIGITS = 18  # A literal and a NUMERIC of at most 18 digits each are compared exactly, as DECIMAL(38).
 _PLAIN_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
@@ -32,20 +32,20 @@ _FLOAT_TYPES = {exp.DataType.Type.FLOAT, exp.DataType.Type.DOUBLE}
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class ValueRange:
     """An inclusive interval; None is no bound on that side."""
 
     lo: Fraction | None = None
     hi: Fraction | None = None
 
-    def intersect(self, other: Interval) -> Interval:
+    def intersect(self, other: ValueRange) -> ValueRange:
         """Return the interval that lies in both."""
         los = [bound for bound in (self.lo, other.lo) if bound is not None]
         his = [bound for bound in (self.hi, other.hi) if bound is not None]
-        return Interval(max(los, default=None), min(his, default=None))
+        return ValueRange(max(los, default=None), min(his, default=None))
 
 
-def read_bounds(expression: str, types: dict[str, SqlType], dialect: str) -> dict[str, Interval]:
+def read_bounds(expression: str, types: dict[str, SqlType], dialect: str) -> dict[str, ValueRange]:
     """Return what a CHECK expression bounds, by column name.
 
     Reads `x BETWEEN a AND b`, `x >= a`, `x > a`, `x <= b`, `x < b`, these turned round, and AND of them,
@@ -57,7 +57,7 @@ def read_bounds(expression: str, types: dict[str, SqlType], dialect: str) -> dic
         tree = sqlglot.parse_one(expression, dialect=dialect)
     except (SqlglotError, RecursionError):
         return {}
-    found: dict[str, Interval] = {}
+    found: dict[str, ValueRange] = {}
     pending: list[exp.Expr | None] = [tree]
     while pending:
         node = _unwrap(pending.pop())
@@ -65,13 +65,13 @@ def read_bounds(expression: str, types: dict[str, SqlType], dialect: str) -> dic
             pending += [node.args.get("this"), node.args.get("expression")]
             continue
         for name, interval in _read_conjunct(node, types, dialect):
-            found[name] = found.get(name, Interval()).intersect(interval)
+            found[name] = found.get(name, ValueRange()).intersect(interval)
     return found
 
 
 def _read_conjunct(
     node: exp.Expr | None, types: dict[str, SqlType], dialect: str
-) -> list[tuple[str, Interval]]:
+) -> list[tuple[str, ValueRange]]:
     """Return the bounds that one conjunct means: none, one, or the two of a BETWEEN."""
     match node:
         case exp.Between() if not _extra(node, "this", "low", "high"):
@@ -92,7 +92,7 @@ def _read_conjunct(
             continue
         value = _literal(_unwrap(literal), types[name], side, dialect)
         if value is not None:
-            bounds.append((name, Interval(lo=value) if side == "lo" else Interval(hi=value)))
+            bounds.append((name, ValueRange(lo=value) if side == "lo" else ValueRange(hi=value)))
     return bounds
 
 

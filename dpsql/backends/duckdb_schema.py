@@ -14,7 +14,7 @@ from sqlglot.errors import SqlglotError
 from ..policy.live_schema import LiveColumn, LiveForeignKey, LiveSchema, LiveTable
 from ..relation import types
 from ..relation.types import SqlType, numeric
-from .check_bounds import Interval, read_bounds
+from .check_bounds import ValueRange, read_bounds
 
 __all__ = ["Query", "read_schema", "read_type"]
 
@@ -106,7 +106,7 @@ def _read_table(
     constraint_rows: list[tuple[Any, ...]],
 ) -> LiveTable:
     kinds = {name.lower(): read_type(engine_type)[0] for name, engine_type, *_ in column_rows}
-    bounds: dict[str, Interval] = {}
+    bounds: dict[str, ValueRange] = {}
     primary_key: tuple[str, ...] = ()
     unique: list[tuple[str, ...]] = []
     foreign_keys: list[LiveForeignKey] = []
@@ -122,7 +122,7 @@ def _read_table(
                 )
             case "CHECK":
                 for name, interval in read_bounds(expression, kinds, "duckdb").items():
-                    bounds[name] = bounds.get(name, Interval()).intersect(interval)
+                    bounds[name] = bounds.get(name, ValueRange()).intersect(interval)
     text_columns = {name for name, kind in kinds.items() if kind == types.TEXT}
     collated = _columns_with("collate", _COLLATION, sql, text_columns)
     generated = _columns_with("generated", _GENERATED, sql, set(kinds))
@@ -130,7 +130,7 @@ def _read_table(
     for name, engine_type, not_null in column_rows:
         kind, labels = read_type(engine_type)
         is_bytewise = name.lower() not in collated
-        interval = bounds.get(name.lower(), Interval())
+        interval = bounds.get(name.lower(), ValueRange())
         columns.append(
             LiveColumn(
                 name=name,

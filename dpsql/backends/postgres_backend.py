@@ -43,7 +43,7 @@ from .postgres_connection import (
     target_of,
 )
 from .postgres_deployment import verify
-from .postgres_schema import Catalog, FoundTable, find_tables, path_of, read_catalog, read_state
+from .postgres_schema import FoundTable, SchemaSnapshot, find_tables, path_of, read_catalog, read_state
 from .postgres_values import array_of, read_as_arrays, read_exactly, sendable
 from .stoppable import Stoppable
 
@@ -76,9 +76,9 @@ class PostgresSnapshot:
         self._calls = Stoppable(self._interrupt)
         self._stream: Generator[tuple[Any, ...], None, None] | None = None
         self._runs = 0
-        self._catalog: Catalog | None = None
+        self._catalog: SchemaSnapshot | None = None
 
-    def begin(self, known: Catalog | None, names: Collection[str] | None) -> Catalog:
+    def begin(self, known: SchemaSnapshot | None, names: Collection[str] | None) -> SchemaSnapshot:
         """Begin: lock the tables, take the snapshot, and return the catalog as the snapshot has it.
 
         `known`: what an earlier snapshot found, which is returned if it still holds. A table that is locked
@@ -249,7 +249,7 @@ class PostgresBackend:
         self._names = None if tables is None else frozenset(tables)
         self._given: Connection | None = None
         self._pool: ConnectionPool[Connection] | None = None
-        self._known: Catalog | None = None
+        self._known: SchemaSnapshot | None = None
         self._snapshots: dict[PostgresSnapshot, object] = {}
         self._users = 0
         self._lock = threading.Lock()
@@ -325,7 +325,7 @@ class PostgresBackend:
             finally:
                 snapshot.close()
 
-    def _is_complete(self, catalog: Catalog) -> bool:
+    def _is_complete(self, catalog: SchemaSnapshot) -> bool:
         """Say whether a catalog may be used again: a table that is missing may be there the next time."""
         return self._names is not None and len({path_of(name) for name in self._names}) == len(catalog.tables)
 

@@ -188,7 +188,7 @@ _AT_THE_DOOR = (
 def _describe(stage: str, error: Exception) -> str:
     """Return what the owner's log may say: the stage, the error's class and its SQLSTATE, never its text."""
     if stage == "open" and isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
-        # Nothing has been asked yet: this text is about the door alone. It is looked at, not passed on.
+        # Nothing has been asked yet: this text is about the connection alone. It is looked at, not passed on.
         text = str(error).rpartition("failed:")[2]
         for words, meaning in _AT_THE_DOOR:
             if words in text:

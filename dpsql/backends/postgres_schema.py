@@ -20,14 +20,14 @@ from ..policy.live_schema import (
 )
 from ..relation import types
 from ..relation.types import SqlType, numeric
-from .check_bounds import Interval, read_bounds
+from .check_bounds import ValueRange, read_bounds
 from .postgres_catalog import CATALOG, NAMED_TABLES, STATE, TABLES
 
 __all__ = [
     "DEFAULT_SCHEMA",
-    "Catalog",
     "FoundTable",
     "Query",
+    "SchemaSnapshot",
     "find_tables",
     "path_of",
     "read_catalog",
@@ -77,7 +77,7 @@ class FoundTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Catalog:
+class SchemaSnapshot:
     """The schema of some tables. While it holds, `state_query` answers `state`."""
 
     tables: tuple[FoundTable, ...]
@@ -102,7 +102,7 @@ def find_tables(query: Query, names: Collection[str] | None) -> tuple[FoundTable
     return tuple(FoundTable(oid, (schema, table), lockable) for oid, schema, table, lockable in rows)
 
 
-def read_catalog(query: Query, tables: tuple[FoundTable, ...]) -> Catalog:
+def read_catalog(query: Query, tables: tuple[FoundTable, ...]) -> SchemaSnapshot:
     """Return the schema of these tables, and what it takes to notice a change of it."""
     oids = _array(table.oid for table in tables)
     ((text,),) = query(CATALOG.replace("{oids}", oids), ())
@@ -114,7 +114,7 @@ def read_catalog(query: Query, tables: tuple[FoundTable, ...]) -> Catalog:
     schema = LiveSchema(
         DEFAULT_SCHEMA, tuple(map(_read_table, rows)), dialect="postgres", case_collation=collation
     )
-    return Catalog(tables, schema, state_query, read_state(query, state_query))
+    return SchemaSnapshot(tables, schema, state_query, read_state(query, state_query))
 
 
 def read_state(query: Query, state_query: str) -> str:
@@ -156,7 +156,7 @@ def _read_table(content: dict[str, Any]) -> LiveTable:
     columns = [_read_column(row) for row in content["columns"] or ()]
     # A number that is read at fewer decimals than it has may be rounded out of its bounds.
     kinds = {column.name: column.type for column in columns if column.engine_type != OPEN_NUMERIC}
-    bounds: dict[str, Interval] = defaultdict(Interval)
+    bounds: dict[str, ValueRange] = defaultdict(ValueRange)
     for check in content["checks"] or ():
         for name, interval in read_bounds(check, kinds, "postgres").items():
             bounds[name] = bounds[name].intersect(interval)

@@ -11,14 +11,14 @@ from .claim import (
     Draw,
     Grouping,
     GroupingKey,
+    MeasurementClaim,
     Reservation,
     StoredGrouping,
-    VectorClaim,
     delta_text,
     epsilon_text,
     require_text,
 )
-from .entry import UNSAID, Entry, Promise, State, Status
+from .entry import UNSAID, Entry, EntryState, Promise, Status
 from .ledger import Step
 from .ledger_store import LedgerStore, no_step
 from .sqlite_ledger import SqliteLedger
@@ -31,15 +31,15 @@ __all__ = [
     "Claim",
     "Draw",
     "Entry",
+    "EntryState",
     "Grouping",
     "GroupingKey",
     "LedgerStore",
+    "MeasurementClaim",
     "Promise",
     "Reservation",
-    "State",
     "Status",
     "StoredGrouping",
-    "VectorClaim",
     "delta_text",
     "epsilon_text",
     "open_store",

@@ -15,8 +15,17 @@ from dataclasses import dataclass, field
 from ..mechanisms import Law
 
 __all__ = [
-    "Caps", "Charge", "Claim", "Draw", "Grouping", "GroupingKey", "Reservation", "StoredGrouping", "VectorClaim",
-    "delta_text", "epsilon_text",
+    "Caps",
+    "Charge",
+    "Claim",
+    "Draw",
+    "Grouping",
+    "GroupingKey",
+    "MeasurementClaim",
+    "Reservation",
+    "StoredGrouping",
+    "delta_text",
+    "epsilon_text",
 ]  # fmt: skip
 
 KEY_BYTES = 32
@@ -63,7 +72,7 @@ def _require_keys(measures: tuple[bytes, ...]) -> None:
     if not all(type(key) is bytes and len(key) == KEY_BYTES for key in measures):
         raise ValueError(f"a measure key is {KEY_BYTES} bytes")
     if len(set(measures)) != len(measures):
-        raise ValueError("a vector holds each measure once")
+        raise ValueError("a measurement holds each measure once")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +105,8 @@ ZERO = Charge(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class GroupingKey:
-    """A group key of a stored vector: which (a digest of the key and its public values), and how many values it has.
+    """A group key of a stored measurement: which (a digest of the key and its public values), and how many values it
+    has.
 
     `is_complete`: no row has any other value, so that the groups of all its values together have every row.
     """
@@ -108,9 +118,9 @@ class GroupingKey:
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """What a vector over groups that are known beforehand may answer besides its own question (soundness.md 3.8).
+    """What a measurement over groups that are known beforehand may answer besides its own question (soundness.md 3.8).
 
-    `family`: a key that vectors of the same rows and measures share, whatever they are grouped by. Its groups are
+    `family`: a key that measurements of the same rows and measures share, whatever they are grouped by. Its groups are
     the product of its keys' values, in order, the last key's fastest.
     """
 
@@ -128,15 +138,15 @@ class StoredGrouping:
 
 
 @dataclass(frozen=True, slots=True)
-class VectorClaim:
-    """One vector: measures drawn together, stored together, under one joint charge.
+class MeasurementClaim:
+    """One measurement: measures drawn together, stored together, under one joint charge.
 
     `measures`: 32-byte keys, without dataset and epoch (the store adds these). `law`: the noise that will
     do, in each measure's own lattice units; one of less spread does as well. `note`: measures and scales in
     words, for the audit trail.
 
-    Empty `measures` means that the key is not known yet, since it holds an earlier stage's bytes
-    (soundness.md 1.14(6)): such a vector is always charged and never looked up; its keys come with `commit`.
+    Empty `measures` means that the key is not known yet, since it holds an earlier intermediate result's bytes
+    (soundness.md 1.14(6)): such a measurement is always charged and never looked up; its keys come with `commit`.
     `grouping`: what it may answer besides, where it may.
     """
 
@@ -155,7 +165,7 @@ class VectorClaim:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """All that one statement wants, for all its stages at once (soundness.md 1.14(5)).
+    """All that one statement wants, for all its intermediate results at once (soundness.md 1.14(5)).
 
     `statement`: canonical SQL for the audit trail. `reuse`: False draws anew and pays, whatever is
     stored.
@@ -163,7 +173,7 @@ class Claim:
 
     analyst: str
     statement: str
-    vectors: tuple[VectorClaim, ...]
+    measurements: tuple[MeasurementClaim, ...]
     reuse: bool = True
 
     def __post_init__(self) -> None:
@@ -189,14 +199,14 @@ class Draw:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """What became of a claim. `entries` and `found` are aligned with `claim.vectors`.
+    """What became of a claim. `entries` and `found` are aligned with `claim.measurements`.
 
-    For a vector that is answered from the store, `entries[i]` is None and `found[i]` has one draw
+    For a measurement that is answered from the store, `entries[i]` is None and `found[i]` has one draw
     for each of its measures, in their order: the same draw throughout when one holds them all,
-    else the best draw of each. For a vector that must be drawn now, `found[i]` is None and
+    else the best draw of each. For a measurement that must be drawn now, `found[i]` is None and
     `entries[i]` is the ledger entry under which it is charged already.
 
-    `charge`: what this claim cost (the sum over the vectors to draw).
+    `charge`: what this claim cost (the sum over the measurements to draw).
     """
 
     entries: tuple[int | None, ...]
@@ -206,7 +216,7 @@ class Reservation:
 
     @property
     def to_draw(self) -> tuple[int, ...]:
-        """The entries to be committed or failed, in the order of the claim's vectors."""
+        """The entries to be committed or failed, in the order of the claim's measurements."""
         return tuple(entry for entry in self.entries if entry is not None)
 
 

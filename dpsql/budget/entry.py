@@ -21,12 +21,12 @@ __all__ = [
     "FORMAT",
     "UNSAID",
     "Entry",
+    "EntryState",
     "EpochStart",
     "Grant",
     "Header",
     "Promise",
     "Record",
-    "State",
     "Status",
     "newer",
     "read_record",
@@ -44,7 +44,7 @@ DIGEST = "sha256"
 """The checksum of draws. It is part of the record, hence of the log: a draw cannot lose its checksum unseen."""
 
 
-class State(enum.Enum):
+class EntryState(enum.Enum):
     """What became of an entry; all three are spent. RESERVED moves once, to one of the others."""
 
     RESERVED = "reserved"
@@ -91,7 +91,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One charged vector: who, when, which statement, which measures under which noise, what it cost.
+    """One charged measurement: who, when, which statement, which measures under which noise, what it cost.
 
     `seq`: in a log, its place there; as the store gives it, its number in the ledger. `digest`: the kind of
     checksum that its draw is stored under; empty for entries of before there was one. `grouping`: as it was claimed.
@@ -106,7 +106,7 @@ class Entry:
     measures: tuple[bytes, ...]
     law: Law
     charge: Charge
-    state: State = State.RESERVED
+    state: EntryState = EntryState.RESERVED
     digest: str = DIGEST
     grouping: Grouping | None = None
 
@@ -196,7 +196,7 @@ def record_text(record: Record) -> str:
     return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
 
-def read_record(text: str, state: State = State.RESERVED) -> Record:
+def read_record(text: str, state: EntryState = EntryState.RESERVED) -> Record:
     """Return the record that `record_text` wrote; `state` is the state of an Entry.
 
     Raises LedgerError for text that this version did not write.
@@ -211,7 +211,7 @@ def read_record(text: str, state: State = State.RESERVED) -> Record:
     return record
 
 
-def _record(fields: dict[str, Any], state: State) -> Record:
+def _record(fields: dict[str, Any], state: EntryState) -> Record:
     seq, at = fields["seq"], fields["at"]
     match fields["kind"]:
         case "header":

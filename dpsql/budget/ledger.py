@@ -27,12 +27,12 @@ from ..errors import LedgerError
 from .entry import (
     FORMAT,
     Entry,
+    EntryState,
     EpochStart,
     Grant,
     Header,
     Promise,
     Record,
-    State,
     newer,
     read_record,
     record_text,
@@ -60,7 +60,7 @@ Sums = tuple[int, int, int]
 """Epsilon in 1e-9, delta and rho in 1e-18."""
 
 
-class Rows(Protocol):
+class LedgerCursor(Protocol):
     """A statement's rows. They may be fetched after later statements were given."""
 
     def fetchone(self) -> Any: ...
@@ -71,7 +71,7 @@ class Rows(Protocol):
 class Database(Protocol):
     """Takes statements in their order. One whose rows are not fetched may fail as late as the next fetch."""
 
-    def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Rows: ...
+    def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> LedgerCursor: ...
 
 
 def utc_now() -> str:
@@ -157,7 +157,7 @@ class Ledger(ABC):
         """Note that the ledger is of this version's format."""
 
     @abstractmethod
-    def _next(self, db: Database) -> Rows:
+    def _next(self, db: Database) -> LedgerCursor:
         """Ask for one row: the next record's number in the ledger, and its place in this log."""
 
     @abstractmethod
@@ -167,7 +167,7 @@ class Ledger(ABC):
         """Add one record, whose `seq` is its place in this log."""
 
     @abstractmethod
-    def _page(self, db: Database, after: int, count: int) -> Rows:
+    def _page(self, db: Database, after: int, count: int) -> LedgerCursor:
         """Ask for the next records in order of number: (number, whether it is of this log, body)."""
 
     @abstractmethod
@@ -282,7 +282,7 @@ class Ledger(ABC):
             match record:
                 case Entry():
                     sums[record.analyst] = _sum_with(record, sums.get(record.analyst, (0, 0, 0)))
-                    state = (State.FAILED if is_replay else State.RESERVED).value
+                    state = (EntryState.FAILED if is_replay else EntryState.RESERVED).value
                     holder = None if is_replay else self.holder
                 case Grant():
                     state = _VOID if is_replay else GRANTED

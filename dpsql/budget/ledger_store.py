@@ -27,13 +27,13 @@ from .claim import (
     Charge,
     Claim,
     Draw,
+    MeasurementClaim,
     Reservation,
     StoredGrouping,
-    VectorClaim,
     require_integer,
     require_text,
 )
-from .entry import Entry, EpochStart, Grant, State, Status, newer, read_record
+from .entry import Entry, EntryState, EpochStart, Grant, Status, newer, read_record
 from .filter import refuse_over_cap
 from .ledger import GRANTED, Database, Ledger, Statement, utc_now
 from .match import choose_draws, running_draws
@@ -124,19 +124,25 @@ class LedgerStore:
         """Return the reservation, or None while another statement draws what would be a hit."""
         with self._ledger.write() as db:
             asked = [db.execute(*statement) for statement in (_EPOCH, _SPENT, _GRANTS)]
-            keys = [key for vector in claim.vectors for key in vector.measures] if claim.reuse else []
+            keys = (
+                [key for measurement in claim.measurements for key in measurement.measures]
+                if claim.reuse
+                else []
+            )
             with self._sound():
                 drawn = _drawn(db, keys)
             chosen: list[Found] = []
-            for vector in claim.vectors:
-                found, must_wait = self._find(db, vector, drawn) if claim.reuse else (None, False)
+            for measurement in claim.measurements:
+                found, must_wait = self._find(db, measurement, drawn) if claim.reuse else (None, False)
                 if must_wait:
                     return None
                 chosen.append(found)
             status = self._status(*[rows.fetchall() for rows in asked], analyst=claim.analyst)
-            served = self._serve(db, [(vector.measures, vector.law) for vector in claim.vectors], chosen)
-            missed = [v for v, found in zip(claim.vectors, chosen, strict=True) if found is None]
-            charge = sum((vector.charge for vector in missed), ZERO)
+            served = self._serve(
+                db, [(measurement.measures, measurement.law) for measurement in claim.measurements], chosen
+            )
+            missed = [v for v, found in zip(claim.measurements, chosen, strict=True) if found is None]
+            charge = sum((measurement.charge for measurement in missed), ZERO)
             entries: tuple[int | None, ...] = (None,) * len(chosen)
             if missed:
                 refuse_over_cap(status, charge)
@@ -149,7 +155,7 @@ class LedgerStore:
     def _serve(
         self, db: Database, asked: Sequence[tuple[Sequence[bytes], Law]], chosen: Sequence[Found]
     ) -> tuple[tuple[Draw, ...] | None, ...]:
-        """Return the draws that were chosen for the measures of each vector, with no more spread than its law.
+        """Return the draws that were chosen for the measures of each measurement, with no more spread than its law.
 
         Raises LedgerError where one is not there, or is not what was stored. So this comes before any charge.
         """
@@ -170,21 +176,23 @@ class LedgerStore:
         except MALFORMED as error:
             raise self._ledger.damage() from error
 
-    def _find(self, db: Database, vector: VectorClaim, drawn: dict[bytes, _Drawn]) -> tuple[Found, bool]:
-        """Return (the entries that answer the vector, whether it is worth waiting instead)."""
-        if not vector.measures:
+    def _find(
+        self, db: Database, measurement: MeasurementClaim, drawn: dict[bytes, _Drawn]
+    ) -> tuple[Found, bool]:
+        """Return (the entries that answer the measurement, whether it is worth waiting instead)."""
+        if not measurement.measures:
             return None, False
-        known = [drawn[key] for key in vector.measures]
+        known = [drawn[key] for key in measurement.measures]
         stored = [each.stored for each in known]
-        found = choose_draws(stored, vector.law)
+        found = choose_draws(stored, measurement.law)
         if found is not None:
             return found, False
         holders = {entry: holder for each in known for entry, (_, holder) in each.reserved.items()}
         dead = {entry for entry, holder in holders.items() if not self._ledger.is_running(db, entry, holder)}
         running = [{e: law for e, (law, _) in each.reserved.items() if e not in dead} for each in known]
-        return None, bool(running_draws(stored, running, vector.law))
+        return None, bool(running_draws(stored, running, measurement.law))
 
-    def _charge(self, db: Database, claim: Claim, missed: Sequence[VectorClaim], epoch: int) -> range:
+    def _charge(self, db: Database, claim: Claim, missed: Sequence[MeasurementClaim], epoch: int) -> range:
         """Record the charge of what must be drawn; return the entries' numbers."""
         at = utc_now()
         entries = [
@@ -194,13 +202,13 @@ class LedgerStore:
                 epoch=epoch,
                 analyst=claim.analyst,
                 statement=claim.statement,
-                note=vector.note,
-                measures=vector.measures,
-                law=vector.law,
-                charge=vector.charge,
-                grouping=vector.grouping,
+                note=measurement.note,
+                measures=measurement.measures,
+                law=measurement.law,
+                charge=measurement.charge,
+                grouping=measurement.grouping,
             )
-            for vector in missed
+            for measurement in missed
         ]
         first = self._ledger.append(db, entries)
         for number, entry in enumerate(entries, first):
@@ -232,13 +240,13 @@ class LedgerStore:
             f"SELECT seq, body, state, holder FROM record WHERE seq IN ({_marks(numbers)})", numbers
         ).fetchall()
         for number, _, state, holder in rows:
-            if state == State.COMMITTED.value:
+            if state == EntryState.COMMITTED.value:
                 raise ValueError(f"entry {number} is committed already")
-            if (state, holder) != (State.RESERVED.value, self._ledger.holder):
+            if (state, holder) != (EntryState.RESERVED.value, self._ledger.holder):
                 raise _closed()
         if len(rows) != len(numbers):
             raise _closed()
-        return {number: (_entry(number, body, State.RESERVED), body) for number, body, _, _ in rows}
+        return {number: (_entry(number, body, EntryState.RESERVED), body) for number, body, _, _ in rows}
 
     def fail(self, reservation: Reservation) -> None:
         """See `BudgetStore.fail`. Does nothing to what is committed or failed already.
@@ -295,7 +303,7 @@ class LedgerStore:
                 (max(0, limit),),
             )
         )
-        return [_entry(number, body, State(state)) for number, body, state in rows]
+        return [_entry(number, body, EntryState(state)) for number, body, state in rows]
 
     def grant(self, analyst: str | None, epsilon_nano: int, by: str) -> None:
         """See `BudgetStore.grant`. A grant whose ledger write a crash cut off is void."""
@@ -339,9 +347,9 @@ def _drawn(db: Database, keys: Sequence[bytes]) -> dict[bytes, _Drawn]:
         list(drawn),
     ).fetchall()
     for key, entry, scale, state, holder in rows:
-        if state == State.COMMITTED.value:
+        if state == EntryState.COMMITTED.value:
             drawn[key].stored[entry] = law_of(scale)
-        elif state == State.RESERVED.value:
+        elif state == EntryState.RESERVED.value:
             drawn[key].reserved[entry] = (law_of(scale), holder)
     return drawn
 
@@ -354,10 +362,10 @@ def _groupings(db: Database, epoch: int, families: Sequence[bytes]) -> dict[byte
     rows = db.execute(
         "SELECT m.key, m.entry, m.scale, r.body FROM measure m JOIN record r ON r.seq = m.entry"
         f" WHERE m.epoch = ? AND r.state = ? AND m.key IN ({_marks(list(found))})",
-        (epoch, State.COMMITTED.value, *found),
+        (epoch, EntryState.COMMITTED.value, *found),
     ).fetchall()
     for key, entry, scale, body in rows:
-        record, law, family = _entry(entry, body, State.COMMITTED), law_of(scale), bytes(key)
+        record, law, family = _entry(entry, body, EntryState.COMMITTED), law_of(scale), bytes(key)
         if record.grouping is None or record.grouping.family != family or record.law != law:
             raise ValueError("the index of groupings is not that of the entries")
         found[family].append(StoredGrouping(entry, law, record.grouping))
@@ -396,7 +404,9 @@ def _store(db: Database, number: int, entry: Entry, body: str, draw: Draw) -> No
         "INSERT INTO draw (entry, measures, scale, payload) VALUES (?, ?, ?, ?)",
         (number, b"".join(draw.measures), draw.law.text, stored_payload(entry, body, draw)),
     )
-    db.execute("UPDATE record SET state = ?, holder = NULL WHERE seq = ?", (State.COMMITTED.value, number))
+    db.execute(
+        "UPDATE record SET state = ?, holder = NULL WHERE seq = ?", (EntryState.COMMITTED.value, number)
+    )
 
 
 def _insert_measures(db: Database, number: int, entry: Entry, keys: Sequence[bytes], law: Law) -> None:
@@ -407,7 +417,7 @@ def _insert_measures(db: Database, number: int, entry: Entry, keys: Sequence[byt
         )
 
 
-def _entry(number: int, body: str, state: State) -> Entry:
+def _entry(number: int, body: str, state: EntryState) -> Entry:
     record = read_record(body, state)
     if not isinstance(record, Entry):
         raise LedgerError("the ledger holds a record of the wrong kind", hint="restore it from its log")

@@ -1,4 +1,4 @@
-"""Which stored draws answer a vector, and which running ones are worth waiting for."""
+"""Which stored draws answer a measurement, and which running ones are worth waiting for."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def choose_draws(stored: Sequence[Laws], wanted: Law) -> tuple[int, ...] | None:
 
 
 def running_draws(stored: Sequence[Laws], running: Sequence[Laws], wanted: Law) -> frozenset[int]:
-    """Return the running entries without which the vector is no hit and with all of which it is.
+    """Return the running entries without which the measurement is no hit and with all of which it is.
 
     Empty when waiting cannot help: some measure is neither stored nor running under a law that serves.
     Requires: `choose_draws(stored, wanted)` is None.

@@ -32,7 +32,7 @@ from .journal import Journal, create_journal
 from .ledger import (
     Database,
     Ledger,
-    Rows,
+    LedgerCursor,
     Statement,
     Step,
     another_dataset,
@@ -183,7 +183,7 @@ class PostgresLedger(Ledger):
     def _set_format(self, db: Database) -> None:
         db.execute("UPDATE ledger SET format = ?", (FORMAT,))
 
-    def _next(self, db: Database) -> Rows:
+    def _next(self, db: Database) -> LedgerCursor:
         return db.execute(
             "SELECT COALESCE(MAX(seq), -1) + 1,"
             " (SELECT COALESCE(MAX(place), -1) + 1 FROM record WHERE log = ?) FROM record",
@@ -206,7 +206,7 @@ class PostgresLedger(Ledger):
             ),
         )
 
-    def _page(self, db: Database, after: int, count: int) -> Rows:
+    def _page(self, db: Database, after: int, count: int) -> LedgerCursor:
         return db.execute(
             "SELECT seq, log = ?, body FROM record WHERE seq > ? ORDER BY seq LIMIT ?",
             (self._log_id, after, count),

@@ -22,7 +22,7 @@ from .entry import FORMAT, UNSAID, Header, Promise, Record, newer, record_text
 from .faults import file_fault, sqlite_fault
 from .holder import Holder, is_alive, open_alone, remove_dead
 from .journal import create_journal
-from .ledger import Database, Ledger, Rows, Statement, Step, identity, utc_now
+from .ledger import Database, Ledger, LedgerCursor, Statement, Step, identity, utc_now
 
 __all__ = ["SqliteLedger"]
 
@@ -180,7 +180,7 @@ class SqliteLedger(Ledger):
     def _set_format(self, db: Database) -> None:
         db.execute(f"PRAGMA user_version = {FORMAT}")
 
-    def _next(self, db: Database) -> Rows:
+    def _next(self, db: Database) -> LedgerCursor:
         return db.execute("SELECT COALESCE(MAX(seq), -1) + 1, COALESCE(MAX(seq), -1) + 1 FROM record")
 
     def _insert(
@@ -191,7 +191,7 @@ class SqliteLedger(Ledger):
             (number, type(record).__name__.lower(), state, holder, record_text(record)),
         )
 
-    def _page(self, db: Database, after: int, count: int) -> Rows:
+    def _page(self, db: Database, after: int, count: int) -> LedgerCursor:
         return db.execute(
             "SELECT seq, 1, body FROM record WHERE seq > ? ORDER BY seq LIMIT ?", (after, count)
         )

@@ -26,7 +26,7 @@ from .init import init
 from .query import query
 from .refresh import refresh
 from .serve import serve
-from .settings import Settings
+from .settings import CommandSettings
 from .streams import fill_closed
 from .user import user
 
@@ -99,7 +99,7 @@ def program(ctx: click.Context, policy_path: str, analyst: str) -> None:
     """
     if not analyst.isprintable() or not analyst:
         raise click.UsageError("--analyst is a name: letters, digits, blanks and signs.")
-    ctx.obj = Settings.of(policy_path, analyst)
+    ctx.obj = CommandSettings.of(policy_path, analyst)
 
 
 for _command in (query, explain, check, audit, init, budget, refresh, serve, user, demo, docs):
@@ -127,4 +127,4 @@ def _unwritable(error: OSError) -> str:
 
 
 def _names_a_file(ctx: click.Context) -> bool:
-    return isinstance(ctx.obj, Settings) and ctx.obj.policy_path.exists()
+    return isinstance(ctx.obj, CommandSettings) and ctx.obj.policy_path.exists()

@@ -9,7 +9,7 @@ from typing import IO, Any, TypeVar
 import click
 
 from ..errors import DpsqlError
-from ..sql.script import Statement, split_statements
+from ..sql.script import ScriptStatement, split_statements
 from .failure import Failure
 from .parameters import ParameterValue, parameter_value
 from .worker import RunningSession
@@ -90,7 +90,7 @@ def _read(source: IO[str]) -> str:
         raise click.UsageError("The statements are not UTF-8 text.") from None
 
 
-def one_of(statements: list[Statement], reason: str) -> Statement:
+def one_of(statements: list[ScriptStatement], reason: str) -> ScriptStatement:
     """Return the only statement, or raise click.UsageError with the reason why there may be one alone."""
     if len(statements) != 1:
         raise click.UsageError(f"There are {len(statements)} statements: {reason}")

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from .owner import read_live_schema
-from .settings import Settings, json_option, pass_settings, wants_json
+from .settings import CommandSettings, json_option, pass_settings, wants_json
 from .text_cells import terminal_text
 
 if TYPE_CHECKING:
-    from ..engine.audit import Audit, Finding
+    from ..engine.audit import Audit, AuditFinding
 
 __all__ = ["audit"]
 
@@ -32,7 +32,7 @@ _LAST = (
 )
 @json_option
 @pass_settings
-def audit(settings: Settings, statements: tuple[str, ...]) -> None:
+def audit(settings: CommandSettings, statements: tuple[str, ...]) -> None:
     """Attack your own policy, on made-up people: what would one person's data show?
 
     Makes people up under the policy's tables, in memory: with one person more, a person at the ends of the bounds,
@@ -71,6 +71,6 @@ def _text(done: Audit) -> str:
     return "\n".join([*lines, "", f"{verdict}. {_LAST}"])
 
 
-def _line(one: Finding, width: int) -> str:
+def _line(one: AuditFinding, width: int) -> str:
     sides = f"{100 * one.found:.1f} % ({100 * one.allowed:.1f} %)"
     return f"{terminal_text(one.sql):{width}}  {one.claimed:>7.4g}  {one.moved:>16}  {one.epsilon:>16.3f}  {sides}"

@@ -11,7 +11,7 @@ import click
 from ..errors import LedgerError
 from .failure import tell
 from .owner import open_ledger
-from .settings import Settings, json_option, pass_settings, wants_json
+from .settings import CommandSettings, json_option, pass_settings, wants_json
 from .text_cells import decimal_text, terminal_text
 
 __all__ = ["budget"]
@@ -27,7 +27,7 @@ def budget() -> None:
 
 @budget.command()
 @pass_settings
-def create(settings: Settings) -> None:
+def create(settings: CommandSettings) -> None:
     """Make the ledger of a new dataset. Once: without its ledger a dataset is not answered.
 
     A ledger that is lost is restored from its backup or from its log, not made anew: a new one has
@@ -48,7 +48,7 @@ def create(settings: Settings) -> None:
 @budget.command()
 @json_option
 @pass_settings
-def show(settings: Settings) -> None:
+def show(settings: CommandSettings) -> None:
     """Show what is spent and what is left, for everybody together and for --analyst."""
     with open_ledger(settings.policy_path) as ledger:
         status = ledger.status(settings.analyst)
@@ -78,7 +78,7 @@ def show(settings: Settings) -> None:
 )
 @json_option
 @pass_settings
-def log(settings: Settings, limit: int) -> None:
+def log(settings: CommandSettings, limit: int) -> None:
     """List the newest charges: when, who, what it cost, which measures, which statement."""
     with open_ledger(settings.policy_path) as ledger:
         entries = ledger.log(limit)
@@ -110,7 +110,7 @@ def log(settings: Settings, limit: int) -> None:
 @click.argument("epsilon")
 @click.option("--to", "analyst", help="Raise this analyst's cap; without it, the cap for everybody together.")
 @pass_settings
-def grant(settings: Settings, epsilon: str, analyst: str | None) -> None:
+def grant(settings: CommandSettings, epsilon: str, analyst: str | None) -> None:
     """Raise a cap by EPSILON: the owner's act, recorded for ever in the ledger.
 
     More epsilon means that more can be learned about each person. It cannot be taken back.

@@ -11,7 +11,7 @@ import click
 from ..errors import LedgerError, LedgerMissing
 from .faults import error_text, exit_code
 from .owner import open_ledger, read_live_schema
-from .settings import Settings, json_option, pass_settings, wants_json
+from .settings import CommandSettings, json_option, pass_settings, wants_json
 from .tested import untested
 from .text_cells import terminal_text
 
@@ -37,7 +37,7 @@ _NO_LEDGER = (
 )
 @json_option
 @pass_settings
-def check(settings: Settings, is_preview: bool) -> None:
+def check(settings: CommandSettings, is_preview: bool) -> None:
     """Check the policy file against the live database.
 
     Says, for each table and column, what an analyst may do with it and what is still missing, and which
@@ -114,7 +114,7 @@ def _with_deployment(report: Report, policy: Policy, catalog: Catalog | None) ->
     return replace(report, problems=(*report.problems, *problems), warnings=(*report.warnings, *warnings))
 
 
-def _ledger_fault(settings: Settings) -> LedgerError | None:
+def _ledger_fault(settings: CommandSettings) -> LedgerError | None:
     """Return why the ledger cannot be used, or None. A missing one is not made."""
     try:
         with open_ledger(settings.policy_path):

@@ -11,7 +11,7 @@ from ..errors import DpsqlError
 from ..sql.script import split_statements
 from .asking import apply_settings, one_of, parameter_values, script_text, source_options
 from .failure import Failure
-from .settings import Settings, json_option, pass_settings, wants_json
+from .settings import CommandSettings, json_option, pass_settings, wants_json
 from .text_cells import terminal_text
 from .worker import open_session
 
@@ -23,7 +23,7 @@ __all__ = ["explain"]
 @json_option
 @pass_settings
 def explain(
-    settings: Settings,
+    settings: CommandSettings,
     statement: str | None,
     source_file: IO[str] | None,
     parameters: tuple[str, ...],

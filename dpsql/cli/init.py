@@ -10,7 +10,7 @@ import click
 from .failure import tell
 from .owner import read_live_schema
 from .private_file import write_private
-from .settings import Settings, pass_settings
+from .settings import CommandSettings, pass_settings
 
 __all__ = ["init"]
 
@@ -26,7 +26,7 @@ Wrote {path}. Next:
 @click.command()
 @click.argument("database_url")
 @pass_settings
-def init(settings: Settings, database_url: str) -> None:
+def init(settings: CommandSettings, database_url: str) -> None:
     """Write a first policy file for DATABASE_URL, such as duckdb:campus.duckdb.
 
     A relative path counts from the current folder. The file goes where --policy says, for its owner alone;

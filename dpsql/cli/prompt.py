@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..sql.script import Statement, ends_statement, split_statements
+from ..sql.script import ScriptStatement, ends_statement, split_statements
 from .failure import Failure
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ __all__ = ["prompt_loop"]
 _LEAVE = frozenset({"\\q", "quit", "exit"})
 
 
-def prompt_loop(run: Callable[[str, Statement], None]) -> None:
+def prompt_loop(run: Callable[[str, ScriptStatement], None]) -> None:
     """Read and run statements until the user leaves; a failed one is told and the prompt comes back."""
     from prompt_toolkit import PromptSession
     from prompt_toolkit.application import get_app

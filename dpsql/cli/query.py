@@ -9,12 +9,12 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from ..errors import DpsqlError, EngineFailure
-from ..sql.script import Statement, split_statements
+from ..sql.script import ScriptStatement, split_statements
 from . import interrupts
 from .asking import apply_settings, one_of, parameter_values, script_text, source_options
 from .failure import Failure, tell
 from .render import FORMATS, receipt_line, render
-from .settings import Settings, json_option, pass_settings, wants_json
+from .settings import CommandSettings, json_option, pass_settings, wants_json
 from .streams import require_output
 from .worker import RunningSession, open_session
 
@@ -42,7 +42,7 @@ __all__ = ["ask", "query"]
 @json_option
 @pass_settings
 def query(
-    settings: Settings,
+    settings: CommandSettings,
     statement: str | None,
     source_file: IO[str] | None,
     parameters: tuple[str, ...],
@@ -75,7 +75,7 @@ def query(
         if script is None:
             from .prompt import prompt_loop
 
-            def ask_anew(text: str, piece: Statement) -> None:
+            def ask_anew(text: str, piece: ScriptStatement) -> None:
                 interrupts.forget()
                 ask(running, text, piece, chosen, values)
 
@@ -87,7 +87,11 @@ def query(
 
 
 def ask(
-    running: RunningSession, script: str, piece: Statement, format_name: str, parameters: Sequence[object]
+    running: RunningSession,
+    script: str,
+    piece: ScriptStatement,
+    format_name: str,
+    parameters: Sequence[object],
 ) -> None:
     """Run one statement of `script`, print its answer, and tell its cost. Raises Failure."""
     try:

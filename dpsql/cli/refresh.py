@@ -7,7 +7,7 @@ import json
 import click
 
 from .owner import open_ledger
-from .settings import Settings, json_option, pass_settings, wants_json
+from .settings import CommandSettings, json_option, pass_settings, wants_json
 
 __all__ = ["refresh"]
 
@@ -15,7 +15,7 @@ __all__ = ["refresh"]
 @click.command()
 @json_option
 @pass_settings
-def refresh(settings: Settings) -> None:
+def refresh(settings: CommandSettings) -> None:
     """Make stored answers stop answering, after new data has been loaded.
 
     Questions asked before are then drawn and charged anew. The budget does not come back: somebody

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .failure import tell
-from .settings import Settings, pass_settings
+from .settings import CommandSettings, pass_settings
 from .text_cells import terminal_text
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 )  # fmt: skip
 @pass_settings
 def serve(
-    settings: Settings, host: str, port: int, certificate: Path | None, key: Path | None,
+    settings: CommandSettings, host: str, port: int, certificate: Path | None, key: Path | None,
     max_connections: int, idle: float, grace: float,
 ) -> None:  # fmt: skip
     """Serve the policy to analysts over Postgres' protocol, until SIGTERM or Ctrl-C.

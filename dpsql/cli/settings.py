@@ -9,25 +9,25 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["Settings", "json_option", "pass_settings", "wants_json"]
+__all__ = ["CommandSettings", "json_option", "pass_settings", "wants_json"]
 
 _JSON = "dpsql.json"
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class CommandSettings:
     """The policy file to use and the label of the one who asks."""
 
     policy_path: Path
     analyst: str
 
     @classmethod
-    def of(cls, policy_path: str, analyst: str) -> Settings:
+    def of(cls, policy_path: str, analyst: str) -> CommandSettings:
         return cls(Path(policy_path), analyst)
 
 
-pass_settings = click.make_pass_decorator(Settings)
+pass_settings = click.make_pass_decorator(CommandSettings)
 
 
 def json_option(command: _Command) -> _Command:

@@ -29,7 +29,7 @@ from .errors import ProgrammingError, guarded
 if TYPE_CHECKING:
     from sqlglot.tokenizer_core import Token
 
-__all__ = ["Given", "Parameters", "Statement", "collected", "is_setting", "read_statement"]
+__all__ = ["Given", "ParameterizedStatement", "Parameters", "collected", "is_setting", "read_statement"]
 
 Parameters = Iterable[object] | Mapping[str, object] | None
 """Values in order, or by name."""
@@ -58,7 +58,7 @@ _BEFORE_OPERAND = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class Placeholder:
     """A placeholder: where it stands in the written text, and where what replaces it stands in the engine's."""
 
     written: int
@@ -68,7 +68,7 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class ParameterizedStatement:
     """A statement as `written` and its `text` for the engine, which takes `count` parameters.
 
     `names`: what each parameter is called; None where they are given in order. `count` None: the engine
@@ -79,7 +79,7 @@ class Statement:
     text: str
     count: int | None = None
     names: tuple[str, ...] | None = None
-    cuts: tuple[Cut, ...] = ()
+    cuts: tuple[Placeholder, ...] = ()
 
     def find(self, position: Position) -> Position:
         """Return where a position in the engine's text is in the written one."""
@@ -114,7 +114,7 @@ class Statement:
         return tuple(_plain(given[name]) for name in self.names)
 
 
-def read_statement(written: str, given: Given) -> Statement:
+def read_statement(written: str, given: Given) -> ParameterizedStatement:
     """Return a statement for the engine; one without parameters and without `?` goes as it is.
 
     Raises:
@@ -123,7 +123,7 @@ def read_statement(written: str, given: Given) -> Statement:
     if not isinstance(written, str):
         raise ProgrammingError("a statement is a str")
     if not given and "?" not in written:
-        return Statement(written, written)
+        return ParameterizedStatement(written, written)
     return _read(written)
 
 
@@ -145,7 +145,7 @@ def is_setting(text: str) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _read(written: str) -> Statement:
+def _read(written: str) -> ParameterizedStatement:
     tokens = guarded(lambda: tokenize(written))
     if tokens and tokens[0].text.lower() == "explain":  # the tokenizer takes what follows for one string
         query = blank_prefix(written, tokens[0].end + 1)
@@ -155,18 +155,18 @@ def _read(written: str) -> Statement:
     if len(styles) > 1:
         raise _misfit(f"placeholders of two styles: {' and '.join(sorted(styles))}", "write ? for each")
     if not found:
-        return Statement(written, written, 0)
+        return ParameterizedStatement(written, written, 0)
     (style,) = styles
     _refuse_doubtful(written, tokens, style)
     if style == "$1":
-        return Statement(written, written, max(int(match[1]) for match, _ in found))
+        return ParameterizedStatement(written, written, max(int(match[1]) for match, _ in found))
     return _rewritten(written, [match for match, _ in found], style in _BY_NAME)
 
 
-def _rewritten(written: str, matches: Sequence[re.Match[str]], by_name: bool) -> Statement:
+def _rewritten(written: str, matches: Sequence[re.Match[str]], by_name: bool) -> ParameterizedStatement:
     """Return the statement with each placeholder as $1, $2, …, set off by blanks where it touches a word."""
     names = tuple(dict.fromkeys(match[1] for match in matches)) if by_name else None
-    cuts: list[Cut] = []
+    cuts: list[Placeholder] = []
     text, done = "", 0
     for index, match in enumerate(matches):
         number = index + 1 if names is None else names.index(match[1]) + 1
@@ -175,10 +175,10 @@ def _rewritten(written: str, matches: Sequence[re.Match[str]], by_name: bool) ->
         text += written[done : match.start()]
         start = len(text)
         text += f"{before}${number}{after}"
-        cuts.append(Cut(match.start(), match.end(), start, len(text)))
+        cuts.append(Placeholder(match.start(), match.end(), start, len(text)))
         done = match.end()
     count = len(matches) if names is None else len(names)
-    return Statement(written, text + written[done:], count, names, tuple(cuts))
+    return ParameterizedStatement(written, text + written[done:], count, names, tuple(cuts))
 
 
 def _found(written: str, tokens: Sequence[Token]) -> list[tuple[re.Match[str], str]]:

@@ -20,7 +20,7 @@ from ..engine.settings import Settings
 from ..policy import Policy
 from ..relation.catalog import Catalog
 from .errors import InterfaceError, guarded
-from .placeholders import Statement, is_setting
+from .placeholders import ParameterizedStatement, is_setting
 
 __all__ = ["Accuracy", "Level", "Outcome", "SharedSession", "setting_text"]
 
@@ -35,7 +35,7 @@ Accuracy = float | Decimal | str | None
 class Outcome:
     """A statement that was answered: with which values and under which settings."""
 
-    statement: Statement
+    statement: ParameterizedStatement
     values: tuple[object, ...]
     settings: Settings
     answer: Answer
@@ -95,7 +95,9 @@ class SharedSession:
         if not self._is_open:
             raise InterfaceError("the connection is closed")
 
-    def run(self, statement: Statement, values: tuple[object, ...], own: Mapping[str, str]) -> Outcome:
+    def run(
+        self, statement: ParameterizedStatement, values: tuple[object, ...], own: Mapping[str, str]
+    ) -> Outcome:
         """Answer a statement; `own`: settings of its own by name, the rest are the connection's.
 
         Raises:
@@ -109,7 +111,7 @@ class SharedSession:
             return Outcome(statement, values, settings, answer)
 
     def explain(
-        self, statement: Statement, values: tuple[object, ...], settings: Settings | None
+        self, statement: ParameterizedStatement, values: tuple[object, ...], settings: Settings | None
     ) -> Explanation:
         """Return how a query is answered under some settings; None: the connection's. Raises as `run`."""
         with self._lock, self._under(settings):

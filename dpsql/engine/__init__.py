@@ -1,4 +1,4 @@
-"""The spine: one statement from text to rows. `session.Session` is the door of all interfaces."""
+"""The spine: one statement from text to rows. `session.Session` is what all interfaces use."""
 
 from __future__ import annotations
 

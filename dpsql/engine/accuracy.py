@@ -99,7 +99,7 @@ def _check_is_exact(
 ) -> None:
     """Refuse a value that is chosen by rank: how far that is from the true one is data. Raises Refusal (PV301)."""
     for place in release.formulas[index].coordinates:
-        widest, number = release.under(most, blocks), release.vector_of(place)
+        widest, number = release.under(most, blocks), release.measurement_of(place)
         rows = None if widest is None else widest.law(number).half_width(1 - level)
         raise Refusal(
             "an accuracy cannot be asked for of a value that is chosen by its rank",
@@ -163,7 +163,7 @@ def _half_width(need: _Need, epsilon: Fraction, blocks: Fraction, level: Fractio
     deviations = Fraction(_deviations(level))
 
     def half_of(formula: Linear) -> Fraction:
-        noises = [(release.law(release.vector_of(place)), weight) for place, weight in formula.terms]
+        noises = [(release.law(release.measurement_of(place)), weight) for place, weight in formula.terms]
         if len(noises) * need.cells == 1:
             ((law, weight),) = noises
             return abs(weight) * law.half_width(1 - level)

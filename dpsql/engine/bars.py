@@ -29,13 +29,13 @@ from ..postprocess.print_public import PublicPrinter
 from ..postprocess.seeded import Seeded, seed_of
 from ..postprocess.shown import Showing, shown_ends, shown_replicas
 from ..postprocess.simulate import joint_bars
-from ..postprocess.variances import Noise, few_rows, variance_ends
+from ..postprocess.variances import NoisyCoordinates, few_rows, variance_ends
 from ..relation.expressions import Field
 from ..relation.types import BIGINT, DOUBLE, SqlType
 from .run import ReleasedRows
 
 if TYPE_CHECKING:
-    from .finish import Patience
+    from .post_processing import Patience
 
 __all__ = ["Maker", "Simulation", "empty_bars", "empty_replicas", "empty_simulation"]
 
@@ -166,14 +166,16 @@ class Maker:
         if not isinstance(formula, Variance) or formula.width == 0 or not len(ends[0]):
             return ends
         laws = {place: _law_of(rows, place) for place in bar.coordinates}
-        noise = Noise(
+        noise = NoisyCoordinates(
             {place: np.asarray(_released(rows, place), dtype=np.float64) for place in laws},
             {place: float(law.spread) for place, law in laws.items()},
         )
         few = np.flatnonzero(few_rows(formula, noise))
         if not len(few):
             return ends
-        noise = Noise({place: values[few] for place, values in noise.released.items()}, noise.spread)
+        noise = NoisyCoordinates(
+            {place: values[few] for place, values in noise.released.items()}, noise.spread
+        )
         reach = max(law.half_width(1 - self.level) / math.sqrt(law.spread) for law in laws.values())
         low, high = list(ends[0]), list(ends[1])
         for row, lower, upper in zip(few.tolist(), *variance_ends(formula, noise, reach), strict=True):
@@ -242,7 +244,7 @@ def _replicas(number: int, rows: ReleasedRows, coordinates: tuple[int, ...], dra
     ]
     for place in coordinates:
         released = _released(rows, place)
-        if rows.plan.counted == rows.plan.vector_of(place):
+        if rows.plan.counted == rows.plan.measurement_of(place):
             seed = seed_of(_identity(rows, place), _law_of(rows, place), released)
             truth: Array = shown_replicas(_showing(rows), released, draws, seed).ravel()
         else:
@@ -275,19 +277,23 @@ def _draws_of(rows: ReleasedRows, place: int, count: int) -> Array:
 def _identity(rows: ReleasedRows, place: int) -> bytes:
     """Return what a coordinate measures."""
     plan = rows.plan
-    number = plan.vector_of(place)
-    first = sum(vector.size for vector in plan.vectors[:number])
+    number = plan.measurement_of(place)
+    first = sum(measurement.size for measurement in plan.measurements[:number])
     return plan.measure_keys(number, plan.identity, b"")[place - first]
 
 
 def _released(rows: ReleasedRows, place: int) -> Array:
-    """Return the released integers of a coordinate, coordinates counted over all vectors."""
-    return [one for number in range(len(rows.plan.vectors)) for one in rows.vectors[number].values][place]
+    """Return the released integers of a coordinate, coordinates counted over all measurements."""
+    return [one for number in range(len(rows.plan.measurements)) for one in rows.measurements[number].values][
+        place
+    ]
 
 
 def _law_of(rows: ReleasedRows, place: int) -> Law:
     """Return the law of the noise that is on a coordinate."""
-    return [law for number in range(len(rows.plan.vectors)) for law in rows.vectors[number].laws][place]
+    return [law for number in range(len(rows.plan.measurements)) for law in rows.measurements[number].laws][
+        place
+    ]
 
 
 def _showing(rows: ReleasedRows) -> Showing:
@@ -296,7 +302,7 @@ def _showing(rows: ReleasedRows) -> Showing:
     assert plan.counted is not None
     assert plan.tau is not None
     assert plan.key_law is not None
-    (law,) = rows.vectors[plan.counted].laws
+    (law,) = rows.measurements[plan.counted].laws
     if not isinstance(law, Truncated):  # drawn by an earlier version, which had a threshold
         return Showing(law, plan.tau, _LEAST)
     others = plan.tau - plan.key_law.bound - 1

@@ -7,7 +7,7 @@ House rules (soundness.md 3.8):
 
 1. From text, policy, settings and what is stored, which is noisy: never from data. Fixed before the charge.
 2. No aggregate has a wider expected bar than asked alone, and the charge is no more.
-3. Groups that are known beforehand, and no statement of stages.
+3. Groups that are known beforehand, and no statement of intermediate results.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..plan.measures.formulas import Linear
 from ..plan.planner import Plan, ReleasePlan, other_measures
 from .explain import expected_error
 from .finer import Finer, find_finer
-from .released import Groups, ReleasedVector
+from .released import Groups, ReleasedMeasurement
 from .run import ReleasedRows, assemble
 
 __all__ = ["Beside", "find_beside"]
@@ -31,7 +31,7 @@ __all__ = ["Beside", "find_beside"]
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A plan that takes some of its vectors from the store; `taken`: these, by release and vector."""
+    """A plan that takes some of its measurements from the store; `taken`: these, by release and measurement."""
 
     plan: Plan
     taken: dict[tuple[int, int], Finer]
@@ -44,7 +44,7 @@ def find_beside(
 
     `known`: what the store has of the statement's own plan. `level`: of the bars that are compared.
     """
-    if plan.stages:
+    if plan.intermediates:
         return None
     found = _Found(store, store.epoch)
     releases = list(plan.releases)
@@ -54,20 +54,20 @@ def find_beside(
             continue
         best = _best(rows, found, level)
         if best is not None:
-            releases[number], vectors = best
-            taken |= {(number, index): vector for index, vector in vectors.items()}
+            releases[number], measurements = best
+            taken |= {(number, index): measurement for index, measurement in measurements.items()}
     return Beside(replace(plan, releases=tuple(releases)), taken) if taken else None
 
 
 class _Found:
-    """What the store has of vectors, each looked up once; all of it is of one epoch."""
+    """What the store has of measurements, each looked up once; all of it is of one epoch."""
 
     def __init__(self, store: BudgetStore, epoch: int) -> None:
         self._store, self._epoch = store, epoch
         self._known: dict[tuple[tuple[bytes, ...], Law], Finer | None] = {}
 
     def of(self, plan: ReleasePlan, index: int, groups: Groups) -> Finer | None:
-        """Return a vector that is stored with no more noise than the plan's, or that a stored grouping has."""
+        """Return a measurement that is stored with no more noise than the plan's, or that a stored grouping has."""
         measures = plan.measure_keys(index, plan.salted(b""), b"")
         key = measures, plan.law(index)
         if key not in self._known:
@@ -79,7 +79,7 @@ class _Found:
     ) -> Finer | None:
         draws = self._store.lookup(measures, plan.law(index))
         if draws is not None:
-            said = f"answered with a stored {plan.vectors[index].label}; dpsql.reuse = off asks alone"
+            said = f"answered with a stored {plan.measurements[index].label}; dpsql.reuse = off asks alone"
             return Finer(assemble(measures, draws), self._epoch, said)
         found = find_finer(plan, index, groups, self._store)
         return found if found is not None and found.epoch == self._epoch else None
@@ -89,47 +89,50 @@ def _best(rows: ReleasedRows, found: _Found, level: Fraction) -> tuple[ReleasePl
     """Return the plan of the lowest charge, then the smallest errors; None where that is the release's own."""
     own = rows.plan
     assert rows.groups is not None
-    charge = sum((e for i, e in enumerate(own.epsilons) if i not in rows.vectors), Fraction(0))
+    charge = sum((e for i, e in enumerate(own.epsilons) if i not in rows.measurements), Fraction(0))
     best, least = None, (charge, Fraction(len(own.formulas)))
-    for other, vectors in _stored(own, rows.groups, found):
-        candidate = _taking(other, vectors)
+    for other, measurements in _stored(own, rows.groups, found):
+        candidate = _taking(other, measurements)
         ratios = None if candidate is None else _ratios(candidate, own, level)
         if candidate is not None and ratios is not None:
             price = (sum(candidate.epsilons, Fraction(0)), sum(ratios, Fraction(0)))
             if price < least:
-                best, least = (candidate, vectors), price
+                best, least = (candidate, measurements), price
     return best
 
 
 def _stored(
     own: ReleasePlan, groups: Groups, found: _Found
 ) -> Iterator[tuple[ReleasePlan, dict[int, Finer]]]:
-    """Yield the plans by other vectors with those that are stored: at all of epsilon each, and at a share of it.
+    """Yield the plans by other measurements with those that are stored: at all of epsilon each, and at a share of it.
 
-    A vector that was drawn at a share of epsilon answers the same question again, but may be too coarse for another.
+    A measurement that was drawn at a share of epsilon answers the same question again, but may be too coarse for
+    another.
     """
     for other in other_measures(own):
-        vectors: dict[int, Finer] = {}
-        for part in dict.fromkeys((1, len(other.vectors))):
+        measurements: dict[int, Finer] = {}
+        for part in dict.fromkeys((1, len(other.measurements))):
             share = floor_to_nano(other.epsilons[0] / part)
             if share <= 0:
                 break
-            probe, before = replace(other, epsilons=(share,) * len(other.vectors)), vectors
-            every = {i: found.of(probe, i, groups) for i in range(len(other.vectors))}
-            vectors = {index: vector for index, vector in every.items() if vector is not None}
-            if vectors.keys() > before.keys():
-                yield other, vectors
+            probe, before = replace(other, epsilons=(share,) * len(other.measurements)), measurements
+            every = {i: found.of(probe, i, groups) for i in range(len(other.measurements))}
+            measurements = {
+                index: measurement for index, measurement in every.items() if measurement is not None
+            }
+            if measurements.keys() > before.keys():
+                yield other, measurements
 
 
-def _taking(other: ReleasePlan, vectors: dict[int, Finer]) -> ReleasePlan | None:
-    """Return a plan that takes some vectors and shares epsilon over the rest; None: it cannot be carried out."""
-    count = len(other.vectors)
-    missing = count - len(vectors)
+def _taking(other: ReleasePlan, measurements: dict[int, Finer]) -> ReleasePlan | None:
+    """Return a plan that takes some measurements and shares epsilon over the rest; None: it cannot be carried out."""
+    count = len(other.measurements)
+    missing = count - len(measurements)
     each = floor_to_nano(other.epsilons[0] / missing) if missing else Fraction(0)
     if missing and each <= 0:
         return None
-    laws = tuple(_widest(vectors[i].vector) if i in vectors else None for i in range(count))
-    epsilons = tuple(Fraction(0) if i in vectors else each for i in range(count))
+    laws = tuple(_widest(measurements[i].measurement) if i in measurements else None for i in range(count))
+    epsilons = tuple(Fraction(0) if i in measurements else each for i in range(count))
     plan = replace(other, epsilons=epsilons, taken=laws)
     try:
         plan.queries(plan.fresh)  # printing may refuse: before anything is charged
@@ -138,8 +141,8 @@ def _taking(other: ReleasePlan, vectors: dict[int, Finer]) -> ReleasePlan | None
     return plan
 
 
-def _widest(vector: ReleasedVector) -> Law:
-    return max(vector.laws, key=lambda law: law.spread)
+def _widest(measurement: ReleasedMeasurement) -> Law:
+    return max(measurement.laws, key=lambda law: law.spread)
 
 
 def _ratios(plan: ReleasePlan, own: ReleasePlan, level: Fraction) -> list[Fraction] | None:
@@ -157,5 +160,5 @@ def _ratios(plan: ReleasePlan, own: ReleasePlan, level: Fraction) -> list[Fracti
 
 
 def _half(plan: ReleasePlan, formula: Linear, level: Fraction) -> Fraction:
-    noises = [(plan.law(plan.vector_of(index)), weight) for index, weight in formula.terms]
+    noises = [(plan.law(plan.measurement_of(index)), weight) for index, weight in formula.terms]
     return half_width_of(noises, 1 - level) if noises else Fraction(0)

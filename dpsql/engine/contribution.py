@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..plan.measures.vectors import Query
+from ..plan.measures.measurements import BoundingQuery
 from ..plan.planner import ReleasePlan
-from ..plan.privacy.rows import Block, Cut, Grouped, Item, Rows, TableSource, blocks_in, selects_in
+from ..plan.privacy.rows import Block, Cut, Grouped, Item, OwnedRows, TableSource, blocks_in, selects_in
 from ..relation.catalog import Table
 from ..relation.expressions import fields_of
 
@@ -21,13 +21,13 @@ def bounds_of(release: ReleasePlan, of: str = "") -> list[str]:
     bounding, found = release.bounding, []
     if bounding.per_row:
         return []
-    vectors = {vector.query: vector for vector in release.vectors}
-    if any(query.takes_all_rows for query in vectors):
+    measurements = {measurement.query: measurement for measurement in release.measurements}
+    if any(query.takes_all_rows for query in measurements):
         found.append(f"{_counted(bounding.in_all, 'row')}{of}")
-    if Query.RANKED in vectors and bounding.ranked:
+    if BoundingQuery.RANKED in measurements and bounding.ranked:
         found.append(_counted(bounding.groups, "group"))
-    if Query.DISTINCT in vectors:
-        found.append(_counted(vectors[Query.DISTINCT].distinct_limit, "distinct value"))
+    if BoundingQuery.DISTINCT in measurements:
+        found.append(_counted(measurements[BoundingQuery.DISTINCT].distinct_limit, "distinct value"))
     return found
 
 
@@ -61,7 +61,7 @@ def declared_in(release: ReleasePlan) -> list[str]:
 def what_binds(release: ReleasePlan) -> str | None:
     """Return which number the noise of counts and sums follows; None where there are none of many rows."""
     bounding, rows = release.bounding, release.release.rows
-    is_scaled = any(vector.query.takes_all_rows for vector in release.vectors)
+    is_scaled = any(measurement.query.takes_all_rows for measurement in release.measurements)
     total, most, groups = rows.max_rows, rows.max_rows_per_group, rows.max_groups
     if bounding.per_row or not is_scaled or total is None or most is None or groups is None:
         return None
@@ -78,13 +78,16 @@ def what_binds(release: ReleasePlan) -> str | None:
 def _shares_rows_between_groups(release: ReleasePlan) -> bool:
     """Say whether a filter on a key would leave a person above the bound more of that key's rows."""
     rows, keys = release.release.rows, release.release.keys
-    is_scaled = any(vector.query.takes_all_rows for vector in release.vectors)
+    is_scaled = any(measurement.query.takes_all_rows for measurement in release.measurements)
     return (
-        is_scaled and bool(keys) and not fields_of(*keys) <= rows.determined and release.bounding.in_all > 1
+        is_scaled
+        and bool(keys)
+        and not fields_of(*keys) <= rows.fixed_columns
+        and release.bounding.in_all > 1
     )
 
 
-def _private_tables(rows: Rows | Block) -> Iterator[Table]:
+def _private_tables(rows: OwnedRows | Block) -> Iterator[Table]:
     """Yield the private tables whose rows are counted; those that only lead to the owner are left out."""
     for item in rows.items:
         source = item.source
@@ -114,7 +117,7 @@ def contribution_notes(release: ReleasePlan) -> Iterator[str]:
         )
 
 
-def _cut_per_person(rows: Rows) -> set[tuple[int, str]]:
+def _cut_per_person(rows: OwnedRows) -> set[tuple[int, str]]:
     """Return the bounds of counts and sums per person, and what they count, in subqueries too."""
     found: set[tuple[int, str]] = set()
     for item in _items_in(rows):
@@ -125,13 +128,13 @@ def _cut_per_person(rows: Rows) -> set[tuple[int, str]]:
     return found
 
 
-def _cut_before_joins(rows: Rows) -> set[tuple[int, str]]:
+def _cut_before_joins(rows: OwnedRows) -> set[tuple[int, str]]:
     """Return the sources that are cut before a join (law L10), and at how many rows of a person."""
     sources = (item.source for item in _items_in(rows))
     return {(source.most, source.name) for source in sources if isinstance(source, Cut)}
 
 
-def _items_in(rows: Rows) -> Iterator[Item]:
+def _items_in(rows: OwnedRows) -> Iterator[Item]:
     for select in selects_in(rows):
         yield from select.items
 

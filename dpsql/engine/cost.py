@@ -1,4 +1,4 @@
-"""What a statement that fails has spent by then: said with its error, through every door.
+"""What a statement that fails has spent by then: said with its error, by every interface.
 
 House rule: only what the ledger says is told, and the ledger's decision depends on noisy content alone. So whoever
 reads it learns nothing that `SHOW dpsql.budget` would not tell.

@@ -24,12 +24,12 @@ from ..policy import Policy, build_catalog, load_policy
 from ..postprocess import SealedEngine
 from ..relation.catalog import Catalog
 from .answer import Answer, AnswerColumn
-from .finish import Compiled
+from .post_processing import Compiled
 
 if TYPE_CHECKING:
     from ..backends import Snapshot
 
-__all__ = ["Dataset", "LazySnapshot", "Prepared", "SchemaChanged", "open_ledger"]
+__all__ = ["Dataset", "LazySnapshot", "PreparedPlan", "SchemaChanged", "open_ledger"]
 
 _MAX_CACHED = 256
 
@@ -42,7 +42,7 @@ class SchemaChanged(EngineFailure):
 
 
 @dataclass(slots=True)
-class Prepared:
+class PreparedPlan:
     """A planned statement with its post-processing compiled; `is_lasting`: it is worth being remembered, as it
     is short and does not read the clock.
 
@@ -52,7 +52,7 @@ class Prepared:
 
     plan: Plan
     compiled: Compiled
-    stages: tuple[Compiled, ...]
+    intermediates: tuple[Compiled, ...]
     is_lasting: bool
     is_checked: bool = False
     chosen: str | None = None
@@ -121,7 +121,7 @@ class Dataset:
             self._live = snapshot.schema()
         self.catalog: Catalog = build_catalog(self.policy, self._live)
         self.dialect = dialect_of(self.catalog.dialect, self.catalog.case_collation)
-        self.prepared: Cache[Prepared] = Cache(_MAX_CACHED)
+        self.prepared: Cache[PreparedPlan] = Cache(_MAX_CACHED)
         self.answers: Cache[Answer] = Cache(_MAX_CACHED)
 
     @classmethod

@@ -12,19 +12,19 @@ from textwrap import wrap
 
 from ..mechanisms import RankChoice, half_width_of
 from ..plan.measures.formulas import Average, Chosen, Linear, Variance
-from ..plan.measures.ranks import RankVector
-from ..plan.measures.vectors import Kind
+from ..plan.measures.measurements import MeasurementKind
+from ..plan.measures.ranks import RankMeasurement
 from ..plan.planner import Plan, ReleasePlan, releases_of
 from ..plan.privacy.keys import environment_of
-from ..plan.privacy.rows import Release, Rows
+from ..plan.privacy.rows import OwnedRows, Release
 from ..relation.expressions import Field
 from ..relation.lattice import lattice_of
 from ..relation.relations import AggregateCall, Filter, Limit, Project, Relation, Sort, Window
 from .contribution import contribution_lines, contribution_notes, declared_in, what_binds
-from .finish import Compiled, Part
 from .group import group_lines
 from .grouping_sets import cells_of, keys_text, set_notes, sums_of
 from .notes import null_notes
+from .post_processing import Compiled, DatabasePart
 from .settings import decimal_text
 
 __all__ = ["Explanation", "bias_notes", "expected_error", "layout_sql"]
@@ -44,7 +44,7 @@ class Explanation:
 
     plan: Plan
     compiled: Compiled
-    stages: tuple[Compiled, ...]
+    intermediates: tuple[Compiled, ...]
     left: Fraction
     origins: tuple[str, ...] = ()
     chosen: str | None = None
@@ -64,9 +64,9 @@ class Explanation:
             "chosen": self.chosen,
             "notes": list(bias_notes(self.plan)),
             "from_the_store": list(self.origins),
-            "stages": [stage.sql for stage in self.stages],
+            "intermediates": [intermediate.sql for intermediate in self.intermediates],
             "public_parts": [
-                part.sql for compiled in (*self.stages, self.compiled) for part in _fetched(compiled)
+                part.sql for compiled in (*self.intermediates, self.compiled) for part in _fetched(compiled)
             ],
             "post_processing": self.compiled.sql,
         }
@@ -95,13 +95,13 @@ class Explanation:
             lines += wrap(f"now: {origin}", _WIDTH, subsequent_indent="  ")
         for note in bias_notes(self.plan):
             lines += wrap(f"note: {note}", _WIDTH, subsequent_indent="  ")
-        for number, stage in enumerate(self.stages):
-            lines += _compiled_text(f"stage {number + 1}", stage)
+        for number, intermediate in enumerate(self.intermediates):
+            lines += _compiled_text(f"intermediate result {number + 1}", intermediate)
         lines += _compiled_text("post-processing", self.compiled)
         return "\n".join(lines)
 
 
-def _fetched(compiled: Compiled) -> tuple[Part, ...]:
+def _fetched(compiled: Compiled) -> tuple[DatabasePart, ...]:
     """Return the public parts that are brought together with released rows."""
     return () if compiled.in_database else compiled.parts
 
@@ -125,7 +125,7 @@ def bias_notes(plan: Plan) -> tuple[str, ...]:
         notes += _coarse_steps(release)
     notes += set_notes(plan)
     for number in plan.tables:
-        found = set(releases_of(plan.stages[number]))
+        found = set(releases_of(plan.intermediates[number]))
         if any(release.groups is None for release in plan.releases if release.release in found):
             notes.append(
                 "the keys of a subquery are found by threshold: rows of other keys find nothing there"
@@ -140,16 +140,20 @@ def _coarse_steps(plan: ReleasePlan) -> Iterator[str]:
     They share it: apart they would share epsilon, which costs more than steps of under 2^-23 of the range.
     """
     env = environment_of(plan.release.rows.columns, plan.release.rows.predicate)
-    for vector in plan.vectors:
-        if vector.kind is not Kind.MOMENT or vector.value is None or vector.lattice is None:
+    for measurement in plan.measurements:
+        if (
+            measurement.kind is not MeasurementKind.MOMENT
+            or measurement.value is None
+            or measurement.lattice is None
+        ):
             continue
-        alone = lattice_of(vector.value, env, squared=False)
-        if alone is None or alone.step >= vector.lattice.step:
+        alone = lattice_of(measurement.value, env, squared=False)
+        if alone is None or alone.step >= measurement.lattice.step:
             continue
-        value = vector.value
+        value = measurement.value
         if alone.exact or (isinstance(value, Field) and env.columns[value.index].step == alone.step):
             yield (
-                f"a variance rounds its values to steps of {number_text(vector.lattice.step)}, for sums and "
+                f"a variance rounds its values to steps of {number_text(measurement.lattice.step)}, for sums and "
                 f"averages of the same values too; asked for without it, they have steps of {number_text(alone.step)}"
             )
 
@@ -179,7 +183,7 @@ def _release(number: int, plan: ReleasePlan, names: Names) -> dict[str, object]:
         "threshold": plan.tau,
         "shown_just_below": None if plan.key_law is None else _share(plan.key_law.coin),
         "delta": _small(plan.delta),
-        "measures": [_measure(plan, index) for index in range(len(plan.vectors))],
+        "measures": [_measure(plan, index) for index in range(len(plan.measurements))],
         "outputs": [
             {
                 "name": call.function,
@@ -193,17 +197,17 @@ def _release(number: int, plan: ReleasePlan, names: Names) -> dict[str, object]:
 
 
 def _measure(plan: ReleasePlan, index: int) -> dict[str, object]:
-    vector = plan.vectors[index]
-    if isinstance(vector, RankVector):
-        return _choice(plan, index, vector)
-    lattice_step = Fraction(1) if vector.lattice is None else vector.lattice.step
-    step = lattice_step / vector.denominator
+    measurement = plan.measurements[index]
+    if isinstance(measurement, RankMeasurement):
+        return _choice(plan, index, measurement)
+    lattice_step = Fraction(1) if measurement.lattice is None else measurement.lattice.step
+    step = lattice_step / measurement.denominator
     scale = plan.scale(index)
     return {
-        "measure": vector.label,
-        "coordinates": vector.size,
+        "measure": measurement.label,
+        "coordinates": measurement.size,
         "lattice": str(lattice_step),
-        "sensitivity": number_text(vector.sensitivity * step),
+        "sensitivity": number_text(measurement.sensitivity * step),
         "scale": number_text(scale * step),
         "variance": number_text(2 * (scale * step) ** 2),
         "plus_minus_95": _half_width_text(_half_width(plan, index) * step),
@@ -214,9 +218,9 @@ def _measure(plan: ReleasePlan, index: int) -> dict[str, object]:
 
 def _sensitivity_text(plan: ReleasePlan, index: int) -> str:
     """Return a sensitivity in words; of several persons together it is as many times one person's."""
-    vector, together = plan.vectors[index], plan.bounding.together
-    step = Fraction(1) if vector.lattice is None else vector.lattice.step
-    one = number_text(vector.of_one * step / vector.denominator)
+    measurement, together = plan.measurements[index], plan.bounding.together
+    step = Fraction(1) if measurement.lattice is None else measurement.lattice.step
+    one = number_text(measurement.of_one * step / measurement.denominator)
     if together == 1:
         return f"sensitivity {one}"
     return f"protects any {together} persons together: sensitivity {together} × {one}"
@@ -233,34 +237,34 @@ def _formula_half(plan: ReleasePlan, formula: Linear, cells: int = 1) -> Fractio
     """
     if plan.is_empty or not formula.terms:
         return Fraction(0)
-    noises = [(plan.law(plan.vector_of(index)), weight) for index, weight in formula.terms]
+    noises = [(plan.law(plan.measurement_of(index)), weight) for index, weight in formula.terms]
     if len(noises) * cells <= _FEW_NOISES or cells == 1:
         return half_width_of(noises * cells, _MISSING)
     variance = cells * sum(weight**2 * law.spread for law, weight in noises)
     return Fraction(_NORMAL * math.sqrt(variance)).limit_denominator(10**6)
 
 
-def _choice(plan: ReleasePlan, index: int, vector: RankVector) -> dict[str, object]:
+def _choice(plan: ReleasePlan, index: int, measurement: RankMeasurement) -> dict[str, object]:
     """Return what is known of a choice by rank: all figures are in rows."""
     choice = plan.choices.get(index)
-    lattice = vector.known_lattice
+    lattice = measurement.known_lattice
     shown = {
-        "measure": vector.label,
-        "coordinates": vector.size,
+        "measure": measurement.label,
+        "coordinates": measurement.size,
         "lattice": str(lattice.step * 2 ** (0 if choice is None else choice.shift)),
-        "sensitivity": number_text(Fraction(vector.sensitivity, vector.claim_unit)),
+        "sensitivity": number_text(Fraction(measurement.sensitivity, measurement.claim_unit)),
         "candidates": 0 if choice is None else choice.candidates,
         "rows_95": _half_width(plan, index),
         "epsilon": decimal_text(plan.epsilons[index]),
     }
     if choice is not None and choice.offset:
-        shown["rows_inside"] = _rows_inside(vector, choice)
+        shown["rows_inside"] = _rows_inside(measurement, choice)
     return shown
 
 
-def _rows_inside(vector: RankVector, choice: RankChoice) -> int:
+def _rows_inside(measurement: RankMeasurement, choice: RankChoice) -> int:
     """Return how many rows from the end of the values a minimum or maximum is looked for."""
-    return math.ceil(Fraction(abs(choice.offset), vector.claim_unit))
+    return math.ceil(Fraction(abs(choice.offset), measurement.claim_unit))
 
 
 def _choice_text(shown: dict[str, object]) -> list[str]:
@@ -274,18 +278,20 @@ def _choice_text(shown: dict[str, object]) -> list[str]:
 
 def _expected_rank(plan: ReleasePlan, number: int) -> str:
     """Return where a chosen value is expected to stand among the rows."""
-    vector, choice = plan.vectors[number], plan.choices.get(number)
-    assert isinstance(vector, RankVector)
+    measurement, choice = plan.measurements[number], plan.choices.get(number)
+    assert isinstance(measurement, RankMeasurement)
     if choice is None:
         return "none"
     rows = _half_width(plan, number)
     if not choice.offset:
         wanted = (
-            "the middle one" if vector.share == Fraction(1, 2) else f"the one at {number_text(vector.share)}"
+            "the middle one"
+            if measurement.share == Fraction(1, 2)
+            else f"the one at {number_text(measurement.share)}"
         )
         return f"within {rows} rows of {wanted} at 95 %"
-    end = "smallest" if vector.share == 0 else "largest"
-    inside = _rows_inside(vector, choice)
+    end = "smallest" if measurement.share == 0 else "largest"
+    inside = _rows_inside(measurement, choice)
     return (
         f"within {rows} rows of the one {inside} rows inside the {end} at 95 %; "
         f"of fewer than {2 * inside} rows it says little"
@@ -334,7 +340,7 @@ def _expected(plan: ReleasePlan, index: int, cells: int = 1) -> str:
     if isinstance(formula, Chosen):
         if formula.coordinate is None:
             return "the one value that the statement leaves"
-        return _expected_rank(plan, plan.vector_of(formula.coordinate))
+        return _expected_rank(plan, plan.measurement_of(formula.coordinate))
     half, is_per_row = expected_error(plan, index, cells=cells)
     is_one = isinstance(formula, Linear) and len(formula.terms) == 1 and cells == 1
     shown = _half_width_text(half) if is_one else f"{float(half):.6g}"
@@ -373,7 +379,7 @@ def _release_text(number: int, plan: ReleasePlan, names: Names, sets: Sequence[_
     elif bounding.grouped:
         source = "declared" if not plan.listed_from else f"the keys of {', '.join(plan.listed_from)}, public"
         lines.append(f"  groups: {len(plan.groups)}, {source}")
-    for index in range(len(plan.vectors)):
+    for index in range(len(plan.measurements)):
         shown = _measure(plan, index)
         if index in plan.choices:
             lines += _choice_text(shown)
@@ -451,7 +457,7 @@ def _origin(relation: Relation, index: int) -> tuple[Release, int] | None:
         relation = relation.input
 
 
-def _call_text(call: AggregateCall, rows: Rows) -> str:
+def _call_text(call: AggregateCall, rows: OwnedRows) -> str:
     """Return an aggregate in the query's own words, as far as they are column names."""
     args = call.args[:1] if call.function.startswith("percentile") else call.args
     plain = [(rows.columns[arg.index].name or "…") if isinstance(arg, Field) else "…" for arg in args]

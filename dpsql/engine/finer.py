@@ -28,7 +28,7 @@ from ..relation.catalog import Scalar
 from ..relation.expressions import Call, Expr, Field, Literal
 from ..relation.intervals import Environment, narrowed_facts
 from ..relation.types import Kind
-from .released import Array, Groups, ReleasedVector, declared_groups, decode, integers
+from .released import Array, Groups, ReleasedMeasurement, declared_groups, decode, integers
 
 __all__ = ["Finer", "find_finer", "grouping_of"]
 
@@ -39,12 +39,12 @@ _KINDS = (Kind.TEXT, Kind.BOOLEAN, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kin
 
 @dataclass(frozen=True, slots=True)
 class Finer:
-    """A vector's answer from a stored grouping, and what it is made of, in words.
+    """A measurement's answer from a stored grouping, and what it is made of, in words.
 
     `epoch`: in which it is stored; `entry`: the ledger entry of the grouping's draw, None for the question's own.
     """
 
-    vector: ReleasedVector
+    measurement: ReleasedMeasurement
     epoch: int
     said: str
     entry: int | None = None
@@ -65,14 +65,14 @@ class _Question:
 
 
 def grouping_of(plan: ReleasePlan, number: int) -> Grouping | None:
-    """Return what a vector may answer besides its own question; None where it may not.
+    """Return what a measurement may answer besides its own question; None where it may not.
 
     Never keys that are found by threshold: a group that is not shown is not 0. Never where the groups are not the
     product of the keys' values, in their order: where WHERE leaves some out, or a public table lists them.
     """
     rows, keys = plan.release.rows, plan.release.keys
     family = plan.family(number, rows.predicate)
-    if family is None or plan.groups is None or plan.is_empty or not keys or plan.stages:
+    if family is None or plan.groups is None or plan.is_empty or not keys or plan.intermediates:
         return None
     env = environment_of(rows.columns, rows.predicate)
     listed = {term.key: term.values for term in map(_listed, rows.predicate) if term is not None}
@@ -91,8 +91,9 @@ def grouping_of(plan: ReleasePlan, number: int) -> Grouping | None:
 
 
 def find_finer(plan: ReleasePlan, number: int, groups: Groups, store: BudgetStore) -> Finer | None:
-    """Return a vector as the best stored grouping has it, of no more spread than it is asked for; None: none has it."""
-    if plan.groups is None or plan.stages:
+    """Return a measurement as the best stored grouping has it, of no more spread than it is asked for; None: none has
+    it."""
+    if plan.groups is None or plan.intermediates:
         return None
     questions: dict[bytes, _Question] = {}
     for question in _questions(plan, groups):
@@ -119,7 +120,9 @@ def find_finer(plan: ReleasePlan, number: int, groups: Groups, store: BudgetStor
         f"answered from a stored grouping by {question.name or 'finer keys'}: {summed} of it, whose bound on a "
         "person's rows is over all its groups; dpsql.reuse = off asks alone"
     )
-    return Finer(_vector(plan.vectors[number].size, question, best, cells, store), epoch, said, best.entry)
+    return Finer(
+        _measurement(plan.measurements[number].size, question, best, cells, store), epoch, said, best.entry
+    )
 
 
 # --- the question ----------------------------------------------------------------------------------------------
@@ -243,15 +246,17 @@ def _cells(question: _Question, grouping: Grouping) -> int | None:
     return cells
 
 
-def _vector(
+def _measurement(
     size: int, question: _Question, stored: StoredGrouping, cells: int, store: BudgetStore
-) -> ReleasedVector:
+) -> ReleasedMeasurement:
     draw = store.draw_of(stored)
     values = decode(draw.payload, draw.law).values
     if len(values) != size:
         raise AssertionError("a family's vectors have as many coordinates")
     law = draw.law if cells == 1 else Summed(draw.law, cells)
-    return ReleasedVector(tuple(_sums(one, question, stored.grouping) for one in values), None, (law,) * size)
+    return ReleasedMeasurement(
+        tuple(_sums(one, question, stored.grouping) for one in values), None, (law,) * size
+    )
 
 
 def _sums(values: Array, question: _Question, grouping: Grouping) -> Array:

@@ -18,7 +18,7 @@ __all__ = ["cells_of", "keys_text", "set_notes", "sums_of"]
 
 def sums_of(plan: Plan, release: Release) -> tuple[AddedUp, ...]:
     """Return the grouping sets that are sums of a release's cells, each once, in the statement's order."""
-    found = (node for relation in (*plan.stages, plan.root) for node in _added_up(relation))
+    found = (node for relation in (*plan.intermediates, plan.root) for node in _added_up(relation))
     return tuple(dict.fromkeys(node for node in found if node.release == release))
 
 

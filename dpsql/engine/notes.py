@@ -47,9 +47,9 @@ def found_notes(rows: Sequence[ReleasedRows]) -> Iterator[GroupNote]:
 def _tau(released: ReleasedRows) -> int | None:
     """Return the noisy count from which groups were shown: by the law of the draw that answers, where it says so."""
     plan = released.plan
-    if plan.tau is None or plan.key_law is None or plan.counted not in released.vectors:
+    if plan.tau is None or plan.key_law is None or plan.counted not in released.measurements:
         return plan.tau
-    (law,) = released.vectors[plan.counted].laws
+    (law,) = released.measurements[plan.counted].laws
     return plan.tau - plan.key_law.bound + law.bound if isinstance(law, Truncated) else plan.tau
 
 

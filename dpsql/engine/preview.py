@@ -17,12 +17,12 @@ from types import MappingProxyType
 
 from ..errors import Refusal
 from ..plan.dialects.quote import identifier
-from ..plan.planner import Plan, Privacy, ReleasePlan, plan
+from ..plan.planner import Plan, PrivacyParameters, ReleasePlan, plan
 from ..policy import Neighbours, Policy
 from ..relation.catalog import Catalog, Column, Table
 from ..sql.bind_select import bind
-from ..sql.scope import Context
-from ..sql.statement import Query, parse_statement
+from ..sql.scope import BindingContext
+from ..sql.statement import AdmittedQuery, parse_statement
 from .explain import expected_error
 from .settings import decimal_text
 
@@ -264,17 +264,17 @@ class _Previewer:
 
     def _plan(self, sql: str, most: int | None, epsilon: Fraction) -> Plan:
         query = parse_statement(sql)
-        assert isinstance(query, Query)
+        assert isinstance(query, AdmittedQuery)
         catalog = self.catalog if most is None else self._bounded_by(most)
         defaults = self.policy.defaults
-        privacy = Privacy(
+        privacy = PrivacyParameters(
             epsilon,
             defaults.delta if self.policy.privacy.delta else Fraction(0),
             defaults.minimum_units,
             self.policy.privacy.neighbours is Neighbours.REPLACE_ONE,
             together=self.policy.privacy.together,
         )
-        return plan(bind(query, Context(catalog, query.text, (), 0, {})), catalog, privacy)
+        return plan(bind(query, BindingContext(catalog, query.text, (), 0, {})), catalog, privacy)
 
     def _bounded_by(self, most: int) -> Catalog:
         """Return the catalog with another max_rows in this table, and nothing beside it."""

@@ -4,7 +4,7 @@ House rules (laws L3, L7, L8):
 
 1. `Exact` is the only holder of exact values, from the moment that `run` has fetched them. It has no iterator,
    no repr of its content, no equality; this module alone reads it, and it goes no further.
-2. Noise is drawn for a whole vector at once, from the operating system's randomness; for declared
+2. Noise is drawn for a whole measurement at once, from the operating system's randomness; for declared
    groups it is drawn before the engine is asked (`draw`), so that its time says nothing.
 3. A group that the engine did not return counts 0 in every coordinate, and gets its noise like any other; a choice
    in it is made from an empty window.
@@ -22,7 +22,7 @@ import numpy as np
 from ..mechanisms import FIRST_BYTES, Noise, Window
 from ..plan.planner import ReleasePlan
 from ..relation.catalog import Scalar
-from .released import Array, Groups, ReleasedVector, integers, publishable
+from .released import Array, Groups, ReleasedMeasurement, integers, publishable
 
 __all__ = ["Exact", "draw", "privatise", "publish"]
 
@@ -40,7 +40,7 @@ class _Table:
 
 @dataclass(slots=True, repr=False, eq=False)
 class Exact:
-    """Exact integers per group and coordinate of some vectors of one release; opaque by design."""
+    """Exact integers per group and coordinate of some measurements of one release; opaque by design."""
 
     _tables: list[_Table] = field(default_factory=list)
     _kept: tuple[_Table, Array] | None = None
@@ -110,39 +110,43 @@ Drawn = tuple[Array, ...] | Bits
 
 
 def draw(plan: ReleasePlan, number: int, groups: int, noise: Noise) -> Drawn:
-    """Return the noise of one vector, an array of `groups` draws per coordinate; of choices their bits."""
+    """Return the noise of one measurement, an array of `groups` draws per coordinate; of choices their bits."""
     if number in plan.choices:
         return Bits(noise.bits(groups * FIRST_BYTES), noise)
-    vector = plan.vectors[number]
-    drawn = noise.draw(plan.law(number), groups * vector.size)
-    return tuple(drawn[i * groups : (i + 1) * groups] for i in range(vector.size))
+    measurement = plan.measurements[number]
+    drawn = noise.draw(plan.law(number), groups * measurement.size)
+    return tuple(drawn[i * groups : (i + 1) * groups] for i in range(measurement.size))
 
 
-def privatise(exact: Exact, plan: ReleasePlan, number: int, groups: Groups, noise: Drawn) -> ReleasedVector:
-    """Return a vector's noisy or chosen integers for the given groups.
+def privatise(
+    exact: Exact, plan: ReleasePlan, number: int, groups: Groups, noise: Drawn
+) -> ReleasedMeasurement:
+    """Return a measurement's noisy or chosen integers for the given groups.
 
-    Requires: `noise` was drawn for this vector and these groups and is used once.
+    Requires: `noise` was drawn for this measurement and these groups and is used once.
     Ensures: value = exact + noise, in Python integers where 64 bits could overflow.
     """
-    vector = plan.vectors[number]
+    measurement = plan.measurements[number]
     if isinstance(noise, Bits):
         return _choose(exact, plan, number, groups, noise)
-    exact_values = (_over(exact, (number, i), groups, vector.empty_value) for i in range(vector.size))
+    exact_values = (
+        _over(exact, (number, i), groups, measurement.empty_value) for i in range(measurement.size)
+    )
     values = [_plus(column, added) for column, added in zip(exact_values, noise, strict=True)]
-    return ReleasedVector(tuple(values), None, (plan.law(number),) * vector.size)
+    return ReleasedMeasurement(tuple(values), None, (plan.law(number),) * measurement.size)
 
 
-def _choose(exact: Exact, plan: ReleasePlan, number: int, groups: Groups, bits: Bits) -> ReleasedVector:
+def _choose(exact: Exact, plan: ReleasePlan, number: int, groups: Groups, bits: Bits) -> ReleasedMeasurement:
     """Return a lattice value near the wanted rank for each group, by the exponential mechanism (soundness.md 1.20)."""
     choice, windows = plan.choices[number], exact._windows.get(number, {})
-    lattice = plan.vectors[number].known_lattice
+    lattice = plan.measurements[number].known_lattice
     found = []
     for index, key in enumerate(groups.tuples()):
         counts, misses = choice.intervals(windows.get(key) or Window())
         first = bits.first[index * FIRST_BYTES : (index + 1) * FIRST_BYTES]
         interval, place = bits.noise.choose(counts, misses, choice.gamma, first)
         found.append(lattice.low + choice.step(counts, interval, place))
-    return ReleasedVector((integers(found),), None, (plan.law(number),))
+    return ReleasedMeasurement((integers(found),), None, (plan.law(number),))
 
 
 def _plus(column: Array, noise: Array) -> Array:
@@ -155,7 +159,7 @@ def _is_small(values: Array) -> bool:
     return len(values) == 0 or (int(values.min()) > -(2**62) and int(values.max()) < 2**62)
 
 
-def publish(exact: Exact, plan: ReleasePlan, noise: Noise, minimum_units: int) -> ReleasedVector:
+def publish(exact: Exact, plan: ReleasePlan, noise: Noise, minimum_units: int) -> ReleasedMeasurement:
     """Return the groups that are shown, with their noisy unit counts (soundness.md 1.7).
 
     Keys with fewer than `minimum_units` units never come to the test; one of exactly so many is shown with
@@ -179,4 +183,4 @@ def publish(exact: Exact, plan: ReleasePlan, noise: Noise, minimum_units: int) -
     exact._kept = table, kept
     rows = kept.tolist()
     groups = Groups(tuple([column[row] for row in rows] for column in table.keys), len(rows))
-    return ReleasedVector((noisy[shown],), groups, (law,))
+    return ReleasedMeasurement((noisy[shown],), groups, (law,))

@@ -2,7 +2,7 @@
 
 House rules:
 
-1. Nothing exact comes in here. `privatise` is the only maker of a `ReleasedVector`, and the bytes hold
+1. Nothing exact comes in here. `privatise` is the only maker of a `ReleasedMeasurement`, and the bytes hold
    noisy integers and published keys alone (soundness.md 3.7).
 2. Keys are kept by column, since a release may have a million of them.
 3. The bytes never change: what a release's measures are stored under depends on its keys' bytes.
@@ -27,7 +27,7 @@ from ..relation.catalog import Scalar
 from ..relation.types import Kind, SqlType
 
 __all__ = [
-    "Array", "Groups", "ReleasedVector", "canonical", "declared_groups", "decode", "encode", "integers",
+    "Array", "Groups", "ReleasedMeasurement", "canonical", "declared_groups", "decode", "encode", "integers",
     "publishable", "shown",
 ]  # fmt: skip
 
@@ -58,10 +58,10 @@ class Groups:
 
 
 @dataclass(frozen=True, slots=True)
-class ReleasedVector:
-    """The noisy integers of one vector, one array per coordinate over the release's groups.
+class ReleasedMeasurement:
+    """The noisy integers of one measurement, one array per coordinate over the release's groups.
 
-    `groups`: the published groups, where the vector was drawn together with them. `laws`: of the noise on each
+    `groups`: the published groups, where the measurement was drawn together with them. `laws`: of the noise on each
     coordinate, as it was drawn; none where there is no noise, since the answer is in the statement's own text.
     The bytes do not hold them: they are the stored draw's own.
     """
@@ -157,12 +157,12 @@ def _decimal(value: Fraction) -> Decimal:
     return _WIDE.divide(Decimal(value.numerator), Decimal(value.denominator))
 
 
-def encode(vector: ReleasedVector) -> bytes:
-    """Return a released vector as bytes."""
-    body: dict[str, object] = {"values": [array.tolist() for array in vector.values]}
-    if vector.groups is not None:
-        body["size"] = vector.groups.size
-        body["keys"] = [_listed(column) for column in vector.groups.columns]
+def encode(measurement: ReleasedMeasurement) -> bytes:
+    """Return a released measurement as bytes."""
+    body: dict[str, object] = {"values": [array.tolist() for array in measurement.values]}
+    if measurement.groups is not None:
+        body["size"] = measurement.groups.size
+        body["keys"] = [_listed(column) for column in measurement.groups.columns]
     return json.dumps(body, separators=(",", ":"), default=_plain).encode()
 
 
@@ -172,22 +172,22 @@ def _plain(value: Any) -> object:
     raise TypeError(f"{type(value).__name__} has no place in a release")
 
 
-def decode(payload: bytes, law: Law) -> ReleasedVector:
-    """Return the released vector that `encode` made bytes of, each coordinate under the draw's law."""
+def decode(payload: bytes, law: Law) -> ReleasedMeasurement:
+    """Return the released measurement that `encode` made bytes of, each coordinate under the draw's law."""
     if not payload.startswith(_VALUES):
-        raise ValueError("not a released vector")
+        raise ValueError("not a released measurement")
     values, rest = _integer_lists(payload, len(_VALUES))
     if not payload.startswith(b"]", rest):
-        raise ValueError("not a released vector")
+        raise ValueError("not a released measurement")
     start = payload.find(_KEYS, rest)
     if start < 0:
-        return ReleasedVector(tuple(values), None, (law,) * len(values))
+        return ReleasedMeasurement(tuple(values), None, (law,) * len(values))
     columns, end = _integer_lists(payload, start + len(_KEYS))
     if payload[end:] == b"]}":
         size = json.loads(b"{" + payload[rest + 2 : start] + b"}")["size"]
-        return ReleasedVector(tuple(values), Groups(tuple(columns), size), (law,) * len(values))
+        return ReleasedMeasurement(tuple(values), Groups(tuple(columns), size), (law,) * len(values))
     body = json.loads(b"{" + payload[rest + 2 :], object_hook=_fraction)
-    return ReleasedVector(tuple(values), Groups(tuple(body["keys"]), body["size"]), (law,) * len(values))
+    return ReleasedMeasurement(tuple(values), Groups(tuple(body["keys"]), body["size"]), (law,) * len(values))
 
 
 def _integer_lists(payload: bytes, at: int) -> tuple[list[Array], int]:

@@ -3,10 +3,11 @@
 House rules (laws L5, L6, L7; soundness.md 1.14(5), 3.2 and 3.5):
 
 1. Nothing of private rows is asked of the engine before `BudgetStore.reserve` has returned (public ones are counted
-   here, and fetched by `session`): all stages of the statement are reserved at once, and nothing is ever given back.
+   here, and fetched by `session`): all intermediate results of the statement are reserved at once, and nothing is
+   ever given back.
 2. Nothing reaches the analyst before `BudgetStore.commit` has returned: what was drawn is stored, and
    the answer is made from what was stored.
-3. Which way is taken (store, engine) depends on the store's noisy content alone. A vector's own stored draw goes
+3. Which way is taken (store, engine) depends on the store's noisy content alone. A measurement's own stored draw goes
    before what a stored grouping says of it (`finer`); with reuse off neither is looked for.
 """
 
@@ -22,77 +23,77 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ..budget import BudgetStore, Charge, Claim, Draw, VectorClaim
+from ..budget import BudgetStore, Charge, Claim, Draw, MeasurementClaim
 from ..errors import EngineFailure, Refusal
 from ..mechanisms import ATTO, NANO, Noise
 from ..plan.backend_sql.print_release import BackendQuery
 from ..plan.planner import Plan, ReleasePlan
 from ..plan.privacy.growth import MAX_GROWN
-from ..plan.privacy.rows import StageColumn
-from ..relation.expressions import StageValue
+from ..plan.privacy.rows import IntermediateColumn
+from ..relation.expressions import IntermediateValue
 from ..relation.types import SqlType
 from .cost import Cost
 from .finer import Finer, find_finer, grouping_of
 from .privatise import Exact, draw, privatise, publish
-from .released import Groups, ReleasedVector, canonical, declared_groups, decode, encode, integers
+from .released import Groups, ReleasedMeasurement, canonical, declared_groups, decode, encode, integers
 
 if TYPE_CHECKING:
     from ..backends import Snapshot
     from ..budget import Reservation
 
-__all__ = ["ReleasedRows", "Runner", "StageRows", "assemble", "carried", "check_stage"]
+__all__ = ["IntermediateRows", "PlanRunner", "ReleasedRows", "assemble", "carried", "check_intermediate"]
 
-MAX_STAGE_ROWS = 100_000
+MAX_INTERMEDIATE_ROWS = 100_000
 """Most rows of a released or public subquery that go down again beside private rows."""
 
 
 @dataclass
 class ReleasedRows:
-    """A release's groups and the noisy vectors over them, as far as they are known yet.
+    """A release's groups and the noisy measurements over them, as far as they are known yet.
 
     `keyset`: what the measures of a thresholded release are keyed by, the very groups that were published.
-    `borrowed`: the ledger entries of the groupings that vectors were taken from.
+    `borrowed`: the ledger entries of the groupings that measurements were taken from.
     """
 
     plan: ReleasePlan
     groups: Groups | None = None
-    vectors: dict[int, ReleasedVector] = field(default_factory=dict)
+    measurements: dict[int, ReleasedMeasurement] = field(default_factory=dict)
     keyset: bytes = b""
     borrowed: set[int] = field(default_factory=set)
 
     def take_keys(self, stored: Draw) -> None:
         """Take in the stored groups of a thresholded release."""
         assert self.plan.counted is not None
-        self.vectors[self.plan.counted] = keys = decode(stored.payload, stored.law)
+        self.measurements[self.plan.counted] = keys = decode(stored.payload, stored.law)
         self.groups, self.keyset = keys.groups, _keyset_id(stored.payload)
 
     def take(self, index: int, found: Finer) -> None:
-        """Take in what the store says of a vector in another question."""
-        self.vectors[index] = found.vector
+        """Take in what the store says of a measurement in another question."""
+        self.measurements[index] = found.measurement
         if found.entry is not None:
             self.borrowed.add(found.entry)
 
     @property
     def is_complete(self) -> bool:
-        """Whether all vectors are there."""
-        return self.groups is not None and len(self.vectors) == len(self.plan.vectors)
+        """Whether all measurements are there."""
+        return self.groups is not None and len(self.measurements) == len(self.plan.measurements)
 
 
 @dataclass(frozen=True, slots=True)
-class StageRows:
-    """The rows of a stage by column, as they travel on to the next private plan."""
+class IntermediateRows:
+    """The rows of an intermediate result by column, as they travel on to the next private plan."""
 
     columns: tuple[list[object], ...]
 
 
 @dataclass
-class Runner:
+class PlanRunner:
     """Carries one plan out.
 
-    `stage_value(i, rows)` computes stage i from the releases so far: one value, or `StageRows`. `hold()` waits until
-    it may be known that what was drawn is there (soundness.md 3.6): before that moment nobody finds it in the store.
-    `cost` is kept up to date. `finer`: what stored draws of other questions say, by release and vector; what is there
-    from the start is what the plan takes (`beside`).
+    `intermediate_value(i, rows)` computes intermediate result i from the releases so far: one value, or
+    `IntermediateRows`. `hold()` waits until it may be known that what was drawn is there (soundness.md 3.6): before
+    that moment nobody finds it in the store. `cost` is kept up to date. `finer`: what stored draws of other questions
+    say, by release and measurement; what is there from the start is what the plan takes (`public_inputs`).
     """
 
     plan: Plan
@@ -101,12 +102,12 @@ class Runner:
     analyst: str
     statement: str
     reuse: bool
-    stage_value: Callable[[int, list[ReleasedRows]], object]
+    intermediate_value: Callable[[int, list[ReleasedRows]], object]
     cancelled: Callable[[], bool]
     hold: Callable[[], None]
     cost: Cost
     rows: list[ReleasedRows] = field(default_factory=list)
-    stages: list[object] = field(default_factory=list)
+    intermediates: list[object] = field(default_factory=list)
     finer: dict[tuple[int, int], Finer] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -124,27 +125,27 @@ class Runner:
     def from_store(self) -> bool:
         """Fill what the store has; say whether that is all."""
         if not self.reuse:
-            return all(rows.plan.is_empty or not rows.plan.vectors for rows in self.rows)
+            return all(rows.plan.is_empty or not rows.plan.measurements for rows in self.rows)
         is_whole = True
         for number in range(len(self.rows)):
-            if not self._advance_stages(number):
+            if not self._advance_intermediates(number):
                 return False
             is_whole = self._look_up(number) and is_whole
         return is_whole
 
-    def _advance_stages(self, number: int) -> bool:
-        """Compute the stage values that release `number` needs; False while they cannot be known yet."""
-        needed = self.rows[number].plan.stages
-        while needed and len(self.stages) <= max(needed):
-            if not all(self.rows[i].is_complete for i in self._sources(len(self.stages))):
+    def _advance_intermediates(self, number: int) -> bool:
+        """Compute the intermediate values that release `number` needs; False while they cannot be known yet."""
+        needed = self.rows[number].plan.intermediates
+        while needed and len(self.intermediates) <= max(needed):
+            if not all(self.rows[i].is_complete for i in self._sources(len(self.intermediates))):
                 return False
-            self.stages.append(self.stage_value(len(self.stages), self.rows))
+            self.intermediates.append(self.intermediate_value(len(self.intermediates), self.rows))
         return True
 
-    def _sources(self, stage: int) -> list[int]:
+    def _sources(self, intermediate: int) -> list[int]:
         from ..plan.planner import releases_of
 
-        wanted = set(releases_of(self.plan.stages[stage]))
+        wanted = set(releases_of(self.plan.intermediates[intermediate]))
         return [i for i, rows in enumerate(self.rows) if rows.plan.release in wanted]
 
     def _look_up(self, number: int) -> bool:
@@ -158,19 +159,19 @@ class Runner:
             if found is None:
                 return False
             rows.take_keys(found[0])
-        for index in range(len(plan.vectors)):
-            if index in rows.vectors:
+        for index in range(len(plan.measurements)):
+            if index in rows.measurements:
                 continue
             measures = plan.measure_keys(index, relation, rows.keyset)
             draws = self.store.lookup(measures, plan.law(index))
             if draws is not None:
-                rows.vectors[index] = assemble(measures, draws)
+                rows.measurements[index] = assemble(measures, draws)
             elif rows.groups is not None:
                 self._take_finer(number, index, rows.groups)
         return rows.is_complete
 
     def _take_finer(self, number: int, index: int, groups: Groups) -> None:
-        """Take in what a stored grouping says of a vector, where one says it well enough."""
+        """Take in what a stored grouping says of a measurement, where one says it well enough."""
         rows = self.rows[number]
         found = find_finer(rows.plan, index, groups, self.store)
         if found is not None:
@@ -178,21 +179,23 @@ class Runner:
             rows.take(index, found)
 
     def _relation_key(self, number: int) -> bytes:
-        values = [repr(self.stages[stage]) for stage in self.rows[number].plan.stages]
+        values = [
+            repr(self.intermediates[intermediate]) for intermediate in self.rows[number].plan.intermediates
+        ]
         return self.rows[number].plan.salted("\x1f".join(values).encode())
 
     # --- the charge ------------------------------------------------------------------------------------
 
     def claim(self) -> tuple[Claim, list[tuple[int, int]]]:
-        """Return the statement's claim, and which (release, vector) each of its vectors is."""
-        vectors: list[VectorClaim] = []
+        """Return the statement's claim, and which (release, measurement) each of its measurements is."""
+        measurements: list[MeasurementClaim] = []
         places: list[tuple[int, int]] = []
         for number, rows in enumerate(self.rows):
             plan = rows.plan
             if plan.is_empty:
                 continue
-            known = all(stage < len(self.stages) for stage in plan.stages)
-            for index in range(len(plan.vectors)):
+            known = all(intermediate < len(self.intermediates) for intermediate in plan.intermediates)
+            for index in range(len(plan.measurements)):
                 if (number, index) in self.finer:
                     continue
                 measures: tuple[bytes, ...] = ()
@@ -200,14 +203,16 @@ class Runner:
                     measures = (_keyset_key(self._relation_key(number)),)
                 elif known and plan.counted is None:
                     measures = plan.measure_keys(index, self._relation_key(number), b"")
-                elif known and plan.counted in rows.vectors:
+                elif known and plan.counted in rows.measurements:
                     measures = plan.measure_keys(index, self._relation_key(number), rows.keyset)
                 delta = plan.delta if index == plan.counted else Fraction(0)
                 charge = Charge(_ceil(plan.epsilons[index] * NANO), _ceil(delta * ATTO))
                 grouping = grouping_of(plan, index)
-                vectors.append(VectorClaim(measures, plan.law(index), charge, _note(plan, index), grouping))
+                measurements.append(
+                    MeasurementClaim(measures, plan.law(index), charge, _note(plan, index), grouping)
+                )
                 places.append((number, index))
-        return Claim(self.analyst, self.statement, tuple(vectors), self.reuse), places
+        return Claim(self.analyst, self.statement, tuple(measurements), self.reuse), places
 
     # --- the engine --------------------------------------------------------------------------------------
 
@@ -224,11 +229,11 @@ class Runner:
             self._take_found(reservation, claim, places)
             drawn: dict[tuple[int, int], Draw] = {}
             for number in range(len(self.rows)):
-                if not self._advance_stages(number):
-                    raise AssertionError("a stage was not ready in its order")
+                if not self._advance_intermediates(number):
+                    raise AssertionError("an intermediate result was not ready in its order")
                 wanted = [index for release, index in owed if release == number]
-                for index, vector_draw in self._run_release(number, wanted, snapshot, salt):
-                    drawn[number, index] = vector_draw
+                for index, measurement_draw in self._run_release(number, wanted, snapshot, salt):
+                    drawn[number, index] = measurement_draw
             if owed:
                 self.hold()
             # Before anybody sees it: whoever asks again gets what is stored (law L7).
@@ -255,27 +260,29 @@ class Runner:
 
     def _take_found(self, reservation: Reservation, claim: Claim, places: list[tuple[int, int]]) -> None:
         """Take in what another statement stored since `from_store` looked."""
-        for (number, index), found, vector in zip(places, reservation.found, claim.vectors, strict=True):
+        for (number, index), found, measurement in zip(
+            places, reservation.found, claim.measurements, strict=True
+        ):
             rows = self.rows[number]
             if found is None:
-                if index in rows.vectors:
+                if index in rows.measurements:
                     raise EngineFailure("the epoch was advanced while this statement began")
                 continue
-            if index in rows.vectors:
-                continue  # what was looked up first stays: the other vectors' keys speak of these groups
+            if index in rows.measurements:
+                continue  # what was looked up first stays: the other measurements' keys speak of these groups
             if index == rows.plan.counted:
                 rows.take_keys(found[0])
             else:
-                rows.vectors[index] = assemble(vector.measures, found)
+                rows.measurements[index] = assemble(measurement.measures, found)
 
     def _run_release(
         self, number: int, wanted: list[int], snapshot: Snapshot, salt: bytes
     ) -> list[tuple[int, Draw]]:
-        """Ask the engine for the wanted vectors, add noise, and return them as draws to be stored."""
+        """Ask the engine for the wanted measurements, add noise, and return them as draws to be stored."""
         rows, plan = self.rows[number], self.rows[number].plan
         if not wanted:
             return []
-        if any(fan.stages for work in plan.works for fan in work.fans):
+        if any(fan.intermediates for work in plan.works for fan in work.fans):
             self._check_growth(plan, snapshot)
         relation = self._relation_key(number)
         noises = {}
@@ -291,7 +298,7 @@ class Runner:
             assert plan.counted is not None
             keys = publish(exact, plan, self.noise, self.plan.privacy.minimum_units)
             payload = encode(keys)
-            rows.groups, rows.vectors[plan.counted], rows.keyset = keys.groups, keys, _keyset_id(payload)
+            rows.groups, rows.measurements[plan.counted], rows.keyset = keys.groups, keys, _keyset_id(payload)
             drawn.append((plan.counted, Draw((_keyset_key(relation),), plan.law(plan.counted), payload)))
         assert rows.groups is not None
         for index in wanted:
@@ -299,7 +306,7 @@ class Runner:
                 continue
             noise = noises.get(index) or draw(plan, index, rows.groups.size, self.noise)
             released = privatise(exact, plan, index, rows.groups, noise)
-            rows.vectors[index] = released
+            rows.measurements[index] = released
             measures = plan.measure_keys(index, relation, rows.keyset)
             drawn.append((index, Draw(measures, plan.law(index), encode(released))))
         return drawn
@@ -313,8 +320,10 @@ class Runner:
         for work in plan.works:
             size = work.most
             for fan in work.fans:
-                if all(stage.stage < len(self.stages) for stage in fan.stages):
-                    parameters = [self._parameter(stage) for stage in fan.stages]
+                if all(
+                    intermediate.intermediate < len(self.intermediates) for intermediate in fan.intermediates
+                ):
+                    parameters = [self._parameter(intermediate) for intermediate in fan.intermediates]
                     found = [row[0] for chunk in snapshot.run(fan.sql, parameters) for row in chunk]
                     size *= max(1, *found)
             if size > MAX_GROWN:
@@ -324,27 +333,27 @@ class Runner:
                     hint="join on a key of the public table, narrow it, or aggregate per person first",
                 )  # fmt: skip
 
-    def _parameter(self, stage: StageValue | StageColumn) -> object:
-        """Return what travels to the engine: a stage's one value, or a column of its rows as a list."""
-        value = self.stages[stage.stage]
-        if isinstance(stage, StageValue):
+    def _parameter(self, intermediate: IntermediateValue | IntermediateColumn) -> object:
+        """Return what travels to the engine: an intermediate result's one value, or a column of its rows as a list."""
+        value = self.intermediates[intermediate.intermediate]
+        if isinstance(intermediate, IntermediateValue):
             return value
-        assert isinstance(value, StageRows)
-        return value.columns[stage.index]
+        assert isinstance(value, IntermediateRows)
+        return value.columns[intermediate.index]
 
     def _ask(
         self, exact: Exact, plan: ReleasePlan, query: BackendQuery, snapshot: Snapshot, salt: str
     ) -> None:
         """Run one backend query and take its exact integers in."""
         parameters: list[object] = [salt] if query.salted else []
-        parameters += [self._parameter(stage) for stage in query.stages]
+        parameters += [self._parameter(intermediate) for intermediate in query.intermediates]
         keys = plan.release.keys
         columns: list[list[Any]] = []
         for chunk in snapshot.run(query.sql, parameters):
             columns = columns or [[] for _ in chunk[0]]
             for place, column in enumerate(columns):
                 column += [row[place] for row in chunk]
-        places = [(v, i) for v in query.vectors for i in range(plan.vectors[v].size)]
+        places = [(v, i) for v in query.measurements for i in range(plan.measurements[v].size)]
         columns = columns or [[] for _ in range(len(keys) + (4 if query.is_window else len(places)))]
         size = len(columns[0])
         for place, key in enumerate(keys):
@@ -352,7 +361,7 @@ class Runner:
             if change is not None:
                 columns[place] = [change(value) for value in columns[place]]
         if query.is_window:
-            (number,) = query.vectors
+            (number,) = query.measurements
             exact.add_windows(number, columns[: len(keys)], columns[len(keys) :], size)
             return
         values = dict(zip(places, columns[len(keys) :], strict=True))
@@ -372,9 +381,11 @@ def _known_rows(plan: ReleasePlan) -> ReleasedRows:
     rows = ReleasedRows(plan, _declared_groups(plan))
     if plan.is_empty:
         rows.groups = rows.groups or Groups(tuple([] for _ in plan.release.keys), 0)
-        for index, vector in enumerate(plan.vectors):
-            values = tuple(integers([vector.empty_value] * rows.groups.size) for _ in range(vector.size))
-            rows.vectors[index] = ReleasedVector(values, None, ())
+        for index, measurement in enumerate(plan.measurements):
+            values = tuple(
+                integers([measurement.empty_value] * rows.groups.size) for _ in range(measurement.size)
+            )
+            rows.measurements[index] = ReleasedMeasurement(values, None, ())
     return rows
 
 
@@ -393,16 +404,16 @@ def _keyset_key(relation: bytes) -> bytes:
     return hashlib.sha256(relation + b"published keys").digest()
 
 
-def assemble(measures: tuple[bytes, ...], draws: tuple[Draw, ...]) -> ReleasedVector:
-    """Return the vector of the asked measures, each from the draw that the store chose for it."""
-    decoded: dict[int, ReleasedVector] = {}
+def assemble(measures: tuple[bytes, ...], draws: tuple[Draw, ...]) -> ReleasedMeasurement:
+    """Return the measurement of the asked measures, each from the draw that the store chose for it."""
+    decoded: dict[int, ReleasedMeasurement] = {}
     values = []
     for measure, stored in zip(measures, draws, strict=True):
         if id(stored) not in decoded:
             decoded[id(stored)] = decode(stored.payload, stored.law)
         values.append(decoded[id(stored)].values[stored.measures.index(measure)])
     laws = tuple(stored.law for stored in draws)
-    return ReleasedVector(tuple(values), next(iter(decoded.values())).groups, laws)
+    return ReleasedMeasurement(tuple(values), next(iter(decoded.values())).groups, laws)
 
 
 def _ceil(value: Fraction) -> int:
@@ -410,25 +421,28 @@ def _ceil(value: Fraction) -> int:
 
 
 def _note(plan: ReleasePlan, index: int) -> str:
-    vector = plan.vectors[index]
-    what = vector.kind.value if vector.value is None else f"{vector.kind.value} of an expression"
+    measurement = plan.measurements[index]
+    what = (
+        measurement.kind.value if measurement.value is None else f"{measurement.kind.value} of an expression"
+    )
     sensitivity, scale = (
-        Fraction(size) / vector.claim_unit for size in (vector.sensitivity, plan.scale(index))
+        Fraction(size) / measurement.claim_unit for size in (measurement.sensitivity, plan.scale(index))
     )
     return f"{plan.release.rows.name}: {what}, sensitivity {sensitivity}, scale {scale}"
 
 
-def check_stage(rows: Sequence[object]) -> None:
+def check_intermediate(rows: Sequence[object]) -> None:
     """Refuse rows of a subquery that are too many to go down again. Raises Refusal (54001)."""
-    if len(rows) > MAX_STAGE_ROWS:
+    if len(rows) > MAX_INTERMEDIATE_ROWS:
         raise Refusal(
-            f"a subquery beside private rows has more than {MAX_STAGE_ROWS} rows", sqlstate="54001",
+            f"a subquery beside private rows has more than {MAX_INTERMEDIATE_ROWS} rows", sqlstate="54001",
             hint="narrow it with WHERE or HAVING",
         )  # fmt: skip
 
 
 def carried(value: object, type_: SqlType | None = None) -> object:
-    """Return a stage's value as it travels: integers of a table as 64 bits, numbers as doubles, moments as text.
+    """Return an intermediate result's value as it travels: integers of a table as 64 bits, numbers as doubles,
+    moments as text.
 
     NaN and infinities become NULL (soundness.md 1.14(2)). `type_` None: a single value, whose numbers are doubles.
     """

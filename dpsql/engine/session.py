@@ -1,6 +1,7 @@
 """The spine: one statement, station by station, and a session's settings.
 
-text ─parse→ tree ─bind→ relation ─judge, plan→ plan ─look up, else charge, run, privatise→ releases ─post-process→ rows
+text ─parse→ tree ─bind→ relation ─analyze, plan→ plan ─look up, else charge, run, privatise→ releases ─post-process→
+rows
 
 architecture.md follows one statement through them, call by call.
 """
@@ -18,7 +19,7 @@ from ..backends import Backend
 from ..budget import Status
 from ..errors import EngineFailure, PolicyError, Refusal
 from ..mechanisms import ATTO, NANO, Noise, SampledNoise
-from ..plan.planner import Plan, Privacy, ReleasePlan, plan
+from ..plan.planner import Plan, PrivacyParameters, ReleasePlan, plan
 from ..policy import Neighbours, Policy
 from ..postprocess.bars import add_companions
 from ..relation.catalog import Catalog
@@ -26,10 +27,10 @@ from ..relation.relations import AggregateCall, Relation
 from ..relation.types import TEXT, SqlType
 from ..sql.bind_select import bind
 from ..sql.parameters import Awaited
-from ..sql.scope import Context
+from ..sql.scope import BindingContext
 from ..sql.statement import (
+    AdmittedQuery,
     Explain,
-    Query,
     ResetSetting,
     SetSetting,
     ShowSetting,
@@ -41,12 +42,12 @@ from .accuracy import choose
 from .answer import Answer, AnswerColumn, OnceNote, Receipt
 from .beside import find_beside
 from .cost import Cost, telling
-from .dataset import Dataset, LazySnapshot, Prepared
+from .dataset import Dataset, LazySnapshot, PreparedPlan
 from .explain import Explanation, bias_notes
-from .finish import Compiled, Patience, PublicRows, check_public, compile_public, run_public
 from .listed_keys import ListedKeys
 from .notes import found_notes
-from .run import ReleasedRows, Runner, StageRows, carried, check_stage
+from .post_processing import Compiled, Patience, PublicRows, check_public, compile_public, run_public
+from .run import IntermediateRows, PlanRunner, ReleasedRows, carried, check_intermediate
 from .settings import Settings, decimal_text
 from .stored_count import stored_count
 
@@ -159,7 +160,7 @@ class Session:
         if (known := self._remembered(key, status)) is not None:
             return known
         statement = parse_statement(sql)
-        if isinstance(statement, Query):
+        if isinstance(statement, AdmittedQuery):
             return self._once(self._query(statement, tuple(parameters), key, status.epoch))
         if isinstance(statement, Explain):
             shown = self._explain(statement.query, tuple(parameters))
@@ -199,7 +200,7 @@ class Session:
         statement = parse_statement(sql)
         if isinstance(statement, Explain):
             statement = statement.query
-        if not isinstance(statement, Query):
+        if not isinstance(statement, AdmittedQuery):
             raise Refusal("only queries can be explained", sqlstate="0A000")
         return self._explain(statement, tuple(parameters))
 
@@ -214,7 +215,7 @@ class Session:
         if known is not None:
             return known.columns
         statement = parse_statement(sql)
-        if isinstance(statement, Query):
+        if isinstance(statement, AdmittedQuery):
             return self._prepare(statement, tuple(parameters), key).columns
         if isinstance(statement, Explain):
             return (_PLAN,)
@@ -234,7 +235,7 @@ class Session:
         `execute`. Nothing is charged, and no row is read. Raises as `describe`.
         """
         statement = parse_statement(sql)
-        if not isinstance(statement, (Query, Explain)):
+        if not isinstance(statement, (AdmittedQuery, Explain)):
             return self.describe(sql), ()
         query = statement.query if isinstance(statement, Explain) else statement
         awaited = tuple(Awaited(type_) for type_ in declared)
@@ -262,12 +263,17 @@ class Session:
 
     # --- one query -----------------------------------------------------------------------------------
 
-    def _query(self, query: Query, parameters: tuple[object, ...], key: object, epoch: int) -> Answer:
+    def _query(self, query: AdmittedQuery, parameters: tuple[object, ...], key: object, epoch: int) -> Answer:
         with self.dataset.lazy_snapshot(self, self._cancelled) as snapshot:
             return self._answered(query, parameters, key, epoch, snapshot)
 
     def _answered(
-        self, query: Query, parameters: tuple[object, ...], key: object, epoch: int, snapshot: LazySnapshot
+        self,
+        query: AdmittedQuery,
+        parameters: tuple[object, ...],
+        key: object,
+        epoch: int,
+        snapshot: LazySnapshot,
     ) -> Answer:
         prepared = self._prepare(query, parameters, key, snapshot)
         cost, reuse = Cost(), self.settings.reuse
@@ -280,15 +286,15 @@ class Session:
                 is_whole = runner.from_store()
             if is_whole:
                 return self._answer(prepared, runner, Fraction(0), Fraction(0), public, (key, epoch))
-            for compiled in (*prepared.stages, prepared.compiled):
+            for compiled in (*prepared.intermediates, prepared.compiled):
                 if not prepared.is_checked:
                     check_public(compiled, prepared.plan.releases, self._sealed)
             prepared.is_checked = True
-            for compiled in (*prepared.stages, prepared.compiled):
+            for compiled in (*prepared.intermediates, prepared.compiled):
                 public.fetch(compiled)
             for number in prepared.plan.tables:
-                if prepared.stages[number].in_database:
-                    check_stage(public.answer(prepared.stages[number].parts[0]).rows)
+                if prepared.intermediates[number].in_database:
+                    check_intermediate(public.answer(prepared.intermediates[number].parts[0]).rows)
             opened = snapshot.open()
             if not reuse:
                 self.dataset.answers.clear()  # what is drawn now answers from now on
@@ -297,15 +303,20 @@ class Session:
             return self._answer(prepared, runner, epsilon, delta, public, (key, epoch))
 
     def _runner(
-        self, prepared: Prepared, query: Query, public: PublicRows, cost: Cost, hold: Callable[[], None]
-    ) -> Runner:
-        return Runner(
+        self,
+        prepared: PreparedPlan,
+        query: AdmittedQuery,
+        public: PublicRows,
+        cost: Cost,
+        hold: Callable[[], None],
+    ) -> PlanRunner:
+        return PlanRunner(
             prepared.plan, self.dataset.store, self._noise, self.analyst, " ".join(query.text.split()),
-            self.settings.reuse, lambda number, rows: self._stage(prepared, number, rows, public),
+            self.settings.reuse, lambda number, rows: self._intermediate(prepared, number, rows, public),
             self._cancelled.is_set, hold, cost,
         )  # fmt: skip
 
-    def _beside(self, prepared: Prepared, runner: Runner) -> tuple[Prepared, Runner] | None:
+    def _beside(self, prepared: PreparedPlan, runner: PlanRunner) -> tuple[PreparedPlan, PlanRunner] | None:
         """Return the plan that takes from the store what is there under other measures, where that is better."""
         level = self._level() if prepared.chosen else DEFAULT_LEVEL
         found = (
@@ -317,11 +328,15 @@ class Session:
             return None
         compiled = self._compiled(found.plan)
         other = replace(prepared, plan=found.plan, compiled=compiled, is_checked=False)
-        return other, replace(runner, plan=found.plan, finer=found.taken, rows=[], stages=[])
+        return other, replace(runner, plan=found.plan, finer=found.taken, rows=[], intermediates=[])
 
     def _prepare(
-        self, query: Query, parameters: tuple[object, ...], key: object, snapshot: LazySnapshot | None = None
-    ) -> Prepared:
+        self,
+        query: AdmittedQuery,
+        parameters: tuple[object, ...],
+        key: object,
+        snapshot: LazySnapshot | None = None,
+    ) -> PreparedPlan:
         """Return a statement's plan; without a snapshot no public table is read for its keys."""
         known = self.dataset.prepared.get(key)
         if known is not None:
@@ -332,8 +347,8 @@ class Session:
         return prepared
 
     def _planned(
-        self, query: Query, parameters: tuple[object, ...], snapshot: LazySnapshot | None = None
-    ) -> Prepared:
+        self, query: AdmittedQuery, parameters: tuple[object, ...], snapshot: LazySnapshot | None = None
+    ) -> PreparedPlan:
         relation, keys = self._bound(query, parameters), ListedKeys(snapshot)
         if self.settings.accuracy is None:
             planned, chosen = self._plan(relation, self.settings.epsilon, keys), None
@@ -343,11 +358,13 @@ class Session:
             chosen = choose(planned, self.settings.accuracy, level, most, self._counted)
             planned = planned if chosen is None else self._plan(relation, chosen.epsilon, keys)
         compiled = self._compiled(planned)
-        stages = tuple(compile_public(one, planned.releases, self.dataset.dialect) for one in planned.stages)
+        intermediates = tuple(
+            compile_public(one, planned.releases, self.dataset.dialect) for one in planned.intermediates
+        )
         lasting = not any(word in query.text.lower() for word in ("now", "current", "localtime"))
         lasting = lasting and not keys.are_read  # another list next time, where the table has changed
         lasting = lasting and _is_small(query.text, parameters) and not (chosen and chosen.uses_store)
-        return Prepared(planned, compiled, stages, lasting, chosen=chosen.said if chosen else None)
+        return PreparedPlan(planned, compiled, intermediates, lasting, chosen=chosen.said if chosen else None)
 
     def _compiled(self, planned: Plan) -> Compiled:
         """Return the statement above its releases, with the columns of its bars."""
@@ -360,16 +377,16 @@ class Session:
         """Return at which level bars hold."""
         return self.settings.intervals or DEFAULT_LEVEL
 
-    def _bound(self, query: Query, parameters: tuple[object, ...]) -> Relation:
+    def _bound(self, query: AdmittedQuery, parameters: tuple[object, ...]) -> Relation:
         check_parameters(query, len(parameters))
-        return bind(query, Context(self.catalog, query.text, parameters, time.time_ns() // 1000, {}))
+        return bind(query, BindingContext(self.catalog, query.text, parameters, time.time_ns() // 1000, {}))
 
     def _plan(self, relation: Relation, epsilon: Fraction, keys: ListedKeys) -> Plan:
         """Plan a bound statement at an epsilon, under this session's other settings."""
         return plan(relation, self.catalog, self._privacy(epsilon), keys.read)
 
-    def _privacy(self, epsilon: Fraction) -> Privacy:
-        return Privacy(
+    def _privacy(self, epsilon: Fraction) -> PrivacyParameters:
+        return PrivacyParameters(
             epsilon,
             self.policy.defaults.delta if self.policy.privacy.delta else Fraction(0),
             self.policy.defaults.minimum_units,
@@ -384,27 +401,32 @@ class Session:
         privacy = self._privacy(self.settings.epsilon)
         return stored_count(release, call, self.catalog, privacy, self.dataset.store, level)
 
-    def _stage(self, prepared: Prepared, number: int, rows: list[ReleasedRows], public: PublicRows) -> object:
-        """Return the value of a stage, or its rows, as they go down again (soundness.md 1.14(2)); NULL for no row.
+    def _intermediate(
+        self, prepared: PreparedPlan, number: int, rows: list[ReleasedRows], public: PublicRows
+    ) -> object:
+        """Return the value of an intermediate result, or its rows, as they go down again (soundness.md 1.14(2)); NULL
+        for no row.
 
         Raises:
             Refusal: 54001 for more rows than may go down.
         """
         patience = Patience(self.time_limit)
-        answer = run_public(prepared.stages[number], rows, self._sealed, DEFAULT_LEVEL, public, patience)
+        answer = run_public(
+            prepared.intermediates[number], rows, self._sealed, DEFAULT_LEVEL, public, patience
+        )
         if patience.without_bars:  # what goes down again is the same whenever it is asked for
-            raise EngineFailure("error bars of a stage ran out of time", sqlstate="57V01")
+            raise EngineFailure("error bars of an intermediate result ran out of time", sqlstate="57V01")
         if number not in prepared.plan.tables:
             return carried(answer[0][0]) if len(answer) == 1 else None
-        check_stage(answer)
-        types = [column.type for column in prepared.stages[number].relation.columns]
+        check_intermediate(answer)
+        types = [column.type for column in prepared.intermediates[number].relation.columns]
         # rows without an order are the same in any: the store is asked by their content
         ordered = sorted(answer, key=repr)
         columns = [[carried(row[index], type_) for row in ordered] for index, type_ in enumerate(types)]
-        return StageRows(tuple(columns))
+        return IntermediateRows(tuple(columns))
 
     def _answer(
-        self, prepared: Prepared, runner: Runner, epsilon: Fraction, delta: Fraction, public: PublicRows,
+        self, prepared: PreparedPlan, runner: PlanRunner, epsilon: Fraction, delta: Fraction, public: PublicRows,
         key: object,
     ) -> Answer:  # fmt: skip
         rows = runner.rows
@@ -414,7 +436,7 @@ class Session:
             found = run_public(prepared.compiled, rows, self._sealed, level, public, patience)
         except EngineFailure as failure:
             raise self._told(failure, has_releases=bool(rows)) from None
-        reused = epsilon == 0 and any(row.plan.vectors and not row.plan.is_empty for row in rows)
+        reused = epsilon == 0 and any(row.plan.measurements and not row.plan.is_empty for row in rows)
         notes: tuple[str, ...] = (prepared.chosen,) if prepared.chosen else ()
         notes += (*found_notes(rows), *bias_notes(prepared.plan), *runner.origins)
         notes += (_WITHOUT_BARS,) if patience.without_bars else ()
@@ -436,13 +458,13 @@ class Session:
             return EngineFailure("the time limit came", sqlstate="57014")
         return failure
 
-    def _explain(self, query: Query, parameters: tuple[object, ...]) -> Explanation:
+    def _explain(self, query: AdmittedQuery, parameters: tuple[object, ...]) -> Explanation:
         status = self.budget()
         origins: tuple[str, ...] = ()
         with self.dataset.lazy_snapshot(self, self._cancelled) as snapshot:
             key = self._key("EXPLAIN " + query.text, parameters)
             prepared = self._prepare(query, parameters, key, snapshot)
-            if not prepared.plan.stages:
+            if not prepared.plan.intermediates:
                 public = PublicRows(snapshot.open)
                 runner = self._runner(prepared, query, public, Cost(), snapshot.close)
                 if not runner.from_store() and (other := self._beside(prepared, runner)) is not None:
@@ -450,7 +472,7 @@ class Session:
                     runner.from_store()
                 origins = runner.origins
         return Explanation(
-            prepared.plan, prepared.compiled, prepared.stages, _left(status), origins, prepared.chosen
+            prepared.plan, prepared.compiled, prepared.intermediates, _left(status), origins, prepared.chosen
         )
 
     # --- what the stations share ------------------------------------------------------------------------

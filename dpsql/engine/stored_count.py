@@ -15,23 +15,23 @@ import numpy as np
 from ..budget import BudgetStore
 from ..mechanisms import Noise, SampledNoise
 from ..plan.measures.formulas import Average, Linear, Variance
-from ..plan.planner import Plan, Privacy, ReleasePlan, counting
+from ..plan.planner import Plan, PrivacyParameters, ReleasePlan, counting
 from ..relation.catalog import Catalog
 from ..relation.relations import AggregateCall
 from .cost import Cost
-from .run import ReleasedRows, Runner
+from .run import PlanRunner, ReleasedRows
 
 __all__ = ["stored_count"]
 
 _ANY = Fraction(1, 10**9)
-"""The epsilon of a vector that every stored draw of it serves."""
+"""The epsilon of a measurement that every stored draw of it serves."""
 
 
 def stored_count(
     release: ReleasePlan,
     call: AggregateCall,
     catalog: Catalog,
-    privacy: Privacy,
+    privacy: PrivacyParameters,
     store: BudgetStore,
     level: Fraction,
 ) -> int | None:
@@ -40,7 +40,7 @@ def stored_count(
     First a count that was asked for itself, then the one beside the aggregate, where that was drawn before.
     A release that waits for a subquery's value has none; by keys of public tables there is the one beside it alone.
     """
-    if release.stages:
+    if release.intermediates:
         return None
     found = []
     if not release.listed_from:
@@ -51,34 +51,36 @@ def stored_count(
 
 
 def _least(
-    release: ReleasePlan, index: int, store: BudgetStore, privacy: Privacy, level: Fraction
+    release: ReleasePlan, index: int, store: BudgetStore, privacy: PrivacyParameters, level: Fraction
 ) -> int | None:
     formula = release.formulas[index]
     count = formula.count if isinstance(formula, (Average, Variance)) else formula
     if not isinstance(count, Linear) or release.is_empty:
         return None
-    wanted = replace(release, epsilons=(_ANY,) * len(release.vectors))
+    wanted = replace(release, epsilons=(_ANY,) * len(release.measurements))
     rows = _looked_up(wanted, store, privacy)
     if rows is None or rows.groups is None or not rows.groups.size:
         return None
     values, deviation = float(count.constant) + np.zeros(rows.groups.size), 0.0
     for coordinate, weight in count.terms:
-        vector = release.vector_of(coordinate)
-        place = coordinate - sum(one.size for one in release.vectors[:vector])
-        drawn = rows.vectors[vector]
+        measurement = release.measurement_of(coordinate)
+        place = coordinate - sum(one.size for one in release.measurements[:measurement])
+        drawn = rows.measurements[measurement]
         values = values + float(weight) * np.asarray(drawn.values[place], dtype=float)
         half = drawn.laws[place].half_width(1 - level)
         deviation = float(np.hypot(deviation, abs(float(weight)) * half))
     return int(np.floor(values.min() - deviation))
 
 
-def _looked_up(release: ReleasePlan, store: BudgetStore, privacy: Privacy) -> ReleasedRows | None:
+def _looked_up(release: ReleasePlan, store: BudgetStore, privacy: PrivacyParameters) -> ReleasedRows | None:
     """Return what is stored of a release, if that is all of it."""
     plan = Plan(release.release, (), frozenset(), (release,), privacy)
     noise: Noise = SampledNoise()
-    runner = Runner(plan, store, noise, "", "", True, _no_stage, lambda: False, lambda: None, Cost())
+    runner = PlanRunner(
+        plan, store, noise, "", "", True, _no_intermediate, lambda: False, lambda: None, Cost()
+    )
     return runner.rows[0] if runner.from_store() else None
 
 
-def _no_stage(number: int, rows: Sequence[Any]) -> object:
+def _no_intermediate(number: int, rows: Sequence[Any]) -> object:
     raise AssertionError("a release without stages has no stage")

@@ -1,4 +1,4 @@
-"""The randomness of the engine: noise for the whole vector of a release in one call, and the bits of choices."""
+"""The randomness of the engine: noise for the whole measurement of a release in one call, and the bits of choices."""
 
 from __future__ import annotations
 

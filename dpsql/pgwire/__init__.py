@@ -12,7 +12,7 @@ House rules:
 from __future__ import annotations
 
 from .channel_binding import tls_server_end_point
-from .connection import Connection
+from .connection import ProtocolConnection
 from .copy_out import BinaryCopy, CsvOptions, LineCopy, TextOptions
 from .datatypes.oids import ELEMENTS, TYPES, Oid, TypeInfo
 from .datatypes.read_parameter import read_parameter
@@ -56,7 +56,6 @@ from .replies import (
     BackendKeyData,
     BindComplete,
     CloseComplete,
-    Column,
     CommandComplete,
     CopyData,
     CopyDone,
@@ -67,6 +66,7 @@ from .replies import (
     EmptyQueryResponse,
     EncryptionAccepted,
     EncryptionRefused,
+    FieldDescription,
     NegotiateProtocolVersion,
     NoData,
     ParameterDescription,
@@ -98,9 +98,7 @@ __all__ = [
     "CancelRequest",
     "Close",
     "CloseComplete",
-    "Column",
     "CommandComplete",
-    "Connection",
     "CopyData",
     "CopyDone",
     "CopyOutResponse",
@@ -115,6 +113,7 @@ __all__ = [
     "ErrorResponse",
     "Event",
     "Execute",
+    "FieldDescription",
     "Flush",
     "Format",
     "FunctionCall",
@@ -134,6 +133,7 @@ __all__ = [
     "Parse",
     "ParseComplete",
     "PortalSuspended",
+    "ProtocolConnection",
     "ProtocolError",
     "Query",
     "ReadyForQuery",

@@ -19,7 +19,7 @@ from .read_startup import read_startup
 from .replies import BackendKeyData, ServerMessage
 from .states import FATAL, FROM_CLIENT, FROM_SERVER, IGNORED, TAGS, Message, Reply, State
 
-__all__ = ["Connection"]
+__all__ = ["ProtocolConnection"]
 
 _PACKETS = frozenset(state for state, row in FROM_CLIENT.items() if Message.STARTUP in row)
 """States in which a message has no tag."""
@@ -30,7 +30,7 @@ _KEY_LENGTH_3_0 = 4
 _MAX_KEY = 256
 
 
-class Connection:
+class ProtocolConnection:
     """The server's end of one connection.
 
     Call `receive_data` with what came, then `next_event` until it gives a `Waiting`; answer each event with

@@ -16,7 +16,7 @@ from .datatypes.write_text import PLAIN_TEXT
 from .errors import LocalProtocolError
 from .events import Format
 from .layout import count, message
-from .replies import Column, CopyRows
+from .replies import CopyRows, FieldDescription
 from .write_columns import MANY, bytes_column, field_column, joined, text_column, transpose
 
 __all__ = ["BinaryCopy", "CsvOptions", "LineCopy", "TextOptions"]
@@ -52,7 +52,7 @@ class CsvOptions:
 class LineCopy:
     """Makes the messages of a copy in text or CSV."""
 
-    def __init__(self, columns: Sequence[Column], options: TextOptions | CsvOptions) -> None:
+    def __init__(self, columns: Sequence[FieldDescription], options: TextOptions | CsvOptions) -> None:
         """Raises LocalProtocolError: a column's type cannot be written as text."""
         self._options = options
         self._names = [column.name for column in columns]
@@ -118,7 +118,7 @@ class LineCopy:
 class BinaryCopy:
     """Makes the messages of a copy in binary."""
 
-    def __init__(self, columns: Sequence[Column]) -> None:
+    def __init__(self, columns: Sequence[FieldDescription]) -> None:
         """Raises LocalProtocolError: a column's type cannot be written in binary."""
         self._count = count(columns)
         binary = [replace(column, format=Format.BINARY) for column in columns]

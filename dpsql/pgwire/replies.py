@@ -19,7 +19,6 @@ __all__ = [
     "BackendKeyData",
     "BindComplete",
     "CloseComplete",
-    "Column",
     "CommandComplete",
     "CopyData",
     "CopyDone",
@@ -30,6 +29,7 @@ __all__ = [
     "EmptyQueryResponse",
     "EncryptionAccepted",
     "EncryptionRefused",
+    "FieldDescription",
     "NegotiateProtocolVersion",
     "NoData",
     "ParameterDescription",
@@ -231,7 +231,7 @@ class ReadyForQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class FieldDescription:
     """A result's column. `size` and `modifier` as in `pg_type.typlen` and `pg_attribute.atttypmod`."""
 
     name: str
@@ -253,7 +253,7 @@ class RowDescription:
     """The columns of the rows to come."""
 
     reply: ClassVar[Reply] = Reply.ROW_DESCRIPTION
-    columns: tuple[Column, ...]
+    columns: tuple[FieldDescription, ...]
 
     def encode(self) -> bytes:
         return message(b"T", count(self.columns) + b"".join([column.encode() for column in self.columns]))

@@ -7,7 +7,7 @@ from typing import Any
 
 from .bulk import messages
 from .layout import count, message
-from .replies import Column, DataRows
+from .replies import DataRows, FieldDescription
 from .write_columns import MANY, bytes_column, field_column, joined, transpose
 
 __all__ = ["RowEncoder"]
@@ -16,7 +16,7 @@ __all__ = ["RowEncoder"]
 class RowEncoder:
     """Makes the DataRow messages of one result."""
 
-    def __init__(self, columns: Sequence[Column]) -> None:
+    def __init__(self, columns: Sequence[FieldDescription]) -> None:
         """Raises LocalProtocolError: a column's type cannot be written in its format."""
         self._count = count(columns)
         self._writers = [bytes_column(column) for column in columns]

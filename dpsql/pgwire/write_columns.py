@@ -14,7 +14,7 @@ from .datatypes.write_text import TEXT_WRITERS
 from .errors import LocalProtocolError
 from .events import Format
 from .layout import NULL, length
-from .replies import Column
+from .replies import FieldDescription
 
 __all__ = ["MANY", "binary_column", "bytes_column", "field_column", "joined", "text_column", "transpose"]
 
@@ -43,7 +43,7 @@ def joined(written: Sequence[Sequence[bytes | None]], size: int) -> Iterable[byt
     return map(b"".join, zip(*fields, strict=True))
 
 
-def text_column(column: Column) -> Callable[[Sequence[Any]], list[str | None]]:
+def text_column(column: FieldDescription) -> Callable[[Sequence[Any]], list[str | None]]:
     """Return the function that writes the column's values as text.
 
     Here and there it raises LocalProtocolError, naming the column and not the value, for a value that is not of
@@ -52,12 +52,12 @@ def text_column(column: Column) -> Callable[[Sequence[Any]], list[str | None]]:
     return _column(column, TEXT_WRITERS)
 
 
-def binary_column(column: Column) -> Callable[[Sequence[Any]], list[bytes | None]]:
+def binary_column(column: FieldDescription) -> Callable[[Sequence[Any]], list[bytes | None]]:
     """Return the function that writes the column's values in binary; raises as `text_column` does."""
     return _column(column, BINARY_WRITERS)
 
 
-def bytes_column(column: Column) -> Callable[[Sequence[Any]], list[bytes | None]]:
+def bytes_column(column: FieldDescription) -> Callable[[Sequence[Any]], list[bytes | None]]:
     """Return the function that writes the column's values in its own format; raises as `text_column` does."""
     if column.format is Format.BINARY:
         return binary_column(column)
@@ -72,7 +72,7 @@ def bytes_column(column: Column) -> Callable[[Sequence[Any]], list[bytes | None]
     return write_encoded
 
 
-def field_column(column: Column) -> Callable[[Sequence[Any]], Field]:
+def field_column(column: FieldDescription) -> Callable[[Sequence[Any]], Field]:
     """Return the function that writes many values at once, in the column's format; raises as `text_column` does."""
     write = bytes_column(column)
     fast = bulk_binary(column.oid) if column.format is Format.BINARY else bulk_text(column.oid)
@@ -84,7 +84,7 @@ def field_column(column: Column) -> Callable[[Sequence[Any]], Field]:
 
 
 def _column(
-    column: Column, writers: Mapping[int, Callable[[Any], _Written]]
+    column: FieldDescription, writers: Mapping[int, Callable[[Any], _Written]]
 ) -> Callable[[Sequence[Any]], list[_Written | None]]:
     write = writers.get(column.oid)
     if write is None:
@@ -103,5 +103,5 @@ def _column(
     return write_values
 
 
-def _wrong_value(column: Column) -> LocalProtocolError:
+def _wrong_value(column: FieldDescription) -> LocalProtocolError:
     return LocalProtocolError(f"Column {column.name} holds what is not of type {TYPES[column.oid].name}.")

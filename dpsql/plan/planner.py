@@ -1,4 +1,4 @@
-"""From a judged statement to its plan: which releases, which measures, which noise, which charge.
+"""From an analyzed statement to its plan: which releases, which measures, which noise, which charge.
 
 House rules:
 
@@ -6,7 +6,7 @@ House rules:
    and Describe run). The keys of public tables are asked for through `ReadKeys`, and through nothing else.
 2. Epsilon is split by the text alone: equally over the blocks of the statement that aggregate, a block's
    part over its grouping sets by the groups a unit can touch in each, and a release's part equally over
-   its vectors (soundness.md 1.7, 1.8 and 1.14(5)).
+   its measurements (soundness.md 1.7, 1.8 and 1.14(5)).
 3. The charge is the sum of what the scales were computed from: each share is cut down to 1e-9.
 """
 
@@ -23,7 +23,7 @@ from functools import cached_property
 from ..errors import Refusal
 from ..mechanisms import Laplace, Law, RankChoice, Truncated, bounds_of_exp, floor_to_nano
 from ..relation.catalog import Catalog, Scalar
-from ..relation.expressions import Expr, Literal, StageValue, conjuncts, fields_of, walk
+from ..relation.expressions import Expr, IntermediateValue, Literal, conjuncts, fields_of, walk
 from ..relation.expressions import Scalar as Subquery
 from ..relation.intervals import Environment, facts_of
 from ..relation.relations import AggregateCall, Filter, Limit, Project, Relation, Sort, Values, expressions
@@ -33,14 +33,14 @@ from ..relation.types import Kind as SqlKind
 from .backend_sql.print_release import BackendQuery, print_fan, print_keys, print_release
 from .dialects import Dialect, dialect_of
 from .measures.formulas import Formula
-from .measures.least_error import measure, others
-from .measures.ranks import RankVector
-from .measures.vectors import Bounding, Kind, Query, Vector, counted_in
+from .measures.least_error import choose_measurements, others
+from .measures.measurements import Bounding, BoundingQuery, Measurement, MeasurementKind, counted_in
+from .measures.ranks import RankMeasurement
+from .privacy.analyze import analyze
 from .privacy.contradiction import has_no_rows
-from .privacy.determined import has_one_row
 from .privacy.existing import Looking
+from .privacy.functional_dependencies import has_one_row
 from .privacy.growth import joined_rows
-from .privacy.judge import judge
 from .privacy.keys import (
     MAX_DOMAIN,
     UNDECLARED_HINT,
@@ -51,15 +51,15 @@ from .privacy.keys import (
     max_groups_in,
 )
 from .privacy.public_keys import KeyList, key_lists
-from .privacy.rows import Release, selects_in, stages_in
+from .privacy.rows import Release, intermediates_in, selects_in
 
 __all__ = [
-    "Plan", "Privacy", "ReadKeys", "ReleasePlan", "Work", "counting", "other_measures", "plan", "releases_of",
+    "Plan", "PrivacyParameters", "ReadKeys", "ReleasePlan", "Work", "counting", "other_measures", "plan", "releases_of",
 ]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Privacy:
+class PrivacyParameters:
     """What a statement may spend, and under which definition.
 
     `epsilon`: for the whole statement. `delta`: per query block with undeclared keys. `minimum_units`:
@@ -90,21 +90,22 @@ class Work:
 
 @dataclass(frozen=True)
 class ReleasePlan:
-    """One release: what is asked of the engine, and the noise and charge of each vector.
+    """One release: what is asked of the engine, and the noise and charge of each measurement.
 
     `domains`: the public values of each key, where it has them. `groups`: the declared groups, None
-    when keys are found by threshold, at `delta`: by `key_law`, on vector `counted`. `tau`: the noisy count from
+    when keys are found by threshold, at `delta`: by `key_law`, on measurement `counted`. `tau`: the noisy count from
     which a group is shown whatever the coin says. `grids`: per aggregate, what all values of a count or sum are
-    multiples of. `epsilons`: per vector.
+    multiples of. `epsilons`: per measurement.
     `identity` hashes everything the exact measures depend on but data and epoch; it is completed by
     `measure_keys`. `is_empty`: no row can count, by the text alone: answered exactly and free, without the
-    engine (soundness.md 1.16). `listed_from`: the public tables that keys were read from. `taken`: of each vector the
-    law on it where a stored draw has it already, which is neither charged nor asked (3.8); () for none.
+    engine (soundness.md 1.16). `listed_from`: the public tables that keys were read from. `taken`: of each
+    measurement the law on it where a stored draw has it already, which is neither charged nor asked (3.8); () for
+    none.
     """
 
     release: Release
     bounding: Bounding
-    vectors: tuple[Vector, ...]
+    measurements: tuple[Measurement, ...]
     formulas: tuple[Formula, ...]
     grids: tuple[Fraction | None, ...]
     epsilons: tuple[Fraction, ...]
@@ -123,40 +124,40 @@ class ReleasePlan:
 
     @property
     def fresh(self) -> tuple[int, ...]:
-        """The vectors that are to be asked for where the store has nothing more than what is taken."""
-        return tuple(i for i in range(len(self.vectors)) if not self.taken or self.taken[i] is None)
+        """The measurements that are to be asked for where the store has nothing more than what is taken."""
+        return tuple(i for i in range(len(self.measurements)) if not self.taken or self.taken[i] is None)
 
     def scale(self, number: int) -> Fraction:
-        """Return the noise scale of a vector, in its lattice units; 0 for what is empty and gets no noise."""
+        """Return the noise scale of a measurement, in its lattice units; 0 for what is empty and gets no noise."""
         if self.is_empty:
             return Fraction(0)
         if number not in self.fresh:
             return self.law(number).scale
-        return self.vectors[number].scale(self.epsilons[number])
+        return self.measurements[number].scale(self.epsilons[number])
 
     def law(self, number: int) -> Law:
-        """Return the law of the noise that a vector is to have. Not for what is empty, which gets none.
+        """Return the law of the noise that a measurement is to have. Not for what is empty, which gets none.
 
-        Laplace noise takes the scale from a sensitivity in L1, which is what `Vector.sensitivity` says.
+        Laplace noise takes the scale from a sensitivity in L1, which is what `Measurement.sensitivity` says.
         """
         if self.key_law is not None and number == self.counted:
             return self.key_law
         if self.taken and (stored := self.taken[number]) is not None:
             return stored
-        vector = self.vectors[number]
-        if isinstance(vector, RankVector):
-            return vector.law(self.epsilons[number])
+        measurement = self.measurements[number]
+        if isinstance(measurement, RankMeasurement):
+            return measurement.law(self.epsilons[number])
         return Laplace(self.scale(number))
 
     @cached_property
     def choices(self) -> Mapping[int, RankChoice]:
-        """What is chosen for each group, by vector; none of what is empty."""
+        """What is chosen for each group, by measurement; none of what is empty."""
         if self.is_empty:
             return {}
         return {
-            number: vector.choice(self.epsilons[number])
-            for number, vector in enumerate(self.vectors)
-            if isinstance(vector, RankVector)
+            number: measurement.choice(self.epsilons[number])
+            for number, measurement in enumerate(self.measurements)
+            if isinstance(measurement, RankMeasurement)
         }
 
     def under(self, epsilon: Fraction, blocks: Fraction) -> ReleasePlan | None:
@@ -164,31 +165,31 @@ class ReleasePlan:
 
         `blocks`: the sum of all releases' shares. None where the epsilon is too small to be shared.
         """
-        each = share_of(self.release, epsilon, blocks, len(self.vectors))
+        each = share_of(self.release, epsilon, blocks, len(self.measurements))
         if each <= 0:
             return None
         law = self.key_law
         if law is not None and self.counted is not None:
-            law = _key_law(self.vectors[self.counted], each, self.delta, self.bounding.together)
-        return replace(self, epsilons=(each,) * len(self.vectors), key_law=law)
+            law = _key_law(self.measurements[self.counted], each, self.delta, self.bounding.together)
+        return replace(self, epsilons=(each,) * len(self.measurements), key_law=law)
 
-    def vector_of(self, coordinate: int) -> int:
-        """Return the vector that a coordinate belongs to, coordinates counted over all vectors."""
-        for number, vector in enumerate(self.vectors):
-            if coordinate < vector.size:
+    def measurement_of(self, coordinate: int) -> int:
+        """Return the measurement that a coordinate belongs to, coordinates counted over all measurements."""
+        for number, measurement in enumerate(self.measurements):
+            if coordinate < measurement.size:
                 return number
-            coordinate -= vector.size
+            coordinate -= measurement.size
         raise AssertionError("no such coordinate")
 
     def queries(self, wanted: tuple[int, ...]) -> tuple[BackendQuery, ...]:
-        """Return the backend queries for some of the vectors; none for what is empty."""
+        """Return the backend queries for some of the measurements; none for what is empty."""
         if self.is_empty:
             return ()
         release = self.release
         return print_release(
             release.rows,
             release.keys,
-            self.vectors,
+            self.measurements,
             wanted,
             self.bounding,
             self.domains,
@@ -207,71 +208,86 @@ class ReleasePlan:
         )
 
     @property
-    def stages(self) -> tuple[int, ...]:
-        """The stages that the private rows depend on."""
-        exprs = [*self.release.keys, *(v.value for v in self.vectors if v.value)]
-        exprs += [term for v in self.vectors for mask in v.masks for term, _ in mask.terms]
-        found = set(stages_in(self.release.rows))
-        found |= {part.stage for expr in exprs for part in walk(expr) if isinstance(part, StageValue)}
+    def intermediates(self) -> tuple[int, ...]:
+        """The intermediate results that the private rows depend on."""
+        exprs = [*self.release.keys, *(v.value for v in self.measurements if v.value)]
+        exprs += [term for v in self.measurements for mask in v.masks for term, _ in mask.terms]
+        found = set(intermediates_in(self.release.rows))
+        found |= {
+            part.intermediate for expr in exprs for part in walk(expr) if isinstance(part, IntermediateValue)
+        }
         return tuple(sorted(found))
 
     def salted(self, extra: bytes) -> bytes:
-        """Return this relation's identity with what became known while running (stage values)."""
+        """Return this relation's identity with what became known while running (intermediate values)."""
         return hashlib.sha256(self.identity + extra).digest()
 
     def family(self, number: int, predicate: tuple[Expr, ...]) -> bytes | None:
-        """Return what vectors of the same measures share, of the rows on which `predicate` holds, however grouped.
+        """Return what measurements of the same measures share, of the rows on which `predicate` holds, however grouped.
 
         None where groups are not sums of finer ones: what counts a thing once is bounded group by group. The bounds
         that what is scaled is cut to are part of it, as are all filters of which one must hold on what they count (t).
         """
-        vector, rows, bounding = self.vectors[number], self.release.rows, self.bounding
-        if vector.query is not Query.SCALED:
+        measurement, rows, bounding = self.measurements[number], self.release.rows, self.bounding
+        if measurement.query is not BoundingQuery.SCALED:
             return None
-        label = (vector.kind.value, vector.value, vector.lattice, vector.null_rows, vector.masks)
-        bounds = (bounding.in_all, bounding.per_row, bounding.replace_one, counted_in(self.vectors))
+        label = (
+            measurement.kind.value,
+            measurement.value,
+            measurement.lattice,
+            measurement.null_rows,
+            measurement.masks,
+        )
+        bounds = (bounding.in_all, bounding.per_row, bounding.replace_one, counted_in(self.measurements))
         base = (self.fingerprint, rows.items, predicate, rows.owner, bounds)
         return hashlib.sha256(repr(("family", base, label)).encode()).digest()
 
     def measure_keys(self, number: int, relation: bytes, keyset: bytes) -> tuple[bytes, ...]:
-        """Return the store keys of a vector's coordinates (soundness.md 3.7: a release's identity is per measure).
+        """Return the store keys of a measured's coordinates (soundness.md 3.7: a release's identity is per measure).
 
-        With one row per unit a coordinate does not depend on its neighbours in the vector, so that a
+        With one row per unit a coordinate does not depend on its neighbours in the measured, so that a
         sum asked alone and a sum from a pair are one measure when they are one number.
         """
-        vector = self.vectors[number]
+        measured = self.measurements[number]
         keys = []
-        for index, mask in enumerate(vector.masks):
-            for part in range(vector.per_mask):
-                label: tuple[object, ...] = (vector.kind.value, part, vector.value, vector.lattice)
-                label += (vector.share,) if isinstance(vector, RankVector) else ()
+        for index, mask in enumerate(measured.masks):
+            for part in range(measured.per_mask):
+                label: tuple[object, ...] = (measured.kind.value, part, measured.value, measured.lattice)
+                label += (measured.share,) if isinstance(measured, RankMeasurement) else ()
                 if self.bounding.per_row:
-                    lattice = vector.lattice
-                    if vector.kind is Kind.UNITS:
-                        label = (Kind.COUNT.value, 0, None, None)
-                    elif vector.kind is Kind.PAIR and part == 0 and lattice is not None and lattice.low == 0:
-                        label = (Kind.SUM.value, 0, vector.value, lattice)
+                    lattice = measured.lattice
+                    if measured.kind is MeasurementKind.UNITS:
+                        label = (MeasurementKind.COUNT.value, 0, None, None)
+                    elif (
+                        measured.kind is MeasurementKind.PAIR
+                        and part == 0
+                        and lattice is not None
+                        and lattice.low == 0
+                    ):
+                        label = (MeasurementKind.SUM.value, 0, measured.value, lattice)
                     label = (*label, mask)
                 else:
-                    label = (*label, vector.null_rows, vector.distinct_limit, vector.masks, index)
-                    label += (counted_in(self.vectors),) if vector.query is Query.SCALED else ()
+                    label = (*label, measured.null_rows, measured.distinct_limit, measured.masks, index)
+                    label += (
+                        (counted_in(self.measurements),) if measured.query is BoundingQuery.SCALED else ()
+                    )
                 keys.append(hashlib.sha256(relation + keyset + repr(label).encode()).digest())
         return tuple(keys)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A statement's plan: stages are drawn in order, each from releases that come before it.
+    """A statement's plan: intermediate results are drawn in order, each from releases that come before it.
 
-    `releases` in order of drawing; `stages` are relations over them, of one cell or, those in `tables`, of
+    `releases` in order of drawing; `intermediates` are relations over them, of one cell or, those in `tables`, of
     rows; `root` the statement.
     """
 
     root: Relation
-    stages: tuple[Relation, ...]
+    intermediates: tuple[Relation, ...]
     tables: frozenset[int]
     releases: tuple[ReleasePlan, ...]
-    privacy: Privacy
+    privacy: PrivacyParameters
 
     @property
     def epsilon(self) -> Fraction:
@@ -284,27 +300,29 @@ class Plan:
         return sum((release.delta for release in self.releases), Fraction(0))
 
 
-def plan(relation: Relation, catalog: Catalog, privacy: Privacy, read: ReadKeys | None = None) -> Plan:
+def plan(
+    relation: Relation, catalog: Catalog, privacy: PrivacyParameters, read: ReadKeys | None = None
+) -> Plan:
     """Return the plan of a bound statement. `read`: see `ReadKeys`; without it no public table is read.
 
     Raises:
-        Refusal: what `judge`, `measure` and the printer raise; PV103 when undeclared keys have no delta.
+        Refusal: what `analyze`, `measure` and the printer raise; PV103 when undeclared keys have no delta.
     """
     _check_size(relation)
     if is_empty_by_text(relation):
         return Plan(Values((), relation.columns), (), frozenset(), (), privacy)
-    judged = judge(relation, catalog)
+    analyzed = analyze(relation, catalog)
     ordered: dict[Release, None] = {}
-    for part in (*judged.stages, judged.root):
+    for part in (*analyzed.intermediates, analyzed.root):
         ordered.update(dict.fromkeys(releases_of(part)))
     blocks = sum((Fraction(*release.share) for release in ordered), Fraction(0))
     looking = Looking()
     releases = tuple(_plan_release(release, catalog, privacy, blocks, read, looking) for release in ordered)
     for release in releases:
         # printing may refuse: before anything is charged
-        release.queries(tuple(range(len(release.vectors))))
+        release.queries(tuple(range(len(release.measurements))))
         _ = release.works
-    return Plan(judged.root, judged.stages, judged.tables, releases, privacy)
+    return Plan(analyzed.root, analyzed.intermediates, analyzed.tables, releases, privacy)
 
 
 def is_empty_by_text(node: Relation) -> bool:
@@ -323,8 +341,8 @@ def is_empty_by_text(node: Relation) -> bool:
 
 MAX_NODES = 5_000
 """Most relation nodes of a statement, a CTE counted each time it is used."""
-MAX_VECTORS = 64
-"""Most vectors of a release."""
+MAX_MEASUREMENTS = 64
+"""Most measurements of a release."""
 
 
 def _check_size(relation: Relation) -> None:
@@ -339,7 +357,7 @@ def _check_size(relation: Relation) -> None:
 
 
 def _plan_release(
-    release: Release, catalog: Catalog, privacy: Privacy, blocks: Fraction, read: ReadKeys | None,
+    release: Release, catalog: Catalog, privacy: PrivacyParameters, blocks: Fraction, read: ReadKeys | None,
     looking: Looking,
 ) -> ReleasePlan:  # fmt: skip
     rows = release.rows
@@ -357,16 +375,16 @@ def _plan_release(
             for place, domain in enumerate(domains)
         ]
     bounding = _bounding(release, env, privacy, groups)
-    measured = measure(release.aggregates, env, bounding, rows.units, threshold=groups is None)
-    texts = [*release.keys, *dict.fromkeys(v.value for v in measured.vectors if v.value is not None)]
+    measured = choose_measurements(release.aggregates, env, bounding, rows.units, threshold=groups is None)
+    texts = [*release.keys, *dict.fromkeys(v.value for v in measured.measurements if v.value is not None)]
     text_of_row(
         ((facts_of(expr, env).size, expr.position) for expr in texts if expr.type.kind is SqlKind.TEXT),
         joined_rows(rows.reach),
     )
-    count = len(measured.vectors)
-    if count > MAX_VECTORS:
+    count = len(measured.measurements)
+    if count > MAX_MEASUREMENTS:
         raise Refusal(
-            f"these aggregates need {count} measures; at most {MAX_VECTORS} are answered in one query",
+            f"these aggregates need {count} measures; at most {MAX_MEASUREMENTS} are answered in one query",
             sqlstate="54001",
             position=release.position,
             hint="ask for fewer aggregates at a time",
@@ -393,7 +411,7 @@ def _plan_release(
                 ).position,
                 hint="declare the key's values, list them in WHERE key IN (…), or ask the owner for a delta",
             )
-        key_law = _key_law(measured.vectors[measured.counted], each, delta, privacy.together)
+        key_law = _key_law(measured.measurements[measured.counted], each, delta, privacy.together)
         tau = privacy.minimum_units + key_law.bound
     said: tuple[object, ...] = (catalog.fingerprint, rows.identity(), release.keys, bounding, domains,
                                 privacy.minimum_units)  # fmt: skip
@@ -402,17 +420,31 @@ def _plan_release(
         said = (*said, groups)  # not all that the domains make
     identity = hashlib.sha256(repr(said).encode()).digest()
     return ReleasePlan(
-        release, bounding, measured.vectors, measured.formulas, measured.grids, (each,) * count, tuple(domains), groups,
-        measured.counted, key_law, tau, delta, is_empty, identity, catalog.fingerprint, dialect,
+        release,
+        bounding,
+        measured.measurements,
+        measured.formulas,
+        measured.grids,
+        (each,) * count,
+        tuple(domains),
+        groups,
+        measured.counted,
+        key_law,
+        tau,
+        delta,
+        is_empty,
+        identity,
+        catalog.fingerprint,
+        dialect,
         tuple(dict.fromkeys(name for one in listed for name in one.tables)),
-    )  # fmt: skip
+    )
 
 
 _DIGITS = 40
 """Digits of e^epsilon in the delta of several persons together."""
 
 
-def _key_law(counted: Vector, epsilon: Fraction, delta: Fraction, together: int) -> Truncated:
+def _key_law(counted: Measurement, epsilon: Fraction, delta: Fraction, together: int) -> Truncated:
     """Return the noise on a count of people under which the groups that it shows cost so much (soundness.md 1.7).
 
     One step to a neighbour moves the counts of `of_one` groups by one each: C of them, or C of the one who goes and
@@ -463,12 +495,18 @@ def _listed_in(groups: tuple[tuple[Scalar, ...], ...], place: int, domain: Domai
     return Domain(tuple(value for value in domain.values if value in left))
 
 
-def share_of(release: Release, epsilon: Fraction, blocks: Fraction, vectors: int) -> Fraction:
-    """Return what each vector of a release may spend of a statement's epsilon (soundness.md 1.8)."""
-    return floor_to_nano(epsilon * Fraction(*release.share) / blocks / vectors) if vectors else Fraction(0)
+def share_of(release: Release, epsilon: Fraction, blocks: Fraction, measurements: int) -> Fraction:
+    """Return what each measurement of a release may spend of a statement's epsilon (soundness.md 1.8)."""
+    return (
+        floor_to_nano(epsilon * Fraction(*release.share) / blocks / measurements)
+        if measurements
+        else Fraction(0)
+    )
 
 
-def counting(release: ReleasePlan, call: AggregateCall, catalog: Catalog, privacy: Privacy) -> ReleasePlan:
+def counting(
+    release: ReleasePlan, call: AggregateCall, catalog: Catalog, privacy: PrivacyParameters
+) -> ReleasePlan:
     """Return the plan of a count of the very rows that an aggregate takes in, by the same keys; of a count, its own."""
     count = call if call.function == "count" else replace(call, type=BIGINT, function="count", distinct=False)
     alone = replace(release.release, aggregates=(count,), share=(1, 1), names=_names(release.release, count))
@@ -476,20 +514,21 @@ def counting(release: ReleasePlan, call: AggregateCall, catalog: Catalog, privac
 
 
 def other_measures(release: ReleasePlan) -> Iterator[ReleasePlan]:
-    """Yield the plans of a release by other vectors, each vector with all of its epsilon: for what is stored of them.
+    """Yield the plans of a release by other measurements, each measurement with all of its epsilon: for what is
+    stored of them.
 
     For groups that are known beforehand; `release` itself is none of them.
     """
     rows, epsilon = release.release.rows, sum(release.epsilons, Fraction(0))
     env = environment_of(rows.columns, rows.predicate)
-    seen = {frozenset(release.vectors)}
+    seen = {frozenset(release.measurements)}
     for measured in others(release.release.aggregates, env, release.bounding, rows.units):
-        vectors = frozenset(measured.vectors)
-        if vectors not in seen and len(vectors) <= MAX_VECTORS:
-            seen.add(vectors)
+        measurements = frozenset(measured.measurements)
+        if measurements not in seen and len(measurements) <= MAX_MEASUREMENTS:
+            seen.add(measurements)
             yield replace(
-                release, vectors=measured.vectors, formulas=measured.formulas, grids=measured.grids,
-                epsilons=(epsilon,) * len(vectors),
+                release, measurements=measured.measurements, formulas=measured.formulas, grids=measured.grids,
+                epsilons=(epsilon,) * len(measurements),
             )  # fmt: skip
 
 
@@ -498,7 +537,10 @@ def _names(release: Release, count: AggregateCall) -> tuple[str, ...]:
 
 
 def _bounding(
-    release: Release, env: Environment, privacy: Privacy, groups: tuple[tuple[Scalar, ...], ...] | None
+    release: Release,
+    env: Environment,
+    privacy: PrivacyParameters,
+    groups: tuple[tuple[Scalar, ...], ...] | None,
 ) -> Bounding:
     """Return the contribution bounds, as the printer will enforce them.
 
@@ -522,13 +564,13 @@ def _bounding(
     c = min(in_all, max_groups_in(rows, release.keys, env))
     if groups:  # never 0
         c = min(c, len(groups))
-    is_determined = fields_of(*release.keys) <= rows.determined
+    is_determined = fields_of(*release.keys) <= rows.fixed_columns
     ranked = not is_determined and (groups is None or len(groups) > c)
     return Bounding(in_all, m, c, False, ranked, privacy.replace_one, True, privacy.together)
 
 
 def releases_of(relation: Relation) -> Iterator[Release]:
-    """Yield the releases of a judged relation, subqueries included, in order of their text."""
+    """Yield the releases of an analyzed relation, subqueries included, in order of their text."""
     if isinstance(relation, Release):
         yield relation
         return

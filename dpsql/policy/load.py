@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 from ..errors import PolicyError
 from .engines import ENGINES
 from .load_tables import read_tables
-from .model import Analyst, Defaults, Neighbours, Policy, Privacy, ServerPolicy, TablePolicy
+from .model import Analyst, Defaults, LifetimeCap, Neighbours, Policy, ServerPolicy, TablePolicy
 from .owners import NO_UNIT
 from .section import Section, plain, quote_key, read_decimal, suggest
 
@@ -139,7 +139,7 @@ def _floor(number: Fraction, step: Fraction) -> Fraction:
     return number // step * step
 
 
-def _read_privacy(top: Section) -> Privacy:
+def _read_privacy(top: Section) -> LifetimeCap:
     section = top.section("privacy")
     if section is None:
         raise top.error("is missing; write [privacy] with epsilon, the lifetime cap", "privacy")
@@ -154,10 +154,10 @@ def _read_privacy(top: Section) -> Privacy:
     if together > _MOST_TOGETHER:
         raise section.error(f"is above {_MOST_TOGETHER}, the most that are protected together", "together")
     section.finish()
-    return Privacy(epsilon, delta if delta is not None else Fraction(0), Neighbours(name), together)
+    return LifetimeCap(epsilon, delta if delta is not None else Fraction(0), Neighbours(name), together)
 
 
-def _read_defaults(top: Section, privacy: Privacy) -> Defaults:
+def _read_defaults(top: Section, privacy: LifetimeCap) -> Defaults:
     """Return the defaults; what the owner leaves out is made to fit under the caps that are written."""
     section = top.section("defaults") or Section(top.source, {}, ("defaults",))
     maximum = _read_epsilon(section, "max_epsilon")

@@ -19,9 +19,9 @@ __all__ = [
     "ColumnPolicy",
     "Defaults",
     "Key",
+    "LifetimeCap",
     "Neighbours",
     "Policy",
-    "Privacy",
     "ServerPolicy",
     "TablePolicy",
     "UnitPolicy",
@@ -42,7 +42,7 @@ class Neighbours(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Privacy:
+class LifetimeCap:
     """The lifetime cap for everybody together: `epsilon` in steps of 1e-9, `delta` in steps of 1e-18.
 
     `together`: the promise holds for any so many units together (soundness.md 1.19).
@@ -145,7 +145,7 @@ class Policy:
     ledger: str
     ledger_log: Path
     dataset_id: str
-    privacy: Privacy
+    privacy: LifetimeCap
     defaults: Defaults
     root: str
     tables: Mapping[str, TablePolicy]

@@ -13,7 +13,14 @@ from dataclasses import dataclass
 from ..relation.types import Kind
 from .live_schema import LiveColumn, LiveSchema, LiveTable
 
-__all__ = ["PEOPLE", "Known", "is_named_for_people", "known_people", "names_person_of", "personal_columns"]
+__all__ = [
+    "PEOPLE",
+    "KnownPeople",
+    "is_named_for_people",
+    "known_people",
+    "names_person_of",
+    "personal_columns",
+]
 
 PEOPLE = frozenset(
     {"citizen", "client", "customer", "employee", "member", "participant", "patient", "people", "person", "resident",
@@ -44,7 +51,7 @@ _PERSONAL_PAIRS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownPeople:
     """What is known of the people: their table, the tables of theirs, and the columns that name their owners."""
 
     root: LiveTable
@@ -57,7 +64,7 @@ class Known:
         return self.root.column(self.root.primary_key[0]) if len(self.root.primary_key) == 1 else None
 
 
-def personal_columns(table: LiveTable, known: Known, live: LiveSchema) -> tuple[str, ...]:
+def personal_columns(table: LiveTable, known: KnownPeople, live: LiveSchema) -> tuple[str, ...]:
     """Return the names of the columns that look like a person's key, in the table's order."""
     return tuple(column.name for column in table.columns if _is_personal(column, table, known, live))
 
@@ -68,7 +75,7 @@ def is_named_for_people(table: LiveTable) -> bool:
     return bool(words) and (words[-1] in _MORE_PEOPLE or _singular(words[-1]) in _MORE_PEOPLE)
 
 
-def names_person_of(column: LiveColumn, known: Known) -> bool:
+def names_person_of(column: LiveColumn, known: KnownPeople) -> bool:
     """Say whether a column of the root key's type has a name that leads to the root: it may be the owner."""
     key = known.key
     if key is None or column.engine_type != key.engine_type:
@@ -78,7 +85,7 @@ def names_person_of(column: LiveColumn, known: Known) -> bool:
     return column.name in known.owners or _joined(column.name) == own or _without_key_word(words) == own
 
 
-def _is_personal(column: LiveColumn, table: LiveTable, known: Known, live: LiveSchema) -> bool:
+def _is_personal(column: LiveColumn, table: LiveTable, known: KnownPeople, live: LiveSchema) -> bool:
     if column.type.kind is Kind.BOOLEAN or column.is_generated or column.enum_values is not None:
         return False
     words = _words(column.name)
@@ -117,7 +124,7 @@ def _is_uuid(column: LiveColumn) -> bool:
     return column.engine_type.lower() == "uuid" or _words(column.name)[-1] in ("uuid", "guid")
 
 
-def _leads_elsewhere(column: LiveColumn, table: LiveTable, known: Known, live: LiveSchema) -> bool:
+def _leads_elsewhere(column: LiveColumn, table: LiveTable, known: KnownPeople, live: LiveSchema) -> bool:
     """Say whether a foreign key says what the column is: another table's that is nobody's."""
     targets = [key.table for key in table.foreign_keys if column.name in key.columns]
     return bool(targets) and not any(live.name_of(path) in known.tables for path in targets)
@@ -148,7 +155,7 @@ def _singular(word: str) -> str:
     return word
 
 
-def known_people(root: LiveTable, tables: Collection[str], owners: Collection[str]) -> Known:
+def known_people(root: LiveTable, tables: Collection[str], owners: Collection[str]) -> KnownPeople:
     """Return what the private tables' names and their owners' columns tell; a column that says no more than `id`
     tells nothing."""
-    return Known(root, frozenset(tables), frozenset(name for name in owners if _is_telling(name)))
+    return KnownPeople(root, frozenset(tables), frozenset(name for name in owners if _is_telling(name)))

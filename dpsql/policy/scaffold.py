@@ -11,7 +11,14 @@ from collections.abc import Mapping
 from ..relation.types import Kind
 from .live_schema import LiveColumn, LiveForeignKey, LiveSchema, LiveTable
 from .owners import possible_owners, unit_text
-from .personal import PEOPLE, Known, is_named_for_people, known_people, names_person_of, personal_columns
+from .personal import (
+    PEOPLE,
+    KnownPeople,
+    is_named_for_people,
+    known_people,
+    names_person_of,
+    personal_columns,
+)
 from .section import plain, quote_key, quote_text
 from .units import can_identify_unit
 
@@ -82,7 +89,7 @@ def scaffold(live: LiveSchema, database_url: str) -> str:
 
 def _known(
     root: LiveTable, ways: Mapping[tuple[str, str], tuple[LiveForeignKey, ...]], live: LiveSchema
-) -> Known:
+) -> KnownPeople:
     owned = [live.name_of(path) for path, keys in ways.items() if keys]
     columns = [key.columns[0] for keys in ways.values() for key in keys]
     return known_people(root, [live.name_of(root.path), *owned], columns)
@@ -143,7 +150,7 @@ def _owned_text(table: LiveTable, keys: tuple[LiveForeignKey, ...], live: LiveSc
     return text + _columns_text(table, live, keys[0].columns[0] if len(keys) == 1 else None)
 
 
-def _unowned_text(table: LiveTable, known: Known | None, live: LiveSchema) -> str:
+def _unowned_text(table: LiveTable, known: KnownPeople | None, live: LiveSchema) -> str:
     """Return a table from which no foreign key leads to the people; as public only if it does not look like theirs."""
     name = quote_key(live.name_of(table.path))
     if known is None:

@@ -1,10 +1,17 @@
 """Post-processing: what stands above the releases runs here, in a sealed in-memory DuckDB."""
 
 from .released import ReleasedColumn, ReleasedTable
-from .rows import Rows, finish
-from .sealed import LONGEST_SECONDS, Limits, SealedEngine
+from .rows import ResultRows, finish
+from .sealed import LONGEST_SECONDS, EngineLimits, SealedEngine
 from .simulate import error_bars
 
 __all__ = [
-    "LONGEST_SECONDS", "Limits", "ReleasedColumn", "ReleasedTable", "Rows", "SealedEngine", "error_bars", "finish",
-]  # fmt: skip
+    "LONGEST_SECONDS",
+    "EngineLimits",
+    "ReleasedColumn",
+    "ReleasedTable",
+    "ResultRows",
+    "SealedEngine",
+    "error_bars",
+    "finish",
+]

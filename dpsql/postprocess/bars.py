@@ -367,7 +367,7 @@ def _bar(release: Release, plan: ReleasePlan, wanted: _Wanted) -> Bar | None:
     ):  # what is known is how far its rank may be off
         return None
     coordinates = tuple(sorted({c for i in used for c in plan.formulas[i].coordinates}))
-    shown = plan.counted is not None and any(plan.vector_of(c) == plan.counted for c in coordinates)
+    shown = plan.counted is not None and any(plan.measurement_of(c) == plan.counted for c in coordinates)
     if isinstance(expr, Field):
         formula = plan.formulas[used[0]]
         if isinstance(formula, Linear) and (len(formula.terms) == 1 or not shown):

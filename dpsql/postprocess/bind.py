@@ -1,4 +1,4 @@
-"""Operands bound once, and the few casts that every total form begins or ends with."""
+"""Operands bound once, and the few casts that every form of `null_on_error` begins or ends with."""
 
 from __future__ import annotations
 

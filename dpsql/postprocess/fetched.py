@@ -44,7 +44,7 @@ def unread(declared: SqlType) -> str:
 
 
 def stored_columns(table: Table) -> list[str]:
-    """Return a public table's columns, each as SQL that gives the values above the door and never raises.
+    """Return a public table's columns, each as SQL that gives the values to post-processing and never raises.
 
     NUMERIC is a DOUBLE; what is not finite, and a date or timestamp outside the years 0001 to 9999, is
     NULL. A column of a type that is never carried is NULL too: `check_usable` has refused to read it.

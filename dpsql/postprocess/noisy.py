@@ -1,4 +1,4 @@
-"""Which columns of a judged relation noise can move: those, and no others, are told with error bars."""
+"""Which columns of an analyzed relation noise can move: those, and no others, are told with error bars."""
 
 from __future__ import annotations
 

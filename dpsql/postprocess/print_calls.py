@@ -1,4 +1,4 @@
-"""Scalar calls above the door, each in its total form; `print_public` has the house rule."""
+"""Scalar calls over released values, each NULL where Postgres raises; `print_public` has the house rule."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..plan.dialects.quote import literal
 from ..relation.expressions import Call, Literal, Months
 from ..relation.functions import FUNCTIONS, check_printers
 from ..relation.types import Kind, SqlType
-from . import total_sql as total
+from . import null_on_error
 from .bind import engine_type
 
 __all__ = ["CALLS", "print_literal"]
@@ -25,16 +25,16 @@ def _arithmetic(call: Call, args: list[str]) -> str:
         assert isinstance(literal_.value, Months)
         direction = -1 if call.function == "sub" else 1
         months = literal_.value
-        return total.add_interval(
+        return null_on_error.add_interval(
             args[moment], direction * months.months, direction * months.days, direction * months.microseconds
         )
     if left.kind is Kind.DATE and right.kind is Kind.DATE:
-        return total.days_between(args[0], args[1])
+        return null_on_error.days_between(args[0], args[1])
     if left.kind is Kind.DATE:
-        return total.add_days(
-            args[0], args[1] if call.function == "add" else total.negate(args[1], call.args[1].type)
+        return null_on_error.add_days(
+            args[0], args[1] if call.function == "add" else null_on_error.negate(args[1], call.args[1].type)
         )
-    return total.arithmetic(FUNCTIONS[call.function].symbol, args[0], args[1], call.type)
+    return null_on_error.arithmetic(FUNCTIONS[call.function].symbol, args[0], args[1], call.type)
 
 
 def _compare(call: Call, args: list[str]) -> str:
@@ -66,24 +66,28 @@ def _round(call: Call, args: list[str]) -> str:
     digits = call.args[1] if len(call.args) > 1 else None
     places = digits.value if isinstance(digits, Literal) and isinstance(digits.value, int) else 0
     if call.function == "trunc":
-        return total.truncate(args[0], places)
-    return total.round_half_even(args[0]) if call.type.is_float else total.round_half_away(args[0], places)
+        return null_on_error.truncate(args[0], places)
+    return (
+        null_on_error.round_half_even(args[0])
+        if call.type.is_float
+        else null_on_error.round_half_away(args[0], places)
+    )
 
 
 def _cast(call: Call, args: list[str]) -> str:
-    return total.cast(args[0], call.args[0].type, call.type)
+    return null_on_error.cast(args[0], call.args[0].type, call.type)
 
 
 def _concat(call: Call, args: list[str]) -> str:
     texts = [
-        arg if part.type.kind is Kind.TEXT else total.cast(arg, part.type, _TEXT)
+        arg if part.type.kind is Kind.TEXT else null_on_error.cast(arg, part.type, _TEXT)
         for arg, part in zip(args, call.args, strict=True)
     ]
     if call.function == "concat":
         texts = [f"coalesce({text}, '')" for text in texts]
     joined = texts[0]
     for text in texts[1:]:
-        joined = total.concatenate(joined, text)
+        joined = null_on_error.concatenate(joined, text)
     return joined
 
 
@@ -93,7 +97,7 @@ _TEXT = SqlType(Kind.TEXT)
 def _like(call: Call, args: list[str]) -> str:
     escape = call.args[2]
     assert isinstance(escape, Literal)
-    return total.like(args[0], args[1], escape=str(escape.value))
+    return null_on_error.like(args[0], args[1], escape=str(escape.value))
 
 
 def _sign(call: Call, args: list[str]) -> str:
@@ -114,10 +118,10 @@ def _field(call: Call) -> str:
 
 CALLS: dict[str, Form] = {
     **dict.fromkeys(("add", "sub", "mul"), _arithmetic),
-    "div": lambda call, args: total.divide(args[0], args[1], call.type),
-    "mod": lambda call, args: total.modulo(args[0], args[1], call.type),
-    "neg": lambda call, args: total.negate(args[0], call.type),
-    "abs": lambda call, args: total.absolute(args[0], call.type),
+    "div": lambda call, args: null_on_error.divide(args[0], args[1], call.type),
+    "mod": lambda call, args: null_on_error.modulo(args[0], args[1], call.type),
+    "neg": lambda call, args: null_on_error.negate(args[0], call.type),
+    "abs": lambda call, args: null_on_error.absolute(args[0], call.type),
     **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge", "is_not_distinct"), _compare),
     "in": _listed, "and": _logic, "or": _logic,
     "not": lambda call, args: f"(NOT {args[0]})",
@@ -125,28 +129,28 @@ CALLS: dict[str, Form] = {
     "is_true": lambda call, args: f"({args[0]} IS TRUE)",
     "is_false": lambda call, args: f"({args[0]} IS FALSE)",
     "case": _case, **dict.fromkeys(("coalesce", "greatest", "least"), _chosen),
-    "nullif": lambda call, args: total.nullif(args[0], args[1]),
+    "nullif": lambda call, args: null_on_error.nullif(args[0], args[1]),
     "round": _round, "trunc": _round,
-    "floor": lambda call, args: total.floor(args[0]),
-    "ceil": lambda call, args: total.ceil(args[0]),
-    "sqrt": lambda call, args: total.square_root(args[0]),
-    "ln": lambda call, args: total.logarithm(args[0]),
-    "log": lambda call, args: total.logarithm(args[0], base_ten=True),
-    "exp": lambda call, args: total.exponential(args[0]),
-    "power": lambda call, args: total.power(args[0], args[1]),
+    "floor": lambda call, args: null_on_error.floor(args[0]),
+    "ceil": lambda call, args: null_on_error.ceil(args[0]),
+    "sqrt": lambda call, args: null_on_error.square_root(args[0]),
+    "ln": lambda call, args: null_on_error.logarithm(args[0]),
+    "log": lambda call, args: null_on_error.logarithm(args[0], base_ten=True),
+    "exp": lambda call, args: null_on_error.exponential(args[0]),
+    "power": lambda call, args: null_on_error.power(args[0], args[1]),
     "sign": _sign,
     **{name: _plain for name, row in FUNCTIONS.items() if row.plain},
     "length": lambda call, args: f"CAST(length({args[0]}) AS INTEGER)",
-    "trim": lambda call, args: total.trim(args[0]),
-    "ltrim": lambda call, args: total.trim(args[0], side="leading"),
-    "rtrim": lambda call, args: total.trim(args[0], side="trailing"),
-    "position": lambda call, args: total.position(args[1], args[0]),
-    "substr": lambda call, args: total.substring(*args),
-    "left": lambda call, args: total.left(args[0], args[1]),
-    "right": lambda call, args: total.right(args[0], args[1]),
+    "trim": lambda call, args: null_on_error.trim(args[0]),
+    "ltrim": lambda call, args: null_on_error.trim(args[0], side="leading"),
+    "rtrim": lambda call, args: null_on_error.trim(args[0], side="trailing"),
+    "position": lambda call, args: null_on_error.position(args[1], args[0]),
+    "substr": lambda call, args: null_on_error.substring(*args),
+    "left": lambda call, args: null_on_error.left(args[0], args[1]),
+    "right": lambda call, args: null_on_error.right(args[0], args[1]),
     "concat": _concat, "concat_op": _concat, "like": _like,
-    "extract": lambda call, args: total.extract(_field(call), args[1]),
-    "date_trunc": lambda call, args: total.date_trunc(_field(call), args[1]),
+    "extract": lambda call, args: null_on_error.extract(_field(call), args[1]),
+    "date_trunc": lambda call, args: null_on_error.date_trunc(_field(call), args[1]),
     "cast": _cast,
 }  # fmt: skip
 """Function -> how a call of it is printed from its printed arguments."""

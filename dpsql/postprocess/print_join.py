@@ -1,4 +1,4 @@
-"""Joins above the door, the mark join among them: EXISTS and IN as a column or as a condition.
+"""Joins of released rows, the mark join among them: EXISTS and IN as a column or as a condition.
 
 House rule: an OR in a mark's condition becomes one EXISTS for each side, since the engine finds a semi or
 anti join for an equality alone and compares all pairs of rows otherwise (NOT IN is such an OR).

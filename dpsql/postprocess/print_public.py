@@ -1,4 +1,4 @@
-"""The query above the door: a judged relation printed as one SELECT for the sealed engine.
+"""The query after the release: an analyzed relation printed as one SELECT for the sealed engine.
 
     >>> above("SELECT kind, COUNT(*) / 2 FROM card GROUP BY kind")
     SELECT t.c0 AS c0,
@@ -7,7 +7,7 @@
     FROM (SELECT k0 AS c0, TRY_CAST(TRY(CAST(m0 AS HUGEINT)) AS BIGINT) AS c1 FROM "r0") AS t
 
 House rule: post-processing never raises (soundness.md 1.2). Every operator that could is printed by one
-of the total forms of `total_sql`; what has no total form is not in the tables below.
+of the forms of `null_on_error`; what has none is not in the tables below.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from ..relation.relations import (
     WindowCall,
 )
 from ..relation.types import DOUBLE, Kind, SqlType
-from . import total_sql as total
+from . import null_on_error
 from .bars import Bar, WithBars
 from .bind import engine_type, keep, to_double, to_float
 from .fetched import stored_columns, unread
@@ -66,14 +66,14 @@ __all__ = ["PublicPrinter"]
 
 @dataclass
 class PublicPrinter:
-    """Prints judged relations; collects the released and public tables that the query reads.
+    """Prints analyzed relations; collects the released and public tables that the query reads.
 
     A relation is printed as a SELECT with columns c0, c1, …; release number i is table "r<i>" with
     columns k0…, m0…, for the error bars of a row half0… or lo0…, hi0…, and "row", its rows' numbers, when it is
     among `numbered`. Bars of several rows together are table "b<i>", number i of `simulations`; a simulation reads
     replicas, tables "s<i>", and the draws. Part number i is table "p<i>" with those of its columns that are read; those
     read are `read`. A public table is "t_<name>"; `in_database` prints for the owner's engine: the table itself, and no
-    operator that the sealed engine's settings make total.
+    operator that the sealed engine's settings make null_on_error.
     """
 
     releases: Mapping[Release, tuple[int, ReleasePlan]]
@@ -114,7 +114,7 @@ class PublicPrinter:
         if isinstance(expr, Literal):
             return print_literal(expr)
         if isinstance(expr, Scalar):
-            return total.scalar_subquery(self.relation(expr.relation))
+            return null_on_error.scalar_subquery(self.relation(expr.relation))
         assert isinstance(expr, Call)
         args = [self.expr(arg, row) for arg in expr.args]
         if self.in_database and expr.function in ("div", "mod") and expr.type.is_integer:
@@ -427,7 +427,7 @@ def _total_aggregate(printer: PublicPrinter, function: str, operand: str, type_:
     adds_doubles = function == "avg" or (function == "sum" and not type_.is_integer)
     if printer.in_database and adds_doubles:
         return to_float(f"f{function}({to_double(operand)}){tail}", type_ if function == "sum" else DOUBLE)
-    return total.aggregate(function, operand, type_, tail)
+    return null_on_error.aggregate(function, operand, type_, tail)
 
 
 def _window(printer: PublicPrinter, node: Relation) -> str:

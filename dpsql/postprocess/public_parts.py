@@ -1,4 +1,4 @@
-"""Which parts of a judged relation read public tables alone: the owner's engine answers those.
+"""Which parts of an analyzed relation read public tables alone: the owner's engine answers those.
 
 House rules:
 
@@ -22,9 +22,9 @@ from ..relation.expressions import (
     Call,
     Expr,
     Field,
+    IntermediateValue,
     Literal,
     Scalar,
-    StageValue,
     conjunction,
     conjuncts,
     fields_of,
@@ -87,7 +87,7 @@ class Split:
 
 
 def split(relation: Relation, *, tables_only: bool = False) -> Split:
-    """Return a judged relation cut into parts; `relation` is itself the only part when it is public.
+    """Return an analyzed relation cut into parts; `relation` is itself the only part when it is public.
 
     `tables_only`: the owner's engine does not run post-processing; a part is a table, with the plain
     comparisons of its columns that narrow it.
@@ -200,7 +200,7 @@ class _Splitter:
 
 def _holds_release(expr: Expr) -> bool:
     return any(
-        isinstance(part, StageValue) or (isinstance(part, Scalar) and not is_public(part.relation))
+        isinstance(part, IntermediateValue) or (isinstance(part, Scalar) and not is_public(part.relation))
         for part in walk(expr)
     )
 

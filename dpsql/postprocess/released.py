@@ -6,7 +6,7 @@ House rules:
    a boolean array beside it where NULLs need one. Other dtypes are read differently by different
    versions of DuckDB (masked arrays lose their mask, arrays of objects become text, numpy text
    becomes an ENUM).
-2. No double in the engine is NaN or infinite: here they become NULL. `total_sql` relies on it.
+2. No double in the engine is NaN or infinite: here they become NULL. `null_on_error` relies on it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A judged relation over many replicas of its releases: what error bars above windows, sums and joins are made of.
+"""An analyzed relation over many replicas of its releases: what error bars above windows, sums and joins are made of.
 
 Each released number stands beside what the truth may be, once for each draw of a simulation. Which rows there are,
 and in what order, is decided by the released numbers alone: filters, keys, joins, partitions and orders read those,

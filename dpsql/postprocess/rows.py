@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ..errors import Refusal
 from ..relation.types import Kind, SqlType
 
-__all__ = ["MAX_CELLS", "MAX_ROWS", "Arrays", "ColumnRows", "Rows", "check_size", "finish"]
+__all__ = ["MAX_CELLS", "MAX_ROWS", "Arrays", "ColumnRows", "ResultRows", "check_size", "finish"]
 
 _LIMITS = {Kind.SMALLINT: 2**15, Kind.INTEGER: 2**31, Kind.BIGINT: 2**63}
 _EXACT = Context(prec=2000, rounding=ROUND_HALF_EVEN)
@@ -43,7 +43,7 @@ def check_size(rows: int, columns: int, most_rows: int = MAX_ROWS) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class ResultRows:
     """A result: the columns' names and the rows, in order."""
 
     columns: tuple[str, ...]
@@ -90,7 +90,7 @@ class ColumnRows(Sequence[tuple[Any, ...]]):
     __hash__ = None  # type: ignore[assignment]  # as a list
 
 
-def finish(rows: Rows | Arrays, types: Sequence[SqlType]) -> Rows:
+def finish(rows: ResultRows | Arrays, types: Sequence[SqlType]) -> ResultRows:
     """Return `rows` with every value of the Python type that its declared type asks for.
 
     Integers are int and None beyond their type's range; NUMERIC is Decimal, read from the shortest
@@ -103,17 +103,17 @@ def finish(rows: Rows | Arrays, types: Sequence[SqlType]) -> Rows:
         raise ValueError(f"{len(types)} types for {len(rows.columns)} columns")
     if isinstance(rows, Arrays):
         if all(map(_is_right, rows.arrays, types)):
-            return Rows(rows.columns, ColumnRows(rows.arrays))
+            return ResultRows(rows.columns, ColumnRows(rows.arrays))
         finished = [
             array.tolist() if _is_right(array, declared) else _finished(array.tolist(), declared)
             for array, declared in zip(rows.arrays, types, strict=True)
         ]
-        return Rows(rows.columns, list(zip(*finished, strict=True)))
+        return ResultRows(rows.columns, list(zip(*finished, strict=True)))
     columns = [[row[index] for row in rows.rows] for index in range(len(types))]
     finished = [_finished(column, declared) for column, declared in zip(columns, types, strict=True)]
     if all(one is other for one, other in zip(finished, columns, strict=True)):
         return rows
-    return Rows(rows.columns, list(zip(*finished, strict=True)))
+    return ResultRows(rows.columns, list(zip(*finished, strict=True)))
 
 
 def _is_right(array: npt.NDArray[Any], declared: SqlType) -> bool:

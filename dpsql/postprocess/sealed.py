@@ -26,10 +26,10 @@ from ..errors import EngineFailure, Refusal
 from ..seal import seal
 from .fetched import FetchedTable
 from .released import EncodedColumn, ReleasedTable, encode_column, parameters_of, quote
-from .rows import MAX_ROWS, Arrays, Rows, check_size
+from .rows import MAX_ROWS, Arrays, ResultRows, check_size
 from .watchdog import Watch, interrupt_after
 
-__all__ = ["LONGEST_SECONDS", "Limits", "SealedEngine"]
+__all__ = ["LONGEST_SECONDS", "EngineLimits", "SealedEngine"]
 
 T = TypeVar("T")
 
@@ -58,7 +58,7 @@ _FEW_ROWS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class EngineLimits:
     """What one engine's statements may take.
 
     `memory_mib` is shared by the statements that run at the same time; `seconds` is wall time for
@@ -81,8 +81,8 @@ class _Database:
 class SealedEngine:
     """A sealed DuckDB, opened by the first statement (20 ms) and kept warm; safe to share by threads."""
 
-    def __init__(self, limits: Limits | None = None, *, _database: _Database | None = None) -> None:
-        self._limits = limits or Limits()
+    def __init__(self, limits: EngineLimits | None = None, *, _database: _Database | None = None) -> None:
+        self._limits = limits or EngineLimits()
         self._shared = _database or _Database()
         self._lock = threading.Lock()
         self._running: set[Watch] = set()
@@ -100,7 +100,7 @@ class SealedEngine:
     def run(
         self, sql: str, tables: Sequence[ReleasedTable | FetchedTable], parameters: Sequence[Any] = (),
         *, seconds: float | None = None,
-    ) -> Rows:  # fmt: skip
+    ) -> ResultRows:  # fmt: skip
         """Return the rows of one SELECT over `tables`, each known by its name.
 
         Requires: `sql` was printed by us; `parameters` are its positional ones ($1, …). Ensures:
@@ -112,7 +112,7 @@ class SealedEngine:
 
     def run_large(
         self, sql: str, tables: Sequence[ReleasedTable | FetchedTable], *, seconds: float | None = None
-    ) -> Rows | Arrays:
+    ) -> ResultRows | Arrays:
         """Return the same as `run`, by column where the tables are large and the types allow it."""
         answer = self._arrays if any(map(_is_large, tables)) else self._answer
         return self._run(sql, tables, (), answer, seconds)
@@ -183,11 +183,11 @@ class SealedEngine:
                 self._shared.connection = _open_sealed(self._limits.memory_mib)
             return self._shared.connection.cursor()
 
-    def _answer(self, cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Any]) -> Rows:
+    def _answer(self, cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Any]) -> ResultRows:
         cursor.execute(_select(cursor, sql), list(parameters))
         return self._rows(cursor)
 
-    def _rows(self, cursor: duckdb.DuckDBPyConnection) -> Rows:
+    def _rows(self, cursor: duckdb.DuckDBPyConnection) -> ResultRows:
         names = tuple(column[0] for column in cursor.description or ())
         rows: list[tuple[Any, ...]] = []
         while True:
@@ -195,11 +195,11 @@ class SealedEngine:
             rows += chunk
             check_size(len(rows), len(names), self._limits.max_rows)
             if len(chunk) < _FETCHED:
-                return Rows(names, rows)
+                return ResultRows(names, rows)
 
     def _arrays(
         self, cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Any]
-    ) -> Rows | Arrays:
+    ) -> ResultRows | Arrays:
         statement = _select(cursor, sql)
         try:
             limited = _select(cursor, f"{sql}\nLIMIT {self._limits.max_rows + 1}")

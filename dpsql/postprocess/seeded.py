@@ -1,7 +1,7 @@
 """Noise for simulated error bars: the same for the same released numbers, in every session.
 
 The seed of a coordinate's replicas is a hash of what it measures, its law and its released integers. All of these are
-known above the door, so bars are a function of what is released, and a function of it tells nothing more
+known after the release, so bars are a function of what is released, and a function of it tells nothing more
 (soundness.md 1.2). The noise of a release never comes from here.
 """
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from ..plan.measures.formulas import Linear, Variance
 
-__all__ = ["Noise", "few_rows", "variance_ends"]
+__all__ = ["NoisyCoordinates", "few_rows", "variance_ends"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -34,7 +34,7 @@ _MANY = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
+class NoisyCoordinates:
     """The released coordinates, as doubles by their numbers, and the variance of the noise on each."""
 
     released: Mapping[int, Floats]
@@ -54,14 +54,14 @@ class Noise:
         return sum(float(w) * float(weights.get(i, 0)) * self.spread[i] for i, w in one.terms)
 
 
-def few_rows(formula: Variance, noise: Noise) -> npt.NDArray[np.bool_]:
+def few_rows(formula: Variance, noise: NoisyCoordinates) -> npt.NDArray[np.bool_]:
     """Return in which rows the noisy count is within ten deviations of its noise."""
     deviation = math.sqrt(noise.covariance(formula.count, formula.count))
     few: npt.NDArray[np.bool_] = noise.value(formula.count) < _FEW_DEVIATIONS * deviation
     return few
 
 
-def variance_ends(formula: Variance, noise: Noise, reach: float) -> tuple[Floats, Floats]:
+def variance_ends(formula: Variance, noise: NoisyCoordinates, reach: float) -> tuple[Floats, Floats]:
     """Return low and high of a variance or deviation for each row.
 
     `reach`: how many standard deviations of its noise one released number is away at the wanted level.

@@ -22,8 +22,23 @@ if TYPE_CHECKING:
     from .relations import Relation
 
 __all__ = [
-    "FALSE", "TRUE", "Call", "Expr", "Field", "Literal", "LiteralValue", "Months", "Scalar", "StageValue",
-    "conjunction", "conjuncts", "fields_of", "map_children", "size_of", "substitute", "walk",
+    "FALSE",
+    "TRUE",
+    "Call",
+    "Expr",
+    "Field",
+    "IntermediateValue",
+    "Literal",
+    "LiteralValue",
+    "Months",
+    "Scalar",
+    "conjunction",
+    "conjuncts",
+    "fields_of",
+    "map_children",
+    "size_of",
+    "substitute",
+    "walk",
 ]  # fmt: skip
 
 
@@ -81,13 +96,13 @@ class Scalar(Expr):
 
 
 @dataclass(frozen=True, slots=True)
-class StageValue(Expr):
-    """The released value of an earlier stage, unknown while planning: only its static range is used.
+class IntermediateValue(Expr):
+    """The released value of an earlier intermediate result, unknown while planning: only its static range is used.
 
     `lo`, `hi`: the static range (soundness.md 1.14(2)), both None when it has none.
     """
 
-    stage: int
+    intermediate: int
     lo: Fraction | None
     hi: Fraction | None
 

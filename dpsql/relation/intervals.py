@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from .calendar import parse_date, parse_timestamp
 from .catalog import Column, Scalar
-from .expressions import Call, Expr, Field, Literal, StageValue
+from .expressions import Call, Expr, Field, IntermediateValue, Literal
 from .facts import ONE, TEXT_CUT, ZERO, Facts, Size, common_grid, grid_of, intersect
 from .functions import FUNCTIONS
 from .size_rules import size_of_call
@@ -118,7 +118,7 @@ def facts_of(expr: Expr, env: Environment) -> Facts:
         return known if narrowed is None else intersect(known, narrowed)
     if isinstance(expr, Literal):
         return _of_literal(expr)
-    if isinstance(expr, StageValue):
+    if isinstance(expr, IntermediateValue):
         # It travels as a DOUBLE, whatever its type (soundness.md 1.14(2)): no lattice.
         return Facts(expr.lo, expr.hi, None, True, None, expr.lo is not None)
     if isinstance(expr, Call):

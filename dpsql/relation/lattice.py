@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ..errors import Refusal
-from .expressions import Expr, Field, StageValue, walk
+from .expressions import Expr, Field, IntermediateValue, walk
 from .intervals import Environment, narrowed_facts
 
 __all__ = ["Lattice", "lattice_of"]
@@ -67,7 +67,7 @@ def lattice_of(expr: Expr, env: Environment, *, squared: bool) -> Lattice | None
     lo, hi = facts.lo, facts.hi
     if lo > hi:
         return None
-    loose = hi - lo > 2**53 and any(isinstance(part, StageValue) for part in walk(expr))
+    loose = hi - lo > 2**53 and any(isinstance(part, IntermediateValue) for part in walk(expr))
     if loose or max(abs(lo), abs(hi)) > _MAX_REAL or (squared and (hi - lo) ** 2 > _MAX_REAL):
         raise Refusal(
             "the bounds of this expression are too wide for a useful answer",

@@ -1,7 +1,7 @@
 """The relational algebra: bound, typed, and free of names and text.
 
 Every node's output is a tuple of columns by position. A `Release` is the only node with noisy
-rows; nothing but `plan.judge` makes one. A node knows its inputs and its own expressions (over the rows of
+rows; nothing but the privacy analysis makes one. A node knows its inputs and its own expressions (over the rows of
 its inputs): whoever walks or rewrites relations does it by these alone.
 """
 

@@ -15,7 +15,6 @@ from ..pgwire import (
     AuthenticationSASLFinal,
     BackendKeyData,
     CancelRequest,
-    Connection,
     EncryptionAccepted,
     EncryptionRefused,
     ErrorResponse,
@@ -24,6 +23,7 @@ from ..pgwire import (
     Limits,
     NegotiateProtocolVersion,
     ParameterStatus,
+    ProtocolConnection,
     ReadyForQuery,
     RemoteProtocolError,
     SASLInitialResponse,
@@ -62,7 +62,7 @@ class Client:
 
     def __init__(self, server: Server, channel: Channel, process_id: int) -> None:
         self._server, self._channel = server, channel
-        self._connection = Connection(_LIMITS)
+        self._connection = ProtocolConnection(_LIMITS)
         self._encryption = server.encryption
         self._is_encrypted = False
         self._reason: Fault | None = None
@@ -202,7 +202,7 @@ class Client:
         """
         seconds = self._server.options.authentication_seconds
         if await self._channel.begin(self._encryption, seconds):
-            self._connection, self._is_encrypted = Connection(_LIMITS, encrypted=True), True
+            self._connection, self._is_encrypted = ProtocolConnection(_LIMITS, encrypted=True), True
         while True:
             event = await self._next()
             if isinstance(event, SSLRequest) and self._encryption is not None:

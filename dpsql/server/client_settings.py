@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from ..engine.settings import OWN
 from ..pgwire import NoticeResponse
-from .grid import release_time
+from .release_timing import release_time
 from .report import Fault
-from .setting_table import KNOWN, VERSION, Known
+from .setting_table import KNOWN, VERSION, KnownSetting
 from .setting_values import TIME, name_list
 
 __all__ = ["REPORTED", "VERSION", "VERSION_TEXT", "ClientSettings", "Modes"]
@@ -77,7 +77,7 @@ class ClientSettings:
             return None
         return NoticeResponse("01000", known.warning, severity="WARNING")
 
-    def _read(self, known: Known, values: tuple[str, ...]) -> str:
+    def _read(self, known: KnownSetting, values: tuple[str, ...]) -> str:
         _check_settable(known)
         read = self._read_path(values) if known.name == "search_path" else known.read(values)
         if read is None and known.taken is not None and known.taken.fullmatch(", ".join(values)):
@@ -179,7 +179,7 @@ class ClientSettings:
         """Whether WARNINGs are to be sent."""
         return self.show("client_min_messages")[1] != "error"
 
-    def _default(self, known: Known) -> str:
+    def _default(self, known: KnownSetting) -> str:
         if known.name == "search_path":
             return '"$user", public' if self.schema == "public" else name_list((self.schema,))
         if known.name in _OF_BLOCK:
@@ -188,7 +188,7 @@ class ClientSettings:
             return "on"
         return known.default
 
-    def _find(self, name: str) -> Known:
+    def _find(self, name: str) -> KnownSetting:
         """Return a setting; one with a dot in its name is the client's own, as Postgres has it."""
         key = name.lower()
         known = KNOWN.get(key)
@@ -200,12 +200,12 @@ class ClientSettings:
             raise Fault(
                 "53400", f"there are more than {_MAX_CUSTOM} settings of the client's own", hint="reuse one"
             )
-        return Known(
+        return KnownSetting(
             key, "", lambda values: values[0] if len(values) == 1 and len(values[0]) <= 4096 else None
         )
 
 
-def _check_settable(known: Known) -> None:
+def _check_settable(known: KnownSetting) -> None:
     if known.fixed is not None:
         raise Fault(known.fixed[0], f"{known.name} cannot be set", hint=known.fixed[1])
 

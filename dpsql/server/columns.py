@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from ..engine import AnswerColumn
-from ..pgwire import TYPES, Bind, Column, Format, Oid, read_parameter
+from ..pgwire import TYPES, Bind, FieldDescription, Format, Oid, read_parameter
 from ..relation.types import (
     BIGINT,
     BOOLEAN,
@@ -66,12 +66,14 @@ _MOMENT = re.compile(rb"\d{4,6}-\d\d-\d\d(?:T\d| ?[+\-Z]| \d.*[+\-Z])")
 _LONGEST_MOMENT = 100
 
 
-def columns_of(columns: Sequence[AnswerColumn]) -> tuple[Column, ...]:
+def columns_of(columns: Sequence[AnswerColumn]) -> tuple[FieldDescription, ...]:
     """Return an answer's columns as a RowDescription has them, in text."""
     return tuple(_column(column) for column in columns)
 
 
-def in_formats(columns: Sequence[Column], formats: Sequence[Format]) -> tuple[Column, ...]:
+def in_formats(
+    columns: Sequence[FieldDescription], formats: Sequence[Format]
+) -> tuple[FieldDescription, ...]:
     """Return columns in other formats, one for each."""
     return tuple(
         column if column.format is form else replace(column, format=form)
@@ -89,9 +91,9 @@ def sql_type(oid: int) -> SqlType | None:
     return _DECLARED.get(oid)
 
 
-def _column(column: AnswerColumn) -> Column:
+def _column(column: AnswerColumn) -> FieldDescription:
     oid = oid_of(column.type)
-    return Column(column.name, oid, TYPES[oid].size, _modifier(column.type))
+    return FieldDescription(column.name, oid, TYPES[oid].size, _modifier(column.type))
 
 
 def _modifier(type_: SqlType) -> int:

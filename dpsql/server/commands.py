@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 from ..engine.settings import OWN, Settings
-from ..pgwire import Column, NoticeResponse, Oid, ParameterStatus
+from ..pgwire import FieldDescription, NoticeResponse, Oid, ParameterStatus
 from .client_settings import ClientSettings
 from .queries import Queries
 from .report import Fault, elsewhere
@@ -27,7 +27,7 @@ from .statements import (
     Set,
     Show,
 )
-from .transaction import Block, Kind
+from .transaction import BlockKind, TransactionBlock
 from .worker import Worker
 
 __all__ = ["Commands", "Result"]
@@ -51,10 +51,10 @@ class Commands:
     client: ClientSettings
     first: Settings
     """What dpsql's own settings were at connect."""
-    block: Block[_Kept] = field(default_factory=Block)
+    block: TransactionBlock[_Kept] = field(default_factory=TransactionBlock)
     _lasting: Settings | None = None
 
-    async def describe(self, command: Command, values: Sequence[object]) -> tuple[Column, ...]:
+    async def describe(self, command: Command, values: Sequence[object]) -> tuple[FieldDescription, ...]:
         """Return a command's columns; runs nothing. Raises as `run`."""
         if isinstance(command, (Engine, CatalogQuery)):
             return await self.queries.describe(command, values, self.client)
@@ -87,7 +87,7 @@ class Commands:
 
     # --- blocks --------------------------------------------------------------------------------------
 
-    def open_block(self, kind: Kind) -> None:
+    def open_block(self, kind: BlockKind) -> None:
         """Have the next statement stand in a block, if no BEGIN has made one."""
         if self.block.open(kind, self._now()):
             self.client = self.client.in_block()
@@ -136,7 +136,7 @@ class Commands:
 
     def _end(self, command: End) -> Result:
         written = "COMMIT" if command.is_commit else "ROLLBACK"
-        was_begun, modes = self.block.kind is Kind.BEGUN, self.client.modes()
+        was_begun, modes = self.block.kind is BlockKind.BEGUN, self.client.modes()
         if command.is_chain and not was_begun:
             raise Fault("25P01", f"{written} AND CHAIN can only be used in a block", hint="BEGIN first")
         warning = None if was_begun else "there is no transaction in progress"
@@ -144,7 +144,7 @@ class Commands:
         tag = "COMMIT" if command.is_commit and not self.block.is_failed else "ROLLBACK"
         statuses = self.close_block(is_commit=command.is_commit)
         if command.is_chain:
-            self.open_block(Kind.BEGUN)
+            self.open_block(BlockKind.BEGUN)
             self._keep(self.client.with_modes(modes))
         return Result(tag, notices=notices, statuses=statuses)
 
@@ -224,8 +224,8 @@ class Commands:
     def _show(self, command: Show) -> Result:
         if command.name is not None:
             name, value = self.client.show(command.name)
-            return Result("SHOW", (Column(name, Oid.TEXT),), [(value,)])
-        columns = (Column("name", Oid.TEXT), Column("setting", Oid.TEXT))
+            return Result("SHOW", (FieldDescription(name, Oid.TEXT),), [(value,)])
+        columns = (FieldDescription("name", Oid.TEXT), FieldDescription("setting", Oid.TEXT))
         settings = self.worker.session.settings
         return Result(
             "SHOW",

@@ -8,7 +8,6 @@ from ..pgwire import (
     Bind,
     Close,
     CommandComplete,
-    Connection,
     Describe,
     EmptyQueryResponse,
     Event,
@@ -16,6 +15,7 @@ from ..pgwire import (
     Flush,
     Format,
     Parse,
+    ProtocolConnection,
     Query,
     ReadyForQuery,
     RowDescription,
@@ -23,16 +23,16 @@ from ..pgwire import (
     Sync,
     Unreadable,
 )
-from ..sql.script import Statement
+from ..sql.script import ScriptStatement
 from .columns import in_formats
 from .commands import Commands
 from .extended import Extended
 from .lexical import cut
 from .outbox import Outbox
 from .report import ClientGone, Fault, report, unsupported
-from .runner import Runner
+from .runner import StatementRunner
 from .statements import Command, Result
-from .transaction import Kind
+from .transaction import BlockKind
 
 __all__ = ["Conversation"]
 
@@ -41,10 +41,10 @@ class Conversation:
     """Answers events; `write` sends bytes to the client and waits while it does not read."""
 
     def __init__(
-        self, connection: Connection, commands: Commands, write: Callable[[bytes], Awaitable[None]]
+        self, connection: ProtocolConnection, commands: Commands, write: Callable[[bytes], Awaitable[None]]
     ) -> None:
         self._outbox = Outbox(connection, write)
-        self._runner = Runner(commands)
+        self._runner = StatementRunner(commands)
         self._extended = Extended(self._outbox, self._runner)
         self._start = 0
         """Where the statement at hand begins in what the client sent."""
@@ -110,11 +110,11 @@ class Conversation:
             if isinstance(command, Fault):
                 self._runner.commands.block.check(None)
                 raise command
-            self._runner.open_block(Kind.SINGLE if len(pieces) == 1 else Kind.SERIES)
+            self._runner.open_block(BlockKind.SINGLE if len(pieces) == 1 else BlockKind.SERIES)
             await self._reply(await self._runner.run(command, (), piece.start))
             await self.take_turns()
 
-    def _read(self, piece: Statement) -> Command | Fault:
+    def _read(self, piece: ScriptStatement) -> Command | Fault:
         """Return what a statement asks for, or why it is refused when its turn comes. Raises Fault (42601)."""
         self._start = piece.start
         try:

@@ -10,11 +10,11 @@ from ..pgwire import (
     BindComplete,
     Close,
     CloseComplete,
-    Column,
     CommandComplete,
     Describe,
     EmptyQueryResponse,
     Execute,
+    FieldDescription,
     Format,
     NoData,
     Oid,
@@ -29,12 +29,12 @@ from .columns import in_formats, must_be_typed, parameter_types, read_values, ty
 from .lexical import cut
 from .outbox import Outbox
 from .portals import Portal
-from .prepared import Prepared, as_described, fitted
+from .prepared import PreparedStatement, as_described, fitted
 from .read_statement import count_parameters
 from .report import Fault
-from .runner import Runner
+from .runner import StatementRunner
 from .statements import CatalogQuery, Command, Engine
-from .transaction import Kind
+from .transaction import BlockKind
 
 __all__ = ["Extended"]
 
@@ -42,7 +42,7 @@ __all__ = ["Extended"]
 class Extended:
     """Answers the messages up to Sync; `start` is where the statement at hand begins in what the client sent."""
 
-    def __init__(self, outbox: Outbox, runner: Runner) -> None:
+    def __init__(self, outbox: Outbox, runner: StatementRunner) -> None:
         self._outbox, self._runner = outbox, runner
         self.start = 0
 
@@ -55,14 +55,14 @@ class Extended:
                 "42601", "there is more than one statement", hint="prepare one at a time",
                 position=pieces[1].start,
             )  # fmt: skip
-        prepared = Prepared(None, parameter_types(event.parameter_types, 0), 0, 0)
+        prepared = PreparedStatement(None, parameter_types(event.parameter_types, 0), 0, 0)
         for piece in pieces:
             self.start = piece.start
             command = self._read(piece.text)
             self._runner.commands.block.check(command)
             count = count_parameters(command)
             types = parameter_types(event.parameter_types, count)
-            prepared = Prepared(command, types, count, piece.start)
+            prepared = PreparedStatement(command, types, count, piece.start)
             if isinstance(command, CatalogQuery):
                 await self._runner.infer(prepared)
         self._runner.statements.add(event.statement, prepared)
@@ -110,7 +110,9 @@ class Extended:
             formats = portal.formats(len(columns))
         self._outbox.send(RowDescription(in_formats(columns, formats)) if columns else NoData())
 
-    async def _columns(self, prepared: Prepared, values: tuple[object, ...]) -> tuple[Column, ...]:
+    async def _columns(
+        self, prepared: PreparedStatement, values: tuple[object, ...]
+    ) -> tuple[FieldDescription, ...]:
         """Return the columns as Describe has told them already, or as they are. Raises as `Runner.columns`."""
         self.start = prepared.start
         if prepared.command is None:
@@ -126,8 +128,8 @@ class Extended:
         if prepared.command is None:
             self._outbox.send(EmptyQueryResponse())
             return
-        is_first = self._runner.commands.block.kind is Kind.NONE
-        self._runner.open_block(Kind.SINGLE if is_first else Kind.PIPELINE)
+        is_first = self._runner.commands.block.kind is BlockKind.NONE
+        self._runner.open_block(BlockKind.SINGLE if is_first else BlockKind.PIPELINE)
         self._runner.commands.block.check(prepared.command)
         result = portal.result
         notes: list[Any] = []

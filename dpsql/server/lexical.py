@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..sql.script import Statement, after_comment, split_statements
+from ..sql.script import ScriptStatement, after_comment, split_statements
 from ..sql.text import MAX_TEXT
 from .report import Fault
 
@@ -60,7 +60,7 @@ def blank_comments(text: str) -> str:
     return "".join([*pieces, text[at:]])
 
 
-def cut(text: str) -> list[Statement]:
+def cut(text: str) -> list[ScriptStatement]:
     """Return the statements of a text. Raises Fault: it is too long to be looked through at once."""
     if len(text) > _MAX_TEXT:
         raise Fault(

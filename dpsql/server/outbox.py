@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from ..pgwire import (
     BinaryCopy,
-    Connection,
     CopyDone,
     CopyOutResponse,
     CsvOptions,
     Format,
     LineCopy,
+    ProtocolConnection,
     RowEncoder,
     ServerMessage,
     State,
@@ -33,7 +33,7 @@ _TURN = 0.01
 class Outbox:
     """Gathers replies; `write` sends bytes to the client and waits while it does not read."""
 
-    def __init__(self, connection: Connection, write: Callable[[bytes], Awaitable[None]]) -> None:
+    def __init__(self, connection: ProtocolConnection, write: Callable[[bytes], Awaitable[None]]) -> None:
         self._connection, self._write = connection, write
         self._out = bytearray()
         self._turned = 0.0

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..pgwire import Bind, Column, Format
-from .prepared import Prepared, missing
+from ..pgwire import Bind, FieldDescription, Format
+from .prepared import PreparedStatement, missing
 from .report import Fault
 from .statements import Direction, Fetch, Result
 
@@ -30,14 +30,14 @@ class Portal:
     outlive the block, and (`is_kept`) have. `level`: how many savepoints there were when it was opened.
     """
 
-    prepared: Prepared
+    prepared: PreparedStatement
     bind: Bind
     values: tuple[object, ...]
     is_cursor: bool = False
     is_held: bool = False
     is_binary: bool = False
     is_forward_only: bool = True
-    columns: tuple[Column, ...] = ()
+    columns: tuple[FieldDescription, ...] = ()
     """What a cursor's query was found to give before it has run."""
     level: int = 0
     is_kept: bool = False

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..pgwire import Column, Oid
+from ..pgwire import FieldDescription, Oid
 from .report import Fault
 from .statements import Command, Result
 
-__all__ = ["Prepared", "PreparedStatements", "as_described", "fitted", "missing"]
+__all__ = ["PreparedStatement", "PreparedStatements", "as_described", "fitted", "missing"]
 
 _MAX = 1000
 _LIMITS = {Oid.INT2: 2**15, Oid.INT4: 2**31, Oid.INT8: 2**63}
 
 
 @dataclass
-class Prepared:
+class PreparedStatement:
     """A prepared statement; `command` None: the text held none. `described`: what Describe has told of it.
 
     `types`: of its parameters, of which its text names the first `count`; 0: not known yet, and read as text.
@@ -27,14 +27,14 @@ class Prepared:
     types: tuple[int, ...]
     count: int
     start: int
-    described: tuple[Column, ...] | None = None
+    described: tuple[FieldDescription, ...] | None = None
 
 
 class PreparedStatements:
     """The prepared statements of a connection, by name; "" is the protocol's unnamed one."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Prepared] = {}
+        self._known: dict[str, PreparedStatement] = {}
 
     def check(self, name: str) -> None:
         """Raise Fault if no statement can be added: the name is taken (42P05), or there are too many (53400)."""
@@ -43,12 +43,12 @@ class PreparedStatements:
         if len(self._known) >= _MAX:
             raise Fault("53400", "too many prepared statements", hint="close some")
 
-    def add(self, name: str, prepared: Prepared) -> None:
+    def add(self, name: str, prepared: PreparedStatement) -> None:
         """Add a statement; the unnamed one takes the place of the last. Raises as `check`."""
         self.check(name)
         self._known[name] = prepared
 
-    def find(self, name: str) -> Prepared:
+    def find(self, name: str) -> PreparedStatement:
         """Return a statement. Raises Fault (26000): there is none of this name."""
         found = self._known.get(name)
         if found is None:
@@ -73,7 +73,9 @@ def missing(sqlstate: str, what: str, name: str) -> Fault:
     return Fault(sqlstate, f'{what} "{name}" does not exist', hint="it ends with its block, or was closed")
 
 
-def as_described(columns: Sequence[Column], told: Sequence[Column]) -> tuple[Column, ...]:
+def as_described(
+    columns: Sequence[FieldDescription], told: Sequence[FieldDescription]
+) -> tuple[FieldDescription, ...]:
     """Return the columns that Describe has told, if they can hold what comes: where the values of parameters give
     them other types, these are within the integers. Raises Fault (0A000): it is of another kind."""
     for column, known in zip(columns, told, strict=True):
@@ -85,7 +87,7 @@ def as_described(columns: Sequence[Column], told: Sequence[Column]) -> tuple[Col
     return tuple(told)
 
 
-def fitted(result: Result, told: tuple[Column, ...]) -> Result:
+def fitted(result: Result, told: tuple[FieldDescription, ...]) -> Result:
     """Return a result under the columns that were told. Raises Fault (22003): an integer is too large for its own."""
     for index, (column, known) in enumerate(zip(result.columns, told, strict=True)):
         if column.oid == known.oid:

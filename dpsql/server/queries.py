@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from ..engine import Answer, GroupNote, Receipt
 from ..engine.settings import decimal_text
-from ..pgwire import Column, NoticeResponse
-from ..system_catalog import CatalogRefusal, Facts, Reads, ResultColumn, SystemCatalog
+from ..pgwire import FieldDescription, NoticeResponse
+from ..system_catalog import CatalogRefusal, ConnectionFacts, Reads, ResultColumn, SystemCatalog
 from .client_settings import ClientSettings
 from .columns import columns_of, oid_of, sql_type
 from .log import log
@@ -45,7 +45,7 @@ class Queries:
 
     async def describe(
         self, query: Query, values: Sequence[object], client: ClientSettings
-    ) -> tuple[Column, ...]:
+    ) -> tuple[FieldDescription, ...]:
         """Return a query's columns; nothing is run. Raises DpsqlError, ClientGone."""
         if isinstance(query, CatalogQuery):
             return (await self._described(query, client))[0]
@@ -53,7 +53,7 @@ class Queries:
 
     async def describe_parameters(
         self, query: Query, types: Sequence[int], client: ClientSettings
-    ) -> tuple[tuple[Column, ...], tuple[int, ...]]:
+    ) -> tuple[tuple[FieldDescription, ...], tuple[int, ...]]:
         """Return a query's columns and its parameters' types before a value is known; 0 in `types` is found.
 
         Raises as `describe`.
@@ -88,7 +88,7 @@ class Queries:
 
     async def _described(
         self, query: CatalogQuery, client: ClientSettings
-    ) -> tuple[tuple[Column, ...], tuple[int, ...]]:
+    ) -> tuple[tuple[FieldDescription, ...], tuple[int, ...]]:
         facts = self._facts(client)
         found = self.worker.look_up(
             lambda: self._catalog.describe(query.text, facts, query.types), lambda: None, None
@@ -104,13 +104,15 @@ class Queries:
         log("catalog query refused", reason=refusal.kind[:80], process=self._process_id)
         return refusal
 
-    def _facts(self, client: ClientSettings) -> Facts:
+    def _facts(self, client: ClientSettings) -> ConnectionFacts:
         settings = {name.lower(): value for name, value in client.show_all()}
-        return Facts(client.user, self._database, self._process_id, settings)
+        return ConnectionFacts(client.user, self._database, self._process_id, settings)
 
 
-def _columns(columns: Sequence[ResultColumn]) -> tuple[Column, ...]:
-    return tuple(Column(column.name, column.oid, column.size, column.modifier) for column in columns)
+def _columns(columns: Sequence[ResultColumn]) -> tuple[FieldDescription, ...]:
+    return tuple(
+        FieldDescription(column.name, column.oid, column.size, column.modifier) for column in columns
+    )
 
 
 def _notices(answer: Answer, client: ClientSettings) -> tuple[NoticeResponse, ...]:

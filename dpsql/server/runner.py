@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..pgwire import Bind, Column, NoticeResponse, Oid, ParameterStatus
+from ..pgwire import Bind, FieldDescription, NoticeResponse, Oid, ParameterStatus
 from .arguments import argument_values
 from .columns import parameter_types
 from .commands import Commands
 from .portals import Portal, Portals
-from .prepared import Prepared, PreparedStatements
+from .prepared import PreparedStatement, PreparedStatements
 from .queries import Query
 from .read_statement import count_parameters, read_statement
 from .report import Fault, elsewhere, unsupported
@@ -40,9 +40,9 @@ from .statements import (
     Set,
     Show,
 )
-from .transaction import Kind
+from .transaction import BlockKind
 
-__all__ = ["Runner"]
+__all__ = ["StatementRunner"]
 
 _READS_NOTHING = (Begin, Characteristics, Done, End, Mark, Set, Reset, Show, Fetch)
 """Commands after which a block's modes may still be set."""
@@ -50,7 +50,7 @@ _OF_ROWS = (Engine, CatalogQuery, Show, ExecutePrepared)
 """Commands whose portal can be fetched from."""
 
 
-class Runner:
+class StatementRunner:
     """A connection's statements, prepared statements and portals."""
 
     def __init__(self, commands: Commands) -> None:
@@ -65,20 +65,20 @@ class Runner:
 
     # --- blocks ----------------------------------------------------------------------------------------
 
-    def open_block(self, kind: Kind) -> None:
+    def open_block(self, kind: BlockKind) -> None:
         """Have the next statement stand in a block: its own, or that of all which were sent with it."""
         self.commands.open_block(kind)
 
     def settle(self) -> tuple[ParameterStatus, ...]:
         """End a block that no BEGIN has made, once all that was sent at once is answered."""
-        if self.commands.block.kind is Kind.BEGUN:
+        if self.commands.block.kind is BlockKind.BEGUN:
             return ()
         self.portals.commit()
         return self.commands.close_block(is_commit=True)
 
     def abort(self) -> tuple[ParameterStatus, ...]:
         """Take note of an error: the block has failed, or what no BEGIN has made is undone."""
-        if self.commands.block.kind is Kind.BEGUN:
+        if self.commands.block.kind is BlockKind.BEGUN:
             return self.commands.fail_block()
         self.portals.roll_back()
         return self.commands.close_block(is_commit=False)
@@ -112,7 +112,7 @@ class Runner:
         self._follow(command, result)
         return result
 
-    async def columns(self, command: Command, values: tuple[object, ...]) -> tuple[Column, ...]:
+    async def columns(self, command: Command, values: tuple[object, ...]) -> tuple[FieldDescription, ...]:
         """Return a command's columns; runs nothing. Raises as `run`."""
         self.commands.block.check(command)
         if isinstance(command, Fetch):
@@ -163,7 +163,7 @@ class Runner:
         columns = await self.commands.describe(query, values)
         if not command.is_held and not self.commands.block.is_lasting:
             raise Fault("25P01", "DECLARE without WITH HOLD can only be used in a block", hint="BEGIN first")
-        prepared = Prepared(query, (), len(values), start)
+        prepared = PreparedStatement(query, (), len(values), start)
         self.open_portal(
             command.name,
             Portal(
@@ -173,7 +173,7 @@ class Runner:
         )  # fmt: skip
         return Result("DECLARE CURSOR")
 
-    async def _portal_columns(self, portal: Portal) -> tuple[Column, ...]:
+    async def _portal_columns(self, portal: Portal) -> tuple[FieldDescription, ...]:
         if portal.result is not None:
             return portal.result.columns
         command = portal.prepared.command
@@ -218,12 +218,12 @@ class Runner:
     async def _prepare(self, command: PrepareQuery, start: int) -> Result:
         count = count_parameters(Engine(command.query))
         query, types = self.commands.queries.sort(command.query), parameter_types(command.types, count)
-        prepared = Prepared(query, types, count, start)
+        prepared = PreparedStatement(query, types, count, start)
         await self.infer(prepared)
         self.statements.add(command.name, prepared)
         return Result("PREPARE")
 
-    async def infer(self, prepared: Prepared) -> None:
+    async def infer(self, prepared: PreparedStatement) -> None:
         """Find a statement's columns, and the types of its parameters that nobody has declared. Raises as `run`."""
         command = prepared.command
         if isinstance(command, (Engine, CatalogQuery)):

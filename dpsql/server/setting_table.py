@@ -28,7 +28,7 @@ from .setting_values import (
     real,
 )
 
-__all__ = ["KNOWN", "VERSION", "Known"]
+__all__ = ["KNOWN", "VERSION", "KnownSetting"]
 
 VERSION = "15.0"
 """An older Postgres: clients are written for it, and know its ways."""
@@ -56,7 +56,7 @@ _ZONE = re.compile(r"[A-Za-z<][A-Za-z0-9_+\-/<>:,.]{1,60}|[+-]?\d{1,2}(?:\.\d{1,
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownSetting:
     """A setting: its name as it is shown, its value at first, and what values given for it become.
 
     `fixed`: why it can never be set, as a SQLSTATE and a hint. `taken`: a value of this form is accepted, warned of
@@ -71,29 +71,29 @@ class Known:
     warning: str = ""
 
 
-def _only(name: str, value: str, *others: str) -> Known:
+def _only(name: str, value: str, *others: str) -> KnownSetting:
     """A setting of the one value that holds here, however it is written."""
-    return Known(name, value, one_of(value, shown=dict.fromkeys(others, value)))
+    return KnownSetting(name, value, one_of(value, shown=dict.fromkeys(others, value)))
 
 
-def _internal(name: str, value: str) -> Known:
-    return Known(name, value, one_of(value), ("55P02", "it is a fact of this server"))
+def _internal(name: str, value: str) -> KnownSetting:
+    return KnownSetting(name, value, one_of(value), ("55P02", "it is a fact of this server"))
 
 
-def _superuser(name: str, value: str) -> Known:
-    return Known(name, value, one_of(value), ("42501", "only the owner of a server may"))
+def _superuser(name: str, value: str) -> KnownSetting:
+    return KnownSetting(name, value, one_of(value), ("42501", "only the owner of a server may"))
 
 
-def _switch(name: str, value: str = "on") -> Known:
-    return Known(name, value, boolean)
+def _switch(name: str, value: str = "on") -> KnownSetting:
+    return KnownSetting(name, value, boolean)
 
 
-def _choice(name: str, first: str, *others: str, shown: Mapping[str, str] | None = None) -> Known:
-    return Known(name, first, one_of(first, *others, shown=shown))
+def _choice(name: str, first: str, *others: str, shown: Mapping[str, str] | None = None) -> KnownSetting:
+    return KnownSetting(name, first, one_of(first, *others, shown=shown))
 
 
-def _time(name: str) -> Known:
-    return Known(name, "0", quantity(0, _MAX, TIME))
+def _time(name: str) -> KnownSetting:
+    return KnownSetting(name, "0", quantity(0, _MAX, TIME))
 
 
 _YES = one_of("on", shown=dict.fromkeys(("true", "yes", "t", "y", "1"), "on"))
@@ -101,13 +101,13 @@ _NO = re.compile(r"off?|false|f|no|n|0", re.IGNORECASE)
 _ONLY_READS = "dpsql only reads: the setting stays on"
 
 _CLIENT = (
-    Known("application_name", "", ascii_text),
-    Known("TimeZone", "UTC", one_of("UTC", shown=dict.fromkeys(_UTC, "UTC")), taken=_ZONE,
+    KnownSetting("application_name", "", ascii_text),
+    KnownSetting("TimeZone", "UTC", one_of("UTC", shown=dict.fromkeys(_UTC, "UTC")), taken=_ZONE,
           warning="timestamps have no zone here, and now() is in UTC: TimeZone stays UTC"),
-    Known("DateStyle", "ISO, MDY", one_of("ISO, MDY", shown={"ISO": "ISO, MDY", **_DATES})),
+    KnownSetting("DateStyle", "ISO, MDY", one_of("ISO, MDY", shown={"ISO": "ISO, MDY", **_DATES})),
     _choice("client_min_messages", *_MESSAGES, shown={"debug": "debug2", "info": "notice"}),
-    Known("extra_float_digits", "1", integer(-15, 3)),
-    Known("search_path", "", any_text),
+    KnownSetting("extra_float_digits", "1", integer(-15, 3)),
+    KnownSetting("search_path", "", any_text),
     _only("client_encoding", "UTF8", "UTF-8", "unicode", "auto", "utf_8", "SQL_ASCII"),
     _only("IntervalStyle", "postgres"),
     _only("bytea_output", "hex"),
@@ -125,8 +125,8 @@ _TRANSACTIONS = (
     _choice("default_transaction_isolation", *_LEVELS),
     _switch("transaction_deferrable", "off"),
     _switch("default_transaction_deferrable", "off"),
-    Known("transaction_read_only", "on", _YES, taken=_NO, warning=_ONLY_READS),
-    Known("default_transaction_read_only", "on", _YES, taken=_NO, warning=_ONLY_READS),
+    KnownSetting("transaction_read_only", "on", _YES, taken=_NO, warning=_ONLY_READS),
+    KnownSetting("default_transaction_read_only", "on", _YES, taken=_NO, warning=_ONLY_READS),
     _time("statement_timeout"), _time("lock_timeout"), _time("idle_in_transaction_session_timeout"),
     _time("idle_session_timeout"),
     _choice("synchronous_commit", "on", "off", "local", "remote_write", "remote_apply",
@@ -144,18 +144,18 @@ _WORK = (
     _choice("constraint_exclusion", "partition", "on", "off"),
     _choice("plan_cache_mode", "auto", "force_generic_plan", "force_custom_plan"),
     _choice("password_encryption", "scram-sha-256", "md5"),
-    Known("geqo_threshold", "12", integer(2, _MAX)),
-    Known("from_collapse_limit", "8", integer(1, _MAX)),
-    Known("join_collapse_limit", "8", integer(1, _MAX)),
-    Known("max_parallel_workers", "8", integer(0, 1024)),
-    Known("max_parallel_workers_per_gather", "2", integer(0, 1024)),
-    Known("effective_io_concurrency", "1", integer(0, 1000)),
-    Known("work_mem", "4MB", quantity(64, _MAX, SIZE)),
-    Known("maintenance_work_mem", "64MB", quantity(1024, _MAX, SIZE)),
-    Known("cursor_tuple_fraction", "0.1", real(0, 1)),
-    Known("random_page_cost", "4", real(0, 1e308)),
-    Known("seq_page_cost", "1", real(0, 1e308)),
-    *(Known(name, value, any_text) for name, value in (
+    KnownSetting("geqo_threshold", "12", integer(2, _MAX)),
+    KnownSetting("from_collapse_limit", "8", integer(1, _MAX)),
+    KnownSetting("join_collapse_limit", "8", integer(1, _MAX)),
+    KnownSetting("max_parallel_workers", "8", integer(0, 1024)),
+    KnownSetting("max_parallel_workers_per_gather", "2", integer(0, 1024)),
+    KnownSetting("effective_io_concurrency", "1", integer(0, 1000)),
+    KnownSetting("work_mem", "4MB", quantity(64, _MAX, SIZE)),
+    KnownSetting("maintenance_work_mem", "64MB", quantity(1024, _MAX, SIZE)),
+    KnownSetting("cursor_tuple_fraction", "0.1", real(0, 1)),
+    KnownSetting("random_page_cost", "4", real(0, 1e308)),
+    KnownSetting("seq_page_cost", "1", real(0, 1e308)),
+    *(KnownSetting(name, value, any_text) for name, value in (
         ("default_tablespace", ""), ("temp_tablespaces", ""), ("default_table_access_method", "heap"),
         ("lc_monetary", "C.UTF-8"), ("lc_numeric", "C.UTF-8"), ("lc_time", "C.UTF-8"),
         ("default_text_search_config", "pg_catalog.simple"), ("timezone_abbreviations", "Default"),
@@ -184,7 +184,7 @@ _FACTS = (
     ),
 )  # fmt: skip
 
-KNOWN: Mapping[str, Known] = MappingProxyType(
+KNOWN: Mapping[str, KnownSetting] = MappingProxyType(
     {known.name.lower(): known for known in (*_CLIENT, *_TRANSACTIONS, *_WORK, *_FACTS)}
 )
 """By name in lower case."""

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..pgwire import Column, NoticeResponse, ParameterStatus
+from ..pgwire import FieldDescription, NoticeResponse, ParameterStatus
 
 __all__ = [
     "Begin", "CatalogQuery", "Characteristics", "CloseCursor", "Command", "Constant", "CopyOut", "Deallocate",
@@ -224,7 +224,7 @@ class Result:
     """Rows, or a tag alone; `copy`: the rows go out as a copy; `is_binary`: they are those of a binary cursor."""
 
     tag: str
-    columns: tuple[Column, ...] = ()
+    columns: tuple[FieldDescription, ...] = ()
     rows: Sequence[tuple[object, ...]] = ()
     notices: tuple[NoticeResponse, ...] = ()
     statuses: tuple[ParameterStatus, ...] = ()

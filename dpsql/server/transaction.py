@@ -14,13 +14,13 @@ from ..pgwire import TransactionStatus
 from .report import Fault
 from .statements import Command, End, Mark, Marking
 
-__all__ = ["Block", "Kind"]
+__all__ = ["BlockKind", "TransactionBlock"]
 
 _Kept = TypeVar("_Kept")
 _MAX_SAVEPOINTS = 100
 
 
-class Kind(enum.Enum):
+class BlockKind(enum.Enum):
     """What made the block."""
 
     NONE = enum.auto()
@@ -31,10 +31,10 @@ class Kind(enum.Enum):
 
 
 @dataclass
-class Block(Generic[_Kept]):
+class TransactionBlock(Generic[_Kept]):
     """The block that a connection is in, if any; `_Kept` is what a rollback restores: the settings."""
 
-    kind: Kind = Kind.NONE
+    kind: BlockKind = BlockKind.NONE
     is_failed: bool = False
     has_queried: bool = False
     """Whether a statement has read: its modes are settled from then on."""
@@ -44,19 +44,19 @@ class Block(Generic[_Kept]):
     @property
     def status(self) -> TransactionStatus:
         """What ReadyForQuery says."""
-        if self.kind is not Kind.BEGUN:
+        if self.kind is not BlockKind.BEGUN:
             return TransactionStatus.IDLE
         return TransactionStatus.FAILED if self.is_failed else TransactionStatus.IN_BLOCK
 
     @property
     def is_lasting(self) -> bool:
         """Whether more than one statement can stand in it: a cursor may be opened, SET LOCAL lasts."""
-        return self.kind in (Kind.SERIES, Kind.BEGUN)
+        return self.kind in (BlockKind.SERIES, BlockKind.BEGUN)
 
     @property
     def is_alone(self) -> bool:
         """Whether nothing else stands in it."""
-        return self.kind in (Kind.NONE, Kind.SINGLE)
+        return self.kind in (BlockKind.NONE, BlockKind.SINGLE)
 
     @property
     def depth(self) -> int:
@@ -71,19 +71,19 @@ class Block(Generic[_Kept]):
                 "25P02", "the block has failed: statements are ignored until it ends", hint="ROLLBACK"
             )
 
-    def open(self, kind: Kind, now: _Kept) -> bool:
+    def open(self, kind: BlockKind, now: _Kept) -> bool:
         """Open a block that no BEGIN has made, or make a single one a series; return whether it is new."""
-        if self.kind is Kind.NONE:
+        if self.kind is BlockKind.NONE:
             self.kind, self.is_failed, self.has_queried, self._before = kind, False, False, [("", now)]
             return True
-        if self.kind is Kind.SINGLE:
+        if self.kind is BlockKind.SINGLE:
             self.kind = kind
         return False
 
     def begin(self) -> str | None:
         """Make it a block that lasts until its end; return a warning where it is one already."""
-        warning = "there is already a transaction in progress" if self.kind is Kind.BEGUN else None
-        self.kind = Kind.BEGUN
+        warning = "there is already a transaction in progress" if self.kind is BlockKind.BEGUN else None
+        self.kind = BlockKind.BEGUN
         return warning
 
     def fail(self) -> _Kept:
@@ -95,7 +95,7 @@ class Block(Generic[_Kept]):
         """End; return whether it is a commit, and the settings from here on."""
         is_commit = is_commit and not self.is_failed
         kept = now if is_commit or not self._before else self._before[0][1]
-        self.kind, self.is_failed, self.has_queried, self._before = Kind.NONE, False, False, []
+        self.kind, self.is_failed, self.has_queried, self._before = BlockKind.NONE, False, False, []
         return is_commit, kept
 
     def mark(self, command: Mark, now: _Kept) -> _Kept:
@@ -104,7 +104,7 @@ class Block(Generic[_Kept]):
         Raises Fault: outside a block (25P01), no such savepoint (3B001), or too many (54000).
         """
         what = command.marking
-        if self.kind is not Kind.BEGUN:
+        if self.kind is not BlockKind.BEGUN:
             written = "ROLLBACK TO SAVEPOINT" if what is Marking.ROLLBACK else what.value
             written = "RELEASE SAVEPOINT" if what is Marking.RELEASE else written
             raise Fault("25P01", f"{written} can only be used in a block", hint="BEGIN first")

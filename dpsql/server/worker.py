@@ -12,7 +12,7 @@ from ..engine import Answer, AnswerColumn, Session
 from ..engine.dataset import SchemaChanged
 from ..relation.types import SqlType
 from .channel import Channel
-from .grid import release_time
+from .release_timing import release_time
 from .report import ClientGone
 from .sessions import Sessions
 

@@ -31,7 +31,7 @@ from .comparison import COMPARISONS, compare, same_moments
 from .constants import cast_literal, coerce_literal, fold
 from .literals import interval_literal, number_literal, parameter_literal
 from .say import said_of
-from .scope import Context, Scope
+from .scope import BindingContext, Scope
 from .text import position_of
 from .types import cast_target
 
@@ -151,7 +151,7 @@ class Grammar:
     `conditions` are told what is asked of their truth (house rule 3).
     """
 
-    query: Callable[[exp.Expr, Context], Relation]
+    query: Callable[[exp.Expr, BindingContext], Relation]
     forms: Mapping[type[exp.Expr], Form]
     conditions: Mapping[type[exp.Expr], Condition]
 
@@ -160,7 +160,7 @@ class Grammar:
 class Binder:
     """Binds the expressions of one SELECT over one scope, collecting its aggregates, windows and joins."""
 
-    context: Context
+    context: BindingContext
     scope: Scope
     grammar: Grammar
     aggregates: list[AggregateCall] = field(default_factory=list)

@@ -13,13 +13,13 @@ from ..relation.functions import common_type
 from ..relation.relations import Join, OutputColumn, Project, Relation, Scan, Values
 from .attach import Attacher, attached_in
 from .bind_expression import Binder, Grammar, call, cast
-from .scope import Context, Scope, Source, find_table, fold_name, schemas_of
+from .scope import BindingContext, Scope, ScopeSource, find_table, fold_name, schemas_of
 from .text import position_of
 
 __all__ = ["bind_from", "bind_values", "rename"]
 
 
-def bind_from(node: exp.Select, context: Context, grammar: Grammar) -> tuple[Relation, Scope]:
+def bind_from(node: exp.Select, context: BindingContext, grammar: Grammar) -> tuple[Relation, Scope]:
     """Return the joined FROM items and the scope of their names; one row of no columns without FROM.
 
     Raises:
@@ -37,7 +37,7 @@ def bind_from(node: exp.Select, context: Context, grammar: Grammar) -> tuple[Rel
 class _Items:
     """Binds FROM items, each with the scope of its names, columns counted from its own first."""
 
-    context: Context
+    context: BindingContext
     grammar: Grammar
 
     def joined(
@@ -100,7 +100,7 @@ class _Items:
         else:
             raise Refusal("this cannot stand in FROM", position=position)
         relation = rename(relation, columns, position)
-        return relation, Scope([Source(name or "", relation.columns, 0, schemas)], outer=context.outer)
+        return relation, Scope([ScopeSource(name or "", relation.columns, 0, schemas)], outer=context.outer)
 
     def _join(
         self, node: exp.Expr, side: str, left: tuple[Relation, Scope], right: tuple[Relation, Scope]
@@ -225,7 +225,7 @@ def _named(scope: Scope, name: str, position: Position | None) -> Expr:
     return found[0]
 
 
-def bind_values(node: exp.Expr, context: Context, grammar: Grammar) -> Relation:
+def bind_values(node: exp.Expr, context: BindingContext, grammar: Grammar) -> Relation:
     """Return the literal rows of VALUES, columns named column1, column2, …
 
     Raises:

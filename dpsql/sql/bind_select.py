@@ -35,14 +35,14 @@ from .bind_order import bind_limit, bind_order
 from .bind_set_operation import bind_set_operation
 from .outer import first_outer
 from .output_name import output_name
-from .scope import Context, fold_name
-from .statement import Query
+from .scope import BindingContext, fold_name
+from .statement import AdmittedQuery
 from .text import position_of
 
 __all__ = ["bind", "bind_query"]
 
 
-def bind(query: Query, context: Context) -> Relation:
+def bind(query: AdmittedQuery, context: BindingContext) -> Relation:
     """Return the relation that a query means, every name resolved and every expression typed.
 
     Raises:
@@ -51,7 +51,7 @@ def bind(query: Query, context: Context) -> Relation:
     return bind_query(query.tree, context)
 
 
-def bind_query(node: exp.Expr, context: Context) -> Relation:
+def bind_query(node: exp.Expr, context: BindingContext) -> Relation:
     """Return the relation of a SELECT, VALUES, set operation, or one of these in parentheses."""
     if isinstance(node, exp.Subquery):
         if node.args.get("joins") or node.args.get("alias"):
@@ -69,7 +69,7 @@ def bind_query(node: exp.Expr, context: Context) -> Relation:
     return _select(node, context)
 
 
-def _with_ctes(node: exp.Expr, context: Context) -> Context:
+def _with_ctes(node: exp.Expr, context: BindingContext) -> BindingContext:
     """Return the context with the CTEs of a query; each sees the ones before it."""
     with_ = node.args.get("with_")
     if with_ is None:
@@ -109,7 +109,7 @@ class _Outputs:
     items: list[Expr]
 
 
-def _select(node: exp.Select, context: Context) -> Relation:
+def _select(node: exp.Select, context: BindingContext) -> Relation:
     relation, scope = bind_from(node, context, _GRAMMAR)
     binder = Binder(context, scope, _GRAMMAR)
     for window in node.args.get("windows") or []:

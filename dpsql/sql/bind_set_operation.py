@@ -13,7 +13,7 @@ from ..relation.relations import Order, OutputColumn, Project, Relation, SetOper
 from .bind_expression import Binder, Grammar, cast
 from .bind_order import bind_limit, output_index
 from .bind_window import nulls_first
-from .scope import Context, Scope
+from .scope import BindingContext, Scope
 from .text import position_of
 
 __all__ = ["bind_set_operation"]
@@ -23,7 +23,7 @@ _KINDS: dict[type[exp.Expr], str] = {
 }  # fmt: skip
 
 
-def bind_set_operation(node: exp.Expr, context: Context, grammar: Grammar) -> Relation:
+def bind_set_operation(node: exp.Expr, context: BindingContext, grammar: Grammar) -> Relation:
     """Return the relation of a set operation with its ORDER BY and LIMIT.
 
     Raises:

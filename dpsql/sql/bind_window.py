@@ -1,4 +1,4 @@
-"""Window calls: they stand over released or public rows; the judge refuses them over private ones."""
+"""Window calls: they stand over released or public rows; the privacy analysis refuses them over private ones."""
 
 from __future__ import annotations
 

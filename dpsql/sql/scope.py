@@ -14,11 +14,11 @@ from ..relation.relations import OutputColumn, Relation
 from .outer import Outer
 from .say import said_of
 
-__all__ = ["Context", "Scope", "Source", "find_table", "fold_name"]
+__all__ = ["BindingContext", "Scope", "ScopeSource", "find_table", "fold_name"]
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class BindingContext:
     """What binding reads besides the text: the catalog, parameters, the moment, and the CTEs in view.
 
     `outer`: the names of the query directly around, for a subquery in an expression.
@@ -33,7 +33,7 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ScopeSource:
     """A FROM item: its name, its columns' names ("" for hidden ones), and where its columns start.
 
     `schemas`: of a table that stands under its own name, which may be written before it.
@@ -61,7 +61,7 @@ def _matches(written: str, quoted: bool, names: Sequence[str]) -> list[int]:
     return [index for index, name in enumerate(names) if name and name.lower() == written]
 
 
-def find_table(context: Context, node: exp.Table, position: Position | None) -> Table:
+def find_table(context: BindingContext, node: exp.Table, position: Position | None) -> Table:
     """Return the declared table that a FROM item names.
 
     Raises:
@@ -87,7 +87,7 @@ def find_table(context: Context, node: exp.Table, position: Position | None) -> 
     )
 
 
-def schemas_of(context: Context, table: Table) -> frozenset[str]:
+def schemas_of(context: BindingContext, table: Table) -> frozenset[str]:
     """Return the names of the schema that a table is in.
 
     The default one may be written as Postgres names it, which is what tools do unasked, where no other is called so.
@@ -107,7 +107,7 @@ class Scope:
 
     def __init__(
         self,
-        sources: Sequence[Source],
+        sources: Sequence[ScopeSource],
         merged: Sequence[tuple[str, Expr]] = (),
         hidden: frozenset[int] = frozenset(),
         outer: Scope | None = None,
@@ -140,7 +140,7 @@ class Scope:
         return found
 
     def _fields(
-        self, sources: Sequence[Source], name: str, quoted: bool, position: Position | None
+        self, sources: Sequence[ScopeSource], name: str, quoted: bool, position: Position | None
     ) -> list[Field]:
         found: list[Field] = []
         for source in sources:
@@ -149,7 +149,7 @@ class Scope:
                 found.append(Field(column.type, source.start + index, column.name, position=position))
         return found
 
-    def _meant(self, table: exp.Expr) -> list[Source]:
+    def _meant(self, table: exp.Expr) -> list[ScopeSource]:
         name, quoted = fold_name(table)
         wanted = _matches(name, quoted, [source.name for source in self.sources])
         return [self.sources[index] for index in wanted]
@@ -218,7 +218,7 @@ class Scope:
         name: str,
         quoted: bool,
         position: Position | None,
-    ) -> tuple[Sequence[Expr], Sequence[Source]]:
+    ) -> tuple[Sequence[Expr], Sequence[ScopeSource]]:
         """Return the columns that a name can mean here, and the FROM items that were looked through."""
         if table is None:
             return self.named(name, quoted, position), self.sources

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["Statement", "after_comment", "ends_statement", "split_statements"]
+__all__ = ["ScriptStatement", "after_comment", "ends_statement", "split_statements"]
 
 _TOKEN = re.compile(
     r"""
@@ -28,14 +28,14 @@ _COMMENT_EDGE = re.compile(r"/\*|\*/")
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class ScriptStatement:
     """One statement without its semicolon; `start` is where `text` begins in the script, in characters."""
 
     text: str
     start: int
 
 
-def split_statements(script: str) -> list[Statement]:
+def split_statements(script: str) -> list[ScriptStatement]:
     """Return the statements of `script` in order; pieces of blank space and comments alone are dropped.
 
     >>> [s.text for s in split_statements("SELECT ';'; -- a;b\\nSHOW x")]
@@ -53,9 +53,9 @@ def ends_statement(script: str) -> bool:
     return bool(pieces) and not tail_has_code
 
 
-def _cut(script: str) -> tuple[list[Statement], Statement, bool]:
+def _cut(script: str) -> tuple[list[ScriptStatement], ScriptStatement, bool]:
     """Return the finished statements, what follows the last semicolon, and whether that holds any code."""
-    pieces: list[Statement] = []
+    pieces: list[ScriptStatement] = []
     at, first = 0, -1
     while at < len(script):
         if script[at].isspace():
@@ -69,13 +69,13 @@ def _cut(script: str) -> tuple[list[Statement], Statement, bool]:
             end = after_comment(script, at)
         elif token is not None and token.group("end"):
             if first >= 0:
-                pieces.append(Statement(script[first:at].rstrip(), first))
+                pieces.append(ScriptStatement(script[first:at].rstrip(), first))
             first = -1
         elif first < 0:
             first = at
         at = end
     start = first if first >= 0 else len(script)
-    return pieces, Statement(script[start:].rstrip(), start), first >= 0
+    return pieces, ScriptStatement(script[start:].rstrip(), start), first >= 0
 
 
 def after_comment(script: str, start: int) -> int:

@@ -21,13 +21,19 @@ if TYPE_CHECKING:
     from sqlglot.tokenizer_core import Token
 
 __all__ = [
-    "Explain", "Query", "ResetSetting", "SetSetting", "ShowSetting", "Statement", "check_parameters",
+    "AdmittedQuery",
+    "Explain",
+    "ResetSetting",
+    "SetSetting",
+    "ShowSetting",
+    "Statement",
+    "check_parameters",
     "parse_statement",
 ]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class AdmittedQuery:
     """An admitted SELECT, VALUES or set operation; `text` is what positions point into."""
 
     tree: exp.Expr
@@ -38,7 +44,7 @@ class Query:
 class Explain:
     """EXPLAIN of a query, for people or (FORMAT JSON) for programs."""
 
-    query: Query
+    query: AdmittedQuery
     json: bool
 
 
@@ -64,7 +70,7 @@ class ResetSetting:
     name: str
 
 
-Statement = Query | Explain | SetSetting | ShowSetting | ResetSetting
+Statement = AdmittedQuery | Explain | SetSetting | ShowSetting | ResetSetting
 
 # The parser logs what it cannot read; the analyst's text belongs in no log.
 logging.getLogger("sqlglot").disabled = True
@@ -115,7 +121,7 @@ _OF_JOIN = ("side", "kind", "method", "on", "using")
 _STARTS = ("select", "with", "values", "(", "table", "from")
 
 
-def _parse_query(text: str) -> Query:
+def _parse_query(text: str) -> AdmittedQuery:
     tokens = tokenize(text)
     first = _word(tokens[0]) if tokens else ""
     if first not in _STARTS or first in ("table", "from"):
@@ -148,7 +154,7 @@ def _parse_query(text: str) -> Query:
         raise Refusal("only queries are answered", sqlstate="0A000", hint="write a SELECT with aggregates")
     admit(tree, text)
     _check_joins(tree, tokens, text)
-    return Query(tree, text)
+    return AdmittedQuery(tree, text)
 
 
 def _check_joins(tree: exp.Expr, tokens: Sequence[Token], text: str) -> None:
@@ -172,7 +178,7 @@ def _syntax_error(text: str, error: ParseError) -> Refusal:
     return Refusal(f"syntax error{near}", sqlstate="42601", position=position)
 
 
-def check_parameters(query: Query, given: int) -> None:
+def check_parameters(query: AdmittedQuery, given: int) -> None:
     """Check that no more parameters are given than the query names.
 
     Raises:

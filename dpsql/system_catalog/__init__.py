@@ -2,7 +2,7 @@
 
 from .classify import Reads
 from .errors import CatalogRefusal
-from .system_catalog import Facts, ResultColumn, SystemCatalog
+from .system_catalog import ConnectionFacts, ResultColumn, SystemCatalog
 from .values import NamedObject
 
-__all__ = ["CatalogRefusal", "Facts", "NamedObject", "Reads", "ResultColumn", "SystemCatalog"]
+__all__ = ["CatalogRefusal", "ConnectionFacts", "NamedObject", "Reads", "ResultColumn", "SystemCatalog"]

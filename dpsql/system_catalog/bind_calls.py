@@ -23,9 +23,9 @@ from .pg_types import (
     PgType,
     array_of,
 )
-from .scope import Bound, Scope
-from .syntax import Call, Expression, Literal, Query, SortKey
-from .typed import Context, Typed, coerce, null_of, quoted
+from .scope import Bound, CatalogScope
+from .syntax import CallNode, Expression, LiteralNode, QueryNode, SortKey
+from .typed import TranslationContext, Typed, coerce, null_of, quoted
 
 __all__ = ["CATALOG_CALLS", "CallBinder", "sort_key"]
 
@@ -37,20 +37,20 @@ _FORMAT = re.compile(r"%([sIL%])")
 class CallBinder(ABC):
     """Binds calls; `numbers` are the parameters met so far."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: TranslationContext) -> None:
         self.context = context
         self.numbers: set[int] = set()
 
     @abstractmethod
-    def bind(self, expression: Expression, scope: Scope) -> Typed:
+    def bind(self, expression: Expression, scope: CatalogScope) -> Typed:
         """Return an expression in the engine's SQL. Raises CatalogRefusal."""
 
     @abstractmethod
-    def bind_as(self, expression: Expression, scope: Scope, target: PgType) -> str:
+    def bind_as(self, expression: Expression, scope: CatalogScope, target: PgType) -> str:
         """Return an expression's SQL as a value of a type. Raises CatalogRefusal."""
 
     @abstractmethod
-    def condition(self, expression: Expression, scope: Scope) -> str:
+    def condition(self, expression: Expression, scope: CatalogScope) -> str:
         """Return a condition's SQL. Raises CatalogRefusal."""
 
     @abstractmethod
@@ -58,10 +58,10 @@ class CallBinder(ABC):
         """Return the type that values have beside each other, and their SQL in it. Raises CatalogRefusal."""
 
     @abstractmethod
-    def query(self, query: Query, scope: Scope) -> Bound:
+    def query(self, query: QueryNode, scope: CatalogScope) -> Bound:
         """Return a query in the engine's SQL. Raises CatalogRefusal."""
 
-    def call(self, node: Call, scope: Scope) -> Typed:
+    def call(self, node: CallNode, scope: CatalogScope) -> Typed:
         """Return a call in the engine's SQL. Raises CatalogRefusal."""
         name = BARE.get(node.name, node.name) if node.is_bare else node.name
         if name in _RANKINGS and node.window is not None and not node.arguments:
@@ -104,7 +104,7 @@ class CallBinder(ABC):
 
     # --- aggregates ----------------------------------------------------------------------------------------------
 
-    def _aggregate(self, node: Call, scope: Scope) -> Typed:
+    def _aggregate(self, node: CallNode, scope: CatalogScope) -> Typed:
         values = [self.bind(argument, scope) for argument in node.arguments]
         values = [coerce(self.context, value, TEXT) if value.type is UNKNOWN else value for value in values]
         if node.is_star and node.name == "count":
@@ -150,16 +150,16 @@ class CallBinder(ABC):
             returns = FLOAT8 if value.type.name.startswith("float") else NUMERIC
         return f"{name}({value.sql}", returns
 
-    def sort_keys(self, keys: Sequence[SortKey], scope: Scope) -> str:
+    def sort_keys(self, keys: Sequence[SortKey], scope: CatalogScope) -> str:
         """Return the items of ORDER BY, where no name is an output column's. Raises CatalogRefusal."""
         return ", ".join(sort_key(self.bind_as_is(key.expression, scope), key) for key in keys)
 
-    def bind_as_is(self, expression: Expression, scope: Scope) -> str:
+    def bind_as_is(self, expression: Expression, scope: CatalogScope) -> str:
         """Return an expression's SQL; a string without a type is text. Raises CatalogRefusal."""
         value = self.bind(expression, scope)
         return coerce(self.context, value, TEXT).sql if value.type is UNKNOWN else value.sql
 
-    def _over(self, node: Call, scope: Scope) -> str:
+    def _over(self, node: CallNode, scope: CatalogScope) -> str:
         assert node.window is not None
         parts = []
         if node.window.partition:
@@ -171,24 +171,24 @@ class CallBinder(ABC):
 
     # --- functions with a reading of their own ----------------------------------------------------------------------
 
-    def _coalesce(self, node: Call, scope: Scope) -> Typed:
+    def _coalesce(self, node: CallNode, scope: CatalogScope) -> Typed:
         if not node.arguments:
             raise unsupported(f"{node.name} of nothing")
         type_, sqls = self.together([self.bind(argument, scope) for argument in node.arguments])
         return Typed(f"{node.name}({', '.join(sqls)})", type_)
 
-    def _nullif(self, node: Call, scope: Scope) -> Typed:
+    def _nullif(self, node: CallNode, scope: CatalogScope) -> Typed:
         values = [self.bind(argument, scope) for argument in node.arguments]
         if len(values) != 2:
             raise unsupported("this form of nullif")
         type_, (one, other) = self.together(values)
         return Typed(f"nullif({one}, {other})", type_ if values[0].type is UNKNOWN else values[0].type)
 
-    def _concat(self, node: Call, scope: Scope) -> Typed:
+    def _concat(self, node: CallNode, scope: CatalogScope) -> Typed:
         sqls = [self.bind_as(argument, scope, TEXT) for argument in node.arguments]
         return Typed(f"{node.name}({', '.join(sqls)})" if sqls else "''", TEXT)
 
-    def _setting(self, node: Call, scope: Scope) -> Typed:
+    def _setting(self, node: CallNode, scope: CatalogScope) -> Typed:
         """Bind current_setting, and set_config, which changes nothing and says what holds."""
         if not node.arguments:
             raise unsupported(f"this form of {node.name}")
@@ -196,7 +196,7 @@ class CallBinder(ABC):
         for argument in node.arguments[1:]:
             self.bind_as(argument, scope, TEXT)
         if name.literal is not None:
-            may_miss = len(node.arguments) == 2 and node.arguments[1] == Literal(True)
+            may_miss = len(node.arguments) == 2 and node.arguments[1] == LiteralNode(True)
             word = name.literal.lower()
             self.context.settings.append(("?" if may_miss else "!") + word)
             self.context.facts.add(f"s{len(self.context.settings)}")
@@ -206,8 +206,8 @@ class CallBinder(ABC):
         place = f"list_position(CAST($setting_names AS VARCHAR[]), lower({sought}))"
         return Typed(f"list_extract(CAST($setting_values AS VARCHAR[]), {place})", TEXT)
 
-    def _format(self, node: Call, scope: Scope) -> Typed:
-        if not node.arguments or not isinstance(node.arguments[0], Literal):
+    def _format(self, node: CallNode, scope: CatalogScope) -> Typed:
+        if not node.arguments or not isinstance(node.arguments[0], LiteralNode):
             raise unsupported("format with a changing pattern")
         pattern = str(node.arguments[0].value)
         values = [coerce(self.context, self.bind(part, scope), TEXT) for part in node.arguments[1:]]
@@ -230,7 +230,7 @@ class CallBinder(ABC):
         parts.append(quoted(pattern[at:]))
         return Typed(f"concat({', '.join(parts)})", TEXT)
 
-    def _json(self, node: Call, scope: Scope) -> Typed:
+    def _json(self, node: CallNode, scope: CatalogScope) -> Typed:
         parts = []
         for at, argument in enumerate(node.arguments):
             value = self.bind(argument, scope)
@@ -238,7 +238,7 @@ class CallBinder(ABC):
             parts.append(coerce(self.context, value, TEXT).sql if is_text else value.sql)
         return Typed(f"CAST(json_object({', '.join(parts)}) AS VARCHAR)", BY_NAME["json"])
 
-    def _to_regtype(self, node: Call, scope: Scope) -> Typed:
+    def _to_regtype(self, node: CallNode, scope: CatalogScope) -> Typed:
         if len(node.arguments) != 1:
             raise unsupported("this form of to_regtype")
         value = self.bind(node.arguments[0], scope)
@@ -250,7 +250,7 @@ class CallBinder(ABC):
         by_words = f"SELECT min(y.o) FROM h.shown_type AS y WHERE y.name = lower({text})"
         return Typed(f"coalesce(({by_words}), ({by_name}))", REGTYPE)
 
-    def _substring(self, node: Call, scope: Scope) -> Typed:
+    def _substring(self, node: CallNode, scope: CatalogScope) -> Typed:
         values = [self.bind(argument, scope) for argument in node.arguments]
         if len(values) == 2 and (values[1].type.is_text or values[1].literal is not None):
             text, pattern = (coerce(self.context, value, TEXT).sql for value in values)
@@ -259,7 +259,7 @@ class CallBinder(ABC):
             return Typed(f"CASE WHEN regexp_matches({text}, {pattern}) THEN {found} END", TEXT)
         return self._from_table("substring", values)
 
-    def _bound(self, node: Call, scope: Scope) -> Typed:
+    def _bound(self, node: CallNode, scope: CatalogScope) -> Typed:
         if len(node.arguments) != 2:
             raise unsupported(f"this form of {node.name}")
         value = self.bind(node.arguments[0], scope)
@@ -270,7 +270,7 @@ class CallBinder(ABC):
         sql = f"len({value.sql}) - {1 - lowest}" if is_upper else str(lowest)
         return Typed(f"CAST(CASE WHEN len({value.sql}) > 0 THEN {sql} END AS INTEGER)", INT4)
 
-    def _appended(self, node: Call, scope: Scope) -> Typed:
+    def _appended(self, node: CallNode, scope: CatalogScope) -> Typed:
         values = [self.bind(argument, scope) for argument in node.arguments]
         if len(values) != 2:
             raise unsupported(f"this form of {node.name}")
@@ -286,7 +286,7 @@ class CallBinder(ABC):
             return Typed(f"list_filter({array.sql}, lambda e: e IS DISTINCT FROM {item})", array.type)
         return Typed(f"list_concat({array.sql}, [{item}])", array.type)
 
-    def _today(self, node: Call, scope: Scope) -> Typed:
+    def _today(self, node: CallNode, scope: CatalogScope) -> Typed:
         self.context.facts.add("now")
         return Typed("CAST(CAST($now AS TIMESTAMP) AS DATE)", DATE)
 
@@ -305,7 +305,7 @@ def sort_key(sql: str, key: SortKey) -> str:
     return f"{sql} {'DESC' if key.is_descending else 'ASC'} NULLS {'FIRST' if nulls_first else 'LAST'}"
 
 
-_SPECIAL: dict[str, Callable[[CallBinder, Call, Scope], Typed]] = {
+_SPECIAL: dict[str, Callable[[CallBinder, CallNode, CatalogScope], Typed]] = {
     **dict.fromkeys(("coalesce", "greatest", "least"), CallBinder._coalesce),
     **dict.fromkeys(("concat", "concat_ws"), CallBinder._concat),
     **dict.fromkeys(("current_setting", "set_config"), CallBinder._setting),

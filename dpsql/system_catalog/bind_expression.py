@@ -26,25 +26,25 @@ from .pg_types import (
     array_of,
     wider,
 )
-from .scope import Scope
+from .scope import CatalogScope
 from .syntax import (
     ArrayList,
     ArrayQuery,
     Between,
-    Call,
-    Case,
+    CallNode,
+    CaseNode,
     Cast,
     Exists,
     Expression,
-    Field,
+    FieldNode,
     In,
     IsTest,
-    Literal,
+    LiteralNode,
     Name,
     Operation,
     Parameter,
     Quantified,
-    Query,
+    QueryNode,
     Row,
     ScalarQuery,
     Subscript,
@@ -77,7 +77,7 @@ def named_type(type_: TypeName) -> PgType:
 class ExpressionBinder(CallBinder):
     """Binds expressions; queries inside them are bound by the class below."""
 
-    def bind(self, expression: Expression, scope: Scope) -> Typed:
+    def bind(self, expression: Expression, scope: CatalogScope) -> Typed:
         """Return an expression in the engine's SQL. Raises CatalogRefusal."""
         bind = _BINDERS.get(type(expression))
         if bind is None:
@@ -85,11 +85,11 @@ class ExpressionBinder(CallBinder):
         found: Typed = bind(self, expression, scope)
         return found
 
-    def bind_as(self, expression: Expression, scope: Scope, target: PgType) -> str:
+    def bind_as(self, expression: Expression, scope: CatalogScope, target: PgType) -> str:
         """Return an expression's SQL as a value of a type. Raises CatalogRefusal."""
         return coerce(self.context, self.bind(expression, scope), target).sql
 
-    def condition(self, expression: Expression, scope: Scope) -> str:
+    def condition(self, expression: Expression, scope: CatalogScope) -> str:
         """Return a condition's SQL. Raises CatalogRefusal."""
         return self.bind_as(expression, scope, BOOL)
 
@@ -100,7 +100,7 @@ class ExpressionBinder(CallBinder):
 
     # --- constants, names, casts ---------------------------------------------------------------------------
 
-    def _literal(self, node: Literal, scope: Scope) -> Typed:
+    def _literal(self, node: LiteralNode, scope: CatalogScope) -> Typed:
         value = node.value
         if value is None:
             return Typed("NULL", UNKNOWN, is_null=True)
@@ -115,7 +115,7 @@ class ExpressionBinder(CallBinder):
             return coerce(self.context, Typed(quoted(value), UNKNOWN, literal=value), NUMERIC)
         return Typed(quoted(value), UNKNOWN, literal=value)
 
-    def _parameter(self, node: Parameter, scope: Scope) -> Typed:
+    def _parameter(self, node: Parameter, scope: CatalogScope) -> Typed:
         if not 1 <= node.number <= _MAX_PARAMETERS:
             raise unsupported("a parameter of that number")
         known = self.context.parameters.get(node.number)
@@ -124,10 +124,10 @@ class ExpressionBinder(CallBinder):
         self.numbers.add(node.number)
         return Typed("NULL", UNKNOWN, parameter=node.number)
 
-    def _name(self, node: Name, scope: Scope) -> Typed:
+    def _name(self, node: Name, scope: CatalogScope) -> Typed:
         return scope.column(node.parts)
 
-    def _cast(self, node: Cast, scope: Scope) -> Typed:
+    def _cast(self, node: Cast, scope: CatalogScope) -> Typed:
         target = named_type(node.type)
         value = coerce(self.context, self.bind(node.expression, scope), target)
         if node.type.modifiers and target.name in ("varchar", "bpchar"):
@@ -139,14 +139,14 @@ class ExpressionBinder(CallBinder):
             return Typed(f"CAST(CAST({value.sql} AS DECIMAL({digits}, {scale})) AS {target.holder})", target)
         return value
 
-    def _field(self, node: Field, scope: Scope) -> Typed:
+    def _field(self, node: FieldNode, scope: CatalogScope) -> Typed:
         record = self.bind(node.expression, scope)
         for name, type_ in record.type.fields:
             if name == node.name:
                 return Typed(f"struct_extract({record.sql}, {quoted(name)})", type_)
         raise unsupported("a field of something without fields")
 
-    def _subscript(self, node: Subscript, scope: Scope) -> Typed:
+    def _subscript(self, node: Subscript, scope: CatalogScope) -> Typed:
         value = self.bind(node.expression, scope)
         element = value.type.element
         if element is None:
@@ -158,7 +158,7 @@ class ExpressionBinder(CallBinder):
 
     # --- operators ---------------------------------------------------------------------------------------------
 
-    def _operation(self, node: Operation, scope: Scope) -> Typed:
+    def _operation(self, node: Operation, scope: CatalogScope) -> Typed:
         if node.operator in ("and", "or"):
             sides = [self.condition(side, scope) for side in (node.left, node.right) if side is not None]
             return Typed(f"({f' {node.operator.upper()} '.join(sides)})", BOOL)
@@ -228,7 +228,7 @@ class ExpressionBinder(CallBinder):
         sign = "//" if operator == "/" and type_.holder in ("SMALLINT", "INTEGER", "BIGINT") else operator
         return Typed(f"CAST(({one} {sign} {other}) AS {type_.holder})", type_)
 
-    def _rows_compared(self, operator: str, left: Row, right: Expression, scope: Scope) -> Typed:
+    def _rows_compared(self, operator: str, left: Row, right: Expression, scope: CatalogScope) -> Typed:
         if not isinstance(right, Row) or len(right.items) != len(left.items) or operator not in _COMPARISONS:
             raise unsupported("this comparison of rows")
         pairs = [
@@ -238,12 +238,12 @@ class ExpressionBinder(CallBinder):
         sides = [", ".join(pair[side] for pair in pairs) for side in (0, 1)]
         return Typed(f"(row({sides[0]}) {operator} row({sides[1]}))", BOOL)
 
-    def _between(self, node: Between, scope: Scope) -> Typed:
+    def _between(self, node: Between, scope: CatalogScope) -> Typed:
         values = [self.bind(part, scope) for part in (node.expression, node.low, node.high)]
         _, (value, low, high) = self.together(values)
         return Typed(f"({value} {'NOT ' if node.is_negated else ''}BETWEEN {low} AND {high})", BOOL)
 
-    def _is(self, node: IsTest, scope: Scope) -> Typed:
+    def _is(self, node: IsTest, scope: CatalogScope) -> Typed:
         negated = "NOT " if node.is_negated else ""
         if node.other is not None:
             _, (one, other) = self.together([self.bind(node.expression, scope), self.bind(node.other, scope)])
@@ -261,11 +261,11 @@ class ExpressionBinder(CallBinder):
 
     # --- IN, ANY, ALL --------------------------------------------------------------------------------------------
 
-    def _in(self, node: In, scope: Scope) -> Typed:
+    def _in(self, node: In, scope: CatalogScope) -> Typed:
         negated = "NOT " if node.is_negated else ""
         is_row = isinstance(node.expression, Row)
         left = [self.bind(item, scope) for item in _items(node.expression)]
-        if isinstance(node.among, Query):
+        if isinstance(node.among, QueryNode):
             bound = self.query(node.among, scope)
             if len(bound.columns) != len(left):
                 raise unsupported("IN over a query of other columns")
@@ -285,9 +285,9 @@ class ExpressionBinder(CallBinder):
         first, *others = [_row(list(row), is_row) for row in zip(*columns, strict=True)]
         return Typed(f"({first} {negated}IN ({', '.join(others)}))", BOOL)
 
-    def _quantified(self, node: Quantified, scope: Scope) -> Typed:
+    def _quantified(self, node: Quantified, scope: CatalogScope) -> Typed:
         left = self.bind(node.left, scope)
-        if isinstance(node.right, Query):
+        if isinstance(node.right, QueryNode):
             bound = self.query(node.right, scope)
             if len(bound.columns) != 1:
                 raise unsupported("ANY over a query of several columns")
@@ -319,7 +319,7 @@ class ExpressionBinder(CallBinder):
 
     # --- CASE, arrays, queries --------------------------------------------------------------------------------------
 
-    def _case(self, node: Case, scope: Scope) -> Typed:
+    def _case(self, node: CaseNode, scope: CatalogScope) -> Typed:
         results = [self.bind(result, scope) for _, result in node.whens]
         default = (
             Typed("NULL", UNKNOWN, is_null=True) if node.default is None else self.bind(node.default, scope)
@@ -334,14 +334,14 @@ class ExpressionBinder(CallBinder):
             parts.append(f"WHEN {test} THEN {result}")
         return Typed(f"CASE {' '.join(parts)} ELSE {default_sql} END", type_)
 
-    def _array_list(self, node: ArrayList, scope: Scope) -> Typed:
+    def _array_list(self, node: ArrayList, scope: CatalogScope) -> Typed:
         type_, sqls = self.together([self.bind(item, scope) for item in node.items])
         array = array_of(type_)
         if array is None:
             raise unsupported(f"an array of {type_.name}")
         return Typed(f"CAST([{', '.join(sqls)}] AS {array.holder})", array)
 
-    def _array_query(self, node: ArrayQuery, scope: Scope) -> Typed:
+    def _array_query(self, node: ArrayQuery, scope: CatalogScope) -> Typed:
         bound = self.query(node.query, scope)
         type_ = TEXT if bound.columns[0][1].type is UNKNOWN else bound.columns[0][1].type
         array = array_of(type_)
@@ -351,16 +351,16 @@ class ExpressionBinder(CallBinder):
         listed = f"SELECT list({alias}.c0) FROM ({bound.sql}) AS {alias}"
         return Typed(f"CAST(coalesce(({listed}), []) AS {array.holder})", array)
 
-    def _exists(self, node: Exists, scope: Scope) -> Typed:
+    def _exists(self, node: Exists, scope: CatalogScope) -> Typed:
         return Typed(f"EXISTS ({self.query(node.query, scope).sql})", BOOL)
 
-    def _scalar(self, node: ScalarQuery, scope: Scope) -> Typed:
+    def _scalar(self, node: ScalarQuery, scope: CatalogScope) -> Typed:
         bound = self.query(node.query, scope)
         if len(bound.columns) != 1:
             raise unsupported("a subquery of several columns as a value")
         return Typed(f"({bound.sql})", bound.columns[0][1].type)
 
-    def _call(self, node: Call, scope: Scope) -> Typed:
+    def _call(self, node: CallNode, scope: CatalogScope) -> Typed:
         return self.call(node, scope)
 
 
@@ -379,22 +379,22 @@ def _texts() -> PgType:
     return found
 
 
-_BINDERS: dict[type, Callable[[ExpressionBinder, Any, Scope], Typed]] = {
-    Literal: ExpressionBinder._literal,
+_BINDERS: dict[type, Callable[[ExpressionBinder, Any, CatalogScope], Typed]] = {
+    LiteralNode: ExpressionBinder._literal,
     Parameter: ExpressionBinder._parameter,
     Name: ExpressionBinder._name,
     Cast: ExpressionBinder._cast,
-    Field: ExpressionBinder._field,
+    FieldNode: ExpressionBinder._field,
     Subscript: ExpressionBinder._subscript,
     Operation: ExpressionBinder._operation,
     Between: ExpressionBinder._between,
     IsTest: ExpressionBinder._is,
     In: ExpressionBinder._in,
     Quantified: ExpressionBinder._quantified,
-    Case: ExpressionBinder._case,
+    CaseNode: ExpressionBinder._case,
     ArrayList: ExpressionBinder._array_list,
     ArrayQuery: ExpressionBinder._array_query,
     Exists: ExpressionBinder._exists,
     ScalarQuery: ExpressionBinder._scalar,
-    Call: ExpressionBinder._call,
+    CallNode: ExpressionBinder._call,
 }

@@ -17,27 +17,27 @@ from .functions import AGGREGATES
 from .output_names import output_name
 from .pg_types import INT8, TEXT, UNKNOWN, PgType
 from .read_relation import CatalogRelations
-from .scope import Bound, Output, Scope, Source
+from .scope import Bound, CatalogScope, CatalogSource, Output
 from .syntax import (
-    Call,
+    CallNode,
     Expression,
-    Field,
+    FieldNode,
     FromItem,
     FunctionItem,
     JoinItem,
-    Literal,
+    LiteralNode,
     Name,
-    Query,
     QueryItem,
+    QueryNode,
     Select,
-    SetOperation,
+    SetOperationNode,
     SortKey,
     Star,
     TableItem,
-    Values,
+    ValuesNode,
     nodes,
 )
-from .typed import Context, Typed, coerce
+from .typed import TranslationContext, Typed, coerce
 
 __all__ = ["QueryBinder"]
 
@@ -52,13 +52,13 @@ _STORED = re.compile(r'c\."\w+" AS (\w+)')
 class QueryBinder(ExpressionBinder):
     """Binds queries."""
 
-    def __init__(self, context: Context, relations: CatalogRelations) -> None:
+    def __init__(self, context: TranslationContext, relations: CatalogRelations) -> None:
         super().__init__(context)
         self._relations = relations
 
-    def query(self, query: Query, scope: Scope | None) -> Bound:
+    def query(self, query: QueryNode, scope: CatalogScope | None) -> Bound:
         """Return a query in the engine's SQL. Raises CatalogRefusal."""
-        scope = Scope(scope, {})
+        scope = CatalogScope(scope, {})
         ctes = [self._cte(cte.name, cte.columns, cte.query, query.is_recursive, scope) for cte in query.ctes]
         bound = self._body(query, scope)
         if not ctes:
@@ -66,13 +66,13 @@ class QueryBinder(ExpressionBinder):
         word = "WITH RECURSIVE" if query.is_recursive else "WITH"
         return Bound(f"{word} {', '.join(ctes)} {bound.sql}", bound.columns, bound.modifiers)
 
-    def _body(self, query: Query, scope: Scope) -> Bound:
+    def _body(self, query: QueryNode, scope: CatalogScope) -> Bound:
         if isinstance(query.body, Select):
             bound = self._select(query.body, query.order, scope)
         else:
-            if isinstance(query.body, Values):
+            if isinstance(query.body, ValuesNode):
                 bound = self._values(query.body, scope)
-            elif isinstance(query.body, SetOperation):
+            elif isinstance(query.body, SetOperationNode):
                 bound = self._set_operation(query.body, scope)
             else:
                 bound = self.query(query.body, scope)
@@ -93,17 +93,23 @@ class QueryBinder(ExpressionBinder):
         return Bound(sql, bound.columns, bound.modifiers)
 
     def _count(self, expression: Expression, word: str) -> str:
-        count = f"({self.bind_as(expression, Scope(None, {}), INT8)})"
-        if isinstance(expression, Literal) and isinstance(expression.value, int) and expression.value >= 0:
+        count = f"({self.bind_as(expression, CatalogScope(None, {}), INT8)})"
+        if (
+            isinstance(expression, LiteralNode)
+            and isinstance(expression.value, int)
+            and expression.value >= 0
+        ):
             return count
         return f"(CASE WHEN {count} < 0 THEN {raised(word)} ELSE {count} END)"
 
     # --- WITH, UNION, VALUES -----------------------------------------------------------------------------------
 
-    def _cte(self, name: str, names: tuple[str, ...], query: Query, is_recursive: bool, scope: Scope) -> str:
+    def _cte(
+        self, name: str, names: tuple[str, ...], query: QueryNode, is_recursive: bool, scope: CatalogScope
+    ) -> str:
         alias = self.context.alias("w")
         body = query.body
-        if is_recursive and isinstance(body, SetOperation) and body.operator == "union":
+        if is_recursive and isinstance(body, SetOperationNode) and body.operator == "union":
             first = self.query(body.left, scope)
             columns = _renamed(first.columns, names)
             scope.ctes[name] = Bound(alias, columns, first.modifiers)
@@ -129,7 +135,7 @@ class QueryBinder(ExpressionBinder):
             parts.append(f"CAST({value.sql} AS {target.holder}) AS c{at}")
         return f"SELECT {', '.join(parts)} FROM ({bound.sql}) AS {alias}"
 
-    def _set_operation(self, node: SetOperation, scope: Scope) -> Bound:
+    def _set_operation(self, node: SetOperationNode, scope: CatalogScope) -> Bound:
         left, right = self.query(node.left, scope), self.query(node.right, scope)
         if len(left.columns) != len(right.columns):
             raise unsupported(f"{node.operator} of queries of unequal columns")
@@ -143,7 +149,7 @@ class QueryBinder(ExpressionBinder):
         columns = tuple((name, Typed(f"c{at}", type_)) for at, ((name, _), type_) in named)
         return Bound(f"SELECT * FROM ({sql}) AS {self.context.alias()}", columns, left.modifiers)
 
-    def _values(self, node: Values, scope: Scope) -> Bound:
+    def _values(self, node: ValuesNode, scope: CatalogScope) -> Bound:
         rows = [[self.bind(item, scope) for item in row] for row in node.rows]
         if len({len(row) for row in rows}) != 1:
             raise unsupported("VALUES of unequal rows")
@@ -154,7 +160,7 @@ class QueryBinder(ExpressionBinder):
         output = tuple((f"column{at + 1}", Typed(f"c{at}", type_)) for at, (type_, _) in enumerate(columns))
         return Bound(sql, output, (-1,) * len(output))
 
-    def _output_key(self, key: SortKey, bound: Bound, scope: Scope) -> str:
+    def _output_key(self, key: SortKey, bound: Bound, scope: CatalogScope) -> str:
         place = _place(key.expression, [name for name, _ in bound.columns])
         if place is None:
             raise unsupported("ORDER BY an expression after UNION")
@@ -162,8 +168,8 @@ class QueryBinder(ExpressionBinder):
 
     # --- SELECT --------------------------------------------------------------------------------------------------
 
-    def _select(self, node: Select, order: Sequence[SortKey], scope: Scope) -> Bound:
-        inner = Scope(scope, {})
+    def _select(self, node: Select, order: Sequence[SortKey], scope: CatalogScope) -> Bound:
+        inner = CatalogScope(scope, {})
         froms = [self._from(item, inner) for item in node.from_]
         items: list[_Item] = [found for item in node.items for found in self._items(*item, inner)]
         listed = ", ".join(f"{_shown(typed)} AS c{at}" for at, (_, typed, _, _) in enumerate(items)) or "1"
@@ -188,17 +194,17 @@ class QueryBinder(ExpressionBinder):
         columns = tuple((name, Typed(f"c{at}", typed.type)) for at, (name, typed, _, _) in enumerate(items))
         return Bound(sql, columns, tuple(modifier for _, _, modifier, _ in items))
 
-    def _distinct(self, node: Select, items: list[_Item], scope: Scope) -> str:
+    def _distinct(self, node: Select, items: list[_Item], scope: CatalogScope) -> str:
         if node.distinct is None:
             return ""
         if not node.distinct:
             return "DISTINCT "
         return f"DISTINCT ON ({', '.join(self._group_key(key, items, scope) for key in node.distinct)}) "
 
-    def _items(self, expression: Expression, alias: str | None, scope: Scope) -> list[_Item]:
+    def _items(self, expression: Expression, alias: str | None, scope: CatalogScope) -> list[_Item]:
         if isinstance(expression, Star):
             return _stars(expression, scope)
-        if isinstance(expression, Field) and expression.name == "*":
+        if isinstance(expression, FieldNode) and expression.name == "*":
             record = self.bind(expression.expression, scope)
             return [
                 (name, Typed(f"struct_extract({record.sql}, '{name}')", type_), -1, None)
@@ -210,14 +216,14 @@ class QueryBinder(ExpressionBinder):
         modifier = scope.modifier(expression.parts) if isinstance(expression, Name) else -1
         return [(output_name(expression) if alias is None else alias, typed, modifier, expression)]
 
-    def _group_key(self, key: Expression, items: list[_Item], scope: Scope) -> str:
+    def _group_key(self, key: Expression, items: list[_Item], scope: CatalogScope) -> str:
         names = [name for name, *_ in items]
         place = _place(key, names)
         if isinstance(key, Name) and len(key.parts) == 1 and any(s.find(key.parts[0]) for s in scope.sources):
             place = None
         return self.bind_as_is(key, scope) if place is None else items[place - 1][1].sql
 
-    def _key(self, key: SortKey, items: list[_Item], node: Select, scope: Scope) -> str:
+    def _key(self, key: SortKey, items: list[_Item], node: Select, scope: CatalogScope) -> str:
         place = _place(key.expression, [name for name, *_ in items])
         if place is None:
             sql = self.bind_as_is(key.expression, scope)
@@ -228,7 +234,7 @@ class QueryBinder(ExpressionBinder):
 
     # --- FROM ----------------------------------------------------------------------------------------------------
 
-    def _from(self, item: FromItem, scope: Scope) -> str:
+    def _from(self, item: FromItem, scope: CatalogScope) -> str:
         match item:
             case TableItem():
                 return self._table(item, scope)
@@ -240,17 +246,17 @@ class QueryBinder(ExpressionBinder):
             case JoinItem():
                 return self._join(item, scope)
 
-    def _derived(self, bound: Bound, name: str, names: tuple[str, ...], scope: Scope) -> str:
+    def _derived(self, bound: Bound, name: str, names: tuple[str, ...], scope: CatalogScope) -> str:
         alias = self.context.alias()
         columns = tuple(
             (column, Typed(f"{alias}.c{at}", TEXT if typed.type is UNKNOWN else typed.type))
             for at, (column, typed) in enumerate(_renamed(bound.columns, names))
         )
         modifiers = dict(zip((column for column, _ in columns), bound.modifiers, strict=True))
-        scope.sources.append(Source(name, columns, modifiers=modifiers))
+        scope.sources.append(CatalogSource(name, columns, modifiers=modifiers))
         return f"({bound.sql}) AS {alias}"
 
-    def _table(self, item: TableItem, scope: Scope) -> str:
+    def _table(self, item: TableItem, scope: CatalogScope) -> str:
         name = item.alias or item.name
         cte = scope.cte(item.name) if item.schema is None else None
         if cte is not None:
@@ -267,12 +273,12 @@ class QueryBinder(ExpressionBinder):
         }
         modifiers = {column: modifier for column, _, modifier, _ in relation.columns}
         scope.sources.append(
-            Source(name, _renamed(columns, item.columns), system, modifiers=modifiers,
+            CatalogSource(name, _renamed(columns, item.columns), system, modifiers=modifiers,
                    schema=None if item.alias else relation.schema)
         )  # fmt: skip
         return f"{sql} AS {alias}"
 
-    def _function(self, item: FunctionItem, scope: Scope) -> str:
+    def _function(self, item: FunctionItem, scope: CatalogScope) -> str:
         call, alias = item.call, self.context.alias()
         name = item.alias or call.name
         if call.name == "unnest" and len(call.arguments) > 1:
@@ -283,7 +289,7 @@ class QueryBinder(ExpressionBinder):
             if item.has_ordinality:
                 parts.append(f"unnest(generate_series(1, len({sql}))) AS c1")
         else:
-            typed = self.call(Call(call.name, call.arguments, is_bare=call.is_bare), scope)
+            typed = self.call(CallNode(call.name, call.arguments, is_bare=call.is_bare), scope)
             type_, parts = typed.type, [f"{typed.sql} AS c0"]
             if item.has_ordinality:
                 parts.append("1 AS c1")
@@ -294,13 +300,14 @@ class QueryBinder(ExpressionBinder):
             )
         if item.has_ordinality:
             columns = (*columns, ("ordinality", Typed(f"{alias}.c1", INT8)))
-        scope.sources.append(Source(name, _renamed(columns, item.columns)))
+        scope.sources.append(CatalogSource(name, _renamed(columns, item.columns)))
         return f"(SELECT {', '.join(parts)}) AS {alias}"
 
-    def _unnest(self, item: FunctionItem, alias: str, scope: Scope) -> str:
+    def _unnest(self, item: FunctionItem, alias: str, scope: CatalogScope) -> str:
         """Several arrays side by side, the shorter ones filled with NULL."""
         lists = [
-            SET_RETURNING["unnest"](self, Call("unnest", (array,)), scope) for array in item.call.arguments
+            SET_RETURNING["unnest"](self, CallNode("unnest", (array,)), scope)
+            for array in item.call.arguments
         ]
         columns: list[Output] = [
             ("unnest", Typed(f"{alias}.c{at}", type_)) for at, (_, type_) in enumerate(lists)
@@ -310,11 +317,11 @@ class QueryBinder(ExpressionBinder):
             longest = ", ".join(f"len({sql})" for sql in sqls)
             columns.append(("ordinality", Typed(f"{alias}.c{len(lists)}", INT8)))
             sqls.append(f"generate_series(1, greatest({longest}))")
-        scope.sources.append(Source(item.alias or "unnest", _renamed(tuple(columns), item.columns)))
+        scope.sources.append(CatalogSource(item.alias or "unnest", _renamed(tuple(columns), item.columns)))
         listed = ", ".join(f"unnest({sql}) AS c{at}" for at, sql in enumerate(sqls))
         return f"(SELECT {listed}) AS {alias}"
 
-    def _join(self, item: JoinItem, scope: Scope) -> str:
+    def _join(self, item: JoinItem, scope: CatalogScope) -> str:
         start = len(scope.sources)
         left = self._from(item.left, scope)
         middle = len(scope.sources)
@@ -329,7 +336,7 @@ class QueryBinder(ExpressionBinder):
             condition = " AND ".join(self._merged(name, *sides) for name in names) or "true"
         return f"({left} {item.kind} JOIN {right} ON {condition})"
 
-    def _merged(self, name: str, left: list[Source], right: list[Source]) -> str:
+    def _merged(self, name: str, left: list[CatalogSource], right: list[CatalogSource]) -> str:
         pair = []
         for side in (left, right):
             found = [
@@ -348,7 +355,7 @@ class QueryBinder(ExpressionBinder):
         return self.operate("=", *pair).sql
 
 
-def _shared(left: list[Source], right: list[Source]) -> list[str]:
+def _shared(left: list[CatalogSource], right: list[CatalogSource]) -> list[str]:
     there = {name for source in right for name, _ in source.columns}
     return [name for source in left for name, _ in source.columns if name in there]
 
@@ -357,7 +364,7 @@ def _is_plain(node: Select) -> bool:
     """Say whether a SELECT gives a row for each of its relation's that it keeps."""
     if node.distinct is not None or node.group or node.having is not None:
         return False
-    return not any(isinstance(part, Call) and part.name in AGGREGATES for part in nodes(node))
+    return not any(isinstance(part, CallNode) and part.name in AGGREGATES for part in nodes(node))
 
 
 def _shown(typed: Typed) -> str:
@@ -370,7 +377,7 @@ def _renamed(columns: Sequence[Output], names: Sequence[str]) -> tuple[Output, .
     return tuple((names[at] if at < len(names) else name, typed) for at, (name, typed) in enumerate(columns))
 
 
-def _stars(star: Star, scope: Scope) -> list[_Item]:
+def _stars(star: Star, scope: CatalogScope) -> list[_Item]:
     sources = scope.sources
     if star.parts:
         source = scope.source(star.parts)
@@ -388,7 +395,7 @@ def _stars(star: Star, scope: Scope) -> list[_Item]:
 def _place(expression: Expression, names: list[str]) -> int | None:
     """Return which column of the output, from 1, a key of ORDER BY or GROUP BY names; None for none."""
     if (
-        isinstance(expression, Literal)
+        isinstance(expression, LiteralNode)
         and isinstance(expression.value, int)
         and not isinstance(expression.value, bool)
     ):

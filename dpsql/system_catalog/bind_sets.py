@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from .errors import MOST_OF_A_SERIES, raised, unsupported
 from .pg_types import BOOL, BY_NAME, CHAR, INT4, RECORD, TEXT, PgType
-from .scope import Scope
-from .syntax import Call
+from .scope import CatalogScope
+from .syntax import CallNode
 
 if TYPE_CHECKING:
     from .bind_calls import CallBinder
@@ -18,7 +18,7 @@ __all__ = ["SET_RETURNING"]
 _INTEGERS = ("int2", "int4", "int8")
 
 
-def _unnest(binder: CallBinder, node: Call, scope: Scope) -> tuple[str, PgType]:
+def _unnest(binder: CallBinder, node: CallNode, scope: CatalogScope) -> tuple[str, PgType]:
     if len(node.arguments) != 1:
         raise unsupported("unnest of several arrays")
     value = binder.bind(node.arguments[0], scope)
@@ -27,7 +27,7 @@ def _unnest(binder: CallBinder, node: Call, scope: Scope) -> tuple[str, PgType]:
     return value.sql, value.type.element
 
 
-def _series(binder: CallBinder, node: Call, scope: Scope) -> tuple[str, PgType]:
+def _series(binder: CallBinder, node: CallNode, scope: CatalogScope) -> tuple[str, PgType]:
     if len(node.arguments) not in (2, 3):
         raise unsupported("this form of generate_series")
     type_, sqls = binder.together([binder.bind(argument, scope) for argument in node.arguments])
@@ -43,7 +43,7 @@ def _series(binder: CallBinder, node: Call, scope: Scope) -> tuple[str, PgType]:
     return f"CAST(generate_series({first}, {end}, {step}) AS {type_.holder}[])", type_
 
 
-def _subscripts(binder: CallBinder, node: Call, scope: Scope) -> tuple[str, PgType]:
+def _subscripts(binder: CallBinder, node: CallNode, scope: CatalogScope) -> tuple[str, PgType]:
     if len(node.arguments) not in (2, 3):
         raise unsupported("this form of generate_subscripts")
     value = binder.bind(node.arguments[0], scope)
@@ -55,7 +55,7 @@ def _subscripts(binder: CallBinder, node: Call, scope: Scope) -> tuple[str, PgTy
     return f"CAST(generate_series({bounds}) AS INTEGER[])", INT4
 
 
-def _expanded(binder: CallBinder, node: Call, scope: Scope) -> tuple[str, PgType]:
+def _expanded(binder: CallBinder, node: CallNode, scope: CatalogScope) -> tuple[str, PgType]:
     if len(node.arguments) != 1:
         raise unsupported("this form of _pg_expandarray")
     value = binder.bind(node.arguments[0], scope)
@@ -70,11 +70,11 @@ def _expanded(binder: CallBinder, node: Call, scope: Scope) -> tuple[str, PgType
     return f"list_transform(generate_series(1, len({value.sql})), lambda e: {item})", record
 
 
-def _keywords(binder: CallBinder, node: Call, scope: Scope) -> tuple[str, PgType]:
+def _keywords(binder: CallBinder, node: CallNode, scope: CatalogScope) -> tuple[str, PgType]:
     return "(SELECT list(k ORDER BY k.word) FROM h.keywords AS k)", _KEYWORD
 
 
-def _nothing(binder: CallBinder, node: Call, scope: Scope) -> tuple[str, PgType]:
+def _nothing(binder: CallBinder, node: CallNode, scope: CatalogScope) -> tuple[str, PgType]:
     for argument in node.arguments:
         binder.bind(argument, scope)
     fields = _EMPTY[node.name]
@@ -103,7 +103,7 @@ _EMPTY: dict[str, tuple[tuple[str, PgType], ...]] = {
     "pg_timezone_names": (("name", TEXT), ("abbrev", TEXT), ("utc_offset", BY_NAME["interval"]), ("is_dst", BOOL)),
 }  # fmt: skip
 
-SET_RETURNING: dict[str, Callable[[CallBinder, Call, Scope], tuple[str, PgType]]] = {
+SET_RETURNING: dict[str, Callable[[CallBinder, CallNode, CatalogScope], tuple[str, PgType]]] = {
     "unnest": _unnest,
     "generate_series": _series,
     "generate_subscripts": _subscripts,

@@ -10,7 +10,7 @@ from typing import Any
 
 from .pg_types import BY_OID, INT4, NAME, TIMESTAMPTZ, VARCHAR, PgType
 
-__all__ = ["PG_CATALOG", "Builtin", "Relation", "load"]
+__all__ = ["PG_CATALOG", "Builtin", "CatalogRelation", "load"]
 
 PG_CATALOG = 11
 """The OID of the schema pg_catalog."""
@@ -21,7 +21,7 @@ _DOMAINS = {13221: INT4, 13224: VARCHAR, 13226: NAME, 13232: TIMESTAMPTZ, 13234:
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class CatalogRelation:
     """A relation of the system's; `columns`: name, type, modifier, whether it is NOT NULL."""
 
     schema: str
@@ -37,7 +37,7 @@ class Relation:
 class Builtin:
     """All of it. `rows`: by relation, in its columns' order; `spelled`: a type's OID -> its name in SQL."""
 
-    relations: dict[tuple[str, str], Relation]
+    relations: dict[tuple[str, str], CatalogRelation]
     rows: dict[str, list[list[Any]]]
     hidden_functions: dict[int, str]
     keywords: list[list[Any]]
@@ -60,9 +60,11 @@ def load() -> Builtin:
 
 def _relation(
     schema: str, name: str, kind: str, oid: int, row_type: int, is_readable: bool, columns: list[Any]
-) -> Relation:
+) -> CatalogRelation:
     typed = tuple(
         (column, _DOMAINS.get(type_) or BY_OID[type_], _MODIFIERS.get(type_, modifier), bool(not_null))
         for column, type_, modifier, not_null in columns
     )
-    return Relation(schema, name, kind, oid, is_readable, typed, tuple(column[1] for column in columns))
+    return CatalogRelation(
+        schema, name, kind, oid, is_readable, typed, tuple(column[1] for column in columns)
+    )

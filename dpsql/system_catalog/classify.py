@@ -14,7 +14,7 @@ from .errors import CatalogRefusal
 from .functions import CATALOG_FUNCTIONS
 from .parse_query import parse
 from .read_relation import SCHEMAS
-from .syntax import Call, Cast, FunctionItem, Query, TableItem, children, nodes
+from .syntax import CallNode, Cast, FunctionItem, QueryNode, TableItem, children, nodes
 
 __all__ = ["Reads", "classify"]
 
@@ -70,7 +70,7 @@ def _relations(node: object, hidden: frozenset[str], declared: Collection[str]) 
         if _FROM_CALL.match(node.call.name):
             yield True
         yield from _relations(node.call, hidden, declared)
-    elif isinstance(node, Query):
+    elif isinstance(node, QueryNode):
         inner = hidden
         if node.is_recursive:
             inner = hidden | {cte.name for cte in node.ctes}
@@ -86,6 +86,6 @@ def _relations(node: object, hidden: frozenset[str], declared: Collection[str]) 
 
 def _is_catalogs(node: object) -> bool:
     """Say whether a node is a function or a type that dpsql's own SQL has not."""
-    if isinstance(node, Call):
+    if isinstance(node, CallNode):
         return node.name in _NAMES or node.name.startswith("pg_")
     return isinstance(node, Cast) and (node.type.name in _TYPES or node.type.depth > 0)

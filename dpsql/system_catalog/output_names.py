@@ -5,14 +5,14 @@ from __future__ import annotations
 from .syntax import (
     ArrayList,
     ArrayQuery,
-    Call,
-    Case,
+    CallNode,
+    CaseNode,
     Cast,
     Exists,
     Expression,
-    Field,
+    FieldNode,
     Name,
-    Query,
+    QueryNode,
     Row,
     ScalarQuery,
     Select,
@@ -39,16 +39,16 @@ def _name(expression: Expression) -> tuple[str, int]:
     match expression:
         case Name(parts):
             return parts[-1], 2
-        case Field(_, name):
+        case FieldNode(_, name):
             return name, 2
-        case Call(name):
+        case CallNode(name):
             return name, 2
         case Subscript(inner, _):
             return _name(inner)
         case Cast(inner, type_):
             name, strength = _name(inner)
             return (name, strength) if strength > 1 else (type_label(type_), 1)
-        case Case(_, _, default):
+        case CaseNode(_, _, default):
             name, strength = _name(default) if default is not None else ("", 0)
             return (name, strength) if strength > 1 else ("case", 1)
         case ScalarQuery(query):
@@ -57,9 +57,9 @@ def _name(expression: Expression) -> tuple[str, int]:
             return next(((name, 2) for kind, name in _FIXED if isinstance(expression, kind)), ("?column?", 0))
 
 
-def _of_query(query: Query) -> str:
+def _of_query(query: QueryNode) -> str:
     body = query.body
-    while isinstance(body, Query):
+    while isinstance(body, QueryNode):
         body = body.body
     if isinstance(body, Select) and body.items:
         expression, alias = body.items[0]

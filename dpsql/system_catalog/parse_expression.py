@@ -10,25 +10,25 @@ from .parse_forms import CALLS, FORMS
 from .parse_words import RESERVED, SET_WORDS, Words
 from .syntax import (
     Between,
-    Call,
+    CallNode,
     Cast,
     Expression,
-    Field,
+    FieldNode,
     In,
     IsTest,
-    Literal,
+    LiteralNode,
     Name,
     Operation,
     Parameter,
     Quantified,
-    Query,
+    QueryNode,
     Row,
     ScalarQuery,
     SortKey,
     Star,
     Subscript,
     TypeName,
-    Window,
+    WindowNode,
 )
 
 __all__ = ["ExpressionParser"]
@@ -59,11 +59,11 @@ class ExpressionParser(ABC):
         self.words = words
 
     @abstractmethod
-    def query(self) -> Query:
+    def query(self) -> QueryNode:
         """Return the query that comes next."""
 
     @abstractmethod
-    def rest_of(self, left: Query) -> Query:
+    def rest_of(self, left: QueryNode) -> QueryNode:
         """Return the query that begins with one in parentheses."""
 
     def expressions(self) -> tuple[Expression, ...]:
@@ -184,19 +184,19 @@ class ExpressionParser(ABC):
         items = (self.query(),) if self._is_query() else self.expressions()
         words.expect_sign(")")
         first = items[0]
-        if isinstance(first, Query) or (isinstance(first, ScalarQuery) and len(items) == 1):
-            return In(left, first if isinstance(first, Query) else first.query, is_negated)
+        if isinstance(first, QueryNode) or (isinstance(first, ScalarQuery) and len(items) == 1):
+            return In(left, first if isinstance(first, QueryNode) else first.query, is_negated)
         return In(left, self._no_queries(items), is_negated)
 
-    def _no_queries(self, items: tuple[Expression | Query, ...]) -> tuple[Expression, ...]:
-        return tuple(item for item in items if not isinstance(item, Query))
+    def _no_queries(self, items: tuple[Expression | QueryNode, ...]) -> tuple[Expression, ...]:
+        return tuple(item for item in items if not isinstance(item, QueryNode))
 
     def _right_of(self, operator: str, left: Expression, read: object) -> Expression:
         words = self.words
         if words.is_word("any", "some", "all") and words.is_sign("(", ahead=1):
             is_all = words.take().text == "all"
             words.expect_sign("(")
-            right: Expression | Query = self.query() if self._is_query() else self.expression()
+            right: Expression | QueryNode = self.query() if self._is_query() else self.expression()
             words.expect_sign(")")
             right = right.query if isinstance(right, ScalarQuery) else right
             return Quantified(operator, left, right, is_all)
@@ -217,7 +217,7 @@ class ExpressionParser(ABC):
             elif words.is_word("operator") and words.is_sign("(", ahead=1) and level <= _OTHER:
                 operator, found = self._named_operator(), _OTHER
             elif words.accept("at", "time", "zone"):
-                left = Call("timezone", (self._binary(_RAISED + 1), left))
+                left = CallNode("timezone", (self._binary(_RAISED + 1), left))
                 continue
             elif words.accept("collate"):
                 self._any_path()
@@ -246,8 +246,8 @@ class ExpressionParser(ABC):
             self.words.deeper()
             operand = self._unary()
             self.words.shallower()
-            if isinstance(operand, Literal) and isinstance(operand.value, int) and token.text == "-":
-                return Literal(-operand.value)
+            if isinstance(operand, LiteralNode) and isinstance(operand.value, int) and token.text == "-":
+                return LiteralNode(-operand.value)
             return Operation(token.text, None, operand)
         return self._suffixed()
 
@@ -265,7 +265,7 @@ class ExpressionParser(ABC):
                 words.expect_sign("]")
                 found = Subscript(found, index)
             elif not (is_name and isinstance(found, (Name, Star))) and words.accept_sign("."):
-                found = Field(found, "*" if words.accept_sign("*") else words.any_name())
+                found = FieldNode(found, "*" if words.accept_sign("*") else words.any_name())
             else:
                 return found
 
@@ -276,10 +276,10 @@ class ExpressionParser(ABC):
         words = self.words
         token = words.peek()
         if token.kind == "string":
-            return Literal(words.take().text)
+            return LiteralNode(words.take().text)
         if token.kind == "number":
             text = words.take().text
-            return Literal(int(text)) if text.isdigit() else Literal(text, is_decimal=True)
+            return LiteralNode(int(text)) if text.isdigit() else LiteralNode(text, is_decimal=True)
         if token.kind == "parameter":
             return Parameter(int(words.take().text))
         if words.is_sign("("):
@@ -292,10 +292,10 @@ class ExpressionParser(ABC):
             words.take()
             return FORMS[token.text](self)
         if token.kind == "word" and token.text in _BARE and not words.is_sign("(", ahead=1):
-            return Call(words.take().text, is_bare=True)
+            return CallNode(words.take().text, is_bare=True)
         if token.kind == "word" and token.text in _TYPED and words.peek(1).kind == "string":
             name = words.take().text
-            return Cast(Literal(words.take().text), TypeName(name))
+            return Cast(LiteralNode(words.take().text), TypeName(name))
         return self._named()
 
     def _is_query(self) -> bool:
@@ -335,7 +335,7 @@ class ExpressionParser(ABC):
         if len(parts) > 1 and parts[:-1] not in (["pg_catalog"], ["information_schema"]):
             raise unsupported("a function of another schema")
         words.expect_sign("(")
-        call = Call(parts[-1])
+        call = CallNode(parts[-1])
         if words.accept_sign("*"):
             call = replace(call, is_star=True)
         elif not words.is_sign(")"):
@@ -352,11 +352,11 @@ class ExpressionParser(ABC):
             call = replace(call, window=self._window())
         return call
 
-    def _window(self) -> Window:
+    def _window(self) -> WindowNode:
         words = self.words
         words.expect_sign("(")
         partition = self.expressions() if words.accept("partition", "by") else ()
-        window = Window(partition, self.order_by())
+        window = WindowNode(partition, self.order_by())
         words.expect_sign(")")
         return window
 

@@ -6,7 +6,19 @@ from collections.abc import Callable
 from typing import Protocol
 
 from .parse_words import Words
-from .syntax import ArrayList, ArrayQuery, Call, Case, Cast, Exists, Expression, Literal, Query, Row, TypeName
+from .syntax import (
+    ArrayList,
+    ArrayQuery,
+    CallNode,
+    CaseNode,
+    Cast,
+    Exists,
+    Expression,
+    LiteralNode,
+    QueryNode,
+    Row,
+    TypeName,
+)
 
 __all__ = ["CALLS", "FORMS"]
 
@@ -16,7 +28,7 @@ class FormsReader(Protocol):
 
     words: Words
 
-    def query(self) -> Query:
+    def query(self) -> QueryNode:
         """Return the query that comes next."""
 
     def expression(self) -> Expression:
@@ -42,7 +54,7 @@ def _case(parser: FormsReader) -> Expression:
         whens.append((condition, parser.expression()))
     default = parser.expression() if words.accept("else") else None
     words.expect("end")
-    return Case(operand, tuple(whens), default)
+    return CaseNode(operand, tuple(whens), default)
 
 
 def _cast(parser: FormsReader) -> Expression:
@@ -88,7 +100,7 @@ def _extract(parser: FormsReader) -> Expression:
     words.expect("from")
     expression = parser.expression()
     words.expect_sign(")")
-    return Call("extract", (Literal(field), expression))
+    return CallNode("extract", (LiteralNode(field), expression))
 
 
 def _position(parser: FormsReader) -> Expression:
@@ -98,7 +110,7 @@ def _position(parser: FormsReader) -> Expression:
     words.expect("in")
     expression = parser.expression()
     words.expect_sign(")")
-    return Call("position", (expression, sought))
+    return CallNode("position", (expression, sought))
 
 
 def _trim(parser: FormsReader) -> Expression:
@@ -111,7 +123,7 @@ def _trim(parser: FormsReader) -> Expression:
     elif not found or words.accept_sign(","):
         found.append(parser.expression())
     words.expect_sign(")")
-    return Call({"both": "btrim", "leading": "ltrim", "trailing": "rtrim"}[side], tuple(found))
+    return CallNode({"both": "btrim", "leading": "ltrim", "trailing": "rtrim"}[side], tuple(found))
 
 
 def _substring(parser: FormsReader) -> Expression:
@@ -120,16 +132,16 @@ def _substring(parser: FormsReader) -> Expression:
     found = [parser.expression()]
     while words.accept_sign(",") or words.accept("from") or words.accept("for"):
         if len(found) == 1 and words.peek(-1).text == "for":
-            found.append(Literal(1))
+            found.append(LiteralNode(1))
         found.append(parser.expression())
     words.expect_sign(")")
-    return Call("substring", tuple(found))
+    return CallNode("substring", tuple(found))
 
 
 FORMS: dict[str, Callable[[FormsReader], Expression]] = {
-    "null": lambda parser: Literal(None),
-    "true": lambda parser: Literal(True),
-    "false": lambda parser: Literal(False),
+    "null": lambda parser: LiteralNode(None),
+    "true": lambda parser: LiteralNode(True),
+    "false": lambda parser: LiteralNode(False),
     "case": _case,
     "cast": _cast,
     "exists": _exists,

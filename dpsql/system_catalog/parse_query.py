@@ -6,20 +6,20 @@ from .errors import unsupported
 from .parse_expression import ExpressionParser
 from .parse_words import SET_WORDS, Words
 from .syntax import (
-    Call,
+    CallNode,
     Cte,
     Expression,
     FromItem,
     FunctionItem,
     JoinItem,
-    Literal,
-    Query,
+    LiteralNode,
     QueryItem,
+    QueryNode,
     Select,
-    SetOperation,
+    SetOperationNode,
     Star,
     TableItem,
-    Values,
+    ValuesNode,
 )
 from .tokens import read_tokens
 
@@ -28,7 +28,7 @@ __all__ = ["parse"]
 _SIDES = ("left", "right", "full")
 
 
-def parse(text: str) -> Query:
+def parse(text: str) -> QueryNode:
     """Return the tree of one query. Raises CatalogRefusal: it is anything else, or a form that is not read."""
     parser = _Parser(Words(read_tokens(text)))
     query = parser.query()
@@ -40,7 +40,7 @@ def parse(text: str) -> Query:
 
 
 class _Parser(ExpressionParser):
-    def query(self) -> Query:
+    def query(self) -> QueryNode:
         words = self.words
         words.deeper()
         ctes: list[Cte] = []
@@ -54,13 +54,16 @@ class _Parser(ExpressionParser):
         words.shallower()
         return query
 
-    def rest_of(self, left: Query) -> Query:
+    def rest_of(self, left: QueryNode) -> QueryNode:
         """Return the query that begins with one in parentheses."""
         return self._finished(self._union(left), (), False)
 
     def _finished(
-        self, body: Select | Values | SetOperation | Query, ctes: tuple[Cte, ...], is_recursive: bool
-    ) -> Query:
+        self,
+        body: Select | ValuesNode | SetOperationNode | QueryNode,
+        ctes: tuple[Cte, ...],
+        is_recursive: bool,
+    ) -> QueryNode:
         words = self.words
         order = self.order_by()
         limit = offset = None
@@ -73,16 +76,16 @@ class _Parser(ExpressionParser):
                 words.accept("row")
             else:
                 limit = self._fetch()
-        if isinstance(body, Query) and not (ctes or order or limit or offset):
+        if isinstance(body, QueryNode) and not (ctes or order or limit or offset):
             return body
-        return Query(body, ctes, is_recursive, order, limit, offset)
+        return QueryNode(body, ctes, is_recursive, order, limit, offset)
 
     def _fetch(self) -> Expression:
         words = self.words
         words.expect("fetch")
         if not words.accept("first"):
             words.expect("next")
-        limit: Expression = Literal(1) if words.is_word("row", "rows") else self.primary()
+        limit: Expression = LiteralNode(1) if words.is_word("row", "rows") else self.primary()
         if not words.accept("rows"):
             words.expect("row")
         words.expect("only")
@@ -102,26 +105,28 @@ class _Parser(ExpressionParser):
         words.expect_sign(")")
         return Cte(name, columns, query)
 
-    def _union(self, first: Query | None = None) -> Select | Values | SetOperation | Query:
+    def _union(self, first: QueryNode | None = None) -> Select | ValuesNode | SetOperationNode | QueryNode:
         left = self._intersect(first)
         while self.words.is_word("union", "except"):
             operator = self.words.take().text
             left = self._combined(operator, left, self._intersect)
         return left
 
-    def _intersect(self, first: Query | None = None) -> Select | Values | SetOperation | Query:
+    def _intersect(
+        self, first: QueryNode | None = None
+    ) -> Select | ValuesNode | SetOperationNode | QueryNode:
         left = self._one() if first is None else first
         while self.words.accept("intersect"):
             left = self._combined("intersect", left, self._one)
         return left
 
-    def _combined(self, operator: str, left: object, right: object) -> SetOperation:
+    def _combined(self, operator: str, left: object, right: object) -> SetOperationNode:
         is_all = self.words.accept("all")
         self.words.accept("distinct")
         assert callable(right)
-        return SetOperation(operator, is_all, _query(left), _query(right()))
+        return SetOperationNode(operator, is_all, _query(left), _query(right()))
 
-    def _one(self) -> Select | Values | SetOperation | Query:
+    def _one(self) -> Select | ValuesNode | SetOperationNode | QueryNode:
         words = self.words
         if words.accept_sign("("):
             query = self.query()
@@ -131,7 +136,7 @@ class _Parser(ExpressionParser):
             rows = [self._listed()]
             while words.accept_sign(","):
                 rows.append(self._listed())
-            return Values(tuple(rows))
+            return ValuesNode(tuple(rows))
         if words.accept("table"):
             item = self._table()
             return Select(None, ((Star(), None),), (item,), None, (), None)
@@ -235,13 +240,13 @@ class _Parser(ExpressionParser):
         columns = words.names() if alias is not None and words.is_sign("(") else ()
         return QueryItem(query, alias, columns, is_lateral)
 
-    def _function(self) -> Call:
+    def _function(self) -> CallNode:
         found = self.primary()
-        if not isinstance(found, Call):
+        if not isinstance(found, CallNode):
             raise unsupported("something else than a function in FROM")
         return found
 
-    def _function_item(self, call: Call) -> FunctionItem:
+    def _function_item(self, call: CallNode) -> FunctionItem:
         words = self.words
         has_ordinality = words.accept("with", "ordinality")
         alias = words.alias()
@@ -261,8 +266,8 @@ class _Parser(ExpressionParser):
         return TableItem(schema, name, alias, columns)
 
 
-def _query(body: object) -> Query:
-    if isinstance(body, Query):
+def _query(body: object) -> QueryNode:
+    if isinstance(body, QueryNode):
         return body
-    assert isinstance(body, (Select, Values, SetOperation))
-    return Query(body)
+    assert isinstance(body, (Select, ValuesNode, SetOperationNode))
+    return QueryNode(body)

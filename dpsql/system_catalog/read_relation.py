@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .builtin import Builtin, Relation
+from .builtin import Builtin, CatalogRelation
 from .errors import CatalogRefusal
 from .pg_types import BY_NAME, OID, PgType
 from .session_relations import SESSION_RELATIONS
-from .typed import Context
+from .typed import TranslationContext
 
 __all__ = ["SCHEMAS", "CatalogRelations"]
 
@@ -26,11 +26,11 @@ class CatalogRelations:
     oid: PgType = OID
     xid: PgType = BY_NAME["xid"]
 
-    def find(self, schema: str | None, name: str) -> Relation | None:
+    def find(self, schema: str | None, name: str) -> CatalogRelation | None:
         """Return a relation of the system's."""
         return self.builtin.relations.get((schema or "pg_catalog", name))
 
-    def read(self, context: Context, schema: str | None, name: str) -> tuple[str, Relation]:
+    def read(self, context: TranslationContext, schema: str | None, name: str) -> tuple[str, CatalogRelation]:
         """Return what stands in FROM for a relation. Raises CatalogRefusal: there is no such relation."""
         relation = self.find(schema, name)
         if relation is None or not (relation.is_readable or relation.schema == "pg_catalog"):
@@ -50,7 +50,7 @@ class CatalogRelations:
         return f"({_completed(query.sql, query.columns, relation)})", relation
 
 
-def _completed(sql: str, given: frozenset[str], relation: Relation) -> str:
+def _completed(sql: str, given: frozenset[str], relation: CatalogRelation) -> str:
     """Return a query of all the relation's columns in order: what is not given is NULL, or nothing."""
     parts = []
     for column, type_, _, not_null in relation.columns:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from .builtin import Builtin, Relation
+from .builtin import Builtin, CatalogRelation
 from .objects import DeclaredTable, Objects
 from .pg_types import PgType
 
@@ -61,7 +61,7 @@ def relation_rows(objects: Objects, builtin: Builtin) -> dict[str, list[tuple[An
     return found
 
 
-def _row(relation: Relation, values: dict[str, Any]) -> tuple[Any, ...]:
+def _row(relation: CatalogRelation, values: dict[str, Any]) -> tuple[Any, ...]:
     """Return a row: what is not said is NULL, or 0, false or empty where a column is NOT NULL."""
     return tuple(
         values.get(name, _nothing(type_) if not_null else None)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from .errors import CatalogRefusal
 from .typed import Typed
 
-__all__ = ["Bound", "Output", "Scope", "Source"]
+__all__ = ["Bound", "CatalogScope", "CatalogSource", "Output"]
 
 Output = tuple[str, Typed]
 """A column: its name, and what it is."""
@@ -24,7 +24,7 @@ class Bound:
 
 
 @dataclass
-class Source:
+class CatalogSource:
     """An item of FROM. `merged`: columns that USING made one with another item's."""
 
     name: str
@@ -41,12 +41,12 @@ class Source:
 
 
 @dataclass
-class Scope:
+class CatalogScope:
     """The items that an expression sees; `ctes`: the queries of WITH by name."""
 
-    parent: Scope | None
+    parent: CatalogScope | None
     ctes: dict[str, Bound]
-    sources: list[Source] = field(default_factory=list)
+    sources: list[CatalogSource] = field(default_factory=list)
 
     def column(self, parts: tuple[str, ...]) -> Typed:
         """Return what a name means. Raises CatalogRefusal: nothing, or two things."""
@@ -70,7 +70,7 @@ class Scope:
             return found[0]
         return None if self.parent is None else self.parent._search(parts)
 
-    def _named(self, parts: tuple[str, ...]) -> Iterator[Source]:
+    def _named(self, parts: tuple[str, ...]) -> Iterator[CatalogSource]:
         for source in self.sources:
             if len(parts) == 1:
                 if parts[0] not in source.merged:
@@ -78,7 +78,7 @@ class Scope:
             elif source.name == parts[-2] and (len(parts) < 3 or source.schema == parts[-3]):
                 yield source
 
-    def source(self, parts: tuple[str, ...]) -> Source | None:
+    def source(self, parts: tuple[str, ...]) -> CatalogSource | None:
         """Return an item by its name, here or around."""
         for source in self.sources:
             if source.name == parts[-1]:

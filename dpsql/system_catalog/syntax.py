@@ -6,15 +6,46 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 
 __all__ = [
-    "ArrayList", "ArrayQuery", "Between", "Call", "Case", "Cast", "Cte", "Exists", "Expression", "Field", "FromItem",
-    "FunctionItem", "In", "IsTest", "JoinItem", "Literal", "Name", "Operation", "Parameter", "Quantified", "Query",
-    "QueryItem", "Row", "ScalarQuery", "Select", "SetOperation", "SortKey", "Star", "Subscript", "TableItem",
-    "TypeName", "Values", "Window", "children", "nodes",
+    "ArrayList",
+    "ArrayQuery",
+    "Between",
+    "CallNode",
+    "CaseNode",
+    "Cast",
+    "Cte",
+    "Exists",
+    "Expression",
+    "FieldNode",
+    "FromItem",
+    "FunctionItem",
+    "In",
+    "IsTest",
+    "JoinItem",
+    "LiteralNode",
+    "Name",
+    "Operation",
+    "Parameter",
+    "Quantified",
+    "QueryItem",
+    "QueryNode",
+    "Row",
+    "ScalarQuery",
+    "Select",
+    "SetOperationNode",
+    "SortKey",
+    "Star",
+    "Subscript",
+    "TableItem",
+    "TypeName",
+    "ValuesNode",
+    "WindowNode",
+    "children",
+    "nodes",
 ]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Literal:
+class LiteralNode:
     """A constant: a string without a type yet, a number as it is written, a boolean, or None for NULL."""
 
     value: str | int | bool | None
@@ -61,7 +92,7 @@ class SortKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class WindowNode:
     """OVER (…)."""
 
     partition: tuple[Expression, ...]
@@ -69,7 +100,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallNode:
     """A function; `is_bare`: a word without parentheses, as current_user."""
 
     name: str
@@ -79,7 +110,7 @@ class Call:
     is_bare: bool = False
     order: tuple[SortKey, ...] = ()
     filter: Expression | None = None
-    window: Window | None = None
+    window: WindowNode | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +132,7 @@ class Cast:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class CaseNode:
     """CASE, with or without an operand."""
 
     operand: Expression | None
@@ -114,7 +145,7 @@ class In:
     """x IN (list or query)."""
 
     expression: Expression
-    among: tuple[Expression, ...] | Query
+    among: tuple[Expression, ...] | QueryNode
     is_negated: bool
 
 
@@ -124,7 +155,7 @@ class Quantified:
 
     operator: str
     left: Expression
-    right: Expression | Query
+    right: Expression | QueryNode
     is_all: bool
 
 
@@ -152,21 +183,21 @@ class IsTest:
 class Exists:
     """EXISTS (query)."""
 
-    query: Query
+    query: QueryNode
 
 
 @dataclass(frozen=True, slots=True)
 class ScalarQuery:
     """(query) as a value."""
 
-    query: Query
+    query: QueryNode
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayQuery:
     """ARRAY(query)."""
 
-    query: Query
+    query: QueryNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +223,7 @@ class Subscript:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class FieldNode:
     """(x).name."""
 
     expression: Expression
@@ -200,9 +231,26 @@ class Field:
 
 
 Expression = (
-    Literal | Parameter | Name | Star | Call | Operation | Cast | Case | In | Quantified | Between | IsTest | Exists
-    | ScalarQuery | ArrayQuery | ArrayList | Row | Subscript | Field
-)  # fmt: skip
+    LiteralNode
+    | Parameter
+    | Name
+    | Star
+    | CallNode
+    | Operation
+    | Cast
+    | CaseNode
+    | In
+    | Quantified
+    | Between
+    | IsTest
+    | Exists
+    | ScalarQuery
+    | ArrayQuery
+    | ArrayList
+    | Row
+    | Subscript
+    | FieldNode
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +267,7 @@ class TableItem:
 class QueryItem:
     """A subquery in FROM; LATERAL or not is the same to a query that Postgres has accepted."""
 
-    query: Query
+    query: QueryNode
     alias: str | None
     columns: tuple[str, ...]
     is_lateral: bool
@@ -229,7 +277,7 @@ class QueryItem:
 class FunctionItem:
     """A function in FROM."""
 
-    call: Call
+    call: CallNode
     alias: str | None
     columns: tuple[str, ...]
     has_ordinality: bool
@@ -263,20 +311,20 @@ class Select:
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class ValuesNode:
     """VALUES (…), (…)."""
 
     rows: tuple[tuple[Expression, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class SetOperation:
+class SetOperationNode:
     """UNION, INTERSECT, EXCEPT."""
 
     operator: str
     is_all: bool
-    left: Query
-    right: Query
+    left: QueryNode
+    right: QueryNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,14 +333,14 @@ class Cte:
 
     name: str
     columns: tuple[str, ...]
-    query: Query
+    query: QueryNode
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class QueryNode:
     """A query with its WITH, ORDER BY and LIMIT."""
 
-    body: Select | Values | SetOperation | Query
+    body: Select | ValuesNode | SetOperationNode | QueryNode
     ctes: tuple[Cte, ...] = ()
     is_recursive: bool = False
     order: tuple[SortKey, ...] = ()

@@ -30,10 +30,10 @@ from .names import Names
 from .objects import OWNER, Objects, object_oid
 from .read_relation import CatalogRelations
 from .relations import helper_rows, relation_rows
-from .translate import Plan, translate
+from .translate import CatalogPlan, translate
 from .values import reader_of, to_engine
 
-__all__ = ["Facts", "ResultColumn", "Rows", "SystemCatalog"]
+__all__ = ["ConnectionFacts", "ResultColumn", "Rows", "SystemCatalog"]
 
 Rows = list[tuple[object, ...]]
 
@@ -60,7 +60,7 @@ class ResultColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ConnectionFacts:
     """What differs from connection to connection; `settings`: by name in lower case, as SHOW gives them."""
 
     user: str
@@ -91,7 +91,7 @@ class SystemCatalog:
             "schema_oid": objects.schemas[objects.default_schema],
         }  # fmt: skip
         self._version = version
-        self._plans: Cache[Plan] = Cache(_KEPT_PLANS)
+        self._plans: Cache[CatalogPlan] = Cache(_KEPT_PLANS)
         self._results: Cache[Rows] = Cache(_KEPT_RESULTS)
         self._running: dict[int, tuple[duckdb.DuckDBPyConnection, list[str]]] = {}
         self._lock = threading.Lock()
@@ -102,7 +102,7 @@ class SystemCatalog:
         return classify(sql, self._declared)
 
     def describe(
-        self, sql: str, facts: Facts, types: Sequence[int] = ()
+        self, sql: str, facts: ConnectionFacts, types: Sequence[int] = ()
     ) -> tuple[tuple[ResultColumn, ...], tuple[int, ...]]:
         """Return a query's columns and its parameters' types; nothing is run.
 
@@ -112,7 +112,7 @@ class SystemCatalog:
         return _columns(plan), tuple(type_.oid for type_ in plan.parameters)
 
     def run(
-        self, sql: str, facts: Facts, values: Sequence[object] = (), types: Sequence[int] = ()
+        self, sql: str, facts: ConnectionFacts, values: Sequence[object] = (), types: Sequence[int] = ()
     ) -> tuple[tuple[ResultColumn, ...], Rows]:
         """Return a query's columns and rows. `types` as `describe` got them.
 
@@ -152,7 +152,7 @@ class SystemCatalog:
             if self._database is broken and not self._is_closed:
                 self._database, _ = open_database(*self._contents)
 
-    def _plan(self, sql: str, types: Sequence[int]) -> Plan:
+    def _plan(self, sql: str, types: Sequence[int]) -> CatalogPlan:
         key = (sql, tuple(types))
         plan = self._plans.get(key)
         if plan is None:
@@ -164,7 +164,7 @@ class SystemCatalog:
                 self._plans.put(key, plan)
         return plan
 
-    def _arguments(self, plan: Plan, facts: Facts) -> dict[str, object]:
+    def _arguments(self, plan: CatalogPlan, facts: ConnectionFacts) -> dict[str, object]:
         settings = {**_SETTINGS, "server_version": self._version, **facts.settings}
         known = sorted(settings.items())
         found: dict[str, object] = {
@@ -221,7 +221,7 @@ class SystemCatalog:
                 found[1].append(why)
                 found[0].interrupt()
 
-    def _finished(self, plan: Plan, rows: list[tuple[Any, ...]], facts: Facts) -> Rows:
+    def _finished(self, plan: CatalogPlan, rows: list[tuple[Any, ...]], facts: ConnectionFacts) -> Rows:
         user = (_role(facts.user), facts.user)
         readers = [reader_of(type_, self._names, user) for _, type_, _ in plan.columns]
         if not any(readers):
@@ -250,7 +250,7 @@ def _is_small(rows: Rows) -> bool:
     return sum(len(str(value)) for row in rows for value in row) <= _KEPT_CHARACTERS
 
 
-def _columns(plan: Plan) -> tuple[ResultColumn, ...]:
+def _columns(plan: CatalogPlan) -> tuple[ResultColumn, ...]:
     return tuple(
         ResultColumn(name, type_.oid, type_.size, modifier) for name, type_, modifier in plan.columns
     )

@@ -12,15 +12,15 @@ from .parse_query import parse
 from .pg_types import BY_OID, TEXT, UNKNOWN, PgType
 from .read_relation import CatalogRelations
 from .scope import Bound
-from .typed import Context, coerce
+from .typed import TranslationContext, coerce
 
-__all__ = ["Plan", "translate"]
+__all__ = ["CatalogPlan", "translate"]
 
 _UNKNOWN = (0, UNKNOWN.oid)
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CatalogPlan:
     """`sql`: the engine's statement. `columns`: name, type, modifier. `settings`: names, after "!" if they must be."""
 
     sql: str
@@ -31,7 +31,7 @@ class Plan:
     used: frozenset[int]
 
 
-def translate(text: str, declared: Sequence[int], names: Names, relations: CatalogRelations) -> Plan:
+def translate(text: str, declared: Sequence[int], names: Names, relations: CatalogRelations) -> CatalogPlan:
     """Return what answers a query. `declared`: the types of parameters that the client has said, or 0.
 
     Raises CatalogRefusal.
@@ -46,7 +46,7 @@ def translate(text: str, declared: Sequence[int], names: Names, relations: Catal
     # A parameter's type may follow from a later mention of it, so that earlier ones are bound again.
     found = dict(given)
     for _ in range(2):
-        context = Context(names, dict(found))
+        context = TranslationContext(names, dict(found))
         binder = QueryBinder(context, relations)
         bound = _finished(context, binder.query(query, None))
         found |= context.parameters
@@ -54,7 +54,7 @@ def translate(text: str, declared: Sequence[int], names: Names, relations: Catal
             found[number] = TEXT
     count = max([len(declared), *found])
     used = frozenset(number for number in found if f"$p{number} " in bound.sql)
-    return Plan(
+    return CatalogPlan(
         bound.sql,
         tuple(
             (name, typed.type, modifier)
@@ -67,7 +67,7 @@ def translate(text: str, declared: Sequence[int], names: Names, relations: Catal
     )
 
 
-def _finished(context: Context, bound: Bound) -> Bound:
+def _finished(context: TranslationContext, bound: Bound) -> Bound:
     """Return the query with a type for every column."""
     if not bound.columns:
         raise unsupported("SELECT of no columns")

@@ -12,7 +12,16 @@ from .errors import CatalogRefusal, unsupported
 from .names import Names
 from .pg_types import TEXT, UNKNOWN, PgType, wider
 
-__all__ = ["Context", "Typed", "coerce", "common_type", "null_of", "quoted", "read_array", "role_name"]
+__all__ = [
+    "TranslationContext",
+    "Typed",
+    "coerce",
+    "common_type",
+    "null_of",
+    "quoted",
+    "read_array",
+    "role_name",
+]
 
 _MOST_SQL = 400_000
 _NUMBER = re.compile(r"\s*[+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:e[+-]?\d{1,3})?\s*", re.IGNORECASE)
@@ -41,7 +50,7 @@ class Typed:
 
 
 @dataclass
-class Context:
+class TranslationContext:
     """What one translation gathers: the parameters' types, and what it wants to know of the connection."""
 
     names: Names
@@ -88,7 +97,7 @@ def _wider(left: PgType, right: PgType) -> PgType:
     return found
 
 
-def coerce(context: Context, value: Typed, target: PgType) -> Typed:
+def coerce(context: TranslationContext, value: Typed, target: PgType) -> Typed:
     """Return the value as one of the type `target`. Raises CatalogRefusal: that is not done here."""
     source = value.type
     if value.is_null and source is UNKNOWN:
@@ -123,7 +132,7 @@ def _is_castable(source: PgType, target: PgType) -> bool:
     return numbers or moments or booleans or texts
 
 
-def _literal(context: Context, text: str, target: PgType) -> str:
+def _literal(context: TranslationContext, text: str, target: PgType) -> str:
     """Return a string constant as a value of a type."""
     if target is UNKNOWN or target.is_text:
         return quoted(text[:1] if target.name == '"char"' else text)
@@ -188,7 +197,7 @@ def _lookup(sql: str, target: PgType) -> str:
     raise unsupported(f"a cast of text to {target.name}")
 
 
-def _to_text(context: Context, value: Typed) -> str:
+def _to_text(context: TranslationContext, value: Typed) -> str:
     type_, sql = value.type, value.sql
     if type_.name in _SHOWN:
         shown = f"(SELECT any_value(n.name) FROM {_SHOWN[type_.name]} AS n WHERE n.o = {sql})"
@@ -209,7 +218,7 @@ def _to_text(context: Context, value: Typed) -> str:
     return f"CAST({sql} AS VARCHAR)"
 
 
-def role_name(context: Context, sql: str) -> str:
+def role_name(context: TranslationContext, sql: str) -> str:
     """Return the SQL of a role's name."""
     user, number = context.fact("user", "VARCHAR"), context.fact("user_oid", "BIGINT")
     return (
@@ -217,7 +226,7 @@ def role_name(context: Context, sql: str) -> str:
     )
 
 
-def _list_to_list(context: Context, value: Typed, target: PgType) -> Typed:
+def _list_to_list(context: TranslationContext, value: Typed, target: PgType) -> Typed:
     assert value.type.element is not None
     assert target.element is not None
     source = value.type.element

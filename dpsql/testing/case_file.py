@@ -31,11 +31,11 @@ of Postgres alone, whose words `rewritten` and the policy's SQL are in. Lines be
 statement: `parameter TYPE VALUE` binds $1, $2, … (TYPE: integer, numeric, double, text, boolean, date,
 timestamp; `parameter null`); `oracle-sql …` is what the oracle runs instead.
 
-The claims: one `measure` line for each vector of noise, numbers as exact rationals, in units of the
+The claims: one `measure` line for each measurement of noise, numbers as exact rationals, in units of the
 lattice (the clamp is of one row's value); a `groups` line ends a release: `groups one`, `groups
 declared N`, or `groups threshold tau=T delta=D`. `charge` is for the statement. These lines, and a
 refusal's code and position, are the privacy claim: they are derived by hand and never rewritten by `pytest
-grammar_tests --rewrite-cases`, which refills `rewritten`, `columns`, `stage`, `post`, `message` and `hint`.
+grammar_tests --rewrite-cases`, which refills `rewritten`, `columns`, `intermediate`, `post`, `message` and `hint`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from fractions import Fraction
 from pathlib import Path
 
 __all__ = [
-    "Accepted", "Case", "CaseFileError", "Charge", "Measure", "Outcome", "Refused", "ReleaseClaim",
+    "Accepted", "Case", "CaseFileError", "ExpectedCharge", "Measure", "Outcome", "Refused", "ReleaseClaim",
     "read_cases", "rewrite_case",
 ]  # fmt: skip
 
@@ -68,7 +68,7 @@ class CaseFileError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A vector of noise: `clamp` holds one row's value, in lattice units; None for what is only counted."""
+    """A measurement of noise: `clamp` holds one row's value, in lattice units; None for what is only counted."""
 
     kind: str
     coordinates: int
@@ -100,7 +100,7 @@ class ReleaseClaim:
 
 
 @dataclass(frozen=True, slots=True)
-class Charge:
+class ExpectedCharge:
     """What the statement is charged."""
 
     epsilon: Fraction
@@ -116,9 +116,9 @@ class Accepted:
 
     rewritten: tuple[str, ...]
     releases: tuple[ReleaseClaim, ...]
-    charge: Charge | None
+    charge: ExpectedCharge | None
     columns: str
-    stages: tuple[str, ...]
+    intermediates: tuple[str, ...]
     post: str
 
     def claim(self) -> list[str]:
@@ -167,7 +167,7 @@ class Case:
 
 
 @dataclass
-class _Block:
+class _CaseLines:
     """The lines of one case, split at `----`; `start` and `end` are where the expected lines stand."""
 
     path: Path
@@ -214,9 +214,9 @@ def rewrite_case(path: Path, name: str, outcome: Outcome) -> None:
 # --- reading -------------------------------------------------------------------------------------------
 
 
-def _blocks(path: Path) -> Iterator[tuple[str, _Block]]:
+def _blocks(path: Path) -> Iterator[tuple[str, _CaseLines]]:
     policy = ""
-    block: _Block | None = None
+    block: _CaseLines | None = None
     is_after = False
     lines = path.read_text(encoding="utf-8").split("\n")
     for number, line in enumerate([*lines, ""]):
@@ -229,7 +229,7 @@ def _blocks(path: Path) -> Iterator[tuple[str, _Block]]:
                 continue
             if words[0] != "case" or not policy:
                 raise CaseFileError(f"{path.name}:{number + 1}: expected `policy NAME` or `case NAME …`")
-            block, is_after = _Block(path, number + 1, line), False
+            block, is_after = _CaseLines(path, number + 1, line), False
         elif not line.strip():
             if not is_after:
                 raise block.error("no line ---- between the statement and what is expected")
@@ -244,7 +244,7 @@ def _blocks(path: Path) -> Iterator[tuple[str, _Block]]:
             block.before.append(line)
 
 
-def _read_case(policy: str, block: _Block) -> Case:
+def _read_case(policy: str, block: _CaseLines) -> Case:
     words = block.head.split()
     if len(words) < 2 or not _NAME.fullmatch(words[1]):
         raise block.error("write: case NAME epsilon=…, a name of small letters, digits and hyphens")
@@ -272,7 +272,7 @@ _PARAMETERS: dict[str, Callable[[str], object]] = {
 }  # fmt: skip
 
 
-def _parameter(line: str, block: _Block) -> object:
+def _parameter(line: str, block: _CaseLines) -> object:
     _, kind, *rest = line.split(" ", 2)
     if kind == "null" and not rest:
         return None
@@ -282,7 +282,7 @@ def _parameter(line: str, block: _Block) -> object:
         raise block.error(f"{line!r} is no parameter: write parameter TYPE VALUE") from None
 
 
-def _expected(block: _Block) -> Outcome:
+def _expected(block: _CaseLines) -> Outcome:
     fields: dict[str, list[str]] = {}
     claims: list[str] = []
     for line in block.after:
@@ -301,8 +301,8 @@ def _expected(block: _Block) -> Outcome:
             claims.append(line)
         elif word == "rewritten" and not rest:
             fields["rewritten"] = []
-        elif word in ("refused", "message", "hint", "charge", "columns", "stage", "post"):
-            if word in fields and word != "stage":
+        elif word in ("refused", "message", "hint", "charge", "columns", "intermediate", "post"):
+            if word in fields and word != "intermediate":
                 raise block.error(f"{word} comes twice")
             fields.setdefault(word, []).append(rest)
         else:
@@ -319,11 +319,11 @@ def _expected(block: _Block) -> Outcome:
     releases = tuple(_releases(claims, block))
     return Accepted(
         tuple(fields.get("rewritten", ())), releases, charge, first.get("columns", ""),
-        tuple(fields.get("stage", ())), first.get("post", ""),
+        tuple(fields.get("intermediate", ())), first.get("post", ""),
     )  # fmt: skip
 
 
-def _releases(claims: Iterable[str], block: _Block) -> Iterator[ReleaseClaim]:
+def _releases(claims: Iterable[str], block: _CaseLines) -> Iterator[ReleaseClaim]:
     measures: list[Measure] = []
     for line in claims:
         word, _, rest = line.partition(" ")
@@ -336,7 +336,7 @@ def _releases(claims: Iterable[str], block: _Block) -> Iterator[ReleaseClaim]:
         raise block.error("the measures of a release end with a line `groups …`")
 
 
-def _measure(text: str, block: _Block) -> Measure:
+def _measure(text: str, block: _CaseLines) -> Measure:
     kind, *words = text.split()
     fields = dict(word.partition("=")[::2] for word in words)
     wanted = {"coordinates", "sensitivity", "scale", "epsilon"}
@@ -359,14 +359,14 @@ def _measure(text: str, block: _Block) -> Measure:
     )  # fmt: skip
 
 
-def _charge(text: str, block: _Block) -> Charge:
+def _charge(text: str, block: _CaseLines) -> ExpectedCharge:
     fields = dict(word.partition("=")[::2] for word in text.split())
     if set(fields) != {"epsilon", "delta"}:
         raise block.error("write: charge epsilon=… delta=…")
-    return Charge(_exact(fields["epsilon"], block), _exact(fields["delta"], block))
+    return ExpectedCharge(_exact(fields["epsilon"], block), _exact(fields["delta"], block))
 
 
-def _exact(text: str, block: _Block) -> Fraction:
+def _exact(text: str, block: _CaseLines) -> Fraction:
     if not _EXACT.fullmatch(text):
         raise block.error(f"{text} is not an exact number: write 3 or 1/3")
     return Fraction(text)
@@ -385,7 +385,10 @@ def _refilled(after: list[str], outcome: Outcome) -> list[str]:
     for query in outcome.rewritten:
         lines += _wrapped(query)
     lines += kept
-    lines += [f"columns {outcome.columns}", *(f"stage {stage}" for stage in outcome.stages)]
+    lines += [
+        f"columns {outcome.columns}",
+        *(f"intermediate {intermediate}" for intermediate in outcome.intermediates),
+    ]
     return [*lines, f"post {outcome.post}"]
 
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .audit import Audit, Finding, run_audit
+from .audit import Audit, AuditFinding, run_audit
 
-__all__ = ["Audit", "Finding", "run_audit"]
+__all__ = ["Audit", "AuditFinding", "run_audit"]

@@ -21,14 +21,14 @@ import numpy.typing as npt
 from ...backends import DuckDBBackend
 from ...errors import DpsqlError, EngineFailure, Refusal
 from ...mechanisms import Noise, SampledNoise
-from ...plan.planner import Plan, Privacy, ReleasePlan, plan
+from ...plan.planner import Plan, PrivacyParameters, ReleasePlan, plan
 from ...policy import Neighbours, Policy, build_catalog
 from ...policy.live_schema import LiveSchema
 from ...relation.catalog import Catalog, Scalar, Table
 from ...relation.types import Kind
 from ...sql.bind_select import bind
-from ...sql.scope import Context
-from ...sql.statement import Query, parse_statement
+from ...sql.scope import BindingContext
+from ...sql.statement import AdmittedQuery, parse_statement
 from ..explain import number_text
 from ..preview import sql_name
 from ..privatise import Exact, publish
@@ -36,7 +36,7 @@ from .measure import Groups, distance, measure_release
 from .statistics import Attack, at_least, attack
 from .twins import CROWD, PATTERNS, Person, Twin
 
-__all__ = ["EPSILON", "RUNS", "Audit", "Finding", "run_audit", "scores"]
+__all__ = ["EPSILON", "RUNS", "Audit", "AuditFinding", "run_audit", "scores"]
 
 EPSILON = Fraction(1)
 """What the statements are planned at: scales change no way through the code, and large losses are seen best."""
@@ -52,7 +52,7 @@ _Pair = tuple[Measures, Measures]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class AuditFinding:
     """What the audit found of one statement; probabilities and epsilons as floats, for display.
 
     `claimed`: its epsilon; `moved`: the most that the neighbours moved it by, of what is claimed, and `by` which of
@@ -74,7 +74,7 @@ class Finding:
 class Audit:
     """All statements of an audit."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[AuditFinding, ...]
 
     @property
     def has_passed(self) -> bool:
@@ -125,7 +125,7 @@ def run_audit(
 def _given(policy: Policy, catalog: Catalog, statements: Sequence[str]) -> Iterator[tuple[str, Plan]]:
     for sql in statements:
         planned = _plan(policy, catalog, sql)
-        if planned.stages:
+        if planned.intermediates:
             raise Refusal(
                 "the audit takes no statement that draws a subquery first",
                 sqlstate="0A000",
@@ -174,16 +174,16 @@ def _questions(table: Table) -> Iterator[str]:
 
 def _plan(policy: Policy, catalog: Catalog, sql: str) -> Plan:
     query = parse_statement(sql)
-    if not isinstance(query, Query):
+    if not isinstance(query, AdmittedQuery):
         raise Refusal("only queries can be audited", sqlstate="0A000")
-    privacy = Privacy(
+    privacy = PrivacyParameters(
         EPSILON,
         DELTA,
         policy.defaults.minimum_units,
         policy.privacy.neighbours is Neighbours.REPLACE_ONE,
         together=policy.privacy.together,
     )
-    return plan(bind(query, Context(catalog, query.text, (), 0, {})), catalog, privacy)
+    return plan(bind(query, BindingContext(catalog, query.text, (), 0, {})), catalog, privacy)
 
 
 # --- the neighbours -------------------------------------------------------------------------------------
@@ -267,7 +267,7 @@ class _Compared:
         if (sharpness := (round(sum(changes), 6), -len(changes))) > self._sharpness:
             self._sharpness, self.sharpest = sharpness, (left, right)
 
-    def finding(self, noise: Noise, runs: int) -> Finding:
+    def finding(self, noise: Noise, runs: int) -> AuditFinding:
         """Attack the pair that moved it most, and say what came of it all."""
         claimed = float(self.plan.epsilon)
         seen = Attack(0.0, 0.05)
@@ -278,7 +278,7 @@ class _Compared:
         shown = (_thresholds(release, self.plan, noise, runs) for release in self.plan.releases)
         self.problems += [said for said in shown if said is not None]
         allowed = min(1.0, math.exp(claimed) * 0.05 + float(self.plan.delta))
-        return Finding(
+        return AuditFinding(
             self.sql,
             claimed,
             self._moved(),
@@ -293,14 +293,14 @@ class _Compared:
         """Return how far the worst pair is apart: in units of the measure where it is one, else in parts."""
         if not self.plan.epsilon:
             return "0 of 0"
-        (release, *others), vectors = self.plan.releases, self.plan.releases[0].vectors
-        if others or len(vectors) > 1:
+        (release, *others), measurements = self.plan.releases, self.plan.releases[0].measurements
+        if others or len(measurements) > 1:
             return f"{float(100 * self.loss / self.plan.epsilon):.4g} of 100 %"
-        vector = vectors[0]
-        step = (Fraction(1) if vector.lattice is None else vector.lattice.step) / vector.denominator
-        return (
-            f"{number_text(self.loss * release.scale(0) * step)} of {number_text(vector.sensitivity * step)}"
-        )
+        measurement = measurements[0]
+        step = (
+            Fraction(1) if measurement.lattice is None else measurement.lattice.step
+        ) / measurement.denominator
+        return f"{number_text(self.loss * release.scale(0) * step)} of {number_text(measurement.sensitivity * step)}"
 
 
 def _new(here: Groups, there: Groups) -> int:
@@ -334,7 +334,7 @@ def scores(planned: Plan, centre: Measures, other: Measures, noise: Noise, runs:
 def _changes(
     release: ReleasePlan, here: dict[int, Groups], there: dict[int, Groups]
 ) -> list[tuple[int, float]]:
-    """Return (vector, change) of each coordinate that the two databases differ in."""
+    """Return (measurement, change) of each coordinate that the two databases differ in."""
     found = []
     for number, groups in here.items():
         for key, values in groups.items():

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...mechanisms import Window
 from ...plan.planner import ReleasePlan
-from ...plan.privacy.rows import StageColumn
+from ...plan.privacy.rows import IntermediateColumn
 from ...relation.catalog import Scalar
-from ...relation.expressions import StageValue
+from ...relation.expressions import IntermediateValue
 from ..released import canonical, declared_groups
 from .windows import moved, steps_of, windows_of
 
@@ -25,33 +25,35 @@ __all__ = ["SALT", "Groups", "distance", "measure_release", "parameter_of"]
 
 Key = tuple[Scalar, ...]
 Groups = dict[Key, tuple[Any, ...]]
-"""A vector's exact integers by group; of a choice by rank the misses of all candidates."""
+"""A measurement's exact integers by group; of a choice by rank the misses of all candidates."""
 
 SALT = "00" * 32
 """The salt of bounding, always the same: databases that are compared leave out the same groups."""
 
 
 def measure_release(
-    release: ReleasePlan, snapshot: Snapshot, stages: Sequence[object] = ()
+    release: ReleasePlan, snapshot: Snapshot, intermediates: Sequence[object] = ()
 ) -> dict[int, Groups]:
-    """Return every vector's integers, as the production path reads them; declared groups are filled up.
+    """Return every measurement's integers, as the production path reads them; declared groups are filled up.
 
-    `stages`: by number, the value of an earlier stage, or the columns of its rows. A release that is empty from its
-    text alone asks the engine nothing: its vectors are empty here too.
+    `intermediates`: by number, the value of an earlier intermediate result, or the columns of its rows. A release
+    that is empty from its text alone asks the engine nothing: its measurements are empty here too.
     """
-    found: dict[int, Groups] = {number: {} for number in range(len(release.vectors))}
+    found: dict[int, Groups] = {number: {} for number in range(len(release.measurements))}
     width = len(release.release.keys)
     changes = [canonical(key.type) for key in release.release.keys]
-    for query in release.queries(tuple(range(len(release.vectors)))):
+    for query in release.queries(tuple(range(len(release.measurements)))):
         parameters: list[object] = [SALT] if query.salted else []
-        parameters += [parameter_of(stages[value.stage], value) for value in query.stages]
+        parameters += [
+            parameter_of(intermediates[value.intermediate], value) for value in query.intermediates
+        ]
         rows = (
             (*(v if c is None else c(v) for v, c in zip(row[:width], changes, strict=True)), *row[width:])
             for chunk in snapshot.run(query.sql, parameters)
             for row in chunk
         )
         if query.is_window:
-            (number,) = query.vectors
+            (number,) = query.measurements
             found[number] = windows_of(release.choices[number], rows, width)
         else:
             _take_in(found, release, query, rows)
@@ -67,8 +69,8 @@ def _take_in(
     width = len(release.release.keys)
     for row in rows:
         key, start = row[:width], width
-        for number in query.vectors:
-            size = release.vectors[number].size
+        for number in query.measurements:
+            size = release.measurements[number].size
             assert key not in found[number], "a group came twice"
             values = row[start : start + size]
             assert all(type(value) is int for value in values), "an exact measure is not an integer"
@@ -78,7 +80,8 @@ def _take_in(
 
 
 def distance(release: ReleasePlan, number: int, left: Groups, right: Groups) -> int:
-    """Return Σ over groups and coordinates of |change| of one vector; of a choice the most that a score changes."""
+    """Return Σ over groups and coordinates of |change| of one measurement; of a choice the most that a score
+    changes."""
     empty = _empty(release, number)
     total = 0
     for key in left.keys() | right.keys():
@@ -90,12 +93,12 @@ def distance(release: ReleasePlan, number: int, left: Groups, right: Groups) -> 
     return total
 
 
-def parameter_of(stage: object, parameter: StageValue | StageColumn) -> object:
-    """Return what a parameter stands for: a stage's value, or a column of its rows."""
-    if isinstance(parameter, StageValue):
-        return stage
-    assert isinstance(stage, tuple)
-    return stage[parameter.index]
+def parameter_of(intermediate: object, parameter: IntermediateValue | IntermediateColumn) -> object:
+    """Return what a parameter stands for: an intermediate result's value, or a column of its rows."""
+    if isinstance(parameter, IntermediateValue):
+        return intermediate
+    assert isinstance(intermediate, tuple)
+    return intermediate[parameter.index]
 
 
 def _filled(release: ReleasePlan, number: int, groups: Groups) -> Groups:
@@ -107,7 +110,7 @@ def _filled(release: ReleasePlan, number: int, groups: Groups) -> Groups:
 
 
 def _empty(release: ReleasePlan, number: int) -> tuple[Any, ...]:
-    vector = release.vectors[number]
+    measurement = release.measurements[number]
     if number in release.choices:
         return steps_of(release.choices[number], Window())
-    return (vector.empty_value,) * vector.size
+    return (measurement.empty_value,) * measurement.size

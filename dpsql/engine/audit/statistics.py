@@ -31,7 +31,7 @@ class Attack:
 def attack(here: npt.NDArray[Any], there: npt.NDArray[Any], delta: float = 0.0) -> Attack:
     """Return what half lines of a score find; each is of releases of one database. Judged on the other half.
 
-    Larger scores speak for the first. The event is chosen on the first half of the draws and judged on the second.
+    Larger scores speak for the first. The event is chosen on the first half of the draws and analyzed on the second.
     """
     half = len(here) // 2
     limits = np.unique(np.quantile(np.concatenate([here[:half], there[:half]]), _LIMITS))

@@ -1,6 +1,6 @@
 """Discrete Laplace noise: Pr[Y = y] = (1-q)/(1+q) q^|y|, q = exp(-1/scale); soundness.md 0, 1.2 and 2.3.
 
-A vector whose coordinates one unit moves by at most `sensitivity` in all has epsilon-DP answers with
+A measurement whose coordinates one unit moves by at most `sensitivity` in all has epsilon-DP answers with
 scale = sensitivity / epsilon, a draw of its own on each coordinate (Dwork, McSherry, Nissim, Smith 2006;
 on integers Ghosh, Roughgarden, Sundararajan 2009).
 """

@@ -1,1 +1,1 @@
-"""The SQL that runs in the owner's engine, printed from judged rows and measures alone."""
+"""The SQL that runs in the owner's engine, printed from owned rows and measurements alone."""

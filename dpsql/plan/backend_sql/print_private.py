@@ -24,7 +24,7 @@ from fractions import Fraction
 
 from ...errors import Refusal
 from ...relation.calendar import calendar_ends
-from ...relation.expressions import Call, Expr, Field, Literal, Months, StageValue
+from ...relation.expressions import Call, Expr, Field, IntermediateValue, Literal, Months
 from ...relation.facts import decimal_scale
 from ...relation.functions import check_printers
 from ...relation.intervals import TYPE_RANGE, Environment, Facts, common_grid, facts_of
@@ -47,7 +47,7 @@ MAX_LENGTH = 100_000
 
 @dataclass
 class PrivatePrinter:
-    """Prints expressions over the rows of one block; stage values become numbered parameters.
+    """Prints expressions over the rows of one block; intermediate values become numbered parameters.
 
     `row`: the block's columns as they are printed, by position.
     """
@@ -80,8 +80,8 @@ class PrivatePrinter:
             return self.column(expr)
         if isinstance(expr, Literal):
             return self.dialect.literal(expr)
-        if isinstance(expr, StageValue):
-            return self._stage(expr)
+        if isinstance(expr, IntermediateValue):
+            return self._intermediate(expr)
         if expr.type.is_number:
             return self._plain_number(expr)
         assert isinstance(expr, Call)
@@ -141,7 +141,7 @@ class PrivatePrinter:
                 hint="cast its parts to bigint or numeric, or narrow them with BETWEEN",
             )  # fmt: skip
 
-    def _stage(self, expr: StageValue) -> str:
+    def _intermediate(self, expr: IntermediateValue) -> str:
         if expr not in self.parameters:
             self.parameters.append(expr)
         number = self.first_parameter + self.parameters.index(expr)
@@ -196,8 +196,8 @@ class PrivatePrinter:
             return self._literal_number(expr)
         if isinstance(expr, Field):
             return self._leaf(expr, facts)
-        if isinstance(expr, StageValue):
-            return bounded(Number(self._stage(expr), None), expr.lo, expr.hi)
+        if isinstance(expr, IntermediateValue):
+            return bounded(Number(self._intermediate(expr), None), expr.lo, expr.hi)
         assert isinstance(expr, Call)
         form = NUMBERS.get(expr.function)
         if form is None:

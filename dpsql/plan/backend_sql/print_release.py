@@ -5,7 +5,7 @@
     FROM (SELECT CAST("kind" AS VARCHAR) COLLATE C AS k0 FROM "main"."card") AS r
     GROUP BY k0 HAVING ((k0 IN ('gold', 'plain'))) OR COUNT(*) < 0
 
-House rules (soundness.md 1.1, 1.5 and 1.9; the proofs are in `vectors`):
+House rules (soundness.md 1.1, 1.5 and 1.9; the proofs are in `measurements`):
 
 1. Every figure that a sensitivity was computed from is an operator here: the value clamp, the division by a
    unit's rows t where they are more than R, the rank to C groups or P values of a unit. The one exception is
@@ -31,15 +31,15 @@ from functools import partial
 
 from ...mechanisms import RankChoice
 from ...relation.catalog import Scalar
-from ...relation.expressions import Expr, Literal, StageValue
+from ...relation.expressions import Expr, IntermediateValue, Literal
 from ...relation.types import SqlType
 from ..dialects.dialect import Dialect
 from ..dialects.quote import text
-from ..measures.ranks import RankVector
-from ..measures.vectors import Bounding, Kind, Mask, Query, Vector, counted_in
+from ..measures.measurements import Bounding, BoundingQuery, Mask, Measurement, MeasurementKind, counted_in
+from ..measures.ranks import RankMeasurement
 from ..privacy.keys import MAX_DOMAIN, Domain
 from ..privacy.public_keys import KeyList
-from ..privacy.rows import Fan, Rows, StageColumn, TableSource
+from ..privacy.rows import Fan, IntermediateColumn, OwnedRows, TableSource
 from .print_source import SourcePrinter
 from .print_sums import GroupSums, InnerRows, KeptSums, UnitSums, integer_type
 from .print_value import print_whole
@@ -50,44 +50,46 @@ __all__ = ["BackendQuery", "print_fan", "print_keys", "print_release"]
 
 @dataclass(frozen=True, slots=True)
 class BackendQuery:
-    """One SELECT: the group keys first, then one integer column per coordinate of `vectors`, in order.
+    """One SELECT: the group keys first, then one integer column per coordinate of `measurements`, in order.
 
     `is_window`: of a choice by rank, whose groups come with a row for each candidate that has rows near the wanted
     rank: the candidate, the weight below it, its own, and that of all rows of the group.
-    Parameter $1 is the bounding salt when `salted`; the others are `stages`, numbered on.
+    Parameter $1 is the bounding salt when `salted`; the others are `intermediates`, numbered on.
     """
 
     sql: str
-    vectors: tuple[int, ...]
+    measurements: tuple[int, ...]
     salted: bool
-    stages: tuple[StageValue | StageColumn, ...]
+    intermediates: tuple[IntermediateValue | IntermediateColumn, ...]
     is_window: bool = False
 
 
 def print_release(
-    rows: Rows,
+    rows: OwnedRows,
     keys: tuple[Expr, ...],
-    vectors: tuple[Vector, ...],
+    measurements: tuple[Measurement, ...],
     wanted: tuple[int, ...],
     bounding: Bounding,
     domains: tuple[Domain | None, ...],
     choices: Mapping[int, RankChoice],
     dialect: Dialect,
 ) -> tuple[BackendQuery, ...]:
-    """Return the queries for the wanted vectors of a release (all of them, or those not in the store)."""
-    release = _Release(rows, keys, vectors, bounding, domains, dialect)
-    windows = tuple(release.window(i, choices[i]) for i in wanted if vectors[i].query is Query.RANK)
+    """Return the queries for the wanted measurements of a release (all of them, or those not in the store)."""
+    release = _Release(rows, keys, measurements, bounding, domains, dialect)
+    windows = tuple(
+        release.window(i, choices[i]) for i in wanted if measurements[i].query is BoundingQuery.RANK
+    )
     if bounding.per_row:
-        summed = tuple(i for i in wanted if vectors[i].query is not Query.RANK)
+        summed = tuple(i for i in wanted if measurements[i].query is not BoundingQuery.RANK)
         return (*((release.per_row(summed),) if summed else ()), *windows)
-    chosen = {how: tuple(i for i in wanted if vectors[i].query is how) for how in Query}
-    scaled, ranked = chosen[Query.SCALED], chosen[Query.RANKED]
+    chosen = {how: tuple(i for i in wanted if measurements[i].query is how) for how in BoundingQuery}
+    scaled, ranked = chosen[BoundingQuery.SCALED], chosen[BoundingQuery.RANKED]
     if scaled and release.is_count_of_all_people(ranked):
         queries = [release.with_people(scaled, *ranked)]
     else:
         queries = [release.scaled(scaled)] if scaled else []
         queries += [release.ranked(ranked)] if ranked else []
-    return (*queries, *(release.distinct(number) for number in chosen[Query.DISTINCT]), *windows)
+    return (*queries, *(release.distinct(number) for number in chosen[BoundingQuery.DISTINCT]), *windows)
 
 
 def print_fan(fan: Fan, dialect: Dialect) -> BackendQuery:
@@ -112,11 +114,11 @@ class _Release:
     """Prints the queries of one release."""
 
     def __init__(
-        self, rows: Rows, keys: tuple[Expr, ...], vectors: tuple[Vector, ...], bounding: Bounding,
+        self, rows: OwnedRows, keys: tuple[Expr, ...], measurements: tuple[Measurement, ...], bounding: Bounding,
         domains: tuple[Domain | None, ...], dialect: Dialect,
     ) -> None:  # fmt: skip
         self.relation, self.keys, self.dialect = rows, keys, dialect
-        self.vectors, self.bounding, self.domains = vectors, bounding, domains
+        self.measurements, self.bounding, self.domains = measurements, bounding, domains
         self.key_names = [f"k{i}" for i in range(len(keys))]
 
     def per_row(self, numbers: tuple[int, ...]) -> BackendQuery:
@@ -158,7 +160,7 @@ class _Release:
     def _of_table(self, numbers: tuple[int, ...]) -> BackendQuery:
         """A plain aggregate of a table, corrected for the units with more than R rows (house rule 3)."""
         sources = SourcePrinter(self.dialect, 1)
-        filters = counted_in(self.vectors)
+        filters = counted_in(self.measurements)
         listed = InnerRows(sources, self.relation, (), filters, shows_unit=True)
         if filters:
             listed.where.append(f"({' OR '.join(listed.printer.boolean(term) for term in filters)})")
@@ -188,8 +190,9 @@ class _Release:
         return f"SELECT u AS hu, {rows} AS t FROM {listed} GROUP BY u HAVING {rows} > {self.bounding.in_all}"
 
     def _counted(self, inner: InnerRows) -> list[str]:
-        """Return tests over r of which one is true on every row that a scaled vector could count; none for all rows."""
-        filters = counted_in(self.vectors)
+        """Return tests over r of which one is true on every row that a scaled measurement could count; none for all
+        rows."""
+        filters = counted_in(self.measurements)
         return [f"r.{inner.item(inner.printer.boolean(term), 'f')} IS TRUE" for term in filters]
 
     def _rows_counted(self, inner: InnerRows) -> str:
@@ -213,7 +216,7 @@ class _Release:
     ) -> str:  # fmt: skip
         """Return the sums of all rows and of the changes for the heavy units', by group.
 
-        `people`: the vector that counts the units of each group, from p and `dropped`.
+        `people`: the measurement that counts the units of each group, from p and `dropped`.
         """
         by = f" GROUP BY {', '.join(self.key_names)}" if self.keys else ""
         nobody = [] if people is None else [(f"m{people}_0", "0")]
@@ -233,8 +236,10 @@ class _Release:
 
     def is_count_of_all_people(self, ranked: tuple[int, ...]) -> bool:
         """Say whether all that is ranked is one count of people without masks, by keys none of which is declared."""
-        vectors = [self.vectors[number] for number in ranked]
-        are_all = [(vector.kind, vector.masks) for vector in vectors] == [(Kind.UNITS, (Mask(()),))]
+        measurements = [self.measurements[number] for number in ranked]
+        are_all = [(measurement.kind, measurement.masks) for measurement in measurements] == [
+            (MeasurementKind.UNITS, (Mask(()),))
+        ]
         return are_all and bool(self.keys) and all(domain is None for domain in self.domains)
 
     def with_people(self, numbers: tuple[int, ...], counted: int) -> BackendQuery:
@@ -246,7 +251,9 @@ class _Release:
         """
         sources = SourcePrinter(self.dialect, 2 if self.bounding.ranked else 1)
         if self._is_of_table():
-            listed = InnerRows(sources, self.relation, self.keys, counted_in(self.vectors), shows_unit=True)
+            listed = InnerRows(
+                sources, self.relation, self.keys, counted_in(self.measurements), shows_unit=True
+            )
             plain, inner = self._inner(sources, numbers), self._inner(sources, numbers, beside="heavy")
         else:
             listed = plain = inner = self._inner(sources, numbers, is_kept=True)
@@ -269,13 +276,13 @@ class _Release:
         numbers = (*numbers, counted)
         return _query(f"WITH {', '.join(steps)} {sql}", numbers, sources, salted=self.bounding.ranked)
 
-    def _share(self, vector: Vector, sql: str) -> str:
+    def _share(self, measurement: Measurement, sql: str) -> str:
         """Return s·R·U div t of a heavy unit, cut towards zero."""
-        factor, wide = self.bounding.in_all * vector.denominator, integer_type(vector) == "HUGEINT"
+        factor, wide = self.bounding.in_all * measurement.denominator, integer_type(measurement) == "HUGEINT"
         return self.dialect.quotient(f"({sql} * {factor})", "t", wide=wide)
 
     def _fine(self, name: str) -> str:
-        unit = self._vector_of(name).denominator
+        unit = self._measurement_of(name).denominator
         return f"{unit} * " if unit > 1 else ""
 
     # --- what counts a thing once ---------------------------------------------------------------------------
@@ -299,19 +306,19 @@ class _Release:
     def distinct(self, number: int) -> BackendQuery:
         """COUNT(DISTINCT x): at most P pairs of group and value of each unit in hashed order, then each once."""
         sources = SourcePrinter(self.dialect, 2)
-        vector = self.vectors[number]
-        assert vector.value is not None
+        measurement = self.measurements[number]
+        assert measurement.value is not None
         inner = self._inner(sources, (number,), shows_unit=True)
-        name = inner.item(inner.printer.key(vector.value), "v")
-        where = inner.mask(vector.masks[0])
+        name = inner.item(inner.printer.key(measurement.value), "v")
+        where = inner.mask(measurement.masks[0])
         present = f"{name} IS NOT NULL" + (f" AND {where}" if where else "")
         by = ", ".join(["u", *self.key_names, name])
         steps = [
             f"v AS (SELECT {', '.join(['u', *self.key_names])}, {name} AS x FROM ({inner.sql()}) AS r "
             f"WHERE {present} GROUP BY {by}{self._in_domain()})"
         ]
-        hashes = [*self._key_hashes(), self.dialect.hash_text("x", vector.value.type)]
-        steps += self._kept("v", hashes, [*self.key_names, "x"], vector.distinct_limit)
+        hashes = [*self._key_hashes(), self.dialect.hash_text("x", measurement.value.type)]
+        steps += self._kept("v", hashes, [*self.key_names, "x"], measurement.distinct_limit)
         body = self._outer("kept AS b", [(f"m{number}_0", "COUNT(DISTINCT x)")])
         return _query(f"WITH {', '.join(steps)} {body}", (number,), sources, salted=True)
 
@@ -357,17 +364,17 @@ class _Release:
 
     def window(self, number: int, choice: RankChoice) -> BackendQuery:
         """Return the query of the rows near a wanted rank; each unit weighs R rows at most, over all groups."""
-        vector = self.vectors[number]
-        assert isinstance(vector, RankVector)
-        assert vector.value is not None
+        measurement = self.measurements[number]
+        assert isinstance(measurement, RankMeasurement)
+        assert measurement.value is not None
         sources = SourcePrinter(self.dialect, 1)
         inner = self._inner(sources, (number,), shows_unit=not self.bounding.per_row)
-        z = print_whole(inner.printer, inner.item, vector.value, vector.known_lattice)
-        flag = inner.mask(vector.masks[0])
+        z = print_whole(inner.printer, inner.item, measurement.value, measurement.known_lattice)
+        flag = inner.mask(measurement.masks[0])
         # A value is computed wherever it stands: rows without one fall out of the cells, or before t is counted.
         tests = [*([] if self.bounding.per_row else [f"{z} IS NOT NULL"]), *([flag] if flag else [])]
         where = f" WHERE {' AND '.join(tests)}" if tests else ""
-        low = vector.known_lattice.low
+        low = measurement.known_lattice.low
         above = f"({z} - {self.dialect.cast(str(low), 'BIGINT')})"
         place = f"({above} >> {choice.shift})" if choice.shift else above
         keys = "".join(f"{name}, " for name in self.key_names)
@@ -378,10 +385,10 @@ class _Release:
         else:
             rows = f"SELECT u, {keys}{place} AS v FROM ({inner.sql()}) AS r{where}"
             most = self.bounding.in_all
-            share = self.dialect.quotient(str(most * vector.unit), "t", wide=False)
+            share = self.dialect.quotient(str(most * measurement.unit), "t", wide=False)
             weighed = (
-                f"SELECT {keys}v, COALESCE({share}, {vector.unit}) AS w FROM a LEFT JOIN heavy ON u = hu "
-                f"WHERE t IS NULL OR t <= {most * vector.unit}"
+                f"SELECT {keys}v, COALESCE({share}, {measurement.unit}) AS w FROM a LEFT JOIN heavy ON u = hu "
+                f"WHERE t IS NULL OR t <= {most * measurement.unit}"
             )
             steps = [
                 f"a AS{held} ({rows})",
@@ -394,7 +401,7 @@ class _Release:
             if domain is None or None in domain.values
         )
         printer = WindowPrinter(
-            self.dialect, choice, vector.unit, self.key_names, nullable, self._in_domain()
+            self.dialect, choice, measurement.unit, self.key_names, nullable, self._in_domain()
         )
         more, last = printer.steps()
         shown = ", ".join([*self._shown_keys(), "v", "less", "w", "n"])
@@ -407,10 +414,10 @@ class _Release:
         self, sources: SourcePrinter, numbers: Iterable[int], *, shows_unit: bool = False, beside: str = "",
         is_kept: bool = False,
     ) -> InnerRows:  # fmt: skip
-        """Return the rows that some vectors are computed from."""
-        vectors = [self.vectors[number] for number in numbers]
-        read = [vector.value for vector in vectors if vector.value is not None]
-        read += [term for vector in vectors for mask in vector.masks for term, _ in mask.terms]
+        """Return the rows that some measurements are computed from."""
+        measurements = [self.measurements[number] for number in numbers]
+        read = [measurement.value for measurement in measurements if measurement.value is not None]
+        read += [term for measurement in measurements for mask in measurement.masks for term, _ in mask.terms]
         return InnerRows(
             sources, self.relation, self.keys, read, shows_unit=shows_unit, beside=beside, is_kept=is_kept
         )
@@ -418,16 +425,18 @@ class _Release:
     def _coordinates(
         self, numbers: Iterable[int], sums: GroupSums, *, cut: bool = False
     ) -> list[tuple[str, str]]:
-        """Return the coordinates of vectors with their names; `cut`: down to a heavy unit's part."""
+        """Return the coordinates of measurements with their names; `cut`: down to a heavy unit's part."""
         found = []
         for number in numbers:
-            vector = self.vectors[number]
-            shown = vector.cut(sums, partial(self._share, vector)) if cut else vector.whole(sums)
+            measurement = self.measurements[number]
+            shown = (
+                measurement.cut(sums, partial(self._share, measurement)) if cut else measurement.whole(sums)
+            )
             found += [(f"m{number}_{i}", sql) for i, sql in enumerate(shown)]
         return found
 
-    def _vector_of(self, coordinate: str) -> Vector:
-        return self.vectors[int(coordinate[1:].split("_")[0])]
+    def _measurement_of(self, coordinate: str) -> Measurement:
+        return self.measurements[int(coordinate[1:].split("_")[0])]
 
     def _listed(self, coordinates: Sequence[tuple[str, str]]) -> str:
         return ", ".join([*self.key_names, *(f"{sql} AS {name}" for name, sql in coordinates)])
@@ -437,7 +446,7 @@ class _Release:
         columns = [
             *self._shown_keys(),
             *(
-                f"{self.dialect.cast(sql, integer_type(self._vector_of(name)))} AS {name}"
+                f"{self.dialect.cast(sql, integer_type(self._measurement_of(name)))} AS {name}"
                 for name, sql in coordinates
             ),
         ]
@@ -482,5 +491,7 @@ class _Release:
 def _query(
     sql: str, numbers: tuple[int, ...], sources: SourcePrinter, *, salted: bool = False
 ) -> BackendQuery:
-    stages = tuple(p for p in sources.parameters if isinstance(p, (StageValue, StageColumn)))
-    return BackendQuery(sql, numbers, salted, stages)
+    intermediates = tuple(
+        p for p in sources.parameters if isinstance(p, (IntermediateValue, IntermediateColumn))
+    )
+    return BackendQuery(sql, numbers, salted, intermediates)

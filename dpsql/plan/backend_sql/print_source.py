@@ -10,7 +10,7 @@
 
 House rules:
 
-1. Every equality that ownership rests on is printed as it was judged, and so is the owner's own
+1. Every equality that ownership rests on is printed as it was analyzed, and so is the owner's own
    IS NOT NULL; a subquery groups, and partitions its windows, by the owner besides what was written.
 2. Only the columns that are used are computed; a subquery's columns are c0, c1, … and its owner u.
 3. An aggregate per owner is order-free: integers are summed, and what is claimed of the result
@@ -46,11 +46,11 @@ from ..privacy.rows import (
     Derived,
     Fan,
     Grouped,
+    IntermediateColumn,
     Item,
+    OwnedRows,
     Released,
-    Rows,
     Source,
-    StageColumn,
     TableSource,
     Windowed,
     columns_of,
@@ -81,7 +81,7 @@ class SourcePrinter:
     ) -> tuple[PrivatePrinter, str, list[str]]:
         """Return what prints a block's expressions, its FROM clause, and the terms of its WHERE clause.
 
-        `used`: the columns that are read besides those of the predicate and of the joins. `beside`: something
+        `used`: the columns that are read besides those of the predicate and of the joins. `public_inputs`: something
         else will stand in FROM too, so that a table's columns are told from its.
         """
         used = used | fields_of(*predicate)
@@ -114,7 +114,7 @@ class SourcePrinter:
     def _printer(self, env: Environment, row: Sequence[str]) -> PrivatePrinter:
         return PrivatePrinter(env, row, self.dialect, self.parameters, self.first_parameter)
 
-    def path(self, rows: Rows, items: tuple[Item, ...]) -> tuple[str, list[str], str]:
+    def path(self, rows: OwnedRows, items: tuple[Item, ...]) -> tuple[str, list[str], str]:
         """Return FROM, the terms of WHERE, and the owner, for rows that are a step r of some `items` and their path.
 
         Column j of r is the block's, as `path_begins` lists them; the tables of the path are h0, h1, …
@@ -182,10 +182,10 @@ class SourcePrinter:
         return f"{shown} AS {name}" if name else shown
 
     def _released(self, source: Released, needed: list[int]) -> str:
-        """Return an earlier stage's rows: one list parameter a column, of the same length all."""
+        """Return an earlier intermediate result's rows: one list parameter a column, of the same length all."""
         columns = []
         for index in needed or [0]:
-            parameter = StageColumn(source.stage, index)
+            parameter = IntermediateColumn(source.intermediate, index)
             if parameter not in self.parameters:
                 self.parameters.append(parameter)
             number = self.first_parameter + self.parameters.index(parameter)
@@ -314,7 +314,7 @@ _CARRIERS = {
     Kind.DOUBLE: ("DOUBLE", ""), Kind.BOOLEAN: ("BOOLEAN", ""), Kind.TEXT: ("VARCHAR", ""),
     Kind.DATE: ("VARCHAR", "DATE"), Kind.TIMESTAMP: ("VARCHAR", "TIMESTAMP"), Kind.NULL: ("VARCHAR", ""),
 }  # fmt: skip
-"""Kind -> the type that a stage's column travels as, and what it is read as then."""
+"""Kind -> the type that an intermediate result's column travels as, and what it is read as then."""
 
 
 def _tie_breakers(block: Windowed, needed: list[int]) -> list[Expr]:

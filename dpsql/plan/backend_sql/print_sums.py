@@ -10,9 +10,9 @@ from collections.abc import Iterable
 
 from ...relation.expressions import Expr, Field, fields_of
 from ...relation.intervals import narrowed_facts
-from ..measures.vectors import Mask, Query, Vector
+from ..measures.measurements import BoundingQuery, Mask, Measurement
 from ..privacy.ownership import path_begins, without_path
-from ..privacy.rows import Released, Rows, TableSource
+from ..privacy.rows import OwnedRows, Released, TableSource
 from .print_source import SourcePrinter
 from .print_value import MAX_ROWS, PrintedValue, print_value
 
@@ -22,12 +22,13 @@ __all__ = ["GroupSums", "InnerRows", "KeptSums", "UnitSums", "integer_type"]
 class InnerRows:
     """The relation r: keys, values and flags of the rows that pass the filter and have an owner.
 
-    `beside`: the name of what stands in FROM too, one row of it for each unit whose rows are wanted. `is_kept`: r is
-    a step that is read more than once, by `of_units` too: where nobody else asks for the owner, by its path from r.
+    `public_inputs`: the name of what stands in FROM too, one row of it for each unit whose rows are wanted.
+    `is_kept`: r is a step that is read more than once, by `of_units` too: where nobody else asks for the owner, by
+    its path from r.
     """
 
     def __init__(
-        self, sources: SourcePrinter, rows: Rows, keys: tuple[Expr, ...], read: Iterable[Expr], *,
+        self, sources: SourcePrinter, rows: OwnedRows, keys: tuple[Expr, ...], read: Iterable[Expr], *,
         shows_unit: bool = False, beside: str = "", is_kept: bool = False,
     ) -> None:  # fmt: skip
         assert isinstance(rows.owner, Field)
@@ -87,7 +88,7 @@ class InnerRows:
         return f"SELECT {', '.join(select) or '1 AS one'} FROM {self.from_}{clause}"
 
     def of_units(self, where: Iterable[str], *, beside: str = "", whole: bool = False) -> str:
-        """Return the units of the rows of step r as u; `beside`: those rows whose unit stands there, with it.
+        """Return the units of the rows of step r as u; `public_inputs`: those rows whose unit stands there, with it.
 
         `whole`: the units with all that r has, which is u too where no path leads to it.
         The tables of a path may have columns of any name: all are said with their source.
@@ -112,49 +113,52 @@ class GroupSums:
         """Return how an aggregate over r is read where coordinates are computed."""
         return sql
 
-    def rows(self, vector: Vector, mask: Mask) -> str:
-        return self._typed(vector, self.named(f"COUNT(*){self.inner.only(mask)}", "c"))
+    def rows(self, measurement: Measurement, mask: Mask) -> str:
+        return self._typed(measurement, self.named(f"COUNT(*){self.inner.only(mask)}", "c"))
 
-    def present(self, vector: Vector, mask: Mask) -> str:
-        return self._typed(vector, self.named(self._present(vector, mask), "c"))
+    def present(self, measurement: Measurement, mask: Mask) -> str:
+        return self._typed(measurement, self.named(self._present(measurement, mask), "c"))
 
-    def total(self, vector: Vector, mask: Mask) -> str:
-        total = self._value(vector).sum(self.inner.only(mask), self._present(vector, mask))
-        return self.named(self._narrow(vector, total), "s")
+    def total(self, measurement: Measurement, mask: Mask) -> str:
+        total = self._value(measurement).sum(self.inner.only(mask), self._present(measurement, mask))
+        return self.named(self._narrow(measurement, total), "s")
 
-    def squares(self, vector: Vector, mask: Mask) -> str:
-        squares = self._value(vector).squares(self.inner.only(mask), vector.known_lattice.low)
-        return self.named(self._narrow(vector, squares), "q")
+    def squares(self, measurement: Measurement, mask: Mask) -> str:
+        squares = self._value(measurement).squares(self.inner.only(mask), measurement.known_lattice.low)
+        return self.named(self._narrow(measurement, squares), "q")
 
     def units(self, mask: Mask) -> str:
         return f"COUNT(*){self.inner.only(mask)}"
 
-    def values(self, vector: Vector, mask: Mask) -> str:
-        assert vector.value is not None
-        name = self.inner.item(self.inner.printer.key(vector.value), "v")
+    def values(self, measurement: Measurement, mask: Mask) -> str:
+        assert measurement.value is not None
+        name = self.inner.item(self.inner.printer.key(measurement.value), "v")
         return f"COUNT(DISTINCT {name}){self.inner.only(mask)}"
 
-    def _value(self, vector: Vector) -> PrintedValue:
-        assert vector.value is not None
-        early = vector.query is Query.RANKED and not vector.bounding.per_row
+    def _value(self, measurement: Measurement) -> PrintedValue:
+        assert measurement.value is not None
+        early = measurement.query is BoundingQuery.RANKED and not measurement.bounding.per_row
         return print_value(
-            self.inner.printer, self.inner.item, vector.value, vector.known_lattice, early=early
+            self.inner.printer, self.inner.item, measurement.value, measurement.known_lattice, early=early
         )
 
-    def _present(self, vector: Vector, mask: Mask) -> str:
+    def _present(self, measurement: Measurement, mask: Mask) -> str:
         """Return the count of values; one that is never NULL is counted by its rows where units have many."""
-        assert vector.value is not None
-        count = self._value(vector).count
-        if not vector.bounding.per_row and not narrowed_facts(vector.value, self.inner.printer.env).nullable:
+        assert measurement.value is not None
+        count = self._value(measurement).count
+        if (
+            not measurement.bounding.per_row
+            and not narrowed_facts(measurement.value, self.inner.printer.env).nullable
+        ):
             count = "*"
         return f"COUNT({count}){self.inner.only(mask)}"
 
-    def _typed(self, vector: Vector, count: str) -> str:
-        return self.dialect.cast(count, "HUGEINT") if integer_type(vector) == "HUGEINT" else count
+    def _typed(self, measurement: Measurement, count: str) -> str:
+        return self.dialect.cast(count, "HUGEINT") if integer_type(measurement) == "HUGEINT" else count
 
-    def _narrow(self, vector: Vector, total: str) -> str:
+    def _narrow(self, measurement: Measurement, total: str) -> str:
         """Return a sum as 64 bits where it cannot pass them, else as so many that its products cannot pass those."""
-        is_narrow = integer_type(vector) == "BIGINT"
+        is_narrow = integer_type(measurement) == "BIGINT"
         return f"CAST({total} AS BIGINT)" if is_narrow else self.dialect.wide_sum(total)
 
 
@@ -183,11 +187,15 @@ class KeptSums(UnitSums):
         return f"COUNT(*) FILTER (WHERE {super().named(f'COUNT(*){self.inner.only(mask)}', 'c')} > 0)"
 
 
-def integer_type(vector: Vector) -> str:
-    """Return the integer type of a vector's sums and products: BIGINT where those of 2^40 rows cannot pass it.
+def integer_type(measurement: Measurement) -> str:
+    """Return the integer type of a measurement's sums and products: BIGINT where those of 2^40 rows cannot pass it.
 
     HUGEINT holds all: a row's reach r is at most 2^62, r·U below 2^11 where U is not 1, and R at most 2^22, so
     that r·rows·R·U < 2^126; the terms that a moment is added up from are below 2^103 and are not multiplied.
     """
-    factor = vector.denominator * vector.bounding.in_all if vector.query is Query.SCALED else 1
-    return "BIGINT" if vector.largest * factor < 2**63 // MAX_ROWS else "HUGEINT"
+    factor = (
+        measurement.denominator * measurement.bounding.in_all
+        if measurement.query is BoundingQuery.SCALED
+        else 1
+    )
+    return "BIGINT" if measurement.largest * factor < 2**63 // MAX_ROWS else "HUGEINT"

@@ -52,7 +52,7 @@ def _not(printer: PrivatePrinter, expr: Call) -> str:
 
 def _null_test(printer: PrivatePrinter, expr: Expr) -> str:
     if isinstance(expr, Field) and expr.type.is_float:
-        shown = printer.as_number(expr)  # NaN counts as NULL everywhere below the door
+        shown = printer.as_number(expr)  # NaN counts as NULL everywhere on the private side
         return f"CASE WHEN {printer.dialect.is_nan(shown)} THEN NULL ELSE {shown} END"
     if expr.type.is_number and not is_bare(expr):
         return printer.number(expr).sql

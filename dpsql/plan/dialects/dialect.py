@@ -117,7 +117,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def is_nan(self, shown: str) -> str:
-        """Return the test of a double for NaN, which counts as NULL below the door."""
+        """Return the test of a double for NaN, which counts as NULL on the private side."""
 
     @abstractmethod
     def number_key(self, shown: str, type_: SqlType) -> str:

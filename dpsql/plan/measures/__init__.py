@@ -1,1 +1,1 @@
-"""What is measured: aggregates to vectors of exact integers, their sensitivities, and the formulas over them."""
+"""What is measured: aggregates to measurements of exact integers, their sensitivities, and the formulas over them."""

@@ -1,12 +1,12 @@
-"""From aggregates to vectors: the set of measures with the least expected error (soundness.md 1.8).
+"""From aggregates to measurements: the set of measures with the least expected error (soundness.md 1.8).
 
 House rules:
 
 1. Everything here is arithmetic on text and policy. No store, no data, no randomness.
-2. Aggregates are first brought to a normal form (`Wanted`): what is summed, over which rows, times
+2. Aggregates are first brought to a normal form (`NormalizedAggregate`): what is summed, over which rows, times
    what, plus what times the count. Equal normal forms share one measure; linearity is used only where
    the lattice arithmetic is exact and the NULL rows are the same (soundness.md 1.3).
-3. Counts either have a vector of their own or ride on the complementary sums of one value, whichever
+3. Counts either have a measurement of their own or are carried on the complementary sums of one value, whichever
    has the smaller expected error at an equal split of epsilon. What else answers the same is for what is
    stored already (soundness.md 3.8).
 """
@@ -27,40 +27,40 @@ from ...relation.lattice import Lattice, lattice_of
 from ...relation.relations import AggregateCall
 from .formulas import Average, Chosen, Formula, Linear, Variance, Within
 from .masks import mask_count, masks_of
-from .normal_form import VALUE_FUNCTIONS, Wanted, both, normal_form, present, share_counts
-from .ranks import RankVector, share_of
-from .vectors import VECTORS, Bounding, Kind, Mask, Vector
+from .measurements import MEASUREMENTS, Bounding, Mask, Measurement, MeasurementKind
+from .normal_form import VALUE_FUNCTIONS, NormalizedAggregate, both, normal_form, present, share_counts
+from .ranks import RankMeasurement, share_of
 
-__all__ = ["Measured", "measure", "others"]
+__all__ = ["ChosenMeasurements", "choose_measurements", "others"]
 
 _MAX_VALUE_MASKS = 16
 _MAX_COUNT_MASKS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """The vectors of a release and, per aggregate, its formula over all their coordinates in order.
+class ChosenMeasurements:
+    """The measurements of a release and, per aggregate, its formula over all their coordinates in order.
 
     `grids`: per aggregate, what all its exact values are multiples of; None for what is no count or sum.
-    `counted`: the number of the vector whose one coordinate counts the units of a group (for the
+    `counted`: the number of the measurement whose one coordinate counts the units of a group (for the
     threshold), None when keys are declared.
     """
 
-    vectors: tuple[Vector, ...]
+    measurements: tuple[Measurement, ...]
     formulas: tuple[Formula, ...]
     grids: tuple[Fraction | None, ...]
     counted: int | None
 
 
-def measure(
+def choose_measurements(
     aggregates: Sequence[AggregateCall],
     env: Environment,
     bounding: Bounding,
     units: frozenset[int],
     *,
     threshold: bool,
-) -> Measured:
-    """Return the vectors that answer the aggregates, and how each aggregate is computed from them.
+) -> ChosenMeasurements:
+    """Return the measurements that answer the aggregates, and how each aggregate is computed from them.
 
     `units`: the columns that hold the owner.
 
@@ -68,24 +68,24 @@ def measure(
         Refusal: an aggregate that has no private answer (PV001), bounds that are not declared (PV101).
     """
     wanted = share_counts([normal_form(call, env, units) for call in aggregates])
-    choices = [_build(wanted, env, bounding, threshold, ride) for ride in _rides(wanted, env)]
+    choices = [_build(wanted, env, bounding, threshold, carrier) for carrier in _carriers(wanted, env)]
     return min(choices, key=lambda choice: choice[0])[1]
 
 
 def others(
     aggregates: Sequence[AggregateCall], env: Environment, bounding: Bounding, units: frozenset[int]
-) -> Iterator[Measured]:
-    """Yield all sets of vectors that answer the aggregates over groups that are known beforehand.
+) -> Iterator[ChosenMeasurements]:
+    """Yield all sets of measurements that answer the aggregates over groups that are known beforehand.
 
     Beyond those of `measure`: every value by complementary sums, or centred beside a count. Raises as `measure`.
     """
     wanted = share_counts([normal_form(call, env, units) for call in aggregates])
     for form in _Form:
-        for ride in _rides(wanted, env)[: 1 if form is _Form.CENTRED else _MOST_RIDES]:
-            yield _build(wanted, env, bounding, False, ride, form)[1]
+        for carrier in _carriers(wanted, env)[: 1 if form is _Form.CENTRED else _MOST_RIDES]:
+            yield _build(wanted, env, bounding, False, carrier, form)[1]
 
 
-# --- vectors -----------------------------------------------------------------------------------------
+# --- measurements -----------------------------------------------------------------------------------------
 
 _MOST_RIDES = 4
 """Of how many values a stored pair is looked for that carries the counts."""
@@ -103,71 +103,74 @@ class _Form(enum.Enum):
 _SPREAD = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
 
 
-def _rides(wanted: Sequence[Wanted], env: Environment) -> list[Expr | None]:
-    """Return the values whose pair could carry the row counts; None: the counts have their own vector."""
-    if not any(want.value is None and want.function in ("count", "tally") for want in wanted):
+def _carriers(wanted: Sequence[NormalizedAggregate], env: Environment) -> list[Expr | None]:
+    """Return the values whose pair could carry the row counts; None: the counts have their own measurement."""
+    if not any(want.value is None and want.function in ("count", "weighted_count") for want in wanted):
         return [None]
     values = dict.fromkeys(want.value for want in wanted if want.function in VALUE_FUNCTIONS)
     return [None, *(value for value in values if value is not None)]
 
 
 class _Builder:
-    """Collects vectors and hands out coordinate numbers."""
+    """Collects measurements and hands out coordinate numbers."""
 
     def __init__(self, env: Environment, bounding: Bounding) -> None:
         self.env = env
         self.bounding = bounding
-        self.vectors: list[Vector] = []
+        self.measurements: list[Measurement] = []
         self.starts: list[int] = []
         self.outputs: list[int] = []  # per output, how many coordinates it adds up
 
     def add(
-        self, kind: Kind, value: Expr | None, lattice: Lattice | None, masks: Sequence[Mask],
+        self, kind: MeasurementKind, value: Expr | None, lattice: Lattice | None, masks: Sequence[Mask],
         null_rows: bool = False, limit: int = 0,
     ) -> int:  # fmt: skip
-        """Add a vector (once) and return its number."""
-        return self.number_of(VECTORS[kind](value, lattice, tuple(masks), null_rows, limit, self.bounding))
+        """Add a measurement (once) and return its number."""
+        return self.number_of(
+            MEASUREMENTS[kind](value, lattice, tuple(masks), null_rows, limit, self.bounding)
+        )
 
-    def number_of(self, vector: Vector) -> int:
-        """Add a vector (once) and return its number."""
-        if vector in self.vectors:
-            return self.vectors.index(vector)
-        self.starts.append(sum(known.size for known in self.vectors))
-        self.vectors.append(vector)
-        return len(self.vectors) - 1
+    def number_of(self, measurement: Measurement) -> int:
+        """Add a measurement (once) and return its number."""
+        if measurement in self.measurements:
+            return self.measurements.index(measurement)
+        self.starts.append(sum(known.size for known in self.measurements))
+        self.measurements.append(measurement)
+        return len(self.measurements) - 1
 
     def sum_over(self, number: int, filter_: Expr | None, part: int, weight: Fraction) -> Linear:
-        """Return weight · Σ of one part of a vector, in lattice units, over the masks in which the filter is true."""
-        vector = self.vectors[number]
-        weight = weight / vector.denominator
+        """Return weight · Σ of one part of a measurement, in lattice units, over the masks in which the filter is
+        true."""
+        measurement = self.measurements[number]
+        weight = weight / measurement.denominator
         terms = []
-        for index, mask in enumerate(vector.masks):
+        for index, mask in enumerate(measurement.masks):
             if filter_ is None or (filter_, True) in mask.terms:
-                terms.append((self.starts[number] + index * vector.per_mask + part, weight))
+                terms.append((self.starts[number] + index * measurement.per_mask + part, weight))
         return Linear(tuple(terms), Fraction(0))
 
 
 def _build(
-    wanted: Sequence[Wanted], env: Environment, bounding: Bounding, threshold: bool, ride: Expr | None,
+    wanted: Sequence[NormalizedAggregate], env: Environment, bounding: Bounding, threshold: bool, carrier: Expr | None,
     form: _Form = _Form.LEAST,
-) -> tuple[tuple[Fraction, int], Measured]:  # fmt: skip
+) -> tuple[tuple[Fraction, int], ChosenMeasurements]:  # fmt: skip
     builder = _Builder(env, bounding)
-    counts = [want for want in wanted if want.value is None and want.function in ("count", "tally")]
+    counts = [want for want in wanted if want.value is None and want.function in ("count", "weighted_count")]
     plans: dict[tuple[str, Expr | None, Expr | None], tuple[int, Lattice | None]] = {}
     for value in dict.fromkeys(want.value for want in wanted if want.function in VALUE_FUNCTIONS):
         assert value is not None
-        riders = counts if ride is not None and value == ride else []
+        carried = counts if carrier is not None and value == carrier else []
         wants = [w for w in wanted if w.value == value and w.function in VALUE_FUNCTIONS]
-        added = _add_value(builder, value, wants, riders, plans, form)
+        added = _add_value(builder, value, wants, carried, plans, form)
         counts = [*counts, *added]
-    if ride is None and counts:
+    if carrier is None and counts:
         _add_counts(builder, counts, plans)
-    formulas = tuple(_formula(builder, want, plans, ride) for want in wanted)
+    formulas = tuple(_formula(builder, want, plans, carrier) for want in wanted)
     grids = tuple(_grid(want, plans) for want in wanted)
     counted = _counted(builder, threshold)
-    share = len(builder.vectors)
+    share = len(builder.measurements)
     error = sum((_coordinates(formula) * Fraction(share) ** 2 for formula in formulas), Fraction(0))
-    return (error, share), Measured(tuple(builder.vectors), formulas, grids, counted)
+    return (error, share), ChosenMeasurements(tuple(builder.measurements), formulas, grids, counted)
 
 
 def _coordinates(formula: Formula) -> int:
@@ -179,47 +182,47 @@ def _coordinates(formula: Formula) -> int:
 Plans = dict[tuple[str, Expr | None, Expr | None], tuple[int, "Lattice | None"]]
 
 
-def _filters(wants: Sequence[Wanted]) -> tuple[list[Expr], bool]:
+def _filters(wants: Sequence[NormalizedAggregate]) -> tuple[list[Expr], bool]:
     filters = list(dict.fromkeys(want.filter for want in wants if want.filter is not None))
     return filters, any(want.filter is None for want in wants)
 
 
-def _add_counts(builder: _Builder, counts: Sequence[Wanted], plans: Plans) -> None:
+def _add_counts(builder: _Builder, counts: Sequence[NormalizedAggregate], plans: Plans) -> None:
     filters, rest = _filters(counts)
     together = mask_count(filters, rest)
     separate = len(filters) + rest
     if together <= _MAX_COUNT_MASKS and together <= max(2, separate**2):
-        number = builder.add(Kind.COUNT, None, None, masks_of(filters, rest))
+        number = builder.add(MeasurementKind.COUNT, None, None, masks_of(filters, rest))
         for want in counts:
             plans["count", None, want.filter] = number, None
         return
     for want in counts:
         masks = [Mask(()) if want.filter is None else Mask(((want.filter, True),))]
-        plans["count", None, want.filter] = builder.add(Kind.COUNT, None, None, masks), None
+        plans["count", None, want.filter] = builder.add(MeasurementKind.COUNT, None, None, masks), None
 
 
 def _add_value(
     builder: _Builder,
     value: Expr,
-    wants: Sequence[Wanted],
-    riders: Sequence[Wanted],
+    wants: Sequence[NormalizedAggregate],
+    carried: Sequence[NormalizedAggregate],
     plans: Plans,
     form: _Form,
-) -> list[Wanted]:
-    """Add the vectors for one summed value, in the form; return the counts that are needed beside them."""
+) -> list[NormalizedAggregate]:
+    """Add the measurements for one summed value, in the form; return the counts that are needed beside them."""
     squared = any(want.function in _SPREAD for want in wants)
     lattice = lattice_of(value, builder.env, squared=squared)
     if lattice is None or lattice.width == 0:
         lattice = lattice or Lattice(0, 0, Fraction(1), Fraction(0), Fraction(0), exact=True)
-        _add_constant(builder, value, lattice, [*wants, *riders], plans)
+        _add_constant(builder, value, lattice, [*wants, *carried], plans)
         return []
-    if form is not _Form.LEAST or riders or any(w.function != "sum" or w.offset != 0 for w in wants):
-        name, kind = "pair", Kind.PAIR
+    if form is not _Form.LEAST or carried or any(w.function != "sum" or w.offset != 0 for w in wants):
+        name, kind = "pair", MeasurementKind.PAIR
     else:
-        name, kind = "sum", Kind.SUM
+        name, kind = "sum", MeasurementKind.SUM
     if form is _Form.CENTRED:
-        name, kind = "centred", Kind.CENTRED
-    filters, rest = _filters([*wants, *riders])
+        name, kind = "centred", MeasurementKind.CENTRED
+    filters, rest = _filters([*wants, *carried])
     together = mask_count(filters, rest)
     groups = [(filters, rest)] if together <= _MAX_VALUE_MASKS else [
         *(([f], False) for f in filters), *([([], True)] if rest else [])
@@ -227,9 +230,9 @@ def _add_value(
     nullable = narrowed_facts(value, builder.env).nullable
     for chosen, whole in groups:
         masks = masks_of(chosen, whole)
-        null_rows = (bool(riders) or form is _Form.WITH_NULLS) and nullable
+        null_rows = (bool(carried) or form is _Form.WITH_NULLS) and nullable
         number = builder.add(kind, value, lattice, masks, null_rows)
-        moment = builder.add(Kind.MOMENT, value, lattice, masks) if squared else number
+        moment = builder.add(MeasurementKind.MOMENT, value, lattice, masks) if squared else number
         for filter_ in [*chosen, *([None] if whole else [])]:
             plans[name, value, filter_] = number, lattice
             plans["moment", value, filter_] = moment, lattice
@@ -237,7 +240,7 @@ def _add_value(
 
 
 def _add_constant(
-    builder: _Builder, value: Expr, lattice: Lattice, wants: Sequence[Wanted], plans: Plans
+    builder: _Builder, value: Expr, lattice: Lattice, wants: Sequence[NormalizedAggregate], plans: Plans
 ) -> None:
     """A value with one possible content: only its rows are counted (soundness.md 1.6)."""
     renamed = [_rows_of(builder, want) for want in wants]
@@ -248,13 +251,13 @@ def _add_constant(
             plans["constant filter", value, want.filter] = plans["count", None, counted.filter]
 
 
-def _rows_of(builder: _Builder, want: Wanted) -> Wanted:
+def _rows_of(builder: _Builder, want: NormalizedAggregate) -> NormalizedAggregate:
     """Return the count of the rows that an aggregate takes in."""
     rows = want.filter if want.value is None else both(want.filter, present(want.value, builder.env))
     return replace(want, filter=rows)
 
 
-def _formula(builder: _Builder, want: Wanted, plans: Plans, ride: Expr | None) -> Formula:
+def _formula(builder: _Builder, want: NormalizedAggregate, plans: Plans, carrier: Expr | None) -> Formula:
     one = Fraction(1)
     if want.function == "rank":
         return _rank(builder, want)
@@ -262,11 +265,11 @@ def _formula(builder: _Builder, want: Wanted, plans: Plans, ride: Expr | None) -
         return _single(builder, want)
     if want.value is None:
         factor = want.factor
-        if ride is not None and ("pair", ride, want.filter) in plans:
-            number, lattice = plans["pair", ride, want.filter]
+        if carrier is not None and ("pair", carrier, want.filter) in plans:
+            number, lattice = plans["pair", carrier, want.filter]
             assert lattice is not None
             parts = [builder.sum_over(number, want.filter, part, factor / lattice.width)
-                     for part in range(builder.vectors[number].per_mask)]  # fmt: skip
+                     for part in range(builder.measurements[number].per_mask)]  # fmt: skip
             return _total(parts)
         number, _ = plans["count", None, want.filter]
         return builder.sum_over(number, want.filter, 0, factor)
@@ -293,7 +296,7 @@ def _formula(builder: _Builder, want: Wanted, plans: Plans, ride: Expr | None) -
     return _ratio(builder, want, plans, _total([above, below.times(Fraction(-1))]), count, lattice)
 
 
-def _beside_count(builder: _Builder, want: Wanted, plans: Plans) -> Formula:
+def _beside_count(builder: _Builder, want: NormalizedAggregate, plans: Plans) -> Formula:
     """Return what a centred sum and the count of its rows give."""
     number, lattice = plans["centred", want.value, want.filter]
     assert lattice is not None
@@ -310,7 +313,12 @@ def _beside_count(builder: _Builder, want: Wanted, plans: Plans) -> Formula:
 
 
 def _ratio(
-    builder: _Builder, want: Wanted, plans: Plans, difference: Linear, count: Linear, lattice: Lattice
+    builder: _Builder,
+    want: NormalizedAggregate,
+    plans: Plans,
+    difference: Linear,
+    count: Linear,
+    lattice: Lattice,
 ) -> Formula:
     """Return an average or a variance of Σ(2z - (L + H)) and a count."""
     step = want.factor * lattice.step
@@ -322,7 +330,7 @@ def _ratio(
     return Variance(moment, difference, count, lattice.width, abs(step), want.function)
 
 
-def _grid(want: Wanted, plans: Plans) -> Fraction | None:
+def _grid(want: NormalizedAggregate, plans: Plans) -> Fraction | None:
     """Return what every exact value of a count or sum is a multiple of, each row's value rounded to its lattice."""
     if want.function in ("avg", "direct", "rank", *_SPREAD):
         return None
@@ -345,7 +353,7 @@ def _total(parts: Sequence[Linear]) -> Linear:
     return total
 
 
-def _constant(builder: _Builder, want: Wanted, plans: Plans) -> Formula:
+def _constant(builder: _Builder, want: NormalizedAggregate, plans: Plans) -> Formula:
     number, lattice = plans["constant", want.value, want.filter]
     assert lattice is not None
     rows = both(want.filter, present(want.value, builder.env) if want.value is not None else None)
@@ -361,10 +369,10 @@ def _constant(builder: _Builder, want: Wanted, plans: Plans) -> Formula:
     return Variance(zero, zero, count, 0, Fraction(1), want.function)
 
 
-def _single(builder: _Builder, want: Wanted) -> Formula:
+def _single(builder: _Builder, want: NormalizedAggregate) -> Formula:
     mask = [Mask(()) if want.filter is None else Mask(((want.filter, True),))]
     if want.function == "units":
-        number = builder.add(Kind.UNITS, None, None, mask)
+        number = builder.add(MeasurementKind.UNITS, None, None, mask)
         return builder.sum_over(number, want.filter, 0, Fraction(1))
     assert want.value is not None
     if want.function == "distinct":
@@ -373,13 +381,13 @@ def _single(builder: _Builder, want: Wanted) -> Formula:
         bounding = builder.bounding
         in_group = bounding.in_group if size is None else max(1, min(bounding.in_group, size))
         limit = min(bounding.in_all, bounding.groups * in_group)
-        number = builder.add(Kind.DISTINCT, want.value, None, mask, limit=limit)
+        number = builder.add(MeasurementKind.DISTINCT, want.value, None, mask, limit=limit)
         count = builder.sum_over(number, want.filter, 0, Fraction(1))
         return Within(count.terms, count.constant, 0, _size_of_domain(facts))
     lattice = lattice_of(want.value, builder.env, squared=False)
     if lattice is None or lattice.width == 0:
         raise Refusal("this average has one possible value", sqlstate="PV201", position=want.call.position)
-    number = builder.add(Kind.DIRECT, want.value, lattice, mask)
+    number = builder.add(MeasurementKind.DIRECT, want.value, lattice, mask)
     return builder.sum_over(number, want.filter, 0, lattice.step)
 
 
@@ -392,7 +400,7 @@ def _size_of_domain(facts: Facts) -> int | None:
     return max(0, math.floor(facts.hi / facts.grid) - math.ceil(facts.lo / facts.grid) + 1)
 
 
-def _rank(builder: _Builder, want: Wanted) -> Chosen:
+def _rank(builder: _Builder, want: NormalizedAggregate) -> Chosen:
     assert want.value is not None
     lattice = lattice_of(want.value, builder.env, squared=False)
     if lattice is None:  # no row can count, and nothing is asked of the engine
@@ -400,13 +408,15 @@ def _rank(builder: _Builder, want: Wanted) -> Chosen:
     if lattice.width == 0:
         return Chosen(None, lattice.step, lattice.low * lattice.step)
     mask = Mask(()) if want.filter is None else Mask(((want.filter, True),))
-    vector = RankVector(want.value, lattice, (mask,), False, 0, builder.bounding, share_of(want.call))
-    number = builder.number_of(vector)
+    measurement = RankMeasurement(
+        want.value, lattice, (mask,), False, 0, builder.bounding, share_of(want.call)
+    )
+    number = builder.number_of(measurement)
     return Chosen(builder.starts[number], lattice.step)
 
 
 def _counted(builder: _Builder, threshold: bool) -> int | None:
-    """Return the vector that counts units for the threshold, adding one when none does.
+    """Return the measurement that counts units for the threshold, adding one when none does.
 
     A row count serves only where a unit has one row by the engine's own constraint: it is then the
     units measure itself (soundness.md 1.7).
@@ -414,7 +424,7 @@ def _counted(builder: _Builder, threshold: bool) -> int | None:
     if not threshold:
         return None
     if builder.bounding.per_row:
-        for number, vector in enumerate(builder.vectors):
-            if vector.kind is Kind.COUNT and vector.masks == (Mask(()),):
+        for number, measurement in enumerate(builder.measurements):
+            if measurement.kind is MeasurementKind.COUNT and measurement.masks == (Mask(()),):
                 return number
-    return builder.add(Kind.UNITS, None, None, [Mask(())])
+    return builder.add(MeasurementKind.UNITS, None, None, [Mask(())])

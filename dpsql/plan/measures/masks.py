@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Sequence
 
 from ...relation.expressions import Expr
-from .exclusive import are_exclusive
-from .vectors import Mask
+from .disjoint import are_disjoint
+from .measurements import Mask
 
 __all__ = ["mask_count", "masks_of"]
 
@@ -19,7 +19,7 @@ def _masks(filters: Sequence[Expr], *, rest: bool) -> list[Mask]:
         if not any(truth) and not rest:
             continue
         chosen = [filters[i] for i in range(len(filters)) if truth[i]]
-        if any(are_exclusive(a, b) for a, b in itertools.combinations(chosen, 2)):
+        if any(are_disjoint(a, b) for a, b in itertools.combinations(chosen, 2)):
             continue
         masks.append(Mask(tuple(zip(filters, truth, strict=True))))
     return masks
@@ -27,15 +27,15 @@ def _masks(filters: Sequence[Expr], *, rest: bool) -> list[Mask]:
 
 def mask_count(filters: Sequence[Expr], rest: bool) -> int:
     """Return how many masks there are, without building more than the limits."""
-    return 10**6 if len(filters) > 12 and not _allare_exclusive(filters) else len(masks_of(filters, rest))
+    return 10**6 if len(filters) > 12 and not _all_disjoint(filters) else len(masks_of(filters, rest))
 
 
-def _allare_exclusive(filters: Sequence[Expr]) -> bool:
-    return all(are_exclusive(a, b) for a, b in itertools.combinations(filters, 2))
+def _all_disjoint(filters: Sequence[Expr]) -> bool:
+    return all(are_disjoint(a, b) for a, b in itertools.combinations(filters, 2))
 
 
 def masks_of(filters: Sequence[Expr], rest: bool) -> list[Mask]:
-    if not _allare_exclusive(filters) or len(filters) < 2:
+    if not _all_disjoint(filters) or len(filters) < 2:
         return _masks(filters, rest=rest)
     masks = [Mask(tuple((f, f is chosen) for f in filters)) for chosen in filters]
     return [*masks, Mask(tuple((f, False) for f in filters))] if rest else masks

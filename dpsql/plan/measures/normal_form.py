@@ -16,14 +16,14 @@ from ...relation.relations import AggregateCall
 from ...relation.types import BOOLEAN
 from .ranks import RANK_FUNCTIONS
 
-__all__ = ["VALUE_FUNCTIONS", "Wanted", "both", "normal_form", "present", "share_counts"]
+__all__ = ["VALUE_FUNCTIONS", "NormalizedAggregate", "both", "normal_form", "present", "share_counts"]
 
 VALUE_FUNCTIONS = ("sum", "avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp", "present")
 """Functions of a summed value; `present` is its count."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class NormalizedAggregate:
     """An aggregate in normal form: function(factor · value + offset) over rows where `filter` is true.
 
     `value` None: the aggregate counts rows.
@@ -43,7 +43,7 @@ _REFUSED = {
 }
 
 
-def normal_form(call: AggregateCall, env: Environment, units: frozenset[int]) -> Wanted:
+def normal_form(call: AggregateCall, env: Environment, units: frozenset[int]) -> NormalizedAggregate:
     """Return an aggregate's normal form; `units` are the columns that hold the owner."""
     if call.function in _REFUSED:
         said, hint = _REFUSED[call.function]
@@ -51,11 +51,11 @@ def normal_form(call: AggregateCall, env: Environment, units: frozenset[int]) ->
     one, zero = Fraction(1), Fraction(0)
     if call.function == "count":
         if not call.args:
-            return Wanted("count", None, one, zero, call.filter, call)
+            return NormalizedAggregate("count", None, one, zero, call.filter, call)
         arg = call.args[0]
         if call.distinct:
             if isinstance(arg, Field) and arg.index in units:
-                return Wanted("units", None, one, zero, call.filter, call)
+                return NormalizedAggregate("units", None, one, zero, call.filter, call)
             if arg.type.is_float:
                 raise Refusal(
                     "distinct values of a floating-point column are not counted",
@@ -63,8 +63,8 @@ def normal_form(call: AggregateCall, env: Environment, units: frozenset[int]) ->
                     position=call.position,
                     hint="round or cast it to numeric first",
                 )
-            return Wanted("distinct", arg, one, zero, call.filter, call)
-        return Wanted("count", None, one, zero, both(call.filter, present(arg, env)), call)
+            return NormalizedAggregate("distinct", arg, one, zero, call.filter, call)
+        return NormalizedAggregate("count", None, one, zero, both(call.filter, present(arg, env)), call)
     if call.distinct:
         raise Refusal(
             f"{call.function.upper()}(DISTINCT …) is not answered",
@@ -78,17 +78,17 @@ def normal_form(call: AggregateCall, env: Environment, units: frozenset[int]) ->
                 position=call.position,
                 hint="it is answered for numbers, dates and timestamps",
             )
-        return Wanted("rank", call.args[0], one, zero, call.filter, call)
+        return NormalizedAggregate("rank", call.args[0], one, zero, call.filter, call)
     if call.function == "avg_direct":
-        return Wanted("direct", call.args[0], one, zero, call.filter, call)
+        return NormalizedAggregate("direct", call.args[0], one, zero, call.filter, call)
     chosen = _chosen(call, env)
     if chosen is not None:
         return chosen
     value, factor, offset = _linear(call.args[0], env)
-    return Wanted(call.function, value, factor, offset, call.filter, call)
+    return NormalizedAggregate(call.function, value, factor, offset, call.filter, call)
 
 
-def share_counts(wanted: list[Wanted]) -> list[Wanted]:
+def share_counts(wanted: list[NormalizedAggregate]) -> list[NormalizedAggregate]:
     """Read COUNT(x) beside SUM(x) or AVG(x) of the same rows as the count that their pair carries."""
     summed = {(want.value, want.call.filter) for want in wanted if want.function in VALUE_FUNCTIONS}
     shared = []
@@ -113,7 +113,7 @@ def present(arg: Expr, env: Environment) -> Expr | None:
     return Call(BOOLEAN, "not", (Call(BOOLEAN, "is_null", (arg,)),))
 
 
-def _chosen(call: AggregateCall, env: Environment) -> Wanted | None:
+def _chosen(call: AggregateCall, env: Environment) -> NormalizedAggregate | None:
     """Read SUM(CASE WHEN p THEN x ELSE 0 END) as SUM(x) FILTER (WHERE p), and of a number c as c times a count.
 
     Beside SUM(x) the two are then disjoint parts of one measure (soundness.md 1.5).
@@ -126,10 +126,10 @@ def _chosen(call: AggregateCall, env: Environment) -> Wanted | None:
         return None
     where = both(call.filter, condition)
     if not isinstance(then, Literal):
-        return Wanted("sum", *_linear(then, env), where, call)
+        return NormalizedAggregate("sum", *_linear(then, env), where, call)
     if isinstance(then.value, bool) or not isinstance(then.value, (int, Fraction)):
         return None
-    return Wanted("tally", None, Fraction(then.value), Fraction(0), where, call)
+    return NormalizedAggregate("weighted_count", None, Fraction(then.value), Fraction(0), where, call)
 
 
 def _linear(expr: Expr, env: Environment) -> tuple[Expr, Fraction, Fraction]:

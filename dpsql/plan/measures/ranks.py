@@ -18,9 +18,9 @@ from functools import lru_cache
 from ...mechanisms import Rank, RankChoice, clamp_of, log_above
 from ...relation.expressions import Literal
 from ...relation.relations import AggregateCall
-from .vectors import Kind, Query, Sums, Vector
+from .measurements import BoundingQuery, Measurement, MeasurementKind, Sums
 
-__all__ = ["MAX_READ", "RANK_FUNCTIONS", "RankVector", "share_of"]
+__all__ = ["MAX_READ", "RANK_FUNCTIONS", "RankMeasurement", "share_of"]
 
 RANK_FUNCTIONS = ("median", "percentile_cont", "percentile_disc", "min", "max")
 
@@ -32,14 +32,14 @@ _WEIGHT = 2**10
 
 
 @dataclass(frozen=True, slots=True)
-class RankVector(Vector):
+class RankMeasurement(Measurement):
     """One value of the lattice whose rank is near `share` of all rows; 0 is MIN, 1 is MAX.
 
     A unit with t rows that have a value weighs min(R, t) in all: each of them R·U div max(t, R), in 1 / U.
     """
 
-    kind = Kind.RANK
-    query = Query.RANK
+    kind = MeasurementKind.RANK
+    query = BoundingQuery.RANK
     label = "choice by rank"
 
     share: Fraction

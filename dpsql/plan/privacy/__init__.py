@@ -1,1 +1,1 @@
-"""Whose each row is: the judgement of private and public rows, owners, keys, joins, and what one person can reach."""
+"""Whose each row is: the privacy analysis, owners, keys, joins, and what one person can reach."""

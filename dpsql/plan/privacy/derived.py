@@ -25,7 +25,7 @@ from ...relation.lattice import Lattice, lattice_of
 from ...relation.relations import AggregateCall, OutputColumn, WindowCall
 from ...relation.size_rules import text_of_row
 from ...relation.types import BIGINT, BOOLEAN, DOUBLE, NUMERIC, Kind, SqlType
-from .determined import distinguishing
+from .functional_dependencies import distinguishing
 from .growth import joined_rows, sum_of_reaches
 from .keys import environment_of
 from .ownership import sum_of_bounds
@@ -36,9 +36,9 @@ from .rows import (
     Grouped,
     Identity,
     Item,
-    Private,
+    OwnedRows,
+    PrivateBlock,
     Reach,
-    Rows,
     Windowed,
     columns_of,
     fields_in,
@@ -58,8 +58,8 @@ __all__ = [
 MAX_ROWS = 2**40
 
 
-def plain(rows: Rows | None, block: Private) -> Derived:
-    """Return a block as a source; `rows`: the same block settled, None when it is public."""
+def plain(rows: OwnedRows | None, block: PrivateBlock) -> Derived:
+    """Return a block as a source; `rows`: the same block with its owner resolved, None when it is public."""
     owner = None if rows is None else rows.owner
     source = block if rows is None else rows
     works = () if rows is None else rows.works
@@ -67,30 +67,30 @@ def plain(rows: Rows | None, block: Private) -> Derived:
     return _derived([(part, rows)], block.names, keys=())
 
 
-def union(parts: Sequence[tuple[Block, Rows]], outputs: Sequence[OutputColumn]) -> Derived:
+def union(parts: Sequence[tuple[Block, OwnedRows]], outputs: Sequence[OutputColumn]) -> Derived:
     """Return UNION ALL of blocks whose owners are of one kind."""
     return _derived(parts, [column.name for column in outputs], keys=())
 
 
 def group_by_owner(
-    rows: Rows, keys: tuple[Expr, ...], aggregates: tuple[AggregateCall, ...], names: Sequence[str]
+    rows: OwnedRows, keys: tuple[Expr, ...], aggregates: tuple[AggregateCall, ...], names: Sequence[str]
 ) -> Derived:
     """Return GROUP BY keys that have one owner each: one row per owner and keys.
 
     Raises:
         Refusal: PV001 for an aggregate that is not computed per person, PV101 for bounds that are not declared.
     """
-    most = rows.max_rows if fields_of(*keys) <= rows.determined else rows.max_rows_per_group
+    most = rows.max_rows if fields_of(*keys) <= rows.fixed_columns else rows.max_rows_per_group
     most = 1 if rows.is_single else most
     grouped = Grouped(rows.items, rows.predicate, keys, rows.owner, aggregates, most, works=rows.works)
     known = [frozenset(range(len(keys)))]
-    if fields_of(*keys) <= rows.determined:  # one value of the keys per owner: one group, one row
+    if fields_of(*keys) <= rows.fixed_columns:  # one value of the keys per owner: one group, one row
         known.append(frozenset({len(keys) + len(aggregates)}))  # the owner alone
     return _derived([(grouped, rows)], names, keys=tuple(known))
 
 
 def window_by_owner(
-    rows: Rows, outputs: tuple[Expr, ...], calls: tuple[WindowCall, ...], names: Sequence[str]
+    rows: OwnedRows, outputs: tuple[Expr, ...], calls: tuple[WindowCall, ...], names: Sequence[str]
 ) -> Derived:
     """Return rows with windows over each owner's own rows.
 
@@ -116,7 +116,7 @@ def window_by_owner(
 
 
 def _window_numbered(
-    rows: Rows, outputs: tuple[Expr, ...], calls: tuple[WindowCall, ...], names: Sequence[str]
+    rows: OwnedRows, outputs: tuple[Expr, ...], calls: tuple[WindowCall, ...], names: Sequence[str]
 ) -> Derived:
     read = [expr for call in calls for expr in (*call.args, *call.partition, *(o.expr for o in call.orders))]
     shown = (*outputs, *dict.fromkeys(expr for expr in read if not isinstance(expr, Literal)))
@@ -130,7 +130,12 @@ def _window_numbered(
 
     moved = tuple(call.map(over) for call in calls)
     over_numbered = replace(
-        rows, items=(Item(inner),), predicate=(), owner=fields[-1], units=frozenset(), determined=frozenset()
+        rows,
+        items=(Item(inner),),
+        predicate=(),
+        owner=fields[-1],
+        units=frozenset(),
+        fixed_columns=frozenset(),
     )
     block = Windowed(
         over_numbered.items, (), tuple(fields[: len(outputs)]), fields[-1], moved, (fields[len(shown)],)
@@ -154,7 +159,7 @@ def nullable(column: Column) -> Column:
 
 
 def _derived(
-    parts: Sequence[tuple[Block, Rows | None]],
+    parts: Sequence[tuple[Block, OwnedRows | None]],
     names: Sequence[str],
     keys: tuple[frozenset[int], ...],
 ) -> Derived:
@@ -164,23 +169,23 @@ def _derived(
     columns = [_columns(block) for block, _ in parts]
     merged = [_merge(options) for options in zip(*columns, strict=True)]
     merged = [replace(column, name=shown) for column, shown in zip(merged, names, strict=True)]
-    settled = [rows for _, rows in parts if rows is not None]
-    computed_text(parts[0][0], merged, max((joined_rows(rows.reach) for rows in settled), default=1))
+    resolved = [rows for _, rows in parts if rows is not None]
+    computed_text(parts[0][0], merged, max((joined_rows(rows.reach) for rows in resolved), default=1))
     identities: dict[int, Identity] = {}
-    if settled:
-        identities = {**_identities(parts), len(merged): settled[0].root}
-        merged.append(Column("", settled[0].owner.type, Enforced(not_null=True)))
-    if len(settled) == 1 and settled[0].is_single:
+    if resolved:
+        identities = {**_identities(parts), len(merged): resolved[0].root}
+        merged.append(Column("", resolved[0].owner.type, Enforced(not_null=True)))
+    if len(resolved) == 1 and resolved[0].is_single:
         keys = (*keys, frozenset({len(merged) - 1}))
     one_each = any(key == {len(merged) - 1} for key in keys)
-    reach = Reach(1) if settled and one_each else sum_of_reaches([rows.reach for rows in settled])
-    shown = ", ".join(dict.fromkeys(rows.name for rows in settled))
+    reach = Reach(1) if resolved and one_each else sum_of_reaches([rows.reach for rows in resolved])
+    shown = ", ".join(dict.fromkeys(rows.name for rows in resolved))
     return Derived(
         shown,
         tuple(merged),
         keys,
         identities,
-        *_summed(settled),
+        *_summed(resolved),
         tuple(block for block, _ in parts),
         reach=reach,
     )
@@ -205,7 +210,7 @@ def computed_text(block: Block, columns: Sequence[Column], rows: int = 1) -> int
     return text_of_row(texts, rows)
 
 
-def _summed(parts: Sequence[Rows | Derived]) -> tuple[int | None, int | None, int | None]:
+def _summed(parts: Sequence[OwnedRows | Derived]) -> tuple[int | None, int | None, int | None]:
     """Return M, C and the rows in all of parts that stand one after the other; None for public ones."""
     if not parts:
         return None, None, None
@@ -228,7 +233,7 @@ def full_join(block: Block, sides: Sequence[Derived], reach: Reach) -> Derived:
     return Derived(name, (*columns, owner), (), {len(columns): root}, *_summed(sides), (block,), reach=reach)
 
 
-def _identities(parts: Sequence[tuple[Block, Rows | None]]) -> dict[int, Identity]:
+def _identities(parts: Sequence[tuple[Block, OwnedRows | None]]) -> dict[int, Identity]:
     """Return the outputs whose value determines the owner, in all parts by one key."""
     found: dict[int, Identity] = {}
     for index in range(len(parts[0][0].outputs)):
@@ -239,7 +244,7 @@ def _identities(parts: Sequence[tuple[Block, Rows | None]]) -> dict[int, Identit
     return found
 
 
-def _identity_of(expr: Expr, rows: Rows) -> Identity | None:
+def _identity_of(expr: Expr, rows: OwnedRows) -> Identity | None:
     """Return the key that a bare column of an inner source is a value of.
 
     A column of an outer source may be NULL, and NULL is nobody's.

@@ -26,7 +26,7 @@ from ...relation.facts import intersect
 from ...relation.intervals import Environment, facts_of
 from ...relation.types import BOOLEAN, Kind, SqlType
 from .cells import Evaluation, OneOf, Part, Span, Value, compiled, point
-from .determined import Classes, equalities
+from .functional_dependencies import Classes, equalities
 from .spaces import Listed, Space, space_of
 
 __all__ = ["MOST_CELLS", "Looking", "is_possible", "linked", "reached"]

@@ -17,7 +17,7 @@ from fractions import Fraction
 from ...relation.expressions import Expr, Field, fields_of
 from ...relation.relations import AggregateCall
 from .keys import MAX_DOMAIN
-from .rows import Rows
+from .rows import OwnedRows
 
 __all__ = ["adds_up", "sources_of"]
 
@@ -26,7 +26,7 @@ Keys = tuple[int, ...]
 _ADDED = frozenset({"count", "sum", "avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp"})
 
 
-def adds_up(call: AggregateCall, keys: tuple[Expr, ...], rows: Rows) -> bool:
+def adds_up(call: AggregateCall, keys: tuple[Expr, ...], rows: OwnedRows) -> bool:
     """Say whether an aggregate of a group is made of numbers that are sums of those of finer groups.
 
     Counts of rows, sums, averages and variances are. People are where each is in one group alone; other values that
@@ -34,7 +34,7 @@ def adds_up(call: AggregateCall, keys: tuple[Expr, ...], rows: Rows) -> bool:
     """
     if call.function == "count" and call.distinct:
         counts_people = isinstance(call.args[0], Field) and call.args[0].index in rows.units
-        return counts_people and (rows.is_single or fields_of(*keys) <= rows.determined)
+        return counts_people and (rows.is_single or fields_of(*keys) <= rows.fixed_columns)
     return call.function in _ADDED
 
 

@@ -3,10 +3,10 @@
 House rules:
 
 1. A row of a join is made of one row of each source. Where one source determines another, by keys that the
-   engine enforces and equalities that are printed (`determined`), the other adds no rows. Where neither of two
-   private sources does, they multiply, in whatever order the engine joins: each of them is printed as a
-   `Cut`, of each owner at most R rows, the policy's bound, *before* the join. Neither is anything else cut,
-   nor is any other statement's SQL another.
+   engine enforces and equalities that are printed (`functional_dependencies`), the other adds no rows. Where neither
+   of two private sources does, they multiply, in whatever order the engine joins: each of them is printed as a `Cut`,
+   of each owner at most R rows, the policy's bound, *before* the join. Neither is anything else cut, nor is any other
+   statement's SQL another.
 2. A cut is a function of one owner's rows: the first R of them in a total order of all columns that are read
    of the source. So N(D) = ⊎_u N_u(D_u, Pub) still holds (soundness.md 1.10), rows that tie are alike, and all
    engines keep the same ones. A cut leaves rows out, never adds one: keys, identities and claims stay true.
@@ -16,8 +16,8 @@ House rules:
    `_product` is no smaller for any S: sources are given to one that determines them, and of a source and those
    given to it A has either it, or some of the others. A LEFT or FULL JOIN adds its unmatched rows: a sum there.
 4. A public source that no key holds to one row is a `Fan`: beside one, all private sources of many rows are
-   cut. Its size is counted, as the owner's engine runs, before anything is charged; rows of an earlier stage
-   when they are known. A mark (EXISTS, IN) adds no rows, but where its ON is more than equalities an engine
+   cut. Its size is counted, as the owner's engine runs, before anything is charged; rows of an earlier intermediate
+   result when they are known. A mark (EXISTS, IN) adds no rows, but where its ON is more than equalities an engine
    looks at all pairs: it is bounded as if it were joined.
 5. What a block multiplies to is at most MAX_GROWN. Subqueries multiply, UNION ALL adds, and GROUP BY the owner
    gives one row: `Reach` goes through the outputs of subqueries, and a subquery whose rows are bounded is not
@@ -36,7 +36,7 @@ from dataclasses import dataclass, replace
 from ...errors import Position, Refusal
 from ...relation.expressions import Call, Expr, Field, conjuncts, fields_of, shifted
 from ...relation.types import Kind
-from .determined import Classes, determined, equalities
+from .functional_dependencies import Classes, equalities, functional_closure
 from .rows import (
     LINEAR,
     Block,
@@ -86,7 +86,7 @@ def grown(
     Raises:
         Refusal: PV102 where a source to be cut has no declared bounds, PV201 beyond MAX_GROWN.
     """
-    block = _Block(items, predicate, root)
+    block = _Multiplicity(items, predicate, root)
     costly = block.costly_marks() if block.many or block.fans else []
     if not costly and not block.fans and block.multiplied() == set():
         return Grown(items, block.reach(), ())
@@ -95,7 +95,7 @@ def grown(
     for place in sorted({*chosen, *costly}):
         if items[place].source.is_private and block.size(place).most is None:
             found[place] = _cut(items, place, predicate, path, position)
-    cut = _Block(tuple(found), predicate, root)
+    cut = _Multiplicity(tuple(found), predicate, root)
     works = [Reach(cut.product(through=False), cut.all_fans())]
     works += [_times(works[0], cut.size(place)) for place in costly]
     where = [items[place].position for place in sorted({*chosen, *costly}) if items[place].position]
@@ -113,7 +113,7 @@ def _check(most: int | None, position: Position | None) -> None:
         )  # fmt: skip
 
 
-class _Block:
+class _Multiplicity:
     """What determines what among the sources of a block, each row of which matches."""
 
     def __init__(self, items: tuple[Item, ...], predicate: tuple[Expr, ...], root: Identity) -> None:
@@ -127,16 +127,14 @@ class _Block:
         self._terms = (*written, *(shared for term in written for shared in _in_all_alternatives(term)))
         self._classes, owners = _classes(self._joined, self._terms, root)
         self._root = root
-        known, whole = self._determined(owners)
+        known, whole = self._closure(owners)
         private = [p for p, item in enumerate(items) if item.kind != "mark" and item.source.is_private]
         self.many = {place for place in private if not whole[place] and not _is_hop(items[place].source)}
-        self._determines = {
-            place: self._determined(known | self._own(place))[1] for place in sorted(self.many)
-        }
+        self._determines = {place: self._closure(known | self._own(place))[1] for place in sorted(self.many)}
         self.fans = self._fans(known.union(*(self._own(place) for place in private)))
 
-    def _determined(self, known: set[int]) -> tuple[set[int], list[bool]]:
-        return determined(self._joined, self._terms, self._classes, known)
+    def _closure(self, known: set[int]) -> tuple[set[int], list[bool]]:
+        return functional_closure(self._joined, self._terms, self._classes, known)
 
     def _own(self, place: int) -> set[int]:
         start = self._starts[place]
@@ -158,7 +156,7 @@ class _Block:
             p for p, item in enumerate(self.items) if item.kind != "mark" and not item.source.is_private
         }
         while True:
-            known, whole = self._determined(known)
+            known, whole = self._closure(known)
             public -= {place for place in public if whole[place]}
             if not public:
                 return tuple(found)

@@ -4,12 +4,12 @@ House rules:
 
 1. Each rule says which side's rows stay when nothing matches, and whose they are. A row that appears
    because *nothing* of a private table matches must be some person's own row, or it tells of everybody.
-   - inner, cross: sources side by side; `ownership.settle` holds them to one owner, once WHERE is known.
+   - inner, cross: sources side by side; `ownership.resolve_owner` holds them to one owner, once WHERE is known.
    - left: the left rows stay, so the left is private (or both are public); a private right side matches
      by an identity in ON, so that what matches is of the left row's own person. right: the mirror.
    - full: rows of both sides stay; both are private, matched by an identity, owned by either.
    - mark (EXISTS, IN): a column of the left row, computed from rows of its own person or public ones.
-2. An outer or marked side that is more than one table becomes a subquery of its own, settled there.
+2. An outer or marked side that is more than one table becomes a subquery of its own, with an owner of its own.
 """
 
 from __future__ import annotations
@@ -23,15 +23,17 @@ from ...relation.expressions import Call, Expr, Field, conjuncts, moved, shifted
 from ...relation.relations import Join
 from ...relation.types import BOOLEAN
 from .derived import full_join, nullable, plain
-from .ownership import apart, are_linked, held, settle
-from .rows import Block, Item, Private, Source
+from .ownership import are_linked, held, refuse_different_owners, resolve_owner
+from .rows import Block, Item, PrivateBlock, Source
 
 __all__ = ["join_blocks"]
 
 Check = Callable[[Expr], Expr]
 
 
-def join_blocks(node: Join, left: Private, right: Private, catalog: Catalog, below: Check) -> Private:
+def join_blocks(
+    node: Join, left: PrivateBlock, right: PrivateBlock, catalog: Catalog, below: Check
+) -> PrivateBlock:
     """Return the join of two blocks, one of them private; `below` checks an expression on private rows.
 
     Raises:
@@ -47,7 +49,7 @@ def join_blocks(node: Join, left: Private, right: Private, catalog: Catalog, bel
         items = (*left.items, *others)
         outputs = (*left.outputs, *shifted(right.outputs, shift))
         terms = (*left.predicate, *shifted(right.predicate, shift), *_terms(node.condition, outputs, below))
-        return Private(items, tuple(dict.fromkeys(terms)), outputs, names)
+        return PrivateBlock(items, tuple(dict.fromkeys(terms)), outputs, names)
     if node.kind == "left":
         return _left(node, left, right, node.condition, catalog, below)
     if node.kind == "right":
@@ -63,8 +65,8 @@ def join_blocks(node: Join, left: Private, right: Private, catalog: Catalog, bel
 
 
 def _left(
-    node: Join, left: Private, right: Private, condition: Expr, catalog: Catalog, below: Check
-) -> Private:
+    node: Join, left: PrivateBlock, right: PrivateBlock, condition: Expr, catalog: Catalog, below: Check
+) -> PrivateBlock:
     source, filters = _as_one(right, catalog, node.position)
     if source.is_private and not left.is_private:
         raise Refusal(
@@ -75,10 +77,14 @@ def _left(
     fields, on = _matched(left, right, source, filters, condition, below)
     item = Item(_outer(source), "left", on, node.position)
     _check_link(node, left, item, catalog)
-    return Private((*left.items, item), left.predicate, (*left.outputs, *fields), (*left.names, *right.names))
+    return PrivateBlock(
+        (*left.items, item), left.predicate, (*left.outputs, *fields), (*left.names, *right.names)
+    )
 
 
-def _mark(node: Join, left: Private, right: Private, catalog: Catalog, below: Check) -> Private:
+def _mark(
+    node: Join, left: PrivateBlock, right: PrivateBlock, catalog: Catalog, below: Check
+) -> PrivateBlock:
     source, filters = _as_one(right, catalog, node.position)
     if source.is_private and not left.is_private:
         raise Refusal(
@@ -90,11 +96,16 @@ def _mark(node: Join, left: Private, right: Private, catalog: Catalog, below: Ch
     item = Item(source, "mark", on, node.position)
     _check_link(node, left, item, catalog)
     marked = Field(BOOLEAN, len(left.columns), position=node.position)
-    return Private((*left.items, item), left.predicate, (*left.outputs, marked), (*left.names, ""))
+    return PrivateBlock((*left.items, item), left.predicate, (*left.outputs, marked), (*left.names, ""))
 
 
 def _matched(
-    left: Private, right: Private, source: Source, filters: tuple[Expr, ...], condition: Expr, below: Check
+    left: PrivateBlock,
+    right: PrivateBlock,
+    source: Source,
+    filters: tuple[Expr, ...],
+    condition: Expr,
+    below: Check,
 ) -> tuple[tuple[Field, ...], tuple[Expr, ...]]:
     """Return the columns of a source that stands after a block, and the ON terms under which its rows match."""
     start = len(left.columns)
@@ -106,20 +117,22 @@ def _matched(
     return fields, tuple(sorted(dict.fromkeys(on), key=repr))
 
 
-def _full(node: Join, left: Private, right: Private, catalog: Catalog, below: Check) -> Private:
+def _full(
+    node: Join, left: PrivateBlock, right: PrivateBlock, catalog: Catalog, below: Check
+) -> PrivateBlock:
     if not (left.is_private and right.is_private):
         raise Refusal(
             "a FULL JOIN with a public table keeps rows that nobody owns",
             sqlstate="PV003", position=node.position,
             hint="use LEFT JOIN with the private table on the left",
         )  # fmt: skip
-    sides = [plain(settle(side, catalog, node.position), side) for side in (left, right)]
+    sides = [plain(resolve_owner(side, catalog, node.position), side) for side in (left, right)]
     first, second = (_outer(side) for side in sides)
     shown = tuple(
         Field(column.type, i, name)
         for i, (column, name) in enumerate(zip(first.columns, left.names, strict=False))
     )
-    kept = Private((Item(first),), (), shown, left.names)
+    kept = PrivateBlock((Item(first),), (), shown, left.names)
     fields, on = _matched(kept, right, second, (), node.condition, below)
     full = Item(second, "full", on, node.position)
     _check_link(node, kept, full, catalog)
@@ -132,15 +145,17 @@ def _full(node: Join, left: Private, right: Private, catalog: Catalog, below: Ch
     derived = full_join(block, sides, grown.reach)
     names = (*left.names, *right.names)
     fields = tuple(Field(c.type, i, n) for i, (c, n) in enumerate(zip(derived.columns, names, strict=False)))
-    return Private((Item(derived),), (), fields, names)
+    return PrivateBlock((Item(derived),), (), fields, names)
 
 
-def _as_one(block: Private, catalog: Catalog, position: Position | None) -> tuple[Source, tuple[Expr, ...]]:
+def _as_one(
+    block: PrivateBlock, catalog: Catalog, position: Position | None
+) -> tuple[Source, tuple[Expr, ...]]:
     """Return a block as one source and what its rows have to pass: a bare table stays one, the rest is a subquery."""
     bare = all(isinstance(out, Field) and out.index == i for i, out in enumerate(block.outputs))
     if len(block.items) == 1 and block.items[0].kind == "inner" and bare:
         return block.items[0].source, block.predicate
-    rows = settle(block, catalog, position) if block.is_private else None
+    rows = resolve_owner(block, catalog, position) if block.is_private else None
     return plain(rows, block), ()
 
 
@@ -148,7 +163,7 @@ def _outer(source: Source) -> Source:
     return replace(source, columns=tuple(nullable(column) for column in source.columns))
 
 
-def _check_link(node: Join, left: Private, item: Item, catalog: Catalog) -> None:
+def _check_link(node: Join, left: PrivateBlock, item: Item, catalog: Catalog) -> None:
     """Hold a private outer or marked side to the left row's own person."""
     # By ON alone: an equality in WHERE would come after the row was made, and matched other people's rows.
     if not item.source.is_private or are_linked(left.items, item, item.on):
@@ -160,7 +175,7 @@ def _check_link(node: Join, left: Private, item: Item, catalog: Catalog) -> None
             hint="write NOT EXISTS (SELECT 1 FROM … WHERE …) with an equality on the person's key",
         )  # fmt: skip
     first = next(other for other in left.items if other.source.is_private)
-    raise apart(first.source, item.source, node.position, catalog, node.word)
+    raise refuse_different_owners(first.source, item.source, node.position, catalog, node.word)
 
 
 def _terms(condition: Expr, outputs: tuple[Expr, ...], below: Check) -> tuple[Expr, ...]:

@@ -15,12 +15,12 @@ from fractions import Fraction
 from ...errors import Refusal
 from ...relation.calendar import step_units
 from ...relation.catalog import MAX_DERIVED, Column, Scalar
-from ...relation.expressions import Call, Expr, Field, Literal, StageValue, conjuncts, fields_of
+from ...relation.expressions import Call, Expr, Field, IntermediateValue, Literal, conjuncts, fields_of
 from ...relation.facts import Facts, common_grid, hull, intersect
 from ...relation.intervals import Environment, narrowed_facts
 from ...relation.types import Kind
 from .existing import Looking, is_possible, linked, reached
-from .rows import Rows
+from .rows import OwnedRows
 
 __all__ = [
     "MAX_DOMAIN",
@@ -100,7 +100,7 @@ def _narrowing(term: Expr) -> tuple[Expr, Facts] | None:
     left, right, function = term.args[0], term.args[1], term.function
     if isinstance(left, Literal):
         left, right, function = right, left, _FLIPPED[function]
-    if isinstance(left, Literal) or not isinstance(right, (Literal, StageValue)):
+    if isinstance(left, Literal) or not isinstance(right, (Literal, IntermediateValue)):
         return None
     value = _value(right)
     if value is None or (
@@ -232,13 +232,13 @@ def _check_count(lists: Sequence[Sequence[Scalar]], keys: tuple[Expr, ...]) -> N
         )
 
 
-def max_groups_in(rows: Rows, keys: tuple[Expr, ...], env: Environment) -> int:
+def max_groups_in(rows: OwnedRows, keys: tuple[Expr, ...], env: Environment) -> int:
     """Return C for one grouping set: how many of its groups one unit may touch.
 
     One for the empty set, and for keys that the engine's own keys make a function of the owner
     (soundness.md 1.12): nothing has to be enforced then. Raises Refusal: PV102 where C is not declared.
     """
-    if rows.is_single or fields_of(*keys) <= rows.determined:
+    if rows.is_single or fields_of(*keys) <= rows.fixed_columns:
         return 1
     if rows.max_groups is None:
         raise Refusal(

@@ -9,7 +9,7 @@ House rules:
    of rows of that one owner and of public rows.
 2. The owner is a column that holds the root's key. Where no source has one, the path of declared foreign
    keys is joined, one enforced unique key after the other; rows that it does not reach are dropped.
-3. What counts as an equality, and what enforced keys make of it, is `determined`.
+3. What counts as an equality, and what enforced keys make of it, is `functional_dependencies`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,21 @@ from ...errors import Position, Refusal
 from ...relation.catalog import Catalog, Column, Enforced, Table, Unit
 from ...relation.expressions import Call, Expr, Field, fields_of
 from ...relation.types import BOOLEAN
-from .determined import Classes, classes_of, determined, equalities
+from .functional_dependencies import Classes, classes_of, equalities, functional_closure
 from .growth import Grown, grown
-from .rows import Identity, Item, Private, Rows, Source, TableSource, columns_of, fields_in
+from .rows import Identity, Item, OwnedRows, PrivateBlock, Source, TableSource, columns_of, fields_in
 
 __all__ = [
-    "MAX_CONTRIBUTION", "apart", "are_linked", "held", "links_of", "path_begins", "scan_source", "settle",
-    "sum_of_bounds", "without_path",
+    "MAX_CONTRIBUTION",
+    "are_linked",
+    "held",
+    "links_of",
+    "path_begins",
+    "refuse_different_owners",
+    "resolve_owner",
+    "scan_source",
+    "sum_of_bounds",
+    "without_path",
 ]  # fmt: skip
 
 MAX_SOURCES = 32
@@ -134,7 +142,7 @@ def are_linked(left: tuple[Item, ...], right: Item, on: tuple[Expr, ...]) -> boo
 # --- the owner -------------------------------------------------------------------------------------------
 
 
-def settle(private: Private, catalog: Catalog, position: Position | None) -> Rows:
+def resolve_owner(private: PrivateBlock, catalog: Catalog, position: Position | None) -> OwnedRows:
     """Return the block's rows with their owner, and what the engine's keys say of them.
 
     Raises:
@@ -154,13 +162,13 @@ def settle(private: Private, catalog: Catalog, position: Position | None) -> Row
     classes = classes_of(items, predicate, root)
     width = len(columns_of(items))
     units = frozenset(i for i in range(width) if classes.find(i) == classes.find(owner.index))
-    known, whole = determined(items, predicate, classes, set(units))
-    bounds = _contribution(items, predicate, classes, known, whole)
+    fixed, at_most_one = functional_closure(items, predicate, classes, set(units))
+    bounds = _contribution(items, predicate, classes, fixed, at_most_one)
     # Where every source has one row for an owner, so has the block: R = M = C = 1 without an operator (law L9).
-    bounds = _Bounds(1, 1, 1, "") if all(whole) else bounds
+    bounds = _Bounds(1, 1, 1, "") if all(at_most_one) else bounds
     held_ = held(items, predicate, catalog, position)
-    return Rows(
-        held_.items, len(private.items), predicate, owner, root, units, frozenset(known), all(whole), bounds.rows,
+    return OwnedRows(
+        held_.items, len(private.items), predicate, owner, root, units, frozenset(fixed), all(at_most_one), bounds.rows,
         bounds.groups, bounds.in_all, bounds.undeclared, held_.reach, held_.works,
     )  # fmt: skip
 
@@ -180,7 +188,7 @@ def _with_owner(
     root = _root_identity(catalog)
     links: list[Expr] = []
     while (owner := _owner_field(items, root)) is None:
-        items, link = _hop(items, catalog)
+        items, link = _join_parent(items, catalog)
         links.append(link)
     return items, tuple(links), owner
 
@@ -202,12 +210,14 @@ def _check_linked(
         more = {i for i in left if any(links[i] & links[j] for j in reached)}
         if not more:
             other = private[min(left)][0]
-            raise apart(private[0][0].source, other.source, other.position or position, catalog)
+            raise refuse_different_owners(
+                private[0][0].source, other.source, other.position or position, catalog
+            )
         reached |= more
         left -= more
 
 
-def apart(
+def refuse_different_owners(
     left: Source, right: Source, position: Position | None, catalog: Catalog, word: str = ""
 ) -> Refusal:
     """Return the refusal of a join, or of a subquery (`word`), that brings rows of two people together."""
@@ -248,7 +258,7 @@ def _owner_field(items: tuple[Item, ...], root: Identity) -> Field | None:
     return None
 
 
-def _hop(items: tuple[Item, ...], catalog: Catalog) -> tuple[tuple[Item, ...], Expr]:
+def _join_parent(items: tuple[Item, ...], catalog: Catalog) -> tuple[tuple[Item, ...], Expr]:
     """Join the next table of the owner's path: of the last source's unit, which no source leads further than."""
     width = len(columns_of(items))
     for item, start in reversed(fields_in(items)):
@@ -268,7 +278,7 @@ def _hop(items: tuple[Item, ...], catalog: Catalog) -> tuple[tuple[Item, ...], E
     raise AssertionError("a private source leads to the root")
 
 
-def without_path(rows: Rows) -> tuple[tuple[Item, ...], tuple[Expr, ...]]:
+def without_path(rows: OwnedRows) -> tuple[tuple[Item, ...], tuple[Expr, ...]]:
     """Return a block's items and predicate for those who do not ask whose rows they are.
 
     The tables that were added to find the owner are left out where each row reaches one row of each, by the
@@ -285,30 +295,30 @@ def without_path(rows: Rows) -> tuple[tuple[Item, ...], tuple[Expr, ...]]:
     return rows.items, rows.predicate
 
 
-def links_of(rows: Rows, items: tuple[Item, ...]) -> tuple[Expr, ...]:
+def links_of(rows: OwnedRows, items: tuple[Item, ...]) -> tuple[Expr, ...]:
     """Return the terms that join the path to the owner, which stands after `items`."""
     width = len(columns_of(items))
     return tuple(term for term in rows.predicate if any(index >= width for index in fields_of(term)))
 
 
-def path_begins(rows: Rows, items: tuple[Item, ...]) -> frozenset[int]:
+def path_begins(rows: OwnedRows, items: tuple[Item, ...]) -> frozenset[int]:
     """Return the columns of `items` that the path to the owner begins at."""
     width = len(columns_of(items))
     return frozenset(index for index in fields_of(*links_of(rows, items)) if index < width)
 
 
-def _is_held(rows: Rows, hop: Item, start: int, links: tuple[Expr, ...]) -> bool:
-    """Say whether every row reaches the table of a hop: over a column NOT NULL that is an enforced foreign key."""
+def _is_held(rows: OwnedRows, parent: Item, start: int, links: tuple[Expr, ...]) -> bool:
+    """Say whether every row reaches the parent's table: over a column NOT NULL that is an enforced foreign key."""
     (child,) = (min(columns) for columns in map(fields_of, links) if max(columns) == start)
     placed = fields_in(rows.items)
     item, first = next((item, first) for item, first in placed if first <= child < first + len(item.columns))
-    assert isinstance(hop.source, TableSource)
+    assert isinstance(parent.source, TableSource)
     unit = item.source.table.unit if isinstance(item.source, TableSource) else None
     if unit is None or item.kind != "inner" or any(other.kind == "full" for other in rows.items):
         return False
     assert isinstance(item.source, TableSource)
     is_unit = item.source.shown[child - first] == unit.column
-    leads = unit.references == (hop.source.table.name, hop.source.shown[0])
+    leads = unit.references == (parent.source.table.name, parent.source.shown[0])
     return is_unit and leads and unit.is_held and unit.is_not_null
 
 
@@ -323,7 +333,11 @@ class _Bounds:
 
 
 def _contribution(
-    items: tuple[Item, ...], predicate: tuple[Expr, ...], classes: Classes, known: set[int], whole: list[bool]
+    items: tuple[Item, ...],
+    predicate: tuple[Expr, ...],
+    classes: Classes,
+    fixed: set[int],
+    at_most_one: list[bool],
 ) -> _Bounds:
     """Return the contribution bounds of a block.
 
@@ -334,12 +348,12 @@ def _contribution(
     counts = [item.source.is_private and item.kind != "mark" for item in items]
     chosen: list[Source] = []
     left = {place for place, is_counted in enumerate(counts) if is_counted}
-    while open_ := sorted(place for place in left if not whole[place]):
-        trials = {place: determined(items, predicate, classes, known | own[place]) for place in open_}
+    while open_ := sorted(place for place in left if not at_most_one[place]):
+        trials = {place: functional_closure(items, predicate, classes, fixed | own[place]) for place in open_}
         size = [(sum(trials[place][1]), items[place].source.max_rows_per_group or 0) for place in open_]
         best = open_[size.index(max(size))]
         chosen.append(items[best].source)
-        known, whole = trials[best]
+        fixed, at_most_one = trials[best]
         left.remove(best)
     chosen = chosen or [item.source for item in items if item.source.is_private][:1]
     rows = _product(source.max_rows_per_group for source in chosen)

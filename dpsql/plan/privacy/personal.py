@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from ...relation.expressions import Call, Expr, Field
 from ...relation.types import Kind
-from .determined import classes_of, equalities
-from .rows import Rows, fields_in
+from .functional_dependencies import classes_of, equalities
+from .rows import OwnedRows, fields_in
 
 __all__ = ["personal_columns", "tells_apart"]
 
@@ -44,7 +44,7 @@ def _keeps_values(cast: Call) -> bool:
     return before.kind is after.kind or (before.is_number and after.is_float)
 
 
-def personal_columns(rows: Rows) -> Callable[[int], bool]:
+def personal_columns(rows: OwnedRows) -> Callable[[int], bool]:
     """Return the test of which columns tell people apart, by themselves or by an equality with one that does."""
     classes = classes_of(rows.items, rows.predicate, rows.root)
     for item, _ in fields_in(rows.items):

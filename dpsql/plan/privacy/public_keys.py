@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ...relation.expressions import Expr, Field, StageValue, fields_of, map_children, moved, walk
-from .determined import Classes, equalities
+from ...relation.expressions import Expr, Field, IntermediateValue, fields_of, map_children, moved, walk
+from .functional_dependencies import Classes, equalities
 from .keys import Domain
-from .rows import Item, Rows, TableSource, fields_in
+from .rows import Item, OwnedRows, TableSource, fields_in
 
 __all__ = ["KeyList", "key_lists"]
 
@@ -43,7 +43,9 @@ class KeyList:
         return tuple(item.source.name for item in self.items)
 
 
-def key_lists(rows: Rows, keys: tuple[Expr, ...], domains: Sequence[Domain | None]) -> tuple[KeyList, ...]:
+def key_lists(
+    rows: OwnedRows, keys: tuple[Expr, ...], domains: Sequence[Domain | None]
+) -> tuple[KeyList, ...]:
     """Return the lists to be read for the keys of a release; none where a key has no values beforehand.
 
     One key alone whose values the text or the policy declares needs no list; of several of one table they are read
@@ -114,7 +116,7 @@ def _columns(item: Item, start: int) -> range:
 
 
 def _is_staged(expr: Expr) -> bool:
-    return any(isinstance(part, StageValue) for part in walk(expr))
+    return any(isinstance(part, IntermediateValue) for part in walk(expr))
 
 
 def _joined(placed: Sequence[tuple[Item, int]], predicate: tuple[Expr, ...]) -> list[tuple[int, ...]]:

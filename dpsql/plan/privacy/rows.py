@@ -2,13 +2,14 @@
 
 House rules:
 
-1. `Private` and `Rows` cannot be printed, iterated or compared by a user: their repr says only that they
-   are private. What they hold is a plan, not data, but nothing above the door has a use for it.
-2. `Release` is the one door. It is built by `judge` alone; its rows are noisy or declared, never exact.
+1. `PrivateBlock` and `OwnedRows` cannot be printed, iterated or compared by a user: their repr says only that they
+   are private. What they hold is a plan, not data, but nothing after the release has a use for it.
+2. `Release` is the one way across the release boundary. It is built by `analyze` alone; its rows are noisy or
+   declared, never exact.
 3. A private relation is a select block: sources joined one after the other, the rows on which
-   `predicate` holds, and outputs over the sources' columns. `Private` is such a block as the statement
-   has it so far (a comma join finds its equality only in WHERE); `ownership.settle` turns it into `Rows`,
-   whose every row has one owner: N(D) = ⊎_u N_u(D_u, Pub) holds for `Rows` alone (soundness.md 1.10).
+   `predicate` holds, and outputs over the sources' columns. `PrivateBlock` is such a block as the statement
+   has it so far (a comma join finds its equality only in WHERE); `ownership.resolve_owner` turns it into `OwnedRows`,
+   whose every row has one owner: N(D) = ⊎_u N_u(D_u, Pub) holds for `OwnedRows` alone (soundness.md 1.10).
 4. A source's `columns` say what is known of its values; a source in place `k` of a block has its columns
    after those of the sources before it. A `mark` source has one column: whether any row of it matches.
 """
@@ -21,14 +22,35 @@ from functools import cached_property
 
 from ...errors import Position
 from ...relation.catalog import Column, Enforced, Table
-from ...relation.expressions import Expr, StageValue, walk
+from ...relation.expressions import Expr, IntermediateValue, walk
 from ...relation.relations import AggregateCall, OutputColumn, Relation, WindowCall
 from ...relation.types import BOOLEAN
 
 __all__ = [
-    "LINEAR", "AddedUp", "Block", "Cut", "Derived", "Fan", "Grouped", "Identity", "Item", "Private", "Reach", "Release",
-    "Released", "Rows", "Source", "StageColumn", "TableSource", "Windowed", "blocks_in", "columns_of", "fields_in",
-    "selects_in", "stages_in", "uncut",
+    "LINEAR",
+    "AddedUp",
+    "Block",
+    "Cut",
+    "Derived",
+    "Fan",
+    "Grouped",
+    "Identity",
+    "IntermediateColumn",
+    "Item",
+    "OwnedRows",
+    "PrivateBlock",
+    "Reach",
+    "Release",
+    "Released",
+    "Source",
+    "TableSource",
+    "Windowed",
+    "blocks_in",
+    "columns_of",
+    "fields_in",
+    "intermediates_in",
+    "selects_in",
+    "uncut",
 ]  # fmt: skip
 
 Identity = tuple[str, str]
@@ -96,18 +118,20 @@ class TableSource(Source):
 
 
 @dataclass(frozen=True)
-class StageColumn:
-    """Column `index` of an earlier stage's rows, which travels as a list parameter (soundness.md 1.14(3))."""
+class IntermediateColumn:
+    """Column `index` of an earlier intermediate result's rows, which travels as a list parameter (soundness.md
+    1.14(3))."""
 
-    stage: int
+    intermediate: int
     index: int
 
 
 @dataclass(frozen=True)
 class Released(Source):
-    """The rows of an earlier stage: a release, or public rows that the owner's engine need not compute."""
+    """The rows of an earlier intermediate result: a release, or public rows that the owner's engine need not
+    compute."""
 
-    stage: int
+    intermediate: int
 
 
 @dataclass(frozen=True)
@@ -177,7 +201,7 @@ def fields_in(items: tuple[Item, ...]) -> list[tuple[Item, int]]:
 
 
 @dataclass(frozen=True, repr=False)
-class Private:
+class PrivateBlock:
     """Rows that have owners, as far as the statement has been read: outputs over the columns of `items`.
 
     A block over public sources alone is one too while it is on its way into a private one.
@@ -203,12 +227,12 @@ class Private:
 
 
 @dataclass(frozen=True, repr=False)
-class Rows:
+class OwnedRows:
     """Rows with one owner each: those of `items` on which `predicate` holds and `owner` is not NULL.
 
     `written`: how many of the items the statement has; those after them lead to the owner. `root`: the key that
     `owner` is a value of. `units`: the columns that equal the owner in every row.
-    `determined`: the columns that are the same in
+    `fixed_columns`: the columns that are the same in
     all rows of one owner. `is_single`: an owner has at most one row. Both follow from keys that the engine
     enforces and equalities that are printed (soundness.md 1.12). `max_rows_per_group` (M), `max_groups` (C),
     `max_rows` (R): the bounds to enforce, None where `undeclared` (a source's name) has none. `reach`: the most
@@ -221,7 +245,7 @@ class Rows:
     owner: Expr
     root: Identity
     units: frozenset[int]
-    determined: frozenset[int]
+    fixed_columns: frozenset[int]
     is_single: bool
     max_rows_per_group: int | None
     max_groups: int | None
@@ -253,7 +277,7 @@ class Rows:
 class Block:
     """A SELECT: `outputs` over the columns of `items` where `predicate` holds; `owner` None: public rows.
 
-    `works`: as in `Rows`.
+    `works`: as in `OwnedRows`.
     """
 
     items: tuple[Item, ...]
@@ -293,7 +317,7 @@ class Release(Relation):
     that one unit may touch with C_s of the block's C_total groups has (C_s, C_total), soundness.md 1.7.
     """
 
-    rows: Rows
+    rows: OwnedRows
     keys: tuple[Expr, ...]
     aggregates: tuple[AggregateCall, ...]
     share: tuple[int, int]
@@ -311,7 +335,8 @@ class AddedUp(Relation):
 
     Output is the chosen keys, then the aggregates: counts and sums are rounded in the release's own cells, and then
     added; what is computed from several numbers is computed from the added ones (soundness.md 1.18).
-    Requires: the release's keys are declared, and its vectors count no thing once in each cell that they show it in.
+    Requires: the release's keys are declared, and its measurements count no thing once in each cell that they show it
+    in.
     """
 
     release: Release
@@ -339,7 +364,7 @@ def blocks_in(source: Source) -> tuple[Block, ...]:
     return source.parts if isinstance(source, Derived) else ()
 
 
-def selects_in(rows: Rows | Block) -> Iterator[Rows | Block]:
+def selects_in(rows: OwnedRows | Block) -> Iterator[OwnedRows | Block]:
     """Yield rows and every select below them, each before what it reads."""
     yield rows
     for item in rows.items:
@@ -347,15 +372,15 @@ def selects_in(rows: Rows | Block) -> Iterator[Rows | Block]:
             yield from selects_in(part)
 
 
-def stages_in(rows: Rows | Block) -> Iterator[int]:
-    """Yield the stages that rows depend on, those of subqueries included; some may come twice."""
+def intermediates_in(rows: OwnedRows | Block) -> Iterator[int]:
+    """Yield the intermediate results that rows depend on, those of subqueries included; some may come twice."""
     for select in selects_in(rows):
-        yield from (item.source.stage for item in select.items if isinstance(item.source, Released))
+        yield from (item.source.intermediate for item in select.items if isinstance(item.source, Released))
         for expr in _read_in(select):
-            yield from (part.stage for part in walk(expr) if isinstance(part, StageValue))
+            yield from (part.intermediate for part in walk(expr) if isinstance(part, IntermediateValue))
 
 
-def _read_in(select: Rows | Block) -> list[Expr]:
+def _read_in(select: OwnedRows | Block) -> list[Expr]:
     """Return the expressions of one select, those of its subqueries left out."""
     exprs = [*select.predicate, *(term for item in select.items for term in item.on)]
     if isinstance(select, Block):

@@ -7,7 +7,7 @@ from fractions import Fraction
 import duckdb
 import pytest
 
-from dpsql.backends.check_bounds import Interval, read_bounds
+from dpsql.backends.check_bounds import ValueRange, read_bounds
 from dpsql.backends.duckdb_schema import read_type
 
 TYPES = {
@@ -39,7 +39,7 @@ SQL_TYPES = {name: read_type(text)[0] for name, text in TYPES.items()}
     ],
 )
 def test_simple_shapes(expression: str, found: dict[str, tuple[Fraction, Fraction]]) -> None:
-    assert read_bounds(expression, SQL_TYPES, "duckdb") == {n: Interval(*b) for n, b in found.items()}
+    assert read_bounds(expression, SQL_TYPES, "duckdb") == {n: ValueRange(*b) for n, b in found.items()}
 
 
 @pytest.mark.parametrize(

@@ -199,7 +199,7 @@ def test_no_traceback_holds_a_value(reading: PostgresBackend, sql: str) -> None:
     assert SECRET not in everything
 
 
-# --- the door ----------------------------------------------------------------------------------------------
+# --- connecting ----------------------------------------------------------------------------------------------
 
 
 def test_why_a_database_cannot_be_opened(postgres: PostgresServer, database: str, owner: Any) -> None:

@@ -13,13 +13,13 @@ from dpsql.budget import Caps
 from dpsql.errors import BudgetExhausted, LedgerError
 from dpsql.mechanisms import Laplace
 
-from .samples import Place, claim, draw, key, vector
+from .samples import Place, claim, draw, key, measurement
 
 
 def die_at(place: Place, fatal: str) -> None:
-    """Reserve and commit two vectors, and be killed on arriving at the step `fatal`."""
+    """Reserve and commit two measurements, and be killed on arriving at the step `fatal`."""
     store = place.open(step=lambda name: _die_if(name == fatal))
-    reservation = store.reserve(claim(vector("a"), vector("b", delta=5)))
+    reservation = store.reserve(claim(measurement("a"), measurement("b", delta=5)))
     store.commit(reservation, [draw("a"), draw("b")])
 
 
@@ -31,7 +31,7 @@ def _die_if(is_time: bool) -> None:
 def hold(place: Place) -> None:
     """Reserve "a", say so, and wait to be killed."""
     store = place.open()
-    store.reserve(claim(vector("a")))
+    store.reserve(claim(measurement("a")))
     print("reserved", flush=True)
     time.sleep(600)
 
@@ -42,7 +42,7 @@ def race(place: Place, rounds: int) -> None:
     for number in range(rounds):
         sys.stdin.readline()
         try:
-            store.reserve(claim(vector(f"{os.getpid()}-{number}", epsilon=1)))
+            store.reserve(claim(measurement(f"{os.getpid()}-{number}", epsilon=1)))
             print("won", flush=True)
         except BudgetExhausted:
             print("lost", flush=True)
@@ -54,7 +54,7 @@ def share(place: Place, rounds: int) -> None:
     for number in range(rounds):
         sys.stdin.readline()
         name = f"tile {number}"
-        reservation = store.reserve(claim(vector(name, epsilon=1)))
+        reservation = store.reserve(claim(measurement(name, epsilon=1)))
         if reservation.to_draw:
             time.sleep(0.005)
             store.commit(reservation, [draw(name, payload=os.urandom(8))])
@@ -80,7 +80,7 @@ def fork(place: Place) -> None:
             print(error.message, flush=True)
         os._exit(0)
     os.wait()
-    store.reserve(claim(vector("a", epsilon=7)))
+    store.reserve(claim(measurement("a", epsilon=7)))
     print(store.spent().epsilon_nano, flush=True)
     store.close()
 

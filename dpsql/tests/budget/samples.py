@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psycopg
 
-from dpsql.budget import Caps, Charge, Claim, Draw, LedgerStore, Reservation, VectorClaim, open_store
+from dpsql.budget import Caps, Charge, Claim, Draw, LedgerStore, MeasurementClaim, Reservation, open_store
 from dpsql.budget.ledger_store import no_step
 from dpsql.mechanisms import Laplace
 
@@ -102,16 +102,16 @@ def key(name: str) -> bytes:
     return hashlib.sha256(name.encode()).digest()
 
 
-def vector(
+def measurement(
     *names: str, scale: Fraction | int = 10, epsilon: int = EPSILON // 10, delta: int = 0
-) -> VectorClaim:
-    return VectorClaim(
+) -> MeasurementClaim:
+    return MeasurementClaim(
         tuple(map(key, names)), Laplace(Fraction(scale)), Charge(epsilon, delta), f"{names} at {scale}"
     )
 
 
-def claim(*vectors: VectorClaim, analyst: str = "alice", reuse: bool = True) -> Claim:
-    return Claim(analyst, "SELECT 1", vectors, reuse)
+def claim(*measurements: MeasurementClaim, analyst: str = "alice", reuse: bool = True) -> Claim:
+    return Claim(analyst, "SELECT 1", measurements, reuse)
 
 
 def draw(*names: str, scale: Fraction | int = 10, payload: bytes = b"noisy") -> Draw:
@@ -127,8 +127,8 @@ def buy(
     reuse: bool = True,
     payload: bytes = b"noisy",
 ) -> Reservation:
-    """Reserve and commit one vector that must be drawn."""
-    wanted = vector(*names, scale=scale, epsilon=epsilon, delta=delta)
+    """Reserve and commit one measurement that must be drawn."""
+    wanted = measurement(*names, scale=scale, epsilon=epsilon, delta=delta)
     reservation = store.reserve(claim(wanted, reuse=reuse))
     assert reservation.found == (None,)
     store.commit(reservation, [draw(*names, scale=scale, payload=payload)])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.budget import Caps, Charge, Claim, Draw, VectorClaim, delta_text, epsilon_text
+from dpsql.budget import Caps, Charge, Claim, Draw, MeasurementClaim, delta_text, epsilon_text
 from dpsql.mechanisms import Laplace
 
 from .samples import key
@@ -55,16 +55,16 @@ def test_amounts_are_shown_as_plain_decimals(text: str, expected: str) -> None:
         {"note": "\ud800"},
     ],
 )
-def test_a_vector_is_checked_when_it_is_built(change: dict[str, Any]) -> None:
+def test_a_measurement_is_checked_when_it_is_built(change: dict[str, Any]) -> None:
     good: dict[str, Any] = {
         "measures": (key("a"),),
         "law": Laplace(Fraction(1)),
         "charge": Charge(1, 0),
         "note": "",
     }
-    VectorClaim(**good)
+    MeasurementClaim(**good)
     with pytest.raises(ValueError, match=r"."):
-        VectorClaim(**(good | change))
+        MeasurementClaim(**(good | change))
 
 
 def test_a_claim_names_its_analyst() -> None:

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.budget import Charge, State
+from dpsql.budget import Charge, EntryState
 from dpsql.budget.journal import Journal
 from dpsql.errors import EngineFailure
 from dpsql.mechanisms import Laplace
 
-from .samples import EPSILON, ROOT, Place, buy, claim, key, vector
+from .samples import EPSILON, ROOT, Place, buy, claim, key, measurement
 
 BOTH = Charge(2 * EPSILON // 10, 5)
-"""What the child's two vectors cost."""
+"""What the child's two measurements cost."""
 
 CHARGED = {
     "before log": False,
@@ -69,11 +69,13 @@ def test_killed_at_any_step_the_charge_is_counted_once(place: Place, step: str, 
         assert store.spent() == expected
         committed = step == "draws committed"
         states = {entry.state for entry in store.log(10)}
-        assert states == ({State.COMMITTED if committed else State.FAILED} if CHARGED[step] else set())
+        assert states == (
+            {EntryState.COMMITTED if committed else EntryState.FAILED} if CHARGED[step] else set()
+        )
         assert (store.lookup([key("a"), key("b")], Laplace(Fraction(10))) is not None) == committed
         store.close()
     if peer is not None:
-        again = peer.reserve(claim(vector("a")), wait_seconds=0)
+        again = peer.reserve(claim(measurement("a")), wait_seconds=0)
         assert bool(again.to_draw) == (not committed)
         peer.close()
 
@@ -130,13 +132,13 @@ def test_the_dead_do_not_keep_others_waiting(place: Place) -> None:
         assert process.stdout.readline() == "reserved\n"
         looks = iter([False, False, True])
         with pytest.raises(EngineFailure, match="cancelled"):
-            store.reserve(claim(vector("a")), cancelled=lambda: next(looks))
+            store.reserve(claim(measurement("a")), cancelled=lambda: next(looks))
         assert store.spent().epsilon_nano == EPSILON // 10
     # A server takes a moment to find out that a client has died; nobody waits for the draw itself.
-    reservation = store.reserve(claim(vector("a")), wait_seconds=10)
+    reservation = store.reserve(claim(measurement("a")), wait_seconds=10)
     assert reservation.to_draw
     assert store.spent().epsilon_nano == 2 * EPSILON // 10
-    assert [entry.state for entry in store.log(10)] == [State.RESERVED, State.FAILED]
+    assert [entry.state for entry in store.log(10)] == [EntryState.RESERVED, EntryState.FAILED]
     store.close()
 
 

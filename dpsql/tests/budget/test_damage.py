@@ -1,4 +1,5 @@
-"""Stored answers that are not what was stored: none is served, none is charged for, and the mends that are told work."""
+"""Stored answers that are not what was stored: none is served, none is charged for, and the mends that are told
+work."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from dpsql.budget.entry import DIGEST, Entry, read_record, record_text
 from dpsql.errors import LedgerError
 from dpsql.mechanisms import Laplace
 
-from .samples import EPSILON, Place, buy, claim, draw, key, vector
+from .samples import EPSILON, Place, buy, claim, draw, key, measurement
 
 TENTH = EPSILON // 10
 A, B = key("a").hex(), key("b").hex()
@@ -49,8 +50,8 @@ def refused(store: LedgerStore, name: str) -> None:
     before = store.spent()
     for ask in (
         lambda: store.lookup([key(name)], Laplace(Fraction(10))),
-        lambda: store.reserve(claim(vector(name))),
-        lambda: store.reserve(claim(vector("new"), vector(name), vector("newer"))),
+        lambda: store.reserve(claim(measurement(name))),
+        lambda: store.reserve(claim(measurement("new"), measurement(name), measurement("newer"))),
     ):
         with pytest.raises(LedgerError) as caught:
             ask()
@@ -64,14 +65,14 @@ def test_a_damaged_answer_is_never_served(place: Place, how: str) -> None:
     store = place.open()
     buy(store, "a", payload=b"of a, noisy")
     buy(store, "b", payload=b"of b, noisy")
-    store.fail(store.reserve(claim(vector("c"))))
+    store.fail(store.reserve(claim(measurement("c"))))
     store.close()
     put_back = place.backup()
     damage(place, DAMAGES[how])
     store = place.open()
     refused(store, "c" if how == ONE_ROW_IS_NO_OTHER else "a")
     buy(store, "another", payload=b"sound")
-    assert store.reserve(claim(vector("another"))).found == ((draw("another", payload=b"sound"),),)
+    assert store.reserve(claim(measurement("another"))).found == ((draw("another", payload=b"sound"),),)
     spent = store.spent()
     store.close()
 
@@ -98,9 +99,9 @@ def test_damage_is_found_while_the_ledger_is_in_use(place: Place) -> None:
     store.close()
 
 
-def test_a_vector_whose_keys_come_with_its_draw_is_checked_too(place: Place) -> None:
+def test_a_measurement_whose_keys_come_with_its_draw_is_checked_too(place: Place) -> None:
     store = place.open()
-    reservation = store.reserve(claim(vector()))
+    reservation = store.reserve(claim(measurement()))
     store.commit(reservation, [draw("late", payload=b"one stage on")])
     assert store.lookup([key("late")], Laplace(Fraction(10))) == (draw("late", payload=b"one stage on"),)
     damage(place, DAMAGES["another payload"])
@@ -126,7 +127,7 @@ def test_answers_of_before_there_were_checksums_are_read(
     with monkeypatch.context() as patch:
         patch.setattr(ledger_store, "Entry", partial(Entry, digest=""))
         patch.setattr(ledger_store, "utc_now", lambda: "2025-01-02T03:04:05+00:00")
-        reservation = store.reserve(claim(vector("a")))
+        reservation = store.reserve(claim(measurement("a")))
     store.commit(reservation, [draw("a", payload=b"old")])
     with store._ledger.read() as db:
         ((body, payload),) = db.execute(

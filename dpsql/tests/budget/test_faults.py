@@ -21,7 +21,7 @@ from dpsql.cli.demo_folder import MAIN_POLICY, make_folder
 from dpsql.cli.owner import open_ledger
 from dpsql.errors import LedgerError
 
-from .samples import EPSILON, Place, buy, claim, vector
+from .samples import EPSILON, Place, buy, claim, measurement
 
 NOBODY = 65534
 
@@ -147,7 +147,7 @@ def test_a_log_that_may_not_grow(place: Place) -> None:
     """On a server too: a machine's own log lies on its disk."""
     store = place.open()
     with limited(resource.RLIMIT_FSIZE, place.log.stat().st_size + 3), pytest.raises(LedgerError) as caught:
-        store.reserve(claim(vector("a")))
+        store.reserve(claim(measurement("a")))
     assert told(caught).startswith("there is no space left for ")
     assert store.spent() == Charge(0, 0)
     buy(store, "a")

@@ -13,12 +13,12 @@ from fractions import Fraction
 import psycopg
 import pytest
 
-from dpsql.budget import Charge, LedgerStore, VectorClaim, entry, ledger, postgres_ledger, sqlite_ledger
+from dpsql.budget import Charge, LedgerStore, MeasurementClaim, entry, ledger, postgres_ledger, sqlite_ledger
 from dpsql.budget.claim import Draw
 from dpsql.errors import LedgerError
 from dpsql.mechanisms import Law, Truncated, laws
 
-from .samples import EPSILON, Place, buy, claim, key, vector
+from .samples import EPSILON, Place, buy, claim, key, measurement
 
 TRUNCATED = Truncated.within(Fraction(10), Fraction(1, 10**6))
 NEWER = "kept by a newer version"
@@ -37,7 +37,7 @@ def version(number: int) -> Iterator[None]:
 
 
 def buy_under(store: LedgerStore, name: str, law: Law) -> None:
-    wanted = VectorClaim((key(name),), law, Charge(EPSILON // 10, 7), name)
+    wanted = MeasurementClaim((key(name),), law, Charge(EPSILON // 10, 7), name)
     store.commit(store.reserve(claim(wanted)), [Draw((key(name),), law, b"noisy")])
 
 
@@ -59,7 +59,7 @@ def test_a_ledger_of_the_first_version_is_read_and_then_of_this_one(place: Place
         assert formats(place) == {1}
     store = place.open()
     assert store.spent() == spent
-    assert store.lookup([key("a")], vector("a").law) is not None
+    assert store.lookup([key("a")], measurement("a").law) is not None
     buy_under(store, "b", TRUNCATED)
     (found,) = store.lookup([key("b")], TRUNCATED) or ()
     assert found.law == TRUNCATED
@@ -110,5 +110,5 @@ def test_a_law_of_a_later_version_is_no_damage(place: Place) -> None:
     buy(store, "a")
     place.edit("UPDATE measure SET scale = 'gaussian 3 4'")
     with pytest.raises(LedgerError, match=NEWER):
-        store.lookup([key("a")], vector("a").law)
+        store.lookup([key("a")], measurement("a").law)
     store.close()

@@ -6,22 +6,22 @@ from dataclasses import replace
 
 import pytest
 
-from dpsql.budget import Grouping, GroupingKey, LedgerStore, VectorClaim
+from dpsql.budget import Grouping, GroupingKey, LedgerStore, MeasurementClaim
 from dpsql.budget.entry import Entry, read_record, record_text
 from dpsql.errors import LedgerError
 
-from .samples import EPSILON, Place, claim, draw, key, vector
+from .samples import EPSILON, Place, claim, draw, key, measurement
 from .test_damage import damage
 
 FAMILY, OTHER = key("a family"), key("another")
 KEYS = (GroupingKey(b"\1" * 16, 3, True), GroupingKey(b"\2" * 16, 2, False))
 
 
-def grouped(name: str, family: bytes = FAMILY) -> VectorClaim:
-    return replace(vector(name), grouping=Grouping(family, KEYS))
+def grouped(name: str, family: bytes = FAMILY) -> MeasurementClaim:
+    return replace(measurement(name), grouping=Grouping(family, KEYS))
 
 
-def buy(store: LedgerStore, wanted: VectorClaim, name: str) -> None:
+def buy(store: LedgerStore, wanted: MeasurementClaim, name: str) -> None:
     store.commit(store.reserve(claim(wanted)), [draw(name)])
 
 
@@ -38,7 +38,7 @@ def test_what_is_committed_is_found(place: Place) -> None:
     store.fail(store.reserve(claim(grouped("b"))))
     buy(store, grouped("c"), "c")
     buy(store, grouped("d", OTHER), "d")
-    buy(store, vector("e"), "e")
+    buy(store, measurement("e"), "e")
     (a, _) = stored = sorted(store.groupings([FAMILY])[1][FAMILY], key=lambda one: one.entry)
     assert [one.grouping for one in stored] == [Grouping(FAMILY, KEYS)] * 2
     assert store.draw_of(a) == draw("a", payload=b"of a")

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.budget import State
+from dpsql.budget import EntryState
 from dpsql.budget.entry import EpochStart, record_text
 from dpsql.budget.journal import _line
 from dpsql.errors import LedgerError, LedgerMissing
 
-from .samples import Place, buy, claim, vector
+from .samples import Place, buy, claim, measurement
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def used(place: Place) -> Place:
     store = place.open()
     buy(store, "a", delta=7)
     store.grant(None, 5, "owner")
-    store.reserve(claim(vector("b")))
+    store.reserve(claim(measurement("b")))
     store.close()
     return place
 
@@ -35,7 +35,7 @@ def test_a_missing_ledger_is_rebuilt_as_spent(used: Place) -> None:
     used.lose()
     after = used.open(create=not used.is_sqlite)
     assert (after.spent(), after.status().rho_spent_atto) == (spent, rho)
-    assert {entry.state for entry in after.log(10)} == {State.FAILED}
+    assert {entry.state for entry in after.log(10)} == {EntryState.FAILED}
     assert after.secret() != secret
     assert after.status().epsilon_cap_nano == 10**10, "a replayed grant is void"
     buy(after, "a")
@@ -52,7 +52,7 @@ def test_an_older_ledger_is_brought_up_to_the_log(used: Place) -> None:
     put_back()
     store = used.open()
     assert store.spent() == spent
-    assert store.reserve(claim(vector("c"))).found == (None,)
+    assert store.reserve(claim(measurement("c"))).found == (None,)
     store.close()
 
 
@@ -127,7 +127,7 @@ def test_a_log_that_shrinks_while_in_use_stops_the_server(used: Place) -> None:
     os.truncate(used.log, used.log.stat().st_size - 1)
     for _ in range(2):
         with pytest.raises(LedgerError, match="do not agree"):
-            store.reserve(claim(vector("c")))
+            store.reserve(claim(measurement("c")))
         with pytest.raises(LedgerError, match="do not agree"):
             store.status()
     store.close()
@@ -138,7 +138,7 @@ def test_a_foreign_line_appended_while_in_use_stops_the_server(used: Place) -> N
     with open(used.log, "ab") as file:
         file.write(_line(record_text(EpochStart(99, "", 7))))
     with pytest.raises(LedgerError, match="do not agree"):
-        store.reserve(claim(vector("c")))
+        store.reserve(claim(measurement("c")))
     store.close()
 
 
@@ -167,7 +167,7 @@ def test_a_log_replaced_while_in_use_stops_the_server(place: Place, tmp_path: Pa
     place.log.rename(tmp_path / "rotated")
     shutil.copy(tmp_path / "rotated", place.log)
     with pytest.raises(LedgerError, match="replaced"):
-        store.reserve(claim(vector("a")))
+        store.reserve(claim(measurement("a")))
     place.log.unlink()
     with pytest.raises(LedgerError, match="replaced"):
         store.status()

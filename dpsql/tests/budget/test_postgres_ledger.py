@@ -15,14 +15,14 @@ from fractions import Fraction
 import psycopg
 import pytest
 
-from dpsql.budget import Charge, LedgerStore, Reservation, State, open_store, postgres_connection
+from dpsql.budget import Charge, EntryState, LedgerStore, Reservation, open_store, postgres_connection
 from dpsql.errors import EngineFailure, LedgerError, LedgerMissing
 from dpsql.mechanisms import Laplace
 from dpsql.tests.support.postgres_server import Installation, PostgresServer
 
 from .conftest import SERVERS
 from .relay import Relay
-from .samples import CAPS, EPSILON, Place, buy, claim, draw, key, vector
+from .samples import CAPS, EPSILON, Place, buy, claim, draw, key, measurement
 from .test_crash import BOTH, CHARGED
 
 TENTH = EPSILON // 10
@@ -56,7 +56,7 @@ def cut_connections(place: Place) -> None:
         )
 
 
-def states(store: LedgerStore) -> list[State]:
+def states(store: LedgerStore) -> list[EntryState]:
     return [entry.state for entry in store.log(100)]
 
 
@@ -64,7 +64,7 @@ def reserve_and_commit(store: LedgerStore) -> Reservation | None:
     """Do what a statement does, its end included where the ledger fails; return what was reserved."""
     reservation = None
     try:
-        reservation = store.reserve(claim(vector("a"), vector("b", delta=5)))
+        reservation = store.reserve(claim(measurement("a"), measurement("b", delta=5)))
         store.commit(reservation, [draw("a"), draw("b")])
     except LedgerError:
         if reservation is not None:
@@ -81,7 +81,7 @@ def test_two_machines_spend_one_budget(store: LedgerStore, second: LedgerStore, 
     store.grant(None, 5, "owner")
     assert store.spent() == second.spent() == Charge(TENTH + 7, 0)
     assert second.status().epsilon_cap_nano == 10 * EPSILON + 5
-    assert second.reserve(claim(vector("a"))).found == ((draw("a", payload=b"first"),),)
+    assert second.reserve(claim(measurement("a"))).found == ((draw("a", payload=b"first"),),)
     assert second.secret() == store.secret()
     assert second.advance_epoch() == store.epoch == 2
     logs = [place.log.read_bytes() for place in (shared, elsewhere(shared))]
@@ -120,9 +120,9 @@ def test_a_running_charge_of_a_lost_ledger_is_not_taken_for_anothers(
     store: LedgerStore, second: LedgerStore, shared: Place
 ) -> None:
     put_back = shared.backup()
-    running = store.reserve(claim(vector("a")))
+    running = store.reserve(claim(measurement("a")))
     put_back()
-    other = second.reserve(claim(vector("a")), wait_seconds=0)
+    other = second.reserve(claim(measurement("a")), wait_seconds=0)
     assert other.to_draw == running.to_draw, "the number was given again"
     with pytest.raises(LedgerError, match="closed before"):
         store.commit(running, [draw("a", payload=b"mine")])
@@ -149,7 +149,7 @@ def test_a_copied_log_is_found_out_before_it_counts(store: LedgerStore, shared: 
     copied = elsewhere(shared).open(create=False)
     buy(copied, "a")
     with pytest.raises(LedgerError, match="do not agree"):
-        store.reserve(claim(vector("b")))
+        store.reserve(claim(measurement("b")))
     with pytest.raises(LedgerError, match="do not agree"):
         store.status()
     assert copied.spent() == Charge(TENTH, 0)
@@ -159,7 +159,7 @@ def test_a_copied_log_is_found_out_before_it_counts(store: LedgerStore, shared: 
 def test_the_same_tiles_on_two_machines_are_drawn_once(store: LedgerStore, second: LedgerStore) -> None:
     def tile(number: int) -> bytes:
         asked = (store, second)[number % 2]
-        reservation = asked.reserve(claim(vector("a")))
+        reservation = asked.reserve(claim(measurement("a")))
         if reservation.to_draw:
             time.sleep(0.05)
             asked.commit(reservation, [draw("a", payload=b"from %d" % number)])
@@ -185,7 +185,7 @@ def test_stored_answers_are_read_while_somebody_charges(
 
     slow = replace(shared, log=shared.log.with_name("third.log")).open(step=step)
     with ThreadPoolExecutor(1) as pool:
-        charge = pool.submit(slow.reserve, claim(vector("b")))
+        charge = pool.submit(slow.reserve, claim(measurement("b")))
         assert has_lock.wait(300)
         assert store.lookup([key("a")], Laplace(Fraction(10))) is not None
         assert store.status("alice") == second.status("alice")
@@ -200,12 +200,12 @@ def test_stored_answers_are_read_while_somebody_charges(
 
 
 def test_a_connection_lost_while_idle_is_made_anew(store: LedgerStore, shared: Place) -> None:
-    running = store.reserve(claim(vector("a")))
+    running = store.reserve(claim(measurement("a")))
     cut_connections(shared)
     assert store.spent() == Charge(TENTH, 0)
     store.commit(running, [draw("a")])
     cut_connections(shared)
-    assert store.reserve(claim(vector("a"))).to_draw == ()
+    assert store.reserve(claim(measurement("a"))).to_draw == ()
 
 
 @pytest.mark.parametrize("step", CHARGED)
@@ -221,8 +221,8 @@ def test_a_connection_lost_at_any_step_never_counts_too_little(
     assert (reservation is None) == (step in ("before log", "log written", "log synced", "inserted"))
     assert store.spent() == second.spent() == BOTH
     committed = step in ("reserved", "before draws", "draws committed")
-    assert set(states(second)) == {State.COMMITTED if committed else State.FAILED}
-    assert bool(second.reserve(claim(vector("a")), wait_seconds=0).to_draw) == (not committed)
+    assert set(states(second)) == {EntryState.COMMITTED if committed else EntryState.FAILED}
+    assert bool(second.reserve(claim(measurement("a")), wait_seconds=0).to_draw) == (not committed)
     store.close()
 
 
@@ -239,13 +239,15 @@ def test_a_log_has_one_writer_even_when_the_server_has_let_the_first_one_go(
 
     first = shared.open(step=cut)
     with ThreadPoolExecutor(1) as pool:
-        charge = pool.submit(first.reserve, claim(vector("a")))
+        charge = pool.submit(first.reserve, claim(measurement("a")))
         assert is_cut.wait(300)
         buy(store, "b")
         with pytest.raises(LedgerError, match="cannot be reached"):
             charge.result()
     assert store.spent() == Charge(2 * TENTH, 0)
-    assert states(store) == [State.COMMITTED, State.FAILED], "the first one's place in the log came first"
+    assert states(store) == [EntryState.COMMITTED, EntryState.FAILED], (
+        "the first one's place in the log came first"
+    )
     first.close()
     shared.open().close()
 
@@ -258,12 +260,12 @@ def test_a_reserve_whose_commit_nobody_heard_of_is_spent_once_and_keeps_nobody_w
         store = Place(relay.url, shared.log.with_name("third.log")).open(create=False)
         relay.cut_at_commit(reaches=reaches)
         with pytest.raises(LedgerError, match="cannot be reached"):
-            store.reserve(claim(vector("a")))
+            store.reserve(claim(measurement("a")))
         assert relay.cuts == 1
         assert second.spent() == Charge(TENTH if reaches else 0, 0)
         assert store.spent() == second.spent() == Charge(TENTH, 0)
-        assert states(store) == [State.FAILED]
-        again = second.reserve(claim(vector("a")), wait_seconds=0)
+        assert states(store) == [EntryState.FAILED]
+        again = second.reserve(claim(measurement("a")), wait_seconds=0)
         assert again.to_draw
         store.close()
 
@@ -274,13 +276,13 @@ def test_a_draw_whose_commit_nobody_heard_of_is_stored_whole_or_not(
 ) -> None:
     with Relay(shared.url) as relay:
         store = Place(relay.url, shared.log.with_name("third.log")).open(create=False)
-        reservation = store.reserve(claim(vector("a"), vector("b")))
+        reservation = store.reserve(claim(measurement("a"), measurement("b")))
         relay.cut_at_commit(reaches=reaches)
         with pytest.raises(LedgerError, match="cannot be reached"):
             store.commit(reservation, [draw("a"), draw("b")])
         assert relay.cuts == 1
         store.fail(reservation)
-        assert states(second) == [State.COMMITTED if reaches else State.FAILED] * 2
+        assert states(second) == [EntryState.COMMITTED if reaches else EntryState.FAILED] * 2
         assert (second.lookup([key("a"), key("b")], Laplace(Fraction(10))) is not None) == reaches
         assert second.spent() == Charge(2 * TENTH, 0)
         store.close()
@@ -289,11 +291,11 @@ def test_a_draw_whose_commit_nobody_heard_of_is_stored_whole_or_not(
 def test_who_was_taken_for_dead_stores_nothing(
     store: LedgerStore, second: LedgerStore, shared: Place
 ) -> None:
-    running = store.reserve(claim(vector("a")))
+    running = store.reserve(claim(measurement("a")))
     with pytest.raises(EngineFailure):
-        second.reserve(claim(vector("a")), wait_seconds=0)
+        second.reserve(claim(measurement("a")), wait_seconds=0)
     cut_connections(shared)
-    other = second.reserve(claim(vector("a")), wait_seconds=0)
+    other = second.reserve(claim(measurement("a")), wait_seconds=0)
     assert other.to_draw
     with pytest.raises(LedgerError, match="closed before"):
         store.commit(running, [draw("a", payload=b"late")])
@@ -305,13 +307,13 @@ def test_who_was_taken_for_dead_stores_nothing(
 def test_who_is_back_before_anybody_looked_is_waited_for(
     store: LedgerStore, second: LedgerStore, shared: Place
 ) -> None:
-    running = store.reserve(claim(vector("a")))
+    running = store.reserve(claim(measurement("a")))
     cut_connections(shared)
     store.advance_epoch()
     store.grant(None, 1, "owner")
-    assert [entry.state for entry in second.log(1)] == [State.RESERVED]
+    assert [entry.state for entry in second.log(1)] == [EntryState.RESERVED]
     store.commit(running, [draw("a")])
-    assert states(second) == [State.COMMITTED]
+    assert states(second) == [EntryState.COMMITTED]
 
 
 # A server that fails.
@@ -343,7 +345,7 @@ def test_a_server_that_crashes_at_any_step_keeps_what_it_said(
     again = replace(place, url=mortal.url(name)).open(create=False)
     assert again.spent() == BOTH
     committed = step == "draws committed"
-    assert set(states(again)) == {State.COMMITTED if committed else State.FAILED}
+    assert set(states(again)) == {EntryState.COMMITTED if committed else EntryState.FAILED}
     assert (again.lookup([key("a"), key("b")], Laplace(Fraction(10))) is not None) == committed
     again.close()
 
@@ -356,12 +358,12 @@ def test_a_ledger_that_somebody_has_locked_is_busy_and_charges_nothing(
 ) -> None:
     monkeypatch.setattr(postgres_connection, "_SET", postgres_connection._SET.replace("'10s'", "'100ms'"))
     store = shared.open()
-    running = store.reserve(claim(vector("a")))
+    running = store.reserve(claim(measurement("a")))
     before = shared.log.stat().st_size
     with psycopg.connect(shared.url) as other:
         other.execute("LOCK TABLE dpsql.ledger IN SHARE ROW EXCLUSIVE MODE")
         with pytest.raises(LedgerError, match="the ledger is busy"):
-            store.reserve(claim(vector("b")))
+            store.reserve(claim(measurement("b")))
         assert store.spent() == Charge(TENTH, 0)
     assert shared.log.stat().st_size == before
     store.commit(running, [draw("a")])
@@ -385,7 +387,7 @@ def test_a_server_that_stands_still_keeps_nobody_for_ever(
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     try:
-        for call in (store.status, lambda: store.reserve(claim(vector("b")))):
+        for call in (store.status, lambda: store.reserve(claim(measurement("b")))):
             with pytest.raises(LedgerError, match="cannot be reached"):
                 call()
     finally:
@@ -393,7 +395,7 @@ def test_a_server_that_stands_still_keeps_nobody_for_ever(
             os.kill(pid, signal.SIGCONT)
     monkeypatch.undo()
     assert store.spent() == Charge(TENTH, 0)
-    assert store.reserve(claim(vector("a"))).to_draw == ()
+    assert store.reserve(claim(measurement("a"))).to_draw == ()
     store.close()
 
 
@@ -452,7 +454,7 @@ def test_a_pooler_that_changes_sessions_is_refused(store: LedgerStore) -> None:
     ledger = store._ledger
     ledger._session += 1  # as if another had answered
     with pytest.raises(LedgerError, match="changes hands"):
-        store.reserve(claim(vector("a")))
+        store.reserve(claim(measurement("a")))
     ledger._session -= 1
     assert store.spent() == Charge(TENTH, 0), "it was logged, so it counts"
 
@@ -471,7 +473,7 @@ def test_a_role_that_may_only_write_rows_is_enough(shared: Place, server: Postgr
             admin.execute(f"GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA dpsql TO {role}".encode())
             store = place.open(create=False)
             buy(store, "a")
-            store.fail(store.reserve(claim(vector("b"))))
+            store.fail(store.reserve(claim(measurement("b"))))
             store.grant("alice", 5, "owner")
             assert store.advance_epoch() == 2
             store.close()

@@ -22,17 +22,17 @@ from dpsql.budget import Caps, Charge, Claim, Draw, LedgerStore, Reservation
 from dpsql.errors import BudgetExhausted, EngineFailure
 from dpsql.mechanisms import Laplace, Law
 
-from .samples import Place, claim, key, vector
+from .samples import Place, claim, key, measurement
 
 CAP, DELTA_CAP, ALICE = 60, 40, 30
 NAMES = st.lists(st.sampled_from("abcd"), max_size=3, unique=True)
-VECTOR = st.builds(
-    lambda names, scale, epsilon, delta: vector(*names, scale=scale, epsilon=epsilon, delta=delta),
+MEASUREMENT = st.builds(
+    lambda names, scale, epsilon, delta: measurement(*names, scale=scale, epsilon=epsilon, delta=delta),
     NAMES, st.integers(1, 4), st.integers(1, 6), st.integers(0, 4),
 )  # fmt: skip
 CLAIM = st.builds(
-    lambda vectors, analyst, reuse: claim(*vectors, analyst=analyst, reuse=reuse),
-    st.lists(VECTOR, max_size=3), st.sampled_from(["alice", "bob"]), st.booleans(),
+    lambda measurements, analyst, reuse: claim(*measurements, analyst=analyst, reuse=reuse),
+    st.lists(MEASUREMENT, max_size=3), st.sampled_from(["alice", "bob"]), st.booleans(),
 )  # fmt: skip
 
 
@@ -77,7 +77,7 @@ class Ledger(RuleBasedStateMachine):
             assert self.running
             return
         except BudgetExhausted:
-            most = sum((each.charge for each in wanted.vectors), Charge(0, 0))
+            most = sum((each.charge for each in wanted.measurements), Charge(0, 0))
             own = self.charged[wanted.analyst].epsilon_nano + most.epsilon_nano
             assert (
                 total.epsilon_nano + most.epsilon_nano > CAP + self.granted
@@ -85,9 +85,9 @@ class Ledger(RuleBasedStateMachine):
                 or (wanted.analyst == "alice" and own > ALICE)
             )
             return
-        missed = [each for each, found in zip(wanted.vectors, got.found, strict=True) if found is None]
+        missed = [each for each, found in zip(wanted.measurements, got.found, strict=True) if found is None]
         assert got.charge == sum((each.charge for each in missed), Charge(0, 0))
-        for each, found in zip(wanted.vectors, got.found, strict=True):
+        for each, found in zip(wanted.measurements, got.found, strict=True):
             if found is not None:
                 assert wanted.reuse
                 assert all(k in one.measures for k, one in zip(each.measures, found, strict=True))

@@ -15,10 +15,10 @@ from dpsql.budget import (
     Charge,
     Claim,
     Draw,
+    EntryState,
     LedgerStore,
-    State,
+    MeasurementClaim,
     Status,
-    VectorClaim,
     journal,
     ledger_store,
     open_store,
@@ -26,7 +26,7 @@ from dpsql.budget import (
 from dpsql.errors import BudgetExhausted, EngineFailure, LedgerError
 from dpsql.mechanisms import Laplace
 
-from .samples import CAPS, EPSILON, Place, buy, claim, draw, key, vector
+from .samples import CAPS, EPSILON, Place, buy, claim, draw, key, measurement
 
 TENTH = EPSILON // 10
 
@@ -37,7 +37,7 @@ TENTH = EPSILON // 10
 def test_a_draw_is_charged_once_and_read_back_for_ever(store: LedgerStore, place: Place) -> None:
     buy(store, "a", "b", payload=b"\x00 and 'quotes'")
     for _ in range(3):
-        again = store.reserve(claim(vector("a", "b"), analyst="bob"))
+        again = store.reserve(claim(measurement("a", "b"), analyst="bob"))
         assert again.entries == (None,)
         assert again.charge == Charge(0, 0)
         assert again.found == ((draw("a", "b", payload=b"\x00 and 'quotes'"),) * 2,)
@@ -55,7 +55,7 @@ def test_a_stored_draw_serves_the_same_or_a_larger_scale(store: LedgerStore) -> 
     assert store.lookup([key("a")], Laplace(Fraction(7, 3))) is not None
     assert store.lookup([key("a")], Laplace(Fraction(8))) is not None
     assert store.lookup([key("a")], Laplace(Fraction(7, 3) - Fraction(1, 10**20))) is None
-    assert store.reserve(claim(vector("a", scale=2))).found == (None,)
+    assert store.reserve(claim(measurement("a", scale=2))).found == (None,)
 
 
 def test_the_newest_draw_of_the_smallest_scale_answers(store: LedgerStore) -> None:
@@ -68,16 +68,16 @@ def test_the_newest_draw_of_the_smallest_scale_answers(store: LedgerStore) -> No
         assert found[0].payload == b"3"
 
 
-def test_measures_of_different_draws_serve_one_vector(store: LedgerStore) -> None:
+def test_measures_of_different_draws_serve_one_measurement(store: LedgerStore) -> None:
     buy(store, "a", payload=b"a")
     buy(store, "b", payload=b"b")
-    reservation = store.reserve(claim(vector("b", "a")))
+    reservation = store.reserve(claim(measurement("b", "a")))
     assert reservation.found == ((draw("b", payload=b"b"), draw("a", payload=b"a")),)
 
 
-def test_a_vector_of_which_one_measure_is_missing_is_drawn_whole(store: LedgerStore) -> None:
+def test_a_measurement_of_which_one_measure_is_missing_is_drawn_whole(store: LedgerStore) -> None:
     buy(store, "a")
-    reservation = store.reserve(claim(vector("a", "b"), vector("a")))
+    reservation = store.reserve(claim(measurement("a", "b"), measurement("a")))
     assert reservation.found == (None, (draw("a"),))
     assert reservation.entries[0] is not None
     assert reservation.entries[1] is None
@@ -86,13 +86,13 @@ def test_a_vector_of_which_one_measure_is_missing_is_drawn_whole(store: LedgerSt
 
 def test_reuse_off_draws_anew_and_pays(store: LedgerStore) -> None:
     buy(store, "a")
-    assert store.reserve(claim(vector("a"), reuse=False)).charge == Charge(TENTH, 0)
+    assert store.reserve(claim(measurement("a"), reuse=False)).charge == Charge(TENTH, 0)
     assert store.spent() == Charge(2 * TENTH, 0)
 
 
 def test_a_key_that_is_not_known_yet_is_charged_and_named_at_commit(store: LedgerStore) -> None:
     for payload in (b"1", b"2"):
-        reservation = store.reserve(claim(vector()))
+        reservation = store.reserve(claim(measurement()))
         assert reservation.found == (None,)
         store.commit(reservation, [draw("late", scale=3, payload=payload)])
     assert store.spent() == Charge(2 * TENTH, 0)
@@ -117,41 +117,43 @@ def test_a_claim_of_nothing_costs_nothing(store: LedgerStore) -> None:
 # Caps.
 
 
-def _refusal(store: LedgerStore, *vectors: VectorClaim, analyst: str = "alice") -> str:
+def _refusal(store: LedgerStore, *measurements: MeasurementClaim, analyst: str = "alice") -> str:
     before = (store.status(analyst), store.log(100))
     with pytest.raises(BudgetExhausted) as caught:
-        store.reserve(claim(*vectors, analyst=analyst))
+        store.reserve(claim(*measurements, analyst=analyst))
     assert (store.status(analyst), store.log(100)) == before
     return caught.value.message
 
 
 def test_each_cap_is_reached_exactly_and_not_passed(place: Place) -> None:
     store = place.open(Caps(10, 7, {"alice": 4}))
-    store.reserve(claim(vector("a", epsilon=4, delta=7)))
-    assert _refusal(store, vector("b", epsilon=1)) == ("needs epsilon 0.000000001, left 0 of your own budget")
-    assert _refusal(store, vector("b", epsilon=1, delta=1), analyst="bob") == (
+    store.reserve(claim(measurement("a", epsilon=4, delta=7)))
+    assert _refusal(store, measurement("b", epsilon=1)) == (
+        "needs epsilon 0.000000001, left 0 of your own budget"
+    )
+    assert _refusal(store, measurement("b", epsilon=1, delta=1), analyst="bob") == (
         "needs delta 0.000000000000000001, left 0 of the dataset's budget"
     )
-    assert _refusal(store, vector("b", epsilon=5), vector("c", epsilon=2), analyst="bob") == (
+    assert _refusal(store, measurement("b", epsilon=5), measurement("c", epsilon=2), analyst="bob") == (
         "needs epsilon 0.000000007, left 0.000000006 of the dataset's budget"
     )
-    store.reserve(claim(vector("b", epsilon=6), analyst="bob"))
+    store.reserve(claim(measurement("b", epsilon=6), analyst="bob"))
     assert store.spent() == Charge(10, 7)
     store.close()
 
 
 def test_the_global_cap_binds_first(place: Place) -> None:
     store = place.open(Caps(3, 0, {"alice": 2}))
-    assert "the dataset's" in _refusal(store, vector("a", epsilon=4))
-    assert "your own" in _refusal(store, vector("a", epsilon=3))
+    assert "the dataset's" in _refusal(store, measurement("a", epsilon=4))
+    assert "your own" in _refusal(store, measurement("a", epsilon=3))
     store.close()
 
 
 def test_a_spent_out_budget_still_answers_what_is_stored(place: Place) -> None:
     store = place.open(Caps(1, 0, {}))
     buy(store, "a", epsilon=1)
-    assert store.reserve(claim(vector("a", epsilon=1))).to_draw == ()
-    assert "needs" in _refusal(store, vector("a", epsilon=1), vector("b", epsilon=1))
+    assert store.reserve(claim(measurement("a", epsilon=1))).to_draw == ()
+    assert "needs" in _refusal(store, measurement("a", epsilon=1), measurement("b", epsilon=1))
     store.close()
 
 
@@ -161,7 +163,7 @@ def test_a_lowered_policy_stops_at_once_and_shows_what_is_spent(place: Place) ->
     store.close()
     store = place.open(Caps(5, 0, {}))
     assert store.status().epsilon_spent_nano == TENTH
-    assert "left 0 of" in _refusal(store, vector("b", epsilon=1))
+    assert "left 0 of" in _refusal(store, measurement("b", epsilon=1))
     store.close()
 
 
@@ -175,8 +177,8 @@ def test_a_grant_raises_one_cap_for_good(place: Place) -> None:
     store.close()
     store = place.open(Caps(10, 0, {"alice": 1}))
     assert store.status("alice") == Status(0, 100, 0, 0, 0, 0, 6, 1)
-    store.reserve(claim(vector("a", epsilon=6)))
-    assert "own" in _refusal(store, vector("b", epsilon=1))
+    store.reserve(claim(measurement("a", epsilon=6)))
+    assert "own" in _refusal(store, measurement("b", epsilon=1))
     for bad in (0, -5, 10**15 + 1, True):
         with pytest.raises(ValueError, match="integer"):
             store.grant(None, bad, "owner")
@@ -184,8 +186,8 @@ def test_a_grant_raises_one_cap_for_good(place: Place) -> None:
 
 
 def test_spent_is_kept_for_each_analyst(store: LedgerStore) -> None:
-    store.reserve(claim(vector("a", delta=3), analyst="alice"))
-    store.reserve(claim(vector("b", delta=4), vector("c"), analyst="bob"))
+    store.reserve(claim(measurement("a", delta=3), analyst="alice"))
+    store.reserve(claim(measurement("b", delta=4), measurement("c"), analyst="bob"))
     rho = Charge(TENTH, 0).rho_atto
     assert store.status("alice") == Status(3 * TENTH, 10 * EPSILON, 7, 10**12, 3 * rho, TENTH, 3 * EPSILON, 1)
     assert store.status("bob") == Status(3 * TENTH, 10 * EPSILON, 7, 10**12, 3 * rho, 2 * TENTH, None, 1)
@@ -195,15 +197,15 @@ def test_spent_is_kept_for_each_analyst(store: LedgerStore) -> None:
 
 
 def test_nothing_is_refunded(store: LedgerStore) -> None:
-    reservation = store.reserve(claim(vector("a")))
+    reservation = store.reserve(claim(measurement("a")))
     store.fail(reservation)
     store.fail(reservation)
     assert store.spent() == Charge(TENTH, 0)
-    assert [entry.state for entry in store.log(10)] == [State.FAILED]
+    assert [entry.state for entry in store.log(10)] == [EntryState.FAILED]
     with pytest.raises(LedgerError, match="closed before"):
         store.commit(reservation, [draw("a")])
     assert store.lookup([key("a")], Laplace(Fraction(10))) is None
-    assert store.reserve(claim(vector("a"))).found == (None,)
+    assert store.reserve(claim(measurement("a"))).found == (None,)
 
 
 def test_fail_after_commit_takes_nothing_back(store: LedgerStore) -> None:
@@ -218,7 +220,7 @@ def test_fail_after_commit_takes_nothing_back(store: LedgerStore) -> None:
     "draws", [[], [draw("a")], [draw("a"), draw("a")], [draw("a"), draw("b", scale=9)], [draw("a")] * 3]
 )
 def test_a_draw_that_was_not_reserved_is_not_stored(store: LedgerStore, draws: list[Draw]) -> None:
-    reservation = store.reserve(claim(vector("a"), vector("b")))
+    reservation = store.reserve(claim(measurement("a"), measurement("b")))
     with pytest.raises(ValueError, match="draw"):
         store.commit(reservation, draws)
     assert store.lookup([key("a")], Laplace(Fraction(10))) is None
@@ -231,12 +233,12 @@ def test_a_draw_that_was_not_reserved_is_not_stored(store: LedgerStore, draws: l
 
 def test_a_new_epoch_hides_the_stored_and_keeps_the_spent(store: LedgerStore, place: Place) -> None:
     buy(store, "a")
-    running = store.reserve(claim(vector("b")))
+    running = store.reserve(claim(measurement("b")))
     assert (store.epoch, store.advance_epoch(), store.epoch) == (1, 2, 2)
     store.commit(running, [draw("b")])
     for name in "ab":
         assert store.lookup([key(name)], Laplace(Fraction(10))) is None
-        assert store.reserve(claim(vector(name))).epoch == 2
+        assert store.reserve(claim(measurement(name))).epoch == 2
     assert store.spent() == Charge(4 * TENTH, 0)
     store.close()
     again = place.open()
@@ -245,15 +247,15 @@ def test_a_new_epoch_hides_the_stored_and_keeps_the_spent(store: LedgerStore, pl
 
 
 def test_the_audit_trail_says_who_when_what_and_at_what_cost(store: LedgerStore) -> None:
-    wanted = VectorClaim((key("a"), key("b")), Laplace(Fraction(7, 3)), Charge(11, 5), "sum(x) at 7/3")
+    wanted = MeasurementClaim((key("a"), key("b")), Laplace(Fraction(7, 3)), Charge(11, 5), "sum(x) at 7/3")
     store.reserve(Claim("zoë", 'SELECT "x\n\x00"', (wanted,), True))
     store.grant(None, 1, "owner")
     buy(store, "c")
     newest, oldest = store.log(10)
-    assert newest.state is State.COMMITTED
+    assert newest.state is EntryState.COMMITTED
     assert (oldest.analyst, oldest.statement, oldest.note) == ("zoë", 'SELECT "x\n\x00"', "sum(x) at 7/3")
     assert (oldest.measures, oldest.law) == (wanted.measures, Laplace(Fraction(7, 3)))
-    assert (oldest.charge, oldest.state, oldest.epoch) == (Charge(11, 5), State.RESERVED, 1)
+    assert (oldest.charge, oldest.state, oldest.epoch) == (Charge(11, 5), EntryState.RESERVED, 1)
     assert oldest.at.startswith("20")
     assert [entry.seq for entry in store.log(1)] == [newest.seq]
 
@@ -307,7 +309,7 @@ def test_a_clock_that_runs_backwards_changes_nothing(
 
 def test_the_same_tiles_at_once_are_drawn_once(store: LedgerStore) -> None:
     def tile(number: int) -> bytes:
-        reservation = store.reserve(claim(vector("a")))
+        reservation = store.reserve(claim(measurement("a")))
         if reservation.to_draw:
             time.sleep(0.02)
             store.commit(reservation, [draw("a", payload=b"from %d" % number)])
@@ -322,10 +324,10 @@ def test_the_same_tiles_at_once_are_drawn_once(store: LedgerStore) -> None:
 
 
 def test_when_the_first_fails_one_other_draws_and_pays(store: LedgerStore) -> None:
-    first = store.reserve(claim(vector("a")))
+    first = store.reserve(claim(measurement("a")))
 
     def tile(number: int) -> int:
-        reservation = store.reserve(claim(vector("a")))
+        reservation = store.reserve(claim(measurement("a")))
         if reservation.to_draw:
             store.commit(reservation, [draw("a")])
         return len(reservation.to_draw)
@@ -340,30 +342,30 @@ def test_when_the_first_fails_one_other_draws_and_pays(store: LedgerStore) -> No
 
 
 def test_nobody_waits_for_what_would_not_serve(store: LedgerStore) -> None:
-    store.reserve(claim(vector("a", scale=10)))
-    assert store.reserve(claim(vector("a", scale=9)), wait_seconds=0).to_draw
-    assert store.reserve(claim(vector("a", "b")), wait_seconds=0).to_draw
-    assert store.reserve(claim(vector("a"), reuse=False), wait_seconds=0).to_draw
+    store.reserve(claim(measurement("a", scale=10)))
+    assert store.reserve(claim(measurement("a", scale=9)), wait_seconds=0).to_draw
+    assert store.reserve(claim(measurement("a", "b")), wait_seconds=0).to_draw
+    assert store.reserve(claim(measurement("a"), reuse=False), wait_seconds=0).to_draw
 
 
 def test_waiting_ends_at_its_time_or_when_cancelled_and_charges_nothing(store: LedgerStore) -> None:
-    store.reserve(claim(vector("a")))
+    store.reserve(claim(measurement("a")))
     with pytest.raises(EngineFailure) as late:
-        store.reserve(claim(vector("a", scale=20), vector("b")), wait_seconds=0.01)
+        store.reserve(claim(measurement("a", scale=20), measurement("b")), wait_seconds=0.01)
     assert late.value.sqlstate == "58V01"
     with pytest.raises(EngineFailure) as cancelled:
-        store.reserve(claim(vector("a")), cancelled=lambda: True)
+        store.reserve(claim(measurement("a")), cancelled=lambda: True)
     assert cancelled.value.sqlstate == "57014"
     assert store.spent() == Charge(TENTH, 0)
 
 
 def test_a_closed_store_leaves_nothing_pending(store: LedgerStore, place: Place) -> None:
     twin = place.open()
-    twin.reserve(claim(vector("a")))
+    twin.reserve(claim(measurement("a")))
     twin.close()
     twin.close()
-    assert store.reserve(claim(vector("a")), wait_seconds=0).to_draw
-    assert [entry.state for entry in store.log(10)] == [State.RESERVED, State.FAILED]
+    assert store.reserve(claim(measurement("a")), wait_seconds=0).to_draw
+    assert [entry.state for entry in store.log(10)] == [EntryState.RESERVED, EntryState.FAILED]
     with pytest.raises(LedgerError):
         twin.spent()
 
@@ -377,7 +379,7 @@ def test_threads_racing_for_the_last_epsilon_have_one_winner(place: Place) -> No
         def run(name: str, start: threading.Barrier = start) -> None:
             start.wait()
             try:
-                store.reserve(claim(vector(name, epsilon=1)))
+                store.reserve(claim(measurement(name, epsilon=1)))
                 wins.append(1)
             except BudgetExhausted:
                 pass
@@ -394,9 +396,9 @@ def test_threads_racing_for_the_last_epsilon_have_one_winner(place: Place) -> No
 
 def test_caps_come_from_whoever_opens(place: Place) -> None:
     wide, narrow = place.open(CAPS), place.open(Caps(1, 0, {}))
-    wide.reserve(claim(vector("a", epsilon=5)))
+    wide.reserve(claim(measurement("a", epsilon=5)))
     assert narrow.status().epsilon_spent_nano == 5
-    assert "left 0 of" in _refusal(narrow, vector("b", epsilon=1))
+    assert "left 0 of" in _refusal(narrow, measurement("b", epsilon=1))
     wide.close()
     narrow.close()
 
@@ -413,11 +415,11 @@ def test_nothing_is_reserved_before_the_log_is_synced(
     with monkeypatch.context() as patch:
         patch.setattr(journal, "_sync", broken)
         with pytest.raises(LedgerError) as caught:
-            store.reserve(claim(vector("a")))
+            store.reserve(claim(measurement("a")))
     assert "input/output" not in str(caught.value)
     assert store.spent() == Charge(TENTH, 0), "the line is in the log, so it counts"
-    assert [entry.state for entry in store.log(10)] == [State.FAILED]
-    assert store.reserve(claim(vector("a")), wait_seconds=0).to_draw
+    assert [entry.state for entry in store.log(10)] == [EntryState.FAILED]
+    assert store.reserve(claim(measurement("a")), wait_seconds=0).to_draw
 
 
 def test_a_full_disk_charges_no_more_than_what_was_written(
@@ -432,7 +434,7 @@ def test_a_full_disk_charges_no_more_than_what_was_written(
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", full)
         with pytest.raises(LedgerError):
-            store.reserve(claim(vector("a")))
+            store.reserve(claim(measurement("a")))
     assert store.spent() == Charge(0, 0)
     buy(store, "a")
     assert store.spent() == Charge(TENTH, 0)

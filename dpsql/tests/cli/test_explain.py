@@ -126,5 +126,5 @@ def test_real_sql_keeps_to_the_width(session: Session) -> None:
     explanation = session.explain(sql)
     assert max(map(len, explanation.text().split("\n"))) <= 100
     for plan in explanation.plan.releases:
-        for query in plan.queries(tuple(range(len(plan.vectors)))):
+        for query in plan.queries(tuple(range(len(plan.measurements)))):
             assert pieces(" ".join(layout_sql(query.sql))) == pieces(query.sql)

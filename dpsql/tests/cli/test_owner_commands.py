@@ -295,7 +295,7 @@ def test_the_audit(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert body["passed"] is True
     assert body["statements"][0]["sql"] == sql
     monkeypatch.setattr(
-        "dpsql.plan.measures.vectors.Vector.scale",
+        "dpsql.plan.measures.measurements.Measurement.scale",
         lambda self, epsilon: Fraction(self.sensitivity) / epsilon / 2,
     )
     failed = run("audit", "--sql", sql)

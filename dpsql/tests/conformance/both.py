@@ -49,8 +49,8 @@ def open_engines(folder: Path, maker: ModuleType, server: PostgresServer, stack:
 def spelled(found: dict[int, Groups]) -> dict[int, Groups]:
     """Return the groups with one spelling of the dates that our calendar has not: such a key is never published."""
     return {
-        vector: {tuple(map(_spelled, key)): values for key, values in groups.items()}
-        for vector, groups in found.items()
+        measurement: {tuple(map(_spelled, key)): values for key, values in groups.items()}
+        for measurement, groups in found.items()
     }
 
 

@@ -1,11 +1,12 @@
-"""Rows that hold every wild cell, and statements that touch every form of SQL that is printed: to measure in several places."""
+"""Rows that hold every wild cell, and statements that touch every form of SQL that is printed: to measure in several
+places."""
 
 from __future__ import annotations
 
 from dpsql.tests.support.random_databases import PERSON, VISIT, Database
 
 from ..laws.examples import HEAVY, person, visit
-from ..laws.measured import Measured, World, fixed_stages, measure_release
+from ..laws.measured import Measured, World, fixed_intermediates, measure_release
 from .both import spelled
 
 __all__ = ["EVERY_CELL", "STATEMENTS", "all_measured"]
@@ -68,7 +69,9 @@ def all_measured(world: World) -> list[Measured]:
     found = []
     for sql in STATEMENTS:
         plan = world.plan(sql)
-        stages = fixed_stages(plan)
+        intermediates = fixed_intermediates(plan)
         with world.backend.snapshot() as snapshot:
-            found.append([spelled(measure_release(release, snapshot, stages)) for release in plan.releases])
+            found.append(
+                [spelled(measure_release(release, snapshot, intermediates)) for release in plan.releases]
+            )
     return found

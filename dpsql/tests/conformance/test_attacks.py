@@ -14,7 +14,7 @@ import pytest
 
 from dpsql.backends import PostgresBackend
 from dpsql.errors import PolicyError, Refusal
-from dpsql.plan.measures.vectors import Kind
+from dpsql.plan.measures.measurements import MeasurementKind
 from dpsql.policy import build_catalog, parse_policy
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.postgres_twin import READER, let_read
@@ -73,7 +73,7 @@ def measured(one: World, sql: str) -> dict[int, Groups]:
     (release,) = one.plan(sql).releases
     with one.backend.snapshot() as snapshot:
         found = measure_release(release, snapshot)
-    fine = {number: release.vectors[number].denominator for number in found}
+    fine = {number: release.measurements[number].denominator for number in found}
     assert all(value % fine[number] == 0 for number in found for (value,) in found[number].values())
     return {
         number: {key: (value // fine[number],) for key, (value,) in groups.items()}
@@ -175,7 +175,9 @@ def test_products_of_a_sum_are_wider_than_the_sum(postgres: PostgresServer, tmp_
         (release,) = one.plan("SELECT VAR_POP(x) FROM visit").releases
         with backend.snapshot() as snapshot:
             found = measure_release(release, snapshot)
-    moment = next(n for n, vector in enumerate(release.vectors) if vector.kind is Kind.MOMENT)
+    moment = next(
+        n for n, measurement in enumerate(release.measurements) if measurement.kind is MeasurementKind.MOMENT
+    )
     assert found[moment] == {(): (80_000 * 4_000_000**2,)}
 
 

@@ -15,7 +15,7 @@ from dpsql.tests.support.postgres_copy import copy_rows
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.postgres_twin import READER, let_read
 
-from ..laws.measured import World, fixed_stages, measure_release, world
+from ..laws.measured import World, fixed_intermediates, measure_release, world
 
 _POLICY = """
 database = "duckdb:collations.duckdb"
@@ -104,9 +104,11 @@ def measured(one: World) -> list[object]:
     found = []
     for sql in STATEMENTS:
         plan = one.plan(sql)
-        stages = fixed_stages(plan)
+        intermediates = fixed_intermediates(plan)
         with one.backend.snapshot() as snapshot:
-            found.append((sql, [measure_release(release, snapshot, stages) for release in plan.releases]))
+            found.append(
+                (sql, [measure_release(release, snapshot, intermediates) for release in plan.releases])
+            )
     return found
 
 

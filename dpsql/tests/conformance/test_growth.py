@@ -12,7 +12,7 @@ from dpsql.tests.support.postgres_copy import keep_representable
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_joins import CELLS, Database
 
-from ..laws.measured import Groups, World, fixed_stages, measure_release
+from ..laws.measured import Groups, World, fixed_intermediates, measure_release
 from .both import Engines, open_engines, spelled
 
 ROWS = 10_000
@@ -56,7 +56,7 @@ def _cell(values: tuple[str | None, ...], place: int) -> str:
 def measured(world: World, sql: str) -> list[dict[int, Groups]]:
     plan = world.plan(sql)
     with world.backend.snapshot() as snapshot:
-        return [spelled(measure_release(one, snapshot, fixed_stages(plan))) for one in plan.releases]
+        return [spelled(measure_release(one, snapshot, fixed_intermediates(plan))) for one in plan.releases]
 
 
 @pytest.mark.parametrize("sql", STATEMENTS)

@@ -13,7 +13,7 @@ from dpsql.errors import Refusal
 from dpsql.tests.support import random_databases, random_joined_statements, random_joins
 from dpsql.tests.support.postgres_server import PostgresServer
 
-from ..laws.measured import World, fixed_stages, measure_release
+from ..laws.measured import World, fixed_intermediates, measure_release
 from .both import Engines, open_engines, spelled
 
 FUZZ = settings(
@@ -43,11 +43,11 @@ def measured(world: World, sql: str) -> object:
         plan = world.plan(sql)
     except Refusal as refusal:
         return refusal.sqlstate, str(refusal)
-    stages = fixed_stages(plan)
+    intermediates = fixed_intermediates(plan)
     with world.backend.snapshot() as snapshot:
-        found = [spelled(measure_release(release, snapshot, stages)) for release in plan.releases]
+        found = [spelled(measure_release(release, snapshot, intermediates)) for release in plan.releases]
     claim = [
-        [(v.kind, v.sensitivity, release.scale(number)) for number, v in enumerate(release.vectors)]
+        [(v.kind, v.sensitivity, release.scale(number)) for number, v in enumerate(release.measurements)]
         for release in plan.releases
     ]
     return claim, found

@@ -1,4 +1,5 @@
-"""NUMERIC's NaN and infinity, which no other engine has: nothing raises, and both are clamped like the largest value."""
+"""NUMERIC's NaN and infinity, which no other engine has: nothing raises, and both are clamped like the largest
+value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""EXISTS with one `<>` besides equalities: looked up by the least and the greatest value, on either engine as written."""
+"""EXISTS with one `<>` besides equalities: looked up by the least and the greatest value, on either engine as
+written."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_joins import Database, row
 
 from ..laws.examples import REPEATED
-from ..laws.measured import Groups, World, fixed_stages, measure_release
+from ..laws.measured import Groups, World, fixed_intermediates, measure_release
 from .both import Engines, open_engines, spelled
 
 FUZZ = settings(REPEATED, max_examples=25)
@@ -55,7 +56,7 @@ def engines(tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer) 
 def planned(world: World, sql: str) -> Plan:
     plan = world.plan(sql)
     (release,) = plan.releases
-    (query,) = release.queries(tuple(range(len(release.vectors))))
+    (query,) = release.queries(tuple(range(len(release.measurements))))
     assert "lo" in query.sql
     assert "ranked" not in query.sql
     return plan
@@ -63,7 +64,7 @@ def planned(world: World, sql: str) -> Plan:
 
 def measured(world: World, plan: Plan) -> dict[int, Groups]:
     with world.backend.snapshot() as snapshot:
-        return spelled(measure_release(plan.releases[0], snapshot, fixed_stages(plan)))
+        return spelled(measure_release(plan.releases[0], snapshot, fixed_intermediates(plan)))
 
 
 def as_written(world: World, plan: Plan) -> dict[int, Groups]:

@@ -13,7 +13,7 @@ import duckdb
 import pytest
 
 import dpsql
-from dpsql.engine import finish
+from dpsql.engine import post_processing
 from dpsql.policy import load_policy
 from dpsql.tests.dbapi.conftest import COUNT, SCHEMA, Connect, left
 
@@ -208,7 +208,7 @@ def wait_until_it_runs(connection: dpsql.Connection) -> None:
 def test_a_failure_after_the_charge_says_what_it_was(
     connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finish, "POSTPROCESS_SECONDS", 0.2)
+    monkeypatch.setattr(post_processing, "POSTPROCESS_SECONDS", 0.2)
     with pytest.raises(dpsql.OperationalError) as late:
         connection.execute(
             f"SELECT COUNT(*) FROM ({COUNT}) AS t, " + ", ".join(f"number AS b{i}" for i in range(11))

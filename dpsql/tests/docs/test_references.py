@@ -135,7 +135,7 @@ def test_references_within_a_document(name: str) -> None:
     assert not missing(body)
 
 
-@pytest.mark.parametrize("lost", ["`plan/nowhere.py`", "`plan/measures/vectors.py`, `sensitivity_of`"])
+@pytest.mark.parametrize("lost", ["`plan/nowhere.py`", "`plan/measures/measurements.py`, `sensitivity_of`"])
 def test_a_lost_file_or_function_is_seen(lost: str) -> None:
     assert missing(f"See {lost}: it says how.")
 

@@ -224,7 +224,7 @@ def test_what_has_no_percent(session: Session, sql: str, said: str) -> None:
     assert said in refused(session, sql).message
 
 
-def test_of_a_statement_in_stages_the_answer_is_meant(session: Session) -> None:
+def test_of_a_statement_in_intermediates_the_answer_is_meant(session: Session) -> None:
     wish(session, "50")
     # half of it is the inner average's: the least even number of half steps above 0.0593
     assert charged(session, f"{COUNT} WHERE age > ({AVG})") == Fraction("0.1187")

@@ -101,7 +101,7 @@ def test_an_average_of_somebody_is_not(opened: Open) -> None:
 
 
 def test_what_is_asked_with_an_average_of_nobody_is_total(opened: Open) -> None:
-    """NULL goes on as any NULL: through arithmetic, comparison, and down again as a stage."""
+    """NULL goes on as any NULL: through arithmetic, comparison, and down again as an intermediate result."""
     session = opened(0)
     nobody = "(SELECT AVG(age) FROM person WHERE city = 'south')"
     assert session.execute(f"SELECT COUNT(*) FROM person WHERE age > {nobody}").rows == [(0,)]
@@ -138,12 +138,12 @@ def test_a_number_is_cut_to_an_average_that_was_drawn(opened: Open) -> None:
     sql = "SELECT SUM(LEAST(age, (SELECT AVG(floor) FROM person))) FROM person"
     session = opened(0)
     (_, outer) = session.explain(sql).plan.releases
-    lattice = outer.vectors[0].lattice
+    lattice = outer.measurements[0].lattice
     assert lattice is not None
     assert (lattice.lo, lattice.hi) == (0, 9)
     assert session.execute(sql).rows[0][0] == pytest.approx(76 + 2 * 75 + 2 * 75, abs=1)
     (_, outer) = session.explain("SELECT SUM((SELECT AVG(floor) FROM person) * 2) FROM person").plan.releases
-    lattice = outer.vectors[0].lattice
+    lattice = outer.measurements[0].lattice
     assert lattice is not None
     assert (lattice.lo, lattice.hi) == (2, 6)
 

@@ -20,7 +20,7 @@ from dpsql.errors import Refusal
 from dpsql.mechanisms import Laplace, Law, Noise, SampledNoise, Truncated
 from dpsql.plan import planner
 from dpsql.plan.dialects.dialect import Dialect
-from dpsql.plan.measures import vectors
+from dpsql.plan.measures import measurements
 from dpsql.policy import Policy, parse_policy
 from dpsql.policy.live_schema import LiveSchema
 from dpsql.testing.injected_noise import ZeroNoise
@@ -135,11 +135,11 @@ def test_half_the_noise_is_found(audited: Run) -> None:
 def test_a_missing_joint_clamp_is_found(audited: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two counts of disjoint rows, each with a bound of its own, move by twice what is claimed (soundness.md 1.5)."""
 
-    def separate(self: vectors.Count, sums: vectors.Sums, share: object) -> list[str]:
+    def separate(self: measurements.Count, sums: measurements.Sums, share: object) -> list[str]:
         most = self.bounding.in_all * self.denominator
         return [f"LEAST({self.denominator} * {rows}, {most})" for rows in self.whole(sums)]
 
-    monkeypatch.setattr(vectors.Count, "cut", separate)
+    monkeypatch.setattr(measurements.Count, "cut", separate)
     usual = {one.sql: one for one in audited().findings}[JOINT]
     assert any("moved by more than is claimed" in problem for problem in usual.problems)
     assert any("the real epsilon is at least 1." in problem for problem in usual.problems)
@@ -152,7 +152,7 @@ def test_a_forgotten_clamp_of_a_value_is_found(audited: Run, monkeypatch: pytest
 
 
 def test_a_forgotten_person_of_a_group_is_found(audited: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectors.Vector, "sensitivity", vectors.Vector.of_one)
+    monkeypatch.setattr(measurements.Measurement, "sensitivity", measurements.Measurement.of_one)
     assert audited(PLACES).has_passed
     assert not audited(PLACES, more="together = 2").has_passed
 

@@ -1,4 +1,5 @@
-"""Values that are chosen by rank beside all that is done with noise: bars, sums of cells, stored groupings, accuracies."""
+"""Values that are chosen by rank beside all that is done with noise: bars, sums of cells, stored groupings,
+accuracies."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from dpsql.engine.dataset import open_ledger
 from dpsql.errors import Refusal
 from dpsql.mechanisms import Rank
 from dpsql.plan.planner import ReleasePlan
-from dpsql.plan.privacy import door
+from dpsql.plan.privacy import release_boundary
 from dpsql.policy import load_policy
 from dpsql.postprocess import replicas
 from dpsql.testing.injected_noise import ZeroNoise
@@ -140,7 +141,7 @@ def test_each_grouping_set_has_a_choice_of_its_own(session: Session) -> None:
 
 
 def test_a_mutant_that_adds_chosen_values_up(session: Session, monkeypatch: Patch) -> None:
-    monkeypatch.setattr(door, "adds_up", lambda call, keys, rows: True)
+    monkeypatch.setattr(release_boundary, "adds_up", lambda call, keys, rows: True)
     with pytest.raises(AssertionError, match="no sum of others"):
         check_sets(session)
 
@@ -167,7 +168,7 @@ def test_a_chosen_value_is_never_served_from_other_groups(session: Session) -> N
 
 def test_a_mutant_that_stores_it_as_a_grouping(session: Session, monkeypatch: Patch) -> None:
     """The kind of its query keeps it out, and its law as well: both have to be forgotten."""
-    plant(monkeypatch, ReleasePlan.family, ("if vector.query is not Query.SCALED:", "if False:"))
+    plant(monkeypatch, ReleasePlan.family, ("if measurement.query is not BoundingQuery.SCALED:", "if False:"))
     check_stored(session)
     monkeypatch.setattr(Rank, "is_additive", True)
     session.execute("SET dpsql.epsilon = 1.0")

@@ -1,4 +1,5 @@
-"""A statement that fails says what it has spent: nothing, a charge that bought nothing, or one whose release is stored."""
+"""A statement that fails says what it has spent: nothing, a charge that bought nothing, or one whose release is
+stored."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ import pytest
 
 from dpsql.backends.duckdb_backend import DuckDBSnapshot
 from dpsql.budget import LedgerStore
-from dpsql.engine import Session, bars, finish
+from dpsql.engine import Session, bars, post_processing
 from dpsql.engine import session as spine
 from dpsql.engine.dataset import open_ledger
 from dpsql.errors import EngineFailure, LedgerError, Refusal
@@ -180,7 +181,7 @@ def test_a_cancel_is_not_lost_between_two_steps(session: Session) -> None:
 
 
 def test_post_processing_that_takes_too_long(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(finish, "POSTPROCESS_SECONDS", 0.2)
+    monkeypatch.setattr(post_processing, "POSTPROCESS_SECONDS", 0.2)
     error = failure(session, ENDLESS)
     assert (error.sqlstate, error.message) == ("57V01", "post-processing took too long")
     assert error.cost == STORED
@@ -205,7 +206,7 @@ def test_a_statement_whose_time_is_up_is_told_so(session: Session, monkeypatch: 
 
 def test_a_limit_on_public_tables_is_a_cancel(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """As Postgres has it; there is nothing that would be stored."""
-    monkeypatch.setattr(finish, "PUBLIC_SECONDS", 0.2)
+    monkeypatch.setattr(post_processing, "PUBLIC_SECONDS", 0.2)
     endless = ENDLESS.replace(f"({COUNT})", "(SELECT 1 AS n)")
     assert failure(session, endless).sqlstate == "57V01"
     session.time_limit = 3600
@@ -213,10 +214,10 @@ def test_a_limit_on_public_tables_is_a_cancel(session: Session, monkeypatch: pyt
     assert (error.sqlstate, error.cost) == ("57014", "nothing was charged")
 
 
-def test_a_stage_that_takes_too_long_says_that_nothing_is_stored(
+def test_a_intermediate_that_takes_too_long_says_that_nothing_is_stored(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finish, "POSTPROCESS_SECONDS", 0.2)
+    monkeypatch.setattr(post_processing, "POSTPROCESS_SECONDS", 0.2)
     error = failure(session, f"{COUNT} WHERE age > ({ENDLESS})")
     assert error.sqlstate == "57V01"
     assert error.cost == LOST
@@ -227,7 +228,7 @@ def test_a_stage_that_takes_too_long_says_that_nothing_is_stored(
 
 def test_bars_that_take_too_long_are_null(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(finish.Patience, "left_for_bars", 0.0)
+        patched.setattr(post_processing.Patience, "left_for_bars", 0.0)
         answer = session.execute(AVERAGE)
     assert answer.rows[0][0] is not None
     assert answer.rows[0][1:] == (None, None)
@@ -249,7 +250,7 @@ def test_bars_that_take_too_much_memory_are_null(session: Session, monkeypatch: 
 
 
 def test_bars_that_go_down_again_are_not_guessed(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(finish.Patience, "left_for_bars", 0.0)
+    monkeypatch.setattr(post_processing.Patience, "left_for_bars", 0.0)
     error = failure(session, f"{COUNT} WHERE age > (SELECT dp_low(AVG(age)) FROM person)")
     assert error.sqlstate == "57V01"
 

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from dpsql.backends import DuckDBBackend
-from dpsql.engine import Session, finish
+from dpsql.engine import Session, post_processing
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.errors import EngineFailure, Refusal
 from dpsql.plan.dialects.dialect_duckdb import DUCKDB
@@ -123,7 +123,7 @@ class Shop:
     def exact(self, sql: str) -> list[tuple[Any, ...]]:
         return self.connection.cursor().execute(sql).fetchall()
 
-    def compiled(self, sql: str) -> finish.Compiled:
+    def compiled(self, sql: str) -> post_processing.Compiled:
         return self.session.explain(sql).compiled
 
 
@@ -346,7 +346,7 @@ def test_filters_go_down_with_the_part(shop: Shop) -> None:
 
 
 def test_a_part_that_is_too_large_is_refused(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(finish, "MAX_PUBLIC_ROWS", 3)
+    monkeypatch.setattr(post_processing, "MAX_PUBLIC_ROWS", 3)
     assert len(shop.rows("SELECT id FROM country")) == 3
     assert len(shop.rows(MIXED[10])) == 1
     for sql in ("SELECT id FROM city", MIXED[0]):
@@ -359,16 +359,18 @@ def test_a_part_that_is_too_large_is_refused(shop: Shop, monkeypatch: pytest.Mon
 def test_what_the_engine_cannot_bind_fails_before_the_charge(shop: Shop) -> None:
     explained = shop.session.explain(MIXED[0])
     compiled, engine = explained.compiled, SealedEngine()
-    finish.check_public(compiled, explained.plan.releases, engine)
+    post_processing.check_public(compiled, explained.plan.releases, engine)
     broken = replace(compiled.parts[0], check_sql="SELECT nothing FROM t_city")
     with pytest.raises(EngineFailure):
-        finish.check_public(replace(compiled, parts=(broken,)), explained.plan.releases, engine)
+        post_processing.check_public(replace(compiled, parts=(broken,)), explained.plan.releases, engine)
 
 
-def test_a_public_stage_is_checked_too(shop: Shop) -> None:
-    stage = finish.compile_public(shop.compiled("SELECT MAX(size) FROM city").relation, (), DUCKDB)
-    assert stage.in_database
-    finish.check_public(stage, (), SealedEngine())
+def test_a_public_intermediate_is_checked_too(shop: Shop) -> None:
+    intermediate = post_processing.compile_public(
+        shop.compiled("SELECT MAX(size) FROM city").relation, (), DUCKDB
+    )
+    assert intermediate.in_database
+    post_processing.check_public(intermediate, (), SealedEngine())
 
 
 def test_a_private_table_is_never_printed_as_public(shop: Shop) -> None:
@@ -403,7 +405,7 @@ def test_a_public_statement_can_be_cancelled(endless: Shop) -> None:
 
 
 def test_a_public_statement_has_an_end(endless: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(finish, "PUBLIC_SECONDS", 0.2)
+    monkeypatch.setattr(post_processing, "PUBLIC_SECONDS", 0.2)
     with pytest.raises(EngineFailure) as stopped:
         endless.rows(_FOREVER)
     assert (stopped.value.sqlstate, stopped.value.cost) == ("57V01", "nothing was charged")

@@ -1,4 +1,4 @@
-"""Released vectors as bytes: what is stored once is read for ever, and its bytes say which groups it speaks of."""
+"""Released measurements as bytes: what is stored once is read for ever, and its bytes say which groups it speaks of."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.engine.released import Groups, ReleasedVector, decode, encode, integers, shown
+from dpsql.engine.released import Groups, ReleasedMeasurement, decode, encode, integers, shown
 from dpsql.mechanisms import Laplace
 from dpsql.relation.types import BIGINT, DATE, NUMERIC, TEXT
 
@@ -30,32 +30,32 @@ def _columns(size: int) -> st.SearchStrategy[list[Any]]:
     return st.one_of(*(st.lists(of, min_size=size, max_size=size) for of in (NUMBERS, KEYS)))
 
 
-def _vectors(size: int) -> st.SearchStrategy[ReleasedVector]:
+def _measurements(size: int) -> st.SearchStrategy[ReleasedMeasurement]:
     numbers = st.lists(NUMBERS, min_size=size, max_size=size).map(integers)
     groups = st.lists(_columns(size), max_size=3).map(lambda columns: Groups(tuple(columns), size))
     values = st.lists(numbers, min_size=1, max_size=3).map(tuple)
-    return st.builds(lambda v, g: ReleasedVector(v, g, (LAW,) * len(v)), values, st.none() | groups)
+    return st.builds(lambda v, g: ReleasedMeasurement(v, g, (LAW,) * len(v)), values, st.none() | groups)
 
 
-VECTORS = st.integers(0, 5).flatmap(_vectors)
+MEASUREMENTS = st.integers(0, 5).flatmap(_measurements)
 
 
-@given(VECTORS)
-def test_what_is_stored_is_read_and_written_again_to_the_byte(vector: ReleasedVector) -> None:
-    payload = encode(vector)
+@given(MEASUREMENTS)
+def test_what_is_stored_is_read_and_written_again_to_the_byte(measurement: ReleasedMeasurement) -> None:
+    payload = encode(measurement)
     found = decode(payload, LAW)
-    assert found.laws == vector.laws
-    assert [column.tolist() for column in found.values] == [column.tolist() for column in vector.values]
-    assert (found.groups is None) == (vector.groups is None)
-    if found.groups is not None and vector.groups is not None:
-        assert found.groups.size == vector.groups.size
-        assert repr(found.groups.tuples()) == repr(vector.groups.tuples())
+    assert found.laws == measurement.laws
+    assert [column.tolist() for column in found.values] == [column.tolist() for column in measurement.values]
+    assert (found.groups is None) == (measurement.groups is None)
+    if found.groups is not None and measurement.groups is not None:
+        assert found.groups.size == measurement.groups.size
+        assert repr(found.groups.tuples()) == repr(measurement.groups.tuples())
     assert encode(found) == payload
 
 
 def test_the_bytes_are_those_of_every_ledger_so_far() -> None:
     groups = Groups((["a", None], [1, Fraction(1, 3)], [True, False], [5, -6]), 2)
-    payload = encode(ReleasedVector((np.array([1, -2]), integers([2**64, 0])), groups, (LAW, LAW)))
+    payload = encode(ReleasedMeasurement((np.array([1, -2]), integers([2**64, 0])), groups, (LAW, LAW)))
     assert payload == (
         b'{"values":[[1,-2],[18446744073709551616,0]],"size":2,'
         b'"keys":[["a",null],[1,{"n":[1,3]}],[true,false],[5,-6]]}'
@@ -65,13 +65,13 @@ def test_the_bytes_are_those_of_every_ledger_so_far() -> None:
 
 @pytest.mark.parametrize("number", [2**63 - 1, -(2**63), 2**63, -(2**63) - 1, 10**18, -(10**18), 10**40])
 def test_no_integer_is_cut_to_64_bits(number: int) -> None:
-    (values,) = decode(encode(ReleasedVector((integers([1, number]),), None, (LAW,))), LAW).values
+    (values,) = decode(encode(ReleasedMeasurement((integers([1, number]),), None, (LAW,))), LAW).values
     assert values.tolist() == [1, number]
 
 
 @pytest.mark.parametrize("payload", [b'{"n":[1,2]}', b"{}", b'{"values":[["a"]]}', b""])
-def test_other_bytes_are_no_vector(payload: bytes) -> None:
-    with pytest.raises(ValueError, match="released vector"):
+def test_other_bytes_are_no_measurement(payload: bytes) -> None:
+    with pytest.raises(ValueError, match="released measurement"):
         decode(payload, LAW)
 
 

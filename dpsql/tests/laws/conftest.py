@@ -37,7 +37,7 @@ def engine(
 
 @dataclass(repr=False)
 class Desk:
-    """A session with the connection that `settle` puts a database's rows into; `twin`: its copy in Postgres."""
+    """A session with the connection that `resolve_owner` puts a database's rows into; `twin`: its copy in Postgres."""
 
     session: Session
     connection: duckdb.DuckDBPyConnection

@@ -15,27 +15,27 @@ from hypothesis.vendor.pretty import RepresentationPrinter
 from dpsql.backends import Backend, DuckDBBackend
 from dpsql.engine.audit.measure import SALT, Groups, distance, measure_release
 from dpsql.mechanisms import bounds_of_exp
-from dpsql.plan.measures.vectors import Kind
-from dpsql.plan.planner import Plan, Privacy, ReleasePlan, plan
-from dpsql.plan.privacy.rows import Block, Released, Rows, selects_in
+from dpsql.plan.measures.measurements import MeasurementKind
+from dpsql.plan.planner import Plan, PrivacyParameters, ReleasePlan, plan
+from dpsql.plan.privacy.rows import Block, OwnedRows, Released, selects_in
 from dpsql.policy import Neighbours, Policy, build_catalog
 from dpsql.relation.catalog import Catalog
 from dpsql.relation.types import Kind as TypeKind
 from dpsql.relation.types import SqlType
 from dpsql.sql.bind_select import bind
-from dpsql.sql.scope import Context
-from dpsql.sql.statement import Query, parse_statement
+from dpsql.sql.scope import BindingContext
+from dpsql.sql.statement import AdmittedQuery, parse_statement
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.postgres_twin import PostgresTwin
 from dpsql.tests.support.random_databases import SCHEMA, policy_of
 
 __all__ = [
-    "SALT", "Groups", "Measured", "World", "compared", "distance", "engine_of", "fixed_stages", "loss",
+    "SALT", "Groups", "Measured", "World", "compared", "distance", "engine_of", "fixed_intermediates", "loss",
     "measure_release", "world",
 ]  # fmt: skip
 
 Measured = list[dict[int, Groups]]
-"""The exact integers of all releases of a plan, by vector."""
+"""The exact integers of all releases of a plan, by measurement."""
 
 NOW = 1_600_000_000_000_000
 
@@ -69,12 +69,12 @@ class World:
     def plan(self, sql: str) -> Plan:
         """Return a statement's plan. Raises Refusal."""
         query = parse_statement(sql)
-        assert isinstance(query, Query)
-        relation = bind(query, Context(self.catalog, query.text, (), NOW, {}))
+        assert isinstance(query, AdmittedQuery)
+        relation = bind(query, BindingContext(self.catalog, query.text, (), NOW, {}))
         defaults = self.policy.defaults
         replace_one = self.policy.privacy.neighbours is Neighbours.REPLACE_ONE
         together = self.policy.privacy.together
-        privacy = Privacy(
+        privacy = PrivacyParameters(
             defaults.epsilon, defaults.delta, defaults.minimum_units, replace_one, together=together
         )
         return plan(relation, self.catalog, privacy)
@@ -112,14 +112,15 @@ def engine_of(
     return twin, backend
 
 
-def fixed_stages(plan: Plan) -> list[object]:
-    """Return made-up values for all stages of a plan: rows with repeated keys, unless the plan takes them to be unique."""
+def fixed_intermediates(plan: Plan) -> list[object]:
+    """Return made-up values for all intermediate results of a plan: rows with repeated keys, unless the plan takes
+    them to be unique."""
     uniques: dict[int, tuple[frozenset[int], ...]] = {}
     for release in plan.releases:
-        uniques |= {source.stage: source.keys for source in _released_in(release.release.rows)}
+        uniques |= {source.intermediate: source.keys for source in _released_in(release.release.rows)}
     found: list[object] = []
-    for number, stage in enumerate(plan.stages):
-        types = [column.type for column in stage.columns]
+    for number, intermediate in enumerate(plan.intermediates):
+        types = [column.type for column in intermediate.columns]
         if number in plan.tables:
             found.append(_made_up_rows(types, uniques.get(number, ())))
         else:
@@ -129,7 +130,7 @@ def fixed_stages(plan: Plan) -> list[object]:
     return found
 
 
-def _released_in(rows: Rows | Block) -> Iterator[Released]:
+def _released_in(rows: OwnedRows | Block) -> Iterator[Released]:
     for select in selects_in(rows):
         yield from (item.source for item in select.items if isinstance(item.source, Released))
 
@@ -161,7 +162,7 @@ _MADE_UP: dict[TypeKind, tuple[object, ...]] = {
 
 
 def loss(release: ReleasePlan, left: dict[int, Groups], right: dict[int, Groups]) -> Fraction:
-    """Return Σ over vectors, groups and coordinates of |change| / scale: the privacy loss at worst."""
+    """Return Σ over measurements, groups and coordinates of |change| / scale: the privacy loss at worst."""
     return sum(
         (Fraction(distance(release, number, left[number], right[number])) / release.scale(number) for number in left),
         Fraction(0),
@@ -175,9 +176,9 @@ def compared(plan: Plan, here: Measured, there: Measured, sql: str) -> Fraction:
         if release.is_empty:  # from its text alone: nothing is asked, noised or charged
             assert left == right
             continue
-        for number, vector in enumerate(release.vectors):
+        for number, measurement in enumerate(release.measurements):
             moved = distance(release, number, left[number], right[number])
-            assert moved <= vector.sensitivity, (sql, vector.kind, moved, vector.sensitivity)
+            assert moved <= measurement.sensitivity, (sql, measurement.kind, moved, measurement.sensitivity)
         if release.counted is not None:
             check_threshold(plan, release, left[release.counted], right[release.counted])
         check_new_keys(plan, release, left, right)
@@ -225,4 +226,4 @@ def check_new_keys(
     many = plan.privacy.together
     assert sum(here[key][0] for key in new) <= many * release.bounding.groups
     assert all(1 <= here[key][0] <= many for key in new)
-    assert release.vectors[release.counted].kind in (Kind.UNITS, Kind.COUNT)
+    assert release.measurements[release.counted].kind in (MeasurementKind.UNITS, MeasurementKind.COUNT)

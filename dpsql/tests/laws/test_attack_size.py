@@ -167,12 +167,15 @@ def test_an_estimate_of_one_row_makes_postgres_nest_loops(
     with world(tmp_path, policy=joins.policy_of(tmp_path), schema=joins.SCHEMA, server=postgres) as made:
         rows_of_one(made, rows)
         (release,) = made.plan(NESTED[form]).releases
-        steps = [rows_looked_at(made, query) for query in release.queries(tuple(range(len(release.vectors))))]
+        steps = [
+            rows_looked_at(made, query) for query in release.queries(tuple(range(len(release.measurements))))
+        ]
         assert max(steps) <= 50 * rows
 
 
 def test_a_frame_that_moves_its_start(tmp_path: Path, postgres: PostgresServer) -> None:
-    """MAX() is taken anew for each row where the frame's start moves: n² on Postgres, 19 s for 20,000 rows of one person.
+    """MAX() is taken anew for each row where the frame's start moves: n² on Postgres, 19 s for 20,000 rows of one
+    person.
 
     The rows of the frames are counted by what MAX is taken of: a function that Postgres calls for each row of each.
     """

@@ -208,4 +208,4 @@ def test_the_students_of_the_reference(campus: World, tmp_path: Path) -> None:
     plan = campus.plan("SELECT SUM(gpa) FROM student")
     with_him, without_him = exact_on_both(campus, plan)
     assert with_him[0][0][()][0] - without_him[0][0][()][0] == 400
-    assert plan.releases[0].vectors[0].sensitivity == 400
+    assert plan.releases[0].measurements[0].sensitivity == 400

@@ -19,9 +19,9 @@ from dpsql import Session
 from dpsql.engine import beside
 from dpsql.engine.dataset import open_ledger
 from dpsql.engine.explain import expected_error
-from dpsql.engine.run import Runner
+from dpsql.engine.run import PlanRunner
 from dpsql.errors import EngineFailure
-from dpsql.plan.measures.vectors import Centred, Kind
+from dpsql.plan.measures.measurements import Centred, MeasurementKind
 from dpsql.plan.planner import Plan, ReleasePlan, other_measures
 from dpsql.policy import load_policy
 
@@ -150,10 +150,13 @@ def test_only_what_is_missing_is_asked(session: Session) -> None:
     session.execute(COUNT)
     shown = session.explain(tile("COUNT(*), SUM(amount)"))
     (release,) = shown.plan.releases
-    assert [vector.kind for vector in release.vectors] == [Kind.CENTRED, Kind.COUNT]
+    assert [measurement.kind for measurement in release.measurements] == [
+        MeasurementKind.CENTRED,
+        MeasurementKind.COUNT,
+    ]
     assert (release.fresh, shown.plan.epsilon) == ((0,), 1)
     (query,) = release.queries(release.fresh)
-    assert query.vectors == (0,)
+    assert query.measurements == (0,)
 
 
 def check_a_pair_gives_its_sum(session: Session) -> None:
@@ -391,7 +394,8 @@ def test_a_dashboard_in_any_order(tmp_path: Path, seed: int) -> None:
         assert sorted(shown) == sorted(tiles)
 
 
-# --- the vectors that only a store brings about --------------------------------------------------------------------
+# --- the measurements that only a store brings about
+# --------------------------------------------------------------------
 
 ASKED = (
     "SELECT city, COUNT(*), SUM(x) FROM visit GROUP BY city",
@@ -403,11 +407,11 @@ ASKED = (
 
 
 def others_of(plan: Plan) -> list[Plan]:
-    """Return a plan with its one release by other vectors, epsilon shared over them."""
+    """Return a plan with its one release by other measurements, epsilon shared over them."""
     (release,) = plan.releases
     found = []
     for other in other_measures(release):
-        share = tuple(e / len(other.vectors) for e in other.epsilons)
+        share = tuple(e / len(other.measurements) for e in other.epsilons)
         found.append(replace(plan, releases=(replace(other, epsilons=share),)))
     return found
 
@@ -419,18 +423,18 @@ def people(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def check_claims(people: World, monkeypatch: Patch) -> None:
-    """The claim of every set of vectors holds for hostile neighbours."""
+    """The claim of every set of measurements holds for hostile neighbours."""
     kinds = set()
     for sql in ASKED:
         for other in others_of(people.plan(sql)):
-            kinds |= {vector.kind for vector in other.releases[0].vectors}
+            kinds |= {measurement.kind for measurement in other.releases[0].measurements}
             with monkeypatch.context() as patch:
                 patch.setattr(World, "plan", lambda self, text, other=other: other)
                 assert check(people, sql, HEAVY, neighbours_of(people, HEAVY, NOBODY)) is not None
-    assert Kind.CENTRED in kinds
+    assert MeasurementKind.CENTRED in kinds
 
 
-def test_the_claims_of_other_vectors(people: World, monkeypatch: Patch) -> None:
+def test_the_claims_of_other_measurements(people: World, monkeypatch: Patch) -> None:
     check_claims(people, monkeypatch)
 
 
@@ -442,8 +446,8 @@ def test_the_claims_of_other_vectors(people: World, monkeypatch: Patch) -> None:
     [
         (beside._ratios, "here > there", "False", check_a_pair_gives_its_sum),
         (beside._best, "best, least = None, (charge, ", "best, least = None, (9 + charge, ", check_a_better_answer),
-        (ReleasePlan.measure_keys, "(counted_in(self.vectors),)", "()", check_other_questions_are_asked_alone),
-        (ReleasePlan.measure_keys, "vector.masks, index)", "index)", check_other_questions_are_asked_alone),
+        (ReleasePlan.measure_keys, "(counted_in(self.measurements),)", "()", check_other_questions_are_asked_alone),
+        (ReleasePlan.measure_keys, "measured.masks, index)", "index)", check_other_questions_are_asked_alone),
     ],
     ids=["a wider sum", "a higher charge", "another t", "another filter"],
 )  # fmt: skip
@@ -457,7 +461,7 @@ def test_take_what_is_another(
 
 
 def test_stand_beside_another_epoch(session: Session, monkeypatch: Patch) -> None:
-    plant(monkeypatch, Runner.from_engine, ("found.epoch != reservation.epoch", "False"))
+    plant(monkeypatch, PlanRunner.from_engine, ("found.epoch != reservation.epoch", "False"))
     with pytest.raises(pytest.fail.Exception):
         check_an_epoch_that_begins_meanwhile(session, monkeypatch)
 

@@ -16,14 +16,14 @@ from dpsql.plan.backend_sql import print_release
 from dpsql.plan.backend_sql.print_release import BackendQuery
 from dpsql.plan.backend_sql.print_source import SourcePrinter
 from dpsql.plan.backend_sql.print_sums import UnitSums, integer_type
-from dpsql.plan.measures.vectors import Kind, Query, Vector, counted_in
+from dpsql.plan.measures.measurements import BoundingQuery, Measurement, MeasurementKind, counted_in
 from dpsql.plan.planner import Plan, ReleasePlan
 from dpsql.tests.support import random_joined_statements, random_joins
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import Database, databases, load, statements
 
 from .examples import HEAVY, ORDINARY, REPEATED, visit
-from .measured import World, fixed_stages, measure_release, world
+from .measured import World, fixed_intermediates, measure_release, world
 
 FUZZ = settings(REPEATED, max_examples=40)
 LONG = settings(FUZZ, max_examples=3000, derandomize=False)
@@ -48,19 +48,19 @@ def joined(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | No
 
 
 def by_window(release: ReleasePlan, numbers: tuple[int, ...]) -> BackendQuery:
-    """Print scaled vectors with t as a window over each unit's groups: slow, and easy to believe."""
+    """Print scaled measurements with t as a window over each unit's groups: slow, and easy to believe."""
     printer = print_release._Release(
-        release.release.rows, release.release.keys, release.vectors, release.bounding, release.domains, release.dialect
+        release.release.rows, release.release.keys, release.measurements, release.bounding, release.domains, release.dialect
     )  # fmt: skip
     sources = SourcePrinter(release.dialect, 1)
-    filters = counted_in(release.vectors)
+    filters = counted_in(release.measurements)
     inner = printer._inner(sources, numbers, shows_unit=True)
     flags = [f"{inner.item(inner.printer.boolean(term), 'f')} IS TRUE" for term in filters]
     sums = UnitSums(inner)
     coordinates = [
         (f"m{number}_{i}", f"SUM({sql})")
         for number in numbers
-        for i, sql in enumerate(release.vectors[number].cut(sums, partial(_share, release, release.vectors[number])))
+        for i, sql in enumerate(release.measurements[number].cut(sums, partial(_share, release, release.measurements[number])))
     ]  # fmt: skip
     counted = f"COUNT(*) FILTER (WHERE {' OR '.join(flags)})" if flags else "COUNT(*)"
     t = f"CAST(SUM({counted}) OVER (PARTITION BY u) AS BIGINT) AS t"
@@ -72,18 +72,23 @@ def by_window(release: ReleasePlan, numbers: tuple[int, ...]) -> BackendQuery:
     return print_release._query(sql, numbers, sources)
 
 
-def _share(release: ReleasePlan, vector: Vector, sql: str) -> str:
-    most, wide = release.bounding.in_all, integer_type(vector) == "HUGEINT"
+def _share(release: ReleasePlan, measurement: Measurement, sql: str) -> str:
+    most, wide = release.bounding.in_all, integer_type(measurement) == "HUGEINT"
     return release.dialect.quotient(
-        f"({sql} * {most * vector.denominator})", f"GREATEST(t, {most})", wide=wide
+        f"({sql} * {most * measurement.denominator})", f"GREATEST(t, {most})", wide=wide
     )
 
 
 def compare(world: World, plan: Plan) -> int:
-    """Hold the printed form against the plain one on what the world holds; return how many vectors were compared."""
+    """Hold the printed form against the plain one on what the world holds; return how many measurements were
+    compared."""
     compared = 0
     for release in plan.releases:
-        numbers = tuple(i for i, vector in enumerate(release.vectors) if vector.query is Query.SCALED)
+        numbers = tuple(
+            i
+            for i, measurement in enumerate(release.measurements)
+            if measurement.query is BoundingQuery.SCALED
+        )
         if release.bounding.per_row or release.is_empty or not numbers:
             continue
         queries: list[Callable[[ReleasePlan, tuple[int, ...]], tuple[BackendQuery, ...]]] = [
@@ -94,7 +99,7 @@ def compare(world: World, plan: Plan) -> int:
         for query in queries:
             with pytest.MonkeyPatch.context() as patch, world.backend.snapshot() as snapshot:
                 patch.setattr(ReleasePlan, "queries", query)
-                found.append(measure_release(release, snapshot, fixed_stages(plan)))
+                found.append(measure_release(release, snapshot, fixed_intermediates(plan)))
         assert found[0] == found[1], [q.sql for q in printed(release, numbers)]
         compared += len(numbers)
     return compared
@@ -153,12 +158,12 @@ def test_the_printed_form_is_the_plain_one_over_joins_at_length(
 
 def test_all_kinds_that_are_scaled_are_compared(single: World) -> None:
     plan = single.plan(CITIES)
-    assert {vector.kind for release in plan.releases for vector in release.vectors} >= {
-        Kind.PAIR,
-        Kind.MOMENT,
+    assert {measurement.kind for release in plan.releases for measurement in release.measurements} >= {
+        MeasurementKind.PAIR,
+        MeasurementKind.MOMENT,
     }
     single.settle(load, HEAVY)
-    assert compare(single, plan) == len(plan.releases[0].vectors)
+    assert compare(single, plan) == len(plan.releases[0].measurements)
     assert compare(single, single.plan(PARTS)) == 2
 
 
@@ -174,7 +179,7 @@ def rewritten(patch: Patch, change: Callable[[str], str]) -> None:
     def mutant(self: print_release._Release, numbers: tuple[int, ...]) -> BackendQuery:
         query = scaled(self, numbers)
         assert change(query.sql) != query.sql
-        return BackendQuery(change(query.sql), query.vectors, query.salted, query.stages)
+        return BackendQuery(change(query.sql), query.measurements, query.salted, query.intermediates)
 
     patch.setattr(print_release._Release, "scaled", mutant)
 
@@ -209,7 +214,8 @@ def test_count_rows_of_one_mask_alone(single: World, monkeypatch: Patch) -> None
 
 
 def test_one_row_too_many_loses_fractions_of_a_row(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """41 rows in 41 groups at R = 40: each group keeps 40/41 of its row, but for a fraction; whole rows would keep none."""
+    """41 rows in 41 groups at R = 40: each group keeps 40/41 of its row, but for a fraction; whole rows would keep
+    none."""
     folder = tmp_path_factory.mktemp("fractions")
     policy = random_joins.policy_of(folder, rows=40, groups=1)
     with world(folder, policy=policy, schema=random_joins.SCHEMA) as made:
@@ -221,7 +227,7 @@ def test_one_row_too_many_loses_fractions_of_a_row(tmp_path_factory: pytest.Temp
         ).releases
         with made.backend.snapshot() as snapshot:
             (counts,) = measure_release(release, snapshot).values()
-        (vector,) = release.vectors
-        assert (release.bounding.in_all, vector.denominator, len(counts)) == (40, 2**10, 41)
+        (measurement,) = release.measurements
+        assert (release.bounding.in_all, measurement.denominator, len(counts)) == (40, 2**10, 41)
         total = sum(value for (value,) in counts.values())
-        assert 40 * vector.denominator - 41 <= total <= 40 * vector.denominator
+        assert 40 * measurement.denominator - 41 <= total <= 40 * measurement.denominator

@@ -1,7 +1,8 @@
-"""L9 where keys are at stake: those that two people share although the engine should forbid it, and those that may be NULL.
+"""L9 where keys are at stake: those that two people share although the engine should forbid it, and those that may be
+NULL.
 
-A window and a GROUP BY below a release are each owner's, whatever the keys hold (`judge`). A UNIQUE column may be NULL
-any number of times: then it tells neither rows nor people apart.
+A window and a GROUP BY below a release are each owner's, whatever the keys hold (`analyze`). A UNIQUE column may be
+NULL any number of times: then it tells neither rows nor people apart.
 """
 
 from __future__ import annotations
@@ -95,15 +96,15 @@ def test_whatever_the_keys_hold_a_row_is_one_persons(trusting: World, sql: str) 
 
 
 def check_rows_of_a_null_key(nullable: World, patch: Patch) -> None:
-    """Rows whose key is NULL are one group of many rows; should such a key be refused, the door is held open."""
-    for place in ("door", "judge"):
+    """Rows whose key is NULL are one group of many rows; should such a key be refused, the refusal is taken out."""
+    for place in ("release_boundary", "analyze"):
         patch.setattr(f"dpsql.plan.privacy.{place}.check_keys", lambda *_: None)
     assert check(nullable, GROUPED_BY_NULLS, NULLS, [without(NULLS, 1)]) is not None
     load(nullable.connection, NULLS)
     (release,) = nullable.plan(GROUPED_BY_NULLS).releases
     with nullable.backend.snapshot() as snapshot:
         found = measure_release(release, snapshot)
-    rows = (6 + 1 + 1) * release.vectors[0].denominator
+    rows = (6 + 1 + 1) * release.measurements[0].denominator
     assert [groups[(None,)] for groups in found.values()] == [(rows,), (3,)], "rows up to R, and people"
 
 

@@ -72,13 +72,13 @@ def test_values_are_rounded_and_clamped_as_declared(large: World) -> None:
     cells = ["0.01", "2.50", "9999.99", "-9999.99", None]
     load(large.connection, Database((), tuple(visit(i, d=cell) for i, cell in enumerate(cells))))
     (release,) = large.plan("SELECT SUM(d) FROM visit").releases
-    fine = release.vectors[0].denominator
+    fine = release.measurements[0].denominator
     with large.backend.snapshot() as snapshot:
         assert measure_release(release, snapshot)[0] == {(): (fine * (1 + 250 + 500),)}
     reals = ["nan", "inf", "-inf", "1e308", "-0.0", None]
     load(large.connection, Database((), tuple(visit(i, x=cell) for i, cell in enumerate(reals))))
     (release,) = large.plan("SELECT SUM(x) FROM visit").releases
-    lattice = release.vectors[0].lattice
+    lattice = release.measurements[0].lattice
     assert lattice is not None
     with large.backend.snapshot() as snapshot:
         found = measure_release(release, snapshot)[0]
@@ -89,8 +89,8 @@ def test_scales_and_charges_are_fractions(large: World) -> None:
     for sql in STATEMENTS:
         plan = large.plan(sql)
         for release in plan.releases:
-            for number, vector in enumerate(release.vectors):
-                assert type(vector.sensitivity) is int
+            for number, measurement in enumerate(release.measurements):
+                assert type(measurement.sensitivity) is int
                 assert type(release.scale(number)) is Fraction
                 assert type(release.epsilons[number]) is Fraction
         assert type(plan.epsilon) is Fraction
@@ -101,9 +101,9 @@ def test_no_float_is_made_between_the_clamp_and_the_noise() -> None:
     import ast
 
     import dpsql.engine.privatise as noised
-    import dpsql.plan.measures.vectors as vectors
+    import dpsql.plan.measures.measurements as measurements
 
-    for module in (noised, vectors):
+    for module in (noised, measurements):
         assert module.__file__ is not None
         tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
         for node in ast.walk(tree):
@@ -119,7 +119,7 @@ def test_no_engine_aggregate_runs_on_doubles(large: World) -> None:
     """Every SUM in the printed SQL is over integers or decimals: DuckDB itself says the types."""
     for sql in STATEMENTS:
         for release in large.plan(sql).releases:
-            for query in release.queries(tuple(range(len(release.vectors)))):
+            for query in release.queries(tuple(range(len(release.measurements)))):
                 assert not re.search(r"\b(AVG|VAR_POP|STDDEV|MEDIAN|RANDOM)\(", query.sql.upper())
                 parameters = ["00"] if query.salted else []
                 shown = large.connection.execute(f"DESCRIBE {query.sql}", parameters).fetchall()

@@ -26,7 +26,7 @@ from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_growing_texts import LONGEST, SCHEMA, load_extreme, policy_of, statements
 
 from .examples import REPEATED
-from .measured import Measured, World, compared, fixed_stages, measure_release, world
+from .measured import Measured, World, compared, fixed_intermediates, measure_release, world
 from .test_neighbours import planned
 
 FUZZ = settings(REPEATED, max_examples=150)
@@ -99,10 +99,10 @@ def run(grown: World, sql: str) -> bool:
     plan = planned(grown, sql)
     if plan is None:
         return False
-    stages = fixed_stages(plan)
+    intermediates = fixed_intermediates(plan)
     with grown.backend.snapshot() as snapshot:
         for release in plan.releases:
-            measure_release(release, snapshot, stages)
+            measure_release(release, snapshot, intermediates)
     return True
 
 
@@ -223,7 +223,8 @@ def test_the_texts_of_one_row_are_bounded_together(grown: World) -> None:
 def test_an_open_number_is_cut_where_it_becomes_text(
     tmp_path: Path, postgres: PostgresServer, watched: None
 ) -> None:
-    """Postgres' numeric has up to 131072 digits before the point: a column of the policy's, and what LAG makes of it."""
+    """Postgres' numeric has up to 131072 digits before the point: a column of the policy's, and what LAG makes of
+    it."""
     with world(tmp_path, policy=policy_of(tmp_path), schema=SCHEMA, server=postgres) as made:
         assert made.twin is not None
         load_extreme(made.connection)

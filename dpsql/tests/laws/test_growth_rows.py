@@ -25,7 +25,7 @@ from dpsql.tests.support.random_joined_statements import growing_statements
 from dpsql.tests.support.random_joins import PUBLIC_ROWS, SCHEMA, Database, load, policy_of, row
 
 from .examples import REPEATED
-from .measured import SALT, World, fixed_stages, measure_release, world
+from .measured import SALT, World, fixed_intermediates, measure_release, world
 from .test_mutations import rewrite
 from .test_neighbours import planned
 
@@ -72,10 +72,10 @@ def heavy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 # --- what is counted ---------------------------------------------------------------------------------------
 
 
-def largest_step(world: World, query: BackendQuery, stages: list[object]) -> int:
+def largest_step(world: World, query: BackendQuery, intermediates: list[object]) -> int:
     """Return the most rows that any operator of the engine gave."""
     parameters: list[object] = [SALT] if query.salted else []
-    parameters += [parameter_of(stages[value.stage], value) for value in query.stages]
+    parameters += [parameter_of(intermediates[value.intermediate], value) for value in query.intermediates]
     found = world.connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {query.sql}", parameters).fetchall()
     return max(row for step in json.loads(found[0][1])["operator"] for row in _rows_of(step))
 
@@ -86,13 +86,13 @@ def _rows_of(step: dict[str, Any]) -> Iterator[int]:
         yield from _rows_of(child)
 
 
-def stated(world: World, release: ReleasePlan, stages: list[object]) -> int:
+def stated(world: World, release: ReleasePlan, intermediates: list[object]) -> int:
     """Return the most rows that a join of a release makes, by its plan and the public rows."""
     found = [0]
     for work in release.works:
         counts = []
         for fan in work.fans:
-            values = [parameter_of(stages[value.stage], value) for value in fan.stages]
+            values = [parameter_of(intermediates[value.intermediate], value) for value in fan.intermediates]
             counted = world.connection.execute(fan.sql, values).fetchone()
             assert counted is not None
             counts.append(max(1, counted[0]))
@@ -113,13 +113,13 @@ def linear(sql: str) -> int:
 def check(world: World, sql: str) -> Plan | None:
     """Hold one statement to the bound that its plan states; None if it is refused."""
     plan = planned(world, sql)
-    stages = [] if plan is None else fixed_stages(plan)
+    intermediates = [] if plan is None else fixed_intermediates(plan)
     for release in () if plan is None else plan.releases:
-        bound = stated(world, release, stages)
+        bound = stated(world, release, intermediates)
         if bound > MAX_GROWN:
             continue  # refused when the public rows are counted
-        for query in release.queries(tuple(range(len(release.vectors)))):
-            step = largest_step(world, query, stages)
+        for query in release.queries(tuple(range(len(release.measurements)))):
+            step = largest_step(world, query, intermediates)
             assert step <= max(bound, linear(query.sql)), (sql, step, bound)
     return plan
 
@@ -198,8 +198,8 @@ def test_a_join_makes_no_more_than_is_stated(heavy: World, name: str) -> None:
     sql, most = ANSWERED[name]
     plan = check(heavy, sql)
     assert plan is not None
-    stages = fixed_stages(plan)
-    assert max(stated(heavy, release, stages) for release in plan.releases) <= most
+    intermediates = fixed_intermediates(plan)
+    assert max(stated(heavy, release, intermediates) for release in plan.releases) <= most
 
 
 def copies(count: int) -> str:
@@ -295,7 +295,7 @@ def test_a_cut_that_keeps_all(heavy: World, monkeypatch: Patch) -> None:
 
 def test_a_cut_after_the_join(heavy: World, monkeypatch: Patch) -> None:
     """What is joined is bounded, as the final bounding does it: the rows were there."""
-    monkeypatch.setattr("dpsql.plan.privacy.growth._Block.multiplied", lambda _: set())
+    monkeypatch.setattr("dpsql.plan.privacy.growth._Multiplicity.multiplied", lambda _: set())
     with pytest.raises(AssertionError):
         check(heavy, PAIRS)
 
@@ -307,6 +307,6 @@ def test_an_order_that_is_not_total(heavy: World, monkeypatch: Patch) -> None:
 
 
 def test_forget_what_a_subquery_multiplies(heavy: World, monkeypatch: Patch) -> None:
-    monkeypatch.setattr("dpsql.plan.privacy.growth._Block.size", lambda *_: Reach(6))
+    monkeypatch.setattr("dpsql.plan.privacy.growth._Multiplicity.size", lambda *_: Reach(6))
     with pytest.raises(AssertionError):
         check(heavy, ANSWERED["through a subquery"][0])

@@ -22,8 +22,8 @@ from dpsql.policy import load_policy
 from dpsql.relation.catalog import Scalar
 from dpsql.relation.types import SqlType
 from dpsql.sql.bind_select import bind
-from dpsql.sql.scope import Context
-from dpsql.sql.statement import Query, parse_statement
+from dpsql.sql.scope import BindingContext
+from dpsql.sql.statement import AdmittedQuery, parse_statement
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.postgres_server import PostgresServer
 
@@ -165,7 +165,8 @@ UPDATE place SET open = id < 3, big = id % 2 = 0;
 
 
 def test_flags_of_a_table_are_the_pairs_that_it_has(tmp_path: Path, engine: PostgresServer | None) -> None:
-    """Their pairs are not all that two flags can be: a total is the sum of those, and no finer answer is read of them."""
+    """Their pairs are not all that two flags can be: a total is the sum of those, and no finer answer is read of
+    them."""
     with desk(tmp_path, engine, gone=_FLAGS) as (session, _, _):
         both = session.execute(f"SELECT open, big, COUNT(*) {_JOINED} GROUP BY open, big")
         assert len(both.rows) == 4
@@ -291,15 +292,15 @@ def test_one_person_less(tmp_path: Path, engine: PostgresServer | None, sql: str
 
 def _planned(made: World, sql: str) -> planner.Plan:
     query = parse_statement(sql)
-    assert isinstance(query, Query)
-    relation = bind(query, Context(made.catalog, query.text, (), 0, {}))
+    assert isinstance(query, AdmittedQuery)
+    relation = bind(query, BindingContext(made.catalog, query.text, (), 0, {}))
 
     def read(query: BackendQuery, types: tuple[SqlType, ...]) -> list[tuple[Scalar, ...]]:
         with made.backend.snapshot() as snapshot:
             return listed([row for chunk in snapshot.run(query.sql, []) for row in chunk], types)
 
     return planner.plan(
-        relation, made.catalog, planner.Privacy(Fraction(1), Fraction(1, 10**6), 1, False), read
+        relation, made.catalog, planner.PrivacyParameters(Fraction(1), Fraction(1, 10**6), 1, False), read
     )
 
 

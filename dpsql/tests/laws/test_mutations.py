@@ -15,11 +15,11 @@ import pytest
 
 from dpsql.engine import privatise as noised
 from dpsql.engine import run
-from dpsql.engine.run import Runner
+from dpsql.engine.run import PlanRunner
 from dpsql.plan.backend_sql import print_release
 from dpsql.plan.backend_sql.print_release import BackendQuery
 from dpsql.plan.dialects.dialect import Dialect
-from dpsql.plan.measures import vectors
+from dpsql.plan.measures import measurements
 from dpsql.plan.planner import ReleasePlan
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.random_databases import Database, load
@@ -131,7 +131,7 @@ def test_keep_one_group_or_value_too_many(adding: World, monkeypatch: Patch, sql
 
 @pytest.mark.parametrize("sql", [DISTINCT, "SELECT COUNT(DISTINCT tag) FROM visit"])
 def test_count_distinct_as_if_one_value_counted(adding: World, monkeypatch: Patch, sql: str) -> None:
-    monkeypatch.setattr(vectors.Distinct, "added", 1)
+    monkeypatch.setattr(measurements.DistinctValues, "added", 1)
     with pytest.raises(AssertionError):
         holds(adding, sql, WIDE)
 
@@ -188,11 +188,11 @@ def test_take_the_other_part_of_a_pair_from_its_own_count(adding: World, monkeyp
     sql = "SELECT city, AVG(n) FROM visit GROUP BY city"
     holds(adding, sql, high)
 
-    def separate(self: vectors.Pair, sums: vectors.Sums, share: Callable[[str], str]) -> list[str]:
+    def separate(self: measurements.Pair, sums: measurements.Sums, share: Callable[[str], str]) -> list[str]:
         above = share(self._above(sums, self.masks[0]))
         return [above, f"({self.reach} * {share(sums.present(self, self.masks[0]))} - {above})"]
 
-    monkeypatch.setattr(vectors.Pair, "cut", separate)
+    monkeypatch.setattr(measurements.Pair, "cut", separate)
     with pytest.raises(AssertionError):
         holds(adding, sql, high)
 
@@ -214,7 +214,7 @@ def test_take_coalesce_out(adding: World, monkeypatch: Patch) -> None:
 
 
 def test_leave_a_count_exact(desk: OpenDesk, monkeypatch: Patch) -> None:
-    """AVG over an exact n, in the general form: one coordinate of a vector goes out without noise."""
+    """AVG over an exact n, in the general form: one coordinate of a measurement goes out without noise."""
     original = noised.privatise
 
     def mutant(exact: Any, plan: ReleasePlan, number: int, groups: Any, noise: tuple[Any, ...]) -> Any:
@@ -271,33 +271,35 @@ def test_sum_doubles(adding: World, monkeypatch: Patch) -> None:
 def test_cut_disjoint_counts_one_by_one(adding: World, monkeypatch: Patch) -> None:
     """Two counts of disjoint rows, each with a t of its own, move by 2R together (soundness.md 1.5)."""
 
-    def separate(self: vectors.Count, sums: vectors.Sums, share: object) -> list[str]:
+    def separate(self: measurements.Count, sums: measurements.Sums, share: object) -> list[str]:
         most = self.bounding.in_all * self.denominator
         return [f"LEAST({self.denominator} * {rows}, {most})" for rows in self.whole(sums)]
 
-    monkeypatch.setattr(vectors.Count, "cut", separate)
+    monkeypatch.setattr(measurements.Count, "cut", separate)
     holds(adding, "SELECT COUNT(*) FROM visit")
     with pytest.raises(AssertionError):
         holds(adding, "SELECT COUNT(*) FILTER (WHERE flag), COUNT(*) FROM visit")
 
 
 def test_charge_after_the_run(desk: OpenDesk, monkeypatch: Patch) -> None:
-    original = Runner.from_engine
+    original = PlanRunner.from_engine
 
-    def late(self: Runner, snapshot: Any, secret: Any) -> Any:
+    def late(self: PlanRunner, snapshot: Any, secret: Any) -> Any:
         for rows in self.rows:
-            for query in rows.plan.queries(tuple(range(len(rows.plan.vectors)))):
+            for query in rows.plan.queries(tuple(range(len(rows.plan.measurements)))):
                 list(snapshot.run(query.sql, ["00"] if query.salted else []))
         return original(self, snapshot, secret)
 
-    monkeypatch.setattr(Runner, "from_engine", late)
+    monkeypatch.setattr(PlanRunner, "from_engine", late)
     session, watched = watched_session(desk)
     session.execute(CITY)
     assert set(watched.spent_at) != {10**9}
 
 
 def test_half_the_sensitivity_of_a_pair(adding: World, monkeypatch: Patch) -> None:
-    monkeypatch.setattr(vectors.Pair, "added", property(lambda self: self.bounding.in_all * self.reach // 2))
+    monkeypatch.setattr(
+        measurements.Pair, "added", property(lambda self: self.bounding.in_all * self.reach // 2)
+    )
     with pytest.raises(AssertionError):
         holds(adding, "SELECT AVG(x) FROM visit")
 

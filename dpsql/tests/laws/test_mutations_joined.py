@@ -9,7 +9,7 @@ import pytest
 
 from dpsql.plan.backend_sql import print_source
 from dpsql.plan.backend_sql.print_source import SourcePrinter
-from dpsql.plan.privacy import determined, door, ownership
+from dpsql.plan.privacy import functional_dependencies, ownership, release_boundary
 from dpsql.tests.support.random_joins import SCHEMA, Database, orphaned, policy_of, row, without
 
 from .measured import World, measure_release, world
@@ -130,14 +130,18 @@ def test_take_any_column_for_a_persons_key(adding: World, monkeypatch: Patch, sq
 def test_take_equal_doubles_for_one_value(adding: World, monkeypatch: Patch) -> None:
     """Two keys that one double is equal to are two groups of a person."""
     holds(adding, AS_DOUBLES, NEAR)
-    plant(monkeypatch, determined._is_exact, ("return left.type == right.type or", "return True or"))
+    plant(
+        monkeypatch,
+        functional_dependencies._is_exact,
+        ("return left.type == right.type or", "return True or"),
+    )
     with pytest.raises(AssertionError):
         holds(adding, AS_DOUBLES, NEAR)
 
 
 def test_forget_what_else_an_outer_join_needs(adding: World, monkeypatch: Patch) -> None:
     """A key on the nullable side counts as one key of a person, whatever else ON says (soundness.md 1.12)."""
-    monkeypatch.setattr("dpsql.plan.privacy.determined.fields_of", lambda *_: frozenset())
+    monkeypatch.setattr("dpsql.plan.privacy.functional_dependencies.fields_of", lambda *_: frozenset())
     with pytest.raises(AssertionError):
         holds(adding, OUTER_KEY)
 
@@ -195,20 +199,22 @@ def test_forget_the_owner_in_group_by_where_tables_are_joined(adding: World, mon
 
 
 def test_take_rows_of_a_null_key_for_one(nullable: World, monkeypatch: Patch) -> None:
-    plant(monkeypatch, determined.has_one_row, ("{key.index} if certain else set()", "{key.index}"))
+    plant(
+        monkeypatch, functional_dependencies.has_one_row, ("{key.index} if certain else set()", "{key.index}")
+    )
     with pytest.raises(AssertionError):
         check_rows_of_a_null_key(nullable, monkeypatch)
 
 
 def test_order_rows_by_a_key_that_may_be_null(nullable: World, monkeypatch: Patch) -> None:
-    plant(monkeypatch, determined.distinguishing, ("if not all(", "if False and all("))
+    plant(monkeypatch, functional_dependencies.distinguishing, ("if not all(", "if False and all("))
     with pytest.raises(AssertionError):
         check_order_of_a_null_key(nullable)
 
 
 @pytest.mark.parametrize("sql", MIXING)
 def test_take_a_key_that_may_be_null_for_a_persons(nullable: World, monkeypatch: Patch, sql: str) -> None:
-    plant(monkeypatch, door.owner_of_key, ("return known if certain else None", "return known"))
+    plant(monkeypatch, release_boundary.owner_of_key, ("return known if certain else None", "return known"))
     with pytest.raises(AssertionError):
         check_mixing(nullable, sql)
 

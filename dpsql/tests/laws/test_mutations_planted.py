@@ -9,7 +9,7 @@ import pytest
 
 from dpsql.plan import planner
 from dpsql.plan.backend_sql import print_release, print_sums
-from dpsql.plan.measures import vectors
+from dpsql.plan.measures import measurements
 
 from .examples import HEAVY, WIDE
 from .measured import World, world
@@ -25,11 +25,11 @@ Function = Callable[..., Any]
 TAGS = "SELECT tag, COUNT(*) FROM visit GROUP BY tag"
 FAULTS: dict[str, tuple[Function, str, str, str]] = {
     "a direct average's odd width": (
-        vectors.Direct.added.fget, "width // 2 + 1 if", "width // 2 if",
+        measurements.Direct.added.fget, "width // 2 + 1 if", "width // 2 if",
         "SELECT dp_avg_direct(age) FROM person WHERE age BETWEEN 0 AND 5",
     ),
     "rows without a value beside an average": (
-        vectors.Pair._without_value, "- {sums.present", "+ {sums.present",
+        measurements.Pair._without_value, "- {sums.present", "+ {sums.present",
         "SELECT COUNT(*), AVG(age) FROM person",
     ),
     "delta for one key of several": (
@@ -58,7 +58,7 @@ FAULTS: dict[str, tuple[Function, str, str, str]] = {
         "SELECT COUNT(DISTINCT tag) FROM visit",
     ),
     "distinct values of all groups are counted": (
-        print_release._Release.distinct, "vector.distinct_limit)", "vector.distinct_limit * 3)",
+        print_release._Release.distinct, "measurement.distinct_limit)", "measurement.distinct_limit * 3)",
         "SELECT city, COUNT(DISTINCT tag) FROM visit GROUP BY city",
     ),
 }  # fmt: skip
@@ -77,7 +77,7 @@ def test_parts_that_are_replaced_move_as_if_they_were_one(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: Patch
 ) -> None:
     plant(
-        monkeypatch, vectors.Vector.of_one.fget,
+        monkeypatch, measurements.Measurement.of_one.fget,
         ("self.bounding.grouped or len(self.masks) > 1", "self.bounding.grouped"),
     )  # fmt: skip
     with world(tmp_path_factory.mktemp("rep"), replace_one=True) as replacing, pytest.raises(AssertionError):

@@ -11,7 +11,7 @@ import pytest
 
 from dpsql.engine import privatise as noised
 from dpsql.engine import run
-from dpsql.engine.run import Runner
+from dpsql.engine.run import PlanRunner
 from dpsql.plan import planner
 from dpsql.plan.backend_sql import print_release
 from dpsql.plan.planner import ReleasePlan
@@ -33,13 +33,13 @@ Key = Callable[[ReleasePlan, int, int], object]
 
 
 def share(patch: Patch, key: Key) -> list[int]:
-    """Draw once for all vectors of one key; return a list that grows when a draw is used again."""
+    """Draw once for all measurements of one key; return a list that grows when a draw is used again."""
     known: dict[object, Any] = {}
     again: list[int] = []
     original = noised.draw
 
     def shared(plan: ReleasePlan, number: int, groups: int, noise: Any) -> Any:
-        name = key(plan, number, groups), plan.vectors[number].size
+        name = key(plan, number, groups), plan.measurements[number].size
         again.extend([1] * (name in known))
         if name not in known:
             known[name] = original(plan, number, groups, noise)
@@ -51,13 +51,13 @@ def share(patch: Patch, key: Key) -> list[int]:
 
 
 SHARED: dict[str, Key] = {
-    "vectors of a release": lambda plan, number, groups: (plan.identity, plan.scale(number), groups),
+    "measurements of a release": lambda plan, number, groups: (plan.identity, plan.scale(number), groups),
     "releases": lambda plan, number, groups: (number, plan.scale(number), groups),
     "keys' counts and their measures": lambda plan, number, groups: (
         (plan.identity, plan.scale(number) if plan.counted is not None else number)
     ),
     "statements": lambda plan, number, groups: (
-        plan.scale(number), groups, plan.stages == ()
+        plan.scale(number), groups, plan.intermediates == ()
     ),
 }  # fmt: skip
 
@@ -73,13 +73,16 @@ def test_share_one_draw(desk: OpenDesk, monkeypatch: Patch, key: Key) -> None:
 @pytest.mark.parametrize(
     ("what", "new"),
     [
-        ("groups", "tuple(drawn[i * groups : i * groups + 1].repeat(groups) for i in range(vector.size))"),
-        ("coordinates", "tuple(drawn[:groups] for i in range(vector.size))"),
-        ("neighbouring slices", "tuple(drawn[i : i + groups] for i in range(vector.size))"),
+        (
+            "groups",
+            "tuple(drawn[i * groups : i * groups + 1].repeat(groups) for i in range(measurement.size))",
+        ),
+        ("coordinates", "tuple(drawn[:groups] for i in range(measurement.size))"),
+        ("neighbouring slices", "tuple(drawn[i : i + groups] for i in range(measurement.size))"),
     ],
 )
-def test_share_draws_inside_a_vector(desk: OpenDesk, monkeypatch: Patch, what: str, new: str) -> None:
-    old = "tuple(drawn[i * groups : (i + 1) * groups] for i in range(vector.size))"
+def test_share_draws_inside_a_measurement(desk: OpenDesk, monkeypatch: Patch, what: str, new: str) -> None:
+    old = "tuple(drawn[i * groups : (i + 1) * groups] for i in range(measurement.size))"
     plant(monkeypatch, noised.draw, (old, new))
     with pytest.raises(AssertionError):
         check_own_draws(desk, monkeypatch, FEW)
@@ -117,7 +120,7 @@ def test_leave_the_fingerprint_out(desk: OpenDesk, monkeypatch: Patch, tmp_path:
         check_an_edited_policy_is_asked_anew(desk, tmp_path / "edited", EDITS[0])
 
 
-def test_leave_stage_values_out(desk: OpenDesk, monkeypatch: Patch) -> None:
+def test_leave_intermediate_values_out(desk: OpenDesk, monkeypatch: Patch) -> None:
     """The outer answer would belong to another inner one."""
     original = ReleasePlan.salted
     monkeypatch.setattr(ReleasePlan, "salted", lambda self, extra: original(self, b""))
@@ -125,8 +128,10 @@ def test_leave_stage_values_out(desk: OpenDesk, monkeypatch: Patch) -> None:
         check_the_outer_answer_goes_with_the_inner_one(desk)
 
 
-def test_know_one_stage_value_alone(desk: OpenDesk, monkeypatch: Patch) -> None:
-    monkeypatch.setattr(Runner, "_relation_key", lambda self, number: self.rows[number].plan.salted(b"known"))
+def test_know_one_intermediate_value_alone(desk: OpenDesk, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(
+        PlanRunner, "_relation_key", lambda self, number: self.rows[number].plan.salted(b"known")
+    )
     with pytest.raises(AssertionError):
         check_the_outer_answer_goes_with_the_inner_one(desk)
 
@@ -135,9 +140,13 @@ def test_know_one_stage_value_alone(desk: OpenDesk, monkeypatch: Patch) -> None:
     ("function", "old", "new"),
     [
         (ReleasePlan.measure_keys, "label = (*label, mask)", "label = (*label,)"),
-        (ReleasePlan.measure_keys, "vector.masks, index)", "index)"),
-        (ReleasePlan.measure_keys, "(vector.kind.value, part, vector.value,", "(vector.kind.value, part,"),
-        (ReleasePlan.measure_keys, "(vector.kind.value, part,", "(part,"),
+        (ReleasePlan.measure_keys, "measured.masks, index)", "index)"),
+        (
+            ReleasePlan.measure_keys,
+            "(measured.kind.value, part, measured.value,",
+            "(measured.kind.value, part,",
+        ),
+        (ReleasePlan.measure_keys, "(measured.kind.value, part,", "(part,"),
         (planner._plan_release, "rows.identity(), ", ""),
         (planner._plan_release, "release.keys, bounding, domains", "bounding, domains"),
     ],
@@ -168,7 +177,7 @@ def test_keep_measures_when_the_keys_are_others(
 @pytest.mark.parametrize(
     ("function", "old", "new"),
     [
-        (Runner.claim, "plan.delta if index == plan.counted else Fraction(0)", "Fraction(0)"),
+        (PlanRunner.claim, "plan.delta if index == plan.counted else Fraction(0)", "Fraction(0)"),
         (run._ceil, "-(-value.numerator // value.denominator)", "value.numerator // value.denominator"),
     ],
 )

@@ -1,6 +1,6 @@
 """L1 and L9: what the printed SQL gives for neighbouring databases stays within the joint claim.
 
-The claim of a statement is Σ over releases, vectors, groups and coordinates of |change| / scale <= epsilon,
+The claim of a statement is Σ over releases, measurements, groups and coordinates of |change| / scale <= epsilon,
 in exact arithmetic, for every unit and whatever the rows hold (soundness.md 5.2(1); law L1).
 """
 
@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpsql.errors import EngineFailure, Refusal
-from dpsql.plan.measures.vectors import Kind
+from dpsql.plan.measures.measurements import MeasurementKind
 from dpsql.plan.planner import Plan
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import (
@@ -33,7 +33,7 @@ from .measured import Measured, World, compared, measure_release, world
 
 FUZZ = settings(REPEATED, max_examples=40)
 LONG = settings(FUZZ, max_examples=3000, derandomize=False)
-STAGES = (2.5, -1.0, None, 0.0)
+INTERMEDIATES = (2.5, -1.0, None, 0.0)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def measured(world: World, plans: list[Plan], database: Database, order: int) ->
 def measured_here(world: World, plan: Plan) -> Measured | None:
     try:
         with world.backend.snapshot() as snapshot:
-            return [measure_release(release, snapshot, STAGES) for release in plan.releases]
+            return [measure_release(release, snapshot, INTERMEDIATES) for release in plan.releases]
     except EngineFailure:
         return None
 
@@ -169,7 +169,8 @@ WHOLE = (*TIGHT[:4], *TIGHT[9:])
 
 @pytest.mark.parametrize("sql", TIGHT)
 def test_the_bound_is_reached(adding: World, sql: str) -> None:
-    """The scale is not larger than it has to be: a heavy unit moves the answer by all of it, but for fractions of a row."""
+    """The scale is not larger than it has to be: a heavy unit moves the answer by all of it, but for fractions of a
+    row."""
     worst = check(adding, sql, HEAVY, neighbours_of(adding, HEAVY, NOBODY))
     assert worst is not None
     assert worst == 1 if sql in WHOLE else 0.99 < worst <= 1
@@ -237,11 +238,11 @@ def test_a_newcomer_is_no_unit_of_the_database() -> None:
 
 
 def test_most_random_statements_are_answered(adding: World) -> None:
-    """The fuzz is worth something only if statements pass: of all kinds of vectors, in both tables."""
+    """The fuzz is worth something only if statements pass: of all kinds of measurements, in both tables."""
     kinds: dict[str, int] = {}
     answered = 0
 
-    @settings(FUZZ, max_examples=150)
+    @settings(FUZZ, max_examples=400)
     @given(statements())
     def count(sql: str) -> None:
         nonlocal answered
@@ -250,10 +251,10 @@ def test_most_random_statements_are_answered(adding: World) -> None:
             return
         answered += 1
         for release in plan.releases:
-            for vector in release.vectors:
-                kinds[vector.kind.name] = kinds.get(vector.kind.name, 0) + 1
+            for measurement in release.measurements:
+                kinds[measurement.kind.name] = kinds.get(measurement.kind.name, 0) + 1
 
     count()
     assert answered >= 40
     # centred sums stand beside counts that are stored alone: `test_beside`
-    assert set(kinds) == {kind.name for kind in Kind} - {Kind.CENTRED.name}
+    assert set(kinds) == {kind.name for kind in MeasurementKind} - {MeasurementKind.CENTRED.name}

@@ -31,7 +31,7 @@ from dpsql.tests.support.random_joins import (
 )
 
 from .examples import REPEATED
-from .measured import Measured, World, compared, fixed_stages, measure_release, world
+from .measured import Measured, World, compared, fixed_intermediates, measure_release, world
 from .test_neighbours import planned
 
 FUZZ = settings(REPEATED, max_examples=25)
@@ -59,10 +59,10 @@ def measured(world: World, plans: list[Plan], database: Database, order: int) ->
 
 
 def measured_here(world: World, plan: Plan) -> Measured | None:
-    stages = fixed_stages(plan)
+    intermediates = fixed_intermediates(plan)
     try:
         with world.backend.snapshot() as snapshot:
-            return [measure_release(release, snapshot, stages) for release in plan.releases]
+            return [measure_release(release, snapshot, intermediates) for release in plan.releases]
     except EngineFailure:
         return None
 

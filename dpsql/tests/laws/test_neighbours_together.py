@@ -1,4 +1,5 @@
-"""L1 for several units together: k of them removed or replaced at once stay within the joint claim (soundness.md 1.19)."""
+"""L1 for several units together: k of them removed or replaced at once stay within the joint claim (soundness.md
+1.19)."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from hypothesis import strategies as st
 
 from dpsql.mechanisms import Truncated
 from dpsql.plan import planner
-from dpsql.plan.measures.ranks import RankVector
-from dpsql.plan.measures.vectors import Vector
+from dpsql.plan.measures.measurements import Measurement
+from dpsql.plan.measures.ranks import RankMeasurement
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import (
     UNITS,
@@ -122,7 +123,7 @@ def test_the_bound_of_several_is_reached(adding: World, sql: str) -> None:
 
 def test_forget_the_others(adding: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutant: the scale of one unit."""
-    monkeypatch.setattr(Vector, "sensitivity", Vector.of_one)
+    monkeypatch.setattr(Measurement, "sensitivity", Measurement.of_one)
     for sql in MANY:
         with pytest.raises(AssertionError):
             check(adding, sql, CROWD, neighbours(CROWD))
@@ -132,10 +133,10 @@ def test_forget_the_others(adding: World, monkeypatch: pytest.MonkeyPatch) -> No
 def test_what_is_chosen_by_rank_has_the_factor_in_all_that_is_made_of_it(adding: World, sql: str) -> None:
     """The exponent, and with it how many rows are read: a choice with a third of the epsilon is what one unit has."""
     (release,) = adding.plan(sql).releases
-    (vector,), (choice,) = release.vectors, release.choices.values()
-    alone = replace(vector, bounding=replace(vector.bounding, together=1))
-    assert isinstance(alone, RankVector)
-    assert vector.sensitivity == TOGETHER * alone.sensitivity
+    (measurement,), (choice,) = release.measurements, release.choices.values()
+    alone = replace(measurement, bounding=replace(measurement.bounding, together=1))
+    assert isinstance(alone, RankMeasurement)
+    assert measurement.sensitivity == TOGETHER * alone.sensitivity
     assert choice == alone.choice(release.epsilons[0] / TOGETHER)
     assert release.law(0) == alone.law(release.epsilons[0] / TOGETHER)
 
@@ -148,7 +149,7 @@ def test_delta_for_fewer(adding: World, monkeypatch: pytest.MonkeyPatch, togethe
     """Mutant: the rule of showing spends the delta of fewer units than the promise speaks of."""
     original = planner._key_law
 
-    def short(counted: Vector, epsilon: Fraction, delta: Fraction, _: int) -> Truncated:
+    def short(counted: Measurement, epsilon: Fraction, delta: Fraction, _: int) -> Truncated:
         return original(counted, epsilon, delta, together)
 
     assert check(adding, FOUND, CROWD, neighbours(CROWD)) is not None

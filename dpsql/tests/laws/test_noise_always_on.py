@@ -1,4 +1,4 @@
-"""L8: noise is always on, and no exact value gets out by a side door."""
+"""L8: noise is always on, and no exact value gets out another way."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_every_coordinate_gets_a_draw_of_its_own(desk: OpenDesk) -> None:
             ORDINARY
         )  # nobody passes C: what is kept of a unit does not depend on the ledger's salt
     rows, exact = noisy.session.execute(sql).rows, plain.session.execute(sql).rows
-    sizes = sum(vector.size for release in plan.releases for vector in release.vectors)
+    sizes = sum(measurement.size for release in plan.releases for measurement in release.measurements)
     assert len(noise.drawn) == len(set(noise.drawn)) == sizes * len(rows)
     added = [a - b for r, e in zip(rows, exact, strict=True) for a, b in zip(r[1:], e[1:], strict=True)]  # type: ignore[operator]  # numbers
     assert all(value >= 10**6 for value in added)
@@ -184,11 +184,11 @@ def test_an_error_on_the_way_shows_no_exact_value(desk: OpenDesk, monkeypatch: p
 
 def test_what_is_exact_or_private_has_no_open_repr(desk: OpenDesk) -> None:
     from dpsql.engine.privatise import Exact
-    from dpsql.plan.privacy.rows import Private
+    from dpsql.plan.privacy.rows import PrivateBlock
 
     opened = desk()
     table = opened.session.catalog.tables["visit"]
-    assert repr(Private(table, (), (), ())) == "Private(…)"
+    assert repr(PrivateBlock(table, (), (), ())) == "Private(…)"
     exact = Exact()
     assert repr(exact) == str(exact) == "Exact(…)"
     with pytest.raises(TypeError):
@@ -227,7 +227,7 @@ def test_exact_values_stay_in_two_modules() -> None:
             elif isinstance(node, ast.Name) and node.id == "Exact":
                 holding.add(name)
     assert asking == {
-        "engine/run.py", "engine/finish.py", "engine/audit/measure.py", "backends/postgres_advice.py",
+        "engine/run.py", "engine/post_processing.py", "engine/audit/measure.py", "backends/postgres_advice.py",
     }  # fmt: skip
     assert holding == {"engine/run.py", "engine/privatise.py", "engine/audit/audit.py"}
 

@@ -139,7 +139,7 @@ def test_a_smaller_epsilon_is_answered_by_the_better_draw(full: Desk) -> None:
     assert (again.rows, cost(again)) == (first.rows, NOTHING)
 
 
-def test_one_stage_is_drawn_once(full: Desk) -> None:
+def test_one_intermediate_is_drawn_once(full: Desk) -> None:
     sql = "SELECT COUNT(*) FROM visit WHERE x > (SELECT AVG(x) FROM visit)"
     first = full.session.execute(sql)
     assert full.session.execute(sql).rows == first.rows

@@ -27,7 +27,7 @@ from .examples import visit
 Patch = pytest.MonkeyPatch
 
 START = 10**6
-"""Far above tau, so that every key is shown, and far above what any stage is compared with."""
+"""Far above tau, so that every key is shown, and far above what any intermediate result is compared with."""
 
 ROWS = Database(
     (),
@@ -39,7 +39,7 @@ ROWS = Database(
 """Nobody passes a bound: what is kept of a person does not depend on the ledger's salt."""
 
 EQUAL_SCALES = "SELECT city, SUM(n), SUM(abs(n)) FROM visit GROUP BY city"
-"""Its two vectors have one scale, and each of its cells is one coordinate."""
+"""Its two measurements have one scale, and each of its cells is one coordinate."""
 
 FEW = (
     EQUAL_SCALES,
@@ -71,7 +71,7 @@ class OneNumber(ZeroNoise):
 
 
 DENOMINATOR = 256
-"""Fractions of a lattice unit that both vectors of EQUAL_SCALES count in."""
+"""Fractions of a lattice unit that both measurements of EQUAL_SCALES count in."""
 
 
 class InUnits(ZeroNoise):
@@ -135,7 +135,7 @@ def test_what_is_shown_has_the_draws_that_are_stored(desk: OpenDesk) -> None:
     for opened in (one, other):
         opened.settle(ROWS)
         release = opened.session.explain(EQUAL_SCALES).plan.releases[0]
-        assert [vector.denominator for vector in release.vectors] == [DENOMINATOR] * 2
+        assert [measurement.denominator for measurement in release.measurements] == [DENOMINATOR] * 2
     for _ in range(2):
         rows, shifted = one.session.execute(EQUAL_SCALES).rows, other.session.execute(EQUAL_SCALES).rows
         numbers = [

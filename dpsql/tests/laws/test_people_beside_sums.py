@@ -23,7 +23,7 @@ from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import Database, databases, load
 
 from .examples import HEAVY, REPEATED, WIDE, visit
-from .measured import Groups, World, fixed_stages, measure_release, world
+from .measured import Groups, World, fixed_intermediates, measure_release, world
 from .planting import plant
 from .test_mutations import adding, holds
 
@@ -70,18 +70,18 @@ def compare(world: World, plan: Plan) -> int:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(print_release._Release, "is_count_of_all_people", lambda self, ranked: False)
             apart = _measured(world, release, plan)
-            queries = release.queries(tuple(range(len(release.vectors))))
+            queries = release.queries(tuple(range(len(release.measurements))))
         if release.counted is not None:
             here = together[release.counted]
             together[release.counted] = {key: count for key, count in here.items() if count != (0,)}
         assert together == apart, [query.sql for query in queries]
-        compared += len(release.queries(tuple(range(len(release.vectors))))) < len(queries)
+        compared += len(release.queries(tuple(range(len(release.measurements))))) < len(queries)
     return compared
 
 
 def _measured(world: World, release: ReleasePlan, plan: Plan) -> dict[int, Groups]:
     with world.backend.snapshot() as snapshot:
-        return measure_release(release, snapshot, fixed_stages(plan))
+        return measure_release(release, snapshot, fixed_intermediates(plan))
 
 
 def check(world: World, sql: str) -> None:

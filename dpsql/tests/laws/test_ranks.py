@@ -16,7 +16,7 @@ from dpsql.engine import privatise
 from dpsql.engine.audit.windows import moved, steps_of
 from dpsql.mechanisms import RankChoice, SampledNoise, Window
 from dpsql.plan.measures import ranks
-from dpsql.plan.measures.ranks import RankVector
+from dpsql.plan.measures.ranks import RankMeasurement
 from dpsql.plan.planner import ReleasePlan
 from dpsql.testing.injected_noise import SeededSource, ZeroNoise
 from dpsql.tests.support.postgres_server import PostgresServer
@@ -83,9 +83,9 @@ def crowd(seed: int) -> Database:
     return Database(people, tuple(visits))
 
 
-def place_of(vector: RankVector, choice: RankChoice, cell: str | None) -> int | None:
+def place_of(measurement: RankMeasurement, choice: RankChoice, cell: str | None) -> int | None:
     """Return the candidate that a value counts as, by the lattice's definition."""
-    lattice = vector.known_lattice
+    lattice = measurement.known_lattice
     if cell is None or cell == "NaN":
         return None
     if cell.endswith(("inf", "infinity")):
@@ -103,21 +103,21 @@ def place_of(vector: RankVector, choice: RankChoice, cell: str | None) -> int | 
 
 def whole(release: ReleasePlan, rows: list[tuple[int, tuple[Any, ...], str | None]]) -> dict[Any, Any]:
     """Return the misses of all candidates by group, from all rows (unit, key, cell) and by the definition."""
-    (vector,) = release.vectors
-    assert isinstance(vector, RankVector)
+    (measurement,) = release.measurements
+    assert isinstance(measurement, RankMeasurement)
     choice = release.choices[0]
     held = [
         (unit, key, place)
         for unit, key, cell in rows
-        if (place := place_of(vector, choice, cell)) is not None
+        if (place := place_of(measurement, choice, cell)) is not None
     ]
     sizes: defaultdict[int, int] = defaultdict(int)
     for unit, _, _ in held:
         sizes[unit] += 1
-    most = vector.bounding.in_all
+    most = measurement.bounding.in_all
     weights: defaultdict[Any, defaultdict[int, int]] = defaultdict(lambda: defaultdict(int))
     for unit, key, place in held:
-        weights[key][place] += most * vector.unit // max(most, sizes[unit])
+        weights[key][place] += most * measurement.unit // max(most, sizes[unit])
     found = {}
     for key, histogram in weights.items():
         window, below = Window([], [], [], sum(histogram.values())), 0
@@ -238,7 +238,7 @@ def test_the_claim_is_nearly_reached(adding: World) -> None:
         adding.settle(load, world_now)
         with adding.backend.snapshot() as snapshot:
             found.append(measure_release(release, snapshot)[0][()])
-    assert moved(*found) == release.vectors[0].sensitivity == 6 * 1024
+    assert moved(*found) == release.measurements[0].sensitivity == 6 * 1024
 
 
 # --- known ways to be wrong -----------------------------------------------------------------------------
@@ -279,7 +279,7 @@ def test_count_the_rows_of_a_unit_in_each_group_by_itself(adding: World, monkeyp
 def test_a_smaller_sensitivity(
     adding: World, monkeypatch: Patch, mutant: Callable[[Any], int], sql: str
 ) -> None:
-    monkeypatch.setattr(RankVector, "added", property(mutant))
+    monkeypatch.setattr(RankMeasurement, "added", property(mutant))
     with pytest.raises(AssertionError):
         holds(adding, sql, HEAVY)
 
@@ -290,9 +290,9 @@ def test_replaced_groups_as_if_there_were_one(replacing: World, monkeypatch: Pat
     comes = Database((), tuple(visit(1, city="b", n="7") for _ in range(6)))
     sql = "SELECT city, PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY n) FROM visit GROUP BY city"
     assert _worst(replacing, sql, stands, comes) <= 1
-    original = RankVector.sensitivity.fget  # type: ignore[attr-defined]
+    original = RankMeasurement.sensitivity.fget  # type: ignore[attr-defined]
     monkeypatch.setattr(
-        RankVector,
+        RankMeasurement,
         "sensitivity",
         property(lambda self: self.replaced_alone if self.bounding.grouped else original(self)),
     )
@@ -308,7 +308,7 @@ def _worst(here: World, sql: str, one: Database, other: Database) -> Fraction:
         with here.backend.snapshot() as snapshot:
             found.append(measure_release(release, snapshot)[0])
     change = sum(moved(found[0][key], found[1][key]) for key in found[0])
-    return Fraction(change, release.vectors[0].sensitivity)
+    return Fraction(change, release.measurements[0].sensitivity)
 
 
 def _ratio(here: World, sql: str, databases: tuple[Database, Database]) -> float:

@@ -27,7 +27,7 @@ from .test_total import answer
 
 @dataclass(repr=False)
 class Desk:
-    """A session over the world of several tables; `settle` puts a database's rows in."""
+    """A session over the world of several tables; `resolve_owner` puts a database's rows in."""
 
     session: Session
     connection: duckdb.DuckDBPyConnection

@@ -10,9 +10,9 @@ import pytest
 from dpsql.pgwire import (
     AuthenticationOk,
     BackendKeyData,
-    Connection,
     Event,
     Limits,
+    ProtocolConnection,
     ReadyForQuery,
     RemoteProtocolError,
     State,
@@ -97,22 +97,22 @@ TERMINATE = tagged("X")
 READY = ReadyForQuery(TransactionStatus.IDLE)
 
 
-def idle(limits: Limits | None = None) -> Connection:
+def idle(limits: Limits | None = None) -> ProtocolConnection:
     """A connection that awaits its first query."""
-    connection = Connection(limits)
+    connection = ProtocolConnection(limits)
     connection.receive_data(startup(user="ada"))
     connection.next_event()
     connection.send(AuthenticationOk(), BackendKeyData(1, b"1234"), READY)
     return connection
 
 
-def one(connection: Connection, data: bytes) -> Event | Waiting:
+def one(connection: ProtocolConnection, data: bytes) -> Event | Waiting:
     """The next event once the bytes came."""
     connection.receive_data(data)
     return connection.next_event()
 
 
-def refused(connection: Connection, data: bytes) -> RemoteProtocolError:
+def refused(connection: ProtocolConnection, data: bytes) -> RemoteProtocolError:
     """The error that the bytes are refused with."""
     connection.receive_data(data)
     with pytest.raises(RemoteProtocolError) as caught:

@@ -8,9 +8,9 @@ from typing import Any
 
 from dpsql.pgwire import (
     BinaryCopy,
-    Column,
     CsvOptions,
     ErrorResponse,
+    FieldDescription,
     LineCopy,
     NoticeResponse,
     Oid,
@@ -20,7 +20,7 @@ from dpsql.pgwire import (
 
 from .scripted_server import Answer, Script
 
-ONE = Answer((Column("one", Oid.INT4, 4),), ((1,),))
+ONE = Answer((FieldDescription("one", Oid.INT4, 4),), ((1,),))
 EVERYTHING: dict[int, Any] = {
     Oid.BOOL: True,
     Oid.INT2: -(2**15),
@@ -39,9 +39,12 @@ EVERYTHING: dict[int, Any] = {
     Oid.OID: 4_000_000_000,
     Oid.BPCHAR: None,
 }
-COLUMNS = tuple(Column(f"c{oid}", oid) for oid in EVERYTHING)
+COLUMNS = tuple(FieldDescription(f"c{oid}", oid) for oid in EVERYTHING)
 ROW = tuple(EVERYTHING.values())
-ROWS = Answer((Column("n", Oid.INT4, 4), Column("t", Oid.TEXT)), tuple((n, f"t{n}") for n in range(10)))
+ROWS = Answer(
+    (FieldDescription("n", Oid.INT4, 4), FieldDescription("t", Oid.TEXT)),
+    tuple((n, f"t{n}") for n in range(10)),
+)
 PASSWORD = "pä ss\N{ROMAN NUMERAL NINE}"
 
 
@@ -58,7 +61,7 @@ def make_script(verifier: Verifier) -> Script:
             "SELECT everything": Answer(COLUMNS, (ROW, ROW)),
             "SELECT $1, $2, $3, $4, $5": Answer(
                 tuple(
-                    Column(f"p{i}", oid)
+                    FieldDescription(f"p{i}", oid)
                     for i, oid in enumerate((Oid.INT8, Oid.TEXT, Oid.NUMERIC, Oid.DATE, Oid.FLOAT8))
                 ),
                 parameters=(Oid.INT8, Oid.TEXT, Oid.NUMERIC, Oid.DATE, Oid.FLOAT8),

@@ -22,9 +22,7 @@ from dpsql.pgwire import (
     CancelRequest,
     Close,
     CloseComplete,
-    Column,
     CommandComplete,
-    Connection,
     CopyDone,
     CopyOutResponse,
     CopyRows,
@@ -35,6 +33,7 @@ from dpsql.pgwire import (
     ErrorResponse,
     Event,
     Execute,
+    FieldDescription,
     Flush,
     Format,
     FunctionCall,
@@ -47,6 +46,7 @@ from dpsql.pgwire import (
     Parse,
     ParseComplete,
     PortalSuspended,
+    ProtocolConnection,
     Query,
     ReadyForQuery,
     RemoteProtocolError,
@@ -79,7 +79,7 @@ _READY = ReadyForQuery(TransactionStatus.IDLE)
 class Answer:
     """What a statement gives: rows of columns, a copy, an error, or nothing but its tag."""
 
-    columns: tuple[Column, ...] = ()
+    columns: tuple[FieldDescription, ...] = ()
     rows: tuple[tuple[Any, ...], ...] = ()
     tag: str = ""
     parameters: tuple[int, ...] = ()
@@ -109,7 +109,7 @@ class _Portal:
     rows: tuple[tuple[Any, ...], ...]
 
     @property
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[FieldDescription, ...]:
         return tuple(
             replace(column, format=form)
             for column, form in zip(self.answer.columns, self.formats, strict=True)
@@ -121,7 +121,7 @@ class ScriptedSession:
 
     def __init__(self, script: Script, *, nonce: str | None = None) -> None:
         self.script, self.nonce = script, nonce
-        self.connection = Connection()
+        self.connection = ProtocolConnection()
         self.statements: dict[str, Answer] = {}
         self.portals: dict[str, _Portal] = {}
         self.exchange: ScramExchange | None = None

@@ -13,7 +13,6 @@ from dpsql.pgwire import (
     BindComplete,
     Close,
     CloseComplete,
-    Column,
     CommandComplete,
     CopyData,
     CopyDone,
@@ -24,6 +23,7 @@ from dpsql.pgwire import (
     ErrorResponse,
     Event,
     Execute,
+    FieldDescription,
     Flush,
     Format,
     FunctionCall,
@@ -66,7 +66,7 @@ def test_the_messages_of_the_extended_protocol() -> None:
         + f.query("SELECT 1")
     )
     text, binary = Format.TEXT, Format.BINARY
-    column = RowDescription((Column("n", 23, 4),))
+    column = RowDescription((FieldDescription("n", 23, 4),))
     steps: list[tuple[Event, tuple[ServerMessage, ...]]] = [
         (Parse("s", "SELECT $1", (23, 0)), (ParseComplete(),)),
         (Bind("p", "s", (text, binary), (b"7", None), (binary,)), (BindComplete(),)),
@@ -250,7 +250,7 @@ def test_reports_go_out_whatever_they_hold() -> None:
 
 
 def test_replies_byte_by_byte() -> None:
-    column = Column("n", 1700, -1, 655366, Format.BINARY, 16384, 2)
+    column = FieldDescription("n", 1700, -1, 655366, Format.BINARY, 16384, 2)
     assert RowDescription((column,)).encode() == f.tagged(
         "T", b"\0\x01n\0" + struct.pack(">IhIhih", 16384, 2, 1700, -1, 655366, 1)
     )

@@ -13,12 +13,12 @@ from dpsql.pgwire import (
     BindComplete,
     CloseComplete,
     CommandComplete,
-    Connection,
     EmptyQueryResponse,
     EncryptionRefused,
     ErrorResponse,
     Event,
     NegotiateProtocolVersion,
+    ProtocolConnection,
     RemoteProtocolError,
     RowDescription,
     ServerMessage,
@@ -30,7 +30,7 @@ from . import frontend as f
 from .frontend import READY, idle
 
 
-def _drive(connection: Connection, pieces: list[bytes]) -> list[Event | Waiting | str]:
+def _drive(connection: ProtocolConnection, pieces: list[bytes]) -> list[Event | Waiting | str]:
     """Answer whatever comes in the shortest way; the events, and the error's text."""
     answers: dict[State, tuple[ServerMessage, ...]] = {
         State.SSL_ASKED: (EncryptionRefused(),),
@@ -91,7 +91,7 @@ def test_garbage_gives_events_or_one_protocol_error_however_it_is_split(
 ) -> None:
     whole = b"".join(parts)
     cut = len(whole) // 2 if data is None else data.draw(st.integers(0, len(whole)))
-    make = idle if started else Connection
+    make = idle if started else ProtocolConnection
     at_once = _drive(make(), [whole])
     assert _drive(make(), [whole[:cut], whole[cut:]]) == at_once
     assert _drive(make(), [bytes([byte]) for byte in whole]) == at_once
@@ -101,4 +101,4 @@ def test_garbage_gives_events_or_one_protocol_error_however_it_is_split(
 @settings(deadline=None, max_examples=300)
 def test_bytes_of_any_kind(data: bytes) -> None:
     _drive(idle(), [data])
-    _drive(Connection(), [data])
+    _drive(ProtocolConnection(), [data])

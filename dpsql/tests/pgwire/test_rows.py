@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from dpsql.pgwire import (
     BinaryCopy,
-    Column,
     CopyData,
     CsvOptions,
     DataRow,
+    FieldDescription,
     Format,
     Interval,
     LineCopy,
@@ -40,8 +40,8 @@ KINDS = (Oid.INT4, Oid.FLOAT8, Oid.TEXT, Oid.NUMERIC, Oid.DATE, Oid.BOOL)
 ROW = st.tuples(*[st.none() | STRATEGIES[oid] for oid in KINDS])
 
 
-def columns(form: Format, oids: tuple[Oid, ...] = KINDS) -> list[Column]:
-    return [Column(f"c{index}", oid, format=form) for index, oid in enumerate(oids)]
+def columns(form: Format, oids: tuple[Oid, ...] = KINDS) -> list[FieldDescription]:
+    return [FieldDescription(f"c{index}", oid, format=form) for index, oid in enumerate(oids)]
 
 
 def one_by_one(rows: list[tuple[Any, ...]], form: Format, oids: tuple[Oid, ...] = KINDS) -> bytes:
@@ -175,7 +175,7 @@ def test_rows_without_columns() -> None:
 
 
 def test_formats_may_differ_by_column() -> None:
-    mixed = (Column("a", Oid.INT4, format=Format.BINARY), Column("b", Oid.INT4))
+    mixed = (FieldDescription("a", Oid.INT4, format=Format.BINARY), FieldDescription("b", Oid.INT4))
     assert RowEncoder(mixed).encode([(1, 1)]).encode() == DataRow((b"\0\0\0\1", b"1")).encode()
 
 
@@ -201,11 +201,11 @@ def test_half_a_surrogate_pair_is_not_text() -> None:
 
 def test_types_without_a_writer_are_refused_before_any_row() -> None:
     with pytest.raises(LocalProtocolError, match="type 600"):
-        RowEncoder((Column("p", 600),))
+        RowEncoder((FieldDescription("p", 600),))
     with pytest.raises(LocalProtocolError, match="type 1034"):
-        RowEncoder((Column("acl", Oid.ACLITEM_ARRAY, format=Format.BINARY),))
+        RowEncoder((FieldDescription("acl", Oid.ACLITEM_ARRAY, format=Format.BINARY),))
     assert (
-        RowEncoder((Column("acl", Oid.ACLITEM_ARRAY),)).encode([(None,)]).encode()
+        RowEncoder((FieldDescription("acl", Oid.ACLITEM_ARRAY),)).encode([(None,)]).encode()
         == DataRow((None,)).encode()
     )
 
@@ -348,7 +348,7 @@ def test_many_rows_of_a_binary_copy_with_nulls() -> None:
 def test_one_column_alone(connection: psycopg.Connection[Any], words: str) -> None:
     """A lone `\\.` would end a CSV copy: it is quoted."""
     options = TextOptions() if words == "FORMAT text" else CsvOptions()
-    copy = LineCopy([Column("c1", Oid.TEXT)], options)
+    copy = LineCopy([FieldDescription("c1", Oid.TEXT)], options)
     assert _ours(copy, [(row[1],) for row in COPIED], 100) == _messages(connection, "SELECT c1", words)
 
 

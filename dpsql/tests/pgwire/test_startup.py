@@ -12,12 +12,12 @@ from dpsql.pgwire import (
     AuthenticationSASLContinue,
     BackendKeyData,
     CancelRequest,
-    Connection,
     EncryptionAccepted,
     EncryptionRefused,
     GSSENCRequest,
     LocalProtocolError,
     NegotiateProtocolVersion,
+    ProtocolConnection,
     RemoteProtocolError,
     SASLInitialResponse,
     SASLResponse,
@@ -32,7 +32,7 @@ from .frontend import READY, one, refused
 
 
 def test_startup_message() -> None:
-    connection = Connection()
+    connection = ProtocolConnection()
     event = one(connection, f.startup(user="ada", database="campus", application_name="psql"))
     assert event == StartupMessage((3, 0), {"user": "ada", "database": "campus", "application_name": "psql"})
     assert isinstance(event, StartupMessage)
@@ -41,7 +41,7 @@ def test_startup_message() -> None:
 
 
 def test_the_database_is_the_users_name_where_none_is_named() -> None:
-    event = one(Connection(), f.startup(user="ada", database=""))
+    event = one(ProtocolConnection(), f.startup(user="ada", database=""))
     assert isinstance(event, StartupMessage)
     assert event.database == "ada"
 
@@ -60,7 +60,7 @@ def test_the_database_is_the_users_name_where_none_is_named() -> None:
 def test_versions(
     minor: int, options: dict[str, str], version: tuple[int, int], must_negotiate: bool
 ) -> None:
-    connection = Connection()
+    connection = ProtocolConnection()
     event = one(connection, f.startup(minor=minor, user="ada", **options))
     assert isinstance(event, StartupMessage)
     assert (event.version, event.must_negotiate, event.unknown_options) == (
@@ -106,7 +106,7 @@ def test_versions(
     ],
 )
 def test_bad_packets(packet: bytes, sqlstate: str) -> None:
-    connection = Connection()
+    connection = ProtocolConnection()
     error = refused(connection, packet)
     assert error.sqlstate == sqlstate
     with pytest.raises(RemoteProtocolError):
@@ -117,7 +117,7 @@ def test_bad_packets(packet: bytes, sqlstate: str) -> None:
 
 @pytest.mark.parametrize("key", [b"1234", bytes(range(256))])
 def test_cancel_request(key: bytes) -> None:
-    connection = Connection()
+    connection = ProtocolConnection()
     assert one(connection, f.cancel(-5, key)) == CancelRequest(-5, key)
     assert connection.state is State.CLOSED
     with pytest.raises(LocalProtocolError):
@@ -125,14 +125,14 @@ def test_cancel_request(key: bytes) -> None:
 
 
 def test_tls_is_asked_for_and_accepted() -> None:
-    connection = Connection()
+    connection = ProtocolConnection()
     assert one(connection, f.SSL) == SSLRequest()
     assert connection.send(EncryptionAccepted()) == b"S"
     assert isinstance(one(connection, f.startup(user="ada")), StartupMessage)
 
 
 def test_bytes_in_the_clear_behind_the_request_for_tls_end_the_connection() -> None:
-    connection = Connection()
+    connection = ProtocolConnection()
     assert one(connection, f.SSL + f.startup(user="mallory")) == SSLRequest()
     with pytest.raises(RemoteProtocolError, match="Unencrypted"):
         connection.send(EncryptionAccepted())
@@ -140,7 +140,7 @@ def test_bytes_in_the_clear_behind_the_request_for_tls_end_the_connection() -> N
 
 
 def test_both_encryptions_may_be_refused_once() -> None:
-    connection = Connection()
+    connection = ProtocolConnection()
     assert one(connection, f.GSSENC) == GSSENCRequest()
     with pytest.raises(LocalProtocolError):
         connection.send(EncryptionAccepted())
@@ -151,12 +151,12 @@ def test_both_encryptions_may_be_refused_once() -> None:
 
 
 def test_inside_tls_no_encryption_is_asked_for() -> None:
-    assert "does not belong" in refused(Connection(encrypted=True), f.SSL).message
-    assert isinstance(one(Connection(encrypted=True), f.startup(user="ada")), StartupMessage)
+    assert "does not belong" in refused(ProtocolConnection(encrypted=True), f.SSL).message
+    assert isinstance(one(ProtocolConnection(encrypted=True), f.startup(user="ada")), StartupMessage)
 
 
 def test_sasl_messages() -> None:
-    connection = Connection()
+    connection = ProtocolConnection()
     one(connection, f.startup(user="ada"))
     assert connection.send(AuthenticationSASL(("A", "B"))) == f.tagged("R", b"\0\0\0\x0aA\0B\0\0")
     assert one(connection, f.sasl_initial("A", None)) == SASLInitialResponse("A", None)
@@ -167,7 +167,7 @@ def test_sasl_messages() -> None:
 
 
 def test_messages_are_small_before_the_password_is_checked() -> None:
-    connection = Connection()
+    connection = ProtocolConnection()
     one(connection, f.startup(user="ada"))
     connection.send(AuthenticationSASL(("A",)))
     assert "longer than the 1024 bytes" in refused(connection, b"p" + struct.pack(">i", 1029)).message

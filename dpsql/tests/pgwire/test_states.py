@@ -19,7 +19,6 @@ from dpsql.pgwire import (
     BindComplete,
     CloseComplete,
     CommandComplete,
-    Connection,
     CopyData,
     CopyDone,
     CopyOutResponse,
@@ -37,6 +36,7 @@ from dpsql.pgwire import (
     ParameterStatus,
     ParseComplete,
     PortalSuspended,
+    ProtocolConnection,
     ReadyForQuery,
     RemoteProtocolError,
     RowDescription,
@@ -107,8 +107,8 @@ def _paths() -> dict[State, tuple[Message | Reply, ...]]:
 PATHS = _paths()
 
 
-def _at(state: State) -> Connection:
-    connection = Connection()
+def _at(state: State) -> ProtocolConnection:
+    connection = ProtocolConnection()
     if state is State.FAILED:
         connection.receive_data(b"\xff" * 8)
         with pytest.raises(RemoteProtocolError):

@@ -11,14 +11,14 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from dpsql.errors import Refusal
-from dpsql.plan.planner import Plan, Privacy, ReleasePlan, plan
-from dpsql.plan.privacy.rows import Rows
+from dpsql.plan.planner import Plan, PrivacyParameters, ReleasePlan, plan
+from dpsql.plan.privacy.rows import OwnedRows
 from dpsql.relation.catalog import Catalog, Column, Enforced, Table, Unit
 from dpsql.relation.relations import Relation
 from dpsql.relation.types import BOOLEAN, DATE, DOUBLE, INTEGER, TEXT, numeric
 from dpsql.sql.bind_select import bind
-from dpsql.sql.scope import Context
-from dpsql.sql.statement import Query, parse_statement
+from dpsql.sql.scope import BindingContext
+from dpsql.sql.statement import AdmittedQuery, parse_statement
 
 __all__ = ["CATALOG", "bound", "planned", "printed", "refused", "released", "rows_of"]
 
@@ -86,13 +86,13 @@ CATALOG = Catalog(MappingProxyType(_TABLES), "main", "clinic")
 def bound(sql: str) -> Relation:
     """Return the bound relation of a query."""
     query = parse_statement(sql)
-    assert isinstance(query, Query)
-    return bind(query, Context(CATALOG, query.text, (), NOW, {}))
+    assert isinstance(query, AdmittedQuery)
+    return bind(query, BindingContext(CATALOG, query.text, (), NOW, {}))
 
 
 def planned(sql: str, *, engine: str = "duckdb", replace_one: bool = False, delta: str = "1/1000") -> Plan:
     """Return the plan of a query at epsilon 1. Raises Refusal."""
-    privacy = Privacy(Fraction(1), Fraction(delta), 1, replace_one)
+    privacy = PrivacyParameters(Fraction(1), Fraction(delta), 1, replace_one)
     return plan(bound(sql), replace(CATALOG, dialect=engine, case_collation="pg_c_utf8"), privacy)
 
 
@@ -102,7 +102,7 @@ def released(sql: str, *, engine: str = "duckdb", replace_one: bool = False) -> 
     return release
 
 
-def rows_of(sql: str) -> Rows:
+def rows_of(sql: str) -> OwnedRows:
     """Return the private rows that a query's one release is made of."""
     return released(sql).release.rows
 
@@ -110,7 +110,7 @@ def rows_of(sql: str) -> Rows:
 def printed(sql: str, engine: str = "duckdb") -> str:
     """Return the SQL that the owner's engine runs for a query of one release."""
     release = released(sql, engine=engine)
-    (query,) = release.queries(tuple(range(len(release.vectors))))
+    (query,) = release.queries(tuple(range(len(release.measurements))))
     return query.sql
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from dpsql.mechanisms import Truncated
 from dpsql.plan import planner
-from dpsql.plan.planner import Privacy, ReleasePlan, plan
+from dpsql.plan.planner import PrivacyParameters, ReleasePlan, plan
 from dpsql.tests.laws.planting import plant
 
 from .planned import CATALOG, bound
@@ -19,7 +19,7 @@ NOTES = "SELECT note, COUNT(DISTINCT person_id) FROM visit GROUP BY note"
 
 
 def found(sql: str, *, replace_one: bool = False, max_rows: int | None = None) -> ReleasePlan:
-    privacy = Privacy(Fraction(1), DELTA, 3, replace_one, max_rows)
+    privacy = PrivacyParameters(Fraction(1), DELTA, 3, replace_one, max_rows)
     (release,) = plan(bound(sql), replace(CATALOG, case_collation="pg_c_utf8"), privacy).releases
     return release
 

@@ -13,8 +13,8 @@ from dpsql.errors import Refusal
 from dpsql.plan.planner import Plan, plan
 from dpsql.policy import parse_policy
 from dpsql.sql.bind_select import bind
-from dpsql.sql.scope import Context
-from dpsql.sql.statement import Query, parse_statement
+from dpsql.sql.scope import BindingContext
+from dpsql.sql.statement import AdmittedQuery, parse_statement
 from dpsql.tests.laws.measured import World, world
 
 _SCHEMA = """
@@ -47,9 +47,9 @@ PEOPLE = "SELECT city, COUNT(DISTINCT pid) FROM visit GROUP BY city"
 
 def planned(made: World, sql: str, max_rows: int | None = None) -> Plan:
     query = parse_statement(sql)
-    assert isinstance(query, Query)
+    assert isinstance(query, AdmittedQuery)
     privacy = replace(made.plan(COUNT).privacy, max_rows=max_rows)
-    return plan(bind(query, Context(made.catalog, query.text, (), 0, {})), made.catalog, privacy)
+    return plan(bind(query, BindingContext(made.catalog, query.text, (), 0, {})), made.catalog, privacy)
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_what_is_not_declared_is_max_rows(
     (release,) = planned(made, sql).releases
     assert (release.bounding.in_all, release.bounding.groups) == (rows, groups)
     claim = groups if sql == PEOPLE else rows
-    assert release.vectors[0].sensitivity == claim * release.vectors[0].denominator
+    assert release.measurements[0].sensitivity == claim * release.measurements[0].denominator
     assert what_binds(release) == binding
 
 
@@ -96,7 +96,7 @@ def test_an_analyst_takes_less(made: World, sql: str) -> None:
     whole, same, less = (planned(made, sql, most).releases[0] for most in (None, 40, 2))
     assert same.identity == whole.identity != less.identity
     assert less.bounding.in_all == 2 >= less.bounding.groups
-    assert less.vectors[0].sensitivity < whole.vectors[0].sensitivity or sql == BY_HOME
+    assert less.measurements[0].sensitivity < whole.measurements[0].sensitivity or sql == BY_HOME
     assert less.queries((0,))[0].sql != whole.queries((0,))[0].sql
     assert what_binds(less) == (None if sql == PEOPLE else "dpsql.max_rows")
 

@@ -1,4 +1,5 @@
-"""The tables that lead to the owner are left out of plain sums where the engine holds every row to one, and only there."""
+"""The tables that lead to the owner are left out of plain sums where the engine holds every row to one, and only
+there."""
 
 from __future__ import annotations
 

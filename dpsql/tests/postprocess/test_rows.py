@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.postprocess import Rows, finish
+from dpsql.postprocess import ResultRows, finish
 from dpsql.postprocess.rows import Arrays, ColumnRows
 from dpsql.relation.types import (
     BIGINT,
@@ -31,7 +31,7 @@ from dpsql.relation.types import (
     numeric,
 )  # fmt: skip
 
-from .test_total_numbers import quick
+from .test_null_on_error_numbers import quick
 
 CASES: list[tuple[SqlType, list[tuple[Any, Any]]]] = [
     (BIGINT, [(5, 5), (None, None), (2**63, None), (-(2**63), -(2**63)), (2.0, 2), (1e300, None),
@@ -60,7 +60,7 @@ CASES: list[tuple[SqlType, list[tuple[Any, Any]]]] = [
 
 @pytest.mark.parametrize(("declared", "cases"), CASES, ids=lambda case: str(case)[:16])
 def test_values(declared: SqlType, cases: list[tuple[Any, Any]]) -> None:
-    found = finish(Rows(("x", "n"), [(value, 1) for value, _ in cases]), [declared, INTEGER])
+    found = finish(ResultRows(("x", "n"), [(value, 1) for value, _ in cases]), [declared, INTEGER])
     is_decimal = declared.kind is NUMERIC.kind
     wanted = [Decimal(text) if is_decimal and text is not None else text for _, text in cases]
     assert found.rows == [(value, 1) for value in wanted]
@@ -69,17 +69,17 @@ def test_values(declared: SqlType, cases: list[tuple[Any, Any]]) -> None:
 
 
 def test_rows_that_are_right_are_left_alone() -> None:
-    rows = Rows(("a", "b"), [(1, 0.5), (None, None)])
+    rows = ResultRows(("a", "b"), [(1, 0.5), (None, None)])
     assert finish(rows, [BIGINT, DOUBLE]) is rows
 
 
 def test_no_rows() -> None:
-    assert finish(Rows(("a",), []), [NUMERIC]).rows == []
+    assert finish(ResultRows(("a",), []), [NUMERIC]).rows == []
 
 
 def test_types_must_match_columns() -> None:
     with pytest.raises(ValueError, match="types"):
-        finish(Rows(("a",), []), [])
+        finish(ResultRows(("a",), []), [])
 
 
 anything = st.one_of(
@@ -91,7 +91,7 @@ anything = st.one_of(
 @given(st.lists(anything, max_size=40))
 def test_no_value_raises(values: list[Any]) -> None:
     for declared, _ in CASES:
-        assert len(finish(Rows(("x",), [(value,) for value in values]), [declared]).rows) == len(values)
+        assert len(finish(ResultRows(("x",), [(value,) for value in values]), [declared]).rows) == len(values)
 
 
 ARRAYS = [
@@ -113,7 +113,7 @@ def test_arrays_are_finished_as_their_values_are(array: np.typing.NDArray[Any]) 
     for declared, _ in CASES:
         found = finish(Arrays(("x",), (array,)), [declared]).rows
         assert repr(list(found)) == repr(
-            finish(Rows(("x",), [(v,) for v in array.tolist()]), [declared]).rows
+            finish(ResultRows(("x",), [(v,) for v in array.tolist()]), [declared]).rows
         )
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from dpsql import seal
 from dpsql.errors import EngineFailure, Refusal
-from dpsql.postprocess import Limits, ReleasedColumn, ReleasedTable, Rows, SealedEngine
+from dpsql.postprocess import EngineLimits, ReleasedColumn, ReleasedTable, ResultRows, SealedEngine
 from dpsql.postprocess.rows import Arrays
 from dpsql.relation.types import (
     BIGINT,
@@ -284,7 +284,7 @@ def test_threads_do_not_see_each_other(engine: SealedEngine) -> None:
 
 
 def test_late_statements_are_interrupted_and_others_are_not() -> None:
-    engine = SealedEngine(Limits(seconds=0.2))
+    engine = SealedEngine(EngineLimits(seconds=0.2))
     with ThreadPoolExecutor(2) as pool:
         endless = pool.submit(engine.run, "SELECT count(*) FROM range(200000) a, range(200000) b", [])
         assert engine.run("SELECT 1", []).rows == [(1,)]
@@ -295,7 +295,7 @@ def test_late_statements_are_interrupted_and_others_are_not() -> None:
 
 
 def test_a_result_that_is_too_long_is_refused() -> None:
-    engine = SealedEngine(Limits(max_rows=10))
+    engine = SealedEngine(EngineLimits(max_rows=10))
     assert len(engine.run("SELECT * FROM range(10)", []).rows) == 10
     with pytest.raises(Refusal) as caught:
         engine.run("SELECT * FROM range(1000000000)", [])
@@ -304,7 +304,7 @@ def test_a_result_that_is_too_long_is_refused() -> None:
 
 def test_memory_is_limited_and_never_spills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    engine = SealedEngine(Limits(memory_mib=32, seconds=60))
+    engine = SealedEngine(EngineLimits(memory_mib=32, seconds=60))
     with pytest.raises(Refusal) as caught:
         engine.run("SELECT range, range % 7 AS b FROM range(20000000) ORDER BY hash(range)", [])
     assert caught.value.sqlstate == "54001"
@@ -352,13 +352,15 @@ def test_a_large_answer_is_the_same(engine: SealedEngine, sql: str, is_by_column
     rows = engine.run(sql, [LARGE]).rows
     assert isinstance(found, Arrays) == is_by_column
     listed = (
-        found.rows if isinstance(found, Rows) else list(zip(*[a.tolist() for a in found.arrays], strict=True))
+        found.rows
+        if isinstance(found, ResultRows)
+        else list(zip(*[a.tolist() for a in found.arrays], strict=True))
     )
     assert repr(listed) == repr(rows)
 
 
 def test_a_large_answer_is_of_one_select_and_has_its_limits() -> None:
-    engine = SealedEngine(Limits(max_rows=2000))
+    engine = SealedEngine(EngineLimits(max_rows=2000))
     for sql in ("SELECT i FROM t", "SELECT i FROM t LIMIT 2001", "SELECT CAST(i AS HUGEINT) AS i FROM t"):
         with pytest.raises(Refusal, match="more than 2000 rows"):
             engine.run_large(sql, [LARGE])
@@ -372,7 +374,7 @@ LARGE_ENOUGH = ReleasedTable("t", (ReleasedColumn("i", BIGINT, np.arange(2000)),
 
 
 def test_a_large_answer_can_be_stopped() -> None:
-    engine = SealedEngine(Limits(seconds=0.3))
+    engine = SealedEngine(EngineLimits(seconds=0.3))
     with pytest.raises(EngineFailure) as caught:
         engine.run_large("SELECT sum(a.i * b.i * c.i) AS s FROM t a, t b, t c", [LARGE])
     assert caught.value.sqlstate == "57V01"

@@ -12,8 +12,8 @@ from dpsql.postprocess import (
     ReleasedTable,
     SealedEngine,
     error_bars,
+    null_on_error,
     simulate,
-    total_sql,
 )
 from dpsql.relation.types import BIGINT, DOUBLE, NUMERIC, TEXT
 
@@ -48,7 +48,7 @@ def test_draws_of_one_index_belong_together(engine: SealedEngine) -> None:
 
 
 def test_null_where_neither_holds(engine: SealedEngine) -> None:
-    ratio = total_sql.divide('"s"', '"n"', DOUBLE)
+    ratio = null_on_error.divide('"s"', '"n"', DOUBLE)
     noise = {"n": np.array([1, 1, -3])}
     low, high = error_bars(engine, ratio, released(s=[5, 5, 5], n=[0, 1, 7]), noise, LEVEL)
     assert low[:2] == high[:2] == [None, None]
@@ -57,7 +57,7 @@ def test_null_where_neither_holds(engine: SealedEngine) -> None:
 
 
 def test_half_of_the_draws_are_enough(engine: SealedEngine) -> None:
-    ratio = total_sql.divide('"s"', '"n"', DOUBLE)
+    ratio = null_on_error.divide('"s"', '"n"', DOUBLE)
     low, _ = error_bars(engine, ratio, released(s=[4], n=[1]), {"n": np.array([1, 1, -1, -1])}, LEVEL)
     assert low == [pytest.approx(2)]
 
@@ -65,7 +65,7 @@ def test_half_of_the_draws_are_enough(engine: SealedEngine) -> None:
 def test_large_and_missing_measures(engine: SealedEngine) -> None:
     table = ReleasedTable("r", (ReleasedColumn("n", BIGINT, [2**100, 2**63 - 1, None, -(2**126)]),))
     noise = {"n": np.array([-(2**80), 0, 2**80], dtype=object)}
-    low, high = error_bars(engine, total_sql.cast('"n"', BIGINT, NUMERIC), table, noise, LEVEL)
+    low, high = error_bars(engine, null_on_error.cast('"n"', BIGINT, NUMERIC), table, noise, LEVEL)
     assert low[2] is high[2] is None
     assert low[0] == pytest.approx(2**100 - 0.95 * 2**80)
     assert high[1] == pytest.approx(2**63 + 0.95 * 2**80)
@@ -95,7 +95,7 @@ def test_ratios_are_covered_and_wrong_scales_are_not(engine: SealedEngine) -> No
 
     true_s, true_n, size = 30_000, 10_000, 1000
     table = released(s=list(true_s + laplace(200, size)), n=list(true_n + laplace(100, size)))
-    ratio = total_sql.divide('"s"', '"n"', DOUBLE)
+    ratio = null_on_error.divide('"s"', '"n"', DOUBLE)
     coverage = []
     for factor in (1.0, 1 / 3):
         noise = {"s": laplace(200 * factor, 2000), "n": laplace(100 * factor, 2000)}

@@ -9,7 +9,7 @@ import pytest
 
 from dpsql.mechanisms import Laplace
 from dpsql.plan.measures.formulas import Linear, Variance
-from dpsql.postprocess.variances import Noise, few_rows, variance_ends
+from dpsql.postprocess.variances import NoisyCoordinates, few_rows, variance_ends
 
 WIDTH = 100
 DRAWS = 20_000
@@ -24,15 +24,15 @@ def formula(function: str) -> Variance:
     )  # fmt: skip
 
 
-def released(rows: int) -> tuple[Noise, np.ndarray]:  # type: ignore[type-arg]
-    """Return many draws over the measures of random values, each of the two vectors at epsilon 0.05."""
+def released(rows: int) -> tuple[NoisyCoordinates, np.ndarray]:  # type: ignore[type-arg]
+    """Return many draws over the measures of random values, each of the two measurements at epsilon 0.05."""
     random = np.random.default_rng(3)
     values = random.integers(20, 70, rows)
     moment = (2 * (2.0 * values - WIDTH) ** 2 - WIDTH**2).sum()
     exact = (values.sum(), (WIDTH - values).sum(), moment)
     scales = (WIDTH / 0.05, WIDTH / 0.05, WIDTH**2 / 0.05)
     noisy = {i: e + random.laplace(0, s, DRAWS) for i, (e, s) in enumerate(zip(exact, scales, strict=True))}
-    return Noise(noisy, {i: 2 * scale**2 for i, scale in enumerate(scales)}), values
+    return NoisyCoordinates(noisy, {i: 2 * scale**2 for i, scale in enumerate(scales)}), values
 
 
 @pytest.mark.parametrize("function", ["var_pop", "var_samp", "stddev_pop", "stddev_samp"])
@@ -54,5 +54,5 @@ def test_coverage(rows: int, function: str) -> None:
 def test_few_rows_are_those_near_the_noise() -> None:
     noise, _ = released(5)
     assert few_rows(formula("var_pop"), noise).mean() > 0.99
-    far = Noise({**noise.released, 0: noise.released[0] + 1e6}, noise.spread)
+    far = NoisyCoordinates({**noise.released, 0: noise.released[0] + 1e6}, noise.spread)
     assert not few_rows(formula("var_pop"), far).any()

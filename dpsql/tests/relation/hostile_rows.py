@@ -13,8 +13,8 @@ from dpsql.relation.catalog import Catalog, Column, Enforced, Scalar, Table, Uni
 from dpsql.relation.expressions import Expr
 from dpsql.relation.relations import Project
 from dpsql.sql.bind_select import bind
-from dpsql.sql.scope import Context
-from dpsql.sql.statement import Query, parse_statement
+from dpsql.sql.scope import BindingContext
+from dpsql.sql.statement import AdmittedQuery, parse_statement
 
 __all__ = [
     "COLUMNS",
@@ -123,8 +123,8 @@ def bind_expression(text: str, columns: tuple[Column, ...]) -> Expr:
     """Return the bound form of an expression over the table t."""
     table = Table("t", ("main", "t"), columns, Unit("id", sql.INTEGER, is_unique=True, is_not_null=True))
     query = parse_statement(f"SELECT {text} FROM t")
-    assert isinstance(query, Query)
-    relation = bind(query, Context(Catalog({"t": table}, "main", ""), query.text, (), 0, {}))
+    assert isinstance(query, AdmittedQuery)
+    relation = bind(query, BindingContext(Catalog({"t": table}, "main", ""), query.text, (), 0, {}))
     assert isinstance(relation, Project)
     return relation.exprs[0]
 

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from dpsql.relation.catalog import Column
-from dpsql.relation.expressions import Call, Expr, Field, Literal, StageValue
+from dpsql.relation.expressions import Call, Expr, Field, IntermediateValue, Literal
 from dpsql.relation.facts import TEXT_CUT, Size
 from dpsql.relation.functions import FUNCTIONS
 from dpsql.relation.intervals import Environment, facts_of
@@ -49,7 +49,7 @@ def test_what_may_return_a_text_has_a_rule(name: str) -> None:
         (NAME, Size(20, False)),
         (BODY, Size(TEXT_CUT, False)),
         (word("añ😀"), Size(3, True)),
-        (StageValue(TEXT, 1, None, None), Size(TEXT_CUT, False)),
+        (IntermediateValue(TEXT, 1, None, None), Size(TEXT_CUT, False)),
         (text("concat", NAME, word("ab"), NAME), Size(42, True)),
         (text("concat_op", BODY, Literal(BIGINT, -7)), Size(TEXT_CUT + 34, True)),
         (text("upper", NAME), Size(20 * LETTER_GROWTH, True)),

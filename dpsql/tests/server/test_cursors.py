@@ -15,7 +15,7 @@ from dpsql.pgwire import Bind
 from dpsql.relation.types import BIGINT
 from dpsql.server import portals
 from dpsql.server.portals import Portal, Portals, step
-from dpsql.server.prepared import Prepared
+from dpsql.server.prepared import PreparedStatement
 from dpsql.server.report import Fault
 from dpsql.server.statements import Direction, Fetch, Result
 
@@ -181,7 +181,7 @@ def test_positions(size: int, fetches: list[Fetch]) -> None:
 
 
 def filled(portals: Portals, name: str, count: int) -> Portal:
-    portal = Portal(Prepared(None, (), 0, 0), Bind(name, "", (), (), ()), ())
+    portal = Portal(PreparedStatement(None, (), 0, 0), Bind(name, "", (), (), ()), ())
     portals.add(name, portal)
     portals.keep(portal, Result("SELECT", (AnswerColumn("n", BIGINT),), [(1,)] * count))
     return portal

@@ -21,8 +21,8 @@ from dpsql.relation.types import (
     numeric,
 )
 from dpsql.sql.bind_select import bind
-from dpsql.sql.scope import Context
-from dpsql.sql.statement import Explain, Query, parse_statement
+from dpsql.sql.scope import BindingContext
+from dpsql.sql.statement import AdmittedQuery, Explain, parse_statement
 
 __all__ = ["NOW", "aggregate", "expression", "names", "refused", "relation", "types", "where"]
 
@@ -48,8 +48,8 @@ def relation(text: str, *parameters: object) -> Relation:
     """Return the bound relation of a query."""
     statement = parse_statement(text)
     query = statement.query if isinstance(statement, Explain) else statement
-    assert isinstance(query, Query)
-    return bind(query, Context(CATALOG, query.text, parameters, NOW, {}))
+    assert isinstance(query, AdmittedQuery)
+    return bind(query, BindingContext(CATALOG, query.text, parameters, NOW, {}))
 
 
 def expression(text: str, *parameters: object, source: str = " FROM student") -> Expr:

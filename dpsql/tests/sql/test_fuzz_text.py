@@ -22,7 +22,7 @@ from dpsql.engine.dataset import Dataset
 from dpsql.errors import CODES, DpsqlError
 from dpsql.mechanisms import ATTO, NANO
 from dpsql.policy import parse_policy
-from dpsql.sql.statement import Explain, Query, parse_statement
+from dpsql.sql.statement import AdmittedQuery, Explain, parse_statement
 from dpsql.testing.case_file import read_cases
 from dpsql.testing.injected_noise import ZeroNoise
 
@@ -203,7 +203,7 @@ def _refusal_of(session: Session, text: str) -> DpsqlError | None:
     """Plan a text and return its refusal; None when it is planned. No engine is asked."""
     try:
         statement = parse_statement(text)
-        if isinstance(statement, (Query, Explain)):
+        if isinstance(statement, (AdmittedQuery, Explain)):
             session.explain(text, PARAMETERS).text()
         else:
             session.execute(text)

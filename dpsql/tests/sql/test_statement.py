@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dpsql.errors import Refusal
-from dpsql.sql.statement import Explain, Query, ResetSetting, SetSetting, ShowSetting, parse_statement
+from dpsql.sql.statement import AdmittedQuery, Explain, ResetSetting, SetSetting, ShowSetting, parse_statement
 from dpsql.sql.text import MAX_TEXT, blank_prefix, place
 
 from .campus import refused
@@ -36,7 +36,7 @@ def test_a_text_without_a_statement_is_refused(text: str) -> None:
     ],
 )
 def test_a_query_is_read(text: str) -> None:
-    assert isinstance(parse_statement(text), Query)
+    assert isinstance(parse_statement(text), AdmittedQuery)
 
 
 @pytest.mark.parametrize("text", ["SELECT 1; SELECT 2", "SELECT 1;;SELECT 2", "SELECT 1; DROP TABLE student"])
@@ -69,7 +69,7 @@ def test_only_queries_are_answered(text: str) -> None:
 
 def test_the_text_has_a_limit() -> None:
     text = "SELECT 1" + " " * (MAX_TEXT - 8)
-    assert isinstance(parse_statement(text), Query)
+    assert isinstance(parse_statement(text), AdmittedQuery)
     assert failure(text + " ").sqlstate == "54001"
 
 
@@ -123,7 +123,7 @@ def test_a_text_with_two_readings_is_refused(text: str, at: int) -> None:
     ],
 )
 def test_quotes_and_comments_may_hold_any_character(text: str) -> None:
-    assert isinstance(parse_statement(text), Query)
+    assert isinstance(parse_statement(text), AdmittedQuery)
 
 
 @pytest.mark.parametrize("text", ["SELECT 'a", 'SELECT "a', "SELECT /* a", "SELECT $$a", "SELECT $t$a$$"])

@@ -4,7 +4,7 @@ House rules:
 
 1. What a server was started with is all in one temporary folder, removed when it stops. It is stopped by the
    process ids that it started, and a shell beside it stops and removes it when the tests die.
-2. Two doors: a Unix socket where everybody is trusted, and a loopback port where a password is asked for.
+2. Two ways in: a Unix socket where everybody is trusted, and a loopback port where a password is asked for.
 """
 
 from __future__ import annotations

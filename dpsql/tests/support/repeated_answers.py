@@ -12,8 +12,8 @@ import pytest
 
 from dpsql.engine import Session
 from dpsql.engine import session as spine
-from dpsql.engine.finish import Compiled, Patience, PublicRows, run_public
-from dpsql.engine.released import ReleasedVector
+from dpsql.engine.post_processing import Compiled, Patience, PublicRows, run_public
+from dpsql.engine.released import ReleasedMeasurement
 from dpsql.engine.run import ReleasedRows
 from dpsql.testing.injected_noise import SeededSource, ZeroNoise
 
@@ -84,10 +84,10 @@ def repeated(session: Session, sql: str, monkeypatch: pytest.MonkeyPatch) -> Rep
 def _noised(rows: ReleasedRows, source: SeededSource) -> ReleasedRows:
     """Return a release with draws of its laws on all of its numbers."""
     found = ReleasedRows(rows.plan, rows.groups, {}, rows.keyset)
-    for number, vector in rows.vectors.items():
+    for number, measurement in rows.measurements.items():
         values = tuple(
             value + law.draw(len(value), source)
-            for value, law in zip(vector.values, vector.laws, strict=True)
+            for value, law in zip(measurement.values, measurement.laws, strict=True)
         )
-        found.vectors[number] = ReleasedVector(values, vector.groups, vector.laws)
+        found.measurements[number] = ReleasedMeasurement(values, measurement.groups, measurement.laws)
     return found

@@ -21,14 +21,14 @@ from dpsql.relation.types import (
     TIMESTAMP,
     numeric,
 )
-from dpsql.system_catalog import Facts, SystemCatalog
+from dpsql.system_catalog import ConnectionFacts, SystemCatalog
 from dpsql.system_catalog.objects import Objects
 
 SETTINGS = {
     "search_path": '"$user", public', "server_version": "15.0", "server_version_num": "150000", "jit": "off",
     "standard_conforming_strings": "on",
 }  # fmt: skip
-FACTS = Facts("ann", "campus", 7, SETTINGS)
+FACTS = ConnectionFacts("ann", "campus", 7, SETTINGS)
 
 
 def campus(default_schema: str = "public", tables: Callable[[str], bool] = lambda name: True) -> Catalog:

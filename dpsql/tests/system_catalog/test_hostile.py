@@ -8,7 +8,7 @@ import time
 import pytest
 
 from dpsql.errors import EngineFailure, Refusal
-from dpsql.system_catalog import CatalogRefusal, Facts, SystemCatalog, system_catalog
+from dpsql.system_catalog import CatalogRefusal, ConnectionFacts, SystemCatalog, system_catalog
 
 from .dataset import FACTS, campus, open_catalog
 
@@ -62,7 +62,7 @@ def test_a_text_stays_a_text(catalog: SystemCatalog, name: str) -> None:
     quoted = name.replace('"', '""')
     columns, rows = catalog.run(f'SELECT x."{quoted}" FROM (SELECT 1::oid AS "{quoted}") AS x', FACTS)
     assert (columns[0].name, rows) == (name, [(1,)])
-    hostile = Facts(name, name, 1, {name: name})
+    hostile = ConnectionFacts(name, name, 1, {name: name})
     assert catalog.run("SELECT current_user, current_database()", hostile)[1] == [(name, name)]
 
 
@@ -122,7 +122,7 @@ def test_interrupt_ends_what_runs(catalog: SystemCatalog) -> None:
 
     def run() -> None:
         try:
-            catalog.run(slow, Facts("ann", "campus", 42, {}))
+            catalog.run(slow, ConnectionFacts("ann", "campus", 42, {}))
         except EngineFailure as error:
             ended.append(error)
 

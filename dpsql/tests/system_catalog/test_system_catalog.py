@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from dpsql.system_catalog import CatalogRefusal, Facts, NamedObject, Reads, SystemCatalog, objects
+from dpsql.system_catalog import CatalogRefusal, ConnectionFacts, NamedObject, Reads, SystemCatalog, objects
 from dpsql.system_catalog.builtin import load
 from dpsql.system_catalog.objects import FIRST_OID, Objects
 from dpsql.system_catalog.session_relations import SESSION_RELATIONS
@@ -111,13 +111,13 @@ def test_oids_that_collide_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_an_analyst_sees_no_other(catalog: SystemCatalog) -> None:
     for user in ("ann", "bob", "dpsql"):
-        facts = Facts(user, "campus", 1, {})
+        facts = ConnectionFacts(user, "campus", 1, {})
         roles = {name for (name,) in catalog.run("SELECT rolname FROM pg_roles", facts)[1]}
         assert roles == {user, "dpsql"}
         assert catalog.run("SELECT usename FROM pg_user WHERE usename <> current_user", facts)[1] == []
         assert catalog.run("SELECT count(*) FROM pg_stat_activity", facts)[1] == [(0,)]
     assert catalog.run("SELECT datname FROM pg_database", FACTS)[1] == [("campus",)]
-    other = Facts("ann", "other", 1, {})
+    other = ConnectionFacts("ann", "other", 1, {})
     assert catalog.run("SELECT datname, current_database() FROM pg_database", other)[1] == [
         ("other", "other")
     ]
@@ -126,7 +126,7 @@ def test_an_analyst_sees_no_other(catalog: SystemCatalog) -> None:
 def test_a_plan_serves_every_connection(catalog: SystemCatalog) -> None:
     sql = "SELECT current_user, pg_backend_pid(), current_setting('a')"
     for number in range(3):
-        facts = Facts(f"user{number}", "campus", number, {"a": str(number)})
+        facts = ConnectionFacts(f"user{number}", "campus", number, {"a": str(number)})
         assert catalog.run(sql, facts)[1] == [(f"user{number}", number, str(number))]
 
 
@@ -145,7 +145,7 @@ def test_no_count_of_rows_is_shown(catalog: SystemCatalog) -> None:
 
 def test_the_default_schema_is_the_databases_own() -> None:
     opened = open_catalog(campus("main"))
-    facts = Facts("ann", "campus", 1, {})
+    facts = ConnectionFacts("ann", "campus", 1, {})
     assert opened.run("SELECT current_schema(), 'student'::regclass", facts)[1][0][0] == "main"
     names = opened.run("SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_' ORDER BY 1", facts)[1]
     assert names == [("information_schema",), ("library",), ("main",)]
@@ -235,7 +235,7 @@ def test_what_is_wrong_is_refused_in_our_words(catalog: SystemCatalog, sql: str,
 
 def test_threads_do_not_disturb_each_other(catalog: SystemCatalog) -> None:
     def ask(number: int) -> bool:
-        facts = Facts(f"user{number}", "campus", number, {})
+        facts = ConnectionFacts(f"user{number}", "campus", number, {})
         found = catalog.run(
             f"SELECT current_user, count(*) FROM pg_class WHERE relnatts > {number % 7}", facts
         )

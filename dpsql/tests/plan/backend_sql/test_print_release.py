@@ -31,16 +31,16 @@ Coordinates = dict[tuple[object, ...], list[int]]
 
 
 def numbers(engine: duckdb.DuckDBPyConnection, sql: str) -> list[Coordinates]:
-    """Return what a release's queries give: for each vector its coordinates in each group."""
+    """Return what a release's queries give: for each measurement its coordinates in each group."""
     release = released(sql)
     keys = len(release.release.keys)
-    found: list[Coordinates] = [{} for _ in release.vectors]
-    for query in release.queries(tuple(range(len(release.vectors)))):
+    found: list[Coordinates] = [{} for _ in release.measurements]
+    for query in release.queries(tuple(range(len(release.measurements)))):
         for row in engine.execute(query.sql, ["salt"] if query.salted else []).fetchall():
             coordinates = iter(row[keys:])
-            for number in query.vectors:
+            for number in query.measurements:
                 assert row[:keys] not in found[number]
-                size = release.vectors[number].size
+                size = release.measurements[number].size
                 found[number][row[:keys]] = [int(value) for value in itertools.islice(coordinates, size)]
             assert not list(coordinates)
     return found
@@ -67,7 +67,7 @@ STATEMENTS = (
 
 
 @pytest.mark.parametrize("sql", STATEMENTS)
-def test_one_person_moves_each_vector_by_its_sensitivity_at_most(
+def test_one_person_moves_each_measurement_by_its_sensitivity_at_most(
     engine: duckdb.DuckDBPyConnection, sql: str
 ) -> None:
     """120 rows of a person in all groups, beyond all bounds; without that person there are no rows at all."""
@@ -75,9 +75,9 @@ def test_one_person_moves_each_vector_by_its_sensitivity_at_most(
     empty = numbers(engine, sql)
     assert all(value == 0 for groups in empty for values in groups.values() for value in values)
     refill(engine, FLOOD)
-    for vector, groups in zip(released(sql).vectors, numbers(engine, sql), strict=True):
+    for measurement, groups in zip(released(sql).measurements, numbers(engine, sql), strict=True):
         moved = sum(abs(value) for values in groups.values() for value in values)
-        assert 0 < moved <= vector.sensitivity
+        assert 0 < moved <= measurement.sensitivity
 
 
 def test_many_rows_of_a_person_count_for_r_in_all(engine: duckdb.DuckDBPyConnection) -> None:
@@ -115,7 +115,7 @@ def test_a_person_is_counted_once_in_c_declared_groups(engine: duckdb.DuckDBPyCo
 def test_nothing_is_bounded_by_physical_order() -> None:
     for sql in STATEMENTS:
         release = released(sql)
-        for query in release.queries(tuple(range(len(release.vectors)))):
+        for query in release.queries(tuple(range(len(release.measurements)))):
             assert "LIMIT" not in query.sql
             assert "random" not in query.sql
 
@@ -123,6 +123,6 @@ def test_nothing_is_bounded_by_physical_order() -> None:
 def test_what_is_stored_is_not_asked_again() -> None:
     release = released("SELECT ward, SUM(days), SUM(fee) FROM visit GROUP BY ward")
     (query,) = release.queries((1,))
-    assert query.vectors == (1,)
+    assert query.measurements == (1,)
     assert "days" not in query.sql
     assert release.queries(()) == ()

@@ -41,7 +41,7 @@ def test_one_table_needs_no_alias() -> None:
         ("line", 'CROSS JOIN "main"."bill" AS t1 WHERE (t0."bill_id" = t1."id")'),
     ],
 )
-def test_equalities_are_printed_as_they_were_judged(source: str, shown: str) -> None:
+def test_equalities_are_printed_as_they_were_analyzed(source: str, shown: str) -> None:
     assert shown in from_(source)
     assert shown.replace('"main"."', 'ONLY "main"."') in from_(source, "postgres")
 

@@ -32,13 +32,13 @@ def summed(engine: duckdb.DuckDBPyConnection, sql: str, age: str, height: str) -
 )
 def test_a_sum_moves_by_its_sensitivity_at_most(engine: duckdb.DuckDBPyConnection, value: str) -> None:
     query = f"SELECT SUM({value}) FROM person"
-    (vector,) = released(query).vectors
-    assert vector.lattice is not None
+    (measurement,) = released(query).measurements
+    assert measurement.lattice is not None
     for age, height in itertools.product(_AGES, _HEIGHTS):
         found = summed(engine, printed(query), age, height)
-        assert abs(found) <= vector.sensitivity
-        if vector.kind.value == "sum":
-            assert found == 0 or vector.lattice.low <= found <= vector.lattice.high
+        assert abs(found) <= measurement.sensitivity
+        if measurement.kind.value == "sum":
+            assert found == 0 or measurement.lattice.low <= found <= measurement.lattice.high
 
 
 @pytest.mark.parametrize(

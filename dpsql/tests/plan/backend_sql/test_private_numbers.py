@@ -11,14 +11,14 @@ from dpsql.tests.plan.planned import printed, refused, released
 def summed(value: str, age: int) -> float:
     """Return SUM of a value over one person, in its own unit."""
     query = f"SELECT SUM({value}) FROM person"
-    (vector,) = released(query).vectors
+    (measurement,) = released(query).measurements
     formula = released(query).formulas[0]
     with duckdb.connect() as connection:
         connection.execute(
             f"CREATE TABLE person AS SELECT 1 AS id, CAST({age} AS INTEGER) AS age, CAST(1.5 AS DOUBLE) AS height"
         )
         numbers = connection.execute(printed(query)).fetchall()[0]
-    assert vector.size == len(numbers)
+    assert measurement.size == len(numbers)
     terms = formula.terms  # type: ignore[union-attr]
     return float(sum(weight * numbers[index] for index, weight in terms) + formula.constant)  # type: ignore[union-attr]
 

@@ -11,7 +11,7 @@ from dpsql.tests.plan.planned import refused, released
 
 
 def kinds(select: str, source: str = "person") -> list[str]:
-    return [vector.kind.value for vector in released(f"SELECT {select} FROM {source}").vectors]
+    return [measurement.kind.value for measurement in released(f"SELECT {select} FROM {source}").measurements]
 
 
 @pytest.mark.parametrize(
@@ -34,9 +34,9 @@ def test_measures(select: str, expected: list[str]) -> None:
 
 
 def test_a_count_rides_on_a_pair() -> None:
-    """AVG and COUNT(*) of a column that is never NULL: one vector at the whole epsilon, not two at half."""
-    (vector,) = released("SELECT AVG(days), COUNT(*) FROM visit GROUP BY ward").vectors
-    assert (vector.kind.value, vector.null_rows) == ("pair", False)
+    """AVG and COUNT(*) of a column that is never NULL: one measurement at the whole epsilon, not two at half."""
+    (measurement,) = released("SELECT AVG(days), COUNT(*) FROM visit GROUP BY ward").measurements
+    assert (measurement.kind.value, measurement.null_rows) == ("pair", False)
 
 
 def test_an_average_is_of_the_middle_and_both_sums() -> None:
@@ -49,7 +49,7 @@ def test_an_average_is_of_the_middle_and_both_sums() -> None:
 
 def test_a_scaled_average_is_the_same_measure() -> None:
     release = released("SELECT AVG(age), AVG(2 * age + 1) FROM person")
-    assert len(release.vectors) == 1
+    assert len(release.measurements) == 1
     first, second = release.formulas
     assert isinstance(first, Average)
     assert isinstance(second, Average)
@@ -60,22 +60,22 @@ def test_a_scaled_average_is_the_same_measure() -> None:
 def test_a_value_of_one_content_is_counted() -> None:
     release = released("SELECT SUM(age) FROM person WHERE age = 7")
     (formula,) = release.formulas
-    assert [vector.kind.value for vector in release.vectors] == ["count"]
+    assert [measurement.kind.value for measurement in release.measurements] == ["count"]
     assert formula == Linear(((0, Fraction(7)),), Fraction(0))
 
 
 def test_found_keys_need_a_count_of_people() -> None:
     release = released("SELECT note, SUM(days) FROM visit GROUP BY note")
     assert release.counted is not None
-    assert release.vectors[release.counted].kind.value == "units"
+    assert release.measurements[release.counted].kind.value == "units"
     declared = released("SELECT ward, SUM(days) FROM visit GROUP BY ward")
     assert declared.counted is None
 
 
 def test_one_row_a_person_is_counted_once() -> None:
-    """The row count is the count of people then, and its vector serves the threshold."""
+    """The row count is the count of people then, and its measurement serves the threshold."""
     release = released("SELECT left(email, 1), COUNT(*) FROM person GROUP BY 1")
-    assert [vector.kind.value for vector in release.vectors] == ["count"]
+    assert [measurement.kind.value for measurement in release.measurements] == ["count"]
     assert release.counted == 0
 
 

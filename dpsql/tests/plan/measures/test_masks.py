@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from dpsql.plan.measures.masks import mask_count, masks_of
-from dpsql.plan.measures.vectors import Mask
+from dpsql.plan.measures.measurements import Mask
 from dpsql.relation.expressions import Expr
 from dpsql.tests.plan.planned import released
 from dpsql.tests.sql.campus import where
@@ -38,7 +38,7 @@ def test_what_excludes_each_other_has_a_mask_each() -> None:
 
 
 def test_exclusive_masks_are_truth_assignments_all_the_same() -> None:
-    """House rule of `exclusive`: were they not exclusive, a row would still be in at most one."""
+    """House rule of `disjoint`: were they not exclusive, a row would still be in at most one."""
     masks = masks_of([ONE, TWO], rest=True)
     for truth in itertools.product((True, False), repeat=2):
         assert sum(holds(mask, dict(zip((ONE, TWO), truth, strict=True))) for mask in masks) <= 1
@@ -50,7 +50,7 @@ def test_many_masks_are_not_built_to_be_counted() -> None:
     assert mask_count([where(f"enrolled = {i}") for i in range(40)], rest=True) == 41
 
 
-def test_filtered_counts_share_one_vector() -> None:
+def test_filtered_counts_share_one_measurement() -> None:
     release = released("SELECT COUNT(*) FILTER (WHERE days > 3), COUNT(*) FILTER (WHERE urgent) FROM visit")
-    assert [(vector.size, len(vector.masks)) for vector in release.vectors] == [(3, 3)]
+    assert [(measurement.size, len(measurement.masks)) for measurement in release.measurements] == [(3, 3)]
     assert [len(formula.coordinates) for formula in release.formulas] == [2, 2]

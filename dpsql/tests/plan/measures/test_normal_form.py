@@ -7,13 +7,13 @@ from fractions import Fraction
 import pytest
 
 from dpsql.errors import Refusal
-from dpsql.plan.measures.normal_form import Wanted, normal_form, share_counts
+from dpsql.plan.measures.normal_form import NormalizedAggregate, normal_form, share_counts
 from dpsql.plan.privacy.keys import environment_of
 from dpsql.relation.expressions import Field
 from dpsql.tests.plan.planned import released
 
 
-def wanted(call: str, source: str = "visit") -> Wanted:
+def wanted(call: str, source: str = "visit") -> NormalizedAggregate:
     release = released(f"SELECT {call} FROM {source}").release
     env = environment_of(release.rows.columns, release.rows.predicate)
     (found,) = (normal_form(one, env, release.rows.units) for one in release.aggregates)
@@ -68,8 +68,8 @@ def test_a_chosen_sum_is_a_filtered_one() -> None:
     chosen = wanted("SUM(CASE WHEN urgent THEN days ELSE 0 END)")
     assert (chosen.function, chosen.filter is None) == ("sum", False)
     assert isinstance(chosen.value, Field)
-    tally = wanted("SUM(CASE WHEN urgent THEN 7 END)")
-    assert (tally.function, tally.value, tally.factor) == ("tally", None, 7)
+    weighted = wanted("SUM(CASE WHEN urgent THEN 7 END)")
+    assert (weighted.function, weighted.value, weighted.factor) == ("weighted_count", None, 7)
     assert wanted("SUM(CASE WHEN urgent THEN days ELSE 1 END)").filter is None
 
 

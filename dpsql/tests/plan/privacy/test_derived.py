@@ -52,10 +52,14 @@ def test_the_claim_is_printed_where_the_value_is_computed() -> None:
 
 
 def test_the_sensitivity_is_of_the_claim() -> None:
-    (vector,) = released("SELECT SUM(x) FROM (SELECT SUM(days) AS x FROM visit GROUP BY person_id) t").vectors
-    assert vector.sensitivity == 54
-    (vector,) = released("SELECT SUM(x) FROM (SELECT MAX(days) AS x FROM visit GROUP BY person_id) t").vectors
-    assert vector.sensitivity == 9
+    (measurement,) = released(
+        "SELECT SUM(x) FROM (SELECT SUM(days) AS x FROM visit GROUP BY person_id) t"
+    ).measurements
+    assert measurement.sensitivity == 54
+    (measurement,) = released(
+        "SELECT SUM(x) FROM (SELECT MAX(days) AS x FROM visit GROUP BY person_id) t"
+    ).measurements
+    assert measurement.sensitivity == 9
 
 
 def test_a_least_or_greatest_keeps_its_columns_declaration() -> None:

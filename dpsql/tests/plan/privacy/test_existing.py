@@ -18,15 +18,15 @@ import pytest
 from dpsql.engine.released import canonical, declared_groups
 from dpsql.errors import Refusal
 from dpsql.plan.backend_sql.print_release import print_release
-from dpsql.plan.planner import Privacy, ReleasePlan, plan
+from dpsql.plan.planner import PrivacyParameters, ReleasePlan, plan
 from dpsql.plan.privacy import cells, existing
 from dpsql.plan.privacy.keys import domain_of, environment_of
 from dpsql.relation.calendar import parse_date, parse_timestamp
 from dpsql.relation.catalog import Catalog, Column, Enforced, Scalar, Table, Unit
 from dpsql.relation.types import BOOLEAN, DATE, DOUBLE, INTEGER, TEXT, TIMESTAMP, numeric
 from dpsql.sql.bind_select import bind
-from dpsql.sql.scope import Context
-from dpsql.sql.statement import Query, parse_statement
+from dpsql.sql.scope import BindingContext
+from dpsql.sql.statement import AdmittedQuery, parse_statement
 
 NOW = parse_timestamp("2024-02-28 10:20:30") or 0
 _DAYS = [
@@ -68,9 +68,11 @@ _CATALOG = Catalog(MappingProxyType({"t": _TABLE}), "main", "all values")
 
 def planned(sql: str) -> ReleasePlan:
     query = parse_statement(sql)
-    assert isinstance(query, Query)
-    relation = bind(query, Context(_CATALOG, query.text, (), NOW, {}))
-    (release,) = plan(relation, _CATALOG, Privacy(Fraction(1), Fraction(1, 10**6), 1, False)).releases
+    assert isinstance(query, AdmittedQuery)
+    relation = bind(query, BindingContext(_CATALOG, query.text, (), NOW, {}))
+    (release,) = plan(
+        relation, _CATALOG, PrivacyParameters(Fraction(1), Fraction(1, 10**6), 1, False)
+    ).releases
     return release
 
 
@@ -98,7 +100,7 @@ def possible(connection: duckdb.DuckDBPyConnection, release: ReleasePlan) -> set
     """Return the declared groups that some row is in."""
     rows, keys = release.release.rows, release.release.keys
     (query,) = print_release(
-        rows, keys, release.vectors, (0,), release.bounding, (None,) * len(keys), {}, release.dialect
+        rows, keys, release.measurements, (0,), release.bounding, (None,) * len(keys), {}, release.dialect
     )
     changes = [canonical(key.type) for key in keys]
     found = {
@@ -317,11 +319,11 @@ def test_a_statement_of_many_parts_looks_at_no_more_cells(monkeypatch: pytest.Mo
     part = "SELECT a, COUNT(*) FROM t WHERE ts <> '2024-01-01' AND extract ( hour from ts ) + a * b = 99 AND a <> {} GROUP BY a"
     relation = " UNION ALL ".join(part.format(i) for i in range(5))
     query = parse_statement(relation)
-    assert isinstance(query, Query)
+    assert isinstance(query, AdmittedQuery)
     plan(
-        bind(query, Context(_CATALOG, query.text, (), NOW, {})),
+        bind(query, BindingContext(_CATALOG, query.text, (), NOW, {})),
         _CATALOG,
-        Privacy(Fraction(1), Fraction(1, 10**6), 1, False),
+        PrivacyParameters(Fraction(1), Fraction(1, 10**6), 1, False),
     )
     assert len(seen) == 40
 

@@ -9,12 +9,12 @@ import pytest
 
 from dpsql.plan.privacy.keys import environment_of
 from dpsql.relation.catalog import Column
-from dpsql.relation.expressions import Call, Expr, Field, Literal, StageValue
+from dpsql.relation.expressions import Call, Expr, Field, IntermediateValue, Literal
 from dpsql.relation.intervals import facts_of
 from dpsql.relation.types import BOOLEAN, DOUBLE, INTEGER, SqlType
 from dpsql.tests.plan.planned import refused, released
 
-STAGE = StageValue(DOUBLE, 0, None, None)
+INTERMEDIATE = IntermediateValue(DOUBLE, 0, None, None)
 NAN = Literal(DOUBLE, math.nan)
 
 
@@ -22,12 +22,12 @@ NAN = Literal(DOUBLE, math.nan)
     ("type_", "sign", "other", "nullable"),
     [
         # NaN, which counts as NULL, is above every number and equals itself
-        (DOUBLE, "gt", STAGE, True),
-        (DOUBLE, "ge", STAGE, True),
+        (DOUBLE, "gt", INTERMEDIATE, True),
+        (DOUBLE, "ge", INTERMEDIATE, True),
         (DOUBLE, "ge", NAN, True),
         (DOUBLE, "eq", NAN, True),
-        (INTEGER, "gt", STAGE, False),
-        (INTEGER, "le", STAGE, False),
+        (INTEGER, "gt", INTERMEDIATE, False),
+        (INTEGER, "le", INTERMEDIATE, False),
     ],
 )
 def test_what_passes_a_comparison_may_be_nan(type_: SqlType, sign: str, other: Expr, nullable: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpsql.plan.privacy.rows import Cut, blocks_in, columns_of, fields_in, stages_in, uncut
+from dpsql.plan.privacy.rows import Cut, blocks_in, columns_of, fields_in, intermediates_in, uncut
 from dpsql.tests.plan.planned import planned, rows_of
 
 BOTH = "SELECT COUNT(*) FROM visit v JOIN bill b ON b.person_id = v.person_id AND v.days > 3"
@@ -36,15 +36,15 @@ def test_a_cut_is_its_source_and_no_more() -> None:
     assert blocks_in(uncut(cut)) == ()
 
 
-def test_stages_are_found_wherever_they_are_used() -> None:
+def test_intermediates_are_found_wherever_they_are_used() -> None:
     mean = "(SELECT AVG(age) FROM person)"
     inner = f"SELECT person_id, MAX(days) AS d FROM visit WHERE days > {mean} GROUP BY person_id"
     *_, last = planned(f"SELECT COUNT(*) FROM ({inner}) t WHERE d < {mean}").releases
-    assert set(stages_in(last.release.rows)) == {0}
+    assert set(intermediates_in(last.release.rows)) == {0}
     *_, last = planned(
         f"SELECT COUNT(*) FROM ({inner}) t JOIN (SELECT DISTINCT floor FROM ward) w ON w.floor = d"
     ).releases
-    assert set(stages_in(last.release.rows)) == {0, 1}
+    assert set(intermediates_in(last.release.rows)) == {0, 1}
 
 
 def test_the_identity_of_rows_is_their_sources_and_filters() -> None:

@@ -1,4 +1,4 @@
-"""Law L10 at every door: what one person's rows could make grow is refused, or alike with them and without.
+"""Law L10 in every interface: what one person's rows could make grow is refused, or alike with them and without.
 
 Neighbouring databases on each engine: `with` has one person with very many rows, `without` has them not.
 """

@@ -1,4 +1,4 @@
-"""Total SQL: what the printer writes for Postgres' operators over released values.
+"""SQL that is NULL on error: what the printer writes for Postgres' operators over released values.
 
 Each function takes operands that are already printed and returns SQL for the sealed engine that gives
 Postgres' value where Postgres gives one and NULL where Postgres raises; it never raises.
@@ -19,9 +19,9 @@ House rules:
 
 from __future__ import annotations
 
-from .total_casts import cast
-from .total_dates import add_days, add_interval, date_trunc, days_between, extract
-from .total_numbers import (
+from .null_on_error_casts import cast
+from .null_on_error_dates import add_days, add_interval, date_trunc, days_between, extract
+from .null_on_error_numbers import (
     absolute,
     aggregate,
     arithmetic,
@@ -37,8 +37,8 @@ from .total_numbers import (
     scalar_subquery,
     square_root,
 )  # fmt: skip
-from .total_rounding import round_half_away, round_half_even, truncate
-from .total_text import concatenate, left, like, position, right, substring, trim
+from .null_on_error_rounding import round_half_away, round_half_even, truncate
+from .null_on_error_text import concatenate, left, like, position, right, substring, trim
 
 __all__ = [
     "absolute", "add_days", "add_interval", "aggregate", "arithmetic", "cast", "ceil", "concatenate",

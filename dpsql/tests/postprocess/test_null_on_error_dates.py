@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.postprocess import total_sql
+from dpsql.postprocess import null_on_error
 from dpsql.relation.types import BIGINT, DATE, TIMESTAMP
 
 from .conftest import Evaluate
-from .test_total_numbers import quick
+from .test_null_on_error_numbers import quick
 
 dates = st.one_of(st.none(), st.dates(), st.sampled_from([date.min, date.max, date(2024, 2, 29)]))
 moments = st.one_of(st.none(), st.datetimes(), st.sampled_from([datetime.min, datetime.max]))
@@ -34,9 +34,9 @@ def test_days(evaluate: Evaluate, rows: list[tuple[date | None, date | None, int
         number = None if a is None or c is None else a.toordinal() + c
         expected.append(date.fromordinal(number) if number and 1 <= number <= date.max.toordinal() else None)
     types = [DATE, DATE, BIGINT]
-    assert evaluate(total_sql.add_days('"a"', '"c"'), types, rows) == expected
+    assert evaluate(null_on_error.add_days('"a"', '"c"'), types, rows) == expected
     between = [None if a is None or b is None else (a - b).days for a, b, _ in rows]
-    assert evaluate(total_sql.days_between('"a"', '"b"'), types, rows) == between
+    assert evaluate(null_on_error.days_between('"a"', '"b"'), types, rows) == between
 
 
 @quick
@@ -47,7 +47,7 @@ def test_days(evaluate: Evaluate, rows: list[tuple[date | None, date | None, int
 )
 def test_intervals(evaluate: Evaluate, values: list[datetime | None], days: int, microseconds: int) -> None:
     rows = [(value,) for value in values]
-    sql = total_sql.add_interval('"a"', days=days, microseconds=microseconds)
+    sql = null_on_error.add_interval('"a"', days=days, microseconds=microseconds)
     try:
         delta = timedelta(days=days, microseconds=microseconds)
     except OverflowError:
@@ -70,7 +70,7 @@ def test_intervals(evaluate: Evaluate, values: list[datetime | None], days: int,
     ],
 )
 def test_months(evaluate: Evaluate, start: date | None, months: int, days: int, end: datetime | None) -> None:
-    sql = total_sql.add_interval('"a"', months=months, days=days)
+    sql = null_on_error.add_interval('"a"', months=months, days=days)
     assert evaluate(sql, [DATE], [(start,)]) == [end]
 
 
@@ -86,8 +86,8 @@ FIELDS = {
 @pytest.mark.parametrize(("field", "value"), FIELDS.items())
 def test_fields(evaluate: Evaluate, field: str, value: float) -> None:
     rows = [(MOMENT,), (None,), (datetime.min,), (datetime.max,)]
-    assert evaluate(total_sql.extract(field, '"a"'), [TIMESTAMP], rows)[:2] == [value, None]
-    of_dates = evaluate(total_sql.extract(field, '"a"'), [DATE], [(date(2000, 1, 2),), (None,)])
+    assert evaluate(null_on_error.extract(field, '"a"'), [TIMESTAMP], rows)[:2] == [value, None]
+    of_dates = evaluate(null_on_error.extract(field, '"a"'), [DATE], [(date(2000, 1, 2),), (None,)])
     assert isinstance(of_dates[0], float)
 
 
@@ -96,7 +96,7 @@ def test_fields(evaluate: Evaluate, field: str, value: float) -> None:
     [("dow", 0.0), ("isodow", 7.0), ("century", 20.0), ("millennium", 2.0), ("week", 52.0)],
 )
 def test_fields_of_a_sunday_at_a_turn(evaluate: Evaluate, field: str, value: float) -> None:
-    assert evaluate(total_sql.extract(field, '"a"'), [DATE], [(date(2000, 1, 2),)]) == [value]
+    assert evaluate(null_on_error.extract(field, '"a"'), [DATE], [(date(2000, 1, 2),)]) == [value]
 
 
 TRUNCATED = {
@@ -111,13 +111,13 @@ TRUNCATED = {
 @pytest.mark.parametrize(("unit", "value"), TRUNCATED.items())
 def test_truncation_gives_timestamps(evaluate: Evaluate, unit: str, value: datetime) -> None:
     rows = [(MOMENT,), (None,), (datetime.min,), (datetime.max,)]
-    assert evaluate(total_sql.date_trunc(unit, '"a"'), [TIMESTAMP], rows)[:2] == [value, None]
-    found = evaluate(total_sql.date_trunc(unit, '"a"'), [DATE], [(date(2024, 12, 30),), (date.min,)])
+    assert evaluate(null_on_error.date_trunc(unit, '"a"'), [TIMESTAMP], rows)[:2] == [value, None]
+    found = evaluate(null_on_error.date_trunc(unit, '"a"'), [DATE], [(date(2024, 12, 30),), (date.min,)])
     assert all(type(moment) is datetime or moment is None for moment in found)
 
 
 def test_unknown_words_are_errors() -> None:
     with pytest.raises(ValueError, match="field"):
-        total_sql.extract("julian", "x")
+        null_on_error.extract("julian", "x")
     with pytest.raises(ValueError, match="unit"):
-        total_sql.date_trunc("century", "x")
+        null_on_error.date_trunc("century", "x")

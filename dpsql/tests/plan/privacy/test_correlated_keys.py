@@ -29,6 +29,6 @@ def test_a_filter_on_private_rows_does_not_pass_for_a_public_one() -> None:
     """The keys that private rows hold are theirs: only what public rows filter is asked for."""
     sql = "SELECT COUNT(*) FROM person p WHERE p.age > (SELECT AVG(q.age) FROM person q WHERE q.city = p.city) AND p.age > 50"
     inner, _ = planned(sql).releases
-    (query,) = inner.queries(tuple(range(len(inner.vectors))))
+    (query,) = inner.queries(tuple(range(len(inner.measurements))))
     assert "EXISTS" not in query.sql
     assert "50" not in query.sql

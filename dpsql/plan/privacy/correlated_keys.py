@@ -14,15 +14,17 @@ from ...relation.catalog import Catalog
 from ...relation.expressions import Call, Expr, Field, conjunction, conjuncts, fields_of, shifted
 from ...relation.relations import Aggregate, Join, Project, Relation
 from ...relation.types import BOOLEAN
-from .beside import NotInPlace, read_in_place
-from .determined import public_column
+from .functional_dependencies import public_column
 from .join import join_blocks
-from .rows import Item, Private, fields_in
+from .public_inputs import NotInPlace, read_in_place
+from .rows import Item, PrivateBlock, fields_in
 
 __all__ = ["held_to", "keys_asked_for"]
 
 
-def keys_asked_for(node: Join, left: Private | Relation, count: int, catalog: Catalog) -> Private | None:
+def keys_asked_for(
+    node: Join, left: PrivateBlock | Relation, count: int, catalog: Catalog
+) -> PrivateBlock | None:
     """Return public rows that hold every key which a left row looks up, key by key; None when nothing narrows them.
 
     `node`: the join of a correlated scalar subquery; the first `count` columns of its right side are the keys.
@@ -37,7 +39,7 @@ def keys_asked_for(node: Join, left: Private | Relation, count: int, catalog: Ca
     if sorted(found) != list(range(count)):
         return None
     keys = tuple(found[index] for index in range(count))
-    if isinstance(left, Private):
+    if isinstance(left, PrivateBlock):
         return _of_block(left, tuple(left.outputs[key.index] for key in keys))
     try:
         block = read_in_place(Project(left, keys, ("",) * count), catalog)
@@ -46,7 +48,7 @@ def keys_asked_for(node: Join, left: Private | Relation, count: int, catalog: Ca
     return block if block.predicate else None
 
 
-def _of_block(left: Private, keys: tuple[Expr, ...]) -> Private | None:
+def _of_block(left: PrivateBlock, keys: tuple[Expr, ...]) -> PrivateBlock | None:
     """Return the one public source of a block that has all the keys, with the filters that are its own."""
     for item, start in fields_in(left.items):
         own = range(start, start + len(item.columns))
@@ -58,11 +60,13 @@ def _of_block(left: Private, keys: tuple[Expr, ...]) -> Private | None:
         if terms and len(held) == len(columns):
             outputs = tuple(Field(item.columns[i].type, i) for i in held)
             moved = shifted(tuple(terms), -start)
-            return Private((Item(item.source),), moved, outputs, ("",) * len(outputs))
+            return PrivateBlock((Item(item.source),), moved, outputs, ("",) * len(outputs))
     return None
 
 
-def held_to(source: Private, aggregate: Aggregate, asked: Private, catalog: Catalog) -> Private:
+def held_to(
+    source: PrivateBlock, aggregate: Aggregate, asked: PrivateBlock, catalog: Catalog
+) -> PrivateBlock:
     """Return the rows whose keys are among those that are asked for."""
     width = len(source.outputs)
     terms = tuple(

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpsql.postprocess import ReleasedColumn, ReleasedTable, SealedEngine, total_sql
+from dpsql.postprocess import ReleasedColumn, ReleasedTable, SealedEngine, null_on_error
 from dpsql.relation.types import BIGINT, DOUBLE, INTEGER, NUMERIC, REAL, SMALLINT, SqlType
 
 from .conftest import Evaluate
@@ -88,13 +88,13 @@ def assert_close(found: list[Any], expected: list[Any], operands: list[Any], tol
 
 
 INTEGER_FORMS: list[tuple[Callable[[SqlType], str], Callable[[int, int], int]]] = [
-    (lambda t: total_sql.arithmetic("+", '"a"', '"b"', t), lambda a, b: a + b),
-    (lambda t: total_sql.arithmetic("-", '"a"', '"b"', t), lambda a, b: a - b),
-    (lambda t: total_sql.arithmetic("*", '"a"', '"b"', t), lambda a, b: a * b),
-    (lambda t: total_sql.divide('"a"', '"b"', t), lambda a, b: int(Fraction(a, b))),
-    (lambda t: total_sql.modulo('"a"', '"b"', t), lambda a, b: abs(a) % abs(b) * (-1 if a < 0 else 1)),
-    (lambda t: total_sql.negate('"a"', t), lambda a, b: -a),
-    (lambda t: total_sql.absolute('"a"', t), lambda a, b: abs(a)),
+    (lambda t: null_on_error.arithmetic("+", '"a"', '"b"', t), lambda a, b: a + b),
+    (lambda t: null_on_error.arithmetic("-", '"a"', '"b"', t), lambda a, b: a - b),
+    (lambda t: null_on_error.arithmetic("*", '"a"', '"b"', t), lambda a, b: a * b),
+    (lambda t: null_on_error.divide('"a"', '"b"', t), lambda a, b: int(Fraction(a, b))),
+    (lambda t: null_on_error.modulo('"a"', '"b"', t), lambda a, b: abs(a) % abs(b) * (-1 if a < 0 else 1)),
+    (lambda t: null_on_error.negate('"a"', t), lambda a, b: -a),
+    (lambda t: null_on_error.absolute('"a"', t), lambda a, b: abs(a)),
 ]  # fmt: skip
 
 
@@ -116,22 +116,22 @@ def test_integers(evaluate: Evaluate, rows: list[tuple[int | None, int | None]])
 
 
 FLOAT_FORMS: list[tuple[str, Callable[..., float], float]] = [
-    (total_sql.arithmetic("+", '"a"', '"b"', DOUBLE), lambda a, b: a + b, 0),
-    (total_sql.arithmetic("-", '"a"', '"b"', NUMERIC), lambda a, b: a - b, 0),
-    (total_sql.arithmetic("*", '"a"', '"b"', DOUBLE), lambda a, b: a * b, 0),
-    (total_sql.divide('"a"', '"b"', DOUBLE), lambda a, b: a / b, 0),
-    (total_sql.modulo('"a"', '"b"', NUMERIC), lambda a, b: math.fmod(a, b), 0),
-    (total_sql.negate('"a"', DOUBLE), lambda a, b: -a, 0),
-    (total_sql.absolute('"a"', DOUBLE), lambda a, b: abs(a), 0),
-    (total_sql.power('"a"', '"b"'), lambda a, b: a**b, 1e-12),
-    (total_sql.square_root('"a"'), lambda a, b: math.sqrt(a), 1e-15),
-    (total_sql.logarithm('"a"'), lambda a, b: math.log(a), 1e-12),
-    (total_sql.logarithm('"a"', base_ten=True), lambda a, b: math.log10(a), 1e-12),
-    (total_sql.exponential('"a"'), lambda a, b: math.exp(a), 1e-12),
-    (total_sql.floor('"a"'), lambda a, b: float(np.floor(a)), 0),
-    (total_sql.ceil('"a"'), lambda a, b: float(np.ceil(a)), 0),
-    (total_sql.round_half_even('"a"'), lambda a, b: float(np.rint(a)), 0),
-    (total_sql.truncate('"a"'), lambda a, b: float(np.trunc(a)), 0),
+    (null_on_error.arithmetic("+", '"a"', '"b"', DOUBLE), lambda a, b: a + b, 0),
+    (null_on_error.arithmetic("-", '"a"', '"b"', NUMERIC), lambda a, b: a - b, 0),
+    (null_on_error.arithmetic("*", '"a"', '"b"', DOUBLE), lambda a, b: a * b, 0),
+    (null_on_error.divide('"a"', '"b"', DOUBLE), lambda a, b: a / b, 0),
+    (null_on_error.modulo('"a"', '"b"', NUMERIC), lambda a, b: math.fmod(a, b), 0),
+    (null_on_error.negate('"a"', DOUBLE), lambda a, b: -a, 0),
+    (null_on_error.absolute('"a"', DOUBLE), lambda a, b: abs(a), 0),
+    (null_on_error.power('"a"', '"b"'), lambda a, b: a**b, 1e-12),
+    (null_on_error.square_root('"a"'), lambda a, b: math.sqrt(a), 1e-15),
+    (null_on_error.logarithm('"a"'), lambda a, b: math.log(a), 1e-12),
+    (null_on_error.logarithm('"a"', base_ten=True), lambda a, b: math.log10(a), 1e-12),
+    (null_on_error.exponential('"a"'), lambda a, b: math.exp(a), 1e-12),
+    (null_on_error.floor('"a"'), lambda a, b: float(np.floor(a)), 0),
+    (null_on_error.ceil('"a"'), lambda a, b: float(np.ceil(a)), 0),
+    (null_on_error.round_half_even('"a"'), lambda a, b: float(np.rint(a)), 0),
+    (null_on_error.truncate('"a"'), lambda a, b: float(np.trunc(a)), 0),
 ]
 
 
@@ -156,7 +156,7 @@ def test_single_precision(evaluate: Evaluate, rows: list[tuple[float | None, flo
     for a, b in rows:
         small_a, small_b = single(finite(a)), single(finite(b))
         expected.append(None if small_a is None or small_b is None else single(finite(small_a * small_b)))
-    found = evaluate(total_sql.arithmetic("*", '"a"', '"b"', REAL), [REAL, REAL], rows)
+    found = evaluate(null_on_error.arithmetic("*", '"a"', '"b"', REAL), [REAL, REAL], rows)
     assert_close(found, expected, rows)
 
 
@@ -167,8 +167,8 @@ def test_numeric_rounding_reads_the_decimal_text(
 ) -> None:
     wide, unit = Context(prec=1000), Decimal(1).scaleb(-places)
     for sql, rounding in (
-        (total_sql.round_half_away('"a"', places), ROUND_HALF_UP),
-        (total_sql.truncate('"a"', places), ROUND_DOWN),
+        (null_on_error.round_half_away('"a"', places), ROUND_HALF_UP),
+        (null_on_error.truncate('"a"', places), ROUND_DOWN),
     ):
         expected = [
             None if finite(v) is None else float(Decimal(repr(v)).quantize(unit, rounding, wide))
@@ -190,12 +190,12 @@ def test_numeric_rounding_reads_the_decimal_text(
     ],
 )  # fmt: skip
 def test_numeric_ties(evaluate: Evaluate, value: float, places: int, rounded: float) -> None:
-    assert evaluate(total_sql.round_half_away('"a"', places), [NUMERIC], [(value,)]) == [rounded]
+    assert evaluate(null_on_error.round_half_away('"a"', places), [NUMERIC], [(value,)]) == [rounded]
 
 
 @pytest.mark.parametrize(("value", "rounded"), [(0.5, 0.0), (1.5, 2.0), (2.5, 2.0), (-2.5, -2.0)])
 def test_double_ties(evaluate: Evaluate, value: float, rounded: float) -> None:
-    assert evaluate(total_sql.round_half_even('"a"'), [DOUBLE], [(value,)]) == [rounded]
+    assert evaluate(null_on_error.round_half_even('"a"'), [DOUBLE], [(value,)]) == [rounded]
 
 
 AGGREGATES = [
@@ -217,7 +217,7 @@ def test_aggregates_never_raise(
         ReleasedColumn("f", DOUBLE, [f for _, f in rows]),
     )
     calls = [
-        total_sql.aggregate(name, '"i"' if type_.is_integer else '"f"', type_, tail)
+        null_on_error.aggregate(name, '"i"' if type_.is_integer else '"f"', type_, tail)
         for name, type_ in AGGREGATES
     ]
     result = engine.run(f"SELECT {', '.join(calls)} FROM t", [ReleasedTable("t", columns)])
@@ -229,7 +229,7 @@ def test_aggregates_have_postgres_values(engine: SealedEngine) -> None:
     table = ReleasedTable(
         "t", (ReleasedColumn("x", BIGINT, [1, 2, None, 6]), ReleasedColumn("f", DOUBLE, [1e308] * 4))
     )
-    calls = [total_sql.aggregate(*call) for call in (
+    calls = [null_on_error.aggregate(*call) for call in (
         ("sum", '"x"', BIGINT), ("sum", '"x"', INTEGER), ("avg", '"x"', BIGINT), ("var_samp", '"x"', BIGINT),
         ("stddev_pop", '"x"', BIGINT), ("sum", '"f"', DOUBLE), ("var_pop", '"f"', DOUBLE),
     )]  # fmt: skip
@@ -245,11 +245,11 @@ def test_nested_forms_stay_small_and_take_windows_and_subqueries(engine: SealedE
     sql = '(SELECT max("x") FROM t) + sum("x") OVER ()'
     for _ in range(6):
         for wrap in (
-            lambda x: total_sql.nullif(x, "-1"),
-            lambda x: total_sql.arithmetic("+", x, "1", BIGINT),
-            lambda x: total_sql.divide(x, "1", DOUBLE),
-            lambda x: total_sql.round_half_away(x, 2),
-            lambda x: total_sql.square_root(total_sql.power(x, "2")),
+            lambda x: null_on_error.nullif(x, "-1"),
+            lambda x: null_on_error.arithmetic("+", x, "1", BIGINT),
+            lambda x: null_on_error.divide(x, "1", DOUBLE),
+            lambda x: null_on_error.round_half_away(x, 2),
+            lambda x: null_on_error.square_root(null_on_error.power(x, "2")),
         ):
             sql = wrap(sql)
             assert sql.count("SELECT") == 1
@@ -260,12 +260,14 @@ def test_nested_forms_stay_small_and_take_windows_and_subqueries(engine: SealedE
 @pytest.mark.parametrize(("values", "answer"), [([], None), ([5], 5), ([None], None), ([5, 5], None)])
 def test_scalar_subquery(engine: SealedEngine, values: list[int | None], answer: int | None) -> None:
     table = ReleasedTable("t", (ReleasedColumn("x", BIGINT, values),))
-    assert engine.run(f"SELECT {total_sql.scalar_subquery('SELECT x FROM t')}", [table]).rows == [(answer,)]
+    assert engine.run(f"SELECT {null_on_error.scalar_subquery('SELECT x FROM t')}", [table]).rows == [
+        (answer,)
+    ]
 
 
 @pytest.mark.parametrize(("a", "b", "value"), [(1, 1, None), (1, 2, 1), (None, 1, None), (1, None, 1)])
 def test_nullif(evaluate: Evaluate, a: int | None, b: int | None, value: int | None) -> None:
-    assert evaluate(total_sql.nullif('"a"', '"b"'), [BIGINT, BIGINT], [(a, b)]) == [value]
+    assert evaluate(null_on_error.nullif('"a"', '"b"'), [BIGINT, BIGINT], [(a, b)]) == [value]
 
 
 def test_greatest_and_least_skip_nulls_as_in_postgres(evaluate: Evaluate) -> None:
@@ -276,16 +278,16 @@ def test_greatest_and_least_skip_nulls_as_in_postgres(evaluate: Evaluate) -> Non
 
 def test_unknown_forms_are_errors() -> None:
     with pytest.raises(ValueError, match="arithmetic"):
-        total_sql.arithmetic("^", "1", "2", BIGINT)
+        null_on_error.arithmetic("^", "1", "2", BIGINT)
     with pytest.raises(ValueError, match="aggregate"):
-        total_sql.aggregate("string_agg", "1", BIGINT)
+        null_on_error.aggregate("string_agg", "1", BIGINT)
 
 
 def test_integers_beyond_all_types_are_doubles_and_never_raise(evaluate: Evaluate) -> None:
     rows = [(2**200, 3), (-(2**2000), 0), (None, 1), (7, 2)]
     for form, _ in INTEGER_FORMS:
         assert evaluate(form(BIGINT), [BIGINT, BIGINT], rows)[:3] == [None] * 3
-    assert evaluate(total_sql.divide('"a"', '"b"', DOUBLE), [BIGINT, BIGINT], rows) == [
+    assert evaluate(null_on_error.divide('"a"', '"b"', DOUBLE), [BIGINT, BIGINT], rows) == [
         2.0**200 / 3,
         None,
         None,

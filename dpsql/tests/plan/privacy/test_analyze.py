@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.plan.privacy.judge import judge
+from dpsql.plan.privacy.analyze import analyze
 from dpsql.plan.privacy.rows import Release
 from dpsql.relation.relations import Limit, Project, Scan
 from dpsql.tests.plan.planned import CATALOG, bound, planned, refused
@@ -32,9 +32,11 @@ def test_what_no_rule_derives_is_refused(sql: str, code: str, word: str) -> None
 
 
 def test_the_release_is_the_one_way_out() -> None:
-    """What is judged public holds its private rows inside releases, and nowhere else."""
-    judged = judge(bound("SELECT ward, COUNT(*) + 1 FROM visit GROUP BY ward ORDER BY 2 LIMIT 3"), CATALOG)
-    node, seen = judged.root, []
+    """What is analyzed public holds its private rows inside releases, and nowhere else."""
+    analyzed = analyze(
+        bound("SELECT ward, COUNT(*) + 1 FROM visit GROUP BY ward ORDER BY 2 LIMIT 3"), CATALOG
+    )
+    node, seen = analyzed.root, []
     while not isinstance(node, Release):
         seen.append(type(node))
         assert not isinstance(node, Scan)
@@ -55,20 +57,20 @@ def test_a_public_subquery_is_drawn_first() -> None:
     """Its value has a static range, and takes an equal part of the charge."""
     plan = planned("SELECT COUNT(*) FROM person WHERE age > (SELECT AVG(age) FROM person)")
     assert [release.epsilons for release in plan.releases] == [(Fraction(1, 2),), (Fraction(1, 2),)]
-    assert (len(plan.stages), plan.tables) == (1, frozenset())
-    assert [release.stages for release in plan.releases] == [(), (0,)]
+    assert (len(plan.intermediates), plan.tables) == (1, frozenset())
+    assert [release.intermediates for release in plan.releases] == [(), (0,)]
 
 
-def test_the_same_subquery_twice_is_one_stage() -> None:
+def test_the_same_subquery_twice_is_one_intermediate() -> None:
     mean = "(SELECT AVG(age) FROM person)"
     plan = planned(f"SELECT COUNT(*) FROM person WHERE age > {mean} OR age < {mean} / 2")
-    assert (len(plan.stages), len(plan.releases)) == (1, 2)
+    assert (len(plan.intermediates), len(plan.releases)) == (1, 2)
 
 
 def test_released_rows_come_in_as_rows() -> None:
     few = "(SELECT ward FROM visit GROUP BY ward HAVING COUNT(*) > 5)"
     plan = planned(f"SELECT COUNT(*) FROM visit WHERE ward IN {few}")
-    assert (len(plan.stages), plan.tables) == (1, frozenset({0}))
+    assert (len(plan.intermediates), plan.tables) == (1, frozenset({0}))
 
 
 def test_grouping_by_the_owner_stays_private() -> None:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from dpsql.plan.measures.vectors import Bounding
-from dpsql.plan.privacy.determined import distinguishing
+from dpsql.plan.measures.measurements import Bounding
+from dpsql.plan.privacy.functional_dependencies import distinguishing
 from dpsql.policy import parse_policy
 from dpsql.tests.laws.measured import World, world
 

@@ -1,10 +1,10 @@
-"""Total casts; `total_sql` has the house rules."""
+"""Casts, NULL on error; `null_on_error` has the house rules."""
 
 from __future__ import annotations
 
 from ..relation.types import Kind, SqlType
 from .bind import bind, engine_type, finite, keep, to_double, to_float, to_integer, to_text, to_wide
-from .total_rounding import DECIMAL_DIGITS, decimal, round_half_away
+from .null_on_error_rounding import DECIMAL_DIGITS, decimal, round_half_away
 
 __all__ = ["cast"]
 

@@ -1,4 +1,4 @@
-"""Total functions of dates and timestamps; `total_sql` has the house rules."""
+"""Functions, NULL on error, of dates and timestamps; `null_on_error` has the house rules."""
 
 from __future__ import annotations
 

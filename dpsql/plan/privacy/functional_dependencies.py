@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 
 from ...relation.expressions import Call, Expr, Field, Literal, fields_of
 from ...relation.types import Kind
-from .rows import Derived, Identity, Item, Private, Rows, columns_of, fields_in, uncut
+from .rows import Derived, Identity, Item, OwnedRows, PrivateBlock, columns_of, fields_in, uncut
 
 __all__ = [
     "Classes",
     "classes_of",
-    "determined",
     "distinguishing",
     "equalities",
+    "functional_closure",
     "has_one_row",
     "public_column",
 ]
@@ -63,7 +63,7 @@ def _is_exact(left: Field, right: Field) -> bool:
     return left.type == right.type or (left.type.is_integer and right.type.is_integer)
 
 
-def public_column(block: Private, key: Expr, item: Item, start: int) -> int | None:
+def public_column(block: PrivateBlock, key: Expr, item: Item, start: int) -> int | None:
     """Return which column of a public source equals a key in every row of a block, if one does."""
     if not isinstance(key, Field) or item.kind != "inner" or item.source.is_private:
         return None
@@ -99,19 +99,19 @@ def _is_one_value(column: Field, literal: Literal) -> bool:
     return alike and kind in (Kind.TEXT, Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP)
 
 
-def has_one_row(rows: Rows, keys: tuple[Expr, ...]) -> bool:
+def has_one_row(rows: OwnedRows, keys: tuple[Expr, ...]) -> bool:
     """Say whether one owner has at most one row in a group of these keys, by keys that are enforced or printed.
 
     A UNIQUE column may be NULL many times; the keys of a printed GROUP BY are NULL once.
     """
-    known = set(rows.determined)
+    fixed = set(rows.fixed_columns)
     for item, start in fields_in(rows.items):
         for key in keys:
             if isinstance(key, Field) and start <= key.index < start + len(item.columns):
                 certain = rows.columns[key.index].enforced.not_null or isinstance(uncut(item.source), Derived)
-                known |= {key.index} if certain else set()
+                fixed |= {key.index} if certain else set()
     classes = classes_of(rows.items, rows.predicate, rows.root)
-    return all(determined(rows.items, rows.predicate, classes, known)[1])
+    return all(functional_closure(rows.items, rows.predicate, classes, fixed)[1])
 
 
 def classes_of(items: tuple[Item, ...], predicate: tuple[Expr, ...], root: Identity) -> Classes:
@@ -127,7 +127,7 @@ def classes_of(items: tuple[Item, ...], predicate: tuple[Expr, ...], root: Ident
     return classes
 
 
-def distinguishing(rows: Rows) -> tuple[Field, ...] | None:
+def distinguishing(rows: OwnedRows) -> tuple[Field, ...] | None:
     """Return columns of an enforced key that no two rows of one owner share; None where there is none."""
     classes = classes_of(rows.items, rows.predicate, rows.root)
     for item, start in fields_in(rows.items):
@@ -135,52 +135,54 @@ def distinguishing(rows: Rows) -> tuple[Field, ...] | None:
             columns = sorted(start + index for index in key)
             if not all(i in rows.units or rows.columns[i].enforced.not_null for i in columns):
                 continue  # a UNIQUE key may be NULL any number of times
-            if all(determined(rows.items, rows.predicate, classes, {*rows.determined, *columns})[1]):
+            if all(
+                functional_closure(rows.items, rows.predicate, classes, {*rows.fixed_columns, *columns})[1]
+            ):
                 return tuple(Field(rows.columns[index].type, index) for index in columns)
     return None
 
 
-def determined(
-    items: tuple[Item, ...], predicate: tuple[Expr, ...], classes: Classes, known: set[int]
+def functional_closure(
+    items: tuple[Item, ...], predicate: tuple[Expr, ...], classes: Classes, fixed: set[int]
 ) -> tuple[set[int], list[bool]]:
-    """Return the columns that are a function of the columns in `known`, and which sources have one row for them.
+    """Return the columns that are a function of the columns in `fixed`, and which sources have one row for them.
 
-    A source has one row when one of its enforced keys is known; its other columns are known then. An outer
-    source and a mark also need every other column of their ON to be known: a row that matches nothing is
+    A source has one row when one of its enforced keys is fixed; its other columns are fixed then. An outer
+    source and a mark also need every other column of their ON to be fixed: a row that matches nothing is
     NULL throughout, or FALSE.
     """
-    known = set(known)
-    known |= set(_constants(predicate))
+    fixed = set(fixed)
+    fixed |= set(_constants(predicate))
     placed = fields_in(items)
-    whole = [item.kind == "mark" for item in items]  # a mark adds no rows
-    marks = [item.kind != "mark" for item in items]  # is the column of this mark known (or is it none)
+    at_most_one = [item.kind == "mark" for item in items]  # a mark adds no rows
+    marks = [item.kind != "mark" for item in items]  # is the column of this mark fixed (or is it none)
     changed = True
     while changed:
-        roots = {classes.find(index) for index in known}
-        size = len(known)
-        known |= {i for i in range(len(columns_of(items))) if classes.find(i) in roots}
-        changed = len(known) > size
+        roots = {classes.find(index) for index in fixed}
+        size = len(fixed)
+        fixed |= {i for i in range(len(columns_of(items))) if classes.find(i) in roots}
+        changed = len(fixed) > size
         for place, (item, start) in enumerate(placed):
-            if whole[place] and marks[place]:
+            if at_most_one[place] and marks[place]:
                 continue
-            if _is_known(item, start, known):
-                known |= set(range(start, start + len(item.columns)))
-                whole[place] = marks[place] = changed = True
-    return known, whole
+            if _is_fixed(item, start, fixed):
+                fixed |= set(range(start, start + len(item.columns)))
+                at_most_one[place] = marks[place] = changed = True
+    return fixed, at_most_one
 
 
-def _is_known(item: Item, start: int, known: set[int]) -> bool:
-    if item.kind == "full":  # its rows stay unmatched too, any number of them for what is known
+def _is_fixed(item: Item, start: int, fixed: set[int]) -> bool:
+    if item.kind == "full":  # its rows stay unmatched too, any number of them for what is fixed
         return False
     width = len(item.source.columns)
     own = set(range(start, start + width))
-    if item.kind != "inner" and not fields_of(*item.on) - own <= known:
+    if item.kind != "inner" and not fields_of(*item.on) - own <= fixed:
         return False
     if item.kind == "mark":
         return True
-    reached = {index for index in known if index in own} if item.kind == "inner" else set()
+    reached = {index for index in fixed if index in own} if item.kind == "inner" else set()
     if item.kind == "left":
         for a, b in equalities(item.on):
-            reached |= {index for index, other in ((a, b), (b, a)) if index in own and other in known}
+            reached |= {index for index, other in ((a, b), (b, a)) if index in own and other in fixed}
         reached |= own & set(_constants(item.on))
     return any({start + index for index in key} <= reached for key in item.source.keys)

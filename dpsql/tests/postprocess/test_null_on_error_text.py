@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.postprocess import total_sql
-from dpsql.postprocess.total_text import MAX_TEXT_BYTES
+from dpsql.postprocess import null_on_error
+from dpsql.postprocess.null_on_error_text import MAX_TEXT_BYTES
 from dpsql.relation.types import BIGINT, TEXT
 
 from .conftest import Evaluate
-from .test_total_numbers import quick
+from .test_null_on_error_numbers import quick
 
 texts = st.one_of(st.none(), st.text(alphabet="ab é%_\\\0x", max_size=8))
 counts = st.one_of(
@@ -45,10 +45,10 @@ def pg_right(text: str, count: int) -> str:
 def test_parts(evaluate: Evaluate, rows: list[tuple[str | None, int | None, int | None]]) -> None:
     types = [TEXT, BIGINT, BIGINT]
     forms = [
-        (total_sql.substring('"a"', '"b"', '"c"'), pg_substring),
-        (total_sql.substring('"a"', '"b"'), lambda a, b, c: pg_substring(a, b, None)),
-        (total_sql.left('"a"', '"b"'), lambda a, b, c: pg_left(a, b)),
-        (total_sql.right('"a"', '"b"'), lambda a, b, c: pg_right(a, b)),
+        (null_on_error.substring('"a"', '"b"', '"c"'), pg_substring),
+        (null_on_error.substring('"a"', '"b"'), lambda a, b, c: pg_substring(a, b, None)),
+        (null_on_error.left('"a"', '"b"'), lambda a, b, c: pg_left(a, b)),
+        (null_on_error.right('"a"', '"b"'), lambda a, b, c: pg_right(a, b)),
     ]
     for sql, oracle in forms:
         uses_c = '"c"' in sql
@@ -78,7 +78,7 @@ def pg_like(text: str, pattern: str, escape: str) -> bool | None:
 @quick
 @given(st.lists(st.tuples(texts, texts), min_size=1, max_size=60), st.sampled_from(["\\", "x", "%", "_", ""]))
 def test_like(evaluate: Evaluate, rows: list[tuple[str | None, str | None]], escape: str) -> None:
-    found = evaluate(total_sql.like('"a"', '"b"', escape=escape), [TEXT, TEXT], rows)
+    found = evaluate(null_on_error.like('"a"', '"b"', escape=escape), [TEXT, TEXT], rows)
     assert found == [None if a is None or b is None else pg_like(a, b, escape) for a, b in rows]
 
 
@@ -88,42 +88,42 @@ def test_like(evaluate: Evaluate, rows: list[tuple[str | None, str | None]], esc
 def test_a_pattern_that_ends_in_an_escape_has_no_answer(
     evaluate: Evaluate, pattern: str, answer: bool | None
 ) -> None:
-    assert evaluate(total_sql.like('"a"', '"b"'), [TEXT, TEXT], [("ab", pattern)]) == [answer]
+    assert evaluate(null_on_error.like('"a"', '"b"'), [TEXT, TEXT], [("ab", pattern)]) == [answer]
 
 
 def test_like_ignoring_case(evaluate: Evaluate) -> None:
-    sql = total_sql.like('"a"', "'h\\%L%'", ignore_case=True)
+    sql = null_on_error.like('"a"', "'h\\%L%'", ignore_case=True)
     assert evaluate(sql, [TEXT], [("H%llo",), ("Hello",), (None,)]) == [True, False, None]
 
 
 @pytest.mark.parametrize("escape", ["'", "ab", "\n", "é"])
 def test_bad_escapes(escape: str) -> None:
     with pytest.raises(ValueError, match="escape"):
-        total_sql.like("x", "y", escape=escape)
+        null_on_error.like("x", "y", escape=escape)
 
 
 @quick
 @given(st.lists(st.tuples(texts, texts), min_size=1, max_size=40))
 def test_positions_joins_and_trims(evaluate: Evaluate, rows: list[tuple[str | None, str | None]]) -> None:
     present = [None if a is None or b is None else (a, b) for a, b in rows]
-    assert evaluate(total_sql.position('"b"', '"a"'), [TEXT, TEXT], rows) == [
+    assert evaluate(null_on_error.position('"b"', '"a"'), [TEXT, TEXT], rows) == [
         p and p[0].find(p[1]) + 1 for p in present
     ]
-    assert evaluate(total_sql.concatenate('"a"', '"b"'), [TEXT, TEXT], rows) == [
+    assert evaluate(null_on_error.concatenate('"a"', '"b"'), [TEXT, TEXT], rows) == [
         p and p[0] + p[1] for p in present
     ]
     for side, oracle in (("both", str.strip), ("leading", str.lstrip), ("trailing", str.rstrip)):
         expected = [None if a is None else oracle(a, " ") for a, _ in rows]
-        assert evaluate(total_sql.trim('"a"', side=side), [TEXT, TEXT], rows) == expected
+        assert evaluate(null_on_error.trim('"a"', side=side), [TEXT, TEXT], rows) == expected
     expected = [p and p[0].strip(p[1]) if p and p[1] else p and p[0] for p in present]
-    assert evaluate(total_sql.trim('"a"', '"b"'), [TEXT, TEXT], rows) == expected
+    assert evaluate(null_on_error.trim('"a"', '"b"'), [TEXT, TEXT], rows) == expected
 
 
 def test_trim_takes_spaces_alone(evaluate: Evaluate) -> None:
-    assert evaluate(total_sql.trim('"a"'), [TEXT], [(" \t\u00a0 ",)]) == ["\t\u00a0"]
+    assert evaluate(null_on_error.trim('"a"'), [TEXT], [(" \t\u00a0 ",)]) == ["\t\u00a0"]
 
 
 def test_long_concatenations_are_null(evaluate: Evaluate) -> None:
     rows = [("a" * (MAX_TEXT_BYTES // 2),), ("a" * (MAX_TEXT_BYTES // 2 + 1),)]
-    found = evaluate(total_sql.concatenate('"a"', '"a"'), [TEXT], rows)
+    found = evaluate(null_on_error.concatenate('"a"', '"a"'), [TEXT], rows)
     assert [text and len(text) for text in found] == [MAX_TEXT_BYTES, None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpsql.plan.measures.exclusive import are_exclusive
+from dpsql.plan.measures.disjoint import are_disjoint
 from dpsql.tests.sql.campus import where
 
 
@@ -30,5 +30,5 @@ from dpsql.tests.sql.campus import where
 )
 def test_exclusive(one: str, other: str, exclusive: bool) -> None:
     left, right = where(one), where(other)
-    assert are_exclusive(left, right) is exclusive
-    assert are_exclusive(right, left) is exclusive
+    assert are_disjoint(left, right) is exclusive
+    assert are_disjoint(right, left) is exclusive

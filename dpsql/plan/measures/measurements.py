@@ -1,8 +1,8 @@
-"""Vectors: the only things that are noised. Each is a few exact integers per group with one joint claim.
+"""Measurements: the only things that are noised. Each is a few exact integers per group with one joint claim.
 
 House rules (law L1; soundness.md 1.1):
 
-1. The claim of a vector is joint: for each unit, Σ_groups Σ_coordinates |change| <= `sensitivity`.
+1. The claim of a measurement is joint: for each unit, Σ_groups Σ_coordinates |change| <= `sensitivity`.
    Every coordinate gets discrete Laplace noise of scale sensitivity / epsilon, drawn independently.
 2. `masks` are disjoint row predicates: a row counts in at most one of them. Disjointness is by
    construction (truth assignments of the filters), never by declaration.
@@ -13,7 +13,7 @@ House rules (law L1; soundness.md 1.1):
    them divides.
 
 How counts and sums are scaled (soundness.md 1.9). Let t be the unit's rows that any of the release's scaled
-vectors could count (`counted_in`), R the bound, U the denominator, and s a coordinate that is a sum of the
+measurements could count (`counted_in`), R the bound, U the denominator, and s a coordinate that is a sum of the
 unit's rows in one group and mask. What the unit adds to the coordinate is s·R·U div max(t, R), cut towards
 zero. A row lies in one group and in at most one mask, and is among the t. So with n rows in a group and mask,
 Σ n <= t, and with |s| <= n·r for a row's reach r,
@@ -41,14 +41,23 @@ from ...relation.expressions import Expr
 from ...relation.lattice import Lattice
 from ..dialects.dialect import Dialect
 
-__all__ = ["VECTORS", "Bounding", "Kind", "Mask", "Query", "Sums", "Vector", "counted_in"]
+__all__ = [
+    "MEASUREMENTS",
+    "Bounding",
+    "BoundingQuery",
+    "Mask",
+    "Measurement",
+    "MeasurementKind",
+    "Sums",
+    "counted_in",
+]
 
 _FINE = 2**10
 """Least fractions of a row, or of a row's largest value, that what is scaled is counted in."""
 
 
-class Kind(enum.Enum):
-    """What a vector measures; the classes below say how."""
+class MeasurementKind(enum.Enum):
+    """What a measurement measures; the classes below say how."""
 
     COUNT = "count"
     PAIR = "pair"
@@ -61,8 +70,8 @@ class Kind(enum.Enum):
     RANK = "rank"
 
 
-class Query(enum.Enum):
-    """How a unit with many rows is bounded, and so which query of a release a vector belongs to."""
+class BoundingQuery(enum.Enum):
+    """How a unit with many rows is bounded, and so which query of a release a measurement belongs to."""
 
     SCALED = "scaled"  # all its rows, each for less: R
     RANKED = "ranked"  # some of its groups: C
@@ -72,7 +81,7 @@ class Query(enum.Enum):
     @property
     def takes_all_rows(self) -> bool:
         """Whether R bounds a unit: all its rows count, each for less."""
-        return self in (Query.SCALED, Query.RANK)
+        return self in (BoundingQuery.SCALED, BoundingQuery.RANK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,32 +114,32 @@ class Bounding:
 
 
 class Sums(Protocol):
-    """Counts and sums over the rows of a mask, as SQL in a vector's own integers: what coordinates are made of."""
+    """Counts and sums over the rows of a mask, as SQL in a measurement's own integers: what coordinates are made of."""
 
     @property
     def dialect(self) -> Dialect: ...
 
-    def rows(self, vector: Vector, mask: Mask) -> str:
+    def rows(self, measurement: Measurement, mask: Mask) -> str:
         """Return how many rows there are."""
 
-    def present(self, vector: Vector, mask: Mask) -> str:
+    def present(self, measurement: Measurement, mask: Mask) -> str:
         """Return how many rows have a value."""
 
-    def total(self, vector: Vector, mask: Mask) -> str:
+    def total(self, measurement: Measurement, mask: Mask) -> str:
         """Return Σ z, the values in lattice integers."""
 
-    def squares(self, vector: Vector, mask: Mask) -> str:
+    def squares(self, measurement: Measurement, mask: Mask) -> str:
         """Return Σ (z - L)²."""
 
     def units(self, mask: Mask) -> str:
         """Return how many units have a row."""
 
-    def values(self, vector: Vector, mask: Mask) -> str:
+    def values(self, measurement: Measurement, mask: Mask) -> str:
         """Return how many values there are; only where a unit has one row."""
 
 
 @dataclass(frozen=True, slots=True)
-class Vector(ABC):
+class Measurement(ABC):
     """One joint measure of a release; a class for each kind.
 
     `value`: what is summed or counted distinct; None for COUNT and UNITS. `null_rows`: a PAIR carries
@@ -138,8 +147,8 @@ class Vector(ABC):
     of a unit that count.
     """
 
-    kind: ClassVar[Kind]
-    query: ClassVar[Query] = Query.SCALED
+    kind: ClassVar[MeasurementKind]
+    query: ClassVar[BoundingQuery] = BoundingQuery.SCALED
     label: ClassVar[str]
 
     value: Expr | None
@@ -170,7 +179,7 @@ class Vector(ABC):
     def denominator(self) -> int:
         """U: coordinates count fractions of a lattice unit, 1 / U, a power of two; 1 where nothing is scaled."""
         unit = 1
-        if self.query is Query.SCALED and not self.bounding.per_row:
+        if self.query is BoundingQuery.SCALED and not self.bounding.per_row:
             while unit * self.reach < _FINE:
                 unit *= 2
         return unit
@@ -234,7 +243,7 @@ class Vector(ABC):
 
     @property
     def known_lattice(self) -> Lattice:
-        """The lattice of a vector that sums values."""
+        """The lattice of a measurement that sums values."""
         assert self.lattice is not None
         return self.lattice
 
@@ -245,10 +254,10 @@ class Vector(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Count(Vector):
+class Count(Measurement):
     """Rows in the mask: R."""
 
-    kind = Kind.COUNT
+    kind = MeasurementKind.COUNT
     label = "count of rows"
 
     @property
@@ -260,10 +269,10 @@ class Count(Vector):
 
 
 @dataclass(frozen=True, slots=True)
-class Pair(Vector):
+class Pair(Measurement):
     """Σ(z - L) and Σ(H - z), complementary sums (soundness.md 1.3): R·W, as (z - L) + (H - z) = W for a row."""
 
-    kind = Kind.PAIR
+    kind = MeasurementKind.PAIR
     label = "complementary sums"
 
     @property
@@ -295,10 +304,10 @@ class Pair(Vector):
 
 
 @dataclass(frozen=True, slots=True)
-class Sum(Vector):
+class Sum(Measurement):
     """Σ z: R·B with B = max(|L|, |H|); replaced alone, R times from min(0, L) to max(0, H)."""
 
-    kind = Kind.SUM
+    kind = MeasurementKind.SUM
     label = "sum"
 
     @property
@@ -314,10 +323,10 @@ class Sum(Vector):
 
 
 @dataclass(frozen=True, slots=True)
-class Centred(Vector):
+class Centred(Measurement):
     """Σ u with u = 2z - (L + H), what a pair's difference is, for where the count is known (1.3): R·W, as |u| <= W."""
 
-    kind = Kind.CENTRED
+    kind = MeasurementKind.CENTRED
     label = "centred sum"
 
     @property
@@ -332,10 +341,10 @@ class Centred(Vector):
 
 
 @dataclass(frozen=True, slots=True)
-class Moment(Vector):
+class Moment(Measurement):
     """Σ(2u² - W²) with u = 2z - (L + H), soundness.md 1.4: R·W², as |2u² - W²| <= W²."""
 
-    kind = Kind.MOMENT
+    kind = MeasurementKind.MOMENT
     label = "sum of centred squares"
 
     @property
@@ -356,11 +365,11 @@ class Moment(Vector):
 
 
 @dataclass(frozen=True, slots=True)
-class Distinct(Vector):
+class DistinctValues(Measurement):
     """Distinct values, soundness.md 1.1 and 1.9: P."""
 
-    kind = Kind.DISTINCT
-    query = Query.DISTINCT
+    kind = MeasurementKind.DISTINCT
+    query = BoundingQuery.DISTINCT
     label = "distinct values"
 
     @property
@@ -376,11 +385,11 @@ class Distinct(Vector):
 
 
 @dataclass(frozen=True, slots=True)
-class Units(Vector):
+class Units(Measurement):
     """Distinct units: C."""
 
-    kind = Kind.UNITS
-    query = Query.RANKED
+    kind = MeasurementKind.UNITS
+    query = BoundingQuery.RANKED
     label = "count of people"
 
     @property
@@ -396,14 +405,14 @@ class Units(Vector):
 
 
 @dataclass(frozen=True, slots=True)
-class Direct(Vector):
+class Direct(Measurement):
     """The exact average itself, noised by its range, for teaching (soundness.md 1.1): C·W.
 
     With one row per unit that is added or removed floor(W/2) + 1, by the proof there.
     """
 
-    kind = Kind.DIRECT
-    query = Query.RANKED
+    kind = MeasurementKind.DIRECT
+    query = BoundingQuery.RANKED
     label = "direct average"
 
     @property
@@ -430,17 +439,23 @@ class Direct(Vector):
         return found
 
 
-VECTORS: dict[Kind, type[Vector]] = {
-    vector.kind: vector for vector in (Count, Pair, Sum, Centred, Moment, Distinct, Units, Direct)
+MEASUREMENTS: dict[MeasurementKind, type[Measurement]] = {
+    measurement.kind: measurement
+    for measurement in (Count, Pair, Sum, Centred, Moment, DistinctValues, Units, Direct)
 }
 
 
-def counted_in(vectors: Iterable[Vector]) -> tuple[Expr, ...]:
-    """Return the filters of which one is true on every row that a scaled vector could count; () for all rows.
+def counted_in(measurements: Iterable[Measurement]) -> tuple[Expr, ...]:
+    """Return the filters of which one is true on every row that a scaled measurement could count; () for all rows.
 
-    A unit's rows t are those on which any of them holds: one figure for all vectors and masks of a release.
+    A unit's rows t are those on which any of them holds: one figure for all measurements and masks of a release.
     """
-    masks = [mask for vector in vectors if vector.query is Query.SCALED for mask in vector.masks]
+    masks = [
+        mask
+        for measurement in measurements
+        if measurement.query is BoundingQuery.SCALED
+        for mask in measurement.masks
+    ]
     chosen = [[term for term, truth in mask.terms if truth] for mask in masks]
     if not all(chosen):
         return ()

@@ -65,4 +65,4 @@ def test_distinct_is_a_release_of_keys() -> None:
     (release,) = planned("SELECT DISTINCT note FROM visit").releases
     assert release.release.aggregates == ()
     assert release.tau is not None
-    assert [vector.kind.value for vector in release.vectors] == ["units"]
+    assert [measurement.kind.value for measurement in release.measurements] == ["units"]

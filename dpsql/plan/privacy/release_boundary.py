@@ -16,15 +16,15 @@ from ...relation.types import BOOLEAN, INTEGER, Kind
 from .grouping_sets import adds_up, sources_of
 from .keys import domain_of, environment_of, max_groups_in
 from .personal import personal_columns, tells_apart
-from .rows import AddedUp, Identity, Release, Rows, TableSource, fields_in, uncut
+from .rows import AddedUp, Identity, OwnedRows, Release, TableSource, fields_in, uncut
 
-__all__ = ["check_keys", "one_person", "open_door", "owner_of_key"]
+__all__ = ["check_keys", "one_person", "owner_of_key", "release_each_set"]
 
 
-def open_door(
-    node: Aggregate, rows: Rows, keys: tuple[Expr, ...], aggregates: tuple[AggregateCall, ...]
+def release_each_set(
+    node: Aggregate, rows: OwnedRows, keys: tuple[Expr, ...], aggregates: tuple[AggregateCall, ...]
 ) -> Relation:
-    """Open the door: the releases of a block, put together to its grouping sets by UNION ALL."""
+    """Open the release boundary: the releases of a block, put together to its grouping sets by UNION ALL."""
     check_keys(rows, keys)
     if len(node.sets) == 1:
         chosen = node.sets[0]
@@ -44,7 +44,7 @@ class _Sets:
     """The releases that the grouping sets of a block are made of: what adds up is measured in the finest cells."""
 
     def __init__(
-        self, node: Aggregate, rows: Rows, keys: tuple[Expr, ...], aggregates: tuple[AggregateCall, ...]
+        self, node: Aggregate, rows: OwnedRows, keys: tuple[Expr, ...], aggregates: tuple[AggregateCall, ...]
     ) -> None:
         self.node, self.rows, self.keys, self.aggregates = node, rows, keys, aggregates
         self.env = environment_of(rows.columns, rows.predicate)
@@ -71,7 +71,7 @@ class _Sets:
         places = tuple(source.index(key) for key in chosen)
         rows: Relation = AddedUp(self._release(source, self.added), places, position=self.node.position)
         if left:
-            rows = self._beside(rows, self._release(chosen, left), len(chosen))
+            rows = self._public_input(rows, self._release(chosen, left), len(chosen))
         return _spread(self.node, rows, chosen, (*self.added, *left))
 
     def _left(self, chosen: tuple[int, ...]) -> tuple[int, ...]:
@@ -90,7 +90,7 @@ class _Sets:
         )  # fmt: skip
 
     @staticmethod
-    def _beside(left: Relation, right: Release, keys: int) -> Relation:
+    def _public_input(left: Relation, right: Release, keys: int) -> Relation:
         """Return two relations of the same groups side by side, the keys once."""
         width = len(left.columns)
         fields = [Field(column.type, i) for i, column in enumerate((*left.columns, *right.columns))]
@@ -126,7 +126,7 @@ def _spread(node: Aggregate, rows: Relation, chosen: tuple[int, ...], calls: Ite
     return Project(rows, tuple(exprs), tuple(column.name for column in node.columns))
 
 
-def owner_of_key(key: Expr, rows: Rows) -> Identity | None:
+def owner_of_key(key: Expr, rows: OwnedRows) -> Identity | None:
     """Return the identity that a key is a value of, in an inner source, where it is never NULL."""
     if not isinstance(key, Field):
         return None
@@ -144,7 +144,7 @@ def owner_of_key(key: Expr, rows: Rows) -> Identity | None:
     return None
 
 
-def check_keys(rows: Rows, keys: tuple[Expr, ...]) -> None:
+def check_keys(rows: OwnedRows, keys: tuple[Expr, ...]) -> None:
     """Refuse keys that hold an owner, or a value with one owner, NULL or not: each group would be one person's."""
     is_personal = personal_columns(rows)
     for key in keys:

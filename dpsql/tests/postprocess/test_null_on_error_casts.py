@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.postprocess import total_sql
+from dpsql.postprocess import null_on_error
 from dpsql.relation.types import (
     BIGINT,
     BOOLEAN,
@@ -31,7 +31,7 @@ from dpsql.relation.types import (
 )  # fmt: skip
 
 from .conftest import Evaluate
-from .test_total_numbers import LIMITS, finite, floats, in_range, quick, wide_integers
+from .test_null_on_error_numbers import LIMITS, finite, floats, in_range, quick, wide_integers
 
 CASES: list[tuple[SqlType, SqlType, list[tuple[Any, Any]]]] = [
     (DOUBLE, BIGINT, [(2.5, 2), (3.5, 4), (-2.5, -2), (9.3e18, None), (-(2.0**63), -(2**63)), (None, None)]),
@@ -82,7 +82,7 @@ CASES: list[tuple[SqlType, SqlType, list[tuple[Any, Any]]]] = [
 
 @pytest.mark.parametrize(("source", "target", "cases"), CASES, ids=lambda case: str(case)[:20])
 def test_casts(evaluate: Evaluate, source: SqlType, target: SqlType, cases: list[tuple[Any, Any]]) -> None:
-    found = evaluate(total_sql.cast('"a"', source, target), [source], [(value,) for value, _ in cases])
+    found = evaluate(null_on_error.cast('"a"', source, target), [source], [(value,) for value, _ in cases])
     assert found == [wanted for _, wanted in cases]
     assert [type(value) for value in found] == [type(wanted) for _, wanted in cases]
 
@@ -92,7 +92,7 @@ def test_casts(evaluate: Evaluate, source: SqlType, target: SqlType, cases: list
 def test_no_text_raises(evaluate: Evaluate, texts: list[str | None]) -> None:
     rows = [(text.encode("utf-8", "replace").decode() if text is not None else None,) for text in texts]
     for target in (BIGINT, SMALLINT, NUMERIC, numeric(5, 2), DOUBLE, REAL, BOOLEAN, DATE, TIMESTAMP):
-        assert len(evaluate(total_sql.cast('"a"', TEXT, target), [TEXT], rows)) == len(rows)
+        assert len(evaluate(null_on_error.cast('"a"', TEXT, target), [TEXT], rows)) == len(rows)
 
 
 @quick
@@ -102,7 +102,7 @@ def test_numbers(evaluate: Evaluate, values: list[float | None], precision: int,
     scale = min(scale, precision)
     for target, limit in LIMITS.items():
         whole = [None if finite(value) is None else round(value) for value in values]
-        assert evaluate(total_sql.cast('"a"', DOUBLE, target), [DOUBLE], rows) == [
+        assert evaluate(null_on_error.cast('"a"', DOUBLE, target), [DOUBLE], rows) == [
             in_range(n, limit) for n in whole
         ]
     expected = []
@@ -111,9 +111,11 @@ def test_numbers(evaluate: Evaluate, values: list[float | None], precision: int,
         rounded = exact and exact.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, Context(prec=1000))
         is_fitting = rounded is not None and abs(rounded) < Decimal(10) ** (precision - scale)
         expected.append(float(rounded) if rounded is not None and is_fitting else None)
-    assert evaluate(total_sql.cast('"a"', NUMERIC, numeric(precision, scale)), [NUMERIC], rows) == expected
+    assert (
+        evaluate(null_on_error.cast('"a"', NUMERIC, numeric(precision, scale)), [NUMERIC], rows) == expected
+    )
     for text, value in zip(
-        evaluate(total_sql.cast('"a"', DOUBLE, TEXT), [DOUBLE], rows), values, strict=True
+        evaluate(null_on_error.cast('"a"', DOUBLE, TEXT), [DOUBLE], rows), values, strict=True
     ):
         assert (text is None) == (finite(value) is None)
         assert text is None or math.isclose(float(text), value, rel_tol=0.0)
@@ -124,11 +126,11 @@ def test_numbers(evaluate: Evaluate, values: list[float | None], precision: int,
 def test_integers(evaluate: Evaluate, values: list[int | None]) -> None:
     rows = [(value,) for value in values]
     for target, limit in LIMITS.items():
-        assert evaluate(total_sql.cast('"a"', BIGINT, target), [BIGINT], rows) == [
+        assert evaluate(null_on_error.cast('"a"', BIGINT, target), [BIGINT], rows) == [
             in_range(n, limit) for n in values
         ]
     for target in (NUMERIC, DOUBLE, REAL, TEXT, BOOLEAN):
-        assert len(evaluate(total_sql.cast('"a"', BIGINT, target), [BIGINT], rows)) == len(rows)
+        assert len(evaluate(null_on_error.cast('"a"', BIGINT, target), [BIGINT], rows)) == len(rows)
 
 
 @pytest.mark.parametrize(
@@ -138,4 +140,4 @@ def test_integers(evaluate: Evaluate, values: list[int | None]) -> None:
 )  # fmt: skip
 def test_pairs_without_a_cast(source: SqlType, target: SqlType) -> None:
     with pytest.raises(ValueError, match=r"no cast|never released"):
-        total_sql.cast("x", source, target)
+        null_on_error.cast("x", source, target)

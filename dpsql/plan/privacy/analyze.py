@@ -1,4 +1,4 @@
-"""The judgement: which relations are private, which are public, and what is refused (soundness.md 1.10).
+"""The privacy analysis: which relations are private, which are public, and what is refused (soundness.md 1.10).
 
 House rules:
 
@@ -10,9 +10,9 @@ House rules:
    - Aggregate and Distinct by a key that has one owner, and Window partitioned by one: a function of that
      owner's rows. `derived` groups by the owner as well, so this holds whatever the keys hold.
    - UNION ALL of owned rows: owned rows. UNION: UNION ALL, then DISTINCT.
-   - any other Aggregate or Distinct: the door. The result is a `Release` and public.
-3. A subquery below the door that is public by itself is drawn first (soundness.md 1.14): a scalar one
-   enters as a `StageValue` of its static range, rows as a `Released` source.
+   - any other Aggregate or Distinct: the release boundary. The result is a `Release` and public.
+3. A subquery on the private side that is public by itself is drawn first (soundness.md 1.14): a scalar one
+   enters as an `IntermediateValue` of its static range, rows as a `Released` source.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from ...relation.expressions import (
     Call,
     Expr,
     Field,
+    IntermediateValue,
     Literal,
     Scalar,
-    StageValue,
     conjuncts,
     map_children,
     size_of,
@@ -50,63 +50,65 @@ from ...relation.relations import (
     Window,
 )
 from ...relation.types import NULL
-from .asked import held_to, keys_asked_for
-from .beside import NotInPlace, drawn_first, is_single, read_in_place, scanned, static_range
+from .correlated_keys import held_to, keys_asked_for
 from .derived import group_by_owner, union, window_by_owner
-from .door import check_keys, one_person, open_door, owner_of_key
 from .join import join_blocks
-from .ownership import settle
+from .ownership import resolve_owner
+from .public_inputs import NotInPlace, drawn_first, is_single, read_in_place, scanned, static_range
+from .release_boundary import check_keys, one_person, owner_of_key, release_each_set
 from .rows import (
     Block,
     Derived,
     Grouped,
     Item,
-    Private,
+    PrivateBlock,
     Release,
 )
 
-__all__ = ["Judged", "judge"]
+__all__ = ["Analyzed", "analyze"]
 
 MAX_EXPRESSION = 1_000
 """Most nodes of one expression on private rows, its subqueries' columns put in."""
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """A public relation with its releases inside, and the stages it needs, in order of drawing.
+class Analyzed:
+    """A public relation with its releases inside, and the intermediate results it needs, in order of drawing.
 
-    A stage in `tables` is used as rows, any other as one value.
+    An intermediate result in `tables` is used as rows, any other as one value.
     """
 
     root: Relation
-    stages: tuple[Relation, ...]
+    intermediates: tuple[Relation, ...]
     tables: frozenset[int]
 
 
-def judge(relation: Relation, catalog: Catalog) -> Judged:
+def analyze(relation: Relation, catalog: Catalog) -> Analyzed:
     """Return the statement's relation as public, every private part behind a `Release`.
 
     Raises:
         Refusal: PV0xx, when a part is not derivable as private or public, or the result would be private.
     """
-    judgement = _Judgement(catalog)
-    root = judgement.public(relation)
-    return Judged(root, tuple(judgement.stages), frozenset(judgement.tables))
+    analysis = _Analysis(catalog)
+    root = analysis.public(relation)
+    return Analyzed(root, tuple(analysis.intermediates), frozenset(analysis.tables))
 
 
 @dataclass
-class _Judgement:
+class _Analysis:
     catalog: Catalog
-    stages: list[Relation] = field(default_factory=list)
+    intermediates: list[Relation] = field(default_factory=list)
     tables: set[int] = field(default_factory=set)
 
     def public(self, relation: Relation) -> Relation:
-        """Judge a relation that must be public: the statement itself, or a scalar subquery."""
+        """Analyze a relation that must be public: the statement itself, or a scalar subquery."""
         self._refuse_raw_rows(relation)
-        judged = self.relation(relation)
-        if isinstance(judged, Private):  # no release stands above it: rows of people would be the answer
-            raise _raw(relation, judged)
-        return judged
+        analyzed = self.relation(relation)
+        if isinstance(
+            analyzed, PrivateBlock
+        ):  # no release stands above it: rows of people would be the answer
+            raise _raw(relation, analyzed)
+        return analyzed
 
     def _refuse_raw_rows(self, relation: Relation) -> None:
         """Give raw rows their own refusal, also below ORDER BY and LIMIT."""
@@ -116,11 +118,11 @@ class _Judgement:
         ):
             node = node.input
         if node is not relation and isinstance(node, (Project, Filter, Scan)):
-            judged = self.relation(node)
-            if isinstance(judged, Private):
-                raise _raw(node, judged)
+            analyzed = self.relation(node)
+            if isinstance(analyzed, PrivateBlock):
+                raise _raw(node, analyzed)
 
-    def relation(self, node: Relation) -> Private | Relation:
+    def relation(self, node: Relation) -> PrivateBlock | Relation:
         if isinstance(node, Scan):
             return self._scan(node)
         if isinstance(node, Values):
@@ -143,25 +145,25 @@ class _Judgement:
             return self._ordered(node)
         raise AssertionError(type(node).__name__)
 
-    def _scan(self, node: Scan) -> Private | Relation:
+    def _scan(self, node: Scan) -> PrivateBlock | Relation:
         return node if node.table.unit is None else scanned(node, self.catalog)
 
-    def _filter(self, node: Filter) -> Private | Relation:
+    def _filter(self, node: Filter) -> PrivateBlock | Relation:
         source = self.relation(node.input)
-        if not isinstance(source, Private):
+        if not isinstance(source, PrivateBlock):
             return replace(node, input=source, predicate=self._above(node.predicate))
         terms = conjuncts(self._onto(node.predicate, source))
         return replace(source, predicate=tuple(sorted(dict.fromkeys((*source.predicate, *terms)), key=repr)))
 
-    def _projected(self, node: Project, source: Private | Relation) -> Private | Relation:
-        if not isinstance(source, Private):
+    def _projected(self, node: Project, source: PrivateBlock | Relation) -> PrivateBlock | Relation:
+        if not isinstance(source, PrivateBlock):
             return replace(node, input=source, exprs=tuple(self._above(expr) for expr in node.exprs))
         outputs = tuple(self._onto(expr, source) for expr in node.exprs)
         return replace(source, outputs=outputs, names=node.names)
 
     def _ordered(self, node: Sort | Limit) -> Relation:
         source = self.relation(node.input)
-        if isinstance(source, Private):
+        if isinstance(source, PrivateBlock):
             said, hint = {
                 Sort: ("ORDER BY below an aggregate has no meaning", "put ORDER BY at the end of the statement"),
                 Limit: ("LIMIT over private rows lets one person's row push out another's",
@@ -175,51 +177,52 @@ class _Judgement:
 
     # --- several relations ---------------------------------------------------------------------------
 
-    def _join(self, node: Join) -> Private | Relation:
+    def _join(self, node: Join) -> PrivateBlock | Relation:
         left = self.relation(node.left)
         right = self._looked_up(node, left) if node.word == "scalar" else self.relation(node.right)
-        if not isinstance(left, Private) and not isinstance(right, Private):
+        if not isinstance(left, PrivateBlock) and not isinstance(right, PrivateBlock):
             return replace(node, left=left, right=right, condition=self._above(node.condition))
-        first = left if isinstance(left, Private) else self._beside(left)
-        second = right if isinstance(right, Private) else self._beside(right)
+        first = left if isinstance(left, PrivateBlock) else self._public_input(left)
+        second = right if isinstance(right, PrivateBlock) else self._public_input(right)
         return join_blocks(node, first, second, self.catalog, self._checked)
 
-    def _looked_up(self, node: Join, left: Private | Relation) -> Private | Relation:
-        """Judge a correlated scalar subquery: a release of the groups alone that some left row can ask for."""
+    def _looked_up(self, node: Join, left: PrivateBlock | Relation) -> PrivateBlock | Relation:
+        """Analyze a correlated scalar subquery: a release of the groups alone that some left row can ask for."""
         project = node.right if isinstance(node.right, Project) else None
         aggregate = node.right if project is None else project.input
         if not isinstance(aggregate, Aggregate):
             return self.relation(node.right)
         source = self.relation(aggregate.input)
-        judged = self._aggregated(aggregate, source)
-        if isinstance(source, Private) and not isinstance(judged, Private):
+        analyzed = self._aggregated(aggregate, source)
+        if isinstance(source, PrivateBlock) and not isinstance(analyzed, PrivateBlock):
             asked = keys_asked_for(node, left, len(aggregate.keys), self.catalog)
             if asked is not None:
-                judged = self._aggregated(aggregate, held_to(source, aggregate, asked, self.catalog))
-        return judged if project is None else self._projected(project, judged)
+                analyzed = self._aggregated(aggregate, held_to(source, aggregate, asked, self.catalog))
+        return analyzed if project is None else self._projected(project, analyzed)
 
-    def _beside(self, relation: Relation) -> Private:
-        """Return a public relation as a block of a private one: read where it is, or drawn first as a stage."""
+    def _public_input(self, relation: Relation) -> PrivateBlock:
+        """Return a public relation as a block of a private one: read where it is, or drawn first as an intermediate
+        result."""
         try:
             return read_in_place(relation, self.catalog)
         except NotInPlace:
-            return drawn_first(relation, self._stage(relation, as_rows=True))
+            return drawn_first(relation, self._intermediate(relation, as_rows=True))
 
-    def _stage(self, relation: Relation, *, as_rows: bool) -> int:
-        """Return the number of a stage; one that is used as rows and as a value is two."""
-        for number, known in enumerate(self.stages):
+    def _intermediate(self, relation: Relation, *, as_rows: bool) -> int:
+        """Return the number of an intermediate result; one that is used as rows and as a value is two."""
+        for number, known in enumerate(self.intermediates):
             if known == relation and (number in self.tables) == as_rows:
                 return number
-        self.stages.append(relation)
+        self.intermediates.append(relation)
         if as_rows:
-            self.tables.add(len(self.stages) - 1)
-        return len(self.stages) - 1
+            self.tables.add(len(self.intermediates) - 1)
+        return len(self.intermediates) - 1
 
-    def _set_operation(self, node: SetOperation) -> Private | Relation:
+    def _set_operation(self, node: SetOperation) -> PrivateBlock | Relation:
         left, right = self.relation(node.left), self.relation(node.right)
-        if not isinstance(left, Private) and not isinstance(right, Private):
+        if not isinstance(left, PrivateBlock) and not isinstance(right, PrivateBlock):
             return replace(node, left=left, right=right)
-        if not isinstance(left, Private) or not isinstance(right, Private):
+        if not isinstance(left, PrivateBlock) or not isinstance(right, PrivateBlock):
             raise _refuse(node, f"{node.kind.upper()} of private rows and rows that nobody owns",
                           "aggregate the private side first, then combine the results")  # fmt: skip
         if node.kind != "union":
@@ -228,7 +231,7 @@ class _Judgement:
                           f"write {word} with an equality on the person's key")  # fmt: skip
         parts = []
         for side in (left, right):
-            rows = settle(side, self.catalog, node.position)
+            rows = resolve_owner(side, self.catalog, node.position)
             block = Block(rows.items, rows.predicate, side.outputs, rows.owner, works=rows.works)
             parts.append((block, rows))
         both = _of_source(union(parts, node.outputs), [column.name for column in node.columns])
@@ -236,12 +239,12 @@ class _Judgement:
 
     # --- grouping ----------------------------------------------------------------------------------------
 
-    def _window(self, node: Window) -> Private | Relation:
+    def _window(self, node: Window) -> PrivateBlock | Relation:
         source = self.relation(node.input)
-        if not isinstance(source, Private):
+        if not isinstance(source, PrivateBlock):
             return replace(node, input=source).map_expressions(self._above)
         calls = tuple(call.map(lambda expr: self._onto(expr, source)) for call in node.calls)
-        rows = settle(source, self.catalog, node.position)
+        rows = resolve_owner(source, self.catalog, node.position)
         for call in calls:
             if not any(owner_of_key(part, rows) for part in call.partition):
                 raise Refusal(
@@ -263,32 +266,32 @@ class _Judgement:
         names = [column.name for column in node.columns]
         return _of_source(window_by_owner(rows, source.outputs, calls, names), names)
 
-    def _distinct(self, node: Distinct) -> Private | Relation:
+    def _distinct(self, node: Distinct) -> PrivateBlock | Relation:
         source = self.relation(node.input)
-        if not isinstance(source, Private):
+        if not isinstance(source, PrivateBlock):
             return replace(node, input=source)
         return self._distinct_rows(node, source)
 
-    def _distinct_rows(self, node: Relation, source: Private) -> Private | Relation:
-        rows = settle(source, self.catalog, node.position)
+    def _distinct_rows(self, node: Relation, source: PrivateBlock) -> PrivateBlock | Relation:
+        rows = resolve_owner(source, self.catalog, node.position)
         if any(owner_of_key(key, rows) for key in source.outputs):
             return _of_source(group_by_owner(rows, source.outputs, (), source.names), source.names)
         check_keys(rows, source.outputs)
         return Release(rows, source.outputs, (), (1, 1), source.names, position=node.position)
 
-    def _aggregated(self, node: Aggregate, source: Private | Relation) -> Private | Relation:
-        if not isinstance(source, Private):
+    def _aggregated(self, node: Aggregate, source: PrivateBlock | Relation) -> PrivateBlock | Relation:
+        if not isinstance(source, PrivateBlock):
             return replace(node, input=source).map_expressions(self._above)
         keys = tuple(self._onto(key, source) for key in node.keys)
         aggregates = tuple(call.map(lambda expr: self._onto(expr, source)) for call in node.aggregates)
-        rows = settle(source, self.catalog, node.position)
+        rows = resolve_owner(source, self.catalog, node.position)
         owned = [any(owner_of_key(keys[i], rows) for i in chosen) for chosen in node.sets]
         if all(owned) and len(owned) == 1 and not node.groupings:
             names = [column.name for column in node.columns]
             return _of_source(group_by_owner(rows, keys, aggregates, names), names)
-        return open_door(node, rows, keys, aggregates)
+        return release_each_set(node, rows, keys, aggregates)
 
-    def _onto(self, expr: Expr, source: Private) -> Expr:
+    def _onto(self, expr: Expr, source: PrivateBlock) -> Expr:
         """Return an expression over the output of private rows as one over the columns of their sources.
 
         Raises:
@@ -305,7 +308,7 @@ class _Judgement:
         return self._below(whole)
 
     def _below(self, expr: Expr) -> Expr:
-        """Check an expression that will run on private rows, and turn its subqueries into stages."""
+        """Check an expression that will run on private rows, and turn its subqueries into intermediate results."""
         if isinstance(expr, Scalar):
             relation = self.public(expr.relation)
             if not is_single(expr.relation):
@@ -314,7 +317,9 @@ class _Judgement:
                     hint="leave out GROUP BY, or end it with LIMIT 1",
                 )  # fmt: skip
             lo, hi = static_range(expr, relation)
-            return StageValue(expr.type, self._stage(relation, as_rows=False), lo, hi, position=expr.position)
+            return IntermediateValue(
+                expr.type, self._intermediate(relation, as_rows=False), lo, hi, position=expr.position
+            )
         if isinstance(expr, Call) and expr.function == "cast" and expr.args[0] == Literal(NULL, None):
             return Literal(expr.type, None, position=expr.position)
         if isinstance(expr, Call) and not FUNCTIONS[expr.function].private:
@@ -327,34 +332,34 @@ class _Judgement:
         return map_children(expr, self._below)
 
     def _above(self, expr: Expr) -> Expr:
-        """Judge the subqueries of an expression over public rows."""
+        """Analyze the subqueries of an expression over public rows."""
         if isinstance(expr, Scalar):
             return replace(expr, relation=self.public(expr.relation))
         return map_children(expr, self._above)
 
 
-def _of_source(source: Derived, names: Sequence[str]) -> Private:
+def _of_source(source: Derived, names: Sequence[str]) -> PrivateBlock:
     """Return a subquery as a block of its own."""
     columns = source.columns[:-1]
     fields = tuple(
         Field(column.type, i, name) for i, (column, name) in enumerate(zip(columns, names, strict=True))
     )
-    return Private((Item(source),), (), fields, tuple(names))
+    return PrivateBlock((Item(source),), (), fields, tuple(names))
 
 
-def _raw(relation: Relation, judged: Private) -> Refusal:
+def _raw(relation: Relation, analyzed: PrivateBlock) -> Refusal:
     name, position = "", relation.position
-    source = judged.items[0].source
+    source = analyzed.items[0].source
     if (
         isinstance(source, Derived)
         and isinstance(grouped := source.parts[0], Grouped)
-        and len(judged.items) == 1
+        and len(analyzed.items) == 1
     ):
         for index in sorted(source.identities):
             key = grouped.outputs[index] if index < len(grouped.outputs) else None
             if isinstance(key, Field):
                 return one_person(key.name, key.position or relation.position)
-    for column, expr in zip(judged.names, judged.outputs, strict=True):
+    for column, expr in zip(analyzed.names, analyzed.outputs, strict=True):
         if isinstance(expr, Field):
             name, position = column or expr.name, expr.position or relation.position
             break

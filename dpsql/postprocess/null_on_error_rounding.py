@@ -1,4 +1,4 @@
-"""Total rounding of DOUBLE, which carries NUMERIC too; `total_sql` has the house rules."""
+"""Rounding, NULL on error, of DOUBLE, which carries NUMERIC too; `null_on_error` has the house rules."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dpsql.errors import Refusal
-from dpsql.plan.privacy.beside import is_single, static_range
+from dpsql.plan.privacy.public_inputs import is_single, static_range
 from dpsql.plan.privacy.rows import Released, TableSource
 from dpsql.relation.expressions import Scalar
 from dpsql.relation.types import DOUBLE, INTERVAL, TEXT

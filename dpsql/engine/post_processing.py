@@ -1,4 +1,4 @@
-"""Above the door: released rows into the sealed engine, its rows out. Nothing exact of a person comes here.
+"""Post-processing: released rows into the sealed engine, its rows out. Nothing exact of a person comes here.
 
 What reads public tables alone is a part: the owner's engine answers it, within one snapshot. A statement of
 public tables alone is one part and nothing else.
@@ -29,13 +29,13 @@ from ..postprocess.fetched import FetchedTable, carried_type, encode_fetched, fe
 from ..postprocess.print_public import PublicPrinter
 from ..postprocess.public_parts import Fetched, Needed, check_usable, split
 from ..postprocess.replicas import Ends
-from ..postprocess.rows import Arrays, Rows, check_size
+from ..postprocess.rows import Arrays, ResultRows, check_size
 from ..postprocess.watchdog import interrupt_after
 from ..relation.catalog import Scalar, Table
 from ..relation.relations import Relation
 from ..relation.types import BIGINT, TEXT, Kind, SqlType
 from .bars import Maker, Simulation, empty_bars, empty_replicas, empty_simulation
-from .released import Groups, ReleasedVector, integers, shown
+from .released import Groups, ReleasedMeasurement, integers, shown
 from .run import ReleasedRows
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ POSTPROCESS_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DatabasePart:
     """A public relation for the owner's engine: its SQL, and the same over tables "t_<name>" for a check.
 
     `columns`: names and types of what it returns, in order; none where rows alone matter.
@@ -67,7 +67,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A judged relation as SQL, and what it reads: releases by number, public tables, public parts.
+    """An analyzed relation as SQL, and what it reads: releases by number, public tables, public parts.
 
     `sql` is for the sealed engine and reads part number i as "p<i>"; when `in_database` it is the one part,
     for the owner's engine, and its rows are the answer. `simulations`: of the bars in tables "b<i>"; `numbered`: the
@@ -79,14 +79,14 @@ class Compiled:
     releases: frozenset[int]
     tables: dict[str, Table]
     bars: dict[int, tuple[Bar, ...]]
-    parts: tuple[Part, ...] = ()
+    parts: tuple[DatabasePart, ...] = ()
     in_database: bool = False
     simulations: tuple[Simulation, ...] = ()
     numbered: frozenset[int] = frozenset()
 
 
 def compile_public(relation: Relation, plans: Sequence[ReleasePlan], dialect: Dialect) -> Compiled:
-    """Return the query of a judged relation.
+    """Return the query of an analyzed relation.
 
     `dialect`: of the owner's engine. DuckDB answers public parts as the sealed engine would; of any other
     only tables are asked.
@@ -128,8 +128,8 @@ class PublicRows:
     """What a statement reads of public tables, each part asked for once; `snapshot` opens when first needed."""
 
     snapshot: Callable[[], Snapshot]
-    _answers: dict[Part, Rows] = field(default_factory=dict)
-    _tables: dict[Part, FetchedTable] = field(default_factory=dict)
+    _answers: dict[DatabasePart, ResultRows] = field(default_factory=dict)
+    _tables: dict[DatabasePart, FetchedTable] = field(default_factory=dict)
 
     def fetch(self, compiled: Compiled) -> None:
         """Ask for all that a compiled query reads: before the charge, so that what fails here costs nothing.
@@ -144,13 +144,13 @@ class PublicRows:
             else:
                 self.table(f"p{number}", part)
 
-    def answer(self, part: Part) -> Rows:
+    def answer(self, part: DatabasePart) -> ResultRows:
         """Return the rows of a part that is the whole query. Raises as `fetch`."""
         if part not in self._answers:
             self._answers[part] = _answered(part, self.snapshot())
         return self._answers[part]
 
-    def table(self, name: str, part: Part) -> FetchedTable:
+    def table(self, name: str, part: DatabasePart) -> FetchedTable:
         """Return a part as a table of the sealed engine. Raises as `fetch`."""
         if part not in self._tables:
             self._tables[part] = _fetched(name, part, self.snapshot())
@@ -196,7 +196,7 @@ def run_public(
     """
     types = [column.type for column in compiled.relation.columns]
     if compiled.in_database:
-        answer: Rows | Arrays = public.answer(compiled.parts[0])
+        answer: ResultRows | Arrays = public.answer(compiled.parts[0])
     else:
         fetched = [public.table(f"p{i}", part) for i, part in enumerate(compiled.parts)]
         maker = Maker(engine, level, patience, rows, compiled.bars)
@@ -243,8 +243,10 @@ def _empty_release(number: int, plan: ReleasePlan) -> ReleasedTable:
     """Return a release's table without rows."""
     keys: tuple[list[Scalar], ...] = tuple([] for _ in plan.release.keys)
     empty = ReleasedRows(plan, Groups(keys, 0), {})
-    for index, vector in enumerate(plan.vectors):
-        empty.vectors[index] = ReleasedVector(tuple(integers([]) for _ in range(vector.size)), None, ())
+    for index, measurement in enumerate(plan.measurements):
+        empty.measurements[index] = ReleasedMeasurement(
+            tuple(integers([]) for _ in range(measurement.size)), None, ()
+        )
     return _table(number, empty)
 
 
@@ -274,14 +276,14 @@ def _in_time(snapshot: Snapshot) -> Iterator[None]:
     raise EngineFailure("public tables took too long", sqlstate="57V01")
 
 
-def _whole(relation: Relation, tables: dict[str, Table]) -> Part:
+def _whole(relation: Relation, tables: dict[str, Table]) -> DatabasePart:
     """Return a public statement as the one part, with its rows as the analyst asked for them."""
     sql, check_sql, read = _printed(relation, tables)
     columns = tuple((f"c{i}", column.type) for i, column in enumerate(relation.columns))
-    return Part(sql, check_sql, columns, read)
+    return DatabasePart(sql, check_sql, columns, read)
 
 
-def _part(relation: Relation, needed: Needed, tables: dict[str, Table], dialect: Dialect) -> Part:
+def _part(relation: Relation, needed: Needed, tables: dict[str, Table], dialect: Dialect) -> DatabasePart:
     """Return a part with the columns that are read of it, in the types that arrays carry."""
     sql, check_sql, read = _printed(relation, tables)
     columns = tuple((f"c{i}", relation.columns[i].type) for i in sorted(needed)) or (_ONE,)
@@ -292,7 +294,7 @@ def _part(relation: Relation, needed: Needed, tables: dict[str, Table], dialect:
     sql, check_sql = (f"SELECT {shown} FROM ({text}) AS t" for text in (sql, check_sql))
     if not dialect.runs_public_parts:
         sql = fetch_statement(relation, sorted(needed), dialect)
-    return Part(sql, check_sql, columns, read)
+    return DatabasePart(sql, check_sql, columns, read)
 
 
 def _printed(relation: Relation, tables: dict[str, Table]) -> tuple[str, str, tuple[str, ...]]:
@@ -302,17 +304,17 @@ def _printed(relation: Relation, tables: dict[str, Table]) -> tuple[str, str, tu
     return sql, PublicPrinter({}).relation(relation), tuple(printer.tables)
 
 
-def _answered(part: Part, snapshot: Snapshot) -> Rows:
+def _answered(part: DatabasePart, snapshot: Snapshot) -> ResultRows:
     """Return the rows of a public statement, as its engine gives them."""
     rows: list[tuple[Any, ...]] = []
     with _in_time(snapshot):
         for chunk in snapshot.run(part.sql):
             rows += chunk
             check_size(len(rows), len(part.columns), MAX_PUBLIC_ROWS)
-    return Rows(tuple(name for name, _ in part.columns), rows)
+    return ResultRows(tuple(name for name, _ in part.columns), rows)
 
 
-def _fetched(name: str, part: Part, snapshot: Snapshot) -> FetchedTable:
+def _fetched(name: str, part: DatabasePart, snapshot: Snapshot) -> FetchedTable:
     """Return the rows of a part as a table for the sealed engine."""
     with _in_time(snapshot):
         arrays = snapshot.columns(f"{part.sql} LIMIT {MAX_PUBLIC_ROWS + 1}")
@@ -349,8 +351,8 @@ def _table(number: int, rows: ReleasedRows) -> ReleasedTable:
     for index, key in enumerate(release.keys):
         columns.append(ReleasedColumn(f"k{index}", key.type, shown(rows.groups.columns[index], key.type)))
     coordinate = 0
-    for vector in range(len(rows.plan.vectors)):
-        for noisy in rows.vectors[vector].values:
+    for measurement in range(len(rows.plan.measurements)):
+        for noisy in rows.measurements[measurement].values:
             columns.append(ReleasedColumn(f"m{coordinate}", BIGINT, noisy))
             coordinate += 1
     if not columns:

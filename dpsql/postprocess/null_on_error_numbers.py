@@ -1,4 +1,4 @@
-"""Total arithmetic, aggregates and conditionals; `total_sql` has the house rules."""
+"""Arithmetic, aggregates and conditionals, NULL on error; `null_on_error` has the house rules."""
 
 from __future__ import annotations
 

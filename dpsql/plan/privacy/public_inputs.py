@@ -1,10 +1,10 @@
-"""Public relations below the door: tables read in place, and what is drawn or computed first (soundness.md 1.14).
+"""Public relations on the private side: tables read in place, and what is drawn or computed first (soundness.md 1.14).
 
 House rules:
 
 1. A public table is read in place when its expressions are total on private rows too: the same printer
-   prints them. Anything else becomes a stage: its rows, or its one value, travel as parameters.
-2. What a stage holds is never looked at while planning: of a value its static range is known, of rows
+   prints them. Anything else becomes an intermediate result: its rows, or its one value, travel as parameters.
+2. What an intermediate result holds is never looked at while planning: of a value its static range is known, of rows
    their types, and that keys which travel exactly are distinct where a GROUP BY or DISTINCT made them so.
 """
 
@@ -37,7 +37,7 @@ from ...relation.types import BIGINT, DOUBLE, Kind
 from .join import join_blocks
 from .keys import environment_of
 from .ownership import scan_source
-from .rows import Item, Private, Release, Released
+from .rows import Item, PrivateBlock, Release, Released
 
 __all__ = ["NotInPlace", "drawn_first", "is_single", "read_in_place", "scanned", "static_range"]
 
@@ -46,14 +46,14 @@ class NotInPlace(Exception):
     """A public relation that is not read beside private rows, but computed first."""
 
 
-def scanned(node: Scan, catalog: Catalog) -> Private:
+def scanned(node: Scan, catalog: Catalog) -> PrivateBlock:
     """Return a table's rows as a block."""
     source = scan_source(node.table, catalog)
     fields = tuple(Field(column.type, i, column.name) for i, column in enumerate(node.columns))
-    return Private((Item(source),), (), fields, tuple(column.name for column in node.columns))
+    return PrivateBlock((Item(source),), (), fields, tuple(column.name for column in node.columns))
 
 
-def read_in_place(node: Relation, catalog: Catalog) -> Private:
+def read_in_place(node: Relation, catalog: Catalog) -> PrivateBlock:
     """Return a relation over public tables as a block of a private one. Raises NotInPlace, Refusal."""
     if isinstance(node, Scan):
         return scanned(node, catalog)
@@ -71,7 +71,7 @@ def read_in_place(node: Relation, catalog: Catalog) -> Private:
     raise NotInPlace
 
 
-def _readable(expr: Expr, source: Private | None) -> Expr:
+def _readable(expr: Expr, source: PrivateBlock | None) -> Expr:
     whole = expr if source is None else substitute(expr, source.outputs)
     if any(isinstance(part, Scalar) or (isinstance(part, Call) and not FUNCTIONS[part.function].private)
            for part in walk(whole)):  # fmt: skip
@@ -79,8 +79,9 @@ def _readable(expr: Expr, source: Private | None) -> Expr:
     return whole
 
 
-def drawn_first(relation: Relation, number: int) -> Private:
-    """Return the rows of a stage as a block: what is known of them is their types (soundness.md 1.14(2), 1.14(7))."""
+def drawn_first(relation: Relation, number: int) -> PrivateBlock:
+    """Return the rows of an intermediate result as a block: what is known of them is their types (soundness.md
+    1.14(2), 1.14(7))."""
     columns = []
     for column in relation.columns:
         if column.type.kind in (Kind.INTERVAL, Kind.OPAQUE):
@@ -95,7 +96,7 @@ def drawn_first(relation: Relation, number: int) -> Private:
         columns.append(Column(column.name, type_, facts=facts))
     source = Released("", tuple(columns), _unique_keys(relation), {}, None, None, None, number)
     fields = tuple(Field(column.type, i, column.name) for i, column in enumerate(columns))
-    return Private((Item(source),), (), fields, tuple(column.name for column in columns))
+    return PrivateBlock((Item(source),), (), fields, tuple(column.name for column in columns))
 
 
 def _unique_keys(relation: Relation) -> tuple[frozenset[int], ...]:
@@ -124,14 +125,14 @@ def _unique_keys(relation: Relation) -> tuple[frozenset[int], ...]:
     return (frozenset(found),) if len(found) == len(keys) and exact else ()
 
 
-def static_range(expr: Scalar, judged: Relation) -> tuple[Fraction | None, Fraction | None]:
+def static_range(expr: Scalar, analyzed: Relation) -> tuple[Fraction | None, Fraction | None]:
     """Return the range that a released value has whatever its value is; numbers saturate at 2^62.
 
-    `judged`: the subquery's relation. An average is within the bounds of what it averages, and so what is
-    computed of it; what is printed below the door is clamped to the range, so a mistake here is no leak.
+    `analyzed`: the subquery's relation. An average is within the bounds of what it averages, and so what is
+    computed of it; what is printed on the private side is clamped to the range, so a mistake here is no leak.
     """
     if expr.type.is_number:
-        known = _facts_above(judged)[0]
+        known = _facts_above(analyzed)[0]
         if known.declared and known.bounded:
             return known.lo, known.hi
         return Fraction(-(2**62)), Fraction(2**62)

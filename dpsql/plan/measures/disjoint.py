@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from ...relation.expressions import Call, Expr, Literal, LiteralValue
 
-__all__ = ["are_exclusive"]
+__all__ = ["are_disjoint"]
 
 
 @dataclass
@@ -35,7 +35,7 @@ class _Said:
 _FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
 
 
-def are_exclusive(a: Expr, b: Expr) -> bool:
+def are_disjoint(a: Expr, b: Expr) -> bool:
     """Say whether no row can satisfy both predicates: disjoint values or ranges of one same expression."""
     left, right = _said(a).limits, _said(b).limits
     return any(expr in right and _apart(limits, right[expr]) for expr, limits in left.items())
