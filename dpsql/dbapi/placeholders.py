@@ -235,7 +235,11 @@ def _refuse_doubtful(written: str, tokens: Sequence[Token], style: str) -> None:
 
 
 def _plain(value: object) -> object:
-    """Return a number of numpy's as Python's own."""
+    """Return a number of numpy's as Python's own, and a list as a tuple of such."""
+    if isinstance(value, np.ndarray) and value.ndim == 1:
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_plain, value))
     return value.item() if isinstance(value, (np.integer, np.floating, np.bool_)) else value
 
 

@@ -26,7 +26,7 @@ from ..relation.catalog import Catalog
 from ..relation.relations import AggregateCall, Relation
 from ..relation.types import TEXT, SqlType
 from ..sql.bind_select import bind
-from ..sql.parameters import Awaited
+from ..sql.parameters import Awaited, ListType
 from ..sql.scope import BindingContext
 from ..sql.statement import (
     AdmittedQuery,
@@ -227,7 +227,7 @@ class Session:
 
     def describe_parameters(
         self, sql: str, declared: Sequence[SqlType | None]
-    ) -> tuple[tuple[AnswerColumn, ...], tuple[SqlType, ...]]:
+    ) -> tuple[tuple[AnswerColumn, ...], tuple[SqlType | ListType, ...]]:
         """Return the columns that `execute` would give, and its parameters' types, before a value is known.
 
         `declared`: for each parameter its type, or None to have it found: the type of what it is compared or
@@ -510,4 +510,5 @@ def _left(status: Status) -> Fraction:
 
 def _is_small(text: str, parameters: Sequence[object]) -> bool:
     """Return whether a statement is short enough to be remembered."""
-    return len(text) + sum(len(value) for value in parameters if isinstance(value, str)) <= _LONGEST_KEPT
+    long = (value for value in parameters if isinstance(value, (str, list, tuple)))
+    return len(text) + sum(len(repr(value)) for value in long) <= _LONGEST_KEPT

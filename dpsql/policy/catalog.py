@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from fractions import Fraction
+from pathlib import Path
 from types import MappingProxyType
 
 from ..errors import PolicyError
@@ -16,7 +17,7 @@ from .owners import without_unit
 from .section import quote_key, suggest
 from .units import build_unit, enforced_keys, find_live_table
 
-__all__ = ["build_catalog", "column_key", "match_column", "table_key"]
+__all__ = ["build_catalog", "column_key", "database_names", "match_column", "table_key"]
 
 
 def build_catalog(policy: Policy, live: LiveSchema) -> Catalog:
@@ -31,8 +32,14 @@ def build_catalog(policy: Policy, live: LiveSchema) -> Catalog:
     tables = {name: _build_table(policy, declared, live) for name, declared in policy.tables.items()}
     fingerprint = _fingerprint(policy, tables, live)
     return Catalog(
-        MappingProxyType(tables), live.default_schema, fingerprint, live.dialect, live.case_collation
-    )
+        MappingProxyType(tables), live.default_schema, fingerprint, live.dialect, live.case_collation,
+        database_names(policy),
+    )  # fmt: skip
+
+
+def database_names(policy: Policy) -> tuple[str, ...]:
+    """Return what analysts may call the database: the dataset's name, or the policy file's."""
+    return policy.dataset_id, Path(policy.source).stem
 
 
 def table_key(policy: Policy, table: str) -> str:

@@ -24,6 +24,7 @@ __all__ = [
     "extracted",
     "parse_date",
     "parse_timestamp",
+    "parse_zoned",
     "shift_bounds",
     "step_units",
     "timestamp_text",
@@ -87,6 +88,22 @@ def parse_timestamp(text: str) -> int | None:
         return None
     fraction = int((match[4] or "").ljust(6, "0"))
     return days * DAY + ((hour * 60 + minute) * 60 + second) * 1_000_000 + fraction
+
+
+_ZONED = re.compile(r"(.*[0-9:. T][0-9.:]+?)\s*([+-])([0-9]{1,2})(?::?([0-9]{2}))?")
+
+
+def parse_zoned(text: str) -> int | None:
+    """Return microseconds since 1970-01-01 in UTC of a moment with its distance from UTC; None for others."""
+    known = parse_timestamp(text)
+    match = _ZONED.fullmatch(text.strip())
+    if known is not None or match is None or ":" not in match[1]:
+        return known
+    local, hours, minutes = parse_timestamp(match[1]), int(match[3]), int(match[4] or 0)
+    if local is None or hours > 15 or minutes > 59:
+        return None
+    shift = (hours * 60 + minutes) * 60_000_000
+    return local - shift if match[2] == "+" else local + shift
 
 
 def date_text(days: int) -> str:

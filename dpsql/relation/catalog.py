@@ -125,7 +125,8 @@ class Catalog:
 
     `fingerprint` is a hex digest over everything a plan may rely on (declarations, types, engine
     constraints): two catalogs with one fingerprint give the same plans. `dialect`: how the engine is
-    spoken to; `case_collation`: its collation for lower() and upper(), where it needs one.
+    spoken to; `case_collation`: its collation for lower() and upper(), where it needs one. `databases`: what the
+    database is called by those who connect to it.
     """
 
     tables: Mapping[str, Table]
@@ -133,3 +134,4 @@ class Catalog:
     fingerprint: str
     dialect: str = "duckdb"
     case_collation: str | None = None
+    databases: tuple[str, ...] = ()

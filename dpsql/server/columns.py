@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from ..engine import AnswerColumn
-from ..pgwire import TYPES, Bind, FieldDescription, Format, Oid, read_parameter
+from ..pgwire import ELEMENTS, TYPES, Bind, FieldDescription, Format, Oid, read_parameter
 from ..relation.types import (
     BIGINT,
     BOOLEAN,
@@ -23,7 +23,7 @@ from ..relation.types import (
     Kind,
     SqlType,
 )
-from ..sql.parameters import TypedNull
+from ..sql.parameters import ListType, TypedNull
 from .report import Fault
 
 __all__ = [
@@ -53,6 +53,7 @@ _OIDS = {
     Kind.OPAQUE: Oid.TEXT,
     Kind.NULL: Oid.TEXT,
 }
+_LISTS = {item: array for array, item in ELEMENTS.items() if TYPES[array].name.endswith("[]")}
 _UNKNOWN = (0, Oid.UNKNOWN)
 _REFCURSOR = 1790
 """A driver that looks for the types which are read as text may find this one: the same on the wire."""
@@ -81,8 +82,10 @@ def in_formats(
     )
 
 
-def oid_of(type_: SqlType) -> int:
+def oid_of(type_: SqlType | ListType) -> int:
     """Return Postgres' number of a type."""
+    if isinstance(type_, ListType):
+        return _LISTS[_OIDS[type_.item.kind]]
     return _OIDS[type_.kind]
 
 
@@ -146,6 +149,8 @@ def typed_nulls(values: Sequence[object], types: Sequence[int]) -> tuple[object,
 
 def plain(value: object) -> object:
     """Return a moment with a zone as one without, in UTC; anything else as it is."""
+    if isinstance(value, list):
+        return [plain(item) for item in value]
     if isinstance(value, datetime) and value.tzinfo is not None:
         return value.astimezone(UTC).replace(tzinfo=None)
     return value

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import hmac
 from dataclasses import replace
-from pathlib import Path
 
 from ..errors import PolicyError
 from ..pgwire import Verifier, mock_verifier
 from ..policy import Policy
+from ..policy.catalog import database_names
 
 __all__ = ["Logins"]
 
@@ -32,7 +32,7 @@ class Logins:
         self._iterations = sorted({known.iterations for known in self._verifiers.values()}) or [
             _USUAL_ITERATIONS
         ]
-        self._databases = (policy.dataset_id, Path(policy.source).stem)
+        self._databases = database_names(policy)
 
     def __len__(self) -> int:
         return len(self._verifiers)

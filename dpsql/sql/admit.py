@@ -38,7 +38,7 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
     exp.CTE: frozenset({"this", "alias"}),
     exp.TableAlias: frozenset({"this", "columns"}),
     exp.From: _UNARY,
-    exp.Table: frozenset({"this", "db", "alias", "joins"}),
+    exp.Table: frozenset({"this", "db", "catalog", "alias", "joins"}),
     exp.Join: frozenset({"this", "on", "using", "side", "kind", "method"}),
     exp.Where: _UNARY,
     exp.Having: _UNARY,
@@ -47,9 +47,12 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
     exp.Cube: frozenset({"expressions"}),
     exp.GroupingSets: frozenset({"expressions"}),
     exp.Tuple: frozenset({"expressions"}),
+    exp.Array: frozenset({"expressions", "value_constructor"}),
     exp.Order: frozenset({"expressions"}),
     exp.Ordered: frozenset({"this", "desc", "nulls_first"}),
     exp.Limit: frozenset({"expression"}),
+    exp.Fetch: frozenset({"direction", "count", "limit_options"}),
+    exp.LimitOptions: frozenset({"percent", "rows", "with_ties"}),
     exp.Offset: frozenset({"expression"}),
     exp.Distinct: frozenset({"expressions"}),
     exp.Values: frozenset({"expressions", "alias"}),
@@ -88,7 +91,6 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
 """Node kind -> the arguments that the binder reads."""
 
 _HINTS: dict[type[exp.Expr], str] = {
-    exp.ILike: "write lower(x) LIKE '…'",
     exp.RegexpLike: "use LIKE",
     exp.SimilarTo: "use LIKE",
     exp.ByteString: "write a plain '…' literal",

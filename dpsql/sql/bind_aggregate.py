@@ -12,6 +12,7 @@ from ..relation.relations import AggregateCall
 from ..relation.types import BIGINT
 from .aggregates import AGGREGATES, NAMED, AggregateRow
 from .bind_expression import Binder, call
+from .bind_moments import make_date
 from .bind_percentile import read_within_group
 
 __all__ = ["bind_aggregate", "bind_anonymous", "bind_filter", "bind_grouping", "read_aggregate"]
@@ -84,6 +85,8 @@ def bind_anonymous(binder: Binder, node: exp.Expr) -> Expr:
         return binder.add_aggregate(read_aggregate(binder, node, NAMED[name]))
     if name == "now" and not node.args.get("expressions"):
         return binder.moment(node)
+    if name == "make_date":
+        return make_date(binder, node)
     if name in ("dp_low", "dp_high"):
         args = node.args.get("expressions") or []
         if len(args) == 1:

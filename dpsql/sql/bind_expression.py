@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from ..errors import Position, Refusal
-from ..relation.calendar import DAY, EXTRACT_FIELDS, TRUNC_UNITS
+from ..relation.calendar import DAY, EXTRACT_FIELDS, TRUNC_UNITS, parse_zoned
 from ..relation.expressions import Call, Expr, Literal
 from ..relation.functions import FUNCTIONS, SYNTAX, WRITTEN, common_type
 from ..relation.relations import AggregateCall, WindowCall
@@ -229,6 +229,11 @@ class Binder:
         Raises:
             Refusal: 42P02 when there is none.
         """
+        number, value = self.parameter_value(node)
+        return parameter_literal(value, number, self.position(node))
+
+    def parameter_value(self, node: exp.Expr) -> tuple[int, object]:
+        """Return the number of $n and the value that is bound to it. Raises as `parameter`."""
         inner = node.args["this"]
         text = str(inner.args["this"]) if isinstance(inner, exp.Expr) else str(inner)
         number = int(text) if text.isascii() and text.isdigit() and len(text) < 5 else 0
@@ -239,7 +244,7 @@ class Binder:
                 position=self.position(node),
                 hint=f"{len(self.context.parameters)} were given; they count from $1",
             )
-        return parameter_literal(self.context.parameters[number - 1], number, self.position(node))
+        return number, self.context.parameters[number - 1]
 
     def interval(self, node: exp.Expr) -> Expr:
         """Return an INTERVAL literal.
@@ -283,8 +288,13 @@ class Binder:
 
     def cast_node(self, node: exp.Expr) -> Expr:
         """Return CAST(x AS type) or x::type."""
-        target = cast_target(node.args["to"], self.position(node))
-        return cast(self.bind(node.args["this"]), target, self.position(node))
+        target, value = cast_target(node.args["to"], self.position(node)), self.bind(node.args["this"])
+        is_zoned = getattr(node.args["to"].args.get("this"), "name", "") == "TIMESTAMPTZ"
+        if is_zoned and isinstance(value, Literal) and isinstance(value.value, str):
+            moment = parse_zoned(value.value)
+            if moment is not None:
+                return Literal(TIMESTAMP, moment, position=value.position)
+        return cast(value, target, self.position(node))
 
     def moment(self, node: exp.Expr) -> Expr:
         """Return CURRENT_DATE or the statement's moment, cut to the minute, as a literal."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from ..errors import Position, Refusal
@@ -10,6 +12,8 @@ from ..relation.types import BOOLEAN, INTEGER, TEXT, Kind
 from .aggregates import AGGREGATES, ORDERED
 from .bind_aggregate import bind_aggregate, bind_anonymous, bind_filter, bind_grouping
 from .bind_expression import Binder, Condition, Form, call
+from .bind_lists import bind_equal, bind_unequal
+from .bind_moments import at_time_zone, constant_moment
 from .bind_percentile import bind_alone, bind_within_group
 from .bind_subquery import bind_exists, bind_in_query, bind_scalar
 from .bind_window import bind_window
@@ -89,11 +93,33 @@ def _in(binder: Binder, node: exp.Expr, truth: int) -> Expr:
 
 
 def _like(binder: Binder, node: exp.Expr, escape: str | None = None) -> Expr:
-    value = binder.bind(node.args["this"])
-    pattern = sample(binder.bind(node.args["expression"]), TEXT, "")
+    value, pattern = binder.bind(node.args["this"]), binder.bind(node.args["expression"])
+    return _negated(node, _alike(value, pattern, binder.position(node), escape))
+
+
+def _ilike(binder: Binder, node: exp.Expr, escape: str | None = None) -> Expr:
+    """x ILIKE 'A%' as lower(x) LIKE 'a%': what it is for a pattern whose letters have but one small form."""
     position = binder.position(node)
+    pattern = sample(binder.bind(node.args["expression"]), TEXT, "")
+    text = pattern.value if isinstance(pattern, Literal) else None
+    if isinstance(text, str) and not text.isascii():
+        raise Refusal(
+            "ILIKE takes a pattern of ASCII letters", sqlstate="PV202", position=position,
+            hint="write x LIKE '…' for each spelling, joined by OR",
+        )  # fmt: skip
+    if isinstance(pattern, Literal) and isinstance(text, str):
+        pattern = replace(pattern, value=text.lower())
+    value = call("lower", [binder.bind(node.args["this"])], position, said="ILIKE")
+    return _negated(node, _alike(value, pattern, position, escape.lower() if escape else escape))
+
+
+def _alike(value: Expr, given: Expr, position: Position | None, escape: str | None) -> Expr:
+    pattern = sample(given, TEXT, "")
     if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
-        raise Refusal("LIKE takes a literal pattern", sqlstate="PV202", position=position)
+        raise Refusal(
+            "LIKE takes a literal pattern", sqlstate="PV202", position=position,
+            hint="write the pattern out, or pass it as a parameter",
+        )  # fmt: skip
     escape = "\\" if escape is None else escape
     if pattern.value.count("%") + pattern.value.count("_") > 8 or len(pattern.value) > 200:
         raise Refusal(
@@ -103,17 +129,18 @@ def _like(binder: Binder, node: exp.Expr, escape: str | None = None) -> Expr:
     if escape and bare.endswith(escape):
         raise Refusal("the LIKE pattern ends in its escape character", sqlstate="22023", position=position)
     args = [value, pattern, Literal(TEXT, escape)]
-    return _negated(node, call("like", args, position, said="LIKE"))
+    return call("like", args, position, said="LIKE")
 
 
 def _escape(binder: Binder, node: exp.Expr) -> Expr:
     like, character = node.args["this"], node.args["expression"]
     text = str(character.args.get("this", "")) if isinstance(character, exp.Literal) else "  "
-    if not isinstance(like, exp.Like) or len(text) > 1 or not text.isascii() or text == "'":
+    is_like = isinstance(like, (exp.Like, exp.ILike))
+    if not is_like or len(text) > 1 or not text.isascii() or text == "'":
         raise Refusal(
             "ESCAPE takes one character after LIKE", sqlstate="42601", position=binder.position(node)
         )
-    return _like(binder, like, text)
+    return _ilike(binder, like, text) if isinstance(like, exp.ILike) else _like(binder, like, text)
 
 
 def _case(binder: Binder, node: exp.Expr) -> Expr:
@@ -184,6 +211,8 @@ FORMS: dict[type[exp.Expr], Form] = {
     exp.Literal: Binder.literal, exp.RawString: Binder.literal, exp.Boolean: Binder.literal,
     exp.Null: Binder.literal, exp.Parameter: Binder.parameter, exp.Interval: Binder.interval,
     exp.Is: _is, exp.NullSafeNEQ: _not_distinct, exp.Between: _between,
+    exp.StrToDate: constant_moment, exp.StrToTime: constant_moment, exp.AtTimeZone: at_time_zone,
+    exp.EQ: bind_equal, exp.NEQ: bind_unequal, exp.ILike: _ilike,
     exp.Like: _like, exp.Escape: _escape, exp.Case: _case, exp.Round: _digits,
     exp.Trunc: _digits, exp.Trim: _trim, exp.Substring: _substring,
     exp.DPipe: _join_texts, exp.Extract: Binder.part_of_date,

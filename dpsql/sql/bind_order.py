@@ -93,7 +93,10 @@ def _count(binder: Binder, node: exp.Expr, name: str) -> int | None:
     clause = node.args.get(name)
     if clause is None:
         return None
-    value = coerce_literal(binder.bind(clause.args["expression"]), BIGINT)
+    written = _written_count(binder, clause)
+    if written is None:
+        return None
+    value = coerce_literal(binder.bind(written), BIGINT)
     number = value.value if isinstance(value, Literal) else -1
     if number is None:
         return None
@@ -104,3 +107,22 @@ def _count(binder: Binder, node: exp.Expr, name: str) -> int | None:
             position=binder.position(clause),
         )
     return number
+
+
+def _written_count(binder: Binder, clause: exp.Expr) -> exp.Expr | None:
+    """Return what LIMIT, OFFSET or FETCH FIRST counts; None for LIMIT ALL. FETCH FIRST ROW is one.
+
+    Raises:
+        Refusal: 0A000 for WITH TIES and PERCENT.
+    """
+    if not isinstance(clause, exp.Fetch):
+        written: exp.Expr = clause.args["expression"]
+        is_all = isinstance(written, exp.Var) and str(written.args["this"]).upper() == "ALL"
+        return None if is_all else written
+    options = clause.args.get("limit_options")
+    if options is not None and (options.args.get("percent") or options.args.get("with_ties")):
+        raise Refusal(
+            "FETCH FIRST takes ROWS ONLY", sqlstate="0A000", position=binder.position(clause),
+            hint="write LIMIT, or FETCH FIRST 10 ROWS ONLY",
+        )  # fmt: skip
+    return clause.args.get("count") or exp.Literal.number(1)

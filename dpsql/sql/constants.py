@@ -254,13 +254,17 @@ def add_months(microseconds: int, interval: Months, sign: int) -> int | None:
 
 
 def fold(call: Call) -> Expr:
-    """Return the value of arithmetic over exact constants, of a date ± interval or days, of a part of one; else `call`.
+    """Return the value of arithmetic over exact constants, of a date ± interval or days, of a part of one, of texts.
+
+    Of anything else `call` itself.
 
     Raises:
         Refusal: 22023 when the value is outside the result's type.
     """
     if call.function in ("date_trunc", "extract"):
         return _part_of_moment(call)
+    if call.function in ("lower", "upper", "concat_op"):
+        return _text(call)
     if call.function not in ("neg", "add", "sub", "mul", "div", "mod") or call.type.is_float:
         return call if call.function != "neg" else _negated(call)
     if any(
@@ -298,6 +302,19 @@ def _part_of_moment(call: Call) -> Expr:
     scale = DAY if moment.type.kind is Kind.DATE else 1
     value = change(str(word.value), moment.value * scale)
     return call if value is None else Literal(call.type, value, position=call.position)
+
+
+def _text(call: Call) -> Expr:
+    """Return lower, upper or || of constant texts; letters outside ASCII are left to the engine."""
+    texts = [arg.value for arg in call.args if isinstance(arg, Literal) and isinstance(arg.value, str)]
+    if len(texts) != len(call.args):
+        return call
+    if call.function == "concat_op":
+        return Literal(TEXT, "".join(texts), position=call.position)
+    (text,) = texts
+    if not text.isascii():
+        return call
+    return Literal(TEXT, text.lower() if call.function == "lower" else text.upper(), position=call.position)
 
 
 def _negated(call: Call) -> Expr:

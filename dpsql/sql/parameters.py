@@ -12,20 +12,32 @@ from ..errors import Position
 from ..relation.expressions import Expr, Literal, LiteralValue
 from ..relation.types import NULL, TEXT, SqlType
 
-__all__ = ["Awaited", "TypedNull", "awaited_literal", "met", "sample"]
+__all__ = ["Awaited", "ListType", "TypedNull", "awaited_literal", "met", "sample"]
 
 
 @dataclass(frozen=True, slots=True)
 class Awaited:
-    """A parameter without a value; `declared`: the type that the client has said, `noted`: the types it met."""
+    """A parameter without a value; `declared`: the type that the client has said, `noted`: the types it met.
+
+    `lists`: whether it stands where a list has to; the types are then its items'.
+    """
 
     declared: SqlType | None = None
     noted: list[SqlType] = field(default_factory=list, compare=False, repr=False)
+    lists: list[bool] = field(default_factory=list, compare=False, repr=False)
 
     @property
-    def type(self) -> SqlType:
+    def type(self) -> SqlType | ListType:
         """The type that a value has to have: as declared, else the first one it met, else text."""
-        return self.declared or next(iter(self.noted), TEXT)
+        type_ = self.declared or next(iter(self.noted), TEXT)
+        return ListType(type_) if self.lists else type_
+
+
+@dataclass(frozen=True, slots=True)
+class ListType:
+    """The type of a parameter that is a list of constants."""
+
+    item: SqlType
 
 
 @dataclass(frozen=True, slots=True)

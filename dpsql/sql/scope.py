@@ -68,6 +68,12 @@ def find_table(context: BindingContext, node: exp.Table, position: Position | No
         Refusal: 42P01, the same whether the table is missing or not declared.
     """
     identifier, schema = node.args["this"], node.args.get("db")
+    database = node.args.get("catalog")
+    if database is not None and fold_name(database)[0] not in context.catalog.databases:
+        raise Refusal(
+            f'the database "{fold_name(database)[0]}" is not this one', sqlstate="0A000", position=position,
+            hint="leave it out: schema.table, or table alone",
+        )  # fmt: skip
     known = ", ".join(sorted(context.catalog.tables)) or "none"
     if not isinstance(identifier, exp.Identifier):
         said = said_of(identifier, context.text) if isinstance(identifier, exp.Expr) else "this form"

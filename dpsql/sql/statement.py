@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import logging
 import re
 from collections.abc import Sequence
@@ -75,7 +76,14 @@ Statement = AdmittedQuery | Explain | SetSetting | ShowSetting | ResetSetting
 # The parser logs what it cannot read; the analyst's text belongs in no log.
 logging.getLogger("sqlglot").disabled = True
 
-_EXPLAIN = re.compile(r"\s*explain\b\s*(?:\(\s*format\s+(json|text)\s*\))?\s*", re.IGNORECASE)
+_EXPLAIN = re.compile(
+    r"\s*explain\b\s*(?:\(([a-z_,\s0-9]*)\)|((?:(?:analyze|verbose)\b\s*)*))\s*", re.IGNORECASE
+)
+_OPTION = re.compile(r"\s*([a-z_]+)(?:\s+([a-z]+|[01]))?\s*", re.IGNORECASE)
+_OPTIONS = frozenset(
+    {"analyze", "verbose", "costs", "settings", "buffers", "wal", "timing", "summary", "memory"}
+)
+"""Postgres' own, which have no meaning here: nothing is run, and there are no costs."""
 _SET = re.compile(
     r"\s*set\s+(?:session\s+)?([a-z_][a-z_0-9.]*)\s*(?:=|\bto\b)\s*('([^']*)'|[^\s';]+)\s*;?\s*",
     re.IGNORECASE,
@@ -112,19 +120,46 @@ def parse_statement(text: str) -> Statement:
     if first == "explain" and _EXPLAIN.match(text, tokens[0].start):
         match = _EXPLAIN.match(text, tokens[0].start)
         assert match is not None
-        rest = blank_prefix(text, match.end())
-        return Explain(_parse_query(rest), (match[1] or "").lower() == "json")
+        is_json = _reads_json(text, match)
+        return Explain(_parse_query(blank_prefix(text, match.end())), is_json)
     return _parse_query(text)
 
 
+def _reads_json(text: str, match: re.Match[str]) -> bool:
+    """Say whether EXPLAIN's options ask for JSON; what has no meaning here is read and left.
+
+    Raises:
+        Refusal: 42601 for an option that is none, or another FORMAT.
+    """
+    is_json = False
+    for option in () if match[1] is None else match[1].split(","):
+        read = _OPTION.fullmatch(option)
+        name, value = (read[1].lower(), (read[2] or "").lower()) if read is not None else ("", "")
+        if name == "format" and value in ("json", "text"):
+            is_json = value == "json"
+        elif name not in _OPTIONS or value not in ("", "on", "off", "true", "false", "0", "1"):
+            raise Refusal(
+                "EXPLAIN has no such option", sqlstate="42601", position=place(text, match.start(1)),
+                hint="EXPLAIN (FORMAT JSON), or EXPLAIN alone",
+            )  # fmt: skip
+    return is_json
+
+
 _OF_JOIN = ("side", "kind", "method", "on", "using")
-_STARTS = ("select", "with", "values", "(", "table", "from")
+_STARTS = ("select", "with", "values", "(", "table")
+_LIKE_QUERIES = ("select", "with", "values", "table", "explain")
 
 
 def _parse_query(text: str) -> AdmittedQuery:
     tokens = tokenize(text)
     first = _word(tokens[0]) if tokens else ""
-    if first not in _STARTS or first in ("table", "from"):
+    meant = difflib.get_close_matches(first, _LIKE_QUERIES, 1, 0.8) if first not in _STARTS else []
+    if meant:
+        raise Refusal(
+            f'syntax error at or near "{first}"', sqlstate="42601", position=place(text, tokens[0].start),
+            hint=f"did you mean {meant[0].upper()}?",
+        )  # fmt: skip
+    if first not in _STARTS:
         raise Refusal(
             f"only queries are answered, not {first.upper() or 'an empty statement'}",
             sqlstate="0A000",

@@ -61,6 +61,14 @@ ROWS = (
         "either", texts(BOOLEAN, 2), _truth,
         (Syntax(exp.Like, read=(*_SIDES, "negate")), Syntax(exp.Escape, read=_SIDES)),
     ),
+    Shorthand(
+        "x ILIKE 'a%'", "of a form, capital and small ASCII letters alike: `lower(x) LIKE 'a%'`",
+        (Syntax(exp.ILike, read=(*_SIDES, "negate")),),
+    ),
+    Shorthand(
+        "x = ANY ('{1,2}')", "equal to one of a list: `ARRAY[1, 2]`, its text, or a parameter that is a list; "
+        "`x <> ALL (…)` to none", (Syntax(exp.Any, read=("this",)), Syntax(exp.All, read=("this",))),
+    ),
     Function(
         "is_null", "x IS NULL", "without a value", _anything, _truth,
         (Syntax(exp.Is, read=(*_SIDES, "negate")),), null=never_null,

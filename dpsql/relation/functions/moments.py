@@ -10,7 +10,7 @@ from ..calendar import EXTRACT_FIELDS, TRUNC_UNITS, extract_bounds, truncate_bou
 from ..expressions import Call, Literal
 from ..facts import ONE, Facts
 from ..types import NUMERIC, TIMESTAMP, SqlType
-from .row import Args, Function, Syntax, any_null
+from .row import Args, Function, Shorthand, Syntax, any_null
 
 __all__ = ["ROWS"]
 
@@ -58,7 +58,7 @@ def _trunc_null(args: list[Facts], call: Call) -> bool:
     return any_null(args, call) or not args[1].bounded  # outside the years 1 to 9999: NULL
 
 
-ROWS = (
+ROWS: tuple[Function | Shorthand, ...] = (
     Function(
         "extract", "extract(year FROM x)", f"a field of a moment: {', '.join(EXTRACT_FIELDS)}", _extract_type,
         _extract, (Syntax(exp.Extract, read=("this", "expression")),), null=_extract_null,
@@ -66,5 +66,19 @@ ROWS = (
     Function(
         "date_trunc", "date_trunc('month', x)", f"a moment cut to its unit: {', '.join(TRUNC_UNITS)}", _trunc_type,
         _date_trunc, (Syntax(exp.TimestampTrunc, read=("this", "unit")),), null=_trunc_null,
+    ),
+    Shorthand(
+        "to_date('31.01.2024', 'DD.MM.YYYY')", "a date from a constant text, by YYYY, MM, DD",
+        (Syntax(exp.StrToDate, read=("this", "format")),),
+    ),
+    Shorthand(
+        "to_timestamp('2024-01-31 12:00', 'YYYY-MM-DD HH24:MI')",
+        "a moment from a constant text, by YYYY, MM, DD, HH24, MI, SS, US",
+        (Syntax(exp.StrToTime, read=("this", "format")),),
+    ),
+    Shorthand("make_date(2024, 1, 31)", "a date from constants", ()),
+    Shorthand(
+        "x AT TIME ZONE 'UTC'", "a moment, which is in UTC already; no other zone",
+        (Syntax(exp.AtTimeZone, read=("this", "zone")),),
     ),
 )  # fmt: skip

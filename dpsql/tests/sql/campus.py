@@ -41,7 +41,12 @@ _COURSE = Table(
 )
 _ROOM = Table("hall.room", ("hall", "room"), (Column("id", INTEGER), Column("seats", INTEGER)), None)
 _UPPER = Table("Odd Name", ("main", "Odd Name"), (Column("A", INTEGER), Column("a", TEXT)), None)
-CATALOG = Catalog(MappingProxyType({t.name: t for t in (_STUDENT, _COURSE, _ROOM, _UPPER)}), "main", "")
+CATALOG = Catalog(
+    MappingProxyType({t.name: t for t in (_STUDENT, _COURSE, _ROOM, _UPPER)}),
+    "main",
+    "",
+    databases=("campus",),
+)
 
 
 def relation(text: str, *parameters: object) -> Relation:

@@ -63,7 +63,7 @@ def test_a_table_is_found(written: str) -> None:
 )
 def test_a_table_that_does_not_exist_and_one_that_is_not_declared_read_the_same(written: str) -> None:
     assert refused(f"SELECT 1 FROM {written}") == (
-        "42P01" if "main.main" not in written else "PV001",
+        "42P01" if "main.main" not in written else "0A000",
         written,
     )
 
