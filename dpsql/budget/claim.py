@@ -18,6 +18,7 @@ __all__ = [
     "Caps",
     "Charge",
     "Claim",
+    "DatedDraw",
     "Draw",
     "Grouping",
     "GroupingKey",
@@ -195,6 +196,16 @@ class Draw:
         _require_keys(self.measures)
         if not self.measures:
             raise ValueError("a draw holds at least one measure")
+
+
+@dataclass(frozen=True, slots=True)
+class DatedDraw:
+    """A stored draw, when it was charged and for what, and whether that was in the epoch of now."""
+
+    draw: Draw
+    at: str
+    charge: Charge
+    is_current: bool
 
 
 @dataclass(frozen=True, slots=True)

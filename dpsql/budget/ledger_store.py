@@ -26,6 +26,7 @@ from .claim import (
     Caps,
     Charge,
     Claim,
+    DatedDraw,
     Draw,
     MeasurementClaim,
     Reservation,
@@ -49,6 +50,8 @@ _UNNUMBERED = -1
 """The `seq` of a record that the ledger has not numbered yet."""
 
 _EPOCH: Statement = ("SELECT epoch FROM ledger", ())
+_OLDEST = 1_000
+"""Epochs that are looked back over for what was measured once."""
 _SPENT: Statement = ("SELECT analyst, epsilon_nano, delta_atto, rho_atto FROM spent", ())
 _GRANTS: Statement = ("SELECT body FROM record WHERE kind = 'grant' AND state = ?", (GRANTED,))
 
@@ -102,6 +105,16 @@ class LedgerStore:
             if draw.law != stored.law:
                 raise ValueError("the index of groupings is not that of the draws")
             return draw
+
+    def newest(self, measures: Sequence[bytes]) -> DatedDraw | None:
+        """See `BudgetStore.newest`."""
+        with self._ledger.read() as db, self._sound():
+            epoch = int(db.execute(*_EPOCH).fetchone()[0])
+            for number, entry in _newest(db, epoch, measures[0]):
+                draw = _load(db, {number})[number]
+                if set(measures) <= set(draw.measures):
+                    return DatedDraw(draw, entry.at, entry.charge, entry.epoch == epoch)
+        return None
 
     def reserve(
         self, claim: Claim, *, wait_seconds: float = 60.0, cancelled: Callable[[], bool] = never_cancelled
@@ -370,6 +383,21 @@ def _groupings(db: Database, epoch: int, families: Sequence[bytes]) -> dict[byte
             raise ValueError("the index of groupings is not that of the entries")
         found[family].append(StoredGrouping(entry, law, record.grouping))
     return found
+
+
+def _newest(db: Database, epoch: int, key: bytes) -> list[tuple[int, Entry]]:
+    """Return the entries that drew a measure: those of the newest epoch first, and there the least spread.
+
+    Raises one of `MALFORMED`.
+    """
+    epochs = range(epoch, max(0, epoch - _OLDEST), -1)
+    rows = db.execute(
+        "SELECT m.entry, r.body FROM measure m JOIN record r ON r.seq = m.entry"
+        f" WHERE r.state = ? AND m.key = ? AND m.epoch IN ({_marks(epochs)})",
+        (EntryState.COMMITTED.value, key, *epochs),
+    ).fetchall()
+    found = [(number, _entry(number, body, EntryState.COMMITTED)) for number, body in rows]
+    return sorted(found, key=lambda one: (-one[1].epoch, one[1].law.spread, -one[0]))
 
 
 def _load(db: Database, chosen: Set[int]) -> dict[int, Draw]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from ..mechanisms import Law
-from .claim import Charge, Claim, Draw, Reservation, StoredGrouping
+from .claim import Charge, Claim, DatedDraw, Draw, Reservation, StoredGrouping
 from .entry import Entry, Status
 
 __all__ = ["BudgetStore", "never_cancelled"]
@@ -35,6 +35,10 @@ class BudgetStore(Protocol):
 
     def draw_of(self, stored: StoredGrouping) -> Draw:
         """Return a stored draw of a family."""
+        ...
+
+    def newest(self, measures: Sequence[bytes]) -> DatedDraw | None:
+        """Return the newest epoch's best stored draw that holds all of these measures, or None; charges nothing."""
         ...
 
     def reserve(

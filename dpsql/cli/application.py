@@ -15,6 +15,7 @@ import click
 from ..errors import DpsqlError, EngineFailure, PolicyError
 from . import interrupts
 from .audit import audit
+from .bounds import bounds
 from .budget import budget
 from .check import check
 from .demo import demo
@@ -102,7 +103,7 @@ def program(ctx: click.Context, policy_path: str, analyst: str) -> None:
     ctx.obj = CommandSettings.of(policy_path, analyst)
 
 
-for _command in (query, explain, check, audit, init, budget, refresh, serve, user, demo, docs):
+for _command in (query, explain, check, audit, bounds, init, budget, refresh, serve, user, demo, docs):
     program.add_command(_command)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 from fractions import Fraction
 
@@ -10,7 +9,7 @@ import click
 
 from ..errors import LedgerError
 from .failure import tell
-from .owner import open_ledger
+from .owner import login_name, open_ledger
 from .settings import CommandSettings, json_option, pass_settings, wants_json
 from .text_cells import decimal_text, terminal_text
 
@@ -121,7 +120,7 @@ def grant(settings: CommandSettings, epsilon: str, analyst: str | None) -> None:
     with open_ledger(settings.policy_path) as ledger:
         if analyst is not None and ledger.status(analyst).analyst_cap_nano is None:
             raise click.UsageError(f"{analyst} has no cap of their own that could be raised.")
-        ledger.grant(analyst, int(amount * _NANO), by=_login_name())
+        ledger.grant(analyst, int(amount * _NANO), by=login_name())
         status = ledger.status(analyst)
     cap = status.epsilon_cap_nano if analyst is None else status.analyst_cap_nano
     whose = "everybody together" if analyst is None else terminal_text(analyst)
@@ -142,11 +141,3 @@ def _line(spent: Fraction, cap: Fraction | None) -> str:
         return f"{decimal_text(spent)} spent, no cap of their own"
     left = max(cap - spent, Fraction(0))
     return f"{decimal_text(spent)} of {decimal_text(cap)} spent, {decimal_text(left)} left"
-
-
-def _login_name() -> str:
-    """Return the login name for the record, or "unknown" where the system knows none."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):
-        return "unknown"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from ..budget import LedgerStore
     from ..policy.live_schema import LiveSchema
 
-__all__ = ["open_ledger", "read_live_schema"]
+__all__ = ["login_name", "open_ledger", "read_live_schema"]
 
 
 def read_live_schema(database_url: str) -> LiveSchema:
@@ -47,3 +48,11 @@ def open_ledger(policy_path: Path, *, create: bool = False) -> Iterator[LedgerSt
 
     with closing(open_store(load_policy(policy_path), create=create)) as store:
         yield store
+
+
+def login_name() -> str:
+    """Return the login name for the record, or "unknown" where the system knows none."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return "unknown"

@@ -1,19 +1,30 @@
 """What is said of how much one person counts: the bounds of a release, what was declared, which of them binds.
 
-Pure: from plans alone. Nothing is known, or said, of whether any row was left out.
+Pure: from plans alone, and from what was measured before (`people_above`). Nothing is known, or said, of whether any
+row of an answer was left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..plan.measures.measurements import BoundingQuery
 from ..plan.planner import ReleasePlan
 from ..plan.privacy.rows import Block, Cut, Grouped, Item, OwnedRows, TableSource, blocks_in, selects_in
 from ..relation.catalog import Table
 from ..relation.expressions import fields_of
+from .people_above import MoreRows
 
-__all__ = ["bounds_of", "contribution_lines", "contribution_notes", "declared_in", "what_binds"]
+__all__ = [
+    "bounds_of",
+    "contribution_lines",
+    "contribution_notes",
+    "declared_in",
+    "nothing_said",
+    "what_binds",
+]
+
+_UNSEEN = "the error bars do not show what this leaves out"
 
 
 def bounds_of(release: ReleasePlan, of: str = "") -> list[str]:
@@ -98,40 +109,60 @@ def _private_tables(rows: OwnedRows | Block) -> Iterator[Table]:
                 yield from _private_tables(part)
 
 
-def contribution_notes(release: ReleasePlan) -> Iterator[str]:
-    """Yield what bounds on one person leave out of an answer, in words for a receipt."""
-    if bounds := bounds_of(release, f' of "{release.release.rows.name}"'):
-        yield (
-            f"a person counts with at most {' and '.join(bounds)}; "
-            "the error bars do not show what this leaves out"
-        )
-    for most, name in sorted(_cut_per_person(release.release.rows)):
+def nothing_said(name: str, max_rows: int) -> str:
+    """Say nothing of how many people have more rows than count."""
+    return ""
+
+
+def contribution_notes(release: ReleasePlan, more: MoreRows) -> Iterator[str]:
+    """Yield what bounds on one person leave out of an answer, in words for a receipt.
+
+    `more`: says of a table and its `max_rows` how many people have more; it is asked where that is what bounds.
+    """
+    rows = release.release.rows
+    if bounds := bounds_of(release, f' of "{rows.name}"'):
+        is_of_rows = any(measurement.query.takes_all_rows for measurement in release.measurements)
+        above = _above([rows], release.bounding.in_all, more) if is_of_rows else ""
+        yield f"a person counts with at most {' and '.join(bounds)}; {_UNSEEN}{above}"
+    for (most, name), parts in sorted(_cut_per_person(rows).items()):
         yield (
             f'what is counted or summed per person takes at most {_counted(most, "row")} of "{name}"; '
-            "the error bars do not show what this leaves out"
+            f"{_UNSEEN}{_above(parts, most, more)}"
         )
-    for most, name in sorted(_cut_before_joins(release.release.rows)):
+    for (most, name), parts in sorted(_cut_before_joins(rows).items()):
         yield (
             f'a join would multiply the rows of a person: it takes at most {_counted(most, "row")} of "{name}"; '
-            "the error bars do not show what this leaves out"
+            f"{_UNSEEN}{_above(parts, most, more)}"
         )
 
 
-def _cut_per_person(rows: OwnedRows) -> set[tuple[int, str]]:
-    """Return the bounds of counts and sums per person, and what they count, in subqueries too."""
-    found: set[tuple[int, str]] = set()
+def _above(parts: Sequence[OwnedRows | Block], most: int, more: MoreRows) -> str:
+    """Return what is known of the people beyond a bound, for the tables of which it is the `max_rows`."""
+    tables = dict.fromkeys(table for part in parts for table in _private_tables(part))
+    units = ((table.name, table.unit) for table in tables)
+    said = [more(name, most) for name, unit in units if unit and not unit.is_unique and unit.max_rows == most]
+    return "".join(f"; {one}" for one in said if one)
+
+
+def _cut_per_person(rows: OwnedRows) -> dict[tuple[int, str], list[Block]]:
+    """Return the bounds of counts and sums per person, and what they count, in subqueries too: with its selects."""
+    found: dict[tuple[int, str], list[Block]] = {}
     for item in _items_in(rows):
         for part in blocks_in(item.source):
             if isinstance(part, Grouped) and part.most is not None and part.most > 1:
                 called = {call.function for call in part.aggregates}
-                found |= {(part.most, item.source.name)} if called & {"count", "sum"} else set()
+                if called & {"count", "sum"}:
+                    found.setdefault((part.most, item.source.name), []).append(part)
     return found
 
 
-def _cut_before_joins(rows: OwnedRows) -> set[tuple[int, str]]:
+def _cut_before_joins(rows: OwnedRows) -> dict[tuple[int, str], list[Block]]:
     """Return the sources that are cut before a join (law L10), and at how many rows of a person."""
-    sources = (item.source for item in _items_in(rows))
-    return {(source.most, source.name) for source in sources if isinstance(source, Cut)}
+    found: dict[tuple[int, str], list[Block]] = {}
+    for item in _items_in(rows):
+        if isinstance(item.source, Cut):
+            found.setdefault((item.source.most, item.source.name), []).append(item.source.block)
+    return found
 
 
 def _items_in(rows: OwnedRows) -> Iterator[Item]:

@@ -21,9 +21,11 @@ from ..mechanisms import ATTO, NANO
 from ..plan.dialects import dialect_of
 from ..plan.planner import Plan
 from ..policy import Policy, build_catalog, load_policy
+from ..policy.measured import people_policy
 from ..postprocess import SealedEngine
 from ..relation.catalog import Catalog
 from .answer import Answer, AnswerColumn
+from .people_above import PeopleAbove, find_people_above
 from .post_processing import Compiled
 
 if TYPE_CHECKING:
@@ -123,6 +125,8 @@ class Dataset:
         self.dialect = dialect_of(self.catalog.dialect, self.catalog.case_collation)
         self.prepared: Cache[PreparedPlan] = Cache(_MAX_CACHED)
         self.answers: Cache[Answer] = Cache(_MAX_CACHED)
+        self._people: dict[str, tuple[Policy, Catalog]] = {}
+        self._last_said: dict[tuple[str, int], PeopleAbove | None] = {}
 
     @classmethod
     def open(cls, policy: Path | Policy, *, backend: Backend | None = None) -> Dataset:
@@ -150,6 +154,28 @@ class Dataset:
         if close is not None:
             close()
         self.sealed.close()
+
+    def catalog_under(self, policy: Policy) -> Catalog:
+        """Return the catalog that another policy makes of the same schema. Raises PolicyError."""
+        return build_catalog(policy, self._live)
+
+    def under_people(self, name: str) -> tuple[Policy, Catalog]:
+        """Return the policy and the catalog under which the people of a table are counted by their rows."""
+        if name not in self._people:
+            policy = people_policy(self.policy, name)
+            self._people[name] = policy, self.catalog_under(policy)
+        return self._people[name]
+
+    def people_above(self, name: str, max_rows: int) -> PeopleAbove | None:
+        """Return how many people have more rows of a table than a bound, as it was measured last, or None.
+
+        An answer that is remembered says what was known then: where that has changed, none is. Raises LedgerError.
+        """
+        found = find_people_above(self.store, *self.under_people(name), name, max_rows)
+        if self._last_said.setdefault((name, max_rows), found) != found:
+            self._last_said[name, max_rows] = found
+            self.answers.clear()
+        return found
 
     @contextmanager
     def snapshot(self, owner: object) -> Iterator[Snapshot]:

@@ -20,10 +20,11 @@ from ..plan.privacy.rows import OwnedRows, Release
 from ..relation.expressions import Field
 from ..relation.lattice import lattice_of
 from ..relation.relations import AggregateCall, Filter, Limit, Project, Relation, Sort, Window
-from .contribution import contribution_lines, contribution_notes, declared_in, what_binds
+from .contribution import contribution_lines, contribution_notes, declared_in, nothing_said, what_binds
 from .group import group_lines
 from .grouping_sets import cells_of, keys_text, set_notes, sums_of
 from .notes import null_notes
+from .people_above import MoreRows
 from .post_processing import Compiled, DatabasePart
 from .settings import decimal_text
 
@@ -39,7 +40,7 @@ class Explanation:
     """What a query would release and cost; `left` is the epsilon left now, read from the ledger.
 
     `origins`: what of it the store has an answer for in a grouping of other groups, in words.
-    `chosen`: the epsilon that an accuracy takes, in words; None where an epsilon was set.
+    `chosen`: the epsilon that an accuracy takes, in words; None where an epsilon was set. `notes`: see `bias_notes`.
     """
 
     plan: Plan
@@ -48,6 +49,7 @@ class Explanation:
     left: Fraction
     origins: tuple[str, ...] = ()
     chosen: str | None = None
+    notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
         """Return the same for programs; numbers are exact decimals or fractions as text."""
@@ -62,7 +64,7 @@ class Explanation:
             "epsilon_left": decimal_text(self.left),
             "groups_of_persons": list(group_lines(self.plan)),
             "chosen": self.chosen,
-            "notes": list(bias_notes(self.plan)),
+            "notes": list(self.notes),
             "from_the_store": list(self.origins),
             "intermediates": [intermediate.sql for intermediate in self.intermediates],
             "public_parts": [
@@ -93,7 +95,7 @@ class Explanation:
         lines += [f"  {said}" for said in group_lines(self.plan)]
         for origin in self.origins:
             lines += wrap(f"now: {origin}", _WIDTH, subsequent_indent="  ")
-        for note in bias_notes(self.plan):
+        for note in self.notes:
             lines += wrap(f"note: {note}", _WIDTH, subsequent_indent="  ")
         for number, intermediate in enumerate(self.intermediates):
             lines += _compiled_text(f"intermediate result {number + 1}", intermediate)
@@ -114,14 +116,14 @@ def _compiled_text(title: str, compiled: Compiled) -> list[str]:
     return lines
 
 
-def bias_notes(plan: Plan) -> tuple[str, ...]:
+def bias_notes(plan: Plan, more: MoreRows = nothing_said) -> tuple[str, ...]:
     """Return what may bend the answers besides the noise: contribution bounds that leave rows out.
 
-    From the plan alone: nothing is known, or said, of whether any row was left out.
+    From the plan, and what `more` has of earlier releases: nothing is known, or said, of whether any row was left out.
     """
     notes: list[str] = []
     for release in plan.releases:
-        notes += contribution_notes(release)
+        notes += contribution_notes(release, more)
         notes += _coarse_steps(release)
     notes += set_notes(plan)
     for number in plan.tables:

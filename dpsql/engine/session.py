@@ -16,7 +16,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from ..backends import Backend
-from ..budget import Status
+from ..budget import Charge, Status
 from ..errors import EngineFailure, PolicyError, Refusal
 from ..mechanisms import ATTO, NANO, Noise, SampledNoise
 from ..plan.planner import Plan, PrivacyParameters, ReleasePlan, plan
@@ -46,6 +46,7 @@ from .dataset import Dataset, LazySnapshot, PreparedPlan
 from .explain import Explanation, bias_notes
 from .listed_keys import ListedKeys
 from .notes import found_notes
+from .people_above import MoreRows, more_rows
 from .post_processing import Compiled, Patience, PublicRows, check_public, compile_public, run_public
 from .run import IntermediateRows, PlanRunner, ReleasedRows, carried, check_intermediate
 from .settings import Settings, decimal_text
@@ -438,7 +439,7 @@ class Session:
             raise self._told(failure, has_releases=bool(rows)) from None
         reused = epsilon == 0 and any(row.plan.measurements and not row.plan.is_empty for row in rows)
         notes: tuple[str, ...] = (prepared.chosen,) if prepared.chosen else ()
-        notes += (*found_notes(rows), *bias_notes(prepared.plan), *runner.origins)
+        notes += (*found_notes(rows), *bias_notes(prepared.plan, self._more_rows), *runner.origins)
         notes += (_WITHOUT_BARS,) if patience.without_bars else ()
         receipt = Receipt(epsilon, delta, _left(self.budget()), reused, notes)
         answer = Answer(prepared.columns, found, "SELECT", receipt)
@@ -472,8 +473,30 @@ class Session:
                     runner.from_store()
                 origins = runner.origins
         return Explanation(
-            prepared.plan, prepared.compiled, prepared.intermediates, _left(status), origins, prepared.chosen
-        )
+            prepared.plan, prepared.compiled, prepared.intermediates, _left(status), origins, prepared.chosen,
+            bias_notes(prepared.plan, self._more_rows),
+        )  # fmt: skip
+
+    # --- a plan that no text says ---------------------------------------------------------------------------
+
+    def released(self, planned: Plan, statement: str) -> tuple[list[ReleasedRows], Charge]:
+        """Return a plan's releases and what they cost: from the store, else charged, drawn and stored as a query's.
+
+        For what an owner measures (`bounds`): no analyst's text comes here. `statement`: for the ledger's record.
+        Requires: a plan without intermediate results. Raises BudgetExhausted, EngineFailure, LedgerError.
+        """
+        self._cancelled.clear()
+        self._expired.clear()
+        self._began = time.monotonic()
+        cost = Cost()
+        with self.dataset.lazy_snapshot(self, self._cancelled) as snapshot, telling(cost, reuse=True):
+            runner = PlanRunner(
+                planned, self.dataset.store, self._noise, self.analyst, statement, True, _no_intermediate,
+                self._cancelled.is_set, lambda: self._hold(snapshot.close), cost,
+            )  # fmt: skip
+            if not runner.from_store():
+                runner.from_engine(snapshot.open(), self.dataset.salt)
+        return runner.rows, cost.charge
 
     # --- what the stations share ------------------------------------------------------------------------
 
@@ -493,12 +516,20 @@ class Session:
             if self._cancelled.wait(max(0.0, self.release_time(self._began, now) - now)):
                 raise EngineFailure("cancelled", sqlstate="57014")
 
+    @property
+    def _more_rows(self) -> MoreRows:
+        return more_rows(self.dataset.people_above)
+
     def _cap(self) -> Fraction:
         status = self.budget()
         caps = [status.epsilon_cap_nano]
         if status.analyst_cap_nano is not None:
             caps.append(status.analyst_cap_nano)
         return Fraction(min(caps), NANO)
+
+
+def _no_intermediate(number: int, rows: Sequence[ReleasedRows]) -> object:
+    raise AssertionError("a plan without intermediate results has none")
 
 
 def _left(status: Status) -> Fraction:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from .model import Bound, ColumnPolicy, Key, TablePolicy, UnitPolicy
 from .section import Section, exact, plain
 
-__all__ = ["read_tables"]
+__all__ = ["read_bounds", "read_tables"]
 
 
 MAX_CONTRIBUTION = 2**22
@@ -117,7 +117,7 @@ def _read_unit(section: Section) -> UnitPolicy | None:
 
 
 def _read_column(name: str, section: Section) -> ColumnPolicy:
-    bounds = _read_bounds(section)
+    bounds = read_bounds(section)
     step = section.number("step")
     if step is not None and step <= 0:
         raise section.error("must be above 0", "step")
@@ -137,7 +137,8 @@ def _read_column(name: str, section: Section) -> ColumnPolicy:
     return column
 
 
-def _read_bounds(section: Section) -> tuple[Bound, Bound] | None:
+def read_bounds(section: Section) -> tuple[Bound, Bound] | None:
+    """Return the two ends under `bounds`, the lower one first, or None. Raises PolicyError."""
     items = section.array("bounds")
     if items is None:
         return None

@@ -492,3 +492,34 @@ def test_a_file_has_its_status_at_once(tmp_path: Path) -> None:
         (tmp_path / "l.db.log").unlink()
         with pytest.raises(LedgerError):
             opened.status_at_once()
+
+
+# The newest, of any epoch.
+
+
+def test_the_newest_draw_is_of_the_newest_epoch_and_there_the_finest(store: LedgerStore) -> None:
+    assert store.newest([key("a"), key("b")]) is None
+    buy(store, "a", "b", scale=Fraction(10), payload=b"old and fine")
+    store.advance_epoch()
+    found = store.newest([key("a"), key("b")])
+    assert found is not None
+    assert (found.draw.payload, found.charge, found.is_current) == (
+        b"old and fine",
+        Charge(TENTH, 0),
+        False,
+    )
+    assert found.at == store.log(1)[0].at
+    buy(store, "a", "b", scale=Fraction(30), payload=b"coarse")
+    buy(store, "a", "b", scale=Fraction(20), payload=b"finer")
+    buy(store, "a", scale=Fraction(1), payload=b"not of both")
+    found = store.newest([key("a"), key("b")])
+    assert found is not None
+    assert (found.draw.payload, found.is_current) == (b"finer", True)
+    assert store.spent() == Charge(4 * TENTH, 0), "to look is free"
+
+
+def test_what_is_reserved_or_given_up_is_not_the_newest(store: LedgerStore) -> None:
+    reservation = store.reserve(claim(measurement("a")))
+    assert store.newest([key("a")]) is None
+    store.fail(reservation)
+    assert store.newest([key("a")]) is None

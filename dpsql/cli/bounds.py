@@ -1,0 +1,226 @@
+"""`dpsql bounds`: the owner pays once to learn how many rows a person has, and between which ends a column lies."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from datetime import date, datetime
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import click
+
+from .owner import login_name
+from .settings import CommandSettings, json_option, pass_settings, wants_json
+from .text_cells import decimal_text, terminal_text
+from .worker import open_session
+
+if TYPE_CHECKING:
+    from ..budget import Charge
+    from ..engine.bounds import Measured, Wish
+    from ..engine.people_above import PeopleAbove
+    from ..policy import ColumnPolicy
+    from ..policy.model import Bound
+
+__all__ = ["bounds"]
+
+_ENOUGH = 10_000
+"""From about so many people on, what is measured is a better guide than what an owner knows (mechanisms' benchmark)."""
+
+
+@click.command()
+@click.argument("table")
+@click.option(
+    "--epsilon",
+    metavar="PRICE",
+    help="What to take of the budget, for all of it together; without it, as much as one usual question.",
+)
+@click.option(
+    "--for-epsilon",
+    metavar="EPSILON",
+    help="What people will spend on a question; without it, the policy's default.",
+)
+@click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="NAME[=LOW,HIGH]",
+    help="Also find bounds for this column, between two values that you are sure of; without them, between the "
+    "declared ones. May be repeated; each shares the price.",
+)
+@json_option
+@pass_settings
+def bounds(
+    settings: CommandSettings,
+    table: str,
+    epsilon: str | None,
+    for_epsilon: str | None,
+    columns: tuple[str, ...],
+) -> None:
+    """Measure, privately, which max_rows fits TABLE, and how many people have more rows than that.
+
+    If you know how many rows hardly anybody exceeds, write that into the policy: it costs nothing, and for fewer than
+    about 10,000 people it is better than what can be measured. If you do not, this asks the data once, as a question
+    that is charged to the budget, and prints the lines to paste. The answer is noisy, and safe to show.
+
+    It also stores how many people have more rows than max_rows. Answers over the table say so from then on.
+    Run again, it is answered from the store, free. A public table, or one row a person, costs nothing either.
+
+    \b
+      dpsql bounds loan
+      dpsql bounds loan --epsilon 0.5 --column fee=0,1000 --column loaned_on=2020-01-01,2025-12-31
+    """
+    from ..engine.bounds import Wish, measure
+    from ..mechanisms import parse_epsilon
+    from ..policy.measured import read_range
+
+    asked = []
+    for column in columns:
+        name, equals, text = column.partition("=")
+        asked.append((name, read_range(name, text) if equals else None))
+    command = " ".join(
+        ["dpsql bounds", table, *(f"--column {column}" for column in columns)]
+        + [
+            f"--{name} {value}"
+            for name, value in (("epsilon", epsilon), ("for-epsilon", for_epsilon))
+            if value
+        ]
+    )
+    with open_session(settings.policy_path, f"owner {login_name()}") as running:
+        usual = running.session.policy.defaults.epsilon
+        price, later = (usual if text is None else parse_epsilon(text) for text in (epsilon, for_epsilon))
+        wish = Wish(table, price, later, tuple(asked))
+        found = running.run(measure, running.session, wish, command)
+        status = running.session.budget()
+    left = Fraction(status.epsilon_cap_nano - status.epsilon_spent_nano, 10**9)
+    if wants_json():
+        click.echo(json.dumps(_nothing_json(wish, found) if isinstance(found, str) else _json(found)))
+    elif isinstance(found, str):
+        click.echo(terminal_text(f"{found} Nothing was charged."))
+    else:
+        click.echo("\n".join(map(terminal_text, _lines(found, left))))
+
+
+# --- for people ----------------------------------------------------------------------------------------------
+
+
+def _lines(found: Measured, left: Fraction) -> Iterator[str]:
+    spent = _epsilon(found.spent)
+    cost = f"charged epsilon {spent}" if found.spent.epsilon_nano else "free: measured before, and stored"
+    yield f"{cost}; {decimal_text(left)} left"
+    yield ""
+    if found.above:
+        best = found.above[0]
+        low, high = best.people_ends
+        yield f"{best.people:,} people have rows in {found.wish.table} ({low:,} to {high:,} at 95 %)."
+        for one in found.above:
+            yield _share_line(one, found)
+        yield f"max_rows = {found.suggested} suits questions at epsilon {decimal_text(found.wish.for_epsilon)}."
+        if high < _ENOUGH:
+            yield f"Of fewer than {_ENOUGH:,} people this is a rough guide: what you know of them goes first."
+        yield ""
+    yield from _trust_lines(found)
+    yield "Paste into the policy:"
+    yield ""
+    yield from _policy_lines(found)
+
+
+def _share_line(one: PeopleAbove, found: Measured) -> str:
+    from ..engine.people_above import percent
+
+    which = [
+        name
+        for name, value in (("declared", found.declared), ("suggested", found.suggested))
+        if value == one.max_rows
+    ]
+    share = "too few to say" if one.share is None else f"about {percent(one.share)}"
+    most = percent(one.share_ends[1], up=True)
+    return f"  more than {one.max_rows} rows ({' and '.join(which)}): {share}, at most {most}"
+
+
+def _trust_lines(found: Measured) -> Iterator[str]:
+    """Yield of each column whether its bounds can be trusted: the ends of few people may be far outside."""
+    price = found.wish.epsilon
+    for column, enough in zip(found.columns, found.reliable_from, strict=True):
+        line = f"About 1 % of the values of {column.name} lie outside its bounds, where {enough:,} people have one"
+        if found.above and (people := max(1, found.above[0].people)) < enough:
+            needed = Fraction(math.ceil(price * enough / people * 10), 10)
+            line += f"; of {people:,} the bounds may be far too wide, but at --epsilon {decimal_text(needed)}"
+        yield f"{line}."
+    if found.columns:
+        yield ""
+
+
+def _policy_lines(found: Measured) -> Iterator[str]:
+    """Yield what to paste: TOML, with how it was measured."""
+    from ..policy.section import quote_key
+
+    note = f"# measured privately, epsilon {_epsilon(found.paid)} of the ledger, {found.measured}"
+    if found.suggested is not None:
+        yield f"[tables.{quote_key(found.wish.table)}]"
+        yield f"max_rows = {found.suggested}  {note}"
+    if found.columns:
+        yield f"[tables.{quote_key(found.wish.table)}.columns]"
+        yield from (
+            f"{quote_key(column.name)} = {{ {_declaration(column)} }}  {note}" for column in found.columns
+        )
+
+
+def _declaration(column: ColumnPolicy) -> str:
+    """Return a column's bounds, and what else stands there of numbers; `values` and notes are the owner's to keep."""
+    from ..policy.section import plain, quote_text
+
+    assert column.bounds is not None
+    parts = [f"bounds = [{', '.join(map(_bound_text, column.bounds))}]"]
+    parts += [] if column.step is None else [f"step = {plain(column.step)}"]
+    parts += [] if column.description is None else [f"description = {quote_text(column.description)}"]
+    return ", ".join(parts)
+
+
+def _bound_text(bound: Bound) -> str:
+    from ..policy.section import plain
+
+    return bound.isoformat() if isinstance(bound, (date, datetime)) else plain(bound)
+
+
+def _epsilon(charge: Charge) -> str:
+    return decimal_text(Fraction(charge.epsilon_nano, 10**9))
+
+
+# --- for programs --------------------------------------------------------------------------------------------
+
+
+def _nothing_json(wish: Wish, why: str) -> dict[str, object]:
+    return {"table": wish.table, "charged": {"epsilon": "0"}, "nothing_to_measure": why}
+
+
+def _json(found: Measured) -> dict[str, object]:
+    return {
+        "table": found.wish.table,
+        "epsilon": decimal_text(found.wish.epsilon),
+        "for_epsilon": decimal_text(found.wish.for_epsilon),
+        "charged": {"epsilon": _epsilon(found.spent)},
+        "measured": found.measured,
+        "max_rows": {"declared": found.declared, "suggested": found.suggested},
+        "people": [
+            {
+                "max_rows": one.max_rows,
+                "people": one.people,
+                "people_95": one.people_ends,
+                "above": one.above,
+                "share_above": one.share,
+                "share_above_95": one.share_ends,
+            }
+            for one in found.above
+        ],
+        "columns": [
+            {
+                "name": column.name,
+                "bounds": [_bound_text(end) for end in column.bounds or ()],
+                "reliable_from": people,
+            }
+            for column, people in zip(found.columns, found.reliable_from, strict=True)
+        ],
+        "policy": "\n".join(_policy_lines(found)),
+    }

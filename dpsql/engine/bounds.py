@@ -1,0 +1,249 @@
+"""What an owner may pay to learn before writing bounds: `max_rows` of a table, ends of its columns (soundness.md 3.10).
+
+House rules:
+
+1. All that leaves is a release as any other: its plan is made here, and `Session.released` carries it out, which looks
+   it up, or charges before it asks. Nothing else asks the database.
+2. What is measured second depends on what was chosen first, which is released by then. The budget must hold the whole
+   price before the first of it is charged.
+3. No analyst's text leads here: who calls this has opened policy, ledger and database as the owner.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from fractions import Fraction
+
+from ..budget import Charge
+from ..budget.filter import refuse_over_cap
+from ..mechanisms import NANO, floor_to_nano
+from ..plan.dialects.quote import identifier
+from ..plan.measures.clip import GRID, left_above, people_above
+from ..plan.measures.formulas import Chosen
+from ..plan.measures.ranks import RankMeasurement
+from ..plan.planner import Plan, PrivacyParameters, ReleasePlan
+from ..policy import ColumnPolicy
+from ..policy.load_tables import MAX_CONTRIBUTION
+from ..policy.measured import column_policy, declared_column, find_table
+from ..policy.model import Bound
+from ..relation.types import Kind, SqlType
+from .people_above import PeopleAbove, above_sql, planned, quoted, rows_each
+from .run import ReleasedRows
+from .session import Session
+
+__all__ = ["Measured", "Wish", "measure"]
+
+_LOW, _HIGH = "0.005", "0.995"
+"""The ranks between which a column's bounds leave its values."""
+_STEPS = 1_000
+"""Ends that are no whole numbers are rounded outwards, to a power of ten of about this part of what lies between."""
+_MISSING = Fraction(1, 20)
+_EPOCH = datetime(1970, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is to be measured of a table.
+
+    `epsilon`: the price of all of it. `for_epsilon`: what people will spend on a question. `columns`: each with the
+    range outside of which no value is believed; None: the bounds that are declared.
+    """
+
+    table: str
+    epsilon: Fraction
+    for_epsilon: Fraction
+    columns: tuple[tuple[str, tuple[Bound, Bound] | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What came out, as it is stored.
+
+    `declared`, `suggested`: `max_rows`; nothing is suggested where a person has one row. `above`: the people beyond
+    the declared bound and the suggested one. `columns`: with bounds inside which nearly all values lie, where so many
+    people have one (`reliable_from`): of fewer they may be far outside. `measured`: the day of the oldest.
+    `spent`: in this run; `paid`: for all of it, whenever.
+    """
+
+    wish: Wish
+    declared: int | None
+    suggested: int | None
+    above: tuple[PeopleAbove, ...]
+    columns: tuple[ColumnPolicy, ...]
+    reliable_from: tuple[int, ...]
+    measured: str
+    spent: Charge
+    paid: Charge
+
+
+def measure(session: Session, wish: Wish, statement: str) -> Measured | str:
+    """Return what was measured, or in words why there is nothing to: then nothing is charged.
+
+    `statement`: the command, for the ledger's record.
+    Raises PolicyError for a table or column that is not there, BudgetExhausted, EngineFailure, LedgerError.
+    """
+    table = find_table(session.policy, wish.table)
+    unit = session.catalog.tables[wish.table].unit
+    if unit is None:
+        return f'"{wish.table}" is public: it is answered as it is, and nothing of it needs a bound.'
+    if unit.is_unique and not wish.columns:
+        return f'"{wish.table}" has one row a person, held by the database: there is no max_rows to choose.'
+    columns = tuple(declared_column(session.policy, wish.table, *column) for column in wish.columns)
+    share = floor_to_nano(wish.epsilon / (len(columns) + (0 if unit.is_unique else 2)))
+    act = _Act(session, statement)
+    ends = [_ends(session, wish.table, column, share) for column in columns]
+    choices = [] if unit.is_unique else [_choice(session, wish, share)]
+    act.require([*choices, *ends], wish.epsilon)
+    rows = act.carry_out([*choices, *ends])
+    suggested = GRID[_value(rows[0], 0)] if choices else None
+    thresholds = sorted({table.max_rows or suggested, suggested}) if suggested else []
+    above = act.people(wish.table, thresholds, share) if thresholds else ()
+    bounds = tuple(
+        replace(column, bounds=_read_ends(found, column.bounds))
+        for column, found in zip(columns, rows[len(choices) :], strict=True)
+        if column.bounds is not None
+    )
+    reliable_from = tuple(map(_reliable_from, ends))
+    return Measured(
+        wish, table.max_rows, suggested, above, bounds, reliable_from, min(act.days), act.spent, act.paid
+    )
+
+
+class _Act:
+    """One act of an owner: what it costs now, what was paid for all that it shows, and on which days."""
+
+    def __init__(self, session: Session, statement: str) -> None:
+        self.session, self.statement = session, statement
+        self.spent, self.paid, self.days = Charge(0, 0), Charge(0, 0), list[str]()
+
+    def require(self, releases: Sequence[ReleasePlan], epsilon: Fraction) -> None:
+        """Refuse where the budget does not hold the price of all, and not all of these are stored already.
+
+        Raises BudgetExhausted.
+        """
+        if not self._are_stored(releases):
+            refuse_over_cap(self.session.budget(), Charge(math.ceil(epsilon * NANO), 0))
+
+    def _are_stored(self, releases: Sequence[ReleasePlan]) -> bool:
+        store = self.session.dataset.store
+        wanted = [(one, number) for one in releases for number in range(len(one.measurements))]
+        return all(store.lookup(_keys(one, number), one.law(number)) is not None for one, number in wanted)
+
+    def carry_out(self, releases: Sequence[ReleasePlan]) -> list[ReleasedRows]:
+        """Return the releases, under one charge. Raises BudgetExhausted, EngineFailure, LedgerError."""
+        privacy = PrivacyParameters(releases[0].epsilons[0], Fraction(0), 1, replace_one=False)
+        whole = Plan(releases[0].release, (), frozenset(), tuple(releases), privacy)
+        rows, spent = self.session.released(whole, self.statement)
+        self.spent = self.spent + spent
+        for release in releases:
+            for number in range(len(release.measurements)):
+                found = self.session.dataset.store.newest(_keys(release, number))
+                assert found is not None, "it was stored, or drawn and stored"
+                self.days.append(found.at[:10])
+                self.paid = self.paid + found.charge
+        return rows
+
+    def people(self, name: str, bounds: Sequence[int], epsilon: Fraction) -> tuple[PeopleAbove, ...]:
+        """Return how many people have more rows of a table than each of some bounds, for epsilon in all."""
+        policy, catalog = self.session.dataset.under_people(name)
+        below = [bound for bound in bounds if bound < MAX_CONTRIBUTION]
+
+        def releases(each: Fraction) -> list[ReleasePlan]:
+            plans = (planned(above_sql(policy, name, bound), catalog, policy, each) for bound in below)
+            return [release for one in plans for release in one.releases]
+
+        halves = releases(
+            floor_to_nano(epsilon / 2)
+        )  # what there is once the suggested bound is the declared one
+        is_stored = self._are_stored(halves)
+        self.carry_out(halves if is_stored else releases(floor_to_nano(epsilon / len(below))))
+        found = (self.session.dataset.people_above(name, bound) for bound in below)
+        return tuple(one for one in found if one is not None)
+
+
+def _keys(release: ReleasePlan, number: int) -> tuple[bytes, ...]:
+    return release.measure_keys(number, release.salted(b""), b"")
+
+
+def _choice(session: Session, wish: Wish, epsilon: Fraction) -> ReleasePlan:
+    """Return the release of one place in the grid, near the one that leaves as many people above it as is best."""
+    policy, catalog = session.dataset.under_people(wish.table)
+    places = " ".join(f"WHEN n <= {value} THEN {place}" for place, value in enumerate(GRID[:-1]))
+    each = (
+        f"(SELECT CASE {places} ELSE {len(GRID) - 1} END AS place FROM {rows_each(policy, wish.table)}) AS q"
+    )
+    (release,) = planned(f"SELECT MAX(place) FROM {each}", catalog, policy, epsilon).releases
+    (largest,) = release.measurements
+    assert isinstance(largest, RankMeasurement)
+    left = left_above(wish.for_epsilon, session.policy.privacy.together)
+    return replace(
+        release, measurements=(people_above(largest, left),), identity=release.salted(f"left {left}".encode())
+    )
+
+
+def _ends(session: Session, name: str, column: ColumnPolicy, epsilon: Fraction) -> ReleasePlan:
+    """Return the release of the two ends of a column's values; each person weighs what one row does."""
+    policy = column_policy(session.policy, name, column)
+    catalog = session.dataset.catalog_under(policy)
+    found = catalog.tables[name].column(column.name)
+    if found is not None and found.type.is_float and column.step is None:
+        policy = column_policy(session.policy, name, replace(column, step=_coarse_step(column)))
+        catalog = session.dataset.catalog_under(policy)
+    ends = ", ".join(
+        f"PERCENTILE_DISC({rank}) WITHIN GROUP (ORDER BY {identifier(column.name)})" for rank in (_LOW, _HIGH)
+    )
+    (release,) = planned(f"SELECT {ends} FROM {quoted(name)}", catalog, policy, epsilon).releases
+    return release
+
+
+def _coarse_step(column: ColumnPolicy) -> Fraction:
+    """Return steps that are fine enough for ends of reals: fewer candidates are chosen from better."""
+    low, high = column.bounds or (0, 0)
+    assert isinstance(low, Fraction)
+    assert isinstance(high, Fraction)
+    return _power_of_ten((high - low) / (10 * _STEPS))
+
+
+def _power_of_ten(number: Fraction) -> Fraction:
+    """Return the largest power of ten that is no more than a positive number, but for rounding."""
+    return Fraction(10) ** math.floor(math.log10(number))
+
+
+def _reliable_from(release: ReleasePlan) -> int:
+    """Return how many people make what lies outside an end more than its choice may miss by, at 95 %."""
+    rows = max(release.law(number).half_width(_MISSING) for number in range(len(release.measurements)))
+    return math.ceil(rows / Fraction(_LOW))
+
+
+def _value(rows: ReleasedRows, coordinate: int) -> int:
+    number = rows.plan.measurement_of(coordinate)
+    place = coordinate - sum(one.size for one in rows.plan.measurements[:number])
+    return int(rows.measurements[number].values[place][0])
+
+
+def _read_ends(rows: ReleasedRows, outer: tuple[Bound, Bound]) -> tuple[Bound, Bound]:
+    """Return the ends of a column as the policy writes them, inside the range that they were looked for in."""
+    values, (call, _) = [], rows.plan.release.aggregates
+    for formula in rows.plan.formulas:
+        assert isinstance(formula, Chosen)
+        steps = 0 if formula.coordinate is None else _value(rows, formula.coordinate)
+        values.append(steps * formula.step + (formula.constant or 0))
+    low, high = sorted(values)  # two choices: they may cross
+    if call.type.is_temporal:
+        return _moment(low, call.type), _moment(high, call.type)
+    first, last = outer
+    assert isinstance(first, Fraction)
+    assert isinstance(last, Fraction)
+    if call.type.is_integer:
+        return max(low, first), min(high, last)
+    step = _power_of_ten(((high - low) or (last - first)) / _STEPS)
+    return max(first, low // step * step), min(last, -(-high // step) * step)
+
+
+def _moment(value: Fraction, type_: SqlType) -> Bound:
+    if type_.kind is Kind.DATE:
+        return _EPOCH.date() + timedelta(days=int(value))
+    return _EPOCH + timedelta(microseconds=int(value))

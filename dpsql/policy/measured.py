@@ -1,0 +1,115 @@
+"""Policies for what the owner measures of a table: of the same people, under bounds of the measuring's own.
+
+They declare no more than it takes to say whose a row is (and the column that is looked at), so that what is stored of
+them is found again whatever else the owner changes.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import replace
+
+from ..errors import PolicyError
+from .load_tables import MAX_CONTRIBUTION, read_bounds
+from .model import Bound, ColumnPolicy, Policy, TablePolicy, UnitPolicy
+from .section import Section, read_decimal, suggest
+
+__all__ = ["column_policy", "declared_column", "find_table", "path_to_owner", "people_policy", "read_range"]
+
+
+def find_table(policy: Policy, name: str) -> TablePolicy:
+    """Return a declared table. Raises PolicyError: there is none of this name."""
+    table = policy.tables.get(name)
+    if table is None:
+        raise PolicyError(f'{policy.source}: no table "{name}"{suggest(name, list(policy.tables))}')
+    return table
+
+
+def read_range(column: str, text: str) -> tuple[Bound, Bound]:
+    """Return the outer range of a column that `text` writes as the policy would, without brackets: `0, 1000000`.
+
+    Raises PolicyError.
+    """
+    try:
+        content = tomllib.loads(f"bounds = [{text}\n]", parse_float=read_decimal)
+    except tomllib.TOMLDecodeError:
+        raise PolicyError(
+            f'column "{column}": write its two ends, like 0,1000000 or 2020-01-01,2025-12-31'
+        ) from None
+    section = Section(f'column "{column}"', content)
+    found = read_bounds(section)
+    section.finish()
+    assert found is not None, "the key is there"
+    return found
+
+
+def declared_column(policy: Policy, name: str, column: str, ends: tuple[Bound, Bound] | None) -> ColumnPolicy:
+    """Return a table's column with bounds in which its ends are looked for: these, or else its declared ones.
+
+    Raises PolicyError: there are neither, or they leave nothing to look for.
+    """
+    declared = next((one for one in policy.tables[name].columns if one.name == column), ColumnPolicy(column))
+    bounds = ends or declared.bounds
+    if bounds is None:
+        raise PolicyError(
+            f'column "{column}" has no bounds yet: say between which values to look, wide enough to be sure',
+            hint=f"--column {column}=0,1000000",
+        )
+    if bounds[0] == bounds[1]:
+        raise PolicyError(
+            f'column "{column}": the two ends are the same, there is nothing to look for between them'
+        )
+    return replace(declared, bounds=bounds)
+
+
+def path_to_owner(policy: Policy, name: str) -> tuple[TablePolicy, ...]:
+    """Return the tables over which a table's rows find their owner, itself first; the last has the owner's key."""
+    root = _unit_of(policy.tables[policy.root])
+    path = [policy.tables[name]]
+    while (way := _unit_of(path[-1]).references) is not None and way != (policy.root, root.column):
+        path.append(policy.tables[way[0]])
+    return tuple(path)
+
+
+def people_policy(policy: Policy, name: str) -> Policy:
+    """Return the policy under which the people of a table are counted by their rows: any number of them."""
+    path = path_to_owner(policy, name)
+    columns: dict[str, set[str]] = {table.name: {_unit_of(table).column} for table in path}
+    for table in path[:-1]:
+        parent, key = _references(table)
+        columns[parent].add(key)
+    tables = {policy.root: _bare(policy.tables[policy.root], set(), None)}
+    for table in path:
+        most = None if table.name == policy.root else MAX_CONTRIBUTION
+        tables[table.name] = _bare(table, columns[table.name], most)
+    return _of(policy, tables)
+
+
+def column_policy(policy: Policy, name: str, column: ColumnPolicy) -> Policy:
+    """Return the policy under which a column's values are looked at: as declared here, each person weighing one row."""
+    path = path_to_owner(policy, name)
+    tables = dict(people_policy(policy, name).tables)
+    own = tables[name]
+    columns = (*(one for one in own.columns if one.name != column.name), column)
+    tables[name] = replace(own, columns=columns, max_rows=None if path[0].name == policy.root else 1)
+    return _of(policy, tables)
+
+
+def _of(policy: Policy, tables: dict[str, TablePolicy]) -> Policy:
+    return replace(policy, tables=tables, defaults=replace(policy.defaults, minimum_units=1))
+
+
+def _bare(table: TablePolicy, columns: set[str], max_rows: int | None) -> TablePolicy:
+    declared = tuple(ColumnPolicy(name) for name in sorted(columns))
+    return TablePolicy(table.name, _unit_of(table), declared, max_rows)
+
+
+def _unit_of(table: TablePolicy) -> UnitPolicy:
+    assert table.unit is not None, "rows of a public table are nobody's, and lead to nobody"
+    return table.unit
+
+
+def _references(table: TablePolicy) -> tuple[str, str]:
+    way = _unit_of(table).references
+    assert way is not None, "the root is the last"
+    return way
