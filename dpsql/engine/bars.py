@@ -28,7 +28,7 @@ from ..postprocess.fetched import FetchedTable
 from ..postprocess.print_public import PublicPrinter
 from ..postprocess.seeded import Seeded, seed_of
 from ..postprocess.shown import Showing, shown_ends, shown_replicas
-from ..postprocess.simulate import joint_bars
+from ..postprocess.simulate import DRAW, ROW, joint_bars
 from ..postprocess.variances import NoisyCoordinates, few_rows, variance_ends
 from ..relation.expressions import Field
 from ..relation.types import BIGINT, DOUBLE, SqlType
@@ -149,7 +149,7 @@ class Maker:
         if draws >= _FEWEST_DRAWS:
             replicas = {f"m{place}": _draws_of(rows, place, draws) for place in bar.coordinates}
             printer = PublicPrinter({rows.plan.release: (0, rows.plan)})
-            sql = printer.over_release(rows.plan.release, bar.expr)
+            sql = printer.over_release(rows.plan.release, bar.expr, own_error=(DRAW, ROW))
             try:
                 ends = error_bars(
                     self.engine, sql, table, replicas, self.level, seconds=self.patience.left_for_bars

@@ -17,6 +17,7 @@ from ..plan.measures.ranks import RankMeasurement
 from ..plan.planner import Plan, ReleasePlan, releases_of
 from ..plan.privacy.keys import environment_of
 from ..plan.privacy.rows import OwnedRows, Release
+from ..postprocess.estimates import estimate_notes
 from ..relation.expressions import Field
 from ..relation.lattice import lattice_of
 from ..relation.relations import AggregateCall, Filter, Limit, Project, Relation, Sort, Window
@@ -133,6 +134,8 @@ def bias_notes(plan: Plan, more: MoreRows = nothing_said) -> tuple[str, ...]:
                 "the keys of a subquery are found by threshold: rows of other keys find nothing there"
             )
     notes += null_notes(plan)
+    for relation in (*plan.intermediates, plan.root):
+        notes += estimate_notes(relation)
     return tuple(dict.fromkeys(notes))
 
 

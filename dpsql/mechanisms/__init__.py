@@ -10,6 +10,14 @@ from .laws import Laplace, Rank, Summed, Truncated, UnknownLaw, law_of
 from .linear_accuracy import half_width_of
 from .noise import Noise, SampledNoise
 from .random_source import OS_RANDOM, RandomSource
+from .randomized_response import (
+    Channel,
+    exact_parameter,
+    is_one_report_better,
+    report,
+    report_bits,
+    unary_bit,
+)
 from .rank_choice import RankChoice, Window, clamp_of, log_above
 
 __all__ = [
@@ -19,6 +27,7 @@ __all__ = [
     "MIN_EPSILON",
     "NANO",
     "OS_RANDOM",
+    "Channel",
     "Laplace",
     "Law",
     "Noise",
@@ -32,9 +41,14 @@ __all__ = [
     "Window",
     "bounds_of_exp",
     "clamp_of",
+    "exact_parameter",
     "floor_to_nano",
     "half_width_of",
+    "is_one_report_better",
     "law_of",
     "log_above",
     "parse_epsilon",
+    "report",
+    "report_bits",
+    "unary_bit",
 ]

@@ -141,6 +141,7 @@ def _column_content(column: Column, engine_type: str) -> dict[str, object]:
         if column.values is None
         else [[type(value).__name__, str(value)] for value in column.values],
         "max_length": column.max_length,
+        **({} if column.randomized is None else {"randomized": repr(column.randomized)}),
     }
 
 

@@ -144,9 +144,12 @@ def _column_reports(
 def _column_report(policy: Policy, declared: TablePolicy, column: Column, live: LiveColumn) -> ColumnReport:
     type_name = live.engine_type.lower() if column.type.kind is Kind.OPAQUE else str(column.type)
     if declared.unit is None:
-        return ColumnReport(column.name, type_name, declared_text(column), "anything, at no charge")
+        allows = "anything" if column.randomized is None else allowed_text(column)
+        return ColumnReport(column.name, type_name, declared_text(column), f"{allows}, at no charge")
     missing = []
-    if column.type.is_number and column.bounds is None:
+    if column.randomized is not None:
+        pass  # no sum of it is answered
+    elif column.type.is_number and column.bounds is None:
         missing.append(f"bounds, for SUM and AVG{_hint(column)}")
     elif column.type.is_temporal and column.bounds is None:
         missing.append("bounds, for computing with dates")

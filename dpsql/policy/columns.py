@@ -9,10 +9,11 @@ from fractions import Fraction
 from typing import NoReturn
 
 from ..errors import PolicyError
+from ..mechanisms import Channel
 from ..relation.catalog import Column, Enforced
 from ..relation.types import Kind, SqlType
 from .live_schema import MAX_SCALE, OPEN_NUMERIC, LiveColumn, comparable_type, open_numeric
-from .model import Bound, ColumnPolicy, Key
+from .model import Bound, ColumnPolicy, Key, RandomizedPolicy
 from .section import plain
 
 __all__ = ["build_column", "describe_column", "type_range"]
@@ -72,7 +73,60 @@ def build_column(where: str, declared: ColumnPolicy, live: LiveColumn) -> Column
         values=_own_values(live) if declared.values is None else _values(f"{where}.values", declared, live),
         max_length=declared.max_length,
         description=declared.description,
+        randomized=_channel(where, declared, live),
     )
+
+
+def _channel(where: str, declared: ColumnPolicy, live: LiveColumn) -> Channel | None:
+    """Return by which coins the column's answers were randomised, the values in their declared order."""
+    coins, where = declared.randomized, f"{where}.randomized"
+    if coins is None:
+        return None
+    if not (live.type.kind in (Kind.TEXT, Kind.BOOLEAN) or live.type.is_integer):
+        _fail(
+            where, "", f"is for text, whole numbers and booleans, and the column is {live.type}; take it out"
+        )
+    if declared.bounds is not None:
+        _fail(
+            where, "", "the column has bounds too; its values say all that there is, so take the bounds out"
+        )
+    values = declared.values
+    if values is None:
+        _fail(where, "", "needs values: all answers that could be given, in one list")
+    if len(values) < 2:
+        _fail(
+            where, "", "there is one value alone, and nothing to randomise it with; list all, or take it out"
+        )
+    if None not in values and not live.not_null:
+        _fail(
+            where, "",
+            "the column may hold NULL, which is not among its values, and so was not randomised: it would tell who did "
+            "not answer; make the column NOT NULL, or add { null = true } to its values if it was randomised too",
+        )  # fmt: skip
+    try:
+        return _coins(coins, values)
+    except ValueError as error:
+        _fail(where, "", f"{error}; {_likeliest(coins, len(values))}")
+
+
+def _coins(coins: RandomizedPolicy, values: tuple[Key, ...]) -> Channel:
+    """Return the channel of the declared coins. Raises ValueError."""
+    if coins.epsilon is not None:
+        return Channel.of_epsilon(len(values), coins.epsilon)
+    assert coins.p is not None
+    if coins.q is None:
+        return Channel.of_truth(len(values), coins.p)
+    if set(values) != {True, False}:
+        raise ValueError("p and q are Pr[true | true] and Pr[true | false], for values = [true, false]")
+    return Channel.of_bit(coins.p, coins.q, values.index(True))
+
+
+def _likeliest(coins: RandomizedPolicy, size: int) -> str:
+    if coins.epsilon is not None:
+        return "write another"
+    if coins.q is not None:
+        return "write 0 < q < p < 1"
+    return f"write a p above {plain(Fraction(1, size))} and below 1"
 
 
 def _fail(where: str, key: str, problem: str) -> NoReturn:

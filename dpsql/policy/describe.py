@@ -9,12 +9,13 @@ import math
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 
+from ..mechanisms import Channel
 from ..relation.catalog import MAX_DERIVED, Column, Scalar, Table, Unit
 from ..relation.facts import grid_of
 from ..relation.types import Kind, SqlType
 from .section import plain
 
-__all__ = ["allowed_text", "column_comment", "declared_text", "keys_text", "table_comment"]
+__all__ = ["allowed_text", "column_comment", "declared_text", "keys_text", "randomized_text", "table_comment"]
 
 _MOST_LISTED = 20
 _EPOCH = datetime(1970, 1, 1)
@@ -54,6 +55,7 @@ def column_comment(table: Table, name: str, has_delta: bool) -> str:
         parts.append(_owner(unit))
     if column is not None and unit is None:
         parts += [_listed(column), "public"]
+        parts += [] if column.randomized is None else [allowed_text(column)]
     elif column is not None:
         parts += [allowed_text(column), _listed(column) or keys_text(column, has_delta)]
     return "; ".join(part for part in parts if part)
@@ -69,11 +71,25 @@ def declared_text(column: Column) -> str:
         parts.append(f"step {plain(column.step)}")
     if column.max_length is not None:
         parts.append(f"at most {column.max_length} characters")
+    if column.randomized is not None:
+        parts.append(randomized_text(column.randomized))
     return ", ".join(parts)
+
+
+def randomized_text(channel: Channel) -> str:
+    """Return by which coins answers were randomised when they were given: what everybody who sees them may learn."""
+    coins = (
+        f"truth with probability {float(channel.p):.6g}"
+        if channel.yes is None
+        else f"true for {float(channel.p):.6g} of the true, {float(channel.q):.6g} of the false"
+    )
+    return f"randomised when collected ({coins}, loss {channel.loss:.6g} towards everybody)"
 
 
 def allowed_text(column: Column) -> str:
     """Return which aggregates of a private column are answered as it is declared."""
+    if column.randomized is not None:
+        return "estimates: COUNT, SUM and AVG of other columns where it has some values"
     if column.bounds is None:
         return "COUNT only"
     return "COUNT, SUM, AVG, STDDEV, MEDIAN, MIN, MAX" if column.type.is_number else "COUNT, MEDIAN, MIN, MAX"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from fractions import Fraction
 
-from .model import Bound, ColumnPolicy, Key, TablePolicy, UnitPolicy
+from .model import Bound, ColumnPolicy, Key, RandomizedPolicy, TablePolicy, UnitPolicy
 from .section import Section, exact, plain
 
 __all__ = ["read_bounds", "read_tables"]
@@ -132,9 +132,21 @@ def _read_column(name: str, section: Section) -> ColumnPolicy:
         values=_read_values(section),
         max_length=section.count("max_length"),
         description=section.note("description"),
+        randomized=_read_randomized(section),
     )
     section.finish()
     return column
+
+
+def _read_randomized(section: Section) -> RandomizedPolicy | None:
+    inner = section.section("randomized")
+    if inner is None:
+        return None
+    declared = RandomizedPolicy(*(inner.number(key) for key in ("epsilon", "p", "q")))
+    inner.finish()
+    if (declared.epsilon is None) == (declared.p is None) or (declared.q is not None and declared.p is None):
+        raise section.error("write { epsilon = 1 }, { p = 0.75 }, or { p = 0.5, q = 0.25 }", "randomized")
+    return declared
 
 
 def read_bounds(section: Section) -> tuple[Bound, Bound] | None:

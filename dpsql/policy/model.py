@@ -22,6 +22,7 @@ __all__ = [
     "LifetimeCap",
     "Neighbours",
     "Policy",
+    "RandomizedPolicy",
     "ServerPolicy",
     "TablePolicy",
     "UnitPolicy",
@@ -69,6 +70,18 @@ class Defaults:
 
 
 @dataclass(frozen=True, slots=True)
+class RandomizedPolicy:
+    """By which coins the answers of a column were randomised when they were given: `epsilon`, or `p`, or `p` and `q`.
+
+    `p` alone: the truth with probability p, else another value; with `q`: Pr[true | true] and Pr[true | false].
+    """
+
+    epsilon: Fraction | None = None
+    p: Fraction | None = None
+    q: Fraction | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnPolicy:
     """A declared column. Its `bounds` and `values` are checked against the type when the catalog is built."""
 
@@ -78,6 +91,7 @@ class ColumnPolicy:
     values: tuple[Key, ...] | None = None
     max_length: int | None = None
     description: str | None = None
+    randomized: RandomizedPolicy | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from ..relation.relations import (
     Sort,
     Window,
 )
+from .estimates import holds_estimate
 from .public_parts import is_public
 
 __all__ = ["noisy_columns"]
@@ -36,6 +37,7 @@ class _Noise:
         """Say whether noise can move any of the expressions."""
         return any(
             any(self.columns[index] for index in fields_of(expr))
+            or holds_estimate(expr)
             or any(isinstance(part, Scalar) and not is_public(part.relation) for part in walk(expr))
             for expr in exprs
         )

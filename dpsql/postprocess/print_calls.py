@@ -10,6 +10,7 @@ from ..relation.functions import FUNCTIONS, check_printers
 from ..relation.types import Kind, SqlType
 from . import null_on_error
 from .bind import engine_type
+from .estimates import print_deviate
 
 __all__ = ["CALLS", "print_literal"]
 
@@ -152,6 +153,7 @@ CALLS: dict[str, Form] = {
     "extract": lambda call, args: null_on_error.extract(_field(call), args[1]),
     "date_trunc": lambda call, args: null_on_error.date_trunc(_field(call), args[1]),
     "cast": _cast,
+    "estimated": lambda call, args: args[0], "deviate": print_deviate,
 }  # fmt: skip
 """Function -> how a call of it is printed from its printed arguments."""
 

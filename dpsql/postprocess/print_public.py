@@ -50,10 +50,11 @@ from ..relation.relations import (
     Window,
     WindowCall,
 )
-from ..relation.types import DOUBLE, Kind, SqlType
+from ..relation.types import BIGINT, DOUBLE, Kind, SqlType
 from . import null_on_error
 from .bars import Bar, WithBars
 from .bind import engine_type, keep, to_double, to_float
+from .estimates import with_own_error
 from .fetched import stored_columns, unread
 from .magnitudes import cannot_overflow
 from .print_calls import CALLS, print_literal
@@ -101,9 +102,14 @@ class PublicPrinter:
         """Return the column names of a relation printed as a FROM item."""
         return [f"t.c{i}" for i in range(len(node.columns))]
 
-    def over_release(self, release: Release, expr: Expr) -> str:
-        """Return an expression over a release's columns as one over its stored columns k0…, m0…."""
-        return self.expr(expr, _release_row(self, release)[1])
+    def over_release(self, release: Release, expr: Expr, own_error: tuple[str, str]) -> str:
+        """Return a replica of an expression over a release's columns as one over its stored columns k0…, m0….
+
+        `own_error`: the columns that have the draw's number and the row's, for the own errors of estimates.
+        """
+        row = _release_row(self, release)[1]
+        draw, number = (Field(BIGINT, len(row) + i) for i in (0, 1))
+        return self.expr(with_own_error(expr, draw, (number,)), [*row, *map(identifier, own_error)])
 
     # --- expressions -------------------------------------------------------------------------------
 

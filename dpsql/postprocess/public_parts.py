@@ -49,6 +49,7 @@ from ..relation.relations import (
     expressions,
 )
 from ..relation.types import Kind
+from .estimates import holds_estimate
 
 __all__ = [
     "Fetched",
@@ -199,7 +200,8 @@ class _Splitter:
 
 
 def _holds_release(expr: Expr) -> bool:
-    return any(
+    """Say whether an expression is of released numbers, or of estimates, which have error bars as those do."""
+    return holds_estimate(expr) or any(
         isinstance(part, IntermediateValue) or (isinstance(part, Scalar) and not is_public(part.relation))
         for part in walk(expr)
     )

@@ -49,6 +49,7 @@ from ..relation.relations import (
     WindowCall,
 )
 from ..relation.types import BIGINT, BOOLEAN, DOUBLE
+from .estimates import holds_estimate, with_own_error
 from .public_parts import Needed, is_public, needed_below
 
 __all__ = [
@@ -301,6 +302,8 @@ class _Lifter:
 
     def _project(self, node: Project, reads: tuple[Needed, ...]) -> _Lifted:
         below, scalars = self._with_scalars(self.lift(node.input, reads[0]), node.exprs)
+        if self.replicas and any(map(holds_estimate, node.exprs)):
+            below = _in_each_draw(below)
         columns: list[Expr] = [below.released(expr) for expr in node.exprs]
         truth = list(range(len(columns)))
         hidden = set()
@@ -310,6 +313,11 @@ class _Lifter:
             elif below.is_noisy(expr) or any(part in scalars for part in walk(expr)):
                 truth[index] = len(columns)
                 columns.append(_replaced(below.simulated(expr), scalars))
+            elif self.replicas and holds_estimate(expr):
+                truth[index] = len(columns)
+                columns.append(below.simulated(expr))
+            if truth[index] != index and below.draw is not None:
+                columns[-1] = with_own_error(columns[-1], below.column(below.draw), below.identity)
         ids = tuple(range(len(columns), len(columns) + len(below.ids)))
         columns += below.identity
         draw = None

@@ -26,10 +26,11 @@ from .fetched import FetchedTable
 from .released import ReleasedColumn, ReleasedTable, quote
 from .sealed import SealedEngine
 
-__all__ = ["error_bars", "joint_bars"]
+__all__ = ["DRAW", "ROW", "error_bars", "joint_bars"]
 
 _EVALUATIONS_PER_STATEMENT = 1_000_000
-_ROW, _DRAW = "row$", "draw$"
+ROW, DRAW = "row$", "draw$"
+"""Columns that an expression may read besides those of its table: the row's number and the draw's."""
 _ROWS, _NOISE = "rows$", "noise$"
 
 Bounds = list[float | None]
@@ -159,7 +160,7 @@ def _count_draws(table: ReleasedTable, replicas: Mapping[str, npt.NDArray[Any]])
 
 def _noise_table(replicas: Mapping[str, npt.NDArray[Any]], draws: int) -> ReleasedTable:
     """Return the draws 1, 2, … and draw 0, which has no noise."""
-    columns = [ReleasedColumn(_DRAW, BIGINT, np.arange(draws + 1))]
+    columns = [ReleasedColumn(DRAW, BIGINT, np.arange(draws + 1))]
     for name, noise in replicas.items():
         columns.append(ReleasedColumn(name, BIGINT, np.concatenate([noise[:1] * 0, noise])))
     return ReleasedTable(_NOISE, tuple(columns))
@@ -168,7 +169,7 @@ def _noise_table(replicas: Mapping[str, npt.NDArray[Any]], draws: int) -> Releas
 def _slice(table: ReleasedTable, start: int, stop: int) -> ReleasedTable:
     columns = tuple(ReleasedColumn(c.name, c.type, c.values[start:stop]) for c in table.columns)
     numbers = np.arange(len(columns[0].values))
-    return ReleasedTable(_ROWS, (ReleasedColumn(_ROW, BIGINT, numbers), *columns))
+    return ReleasedTable(_ROWS, (ReleasedColumn(ROW, BIGINT, numbers), *columns))
 
 
 def _print_query(expression_sql: str, table: ReleasedTable, noisy: frozenset[str]) -> str:
@@ -185,8 +186,8 @@ def _print_query(expression_sql: str, table: ReleasedTable, noisy: frozenset[str
         f" quantile_cont(f, CAST($1 AS DOUBLE)) FILTER (WHERE draw > 0),"
         f" quantile_cont(f, CAST($2 AS DOUBLE)) FILTER (WHERE draw > 0),"
         f" count(f) FILTER (WHERE draw > 0)"
-        f" FROM (SELECT {quote(_ROW)} AS number, {quote(_DRAW)} AS draw, {to_double(expression_sql)} AS f"
-        f" FROM (SELECT {rows}.{quote(_ROW)}, {noise}.{quote(_DRAW)}, {', '.join(columns)}"
+        f" FROM (SELECT {quote(ROW)} AS number, {quote(DRAW)} AS draw, {to_double(expression_sql)} AS f"
+        f" FROM (SELECT {rows}.{quote(ROW)}, {noise}.{quote(DRAW)}, {', '.join(columns)}"
         f" FROM {rows} CROSS JOIN {noise}) AS {quote(table.name)}) AS evaluated"
         f" GROUP BY number ORDER BY number"
     )

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from ..mechanisms import Channel
 from .types import SqlType
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ class Column:
     `max_length`: declared length of a text column in characters. `facts`: what holds of a column that a
     printed subquery computes, by the operators printed there; None for a table's own column. `is_personal`:
     a value of it is one person's, or NULL: the engine holds it unique, or it is computed from such a column.
+    `randomized`: by which coins its values, in their order, were reported in place of the true ones (soundness.md
+    1.24); it changes what is made of released numbers, and no scale.
     """
 
     name: str
@@ -61,6 +64,7 @@ class Column:
     description: str | None = None
     facts: Facts | None = None
     is_personal: bool = field(default=False, compare=False)
+    randomized: Channel | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,7 +178,8 @@ class Aggregate(_Unary):
 
     `sets`: the grouping sets as key positions; a key outside a row's set is NULL. A plain GROUP BY
     has one set with all keys, an ungrouped aggregate the one empty set. `groupings`: tuples of key
-    positions whose GROUPING() value is wanted.
+    positions whose GROUPING() value is wanted. `is_reported`: it is over what randomised answers report, and what
+    stands above it makes estimates of the true ones (soundness.md 1.24).
     """
 
     keys: tuple[Expr, ...]
@@ -186,6 +187,7 @@ class Aggregate(_Unary):
     sets: tuple[tuple[int, ...], ...]
     groupings: tuple[tuple[int, ...], ...] = ()
     names: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    is_reported: bool = field(default=False, compare=False, repr=False)
 
     @cached_property
     def columns(self) -> tuple[OutputColumn, ...]:

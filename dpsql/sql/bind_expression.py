@@ -25,8 +25,9 @@ from ..relation.calendar import DAY, EXTRACT_FIELDS, TRUNC_UNITS, parse_zoned
 from ..relation.expressions import Call, Expr, Literal
 from ..relation.functions import FUNCTIONS, SYNTAX, WRITTEN, common_type
 from ..relation.relations import AggregateCall, WindowCall
-from ..relation.types import BOOLEAN, DATE, INTEGER, INTERVAL, NULL, TEXT, TIMESTAMP, Kind, SqlType
+from ..relation.types import BOOLEAN, DATE, DOUBLE, INTEGER, INTERVAL, NULL, TEXT, TIMESTAMP, Kind, SqlType
 from .attach import Attachment
+from .bind_estimates import Estimator
 from .comparison import COMPARISONS, compare, same_moments
 from .constants import cast_literal, coerce_literal, fold
 from .literals import interval_literal, number_literal, parameter_literal
@@ -170,6 +171,7 @@ class Binder:
     named_windows: dict[str, exp.Expr] = field(default_factory=dict)
     place: str = "here"
     allow_aggregates: bool = True
+    estimator: Estimator | None = None
 
     def position(self, node: exp.Expr) -> Position | None:
         """Return where a node stands in the statement's text."""
@@ -311,7 +313,9 @@ class Binder:
         if aggregate not in self.aggregates:
             self.aggregates.append(aggregate)
         index = self.aggregates.index(aggregate)
-        return Pending(aggregate.type, "aggregate", index, position=aggregate.position)
+        is_estimate = self.estimator is not None and self.estimator.is_estimate(aggregate)
+        type_ = DOUBLE if is_estimate else aggregate.type
+        return Pending(type_, "aggregate", index, position=aggregate.position)
 
     def add_grouping(self, keys: tuple[Expr, ...], position: Position | None) -> Expr:
         """Take GROUPING(keys) out and return its marker."""

@@ -27,6 +27,7 @@ from ..relation.relations import (
     Window,
 )
 from .attach import Attached, Attacher
+from .bind_estimates import Estimator
 from .bind_expression import Binder, Grammar, Pending
 from .bind_forms import CONDITIONS, FORMS
 from .bind_from import bind_from, bind_values, rename
@@ -35,6 +36,7 @@ from .bind_order import bind_limit, bind_order
 from .bind_set_operation import bind_set_operation
 from .outer import first_outer
 from .output_name import output_name
+from .reported import check_reported
 from .scope import BindingContext, fold_name
 from .statement import AdmittedQuery
 from .text import position_of
@@ -48,7 +50,15 @@ def bind(query: AdmittedQuery, context: BindingContext) -> Relation:
     Raises:
         Refusal: names, types and forms that do not bind; the position points into the text.
     """
-    return bind_query(query.tree, context)
+    relation = bind_query(query.tree, context)
+    if _has_answers(context):
+        check_reported(relation)
+    return relation
+
+
+def _has_answers(context: BindingContext) -> bool:
+    tables = context.catalog.tables.values()
+    return any(column.randomized is not None for table in tables for column in table.columns)
 
 
 def bind_query(node: exp.Expr, context: BindingContext) -> Relation:
@@ -112,6 +122,7 @@ class _Outputs:
 def _select(node: exp.Select, context: BindingContext) -> Relation:
     relation, scope = bind_from(node, context, _GRAMMAR)
     binder = Binder(context, scope, _GRAMMAR)
+    binder.estimator = Estimator.over(relation) if _has_answers(context) else None
     for window in node.args.get("windows") or []:
         binder.named_windows[fold_name(window.args["this"])[0]] = window
     below = Attacher(relation, binder.attachments)
@@ -120,7 +131,9 @@ def _select(node: exp.Select, context: BindingContext) -> Relation:
         binder.allow_aggregates, binder.place = False, "in WHERE"
         predicate = binder.bind_boolean(where.args["this"], "WHERE")
         binder.allow_aggregates, binder.place = True, "here"
-        below.filter(predicate, binder.position(where))
+        below.filter(_of_rows(binder, predicate), binder.position(where))
+    if binder.estimator is not None:
+        binder.estimator.grouped = _groups_by_answers(node, binder, binder.estimator)
     outputs = _outputs(node, binder)
     condition = _having(node, binder)
     orders = bind_order(binder, node, outputs.names, outputs.items)
@@ -129,6 +142,8 @@ def _select(node: exp.Select, context: BindingContext) -> Relation:
     level = below
     if group is not None or binder.aggregates or condition is not None or binder.groupings:
         level = _aggregate(node, binder, below, outputs)
+    elif binder.estimator is not None:
+        binder.estimator.refuse_rows(binder.position(node))
     if condition is not None:
         level.filter(condition, condition.position)
     exprs = [level.lift(expr) for expr in exprs]
@@ -141,6 +156,39 @@ def _select(node: exp.Select, context: BindingContext) -> Relation:
     count = len(outputs.items)
     sorts = [replace(order, expr=expr) for order, expr in zip(orders, exprs[count:], strict=True)]
     return _project(node, binder, relation, _Outputs(outputs.names, exprs[:count]), sorts)
+
+
+def _of_rows(binder: Binder, predicate: Expr) -> Expr:
+    """Return what a WHERE says of rows, but for what it says of randomised answers."""
+    return predicate if binder.estimator is None else binder.estimator.take(predicate)
+
+
+def _groups_by_answers(node: exp.Select, binder: Binder, estimator: Estimator) -> bool:
+    """Say whether a key of GROUP BY is a randomised column: known from names alone, before any key is bound."""
+    group, items = node.args.get("group"), node.args["expressions"]
+    if group is None:
+        return False
+    written = list(group.args.get("expressions") or [])
+    written += items if group.args.get("all") else []
+    for part in [*group.find_all(exp.Rollup, exp.Cube, exp.GroupingSets), *group.find_all(exp.Tuple)]:
+        written += part.args.get("expressions") or []
+    return any(estimator.is_answer(_key_column(item, items, binder)) for item in written)
+
+
+def _key_column(node: exp.Expr, items: Sequence[exp.Expr], binder: Binder) -> Expr | None:
+    """Return the input column that a key is, by its name, its number or the name of an output; else None."""
+    while isinstance(node, (exp.Paren, exp.Alias)):
+        node = node.args["this"]
+    if isinstance(node, exp.Literal) and str(node.args["this"]).isdecimal():
+        number = int(str(node.args["this"])[:9])
+        return _key_column(items[number - 1], (), binder) if 1 <= number <= len(items) else None
+    if not isinstance(node, exp.Column):
+        return None
+    try:
+        return binder.scope.resolve(node, None)
+    except Refusal:
+        named = [item for item in items if isinstance(item, exp.Alias) and item.alias_or_name == node.name]
+        return _key_column(named[0].args["this"], (), binder) if named else None
 
 
 def _having(node: exp.Select, binder: Binder) -> Expr | None:
@@ -187,10 +235,12 @@ def _aggregate(node: exp.Select, binder: Binder, below: Attacher, outputs: _Outp
             raise Refusal("GROUPING takes the expressions of GROUP BY", sqlstate="42803", position=at)
         groupings.append(tuple(keys.index(key) for key in wanted))
     names = [_key_name(key, outputs) for key in keys]
-    relation = Aggregate(
+    grouped = Aggregate(
         below.relation, tuple(keys), aggregates, tuple(group.sets), tuple(groupings), tuple(names),
         position=binder.position(node),
     )  # fmt: skip
+    estimator = binder.estimator
+    relation = grouped if estimator is None else estimator.aggregate(below.relation, grouped)
 
     def lift(expr: Expr) -> Expr:
         if expr in keys:

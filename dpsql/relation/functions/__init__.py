@@ -29,8 +29,8 @@ _SECTIONS: dict[str, tuple[Function | Shorthand, ...]] = {
 ROWS = tuple(row for rows in _SECTIONS.values() for row in rows)
 """All that is answered, in the manual's order."""
 
-FUNCTIONS = {row.name: row for row in ROWS if isinstance(row, Function)}
-"""Name -> row of the table."""
+FUNCTIONS = {row.name: row for row in (*ROWS, *numbers.ESTIMATES) if isinstance(row, Function)}
+"""Name -> row of the table, with those that only dpsql writes."""
 
 SYNTAX = {syntax.node: syntax for row in ROWS for syntax in row.syntax}
 """Kind of node -> what is read of it."""

@@ -14,7 +14,7 @@ from ..types import DOUBLE, NUMERIC, Kind, SqlType
 from .arithmetic import same_number
 from .row import Args, Function, IntervalRule, Syntax, any_null, binary, declared, unary
 
-__all__ = ["ERROR_BARS", "ROWS"]
+__all__ = ["ERROR_BARS", "ESTIMATES", "ROWS"]
 
 
 def _round(args: Args) -> SqlType | None:
@@ -128,3 +128,15 @@ ERROR_BARS = (
     Function("dp_high", "dp_high(x)", "the upper end of the error bar of `x`", _double, private=False, public=False),
 )  # fmt: skip
 """Released numbers alone have them; `postprocess.bars` puts columns in their place."""
+
+ESTIMATES = (
+    Function(
+        "estimated", "estimated(x, variance, number, said)", "`x`, an estimate with an error of its own",
+        lambda args: DOUBLE, lambda args, call: Facts(), private=False,
+    ),
+    Function(
+        "deviate", "deviate(number, draw, …)", "a standard normal number, a function of its arguments",
+        lambda args: DOUBLE, lambda args, call: Facts(), private=False,
+    ),
+)  # fmt: skip
+"""No forms of the language: only dpsql writes them, over aggregates of randomised answers (soundness.md 1.24)."""
