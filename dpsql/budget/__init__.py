@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from .claim import (
+    ZERO,
     Caps,
     Charge,
     Claim,
@@ -25,6 +26,7 @@ from .sqlite_ledger import SqliteLedger
 from .store import BudgetStore
 
 __all__ = [
+    "ZERO",
     "BudgetStore",
     "Caps",
     "Charge",

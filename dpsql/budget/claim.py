@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..mechanisms import Law
+from ..mechanisms import Law, rho_of_pure
 
 __all__ = [
+    "ZERO",
     "Caps",
     "Charge",
     "Claim",
@@ -36,6 +37,9 @@ MOST_EPSILON_NANO = 10**15
 
 MOST_DELTA_ATTO = 10**18
 """No delta is larger than 1."""
+
+MOST_RHO_ATTO = rho_of_pure(MOST_EPSILON_NANO)
+"""No rho is larger than that of the largest epsilon."""
 
 
 def epsilon_text(nano: int) -> str:
@@ -77,30 +81,36 @@ def _require_keys(measures: tuple[bytes, ...]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """A privacy loss: epsilon in 1e-9 and delta in 1e-18, both never negative."""
+    """A privacy loss: epsilon in 1e-9, delta in 1e-18, and rho, its zCDP loss, in 1e-18; none is ever negative.
+
+    rho is what the mechanism says it is: of a sum it is the sum, which no epsilon tells.
+    """
 
     epsilon_nano: int
     delta_atto: int
+    rho_atto: int
 
     def __post_init__(self) -> None:
-        if type(self.epsilon_nano) is not int or type(self.delta_atto) is not int:
+        amounts = (self.epsilon_nano, self.delta_atto, self.rho_atto)
+        if any(type(amount) is not int for amount in amounts):
             raise ValueError("a charge is made of integers")
-        if self.epsilon_nano < 0 or self.delta_atto < 0:
+        if min(amounts) < 0:
             raise ValueError("a charge is never negative")
 
+    @classmethod
+    def pure(cls, epsilon_nano: int, delta_atto: int = 0) -> Charge:
+        """Return the charge of ONE (epsilon, delta)-DP draw."""
+        return cls(epsilon_nano, delta_atto, rho_of_pure(epsilon_nano))
+
     def __add__(self, other: Charge) -> Charge:
-        return Charge(self.epsilon_nano + other.epsilon_nano, self.delta_atto + other.delta_atto)
-
-    @property
-    def rho_atto(self) -> int:
-        """epsilon²/2 in 1e-18, rounded up: the zCDP loss of ONE epsilon-DP draw (soundness.md 3.1).
-
-        Of a sum of charges it is an upper bound only; a ledger adds up the rho of its entries.
-        """
-        return -(-self.epsilon_nano * self.epsilon_nano // 2)
+        return Charge(
+            self.epsilon_nano + other.epsilon_nano,
+            self.delta_atto + other.delta_atto,
+            self.rho_atto + other.rho_atto,
+        )
 
 
-ZERO = Charge(0, 0)
+ZERO = Charge(0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +170,7 @@ class MeasurementClaim:
         _require_keys(self.measures)
         require_integer("epsilon_nano", self.charge.epsilon_nano, 1, MOST_EPSILON_NANO)
         require_integer("delta_atto", self.charge.delta_atto, 0, MOST_DELTA_ATTO)
+        require_integer("rho_atto", self.charge.rho_atto, 1, MOST_RHO_ATTO)
         require_text("note", self.note)
 
 

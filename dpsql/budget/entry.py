@@ -229,7 +229,7 @@ def _record(fields: dict[str, Any], state: EntryState) -> Record:
                 note=fields["note"],
                 measures=tuple(bytes.fromhex(key) for key in fields["measures"]),
                 law=law_of(fields["scale"]),
-                charge=Charge(fields["epsilon_nano"], fields["delta_atto"]),
+                charge=Charge(fields["epsilon_nano"], fields["delta_atto"], fields["rho_atto"]),
                 state=state,
                 digest=_known_digest(fields.get("digest", "")),
                 grouping=_grouping(fields["grouping"]) if "grouping" in fields else None,

@@ -260,7 +260,7 @@ class LedgerStore:
     def spent(self) -> Charge:
         """See `BudgetStore.spent`."""
         status = self.status()
-        return Charge(status.epsilon_spent_nano, status.delta_spent_atto)
+        return Charge(status.epsilon_spent_nano, status.delta_spent_atto, status.rho_spent_atto)
 
     def status(self, analyst: str | None = None) -> Status:
         """See `BudgetStore.status`."""

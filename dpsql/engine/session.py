@@ -393,6 +393,7 @@ class Session:
             self.policy.privacy.neighbours is Neighbours.REPLACE_ONE,
             self.settings.max_rows,
             self.policy.privacy.together,
+            self.policy.privacy.accounting,
         )
 
     def _counted(self, release: ReleasePlan, call: AggregateCall) -> int | None:

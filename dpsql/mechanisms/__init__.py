@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .choice import FIRST_BYTES
-from .epsilon import ATTO, MAX_EPSILON, MIN_EPSILON, NANO, floor_to_nano, parse_epsilon
+from .epsilon import ATTO, MAX_EPSILON, MIN_EPSILON, NANO, floor_to_nano, parse_epsilon, rho_of_pure
 from .laplace_accuracy import bounds_of_exp
 from .law import Law
 from .laws import Laplace, Rank, Summed, Truncated, UnknownLaw, law_of
@@ -37,4 +37,5 @@ __all__ = [
     "law_of",
     "log_above",
     "parse_epsilon",
+    "rho_of_pure",
 ]

@@ -21,7 +21,8 @@ from fractions import Fraction
 from functools import cached_property
 
 from ..errors import Refusal
-from ..mechanisms import Laplace, Law, RankChoice, Truncated, bounds_of_exp, floor_to_nano
+from ..mechanisms import NANO, Laplace, Law, RankChoice, Truncated, bounds_of_exp, floor_to_nano, rho_of_pure
+from ..policy.model import Accounting
 from ..relation.catalog import Catalog, Scalar
 from ..relation.expressions import Expr, IntermediateValue, Literal, conjuncts, fields_of, walk
 from ..relation.expressions import Scalar as Subquery
@@ -65,7 +66,7 @@ class PrivacyParameters:
     `epsilon`: for the whole statement. `delta`: per query block with undeclared keys. `minimum_units`:
     keys with fewer units are never published. `replace_one`: the neighbouring relation.
     `max_rows`: most rows of a person that count, where the policy takes more; None: what it takes.
-    `together`: in how many units neighbours differ.
+    `together`: in how many units neighbours differ. `accounting`: what adds up over statements.
     """
 
     epsilon: Fraction
@@ -74,6 +75,7 @@ class PrivacyParameters:
     replace_one: bool
     max_rows: int | None = None
     together: int = 1
+    accounting: Accounting = Accounting.PURE
 
 
 ReadKeys = Callable[[BackendQuery, tuple[SqlType, ...]], Sequence[tuple[Scalar, ...]]]
@@ -134,6 +136,10 @@ class ReleasePlan:
         if number not in self.fresh:
             return self.law(number).scale
         return self.measurements[number].scale(self.epsilons[number])
+
+    def rho_atto(self, number: int) -> int:
+        """Return the zCDP loss of a measurement's draw in 10^-18, rounded up: that of a pure one of its epsilon."""
+        return rho_of_pure(math.ceil(self.epsilons[number] * NANO))
 
     def law(self, number: int) -> Law:
         """Return the law of the noise that a measurement is to have. Not for what is empty, which gets none.

@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 from ..errors import PolicyError
 from .engines import ENGINES
 from .load_tables import read_tables
-from .model import Analyst, Defaults, LifetimeCap, Neighbours, Policy, ServerPolicy, TablePolicy
+from .model import Accounting, Analyst, Defaults, LifetimeCap, Neighbours, Policy, ServerPolicy, TablePolicy
 from .owners import NO_UNIT
 from .section import Section, plain, quote_key, read_decimal, suggest
 
@@ -153,8 +153,17 @@ def _read_privacy(top: Section) -> LifetimeCap:
     together = section.count("together") or 1
     if together > _MOST_TOGETHER:
         raise section.error(f"is above {_MOST_TOGETHER}, the most that are protected together", "together")
+    accounting = section.text("accounting") or Accounting.PURE.value
+    if accounting not in {kind.value for kind in Accounting}:
+        raise section.error('write "pure" or "zcdp"', "accounting")
     section.finish()
-    return LifetimeCap(epsilon, delta if delta is not None else Fraction(0), Neighbours(name), together)
+    return LifetimeCap(
+        epsilon,
+        delta if delta is not None else Fraction(0),
+        Neighbours(name),
+        together,
+        Accounting(accounting),
+    )
 
 
 def _read_defaults(top: Section, privacy: LifetimeCap) -> Defaults:

@@ -11,7 +11,17 @@ from pathlib import Path
 
 import psycopg
 
-from dpsql.budget import Caps, Charge, Claim, Draw, LedgerStore, MeasurementClaim, Reservation, open_store
+from dpsql.budget import (
+    ZERO,
+    Caps,
+    Charge,
+    Claim,
+    Draw,
+    LedgerStore,
+    MeasurementClaim,
+    Reservation,
+    open_store,
+)
 from dpsql.budget.ledger_store import no_step
 from dpsql.mechanisms import Laplace
 
@@ -102,11 +112,16 @@ def key(name: str) -> bytes:
     return hashlib.sha256(name.encode()).digest()
 
 
+def pure(*epsilons: int, delta: int = 0) -> Charge:
+    """Return what pure draws of these epsilons cost together, and a delta."""
+    return sum(map(Charge.pure, epsilons), ZERO) + Charge(0, delta, 0)
+
+
 def measurement(
     *names: str, scale: Fraction | int = 10, epsilon: int = EPSILON // 10, delta: int = 0
 ) -> MeasurementClaim:
     return MeasurementClaim(
-        tuple(map(key, names)), Laplace(Fraction(scale)), Charge(epsilon, delta), f"{names} at {scale}"
+        tuple(map(key, names)), Laplace(Fraction(scale)), Charge.pure(epsilon, delta), f"{names} at {scale}"
     )
 
 

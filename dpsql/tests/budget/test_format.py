@@ -13,12 +13,12 @@ from fractions import Fraction
 import psycopg
 import pytest
 
-from dpsql.budget import Charge, LedgerStore, MeasurementClaim, entry, ledger, postgres_ledger, sqlite_ledger
+from dpsql.budget import LedgerStore, MeasurementClaim, entry, ledger, postgres_ledger, sqlite_ledger
 from dpsql.budget.claim import Draw
 from dpsql.errors import LedgerError
 from dpsql.mechanisms import Law, Truncated, laws
 
-from .samples import EPSILON, Place, buy, claim, key, measurement
+from .samples import EPSILON, Place, buy, claim, key, measurement, pure
 
 TRUNCATED = Truncated.within(Fraction(10), Fraction(1, 10**6))
 NEWER = "kept by a newer version"
@@ -37,7 +37,7 @@ def version(number: int) -> Iterator[None]:
 
 
 def buy_under(store: LedgerStore, name: str, law: Law) -> None:
-    wanted = MeasurementClaim((key(name),), law, Charge(EPSILON // 10, 7), name)
+    wanted = MeasurementClaim((key(name),), law, pure(EPSILON // 10, delta=7), name)
     store.commit(store.reserve(claim(wanted)), [Draw((key(name),), law, b"noisy")])
 
 
@@ -68,7 +68,7 @@ def test_a_ledger_of_the_first_version_is_read_and_then_of_this_one(place: Place
     assert formats(place) == {2}
     assert '"format":1' in place.log.read_text()
     store = place.open()
-    assert store.spent() == spent + Charge(EPSILON // 10, 7)
+    assert store.spent() == spent + pure(EPSILON // 10, delta=7)
     store.close()
 
 
