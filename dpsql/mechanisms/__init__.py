@@ -6,7 +6,7 @@ from .choice import FIRST_BYTES
 from .epsilon import ATTO, MAX_EPSILON, MIN_EPSILON, NANO, floor_to_nano, parse_epsilon, rho_of_pure
 from .laplace_accuracy import bounds_of_exp
 from .law import Law
-from .laws import Laplace, Rank, Summed, Truncated, UnknownLaw, law_of
+from .laws import Gaussian, Laplace, Rank, Summed, Thresholded, Truncated, UnknownLaw, law_of
 from .linear_accuracy import half_width_of
 from .noise import Noise, SampledNoise
 from .random_source import OS_RANDOM, RandomSource
@@ -19,6 +19,7 @@ __all__ = [
     "MIN_EPSILON",
     "NANO",
     "OS_RANDOM",
+    "Gaussian",
     "Laplace",
     "Law",
     "Noise",
@@ -27,6 +28,7 @@ __all__ = [
     "RankChoice",
     "SampledNoise",
     "Summed",
+    "Thresholded",
     "Truncated",
     "UnknownLaw",
     "Window",

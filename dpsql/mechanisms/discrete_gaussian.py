@@ -104,11 +104,14 @@ def _whole_deviations(size: int, source: RandomSource) -> _Int64:
 
 def _all_heads(counts: _Int64, source: RandomSource) -> _Mask:
     """Return coins, the i-th true with probability exp(-counts[i])."""
-    coins = draw_inverse_e(int(counts.sum()), source)
-    tails = np.repeat(np.arange(counts.size), counts)[coins == 0]
-    heads = np.ones(counts.size, dtype=np.bool_)
-    heads[tails] = False
-    return heads
+    coins = np.ones(counts.size, dtype=np.bool_)
+    running, thrown = np.flatnonzero(counts), 1
+    while running.size:
+        heads = draw_inverse_e(running.size, source) == 1
+        coins[running[~heads]] = False
+        running = running[heads & (counts[running] > thrown)]
+        thrown += 1
+    return coins
 
 
 def _product_coins(k: _Int64, rest: _Int64, a: int, source: RandomSource) -> _Mask:

@@ -151,9 +151,11 @@ def _draw_coins(
     table: npt.NDArray[np.uint8], c: int, size: int, source: RandomSource
 ) -> npt.NDArray[np.uint8]:
     coins = table.take(random_words(np.dtype("<u2"), size, source))
-    for index in np.flatnonzero(coins > 1):
-        first = _DECIDED[c] + 1 if coins[index] == _CONTINUE else 1
-        coins[index] = first_tails_is_odd(first, lambda n: draw_one_below(n, source), c)
+    rejected = np.flatnonzero(coins == _REJECT)
+    if rejected.size:
+        coins[rejected] = _draw_coins(table, c, rejected.size, source)
+    for index in np.flatnonzero(coins == _CONTINUE):
+        coins[index] = first_tails_is_odd(_DECIDED[c] + 1, lambda n: draw_one_below(n, source), c)
     return coins
 
 

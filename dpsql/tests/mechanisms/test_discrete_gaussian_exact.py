@@ -76,8 +76,8 @@ def _word(kind: int) -> bytes:
         (coins_of._CONTINUE, b"\x10", 0),  # below(12) = 1: tails at 6
         (coins_of._CONTINUE, b"\x00\x10", 1),  # below(12) = 0, below(14) = 1: tails at 7
         (coins_of._CONTINUE, b"\x00\xf0\x00\x10", 0),  # below(14): 15 is drawn anew, then 0; below(16) = 1
-        (coins_of._REJECT, b"\x80", 1),  # below(2) = 1: tails at 1
-        (coins_of._REJECT, b"\x00\x40", 0),  # below(2) = 0, below(4) = 1: tails at 2
+        (coins_of._REJECT, _word(coins_of._REJECT) + _word(1), 1),  # another word, twice
+        (coins_of._REJECT, _word(coins_of._CONTINUE) + b"\x10", 0),  # another word, which goes on
     ],
 )
 def test_the_rare_words_go_on_one_at_a_time(kind: int, then: bytes, coin: int) -> None:
@@ -155,7 +155,8 @@ def test_combining_is_the_same_in_arrays_and_in_python(a: int, b: int) -> None:
 
 def test_all_heads_is_a_power_of_the_coin(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = np.array([0, 2, 1, 0, 3])
-    monkeypatch.setattr(sampler, "draw_inverse_e", lambda size, source: np.array([1, 0, 1, 1, 1, 1]))
+    rounds = iter([np.array([1, 1, 1]), np.array([0, 1]), np.array([1])])
+    monkeypatch.setattr(sampler, "draw_inverse_e", lambda size, source: next(rounds))
     assert sampler._all_heads(counts, OS_RANDOM).tolist() == [True, False, True, True, True]
 
 

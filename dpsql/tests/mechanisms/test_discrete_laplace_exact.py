@@ -75,8 +75,8 @@ def _word(kind: int) -> bytes:
         (sampler._CONTINUE, b"\x20", 0),  # below(8) = 1: tails at 8
         (sampler._CONTINUE, b"\x00\x10", 1),  # below(8) = 0, below(9) = 1: tails at 9
         (sampler._CONTINUE, b"\x00\xf0\x00\x10", 0),  # below(9): 15 is drawn anew, then 0; below(10) = 1
-        (sampler._REJECT, b"\x80", 0),  # below(2) = 1: tails at 2
-        (sampler._REJECT, b"\x00\x40", 1),  # below(2) = 0, below(3) = 1: tails at 3
+        (sampler._REJECT, _word(sampler._REJECT) + _word(1), 1),  # another word, twice
+        (sampler._REJECT, _word(sampler._CONTINUE) + b"\x20", 0),  # another word, which goes on
     ],
 )
 def test_the_rare_words_go_on_one_at_a_time(kind: int, then: bytes, coin: int) -> None:
