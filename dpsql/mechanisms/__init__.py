@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .choice import FIRST_BYTES
+from .conversion import delta_of_rho, epsilon_of_rho, pure_epsilon, rho_within
 from .epsilon import ATTO, MAX_EPSILON, MIN_EPSILON, NANO, floor_to_nano, parse_epsilon, rho_of_pure
 from .laplace_accuracy import bounds_of_exp
 from .law import Law
@@ -34,10 +35,14 @@ __all__ = [
     "Window",
     "bounds_of_exp",
     "clamp_of",
+    "delta_of_rho",
+    "epsilon_of_rho",
     "floor_to_nano",
     "half_width_of",
     "law_of",
     "log_above",
     "parse_epsilon",
+    "pure_epsilon",
     "rho_of_pure",
+    "rho_within",
 ]
