@@ -121,4 +121,5 @@ def _table(sigma: Fraction) -> npt.NDArray[np.float64]:
     weights = np.exp(-(at**2) / (2 * float(sigma) ** 2))
     beyond = np.cumsum(weights[::-1])[::-1]
     whole = 2 * beyond[0] - 1
-    return np.append(beyond, 0.0) / whole
+    found: npt.NDArray[np.float64] = np.append(beyond, 0.0) / whole
+    return found
