@@ -23,6 +23,10 @@ def group_lines(plan: Plan) -> Iterator[str]:
         or not plan.epsilon
     ):
         return
+    if plan.rho_atto:
+        if not plan.delta:  # of k persons rho is k² times, which is that of k times the epsilon (1.25)
+            yield f"for {HOUSEHOLD} persons together: epsilon {decimal_text(HOUSEHOLD * plan.epsilon)}"
+        return
     epsilon, delta = group_loss(plan.epsilon, plan.delta, HOUSEHOLD)
     and_delta = f", delta {delta:.3g}" if delta else ""
     yield f"for {HOUSEHOLD} persons together: epsilon {decimal_text(epsilon)}{and_delta}"

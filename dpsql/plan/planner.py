@@ -215,7 +215,7 @@ class ReleasePlan:
             return None
         law = self.key_law
         if law is not None and self.counted is not None:
-            law = _key_law(self.measurements[self.counted], each, self.delta)
+            law = _key_law(self.measurements[self.counted], each, self.delta, self.bounding.together)
         return replace(self._with(each), key_law=law)
 
     def of_each(self, epsilon: Fraction) -> ReleasePlan:
@@ -484,7 +484,7 @@ def _plan_release(
                 ).position,
                 hint="declare the key's values, list them in WHERE key IN (…), or ask the owner for a delta",
             )
-        key_law = _key_law(measured.measurements[measured.counted], each, delta)
+        key_law = _key_law(measured.measurements[measured.counted], each, delta, privacy.together)
         tau = privacy.minimum_units + key_law.bound
     said: tuple[object, ...] = (catalog.fingerprint, rows.identity(), release.keys, bounding, domains,
                                 privacy.minimum_units)  # fmt: skip
@@ -518,21 +518,21 @@ _DIGITS = 40
 """Digits of e^epsilon in the delta of several persons together."""
 
 
-def _key_law(counted: Measurement, each: _Share, delta: Fraction) -> KeyLaw:
+def _key_law(counted: Measurement, each: _Share, delta: Fraction, together: int) -> KeyLaw:
     """Return the noise on a count of people under which the groups that it shows cost so much (soundness.md 1.7).
 
     One step to a neighbour moves the counts of `of_one` groups by one each: C of them, or C of the one who goes and
     C of the one who comes. Each has its part of epsilon and of delta; of k steps the deltas add up as in 1.19.
     Under rho it is Gaussian noise with a threshold, or truncated noise, whichever shows smaller groups (1.25(6)).
     """
-    together, groups = counted.bounding.together, counted.of_one
     if each.rho is None:
         steps = 1 + sum(
             1 / bounds_of_exp(i * each.epsilon / together, _DIGITS)[0] for i in range(1, together)
         )
-        return Truncated.within(counted.scale(each.epsilon), delta / (groups * steps))
+        return Truncated.within(counted.scale(each.epsilon), delta / (counted.of_one * steps))
     noise = Gaussian.for_rho(counted.squared_sensitivity, Fraction(each.rho, ATTO))
     thresholded = Thresholded.within(noise, delta, counted.bounding.groups, together)
+    groups = counted.of_one
     alone = pure_epsilon(each.rho // groups)  # of one group's part of rho
     if together > 1 or not alone:
         return thresholded
