@@ -523,7 +523,7 @@ def _key_law(counted: Measurement, each: _Share, delta: Fraction, together: int)
 
     One step to a neighbour moves the counts of `of_one` groups by one each: C of them, or C of the one who goes and
     C of the one who comes. Each has its part of epsilon and of delta; of k steps the deltas add up as in 1.19.
-    Under rho it is Gaussian noise with a threshold, or truncated noise, whichever shows smaller groups (1.25(6)).
+    Under rho it is Gaussian noise with a threshold, or truncated noise, whichever shows smaller groups (1.25).
     """
     if each.rho is None:
         steps = 1 + sum(

@@ -1,6 +1,6 @@
 """Discrete Gaussian noise on a count of people, and the threshold by which groups found in the data are shown.
 
-A group of n >= 1 people is shown, as n + Y, when n + Y > `bound`. What that costs is proved in soundness.md 1.25(6):
+A group of n >= 1 people is shown, as n + Y, when n + Y > `bound`. What that costs is proved in soundness.md 1.25:
 the rho of the noise, and as delta the probability that a group of the changed units alone is shown.
 
 House rule: a group of nobody is never tested, since Y alone could bring it above any bound.

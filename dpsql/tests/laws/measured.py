@@ -260,7 +260,7 @@ def check_threshold(plan: Plan, release: ReleasePlan, left: Groups, right: Group
 
 
 def check_gaussian_threshold(plan: Plan, release: ReleasePlan, law: Thresholded) -> None:
-    """rho covers the counts of all groups, delta the chance that one of the changed units alone is shown (1.25(6))."""
+    """rho covers the counts of all groups, delta the chance that one of the changed units alone is shown (1.25)."""
     assert release.counted is not None
     steps, groups = plan.privacy.together, release.bounding.groups
     squared = steps**2 * groups * (2 if plan.privacy.replace_one else 1)

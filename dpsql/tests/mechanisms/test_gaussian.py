@@ -12,7 +12,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpsql.mechanisms import OS_RANDOM, Gaussian, Laplace, Summed, Thresholded, half_width_of, law_of
+from dpsql.mechanisms import (
+    OS_RANDOM,
+    Gaussian,
+    Laplace,
+    Summed,
+    Thresholded,
+    Truncated,
+    half_width_of,
+    law_of,
+    pure_epsilon,
+)
 from dpsql.mechanisms.gaussian_accuracy import normal_tail, tail
 
 from .test_discrete_gaussian_exact import chances
@@ -219,3 +229,13 @@ def test_what_is_shown_is_above_the_bound() -> None:
     assert law.shown(np.array([4, 5, 6, 7]), coins).tolist() == [False, False, True, True]
     assert law.half_width(Fraction(1, 20)) == Gaussian(Fraction(2)).half_width(Fraction(1, 20))
     assert not law.is_additive
+
+
+def test_the_figures_of_soundness() -> None:
+    """1.25: from how many people on a group is shown, at rho = 1/2 and delta 1e-6, against truncated noise."""
+    rho, delta = Fraction(1, 2), Fraction(1, 10**6)
+    for groups, people, truncated in ((1, 7, 15), (10, 18, 47)):
+        law = Thresholded.within(Gaussian.for_rho(groups, rho), delta, groups, 1)
+        assert law.bound + 1 == people
+        each = pure_epsilon(10**18 // 2 // groups)
+        assert Truncated.within(1 / each, delta / groups).bound + 1 == truncated
