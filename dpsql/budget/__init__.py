@@ -18,6 +18,8 @@ from .claim import (
     delta_text,
     epsilon_text,
     require_text,
+    rho_text,
+    shown_epsilon,
 )
 from .entry import UNSAID, Entry, EntryState, Promise, Status
 from .ledger import Step
@@ -26,6 +28,7 @@ from .sqlite_ledger import SqliteLedger
 from .store import BudgetStore
 
 __all__ = [
+    "UNSAID",
     "ZERO",
     "BudgetStore",
     "Caps",
@@ -45,6 +48,8 @@ __all__ = [
     "delta_text",
     "epsilon_text",
     "open_store",
+    "rho_text",
+    "shown_epsilon",
 ]
 
 

@@ -9,6 +9,7 @@ House rules:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -26,7 +27,10 @@ __all__ = [
     "Reservation",
     "StoredGrouping",
     "delta_text",
+    "epsilon_nano_of",
     "epsilon_text",
+    "rho_text",
+    "shown_epsilon",
 ]  # fmt: skip
 
 KEY_BYTES = 32
@@ -50,6 +54,28 @@ def epsilon_text(nano: int) -> str:
 def delta_text(atto: int) -> str:
     """Return the plain decimal text of a delta (or rho) in 1e-18."""
     return _decimal_text(atto, 18)
+
+
+def rho_text(atto: int) -> str:
+    """Return a rho in 1e-18 for people, rounded to four digits."""
+    return _rounded_text(atto, 18, 4)
+
+
+def shown_epsilon(rho_atto: int) -> str:
+    """Return the epsilon of the one pure draw that costs so much rho, for people: rounded to six digits.
+
+    So shares that were rounded down do not show.
+    """
+    return _rounded_text(math.isqrt(2 * rho_atto * 10**6), 12, 6)
+
+
+def epsilon_nano_of(rho_atto: int) -> int:
+    """Return the epsilon, in 1e-9, of the one pure draw that costs so much rho, rounded down."""
+    return math.isqrt(2 * rho_atto)
+
+
+def _rounded_text(units: int, places: int, digits: int) -> str:
+    return _decimal_text(round(units, min(0, digits - len(str(units)))), places)
 
 
 def _decimal_text(units: int, places: int) -> str:

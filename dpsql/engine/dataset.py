@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 from ..backends import Backend, open_backend, refuse_unsafe
 from ..budget import BudgetStore, Caps, LedgerStore, Promise, open_store
 from ..cache import Cache
-from ..errors import EngineFailure, LedgerError
+from ..errors import EngineFailure
 from ..mechanisms import ATTO, NANO
 from ..plan.dialects import dialect_of
 from ..plan.planner import Plan
-from ..policy import Accounting, Policy, build_catalog, load_policy
+from ..policy import Policy, build_catalog, load_policy
 from ..postprocess import SealedEngine
 from ..relation.catalog import Catalog
 from .answer import Answer, AnswerColumn
@@ -97,15 +97,15 @@ def open_ledger(policy: Policy, *, create: bool) -> LedgerStore:
     a ledger that vanished must never come back empty. Raises LedgerError when it is missing, not to be
     trusted, of another dataset, or of another promise.
     """
-    if policy.privacy.accounting is not Accounting.PURE:
-        raise LedgerError('a ledger does not keep accounting = "zcdp" yet', hint='write accounting = "pure"')
     caps = Caps(
         int(policy.privacy.epsilon * NANO),
         int(policy.privacy.delta * ATTO),
         {name: int(analyst.epsilon * NANO) for name, analyst in policy.analysts.items()},
     )
-    promise = Promise(policy.privacy.neighbours.value, policy.privacy.together)
-    log = policy.ledger_log
+    privacy, log = policy.privacy, policy.ledger_log
+    promise = Promise(
+        privacy.neighbours.value, privacy.together, privacy.accounting, int(privacy.conversion_delta * ATTO)
+    )
     return open_store(policy.ledger, policy.dataset_id, caps, create=create, log=log, promise=promise)
 
 

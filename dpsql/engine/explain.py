@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from textwrap import wrap
 
-from ..mechanisms import Gaussian, RankChoice, Thresholded, Truncated, half_width_of
+from ..budget import Status, shown_epsilon
+from ..mechanisms import ATTO, NANO, Gaussian, RankChoice, Thresholded, Truncated, half_width_of
 from ..plan.measures.formulas import Average, Chosen, Linear, Variance
 from ..plan.measures.measurements import MeasurementKind
 from ..plan.measures.ranks import RankMeasurement
@@ -23,6 +24,7 @@ from ..relation.relations import AggregateCall, Filter, Limit, Project, Relation
 from .contribution import contribution_lines, contribution_notes, declared_in, what_binds
 from .group import group_lines
 from .grouping_sets import cells_of, keys_text, set_notes, sums_of
+from .left import charged_text, left_text
 from .notes import null_notes
 from .post_processing import Compiled, DatabasePart
 from .settings import decimal_text
@@ -36,7 +38,7 @@ _MISSING = Fraction(1, 20)
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a query would release and cost; `left` is the epsilon left now, read from the ledger.
+    """What a query would release and cost; `status` is the ledger's now, `usual` the epsilon of a usual statement.
 
     `origins`: what of it the store has an answer for in a grouping of other groups, in words.
     `chosen`: the epsilon that an accuracy takes, in words; None where an epsilon was set.
@@ -45,7 +47,8 @@ class Explanation:
     plan: Plan
     compiled: Compiled
     intermediates: tuple[Compiled, ...]
-    left: Fraction
+    status: Status
+    usual: Fraction
     origins: tuple[str, ...] = ()
     chosen: str | None = None
 
@@ -58,9 +61,9 @@ class Explanation:
                 | {"grouping_sets": [asdict(one) for one in _sets(self.plan, plan)]}
                 for number, plan in enumerate(self.plan.releases)
             ],
-            "charge": {"epsilon": decimal_text(self.plan.epsilon), "delta": _small(self.plan.delta)},
-            "epsilon_left": decimal_text(self.left),
-            "groups_of_persons": list(group_lines(self.plan)),
+            "charge": self._charge(),
+            "epsilon_left": decimal_text(Fraction(self.status.left_nano, NANO)),
+            "groups_of_persons": list(group_lines(self.plan, self.status.accounting)),
             "chosen": self.chosen,
             "notes": list(bias_notes(self.plan)),
             "from_the_store": list(self.origins),
@@ -70,6 +73,23 @@ class Explanation:
             ],
             "post_processing": self.compiled.sql,
         }
+
+    @property
+    def _is_pure(self) -> bool:
+        return not self.status.in_rho
+
+    def _charge(self) -> dict[str, str]:
+        delta = _small(self.plan.delta)
+        if self._is_pure:
+            return {"epsilon": decimal_text(self.plan.epsilon), "delta": delta}
+        rho = rho_of(self.plan)
+        return {"epsilon": shown_epsilon(rho), "delta": delta, "rho": decimal_text(Fraction(rho, ATTO))}
+
+    def _price(self) -> str:
+        if self._is_pure:
+            return self.chosen or f"epsilon {decimal_text(self.plan.epsilon)}"
+        charged = charged_text(rho_of(self.plan))
+        return f"{self.chosen}, {charged}" if self.chosen else charged
 
     def json_text(self) -> str:
         """Return `as_dict` as JSON text."""
@@ -85,12 +105,11 @@ class Explanation:
             charge = "nothing, it is stored"
         elif self.plan.releases:
             delta = f", delta {_small(self.plan.delta)}" if self.plan.delta else ""
-            epsilon = self.chosen or f"epsilon {decimal_text(self.plan.epsilon)}"
-            charge = f"{epsilon}{delta} (nothing, if it is answered already)"
+            charge = f"{self._price()}{delta} (nothing, if it is answered already)"
         else:
             charge = "nothing"
-        lines.append(f"charge: {charge}; {decimal_text(self.left)} left")
-        lines += [f"  {said}" for said in group_lines(self.plan)]
+        lines.append(f"charge: {charge}; {left_text(self.status, self.usual)}")
+        lines += [f"  {said}" for said in group_lines(self.plan, self.status.accounting)]
         for origin in self.origins:
             lines += wrap(f"now: {origin}", _WIDTH, subsequent_indent="  ")
         for note in bias_notes(self.plan):
@@ -99,6 +118,15 @@ class Explanation:
             lines += _compiled_text(f"intermediate result {number + 1}", intermediate)
         lines += _compiled_text("post-processing", self.compiled)
         return "\n".join(lines)
+
+
+def rho_of(plan: Plan) -> int:
+    """Return the zCDP loss of what is to be drawn, in 1e-18."""
+    return sum(release.rho_atto(index) for release in plan.releases for index in _paid(release))
+
+
+def _paid(release: ReleasePlan) -> tuple[int, ...]:
+    return () if release.is_empty else release.fresh
 
 
 def _fetched(compiled: Compiled) -> tuple[DatabasePart, ...]:

@@ -12,6 +12,7 @@ from pathlib import Path
 import psycopg
 
 from dpsql.budget import (
+    UNSAID,
     ZERO,
     Caps,
     Charge,
@@ -19,15 +20,20 @@ from dpsql.budget import (
     Draw,
     LedgerStore,
     MeasurementClaim,
+    Promise,
     Reservation,
     open_store,
 )
 from dpsql.budget.ledger_store import no_step
 from dpsql.mechanisms import Laplace
+from dpsql.policy import Accounting
 
 EPSILON = 10**9
 ROOT = Path(__file__).resolve().parents[3]
 """The folder that holds the package, where child processes start."""
+
+IN_RHO = Promise(accounting=Accounting.ZCDP, conversion_delta_atto=5 * 10**11)
+"""Half of the delta of `CAPS` is for the conversion."""
 
 CAPS = Caps(10 * EPSILON, 10**12, {"alice": 3 * EPSILON, "bob": None})
 _TABLES = ("ledger", "log", "record", "spent", "measure", "draw")
@@ -35,10 +41,11 @@ _TABLES = ("ledger", "log", "record", "spent", "measure", "draw")
 
 @dataclass(frozen=True)
 class Place:
-    """Where a test's ledger is: a URL as the policy has it, and the log."""
+    """Where a test's ledger is: a URL as the policy has it, and the log; and how it is kept."""
 
     url: str
     log: Path
+    accounting: Accounting = Accounting.PURE
 
     @property
     def is_sqlite(self) -> bool:
@@ -50,9 +57,14 @@ class Place:
         return Path(self.url.removeprefix("sqlite:"))
 
     @property
-    def arguments(self) -> tuple[str, str]:
+    def arguments(self) -> tuple[str, str, str]:
         """What a child process is told."""
-        return self.url, str(self.log)
+        return self.url, str(self.log), self.accounting.value
+
+    @property
+    def promise(self) -> Promise:
+        """What the policy says."""
+        return UNSAID if self.accounting is Accounting.PURE else IN_RHO
 
     def open(
         self,
@@ -61,7 +73,9 @@ class Place:
         dataset: str = "campus",
         step: Callable[[str], None] = no_step,
     ) -> LedgerStore:
-        return open_store(self.url, dataset, caps, create=create, log=self.log, step=step)
+        return open_store(
+            self.url, dataset, caps, create=create, log=self.log, step=step, promise=self.promise
+        )
 
     def edit(self, sql: str) -> None:
         """Change the ledger by hand."""

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -16,8 +17,16 @@ from dpsql.budget import ZERO, EntryState
 from dpsql.budget.journal import Journal
 from dpsql.errors import EngineFailure
 from dpsql.mechanisms import Laplace
+from dpsql.policy import Accounting
 
 from .samples import EPSILON, ROOT, Place, buy, claim, key, measurement, pure
+
+
+@pytest.fixture
+def place(place: Place, accounting: Accounting) -> Place:
+    """Give each place twice: for a ledger in epsilon, and for one in rho."""
+    return replace(place, accounting=accounting)
+
 
 BOTH = pure(*2 * [EPSILON // 10], delta=5)
 """What the child's two measurements cost."""

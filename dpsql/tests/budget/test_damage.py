@@ -4,6 +4,7 @@ work."""
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
@@ -13,8 +14,16 @@ from dpsql.budget import Charge, LedgerStore, ledger_store
 from dpsql.budget.entry import DIGEST, Entry, read_record, record_text
 from dpsql.errors import LedgerError
 from dpsql.mechanisms import Laplace
+from dpsql.policy import Accounting
 
 from .samples import EPSILON, Place, buy, claim, draw, key, measurement, pure
+
+
+@pytest.fixture
+def place(place: Place, accounting: Accounting) -> Place:
+    """Give each place twice: for a ledger in epsilon, and for one in rho."""
+    return replace(place, accounting=accounting)
+
 
 TENTH = EPSILON // 10
 A, B = key("a").hex(), key("b").hex()

@@ -88,6 +88,11 @@ def test_the_figures_that_are_known(epsilon: int, delta: Fraction, rho: float) -
     assert rho_within(Fraction(epsilon), delta) / ATTO == pytest.approx(rho, rel=4e-3)
 
 
+def test_the_statements_that_the_manual_names() -> None:
+    rho = rho_within(Fraction(10), Fraction(1, 2 * 10**6))
+    assert [rho // rho_of_pure(nano) for nano in (10**8, 5 * 10**7, 10**9)] == [295, 1182, 2]
+
+
 def test_nothing_is_granted_for_nothing() -> None:
     assert rho_within(Fraction(0), Fraction(1, 2)) == rho_within(Fraction(1), Fraction(0)) == 0
     assert epsilon_of_rho(0, Fraction(1, 10**6)) == 0
