@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from .claim import (
+    ZERO,
     Caps,
     Charge,
     Claim,
@@ -18,6 +19,8 @@ from .claim import (
     delta_text,
     epsilon_text,
     require_text,
+    rho_text,
+    shown_epsilon,
 )
 from .entry import UNSAID, Entry, EntryState, Promise, Status
 from .ledger import Step
@@ -26,6 +29,8 @@ from .sqlite_ledger import SqliteLedger
 from .store import BudgetStore
 
 __all__ = [
+    "UNSAID",
+    "ZERO",
     "BudgetStore",
     "Caps",
     "Charge",
@@ -45,6 +50,8 @@ __all__ = [
     "delta_text",
     "epsilon_text",
     "open_store",
+    "rho_text",
+    "shown_epsilon",
 ]
 
 

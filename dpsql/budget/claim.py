@@ -9,12 +9,14 @@ House rules:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..mechanisms import Law
+from ..mechanisms import Law, rho_of_pure
 
 __all__ = [
+    "ZERO",
     "Caps",
     "Charge",
     "Claim",
@@ -26,7 +28,10 @@ __all__ = [
     "Reservation",
     "StoredGrouping",
     "delta_text",
+    "epsilon_nano_of",
     "epsilon_text",
+    "rho_text",
+    "shown_epsilon",
 ]  # fmt: skip
 
 KEY_BYTES = 32
@@ -38,6 +43,9 @@ MOST_EPSILON_NANO = 10**15
 MOST_DELTA_ATTO = 10**18
 """No delta is larger than 1."""
 
+MOST_RHO_ATTO = rho_of_pure(MOST_EPSILON_NANO)
+"""No rho is larger than that of the largest epsilon."""
+
 
 def epsilon_text(nano: int) -> str:
     """Return the plain decimal text of an epsilon in 1e-9: 1500000000 gives "1.5"."""
@@ -47,6 +55,28 @@ def epsilon_text(nano: int) -> str:
 def delta_text(atto: int) -> str:
     """Return the plain decimal text of a delta (or rho) in 1e-18."""
     return _decimal_text(atto, 18)
+
+
+def rho_text(atto: int) -> str:
+    """Return a rho in 1e-18 for people, rounded to four digits."""
+    return _rounded_text(atto, 18, 4)
+
+
+def shown_epsilon(rho_atto: int) -> str:
+    """Return the epsilon of the one pure draw that costs so much rho, for people: rounded to six digits.
+
+    So shares that were rounded down do not show.
+    """
+    return _rounded_text(math.isqrt(2 * rho_atto * 10**6), 12, 6)
+
+
+def epsilon_nano_of(rho_atto: int) -> int:
+    """Return the epsilon, in 1e-9, of the one pure draw that costs so much rho, rounded down."""
+    return math.isqrt(2 * rho_atto)
+
+
+def _rounded_text(units: int, places: int, digits: int) -> str:
+    return _decimal_text(round(units, min(0, digits - len(str(units)))), places)
 
 
 def _decimal_text(units: int, places: int) -> str:
@@ -78,30 +108,36 @@ def _require_keys(measures: tuple[bytes, ...]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """A privacy loss: epsilon in 1e-9 and delta in 1e-18, both never negative."""
+    """A privacy loss: epsilon in 1e-9, delta in 1e-18, and rho, its zCDP loss, in 1e-18; none is ever negative.
+
+    rho is what the mechanism says it is: of a sum it is the sum, which no epsilon tells.
+    """
 
     epsilon_nano: int
     delta_atto: int
+    rho_atto: int
 
     def __post_init__(self) -> None:
-        if type(self.epsilon_nano) is not int or type(self.delta_atto) is not int:
+        amounts = (self.epsilon_nano, self.delta_atto, self.rho_atto)
+        if any(type(amount) is not int for amount in amounts):
             raise ValueError("a charge is made of integers")
-        if self.epsilon_nano < 0 or self.delta_atto < 0:
+        if min(amounts) < 0:
             raise ValueError("a charge is never negative")
 
+    @classmethod
+    def pure(cls, epsilon_nano: int, delta_atto: int = 0) -> Charge:
+        """Return the charge of ONE (epsilon, delta)-DP draw."""
+        return cls(epsilon_nano, delta_atto, rho_of_pure(epsilon_nano))
+
     def __add__(self, other: Charge) -> Charge:
-        return Charge(self.epsilon_nano + other.epsilon_nano, self.delta_atto + other.delta_atto)
-
-    @property
-    def rho_atto(self) -> int:
-        """epsilon²/2 in 1e-18, rounded up: the zCDP loss of ONE epsilon-DP draw (soundness.md 3.1).
-
-        Of a sum of charges it is an upper bound only; a ledger adds up the rho of its entries.
-        """
-        return -(-self.epsilon_nano * self.epsilon_nano // 2)
+        return Charge(
+            self.epsilon_nano + other.epsilon_nano,
+            self.delta_atto + other.delta_atto,
+            self.rho_atto + other.rho_atto,
+        )
 
 
-ZERO = Charge(0, 0)
+ZERO = Charge(0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +197,7 @@ class MeasurementClaim:
         _require_keys(self.measures)
         require_integer("epsilon_nano", self.charge.epsilon_nano, 1, MOST_EPSILON_NANO)
         require_integer("delta_atto", self.charge.delta_atto, 0, MOST_DELTA_ATTO)
+        require_integer("rho_atto", self.charge.rho_atto, 1, MOST_RHO_ATTO)
         require_text("note", self.note)
 
 

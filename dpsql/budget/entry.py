@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import enum
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import LedgerError
 from ..mechanisms import Law, law_of
-from .claim import Charge, Grouping, GroupingKey
+from ..policy import Accounting
+from .claim import Charge, Grouping, GroupingKey, epsilon_nano_of
 
 __all__ = [
     "DIGEST",
@@ -25,20 +26,26 @@ __all__ = [
     "EpochStart",
     "Grant",
     "Header",
+    "Move",
     "Promise",
     "Record",
+    "Scope",
     "Status",
     "newer",
     "read_record",
     "record_text",
 ]
 
-FORMAT = 2
-"""The version of the records and of the schema beside them. 2: laws other than Laplace, named by a word.
+FORMAT = 3
+"""The newest version of the records and of the schema beside them. 2: laws other than Laplace, named by a word.
+3: zCDP, in the ledgers that are kept in it alone.
 
-What an earlier version wrote is read as it is, and a ledger gets this number before anything is written to it: a
+What an earlier version wrote is read as it is, and a ledger gets its number before anything is written to it: a
 version that knows less refuses it then (`newer`), in place of calling damaged what it cannot read.
 """
+
+FORMATS = {Accounting.PURE: 2, Accounting.ZCDP: 3}
+"""The version that a ledger gets. Who keeps it otherwise sees by it, in each transaction, that it was moved."""
 
 DIGEST = "sha256"
 """The checksum of draws. It is part of the record, hence of the log: a draw cannot lose its checksum unseen."""
@@ -57,16 +64,30 @@ class Promise:
     """What the spent epsilon is an epsilon of: between which databases, and for how many units `together`.
 
     A ledger has one for good: what was charged under one meaning does not count under another. `neighbours`: as the
-    policy has it; empty in the ledgers of before it was written, which go with any.
+    policy has it; empty in the ledgers of before it was written, which go with any. `accounting`: what is added up;
+    `conversion_delta_atto`: under zCDP, the part of delta at which the sum of rho is an epsilon, and 0 otherwise.
     """
 
     neighbours: str = ""
     together: int = 1
+    accounting: Accounting = Accounting.PURE
+    conversion_delta_atto: int = 0
+
+    @property
+    def format(self) -> int:
+        """The version of a ledger that is kept so."""
+        return FORMATS[self.accounting]
 
     def agrees(self, other: Promise) -> bool:
         """Say whether charges of both add up."""
         known = {self.neighbours, other.neighbours} - {""}
-        return self.together == other.together and len(known) <= 1
+        return len(known) <= 1 and replace(self, neighbours="") == replace(other, neighbours="")
+
+    def after(self, move: Move | None) -> Promise:
+        """Return what a promise is after the ledger was moved, if it was."""
+        if move is None or self.accounting is not Accounting.PURE:
+            return self
+        return replace(self, accounting=Accounting.ZCDP, conversion_delta_atto=move.conversion_delta_atto)
 
 
 UNSAID = Promise()
@@ -86,7 +107,7 @@ class Header:
     dataset: str
     log: str = ""
     promise: Promise = UNSAID
-    format: int = FORMAT
+    format: int = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +152,31 @@ class EpochStart:
     epoch: int
 
 
-Record = Header | Entry | Grant | EpochStart
+@dataclass(frozen=True, slots=True)
+class Move:
+    """The owner's act after which a ledger that was kept in epsilon is kept in rho, for good (soundness.md 3.11)."""
+
+    seq: int
+    at: str
+    conversion_delta_atto: int
+    by: str
+
+
+Record = Header | Entry | Grant | EpochStart | Move
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A cap and what is spent under it, in what is added up: epsilon in 1e-9, or rho in 1e-18. `whose`: in words."""
+
+    whose: str
+    spent: int
+    cap: int
+
+    @property
+    def left(self) -> int:
+        """What is left, never below nothing."""
+        return max(0, self.cap - self.spent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +185,9 @@ class Status:
 
     Epsilon in 1e-9, delta and rho in 1e-18. A spent figure can exceed its cap when the owner has
     lowered the policy since. `analyst_cap_nano` is None when the analyst has no personal cap.
+
+    Under zCDP rho is what has caps, `rho_cap_atto` and `analyst_rho_cap_atto`; an epsilon that is spent is that of
+    all the rho, at `conversion_delta_atto`, and delta is the part that thresholds may spend.
     """
 
     epsilon_spent_nano: int
@@ -150,6 +198,38 @@ class Status:
     analyst_spent_nano: int
     analyst_cap_nano: int | None
     epoch: int
+    accounting: Accounting = Accounting.PURE
+    conversion_delta_atto: int = 0
+    rho_cap_atto: int = 0
+    analyst_rho_spent_atto: int = 0
+    analyst_rho_cap_atto: int | None = None
+
+    @property
+    def in_rho(self) -> bool:
+        """Whether rho is what is added up."""
+        return self.accounting is not Accounting.PURE
+
+    @property
+    def scopes(self) -> tuple[Scope, ...]:
+        """All caps but that of delta, the dataset's first."""
+        if self.accounting is Accounting.PURE:
+            everybody, own = (
+                (self.epsilon_spent_nano, self.epsilon_cap_nano),
+                (self.analyst_spent_nano, self.analyst_cap_nano),
+            )
+        else:
+            everybody, own = (
+                (self.rho_spent_atto, self.rho_cap_atto),
+                (self.analyst_rho_spent_atto, self.analyst_rho_cap_atto),
+            )
+        found = (Scope("the dataset's", *everybody),)
+        return found if own[1] is None else (*found, Scope("your own", own[0], own[1]))
+
+    @property
+    def left_nano(self) -> int:
+        """The largest epsilon that one statement may spend now, in 1e-9."""
+        left = min(scope.left for scope in self.scopes)
+        return left if self.accounting is Accounting.PURE else epsilon_nano_of(left)
 
 
 def record_text(record: Record) -> str:
@@ -164,6 +244,9 @@ def record_text(record: Record) -> str:
                 fields["neighbours"] = record.promise.neighbours
             if record.promise.together != 1:
                 fields["together"] = record.promise.together
+            if record.promise.accounting is not Accounting.PURE:
+                fields["accounting"] = record.promise.accounting.value
+                fields["conversion_delta_atto"] = record.promise.conversion_delta_atto
         case Entry():
             fields |= {
                 "kind": "entry",
@@ -193,6 +276,13 @@ def record_text(record: Record) -> str:
             }
         case EpochStart():
             fields |= {"kind": "epoch", "epoch": record.epoch}
+        case Move():
+            fields |= {
+                "kind": "move",
+                "accounting": Accounting.ZCDP.value,
+                "conversion_delta_atto": record.conversion_delta_atto,
+                "by": record.by,
+            }
     return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
 
@@ -215,10 +305,14 @@ def _record(fields: dict[str, Any], state: EntryState) -> Record:
     seq, at = fields["seq"], fields["at"]
     match fields["kind"]:
         case "header":
-            promise = Promise(fields.get("neighbours", ""), fields.get("together", 1))
-            return Header(
-                seq, at, fields["dataset"], fields.get("log", ""), promise, _known_format(fields["format"])
+            promise = Promise(
+                fields.get("neighbours", ""),
+                fields.get("together", 1),
+                Accounting(fields.get("accounting", Accounting.PURE.value)),
+                fields.get("conversion_delta_atto", 0),
             )
+            number = _known_format(fields["format"])
+            return Header(seq, at, fields["dataset"], fields.get("log", ""), promise, format=number)
         case "entry":
             return Entry(
                 seq=seq,
@@ -229,7 +323,7 @@ def _record(fields: dict[str, Any], state: EntryState) -> Record:
                 note=fields["note"],
                 measures=tuple(bytes.fromhex(key) for key in fields["measures"]),
                 law=law_of(fields["scale"]),
-                charge=Charge(fields["epsilon_nano"], fields["delta_atto"]),
+                charge=Charge(fields["epsilon_nano"], fields["delta_atto"], fields["rho_atto"]),
                 state=state,
                 digest=_known_digest(fields.get("digest", "")),
                 grouping=_grouping(fields["grouping"]) if "grouping" in fields else None,
@@ -238,6 +332,8 @@ def _record(fields: dict[str, Any], state: EntryState) -> Record:
             return Grant(seq, at, fields["analyst"], fields["epsilon_nano"], fields["by"])
         case "epoch":
             return EpochStart(seq, at, fields["epoch"])
+        case "move":
+            return Move(seq, at, fields["conversion_delta_atto"], fields["by"])
         case _:
             raise ValueError("unknown kind of record")
 

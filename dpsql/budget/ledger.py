@@ -24,6 +24,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import LedgerError
+from ..policy import Accounting
+from .claim import delta_text
 from .entry import (
     FORMAT,
     Entry,
@@ -31,6 +33,7 @@ from .entry import (
     EpochStart,
     Grant,
     Header,
+    Move,
     Promise,
     Record,
     newer,
@@ -102,8 +105,9 @@ class Ledger(ABC):
     longest_pause: float
     """Seconds between two looks at a statement that draws the same."""
 
-    def __init__(self, log: Path, name: str, step: Step) -> None:
+    def __init__(self, log: Path, name: str, step: Step, promise: Promise) -> None:
         self.step = step
+        self.promise = promise
         self._name = name
         self._log = log
         self._journal = Journal(log)
@@ -154,7 +158,7 @@ class Ledger(ABC):
 
     @abstractmethod
     def _set_format(self, db: Database) -> None:
-        """Note that the ledger is of this version's format."""
+        """Note that the ledger is of the format of the promise."""
 
     @abstractmethod
     def _next(self, db: Database) -> LedgerCursor:
@@ -188,7 +192,7 @@ class Ledger(ABC):
                 with self._change() as db:
                     logged, version = db.execute(*self._logged).fetchone()
                     self._check_format(version)
-                    if version != FORMAT:
+                    if version != self.promise.format:
                         self._set_format(db)
                     is_settled = not given_up and logged == self._journal.size()
                     if is_settled:
@@ -254,9 +258,11 @@ class Ledger(ABC):
             raise LedgerError("the ledger or its log was replaced while in use", hint="restart dpsql")
 
     def _check_format(self, version: int) -> None:
-        """Raise LedgerError where a newer version of dpsql has written meanwhile."""
+        """Raise LedgerError where a newer version of dpsql has written meanwhile, or the ledger was moved."""
         if version > FORMAT:
             raise newer()
+        if version > self.promise.format:
+            raise moved()
 
     def damage(self) -> LedgerError:
         """Return the error for a stored answer that is not, or no longer, what was stored."""
@@ -289,9 +295,22 @@ class Ledger(ABC):
                 case EpochStart():
                     db.execute("UPDATE ledger SET epoch = ? WHERE epoch < ?", (record.epoch, record.epoch))
                 case Header():
-                    require_promise(db, record.promise)
+                    require_promise(db, self.promise)
+                case Move():
+                    self._take_move(db, record, is_replay=is_replay)
             self._insert(db, number, record, state, holder)
         _add_to_spent(db, sums)
+
+    def _take_move(self, db: Database, move: Move, *, is_replay: bool) -> None:
+        """Have the ledger kept in rho from now on. Raises LedgerError where it is kept in epsilon here.
+
+        A move that is in the log is replayed as it is: whatever came after it was charged in rho, and what came
+        before counts (soundness.md 3.11).
+        """
+        if is_replay and self.promise.accounting is Accounting.PURE:
+            raise moved()
+        self.promise = self.promise.after(move)
+        self._set_format(db)
 
     def _catch_up(self, db: Database, logged: int, given_up: frozenset[int]) -> None:
         """Replay what the log has beyond the ledger, and close what was given up."""
@@ -324,21 +343,22 @@ class Ledger(ABC):
             self._check_format(version)
             self._journal.mend()
             named: Header | None = None
+            move: Move | None = None
             sums: dict[str, Sums] = {}
             kept = self._kept(db, sums)
             for place, (end, text) in enumerate(self._journal.records(0)):
                 record = read_record(text)
                 if place == 0 and isinstance(record, Header):
                     named = record
+                if isinstance(record, Move):
+                    move = move or record
                 if record.seq != place or (end <= logged and next(kept, None) != text):
                     raise self.disagreement()
             if named is None or next(kept, None) is not None:
                 raise self.disagreement()
             if named.dataset != dataset:
                 raise another_dataset()
-            if not named.promise.agrees(promise):
-                raise another_promise(named.promise)
-            require_promise(db, promise)
+            require_promise(db, promise, (named, move))
             if _spent(db) != sums:
                 raise self.disagreement()
 
@@ -370,21 +390,49 @@ def another_dataset() -> LedgerError:
     )
 
 
-def another_promise(made: Promise) -> LedgerError:
-    """Return the error for a ledger whose charges mean something else than the policy's."""
-    said = f'neighbours = "{made.neighbours}" and ' if made.neighbours else ""
+def moved() -> LedgerError:
+    """Return the error for a ledger that the owner has moved to zCDP while it is kept in epsilon here."""
     return LedgerError(
-        f"this ledger was made for {said}together = {made.together}; the policy says otherwise",
+        "this ledger is kept in rho: it was moved to zCDP, and the policy says otherwise",
+        hint='write accounting = "zcdp" in [privacy], and start dpsql again',
+    )
+
+
+def another_promise(made: Promise, said: Promise) -> LedgerError:
+    """Return the error for a ledger whose charges mean something else than the policy's."""
+    if made.accounting is Accounting.ZCDP and said.accounting is Accounting.PURE:
+        return moved()
+    if made.accounting is not said.accounting:
+        return LedgerError(
+            'this ledger was made for accounting = "pure"; the policy says otherwise',
+            hint="write what it was made for, or move it with dpsql budget account zcdp: there is no way back",
+        )
+    if made.conversion_delta_atto != said.conversion_delta_atto:
+        return LedgerError(
+            f"this ledger was made for conversion_delta = {delta_text(made.conversion_delta_atto)}; "
+            "the policy says otherwise",
+            hint="it is fixed: write it in [privacy]; left out, it is half of delta",
+        )
+    neighbours = f'neighbours = "{made.neighbours}" and ' if made.neighbours else ""
+    return LedgerError(
+        f"this ledger was made for {neighbours}together = {made.together}; the policy says otherwise",
         hint="what was charged under one of them does not count under another: write in [privacy] what it was made for",
     )
 
 
-def require_promise(db: Database, promise: Promise) -> None:
-    """Raise LedgerError where a log in the ledger was begun under another promise."""
-    for (body,) in db.execute("SELECT body FROM record WHERE kind = 'header'").fetchall():
-        record = read_record(body)
-        if isinstance(record, Header) and not record.promise.agrees(promise):
-            raise another_promise(record.promise)
+def require_promise(
+    db: Database, promise: Promise, logged: tuple[Header | None, Move | None] = (None, None)
+) -> None:
+    """Raise LedgerError where a log in the ledger was begun under another promise, and the ledger not moved since.
+
+    `logged`: what a log has that may not be in the ledger yet.
+    """
+    rows = db.execute("SELECT body FROM record WHERE kind IN ('header', 'move') ORDER BY seq").fetchall()
+    records = [*(read_record(body) for (body,) in rows), *logged]
+    move = next((record for record in records if isinstance(record, Move)), None)
+    for record in records:
+        if isinstance(record, Header) and not record.promise.after(move).agrees(promise):
+            raise another_promise(record.promise.after(move), promise)
 
 
 def _sum_with(entry: Entry, sums: Sums) -> Sums:

@@ -20,7 +20,9 @@ from typing import Any
 
 from ..errors import EngineFailure, LedgerError
 from ..mechanisms import Law, UnknownLaw, law_of
+from ..policy import Accounting
 from .claim import (
+    MOST_DELTA_ATTO,
     MOST_EPSILON_NANO,
     ZERO,
     Caps,
@@ -34,8 +36,8 @@ from .claim import (
     require_integer,
     require_text,
 )
-from .entry import Entry, EntryState, EpochStart, Grant, Status, newer, read_record
-from .filter import refuse_over_cap
+from .entry import Entry, EntryState, EpochStart, Grant, Move, Status, newer, read_record
+from .filter import in_accounting, refuse_over_cap, refuse_past
 from .ledger import GRANTED, Database, Ledger, Statement, utc_now
 from .match import choose_draws, running_draws
 from .store import never_cancelled
@@ -272,8 +274,8 @@ class LedgerStore:
 
     def spent(self) -> Charge:
         """See `BudgetStore.spent`."""
-        status = self.status()
-        return Charge(status.epsilon_spent_nano, status.delta_spent_atto)
+        ((*rows,),) = self._ledger.read_settled(_SPENT)
+        return sum((Charge(*map(int, sums)) for _, *sums in rows), ZERO)
 
     def status(self, analyst: str | None = None) -> Status:
         """See `BudgetStore.status`."""
@@ -288,25 +290,26 @@ class LedgerStore:
         self, epoch: list[Any], spent: list[Any], grants: list[Any], *, analyst: str | None
     ) -> Status:
         """Return the status from the rows of `_EPOCH`, `_SPENT` and `_GRANTS`."""
-        epsilon = delta = rho = own = 0
+        everybody, own = ZERO, ZERO
         for name, *sums in spent:
-            epsilon, delta, rho = epsilon + int(sums[0]), delta + int(sums[1]), rho + int(sums[2])
-            own += int(sums[0]) if name == analyst else 0
+            charge = Charge(*map(int, sums))
+            everybody, own = everybody + charge, own + charge if name == analyst else own
         granted: dict[str | None, int] = {}
         for (body,) in grants:
             grant = json.loads(body)
             granted[grant["analyst"]] = granted.get(grant["analyst"], 0) + grant["epsilon_nano"]
         own_cap = None if analyst is None else self._caps.analysts.get(analyst)
-        return Status(
-            epsilon_spent_nano=epsilon,
+        status = Status(
+            epsilon_spent_nano=everybody.epsilon_nano,
             epsilon_cap_nano=self._caps.epsilon_nano + granted.get(None, 0),
-            delta_spent_atto=delta,
+            delta_spent_atto=everybody.delta_atto,
             delta_cap_atto=self._caps.delta_atto,
-            rho_spent_atto=rho,
-            analyst_spent_nano=own,
+            rho_spent_atto=everybody.rho_atto,
+            analyst_spent_nano=own.epsilon_nano,
             analyst_cap_nano=None if own_cap is None else own_cap + granted.get(analyst, 0),
             epoch=int(epoch[0][0]),
         )
+        return in_accounting(status, self._ledger.promise, own.rho_atto)
 
     def log(self, limit: int) -> list[Entry]:
         """See `BudgetStore.log`."""
@@ -325,6 +328,19 @@ class LedgerStore:
             require_text("name", name or "")
         with self._ledger.write() as db:
             self._ledger.append(db, [Grant(_UNNUMBERED, utc_now(), analyst, epsilon_nano, by)])
+
+    def move_to_zcdp(self, conversion_delta_atto: int, by: str) -> Status:
+        """See `BudgetStore.move_to_zcdp`."""
+        require_integer("conversion_delta_atto", conversion_delta_atto, 1, MOST_DELTA_ATTO)
+        require_text("by", by)
+        with self._ledger.write() as db:
+            if self._ledger.promise.accounting is not Accounting.PURE:
+                raise LedgerError("this ledger is kept in rho already", hint="there is nothing to move")
+            move = Move(_UNNUMBERED, utc_now(), conversion_delta_atto, by)
+            asked = [db.execute(*statement).fetchall() for statement in (_EPOCH, _SPENT, _GRANTS)]
+            refuse_past(in_accounting(self._status(*asked, analyst=None), self._ledger.promise.after(move)))
+            self._ledger.append(db, [move])
+        return self.status()
 
     @property
     def epoch(self) -> int:

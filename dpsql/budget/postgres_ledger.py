@@ -79,10 +79,17 @@ class PostgresLedger(Ledger):
     longest_pause = 0.2
 
     def __init__(
-        self, url: str, reader: LedgerConnection, log: Path, log_id: str, dataset: str, step: Step
+        self,
+        url: str,
+        reader: LedgerConnection,
+        log: Path,
+        log_id: str,
+        dataset: str,
+        step: Step,
+        promise: Promise,
     ) -> None:
         """Requires: ledger and log are there. Use `open`."""
-        super().__init__(log, "on its server", step)
+        super().__init__(log, "on its server", step, promise)
         self._log_id = log_id
         self._dataset = dataset
         self._key = secrets.randbits(63)
@@ -107,7 +114,7 @@ class PostgresLedger(Ledger):
             _find_or_make(reader, dataset, create, promise, has_log=log_id is not None)
             if log_id is None:
                 log_id = _begin_log(log, dataset, promise)
-            ledger = cls(url, reader, log, log_id, dataset, step)
+            ledger = cls(url, reader, log, log_id, dataset, step, promise)
             undo.callback(ledger.close)
             ledger._verify(dataset, promise)
             ledger._fail_dead()
@@ -181,7 +188,7 @@ class PostgresLedger(Ledger):
         )
 
     def _set_format(self, db: Database) -> None:
-        db.execute("UPDATE ledger SET format = ?", (FORMAT,))
+        db.execute("UPDATE ledger SET format = ?", (self.promise.format,))
 
     def _next(self, db: Database) -> LedgerCursor:
         return db.execute(
@@ -244,7 +251,7 @@ def _begin_log(path: Path, dataset: str, promise: Promise) -> str:
         if known is not None:
             return known
         name = secrets.token_hex(16)
-        create_journal(path, record_text(Header(0, utc_now(), dataset, name, promise)))
+        create_journal(path, record_text(Header(0, utc_now(), dataset, name, promise, format=promise.format)))
         return name
 
 
@@ -274,7 +281,10 @@ def _find_or_make(
             raise newer()
         if found[1] != dataset:
             raise another_dataset()
-        require_promise(db, promise)
+        if (
+            not has_log
+        ):  # a log may know of a move that a ledger from a backup does not: `_verify` looks at both
+            require_promise(db, promise)
 
 
 def _has_tables(db: Database) -> bool:
@@ -299,7 +309,7 @@ def _make_tables(db: Database, dataset: str) -> None:
         db.execute(statement)
     db.execute(
         "INSERT INTO dpsql.ledger (format, dataset, epoch, secret) VALUES (?, ?, 1, ?)",
-        (FORMAT, dataset, secrets.token_bytes(32)),
+        (UNSAID.format, dataset, secrets.token_bytes(32)),
     )
 
 

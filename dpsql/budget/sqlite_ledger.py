@@ -49,9 +49,9 @@ class SqliteLedger(Ledger):
 
     longest_pause = 0.05
 
-    def __init__(self, path: Path, step: Step) -> None:
+    def __init__(self, path: Path, step: Step, promise: Promise) -> None:
         """Requires: inside `open_alone`, with ledger and log there. Use `open`."""
-        super().__init__(_log(path), path.name, step)
+        super().__init__(_log(path), path.name, step, promise)
         self._path = path
         self._folder = _holders(path)
         self._lock = threading.Lock()
@@ -86,7 +86,7 @@ class SqliteLedger(Ledger):
             remove_dead(_holders(path))
             if not _log(path).exists():
                 _create_log(path, dataset, promise)
-            ledger = cls(path, step)
+            ledger = cls(path, step, promise)
             with ExitStack() as undo:
                 undo.callback(ledger.close)
                 _prepare(ledger._db)
@@ -178,7 +178,7 @@ class SqliteLedger(Ledger):
         db.execute("UPDATE ledger SET log_bytes = ?", (size,))
 
     def _set_format(self, db: Database) -> None:
-        db.execute(f"PRAGMA user_version = {FORMAT}")
+        db.execute(f"PRAGMA user_version = {self.promise.format}")
 
     def _next(self, db: Database) -> LedgerCursor:
         return db.execute("SELECT COALESCE(MAX(seq), -1) + 1, COALESCE(MAX(seq), -1) + 1 FROM record")
@@ -216,7 +216,9 @@ def _create_log(path: Path, dataset: str, promise: Promise) -> None:
             f"the ledger's log {_log(path).name} is missing",
             hint="restore it from a backup; without it nobody can tell what was spent",
         )
-    create_journal(_log(path), record_text(Header(0, utc_now(), dataset, promise=promise)))
+    create_journal(
+        _log(path), record_text(Header(0, utc_now(), dataset, promise=promise, format=promise.format))
+    )
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -252,7 +254,7 @@ def _prepare(database: sqlite3.Connection) -> None:
     for statement in _SCHEMA:
         database.execute(statement)
     database.execute("INSERT INTO ledger VALUES (1, ?, 0)", (secrets.token_bytes(32),))
-    database.execute(f"PRAGMA user_version = {FORMAT}")
+    database.execute(f"PRAGMA user_version = {UNSAID.format}")  # what is written first raises it
     database.execute("COMMIT")
 
 

@@ -88,6 +88,13 @@ class BudgetStore(Protocol):
         """Raise the analyst's cap, or the global one for None: an owner's act, recorded."""
         ...
 
+    def move_to_zcdp(self, conversion_delta_atto: int, by: str) -> Status:
+        """Keep the ledger in rho from now on, for good: an owner's act, recorded (soundness.md 3.11).
+
+        Raises LedgerError where what was spent does not fit, or the ledger is kept so already; nothing is changed then.
+        """
+        ...
+
     @property
     def epoch(self) -> int:
         """The dataset's epoch, from 1."""

@@ -13,7 +13,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from ..relation.types import Kind, SqlType
-from .text_cells import decimal_text, display_width, float_text, plain_text, terminal_text
+from .text_cells import display_width, float_text, plain_text, terminal_text
 
 if TYPE_CHECKING:
     from ..engine import Answer, Receipt
@@ -46,14 +46,14 @@ def render(answer: Answer, format_name: str) -> str:
 
 def receipt_line(receipt: Receipt) -> str:
     """Return what the statement cost and what is left, as one line, notes below it."""
-    left = f"{decimal_text(receipt.left)} left"
+    left = receipt.said_left
+    free_left = f"epsilon {left}" if receipt.left_words is None else left
     if receipt.reused:
-        first = f"free: answered from stored releases; epsilon {left}"
+        first = f"free: answered from stored releases; {free_left}"
     elif not receipt.epsilon and not receipt.delta:
-        first = f"free: nothing private was asked; epsilon {left}"
+        first = f"free: nothing private was asked; {free_left}"
     else:
-        delta = f", delta {decimal_text(receipt.delta)}" if receipt.delta else ""
-        first = f"charged epsilon {decimal_text(receipt.epsilon)}{delta}; {left}"
+        first = f"charged {receipt.said_charge}; {left}"
     notes = [wrap(f"NOTE: {terminal_text(note)}", 96, subsequent_indent="  ") for note in receipt.notes]
     return "\n".join([first, *chain.from_iterable(notes)])
 
@@ -122,6 +122,7 @@ def _json(answer: Answer, names: Sequence[str], types: Sequence[SqlType]) -> str
             "epsilon": float(receipt.epsilon),
             "delta": float(receipt.delta),
             "left": float(receipt.left),
+            **({} if receipt.rho is None else {"rho": receipt.rho / 10**18}),
             "reused": receipt.reused,
             "notes": list(receipt.notes),
         },

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ..relation.types import SqlType
+from .left import charged_text
+from .settings import decimal_text
 
 __all__ = ["Answer", "AnswerColumn", "GroupNote", "OnceNote", "Receipt"]
 
@@ -34,13 +36,31 @@ class AnswerColumn:
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """What a statement cost: `epsilon` and `delta` charged, epsilon `left` under the caps that bind this
-    analyst, whether everything was `reused` from the store, and `notes` for the analyst."""
+    analyst, whether everything was `reused` from the store, and `notes` for the analyst.
+
+    Under zCDP `epsilon` is what was asked with, `rho` what was charged, in 1e-18, `left` the most that one statement
+    could take, and `left_words` what is left in words."""
 
     epsilon: Fraction
     delta: Fraction
     left: Fraction
     reused: bool
     notes: tuple[str, ...] = ()
+    rho: int | None = None
+    left_words: str | None = None
+
+    @property
+    def said_left(self) -> str:
+        """What is left, in words."""
+        return self.left_words or f"{decimal_text(self.left)} left"
+
+    @property
+    def said_charge(self) -> str:
+        """What was charged, in words."""
+        delta = f", delta {decimal_text(self.delta)}" if self.delta else ""
+        return (
+            f"epsilon {decimal_text(self.epsilon)}" if self.rho is None else charged_text(self.rho)
+        ) + delta
 
 
 @dataclass(frozen=True, slots=True)

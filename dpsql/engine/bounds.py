@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from fractions import Fraction
 
-from ..budget import Charge
+from ..budget import ZERO, Charge
 from ..budget.filter import refuse_over_cap
 from ..mechanisms import NANO, floor_to_nano
 from ..plan.dialects.quote import identifier
@@ -117,7 +117,7 @@ class _Act:
 
     def __init__(self, session: Session, statement: str) -> None:
         self.session, self.statement = session, statement
-        self.spent, self.paid, self.days = Charge(0, 0), Charge(0, 0), list[str]()
+        self.spent, self.paid, self.days = ZERO, ZERO, list[str]()
 
     def require(self, releases: Sequence[ReleasePlan], epsilon: Fraction) -> None:
         """Refuse where the budget does not hold the price of all, and not all of these are stored already.
@@ -125,7 +125,7 @@ class _Act:
         Raises BudgetExhausted.
         """
         if not self._are_stored(releases):
-            refuse_over_cap(self.session.budget(), Charge(math.ceil(epsilon * NANO), 0))
+            refuse_over_cap(self.session.budget(), Charge.pure(math.ceil(epsilon * NANO)))
 
     def _are_stored(self, releases: Sequence[ReleasePlan]) -> bool:
         store = self.session.dataset.store

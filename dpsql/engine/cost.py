@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from ..budget import Charge, delta_text, epsilon_text
+from ..budget import ZERO, Charge, delta_text, epsilon_text
 from ..errors import DpsqlError
 
 __all__ = ["Cost", "telling"]
@@ -23,13 +23,13 @@ _STOPPED = ("57014", "57V01")
 class Cost:
     """What the running statement was charged so far; `is_stored`: what was drawn for it is stored."""
 
-    charge: Charge = field(default_factory=lambda: Charge(0, 0))
+    charge: Charge = ZERO
     is_stored: bool = False
 
     @property
     def is_nothing(self) -> bool:
         """Whether nothing was charged."""
-        return self.charge == Charge(0, 0)
+        return self.charge == ZERO
 
     def text(self, *, reuse: bool) -> str:
         """Return what was spent, and what asking again costs; `reuse`: of the session's setting."""

@@ -104,8 +104,10 @@ def open_ledger(policy: Policy, *, create: bool) -> LedgerStore:
         int(policy.privacy.delta * ATTO),
         {name: int(analyst.epsilon * NANO) for name, analyst in policy.analysts.items()},
     )
-    promise = Promise(policy.privacy.neighbours.value, policy.privacy.together)
-    log = policy.ledger_log
+    privacy, log = policy.privacy, policy.ledger_log
+    promise = Promise(
+        privacy.neighbours.value, privacy.together, privacy.accounting, int(privacy.conversion_delta * ATTO)
+    )
     return open_store(policy.ledger, policy.dataset_id, caps, create=create, log=log, promise=promise)
 
 

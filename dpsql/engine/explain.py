@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from textwrap import wrap
 
-from ..mechanisms import RankChoice, half_width_of
+from ..budget import Status, shown_epsilon
+from ..mechanisms import ATTO, NANO, Gaussian, RankChoice, Thresholded, Truncated, half_width_of
 from ..plan.measures.formulas import Average, Chosen, Linear, Variance
 from ..plan.measures.measurements import MeasurementKind
 from ..plan.measures.ranks import RankMeasurement
@@ -24,6 +25,7 @@ from ..relation.relations import AggregateCall, Filter, Limit, Project, Relation
 from .contribution import contribution_lines, contribution_notes, declared_in, nothing_said, what_binds
 from .group import group_lines
 from .grouping_sets import cells_of, keys_text, set_notes, sums_of
+from .left import charged_text, left_text
 from .notes import null_notes
 from .people_above import MoreRows
 from .post_processing import Compiled, DatabasePart
@@ -38,7 +40,7 @@ _MISSING = Fraction(1, 20)
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a query would release and cost; `left` is the epsilon left now, read from the ledger.
+    """What a query would release and cost; `status` is the ledger's now, `usual` the epsilon of a usual statement.
 
     `origins`: what of it the store has an answer for in a grouping of other groups, in words.
     `chosen`: the epsilon that an accuracy takes, in words; None where an epsilon was set. `notes`: see `bias_notes`.
@@ -47,7 +49,8 @@ class Explanation:
     plan: Plan
     compiled: Compiled
     intermediates: tuple[Compiled, ...]
-    left: Fraction
+    status: Status
+    usual: Fraction
     origins: tuple[str, ...] = ()
     chosen: str | None = None
     notes: tuple[str, ...] = ()
@@ -61,9 +64,9 @@ class Explanation:
                 | {"grouping_sets": [asdict(one) for one in _sets(self.plan, plan)]}
                 for number, plan in enumerate(self.plan.releases)
             ],
-            "charge": {"epsilon": decimal_text(self.plan.epsilon), "delta": _small(self.plan.delta)},
-            "epsilon_left": decimal_text(self.left),
-            "groups_of_persons": list(group_lines(self.plan)),
+            "charge": self._charge(),
+            "epsilon_left": decimal_text(Fraction(self.status.left_nano, NANO)),
+            "groups_of_persons": list(group_lines(self.plan, self.status.accounting)),
             "chosen": self.chosen,
             "notes": list(self.notes),
             "from_the_store": list(self.origins),
@@ -73,6 +76,23 @@ class Explanation:
             ],
             "post_processing": self.compiled.sql,
         }
+
+    @property
+    def _is_pure(self) -> bool:
+        return not self.status.in_rho
+
+    def _charge(self) -> dict[str, str]:
+        delta = _small(self.plan.delta)
+        if self._is_pure:
+            return {"epsilon": decimal_text(self.plan.epsilon), "delta": delta}
+        rho = rho_of(self.plan)
+        return {"epsilon": shown_epsilon(rho), "delta": delta, "rho": decimal_text(Fraction(rho, ATTO))}
+
+    def _price(self) -> str:
+        if self._is_pure:
+            return self.chosen or f"epsilon {decimal_text(self.plan.epsilon)}"
+        charged = charged_text(rho_of(self.plan))
+        return f"{self.chosen}, {charged}" if self.chosen else charged
 
     def json_text(self) -> str:
         """Return `as_dict` as JSON text."""
@@ -88,12 +108,11 @@ class Explanation:
             charge = "nothing, it is stored"
         elif self.plan.releases:
             delta = f", delta {_small(self.plan.delta)}" if self.plan.delta else ""
-            epsilon = self.chosen or f"epsilon {decimal_text(self.plan.epsilon)}"
-            charge = f"{epsilon}{delta} (nothing, if it is answered already)"
+            charge = f"{self._price()}{delta} (nothing, if it is answered already)"
         else:
             charge = "nothing"
-        lines.append(f"charge: {charge}; {decimal_text(self.left)} left")
-        lines += [f"  {said}" for said in group_lines(self.plan)]
+        lines.append(f"charge: {charge}; {left_text(self.status, self.usual)}")
+        lines += [f"  {said}" for said in group_lines(self.plan, self.status.accounting)]
         for origin in self.origins:
             lines += wrap(f"now: {origin}", _WIDTH, subsequent_indent="  ")
         for note in self.notes:
@@ -102,6 +121,15 @@ class Explanation:
             lines += _compiled_text(f"intermediate result {number + 1}", intermediate)
         lines += _compiled_text("post-processing", self.compiled)
         return "\n".join(lines)
+
+
+def rho_of(plan: Plan) -> int:
+    """Return the zCDP loss of what is to be drawn, in 1e-18."""
+    return sum(release.rho_atto(index) for release in plan.releases for index in _paid(release))
+
+
+def _paid(release: ReleasePlan) -> tuple[int, ...]:
+    return () if release.is_empty else release.fresh
 
 
 def _fetched(compiled: Compiled) -> tuple[DatabasePart, ...]:
@@ -208,27 +236,51 @@ def _measure(plan: ReleasePlan, index: int) -> dict[str, object]:
     lattice_step = Fraction(1) if measurement.lattice is None else measurement.lattice.step
     step = lattice_step / measurement.denominator
     scale = plan.scale(index)
+    variance = 2 * (scale * step) ** 2 if _is_laplace(plan, index) else plan.law(index).spread * step**2
     return {
         "measure": measurement.label,
         "coordinates": measurement.size,
         "lattice": str(lattice_step),
-        "sensitivity": number_text(measurement.sensitivity * step),
+        "sensitivity": _reach_text(measurement.squared_sensitivity, step)
+        if plan.is_zcdp
+        else number_text(measurement.sensitivity * step),
         "scale": number_text(scale * step),
-        "variance": number_text(2 * (scale * step) ** 2),
+        "variance": number_text(variance),
         "plus_minus_95": _half_width_text(_half_width(plan, index) * step),
         "epsilon": decimal_text(plan.epsilons[index]),
         "stored": index not in plan.fresh,
     }
 
 
+def _is_laplace(plan: ReleasePlan, index: int) -> bool:
+    return plan.is_empty or not isinstance(plan.law(index), (Gaussian, Thresholded))
+
+
+def _reach_text(squared: int, step: Fraction) -> str:
+    """Return the root of a squared sensitivity, in steps of the lattice: exact where it is a number."""
+    root = math.isqrt(squared)
+    if root**2 == squared:
+        return number_text(root * step)
+    return f"{math.sqrt(squared * step**2):.6g}"
+
+
 def _sensitivity_text(plan: ReleasePlan, index: int) -> str:
     """Return a sensitivity in words; of several persons together it is as many times one person's."""
     measurement, together = plan.measurements[index], plan.bounding.together
-    step = Fraction(1) if measurement.lattice is None else measurement.lattice.step
-    one = number_text(measurement.of_one * step / measurement.denominator)
+    step = (
+        Fraction(1) if measurement.lattice is None else measurement.lattice.step
+    ) / measurement.denominator
+    name, one = "sensitivity", number_text(measurement.of_one * step)
+    if plan.is_zcdp:
+        name, one = "sensitivity (L2)", _reach_text(measurement.squared_of_one, step)
     if together == 1:
-        return f"sensitivity {one}"
-    return f"protects any {together} persons together: sensitivity {together} × {one}"
+        return f"{name} {one}"
+    return f"protects any {together} persons together: {name} {together} × {one}"
+
+
+def _noise_text(plan: ReleasePlan, index: int, scale: object) -> str:
+    """Return the noise in words: its law and the parameter that its kind has."""
+    return f"{plan.law(index).family} {'scale' if _is_laplace(plan, index) else 'sigma'} {scale}"
 
 
 _FEW_NOISES = 64
@@ -272,10 +324,15 @@ def _rows_inside(measurement: RankMeasurement, choice: RankChoice) -> int:
     return math.ceil(Fraction(abs(choice.offset), measurement.claim_unit))
 
 
-def _choice_text(shown: dict[str, object]) -> list[str]:
+def _price_text(plan: ReleasePlan, index: int) -> str:
+    """Return what a measurement costs: epsilon, and the rho that it stands for where that adds up."""
+    price = f"epsilon {decimal_text(plan.epsilons[index])}"
+    return f"{price} (rho {number_text(plan.losses[index])})" if plan.is_zcdp else price
+
+
+def _choice_text(shown: dict[str, object], price: str) -> list[str]:
     return [
-        f"  {shown['measure']}: epsilon {shown['epsilon']}, {shown['candidates']} candidates, "
-        f"steps of {shown['lattice']}",
+        f"  {shown['measure']}: {price}, {shown['candidates']} candidates, steps of {shown['lattice']}",
         f"    sensitivity {shown['sensitivity']} of a score in rows, exponential mechanism, "
         f"within {shown['rows_95']} rows at 95 %",
     ]
@@ -387,13 +444,13 @@ def _release_text(number: int, plan: ReleasePlan, names: Names, sets: Sequence[_
     for index in range(len(plan.measurements)):
         shown = _measure(plan, index)
         if index in plan.choices:
-            lines += _choice_text(shown)
+            lines += _choice_text(shown, _price_text(plan, index))
             continue
         several = "" if shown["coordinates"] == 1 else f", {shown['coordinates']} numbers a group"
-        price = "stored already" if shown["stored"] else f"epsilon {shown['epsilon']}"
+        price = "stored already" if shown["stored"] else _price_text(plan, index)
         lines += [
             f"  {shown['measure']}{several}: {price}",
-            f"    {_sensitivity_text(plan, index)}, {plan.law(index).family} scale {shown['scale']}, "
+            f"    {_sensitivity_text(plan, index)}, {_noise_text(plan, index, shown['scale'])}, "
             f"variance {shown['variance']}, ± {shown['plus_minus_95']} at 95 %",
         ]
     for index, call in enumerate(release.aggregates):
@@ -420,9 +477,12 @@ def _found_text(plan: ReleasePlan) -> list[str]:
     assert plan.tau is not None
     coin = plan.key_law.coin
     below = f", and {_share(coin)} of those at {plan.tau - 1}" if coin else ""
+    said = f"is at most {plan.key_law.bound} (delta {_small(plan.delta)})"
+    if not isinstance(plan.key_law, Truncated):
+        said = f"lifts a group of few people so high with probability delta {_small(plan.delta)} at most"
     return [
         f"  groups: those whose noisy count of people reaches {plan.tau}{below}",
-        f"    the noise is at most {plan.key_law.bound} (delta {_small(plan.delta)})",
+        f"    the noise {said}",
     ]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from ..plan.planner import Plan
+from ..policy import Accounting
 from .settings import decimal_text
 
 __all__ = ["HOUSEHOLD", "group_lines", "group_loss"]
@@ -15,13 +16,19 @@ HOUSEHOLD = 4
 """The group that is spoken of where the policy promises nothing for several persons: a usual household."""
 
 
-def group_lines(plan: Plan) -> Iterator[str]:
-    """Yield what the charge comes to for a household; nothing where the policy's own promise is for several."""
+def group_lines(plan: Plan, accounting: Accounting = Accounting.PURE) -> Iterator[str]:
+    """Yield what the charge comes to for a household; nothing where the policy's own promise is for several.
+
+    Under zCDP the rho of k persons is k² times that of one [BS16, proposition 1.9]: the epsilon is k times as large.
+    """
     if (
         not plan.releases
         or any(release.bounding.together > 1 for release in plan.releases)
         or not plan.epsilon
     ):
+        return
+    if accounting is not Accounting.PURE:
+        yield f"for {HOUSEHOLD} persons together: {HOUSEHOLD**2} times the rho, as {HOUSEHOLD} times the epsilon"
         return
     epsilon, delta = group_loss(plan.epsilon, plan.delta, HOUSEHOLD)
     and_delta = f", delta {delta:.3g}" if delta else ""

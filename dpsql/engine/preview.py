@@ -273,6 +273,7 @@ class _Previewer:
             defaults.minimum_units,
             self.policy.privacy.neighbours is Neighbours.REPLACE_ONE,
             together=self.policy.privacy.together,
+            accounting=self.policy.privacy.accounting,
         )
         return plan(bind(query, BindingContext(catalog, query.text, (), 0, {})), catalog, privacy)
 

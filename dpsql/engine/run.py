@@ -206,7 +206,7 @@ class PlanRunner:
                 elif known and plan.counted in rows.measurements:
                     measures = plan.measure_keys(index, self._relation_key(number), rows.keyset)
                 delta = plan.delta if index == plan.counted else Fraction(0)
-                charge = Charge(_ceil(plan.epsilons[index] * NANO), _ceil(delta * ATTO))
+                charge = Charge(_ceil(plan.epsilons[index] * NANO), _ceil(delta * ATTO), plan.rho_atto(index))
                 grouping = grouping_of(plan, index)
                 measurements.append(
                     MeasurementClaim(measures, plan.law(index), charge, _note(plan, index), grouping)
@@ -428,6 +428,9 @@ def _note(plan: ReleasePlan, index: int) -> str:
     sensitivity, scale = (
         Fraction(size) / measurement.claim_unit for size in (measurement.sensitivity, plan.scale(index))
     )
+    if plan.is_zcdp and index not in plan.choices:
+        squared = Fraction(measurement.squared_sensitivity, measurement.claim_unit**2)
+        return f"{plan.release.rows.name}: {what}, squared sensitivity {squared}, sigma {scale}"
     return f"{plan.release.rows.name}: {what}, sensitivity {sensitivity}, scale {scale}"
 
 

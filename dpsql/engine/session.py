@@ -16,7 +16,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from ..backends import Backend
-from ..budget import Charge, Status
+from ..budget import ZERO, Charge, Status, shown_epsilon
 from ..errors import EngineFailure, PolicyError, Refusal
 from ..mechanisms import ATTO, NANO, Noise, SampledNoise
 from ..plan.planner import Plan, PrivacyParameters, ReleasePlan, plan
@@ -44,12 +44,13 @@ from .beside import find_beside
 from .cost import Cost, telling
 from .dataset import Dataset, LazySnapshot, PreparedPlan
 from .explain import Explanation, bias_notes
+from .left import budget_text, left_text
 from .listed_keys import ListedKeys
 from .notes import found_notes
 from .people_above import MoreRows, more_rows
 from .post_processing import Compiled, Patience, PublicRows, check_public, compile_public, run_public
 from .run import IntermediateRows, PlanRunner, ReleasedRows, carried, check_intermediate
-from .settings import Settings, decimal_text
+from .settings import Settings
 from .stored_count import stored_count
 
 __all__ = ["Session"]
@@ -185,7 +186,7 @@ class Session:
         if cached is None or not self.settings.reuse or cached.receipt is None:
             return None
         was = cached.receipt
-        again = Receipt(Fraction(0), Fraction(0), _left(status), was.reused or was.epsilon > 0, was.notes)
+        again = self._receipt(ZERO, status, reused=was.reused or was.epsilon > 0, notes=was.notes)
         return self._once(replace(cached, receipt=again))
 
     def _once(self, answer: Answer) -> Answer:
@@ -257,7 +258,7 @@ class Session:
             self.settings = self.settings.reset(statement.name, self.policy)
             return Answer((), [], "RESET", None)
         if statement.name == "dpsql.budget":
-            text = f"{decimal_text(_left(self.budget()))} of {decimal_text(self._cap())} epsilon left"
+            text = budget_text(self.budget(), self.policy.defaults.epsilon)
         else:
             text = self.settings.show(statement.name)
         return Answer((AnswerColumn(statement.name, TEXT),), [(text,)], "SHOW", None)
@@ -286,7 +287,7 @@ class Session:
                 prepared, runner = other
                 is_whole = runner.from_store()
             if is_whole:
-                return self._answer(prepared, runner, Fraction(0), Fraction(0), public, (key, epoch))
+                return self._answer(prepared, runner, ZERO, public, (key, epoch))
             for compiled in (*prepared.intermediates, prepared.compiled):
                 if not prepared.is_checked:
                     check_public(compiled, prepared.plan.releases, self._sealed)
@@ -300,8 +301,7 @@ class Session:
             if not reuse:
                 self.dataset.answers.clear()  # what is drawn now answers from now on
             charge = runner.from_engine(opened, self.dataset.salt)
-            epsilon, delta = Fraction(charge.epsilon_nano, NANO), Fraction(charge.delta_atto, ATTO)
-            return self._answer(prepared, runner, epsilon, delta, public, (key, epoch))
+            return self._answer(prepared, runner, charge, public, (key, epoch))
 
     def _runner(
         self,
@@ -394,6 +394,7 @@ class Session:
             self.policy.privacy.neighbours is Neighbours.REPLACE_ONE,
             self.settings.max_rows,
             self.policy.privacy.together,
+            self.policy.privacy.accounting,
         )
 
     def _counted(self, release: ReleasePlan, call: AggregateCall) -> int | None:
@@ -427,9 +428,8 @@ class Session:
         return IntermediateRows(tuple(columns))
 
     def _answer(
-        self, prepared: PreparedPlan, runner: PlanRunner, epsilon: Fraction, delta: Fraction, public: PublicRows,
-        key: object,
-    ) -> Answer:  # fmt: skip
+        self, prepared: PreparedPlan, runner: PlanRunner, charge: Charge, public: PublicRows, key: object
+    ) -> Answer:
         rows = runner.rows
         level = self._level()
         patience = Patience(self.time_limit)
@@ -437,11 +437,11 @@ class Session:
             found = run_public(prepared.compiled, rows, self._sealed, level, public, patience)
         except EngineFailure as failure:
             raise self._told(failure, has_releases=bool(rows)) from None
-        reused = epsilon == 0 and any(row.plan.measurements and not row.plan.is_empty for row in rows)
+        reused = charge == ZERO and any(row.plan.measurements and not row.plan.is_empty for row in rows)
         notes: tuple[str, ...] = (prepared.chosen,) if prepared.chosen else ()
         notes += (*found_notes(rows), *bias_notes(prepared.plan, self._more_rows), *runner.origins)
         notes += (_WITHOUT_BARS,) if patience.without_bars else ()
-        receipt = Receipt(epsilon, delta, _left(self.budget()), reused, notes)
+        receipt = self._receipt(charge, self.budget(), reused=reused, notes=notes)
         answer = Answer(prepared.columns, found, "SELECT", receipt)
         is_whole = not patience.without_bars
         if is_whole and prepared.is_lasting and not prepared.compiled.tables and len(found) <= 10_000:
@@ -473,8 +473,8 @@ class Session:
                     runner.from_store()
                 origins = runner.origins
         return Explanation(
-            prepared.plan, prepared.compiled, prepared.intermediates, _left(status), origins, prepared.chosen,
-            bias_notes(prepared.plan, self._more_rows),
+            prepared.plan, prepared.compiled, prepared.intermediates, status, self.policy.defaults.epsilon, origins,
+            prepared.chosen, bias_notes(prepared.plan, self._more_rows),
         )  # fmt: skip
 
     # --- a plan that no text says ---------------------------------------------------------------------------
@@ -520,23 +520,17 @@ class Session:
     def _more_rows(self) -> MoreRows:
         return more_rows(self.dataset.people_above)
 
-    def _cap(self) -> Fraction:
-        status = self.budget()
-        caps = [status.epsilon_cap_nano]
-        if status.analyst_cap_nano is not None:
-            caps.append(status.analyst_cap_nano)
-        return Fraction(min(caps), NANO)
+    def _receipt(self, charge: Charge, status: Status, *, reused: bool, notes: tuple[str, ...]) -> Receipt:
+        left, delta = Fraction(status.left_nano, NANO), Fraction(charge.delta_atto, ATTO)
+        if not status.in_rho:
+            return Receipt(Fraction(charge.epsilon_nano, NANO), delta, left, reused, notes)
+        epsilon = Fraction(shown_epsilon(charge.rho_atto))
+        words = left_text(status, self.policy.defaults.epsilon)
+        return Receipt(epsilon, delta, left, reused, notes, charge.rho_atto, words)
 
 
 def _no_intermediate(number: int, rows: Sequence[ReleasedRows]) -> object:
     raise AssertionError("a plan without intermediate results has none")
-
-
-def _left(status: Status) -> Fraction:
-    left = [status.epsilon_cap_nano - status.epsilon_spent_nano]
-    if status.analyst_cap_nano is not None:
-        left.append(status.analyst_cap_nano - status.analyst_spent_nano)
-    return Fraction(max(0, min(left)), NANO)
 
 
 def _is_small(text: str, parameters: Sequence[object]) -> bool:

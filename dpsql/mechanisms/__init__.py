@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from .choice import FIRST_BYTES
-from .epsilon import ATTO, MAX_EPSILON, MIN_EPSILON, NANO, floor_to_nano, parse_epsilon
+from .conversion import delta_of_rho, epsilon_of_rho, pure_epsilon, rho_within
+from .epsilon import ATTO, MAX_EPSILON, MIN_EPSILON, NANO, floor_to_nano, parse_epsilon, rho_of_pure
 from .laplace_accuracy import bounds_of_exp
 from .law import Law
-from .laws import Laplace, Rank, Summed, Truncated, UnknownLaw, law_of
+from .laws import Gaussian, Laplace, Rank, Summed, Thresholded, Truncated, UnknownLaw, law_of
 from .linear_accuracy import half_width_of
 from .noise import Noise, SampledNoise
 from .random_source import OS_RANDOM, RandomSource
@@ -28,6 +29,7 @@ __all__ = [
     "NANO",
     "OS_RANDOM",
     "Channel",
+    "Gaussian",
     "Laplace",
     "Law",
     "Noise",
@@ -36,11 +38,14 @@ __all__ = [
     "RankChoice",
     "SampledNoise",
     "Summed",
+    "Thresholded",
     "Truncated",
     "UnknownLaw",
     "Window",
     "bounds_of_exp",
     "clamp_of",
+    "delta_of_rho",
+    "epsilon_of_rho",
     "exact_parameter",
     "floor_to_nano",
     "half_width_of",
@@ -48,7 +53,10 @@ __all__ = [
     "law_of",
     "log_above",
     "parse_epsilon",
+    "pure_epsilon",
     "report",
     "report_bits",
+    "rho_of_pure",
+    "rho_within",
     "unary_bit",
 ]

@@ -15,7 +15,7 @@ from typing import Final
 
 from ..errors import Refusal
 
-__all__ = ["ATTO", "MAX_EPSILON", "MIN_EPSILON", "NANO", "floor_to_nano", "parse_epsilon"]
+__all__ = ["ATTO", "MAX_EPSILON", "MIN_EPSILON", "NANO", "floor_to_nano", "parse_epsilon", "rho_of_pure"]
 
 NANO: Final = 10**9
 """Ledger units in one epsilon."""
@@ -47,3 +47,8 @@ def parse_epsilon(text: str) -> Fraction:
 def floor_to_nano(epsilon: Fraction) -> Fraction:
     """Return `epsilon` rounded down to a multiple of 10^-9: for the shares of a split."""
     return Fraction(math.floor(epsilon * NANO), NANO)
+
+
+def rho_of_pure(epsilon_nano: int) -> int:
+    """Return epsilon²/2 in 10^-18, rounded up: the zCDP loss of one epsilon-DP draw [BS16, proposition 1.4]."""
+    return -(-epsilon_nano * epsilon_nano // 2)

@@ -7,6 +7,7 @@ from .check import Report, check
 from .live_schema import LiveColumn, LiveForeignKey, LiveSchema, LiveTable
 from .load import load_policy, parse_policy
 from .model import (
+    Accounting,
     Analyst,
     ColumnPolicy,
     Defaults,
@@ -21,6 +22,7 @@ from .scaffold import scaffold
 from .secrecy import is_open_to_others
 
 __all__ = [
+    "Accounting",
     "Analyst",
     "ColumnPolicy",
     "Defaults",

@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 from ..errors import PolicyError
 from .engines import ENGINES
 from .load_tables import read_tables
-from .model import Analyst, Defaults, LifetimeCap, Neighbours, Policy, ServerPolicy, TablePolicy
+from .model import Accounting, Analyst, Defaults, LifetimeCap, Neighbours, Policy, ServerPolicy, TablePolicy
 from .owners import NO_UNIT
 from .section import Section, plain, quote_key, read_decimal, suggest
 
@@ -153,8 +153,33 @@ def _read_privacy(top: Section) -> LifetimeCap:
     together = section.count("together") or 1
     if together > _MOST_TOGETHER:
         raise section.error(f"is above {_MOST_TOGETHER}, the most that are protected together", "together")
+    accounting, conversion_delta = _read_accounting(section, delta or Fraction(0))
     section.finish()
-    return LifetimeCap(epsilon, delta if delta is not None else Fraction(0), Neighbours(name), together)
+    return LifetimeCap(
+        epsilon, delta or Fraction(0), Neighbours(name), together, accounting, conversion_delta
+    )
+
+
+def _read_accounting(section: Section, delta: Fraction) -> tuple[Accounting, Fraction]:
+    """Return how losses add up, and the part of delta that is for the conversion: half, where it is left out."""
+    name = section.text("accounting") or Accounting.PURE.value
+    if name not in {kind.value for kind in Accounting}:
+        raise section.error('write "pure" or "zcdp"', "accounting")
+    accounting = Accounting(name)
+    conversion = _read_delta(section, "conversion_delta")
+    if accounting is Accounting.PURE:
+        if conversion is not None:
+            raise section.error('is of accounting = "zcdp"; take it out', "conversion_delta")
+        return accounting, Fraction(0)
+    if not delta:
+        raise section.error("zcdp needs a delta above 0 in [privacy]; 1e-6 is a usual one", "accounting")
+    if conversion is None:
+        conversion = max(_floor(delta / 2, _DELTA_STEP), _DELTA_STEP)
+    if not 0 < conversion <= delta:
+        raise section.error(
+            "must be above 0 and at most privacy.delta; left out, it is half", "conversion_delta"
+        )
+    return accounting, conversion
 
 
 def _read_defaults(top: Section, privacy: LifetimeCap) -> Defaults:
@@ -178,7 +203,12 @@ def _read_defaults(top: Section, privacy: LifetimeCap) -> Defaults:
         )
     delta = _read_delta(section, "delta")
     if delta is None:
-        delta = min(Fraction(1, 10**9), privacy.delta)
+        delta = min(Fraction(1, 10**9), privacy.threshold_delta)
+    if privacy.delta >= delta > privacy.threshold_delta:
+        raise section.error(
+            f"is above the {plain(privacy.threshold_delta)} of privacy.delta that the conversion leaves; write less",
+            "delta",
+        )
     if delta > privacy.delta:
         raise section.error(
             f"is above privacy.delta {plain(privacy.delta)}; raise that, or write less", "delta"

@@ -14,6 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 
 __all__ = [
+    "Accounting",
     "Analyst",
     "Bound",
     "ColumnPolicy",
@@ -42,17 +43,33 @@ class Neighbours(enum.Enum):
     REPLACE_ONE = "replace-one"
 
 
+class Accounting(enum.Enum):
+    """What is added up over statements, and kept under the lifetime cap: epsilon, or rho (zCDP)."""
+
+    PURE = "pure"
+    ZCDP = "zcdp"
+
+
 @dataclass(frozen=True, slots=True)
 class LifetimeCap:
     """The lifetime cap for everybody together: `epsilon` in steps of 1e-9, `delta` in steps of 1e-18.
 
-    `together`: the promise holds for any so many units together (soundness.md 1.19).
+    `together`: the promise holds for any so many units together (soundness.md 1.19). `accounting`: how losses add up
+    under the cap (3.11). `conversion_delta`: under zCDP, the part of `delta` at which the sum of rho is `epsilon`; the
+    rest is for groups that are found in the data. 0 otherwise.
     """
 
     epsilon: Fraction
     delta: Fraction
     neighbours: Neighbours
     together: int = 1
+    accounting: Accounting = Accounting.PURE
+    conversion_delta: Fraction = Fraction(0)
+
+    @property
+    def threshold_delta(self) -> Fraction:
+        """What all groups that are found in the data may spend of delta."""
+        return self.delta - self.conversion_delta
 
 
 @dataclass(frozen=True, slots=True)

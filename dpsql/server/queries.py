@@ -126,8 +126,8 @@ def _notices(answer: Answer, client: ClientSettings) -> tuple[NoticeResponse, ..
 
 def _receipt_line(receipt: Receipt) -> str:
     """Return what a statement cost and what is left; nothing where nothing private was asked."""
-    left = f"{decimal_text(receipt.left)} left"
+    left = receipt.said_left
     if receipt.epsilon:
-        delta = f", delta {decimal_text(receipt.delta)}" if receipt.delta else ""
-        return f"charged epsilon {decimal_text(receipt.epsilon)}{delta}; {left}"
-    return f"free: answered before; epsilon {left}" if receipt.reused else ""
+        return f"charged {receipt.said_charge}; {left}"
+    free_left = f"epsilon {left}" if receipt.left_words is None else left
+    return f"free: answered before; {free_left}" if receipt.reused else ""

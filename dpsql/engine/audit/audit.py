@@ -182,6 +182,7 @@ def _plan(policy: Policy, catalog: Catalog, sql: str) -> Plan:
         policy.defaults.minimum_units,
         policy.privacy.neighbours is Neighbours.REPLACE_ONE,
         together=policy.privacy.together,
+        accounting=policy.privacy.accounting,
     )
     return plan(bind(query, BindingContext(catalog, query.text, (), 0, {})), catalog, privacy)
 

@@ -1,4 +1,4 @@
-"""A separate process for the crash and race tests: `python -m dpsql.tests.budget.child JOB URL LOG …`."""
+"""A separate process for the crash and race tests: `python -m dpsql.tests.budget.child JOB URL LOG ACCOUNTING …`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from pathlib import Path
 from dpsql.budget import Caps
 from dpsql.errors import BudgetExhausted, LedgerError
 from dpsql.mechanisms import Laplace
+from dpsql.policy import Accounting
 
-from .samples import Place, claim, draw, key, measurement
+from .samples import EPSILON, Place, claim, draw, key, measurement
 
 
 def die_at(place: Place, fatal: str) -> None:
@@ -37,12 +38,13 @@ def hold(place: Place) -> None:
 
 
 def race(place: Place, rounds: int) -> None:
-    """In each round, at a word from the parent, try to reserve one epsilon; report who won."""
-    store = place.open(Caps(1, 0, {}), create=False)
+    """In each round, at a word from the parent, try to reserve the epsilon that it says; report who won."""
+    caps = Caps(1, 0, {}) if place.accounting is Accounting.PURE else Caps(EPSILON, 10**12, {})
+    store = place.open(caps, create=False)
     for number in range(rounds):
-        sys.stdin.readline()
+        epsilon = int(sys.stdin.readline())
         try:
-            store.reserve(claim(measurement(f"{os.getpid()}-{number}", epsilon=1)))
+            store.reserve(claim(measurement(f"{os.getpid()}-{number}", epsilon=epsilon)))
             print("won", flush=True)
         except BudgetExhausted:
             print("lost", flush=True)
@@ -70,6 +72,11 @@ def grant(place: Place, fatal: str) -> None:
     place.open(step=lambda name: _die_if(name == fatal)).grant(None, 10**9, "owner")
 
 
+def move(place: Place, fatal: str) -> None:
+    """Move the ledger to zCDP and be killed at a step."""
+    place.open(step=lambda name: _die_if(name == fatal)).move_to_zcdp(5 * 10**11, "owner")
+
+
 def fork(place: Place) -> None:
     """Use an open ledger in a forked process, and print how that ended; it is still sound in this one."""
     store = place.open()
@@ -86,13 +93,15 @@ def fork(place: Place) -> None:
 
 
 def main() -> None:
-    job, url, log, *rest = sys.argv[1:]
-    place = Place(url, Path(log))
+    job, url, log, accounting, *rest = sys.argv[1:]
+    place = Place(url, Path(log), Accounting(accounting))
     match job:
         case "die_at":
             die_at(place, rest[0])
         case "grant":
             grant(place, rest[0])
+        case "move":
+            move(place, rest[0])
         case "fork":
             fork(place)
         case "visit":

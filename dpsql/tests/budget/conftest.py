@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dpsql.budget import LedgerStore
+from dpsql.policy import Accounting
 from dpsql.tests.support.postgres_fixtures import postgres_majors
 from dpsql.tests.support.postgres_server import Installation, PostgresServer
 
@@ -73,3 +74,10 @@ def server(durable_server: MajorServer) -> PostgresServer:
 def shared(tmp_path: Path, server: PostgresServer) -> Iterator[Place]:
     """Give a place for a ledger on the newest Postgres."""
     yield from _on_server(tmp_path, server)
+
+
+@pytest.fixture(params=list(Accounting), ids=lambda accounting: accounting.value)
+def accounting(request: pytest.FixtureRequest) -> Accounting:
+    """Give each kind of accounting that a ledger can be kept in."""
+    kind: Accounting = request.param
+    return kind

@@ -11,13 +11,29 @@ from pathlib import Path
 
 import psycopg
 
-from dpsql.budget import Caps, Charge, Claim, Draw, LedgerStore, MeasurementClaim, Reservation, open_store
+from dpsql.budget import (
+    UNSAID,
+    ZERO,
+    Caps,
+    Charge,
+    Claim,
+    Draw,
+    LedgerStore,
+    MeasurementClaim,
+    Promise,
+    Reservation,
+    open_store,
+)
 from dpsql.budget.ledger_store import no_step
 from dpsql.mechanisms import Laplace
+from dpsql.policy import Accounting
 
 EPSILON = 10**9
 ROOT = Path(__file__).resolve().parents[3]
 """The folder that holds the package, where child processes start."""
+
+IN_RHO = Promise(accounting=Accounting.ZCDP, conversion_delta_atto=5 * 10**11)
+"""Half of the delta of `CAPS` is for the conversion."""
 
 CAPS = Caps(10 * EPSILON, 10**12, {"alice": 3 * EPSILON, "bob": None})
 _TABLES = ("ledger", "log", "record", "spent", "measure", "draw")
@@ -25,10 +41,11 @@ _TABLES = ("ledger", "log", "record", "spent", "measure", "draw")
 
 @dataclass(frozen=True)
 class Place:
-    """Where a test's ledger is: a URL as the policy has it, and the log."""
+    """Where a test's ledger is: a URL as the policy has it, and the log; and how it is kept."""
 
     url: str
     log: Path
+    accounting: Accounting = Accounting.PURE
 
     @property
     def is_sqlite(self) -> bool:
@@ -40,9 +57,14 @@ class Place:
         return Path(self.url.removeprefix("sqlite:"))
 
     @property
-    def arguments(self) -> tuple[str, str]:
+    def arguments(self) -> tuple[str, str, str]:
         """What a child process is told."""
-        return self.url, str(self.log)
+        return self.url, str(self.log), self.accounting.value
+
+    @property
+    def promise(self) -> Promise:
+        """What the policy says."""
+        return UNSAID if self.accounting is Accounting.PURE else IN_RHO
 
     def open(
         self,
@@ -51,7 +73,9 @@ class Place:
         dataset: str = "campus",
         step: Callable[[str], None] = no_step,
     ) -> LedgerStore:
-        return open_store(self.url, dataset, caps, create=create, log=self.log, step=step)
+        return open_store(
+            self.url, dataset, caps, create=create, log=self.log, step=step, promise=self.promise
+        )
 
     def edit(self, sql: str) -> None:
         """Change the ledger by hand."""
@@ -102,11 +126,16 @@ def key(name: str) -> bytes:
     return hashlib.sha256(name.encode()).digest()
 
 
+def pure(*epsilons: int, delta: int = 0) -> Charge:
+    """Return what pure draws of these epsilons cost together, and a delta."""
+    return sum(map(Charge.pure, epsilons), ZERO) + Charge(0, delta, 0)
+
+
 def measurement(
     *names: str, scale: Fraction | int = 10, epsilon: int = EPSILON // 10, delta: int = 0
 ) -> MeasurementClaim:
     return MeasurementClaim(
-        tuple(map(key, names)), Laplace(Fraction(scale)), Charge(epsilon, delta), f"{names} at {scale}"
+        tuple(map(key, names)), Laplace(Fraction(scale)), Charge.pure(epsilon, delta), f"{names} at {scale}"
     )
 
 

@@ -7,19 +7,28 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
-from dpsql.budget import Charge, EntryState
+from dpsql.budget import ZERO, EntryState
 from dpsql.budget.journal import Journal
 from dpsql.errors import EngineFailure
 from dpsql.mechanisms import Laplace
+from dpsql.policy import Accounting
 
-from .samples import EPSILON, ROOT, Place, buy, claim, key, measurement
+from .samples import EPSILON, ROOT, Place, buy, claim, key, measurement, pure
 
-BOTH = Charge(2 * EPSILON // 10, 5)
+
+@pytest.fixture
+def place(place: Place, accounting: Accounting) -> Place:
+    """Give each place twice: for a ledger in epsilon, and for one in rho."""
+    return replace(place, accounting=accounting)
+
+
+BOTH = pure(*2 * [EPSILON // 10], delta=5)
 """What the child's two measurements cost."""
 
 CHARGED = {
@@ -61,7 +70,7 @@ def _die(job: str, place: Place, step: str) -> None:
 def test_killed_at_any_step_the_charge_is_counted_once(place: Place, step: str, has_peer: bool) -> None:
     peer = place.open() if has_peer else None
     _die("die_at", place, step)
-    expected = BOTH if CHARGED[step] else Charge(0, 0)
+    expected = BOTH if CHARGED[step] else ZERO
     if peer is not None:
         assert peer.spent() == expected
     for _ in range(2):

@@ -4,6 +4,7 @@ work."""
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
@@ -13,8 +14,16 @@ from dpsql.budget import Charge, LedgerStore, ledger_store
 from dpsql.budget.entry import DIGEST, Entry, read_record, record_text
 from dpsql.errors import LedgerError
 from dpsql.mechanisms import Laplace
+from dpsql.policy import Accounting
 
-from .samples import EPSILON, Place, buy, claim, draw, key, measurement
+from .samples import EPSILON, Place, buy, claim, draw, key, measurement, pure
+
+
+@pytest.fixture
+def place(place: Place, accounting: Accounting) -> Place:
+    """Give each place twice: for a ledger in epsilon, and for one in rho."""
+    return replace(place, accounting=accounting)
+
 
 TENTH = EPSILON // 10
 A, B = key("a").hex(), key("b").hex()
@@ -86,7 +95,7 @@ def test_a_damaged_answer_is_never_served(place: Place, how: str) -> None:
     store.advance_epoch()  # the second
     buy(store, "a", payload=b"drawn anew")
     assert store.lookup([key("a")], Laplace(Fraction(10))) == (draw("a", payload=b"drawn anew"),)
-    assert store.spent() == spent + Charge(TENTH, 0)
+    assert store.spent() == spent + pure(TENTH)
     store.close()
 
 
@@ -164,7 +173,7 @@ def test_a_new_answer_cannot_pass_for_an_old_one(place: Place) -> None:
 
 
 def test_a_checksum_of_a_later_version_is_not_guessed_at() -> None:
-    entry = Entry(1, "", 1, "alice", "SELECT 1", "", (key("a"),), Laplace(Fraction(1)), Charge(1, 0))
+    entry = Entry(1, "", 1, "alice", "SELECT 1", "", (key("a"),), Laplace(Fraction(1)), Charge.pure(1))
     text = record_text(entry)
     assert read_record(text) == entry
     with pytest.raises(LedgerError, match="this version cannot read"):

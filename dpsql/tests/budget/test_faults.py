@@ -14,14 +14,14 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 
-from dpsql.budget import Charge
+from dpsql.budget import ZERO
 from dpsql.budget.postgres_connection import _explained
 from dpsql.cli.application import program
 from dpsql.cli.demo_folder import MAIN_POLICY, make_folder
 from dpsql.cli.owner import open_ledger
 from dpsql.errors import LedgerError
 
-from .samples import EPSILON, Place, buy, claim, measurement
+from .samples import EPSILON, Place, buy, claim, measurement, pure
 
 NOBODY = 65534
 
@@ -116,7 +116,7 @@ def test_a_file_system_that_is_read_only(file: Place) -> None:
         assert told(caught) == "the ledger ledger.db is on a file system that is read-only"
         subprocess.run(["mount", "-o", "remount,rw", str(folder)], check=True)
         again = file.open()
-        assert again.spent() == Charge(EPSILON // 10, 0)
+        assert again.spent() == pure(EPSILON // 10)
         again.close()
 
 
@@ -149,9 +149,9 @@ def test_a_log_that_may_not_grow(place: Place) -> None:
     with limited(resource.RLIMIT_FSIZE, place.log.stat().st_size + 3), pytest.raises(LedgerError) as caught:
         store.reserve(claim(measurement("a")))
     assert told(caught).startswith("there is no space left for ")
-    assert store.spent() == Charge(0, 0)
+    assert store.spent() == ZERO
     buy(store, "a")
-    assert store.spent() == Charge(EPSILON // 10, 0)
+    assert store.spent() == pure(EPSILON // 10)
     store.close()
     place.open().close()
 
@@ -186,7 +186,7 @@ def test_a_file_that_is_corrupt(file: Place, start: int) -> None:
     assert told(caught) == "the ledger ledger.db is damaged, or no ledger at all"
     file.lose()
     again = file.open()
-    assert again.spent() == Charge(25 * EPSILON // 10, 0), "as the hint says, it is made anew from the log"
+    assert again.spent() == pure(*25 * [EPSILON // 10]), "as the hint says, it is made anew from the log"
     again.close()
 
 

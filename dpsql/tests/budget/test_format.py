@@ -13,12 +13,13 @@ from fractions import Fraction
 import psycopg
 import pytest
 
-from dpsql.budget import Charge, LedgerStore, MeasurementClaim, entry, ledger, postgres_ledger, sqlite_ledger
+from dpsql.budget import LedgerStore, MeasurementClaim, entry, ledger, postgres_ledger, sqlite_ledger
 from dpsql.budget.claim import Draw
 from dpsql.errors import LedgerError
 from dpsql.mechanisms import Law, Truncated, laws
+from dpsql.policy import Accounting
 
-from .samples import EPSILON, Place, buy, claim, key, measurement
+from .samples import EPSILON, Place, buy, claim, key, measurement, pure
 
 TRUNCATED = Truncated.within(Fraction(10), Fraction(1, 10**6))
 NEWER = "kept by a newer version"
@@ -29,15 +30,17 @@ def version(number: int) -> Iterator[None]:
     """Be another version of dpsql: the first one knows Laplace noise alone."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (entry, ledger, sqlite_ledger, postgres_ledger):
-            patch.setattr(module, "FORMAT", number)
-        patch.setattr(entry.Header.__init__, "__defaults__", ("", entry.UNSAID, number))
+            if hasattr(module, "FORMAT"):
+                patch.setattr(module, "FORMAT", number)
+        if number != entry.FORMATS[Accounting.ZCDP]:
+            patch.setitem(entry.FORMATS, Accounting.PURE, number)
         if number == 1:
             patch.setattr(laws, "_READERS", {})
         yield
 
 
 def buy_under(store: LedgerStore, name: str, law: Law) -> None:
-    wanted = MeasurementClaim((key(name),), law, Charge(EPSILON // 10, 7), name)
+    wanted = MeasurementClaim((key(name),), law, pure(EPSILON // 10, delta=7), name)
     store.commit(store.reserve(claim(wanted)), [Draw((key(name),), law, b"noisy")])
 
 
@@ -68,7 +71,7 @@ def test_a_ledger_of_the_first_version_is_read_and_then_of_this_one(place: Place
     assert formats(place) == {2}
     assert '"format":1' in place.log.read_text()
     store = place.open()
-    assert store.spent() == spent + Charge(EPSILON // 10, 7)
+    assert store.spent() == spent + pure(EPSILON // 10, delta=7)
     store.close()
 
 
@@ -95,7 +98,7 @@ def test_a_log_of_this_version_is_not_taken_for_damaged_by_an_earlier_one(place:
 def test_a_running_version_stops_when_a_later_one_takes_the_ledger(place: Place) -> None:
     store = place.open()
     buy(store, "a")
-    with version(3):
+    with version(4):
         place.open(create=False).close()
     size = place.log.stat().st_size
     for use in (lambda: buy(store, "c"), store.spent, store.status, lambda: store.epoch):

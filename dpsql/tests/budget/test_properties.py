@@ -18,7 +18,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from dpsql.budget import Caps, Charge, Claim, Draw, LedgerStore, Reservation
+from dpsql.budget import ZERO, Caps, Claim, Draw, LedgerStore, Reservation
 from dpsql.errors import BudgetExhausted, EngineFailure
 from dpsql.mechanisms import Laplace, Law
 
@@ -49,7 +49,7 @@ class Ledger(RuleBasedStateMachine):
             self.desks.append(Place(url, self.folder / "second.log"))
         self.caps = Caps(CAP, DELTA_CAP, {"alice": ALICE})
         self.stores = self._open()
-        self.charged = {"alice": Charge(0, 0), "bob": Charge(0, 0)}
+        self.charged = {"alice": ZERO, "bob": ZERO}
         self.rho = 0
         self.granted = 0
         self.running: list[tuple[LedgerStore, Reservation, list[Draw]]] = []
@@ -77,7 +77,7 @@ class Ledger(RuleBasedStateMachine):
             assert self.running
             return
         except BudgetExhausted:
-            most = sum((each.charge for each in wanted.measurements), Charge(0, 0))
+            most = sum((each.charge for each in wanted.measurements), ZERO)
             own = self.charged[wanted.analyst].epsilon_nano + most.epsilon_nano
             assert (
                 total.epsilon_nano + most.epsilon_nano > CAP + self.granted
@@ -86,7 +86,7 @@ class Ledger(RuleBasedStateMachine):
             )
             return
         missed = [each for each, found in zip(wanted.measurements, got.found, strict=True) if found is None]
-        assert got.charge == sum((each.charge for each in missed), Charge(0, 0))
+        assert got.charge == sum((each.charge for each in missed), ZERO)
         for each, found in zip(wanted.measurements, got.found, strict=True):
             if found is not None:
                 assert wanted.reuse
@@ -140,7 +140,7 @@ class Ledger(RuleBasedStateMachine):
         assert status.analyst_spent_nano == self.charged["alice"].epsilon_nano <= ALICE
         assert status.rho_spent_atto == self.rho
         assert status.epsilon_cap_nano == CAP + self.granted
-        assert sum((entry.charge for entry in self.stores[-1].log(1000)), Charge(0, 0)) == total
+        assert sum((entry.charge for entry in self.stores[-1].log(1000)), ZERO) == total
 
 
 @pytest.mark.parametrize("engine", ["sqlite", "postgres"])

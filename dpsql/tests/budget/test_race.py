@@ -6,14 +6,26 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
+from fractions import Fraction
+from math import isqrt
 from pathlib import Path
 
-from dpsql.budget import Charge
+import pytest
 
-from .samples import Place, buy
+from dpsql.mechanisms import rho_within
+from dpsql.policy import Accounting
+
+from .samples import Place, buy, pure
 from .test_crash import child
 
-ROUNDS = 40
+
+@pytest.fixture
+def place(place: Place, accounting: Accounting) -> Place:
+    """Give each place twice: for a ledger in epsilon, and for one in rho."""
+    return replace(place, accounting=accounting)
+
+
+ROUNDS = 30
 
 
 def _say(process: subprocess.Popen[str], word: str = "go") -> None:
@@ -35,16 +47,21 @@ def _desks(place: Place) -> list[Place]:
 def test_two_processes_racing_for_the_last_epsilon_have_one_winner(place: Place) -> None:
     owner = place.open()
     wins = [0, 0]
+    is_pure, epsilons = place.accounting is Accounting.PURE, list[int]()
     with ExitStack() as stack:
         racers = [stack.enter_context(child("race", *desk.arguments, str(ROUNDS))) for desk in _desks(place)]
         for number in range(ROUNDS):
+            left = min(owner.status().rho_cap_atto, rho_within(Fraction(1), Fraction(5, 10**7)))
+            spent = owner.status().rho_spent_atto
+            epsilons.append(1 if is_pure else isqrt(11 * (left - spent) // 10))  # rho is left for one alone
             for racer in racers if number % 2 else reversed(racers):
-                _say(racer)
+                _say(racer, str(epsilons[-1]))
             heard = [_hear(racer) for racer in racers]
             assert sorted(heard) == ["lost", "won"]
             wins[heard.index("won")] += 1
-            owner.grant(None, 1, "owner")  # the racers' own cap is 1: one more for the next round
-    assert owner.spent() == Charge(ROUNDS, 0)
+            if is_pure:
+                owner.grant(None, 1, "owner")  # the racers' own cap is 1: one more for the next round
+    assert owner.spent() == pure(*epsilons)
     assert all(wins), "both were near enough to win some rounds"
     owner.close()
 
@@ -59,7 +76,7 @@ def test_the_same_question_from_two_processes_is_drawn_once(place: Place) -> Non
             heard = [_hear(asker).split() for asker in askers]
             assert sum(int(drew) for drew, _ in heard) == 1
             assert len({payload for _, payload in heard}) == 1
-    assert owner.spent() == Charge(ROUNDS, 0)
+    assert owner.spent() == pure(*ROUNDS * [1])
     owner.close()
 
 

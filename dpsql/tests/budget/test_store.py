@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from dpsql.budget import (
+    ZERO,
     Caps,
-    Charge,
     Claim,
     Draw,
     EntryState,
@@ -26,7 +26,7 @@ from dpsql.budget import (
 from dpsql.errors import BudgetExhausted, EngineFailure, LedgerError
 from dpsql.mechanisms import Laplace
 
-from .samples import CAPS, EPSILON, Place, buy, claim, draw, key, measurement
+from .samples import CAPS, EPSILON, Place, buy, claim, draw, key, measurement, pure
 
 TENTH = EPSILON // 10
 
@@ -39,11 +39,11 @@ def test_a_draw_is_charged_once_and_read_back_for_ever(store: LedgerStore, place
     for _ in range(3):
         again = store.reserve(claim(measurement("a", "b"), analyst="bob"))
         assert again.entries == (None,)
-        assert again.charge == Charge(0, 0)
+        assert again.charge == ZERO
         assert again.found == ((draw("a", "b", payload=b"\x00 and 'quotes'"),) * 2,)
         store.commit(again, [])
         store.fail(again)
-    assert store.spent() == Charge(TENTH, 0)
+    assert store.spent() == pure(TENTH)
     assert len(store.log(100)) == 1
     other = place.open(create=False)
     assert other.lookup([key("b")], Laplace(Fraction(10))) == (draw("a", "b", payload=b"\x00 and 'quotes'"),)
@@ -61,7 +61,7 @@ def test_a_stored_draw_serves_the_same_or_a_larger_scale(store: LedgerStore) -> 
 def test_the_newest_draw_of_the_smallest_scale_answers(store: LedgerStore) -> None:
     for scale, payload in ((10, b"1"), (5, b"2"), (5, b"3"), (7, b"4")):
         buy(store, "a", scale=scale, payload=payload, reuse=False)
-    assert store.spent() == Charge(4 * TENTH, 0)
+    assert store.spent() == pure(*4 * [TENTH])
     for asked in (10, 5):
         found = store.lookup([key("a")], Laplace(Fraction(asked)))
         assert found is not None
@@ -81,13 +81,13 @@ def test_a_measurement_of_which_one_measure_is_missing_is_drawn_whole(store: Led
     assert reservation.found == (None, (draw("a"),))
     assert reservation.entries[0] is not None
     assert reservation.entries[1] is None
-    assert reservation.charge == Charge(TENTH, 0)
+    assert reservation.charge == pure(TENTH)
 
 
 def test_reuse_off_draws_anew_and_pays(store: LedgerStore) -> None:
     buy(store, "a")
-    assert store.reserve(claim(measurement("a"), reuse=False)).charge == Charge(TENTH, 0)
-    assert store.spent() == Charge(2 * TENTH, 0)
+    assert store.reserve(claim(measurement("a"), reuse=False)).charge == pure(TENTH)
+    assert store.spent() == pure(*2 * [TENTH])
 
 
 def test_a_key_that_is_not_known_yet_is_charged_and_named_at_commit(store: LedgerStore) -> None:
@@ -95,7 +95,7 @@ def test_a_key_that_is_not_known_yet_is_charged_and_named_at_commit(store: Ledge
         reservation = store.reserve(claim(measurement()))
         assert reservation.found == (None,)
         store.commit(reservation, [draw("late", scale=3, payload=payload)])
-    assert store.spent() == Charge(2 * TENTH, 0)
+    assert store.spent() == pure(*2 * [TENTH])
     assert store.lookup([key("late")], Laplace(Fraction(3))) == (draw("late", scale=3, payload=b"2"),)
 
 
@@ -109,7 +109,7 @@ def test_a_large_payload_is_kept_whole(store: LedgerStore) -> None:
 
 def test_a_claim_of_nothing_costs_nothing(store: LedgerStore) -> None:
     reservation = store.reserve(claim())
-    assert (reservation.entries, reservation.found, reservation.charge) == ((), (), Charge(0, 0))
+    assert (reservation.entries, reservation.found, reservation.charge) == ((), (), ZERO)
     assert store.lookup([], Laplace(Fraction(1))) is None
     assert store.log(10) == []
 
@@ -138,7 +138,7 @@ def test_each_cap_is_reached_exactly_and_not_passed(place: Place) -> None:
         "needs epsilon 0.000000007, left 0.000000006 of the dataset's budget"
     )
     store.reserve(claim(measurement("b", epsilon=6), analyst="bob"))
-    assert store.spent() == Charge(10, 7)
+    assert store.spent() == pure(4, 6, delta=7)
     store.close()
 
 
@@ -188,7 +188,7 @@ def test_a_grant_raises_one_cap_for_good(place: Place) -> None:
 def test_spent_is_kept_for_each_analyst(store: LedgerStore) -> None:
     store.reserve(claim(measurement("a", delta=3), analyst="alice"))
     store.reserve(claim(measurement("b", delta=4), measurement("c"), analyst="bob"))
-    rho = Charge(TENTH, 0).rho_atto
+    rho = pure(TENTH).rho_atto
     assert store.status("alice") == Status(3 * TENTH, 10 * EPSILON, 7, 10**12, 3 * rho, TENTH, 3 * EPSILON, 1)
     assert store.status("bob") == Status(3 * TENTH, 10 * EPSILON, 7, 10**12, 3 * rho, 2 * TENTH, None, 1)
 
@@ -200,7 +200,7 @@ def test_nothing_is_refunded(store: LedgerStore) -> None:
     reservation = store.reserve(claim(measurement("a")))
     store.fail(reservation)
     store.fail(reservation)
-    assert store.spent() == Charge(TENTH, 0)
+    assert store.spent() == pure(TENTH)
     assert [entry.state for entry in store.log(10)] == [EntryState.FAILED]
     with pytest.raises(LedgerError, match="closed before"):
         store.commit(reservation, [draw("a")])
@@ -239,7 +239,7 @@ def test_a_new_epoch_hides_the_stored_and_keeps_the_spent(store: LedgerStore, pl
     for name in "ab":
         assert store.lookup([key(name)], Laplace(Fraction(10))) is None
         assert store.reserve(claim(measurement(name))).epoch == 2
-    assert store.spent() == Charge(4 * TENTH, 0)
+    assert store.spent() == pure(*4 * [TENTH])
     store.close()
     again = place.open()
     assert again.epoch == 2
@@ -247,7 +247,9 @@ def test_a_new_epoch_hides_the_stored_and_keeps_the_spent(store: LedgerStore, pl
 
 
 def test_the_audit_trail_says_who_when_what_and_at_what_cost(store: LedgerStore) -> None:
-    wanted = MeasurementClaim((key("a"), key("b")), Laplace(Fraction(7, 3)), Charge(11, 5), "sum(x) at 7/3")
+    wanted = MeasurementClaim(
+        (key("a"), key("b")), Laplace(Fraction(7, 3)), pure(11, delta=5), "sum(x) at 7/3"
+    )
     store.reserve(Claim("zoë", 'SELECT "x\n\x00"', (wanted,), True))
     store.grant(None, 1, "owner")
     buy(store, "c")
@@ -255,7 +257,7 @@ def test_the_audit_trail_says_who_when_what_and_at_what_cost(store: LedgerStore)
     assert newest.state is EntryState.COMMITTED
     assert (oldest.analyst, oldest.statement, oldest.note) == ("zoë", 'SELECT "x\n\x00"', "sum(x) at 7/3")
     assert (oldest.measures, oldest.law) == (wanted.measures, Laplace(Fraction(7, 3)))
-    assert (oldest.charge, oldest.state, oldest.epoch) == (Charge(11, 5), EntryState.RESERVED, 1)
+    assert (oldest.charge, oldest.state, oldest.epoch) == (pure(11, delta=5), EntryState.RESERVED, 1)
     assert oldest.at.startswith("20")
     assert [entry.seq for entry in store.log(1)] == [newest.seq]
 
@@ -298,9 +300,9 @@ def test_a_clock_that_runs_backwards_changes_nothing(
     assert found is not None
     assert found[0].payload == b"new"
     assert [entry.at[:4] for entry in store.log(1)] == ["1970"]
-    assert store.spent() == Charge(2 * TENTH, 0)
+    assert store.spent() == pure(*2 * [TENTH])
     twin = place.open()
-    assert twin.spent() == Charge(2 * TENTH, 0)
+    assert twin.spent() == pure(*2 * [TENTH])
     twin.close()
 
 
@@ -320,7 +322,7 @@ def test_the_same_tiles_at_once_are_drawn_once(store: LedgerStore) -> None:
     with ThreadPoolExecutor(10) as pool:
         payloads = set(pool.map(tile, range(10)))
     assert len(payloads) == 1
-    assert store.spent() == Charge(TENTH, 0)
+    assert store.spent() == pure(TENTH)
 
 
 def test_when_the_first_fails_one_other_draws_and_pays(store: LedgerStore) -> None:
@@ -338,7 +340,7 @@ def test_when_the_first_fails_one_other_draws_and_pays(store: LedgerStore) -> No
         assert not any(each.done() for each in tiles)
         store.fail(first)
         assert sum(each.result() for each in tiles) == 1
-    assert store.spent() == Charge(2 * TENTH, 0)
+    assert store.spent() == pure(*2 * [TENTH])
 
 
 def test_nobody_waits_for_what_would_not_serve(store: LedgerStore) -> None:
@@ -356,7 +358,7 @@ def test_waiting_ends_at_its_time_or_when_cancelled_and_charges_nothing(store: L
     with pytest.raises(EngineFailure) as cancelled:
         store.reserve(claim(measurement("a")), cancelled=lambda: True)
     assert cancelled.value.sqlstate == "57014"
-    assert store.spent() == Charge(TENTH, 0)
+    assert store.spent() == pure(TENTH)
 
 
 def test_a_closed_store_leaves_nothing_pending(store: LedgerStore, place: Place) -> None:
@@ -390,7 +392,7 @@ def test_threads_racing_for_the_last_epsilon_have_one_winner(place: Place) -> No
         for thread in threads:
             thread.join()
     assert len(wins) == 20
-    assert store.spent() == Charge(20, 0)
+    assert store.spent() == pure(*20 * [1])
     store.close()
 
 
@@ -417,7 +419,7 @@ def test_nothing_is_reserved_before_the_log_is_synced(
         with pytest.raises(LedgerError) as caught:
             store.reserve(claim(measurement("a")))
     assert "input/output" not in str(caught.value)
-    assert store.spent() == Charge(TENTH, 0), "the line is in the log, so it counts"
+    assert store.spent() == pure(TENTH), "the line is in the log, so it counts"
     assert [entry.state for entry in store.log(10)] == [EntryState.FAILED]
     assert store.reserve(claim(measurement("a")), wait_seconds=0).to_draw
 
@@ -435,11 +437,11 @@ def test_a_full_disk_charges_no_more_than_what_was_written(
         patch.setattr(os, "write", full)
         with pytest.raises(LedgerError):
             store.reserve(claim(measurement("a")))
-    assert store.spent() == Charge(0, 0)
+    assert store.spent() == ZERO
     buy(store, "a")
-    assert store.spent() == Charge(TENTH, 0)
+    assert store.spent() == pure(TENTH)
     twin = place.open()
-    assert twin.spent() == Charge(TENTH, 0)
+    assert twin.spent() == pure(TENTH)
     twin.close()
 
 
@@ -448,7 +450,7 @@ def test_short_writes_are_carried_on(store: LedgerStore, monkeypatch: pytest.Mon
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", lambda fd, content: write(fd, content[:7]))
         buy(store, "a")
-    assert store.spent() == Charge(TENTH, 0)
+    assert store.spent() == pure(TENTH)
 
 
 def test_the_steps_come_in_their_order(place: Place) -> None:
@@ -505,7 +507,7 @@ def test_the_newest_draw_is_of_the_newest_epoch_and_there_the_finest(store: Ledg
     assert found is not None
     assert (found.draw.payload, found.charge, found.is_current) == (
         b"old and fine",
-        Charge(TENTH, 0),
+        pure(TENTH),
         False,
     )
     assert found.at == store.log(1)[0].at
@@ -515,7 +517,7 @@ def test_the_newest_draw_is_of_the_newest_epoch_and_there_the_finest(store: Ledg
     found = store.newest([key("a"), key("b")])
     assert found is not None
     assert (found.draw.payload, found.is_current) == (b"finer", True)
-    assert store.spent() == Charge(4 * TENTH, 0), "to look is free"
+    assert store.spent() == pure(*4 * [TENTH]), "to look is free"
 
 
 def test_what_is_reserved_or_given_up_is_not_the_newest(store: LedgerStore) -> None:

@@ -91,6 +91,66 @@ def test_a_lost_ledger_comes_back_from_its_log(run: Run, campus: Path) -> None:
     assert "0.1 of 10 spent" in run("budget", "show").stdout
 
 
+def in_rho(campus: Path) -> None:
+    """Have the policy say zcdp."""
+    campus.write_text(
+        campus.read_text("utf-8").replace("[privacy]", '[privacy]\naccounting = "zcdp"', 1), "utf-8"
+    )
+
+
+def test_a_ledger_that_is_made_for_zcdp_says_so_everywhere(run: Run, campus: Path) -> None:
+    remove_ledger(campus)
+    in_rho(campus)
+    nothing = "epsilon 0 of 10 spent at delta 5e-7 (rho 0 of 1.478); about 295 more statements at 0.1\n"
+    assert run("budget", "create").stdout == f"The ledger is made. Keep it, and its log.\n{nothing}"
+    asked = run("query", "SELECT COUNT(*) FROM student")
+    assert asked.stderr == "charged as epsilon 0.1 (rho 0.005); about 294 more statements at 0.1\n"
+    again = run("query", "SELECT COUNT(*) FROM student")
+    assert again.stderr == "free: answered from stored releases; about 294 more statements at 0.1\n"
+    assert (
+        "charge: as epsilon 0.1 (rho 0.005) (nothing, if"
+        in run("explain", "SELECT SUM(gpa) FROM student").stdout
+    )
+    spent = "epsilon 0.4452 of 10 spent at delta 5e-7 (rho 0.005 of 1.478); about 294 more statements at 0.1"
+    assert run("budget", "show").stdout.splitlines() == [
+        spent,
+        "delta 0 of 5e-7 spent, 5e-7 left, for groups that are found",
+        "analyst local: epsilon 0.4452 spent at delta 5e-7 (rho 0.005), no cap of their own",
+        "epoch 1",
+    ]
+    assert spent in run("query", "SHOW dpsql.budget").stdout
+    assert json.loads(run("budget", "show", "--json").stdout)["statements_left"] == {
+        "epsilon": 0.1,
+        "number": 294,
+    }
+    assert "epsilon 0.1, rho 0.005  committed" in run("budget", "log").stdout
+
+
+def test_the_owner_moves_a_ledger_once(run: Run, campus: Path) -> None:
+    run("query", "SELECT COUNT(*) FROM student")
+    refused = run("budget", "account", "zcdp")
+    assert (refused.exit_code, refused.stdout) == (5, "")
+    assert 'privacy.accounting: is "pure"; write "zcdp" first' in refused.stderr
+    in_rho(campus)
+    stopped = run("query", "SELECT COUNT(*) FROM student")
+    assert stopped.exit_code == 7
+    assert "dpsql budget account zcdp" in stopped.stderr
+    spent = (
+        "epsilon 0.4452 of 10 spent at delta 5e-7 (rho 0.005 of 1.478); about 294 more statements at 0.1\n"
+    )
+    assert run("budget", "account", "zcdp").stdout == f"The ledger adds up rho from now on.\n{spent}"
+    assert run("budget", "account", "zcdp").stdout == f"The ledger adds up rho already.\n{spent}"
+    assert run("query", "SELECT COUNT(*) FROM student").stderr.startswith(
+        "free: answered from stored releases"
+    )
+    assert run("budget", "grant", "2").stdout == "The cap for everybody together is now epsilon 12.\n"
+    assert "of 12 spent at delta 5e-7 (rho 0.005 of 2.011)" in run("budget", "show").stdout
+    campus.write_text(campus.read_text("utf-8").replace('accounting = "zcdp"', ""), "utf-8")
+    back = run("budget", "show")
+    assert back.exit_code == 7
+    assert "it was moved to zCDP" in back.stderr
+
+
 def remove_ledger(campus: Path) -> None:
     for entry in campus.parent.glob("campus-ledger.db*"):
         shutil.rmtree(entry) if entry.is_dir() else entry.unlink()

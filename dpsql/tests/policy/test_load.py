@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dpsql.errors import PolicyError
-from dpsql.policy import Neighbours, UnitPolicy, load_policy, parse_policy
+from dpsql.policy import Accounting, Neighbours, UnitPolicy, load_policy, parse_policy
 
 from .conftest import HEAD, STUDENT, policy_from
 
@@ -79,6 +79,7 @@ def test_defaults_fit_under_small_caps() -> None:
     policy = policy_from('database = "duckdb:x.db"\nprivacy.epsilon = 0.05\n' + STUDENT)
     assert policy.privacy.delta == 0
     assert policy.privacy.neighbours is Neighbours.ADD_REMOVE
+    assert policy.privacy.accounting is Accounting.PURE
     assert policy.defaults.epsilon == policy.defaults.max_epsilon == Fraction(5, 100)
     assert policy.defaults.delta == 0
     assert policy.defaults.minimum_units == 1
@@ -191,6 +192,7 @@ TEXT_ERRORS = [
         (HEAD + f"together = {number}\n", "privacy.together: write a whole number of at least 1")
         for number in ("0", "-4", "4.0", "true", '"4"')
     ),
+    (HEAD + 'accounting = "renyi"\n', 'privacy.accounting: write "pure" or "zcdp"'),
     (HEAD + "together = 1001\n", "privacy.together: is above 1000, the most that are protected together"),
     (
         HEAD + "[defaults]\nmax_epsilon = 11",
