@@ -9,6 +9,7 @@ from .law import Law
 from .laws import Laplace, Rank, Summed, Truncated, UnknownLaw, law_of
 from .linear_accuracy import half_width_of
 from .noise import Noise, SampledNoise
+from .permute_and_flip import first_bytes_of
 from .random_source import OS_RANDOM, RandomSource
 from .rank_choice import RankChoice, Window, clamp_of, log_above
 
@@ -32,6 +33,7 @@ __all__ = [
     "Window",
     "bounds_of_exp",
     "clamp_of",
+    "first_bytes_of",
     "floor_to_nano",
     "half_width_of",
     "law_of",
