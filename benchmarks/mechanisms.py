@@ -1,4 +1,4 @@
-"""Choices by rank: how far off their ranks are, how many are made in a second, and what their queries take."""
+"""Choices by rank, and of the largest groups: how far off they are, how many a second, what their queries take."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks import top_groups
 from benchmarks.dataset import open_bench
 from benchmarks.figure import Figure, Size, Times, compare
 from dpsql.mechanisms import RankChoice, SampledNoise, Window, clamp_of
@@ -47,8 +48,9 @@ _SHARES = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
 
 
 def measure(size: Size) -> Iterator[Figure]:
-    """Yield rank errors, choices a second, and ratios to the engine's own medians and counts of people."""
+    """Yield errors of ranks and largest groups, choices a second, ratios to the engine's own medians and counts."""
     yield from _rank_errors(size)
+    yield from top_groups.measure(size)
     yield _choices(size)
     yield from _duckdb(size)
 

@@ -105,6 +105,8 @@ def _claim(release: ReleasePlan) -> ReleaseClaim:
         )
     if release.groups is None:
         groups = f"threshold tau={release.tau} delta={Fraction(release.delta)}"
+    elif release.top is not None:
+        groups = f"chosen {release.top.count} of {len(release.groups)}"
     elif release.release.keys:
         groups = f"declared {len(release.groups)}"
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any
 import sqlglot
 from outcomes import queries_of
 
+from dpsql.engine.audit.measure import distance
 from dpsql.engine.audit.windows import moved as most_moved
 from dpsql.engine.audit.windows import steps_of, windows_of
 from dpsql.engine.explain import Explanation
@@ -89,13 +91,25 @@ def asked(
     for sql, parameters in runs:
         if sql in counted:
             assert sql.count("FROM (SELECT unnest(CAST($") == 1, "released rows alone are counted"
-        elif planned and planned[0][2].sql == sql:
-            found.append(Asked(*planned.pop(0), parameters))
+        elif planned and (query := _as_asked(planned[0][1], planned[0][2], sql)) is not None:
+            number, release, _ = planned.pop(0)
+            found.append(Asked(number, release, query, parameters))
         else:
             assert not parameters, "a query beside the planned ones has parameters"
             assert _reads_public_alone(policy, sql, engine), f"neither planned nor of public tables: {sql}"
     assert not planned
     return found
+
+
+def _as_asked(release: ReleasePlan, query: BackendQuery, sql: str) -> BackendQuery | None:
+    """Return a planned query as it was run, None if it is another one: of groups that were chosen, in their order."""
+    if query.sql == sql:
+        return query
+    if release.top is None or release.selection in query.measurements or release.groups is None:
+        return None
+    every = itertools.combinations(release.groups, release.top.count)
+    shown = (one for chosen in every for one in release.queries(query.measurements, chosen))
+    return next((one for one in shown if one.sql == sql), None)
 
 
 def _reads_public_alone(policy: Policy, sql: str, engine: str) -> bool:
@@ -129,6 +143,12 @@ def check_claim(plan: Plan, asked: Sequence[Asked], here: Sequence[Cells], there
     for one, old, new in zip(asked, here, there, strict=True):
         empty = one.empty()
         for column, measurement in enumerate(one.places()):
+            if measurement == one.release.selection:
+                alone = ({key: (row[column],) for key, row in cells.items()} for cells in (old, new))
+                change = distance(one.release, measurement, *alone)
+                moved[one.number, measurement] += change
+                total += change / one.release.scale(measurement)
+                continue
             differ = most_moved if one.query.is_window else _difference
             changes = [
                 differ(old.get(key, empty)[column], new.get(key, empty)[column]) for key in {*old, *new}

@@ -52,6 +52,8 @@ def find_beside(
     for number, rows in enumerate(known):
         if rows.groups is None or rows.plan.groups is None or rows.plan.is_empty or rows.is_complete:
             continue
+        if rows.plan.selection is not None:
+            continue
         best = _best(rows, found, level)
         if best is not None:
             releases[number], measurements = best

@@ -76,6 +76,8 @@ def what_binds(release: ReleasePlan) -> str | None:
     total, most, groups = rows.max_rows, rows.max_rows_per_group, rows.max_groups
     if bounding.per_row or not is_scaled or total is None or most is None or groups is None:
         return None
+    if release.unselected is not None and bounding.in_all < release.unselected.bounding.in_all:
+        return "max_rows_per_group × LIMIT"
     if bounding.in_all < min(total, (bounding.in_group if bounding.grouped else most) * groups):
         return "dpsql.max_rows"
     if bounding.in_all < total:

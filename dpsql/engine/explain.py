@@ -29,6 +29,7 @@ from .left import charged_text, left_text
 from .notes import null_notes
 from .people_above import MoreRows
 from .post_processing import Compiled, DatabasePart
+from .selection import selection_figures, selection_lines, selection_notes
 from .settings import decimal_text
 
 __all__ = ["Explanation", "bias_notes", "expected_error", "layout_sql"]
@@ -154,6 +155,7 @@ def bias_notes(plan: Plan, more: MoreRows = nothing_said) -> tuple[str, ...]:
     for release in plan.releases:
         notes += contribution_notes(release, more)
         notes += _coarse_steps(release)
+        notes += selection_notes(release)
     notes += set_notes(plan)
     for number in plan.tables:
         found = set(releases_of(plan.intermediates[number]))
@@ -233,6 +235,8 @@ def _measure(plan: ReleasePlan, index: int) -> dict[str, object]:
     measurement = plan.measurements[index]
     if isinstance(measurement, RankMeasurement):
         return _choice(plan, index, measurement)
+    if index == plan.selection:
+        return selection_figures(plan)
     lattice_step = Fraction(1) if measurement.lattice is None else measurement.lattice.step
     step = lattice_step / measurement.denominator
     scale = plan.scale(index)
@@ -441,8 +445,11 @@ def _release_text(number: int, plan: ReleasePlan, names: Names, sets: Sequence[_
     elif bounding.grouped:
         source = "declared" if not plan.listed_from else f"the keys of {', '.join(plan.listed_from)}, public"
         lines.append(f"  groups: {len(plan.groups)}, {source}")
+    lines += [f"  {said}" for said in selection_lines(plan, _whole_error(plan))]
     for index in range(len(plan.measurements)):
         shown = _measure(plan, index)
+        if index == plan.selection:
+            continue
         if index in plan.choices:
             lines += _choice_text(shown, _price_text(plan, index))
             continue
@@ -467,8 +474,17 @@ def _release_text(number: int, plan: ReleasePlan, names: Names, sets: Sequence[_
         )
         lines.append(f"  grouping set {one.keys}: {of}; {errors}")
     for query in plan.queries(plan.fresh):
-        lines += ["  backend:", *_indented(query.sql, "    ")]
+        title = "backend:"
+        if plan.selection is not None and plan.selection not in query.measurements:
+            title = "backend, here with the first groups in place of those that are chosen:"
+        lines += [f"  {title}", *_indented(query.sql, "    ")]
     return lines
+
+
+def _whole_error(plan: ReleasePlan) -> str:
+    """Return the error that what groups are chosen by would have where all are answered; nothing else is."""
+    whole, top = plan.unselected, plan.top
+    return "" if whole is None or top is None else _expected(whole, top.aggregate)
 
 
 def _found_text(plan: ReleasePlan) -> list[str]:

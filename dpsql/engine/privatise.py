@@ -9,6 +9,7 @@ House rules (laws L3, L7, L8):
 3. A group that the engine did not return counts 0 in every coordinate, and gets its noise like any other; a choice
    in it is made from an empty window.
 4. The bits of choices are drawn as the noise is. Windows and scores stay here: no log, store or repr has them.
+   Of groups that are chosen (`pick_groups`) it is only told which.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..mechanisms import FIRST_BYTES, Noise, Window
+from ..mechanisms import FIRST_BYTES, Noise, Window, first_bytes_of
 from ..plan.planner import ReleasePlan
 from ..relation.catalog import Scalar
 from .released import Array, Groups, ReleasedMeasurement, integers, publishable
 
-__all__ = ["Exact", "draw", "privatise", "publish"]
+__all__ = ["Exact", "draw", "draw_picks", "pick_groups", "privatise", "publish"]
 
 Coordinate = tuple[int, int]
 
@@ -147,6 +148,38 @@ def _choose(exact: Exact, plan: ReleasePlan, number: int, groups: Groups, bits: 
         interval, place = bits.noise.choose(counts, misses, choice.gamma, first)
         found.append(lattice.low + choice.step(counts, interval, place))
     return ReleasedMeasurement((integers(found),), None, (plan.law(number),))
+
+
+def draw_picks(plan: ReleasePlan, groups: int, noise: Noise) -> Bits:
+    """Return the bits of the choice of some of so many groups, before their scores are there."""
+    return Bits(noise.bits(sum(map(first_bytes_of, _left(plan, groups)))), noise)
+
+
+def _left(plan: ReleasePlan, groups: int) -> list[int]:
+    """Return how many groups each of the choices is made among."""
+    assert plan.top is not None
+    return [groups - done for done in range(min(plan.top.count, groups))]
+
+
+def pick_groups(exact: Exact, plan: ReleasePlan, groups: Groups, bits: Bits) -> ReleasedMeasurement:
+    """Return the groups that are measured, in the order that they are declared in (soundness.md 1.23).
+
+    One choice after the other by permute-and-flip, each among those that are left: what tells of a group is that it
+    was chosen, nothing of its score, and nothing of when.
+    """
+    number = plan.selection
+    assert number is not None
+    scores = [int(score) for score in _over(exact, (number, 0), groups, 0)]
+    left, gamma, first = list(range(groups.size)), 1 / plan.scale(number), bits.first
+    for size in _left(plan, groups.size):
+        need = first_bytes_of(size)
+        place = bits.noise.pick([scores[group] for group in left], gamma, first[:need])
+        del left[place]
+        first = first[need:]
+    chosen = sorted(set(range(groups.size)) - set(left))
+    listed = groups.tuples()
+    columns = tuple([listed[group][key] for group in chosen] for key in range(len(groups.columns)))
+    return ReleasedMeasurement((), Groups(columns, len(chosen)), (plan.law(number),))
 
 
 def _plus(column: Array, noise: Array) -> Array:

@@ -34,7 +34,7 @@ from ..relation.expressions import IntermediateValue
 from ..relation.types import SqlType
 from .cost import Cost
 from .finer import Finer, find_finer, grouping_of
-from .privatise import Exact, draw, privatise, publish
+from .privatise import Drawn, Exact, draw, draw_picks, pick_groups, privatise, publish
 from .released import Groups, ReleasedMeasurement, canonical, declared_groups, decode, encode, integers
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ MAX_INTERMEDIATE_ROWS = 100_000
 class ReleasedRows:
     """A release's groups and the noisy measurements over them, as far as they are known yet.
 
-    `keyset`: what the measures of a thresholded release are keyed by, the very groups that were published.
+    `keyset`: what the measures of a release whose groups are found or chosen are keyed by: those very groups.
     `borrowed`: the ledger entries of the groupings that measurements were taken from.
     """
 
@@ -62,9 +62,9 @@ class ReleasedRows:
     borrowed: set[int] = field(default_factory=set)
 
     def take_keys(self, stored: Draw) -> None:
-        """Take in the stored groups of a thresholded release."""
-        assert self.plan.counted is not None
-        self.measurements[self.plan.counted] = keys = decode(stored.payload, stored.law)
+        """Take in the stored groups of a release whose groups are found or chosen."""
+        assert self.plan.keyed_by is not None
+        self.measurements[self.plan.keyed_by] = keys = decode(stored.payload, stored.law)
         self.groups, self.keyset = keys.groups, _keyset_id(stored.payload)
 
     def take(self, index: int, found: Finer) -> None:
@@ -154,8 +154,8 @@ class PlanRunner:
         if plan.is_empty:
             return True
         relation = self._relation_key(number)
-        if plan.counted is not None:
-            found = self.store.lookup((_keyset_key(relation),), plan.law(plan.counted))
+        if plan.keyed_by is not None:
+            found = self.store.lookup(_keyset_keys(plan, relation), plan.law(plan.keyed_by))
             if found is None:
                 return False
             rows.take_keys(found[0])
@@ -199,11 +199,11 @@ class PlanRunner:
                 if (number, index) in self.finer:
                     continue
                 measures: tuple[bytes, ...] = ()
-                if known and index == plan.counted:
-                    measures = (_keyset_key(self._relation_key(number)),)
-                elif known and plan.counted is None:
+                if known and index == plan.keyed_by:
+                    measures = _keyset_keys(plan, self._relation_key(number))
+                elif known and plan.keyed_by is None:
                     measures = plan.measure_keys(index, self._relation_key(number), b"")
-                elif known and plan.counted in rows.measurements:
+                elif known and plan.keyed_by in rows.measurements:
                     measures = plan.measure_keys(index, self._relation_key(number), rows.keyset)
                 delta = plan.delta if index == plan.counted else Fraction(0)
                 charge = Charge(_ceil(plan.epsilons[index] * NANO), _ceil(delta * ATTO), plan.rho_atto(index))
@@ -270,7 +270,7 @@ class PlanRunner:
                 continue
             if index in rows.measurements:
                 continue  # what was looked up first stays: the other measurements' keys speak of these groups
-            if index == rows.plan.counted:
+            if index == rows.plan.keyed_by:
                 rows.take_keys(found[0])
             else:
                 rows.measurements[index] = assemble(measurement.measures, found)
@@ -285,31 +285,72 @@ class PlanRunner:
         if any(fan.intermediates for work in plan.works for fan in work.fans):
             self._check_growth(plan, snapshot)
         relation = self._relation_key(number)
-        noises = {}
+        if plan.selection in wanted:
+            return self._run_selection(number, wanted, snapshot, _short_salt(salt, relation))
+        noises: dict[int, Drawn] = {}
         if plan.counted not in wanted:
             assert rows.groups is not None
             # before the engine is asked: how long it takes to draw says nothing of what is added to (soundness.md 2.3)
             noises = {index: draw(plan, index, rows.groups.size, self.noise) for index in wanted}
         exact = Exact()
-        for query in plan.queries(tuple(wanted)):
-            self._ask(exact, plan, query, snapshot, _short_salt(salt, relation))
+        self._ask_all(exact, rows, wanted, snapshot, _short_salt(salt, relation))
         drawn: list[tuple[int, Draw]] = []
         if plan.counted in wanted:
             assert plan.counted is not None
             keys = publish(exact, plan, self.noise, self.plan.privacy.minimum_units)
             payload = encode(keys)
             rows.groups, rows.measurements[plan.counted], rows.keyset = keys.groups, keys, _keyset_id(payload)
-            drawn.append((plan.counted, Draw((_keyset_key(relation),), plan.law(plan.counted), payload)))
+            drawn.append((plan.counted, Draw(_keyset_keys(plan, relation), plan.law(plan.counted), payload)))
         assert rows.groups is not None
         for index in wanted:
-            if index == plan.counted:
-                continue
-            noise = noises.get(index) or draw(plan, index, rows.groups.size, self.noise)
+            if index != plan.counted and index not in noises:
+                noises[index] = draw(plan, index, rows.groups.size, self.noise)
+        return [*drawn, *self._noised(number, exact, noises)]
+
+    def _noised(self, number: int, exact: Exact, noises: dict[int, Drawn]) -> Iterator[tuple[int, Draw]]:
+        """Add noise to measurements, or choose, and yield them as draws to be stored."""
+        rows, plan = self.rows[number], self.rows[number].plan
+        relation = self._relation_key(number)
+        assert rows.groups is not None
+        for index, noise in noises.items():
             released = privatise(exact, plan, index, rows.groups, noise)
             rows.measurements[index] = released
             measures = plan.measure_keys(index, relation, rows.keyset)
-            drawn.append((index, Draw(measures, plan.law(index), encode(released))))
-        return drawn
+            yield index, Draw(measures, plan.law(index), encode(released))
+
+    def _run_selection(
+        self, number: int, wanted: list[int], snapshot: Snapshot, salt: str
+    ) -> list[tuple[int, Draw]]:
+        """Choose a release's groups, then measure what is wanted of them: two queries of one snapshot and one charge.
+
+        All bits are drawn before either (soundness.md 1.23).
+        """
+        rows, plan = self.rows[number], self.rows[number].plan
+        relation, chosen = self._relation_key(number), plan.selection
+        assert chosen is not None
+        assert plan.top is not None
+        candidates = _listed_groups(plan)
+        size = min(plan.top.count, candidates.size)
+        bits = draw_picks(plan, candidates.size, self.noise)
+        noises = {index: draw(plan, index, size, self.noise) for index in wanted if index != chosen}
+        exact = Exact()
+        self._ask_all(exact, rows, [chosen], snapshot, salt)
+        keys = pick_groups(exact, plan, candidates, bits)
+        stored = Draw(_keyset_keys(plan, relation), plan.law(chosen), encode(keys))
+        rows.take_keys(stored)
+        exact = Exact()
+        self._ask_all(exact, rows, list(noises), snapshot, salt)
+        return [(chosen, stored), *self._noised(number, exact, noises)]
+
+    def _ask_all(
+        self, exact: Exact, rows: ReleasedRows, wanted: Sequence[int], snapshot: Snapshot, salt: str
+    ) -> None:
+        """Ask for some measurements of a release, of the groups that are chosen where they are."""
+        chosen = None
+        if rows.plan.selection is not None and rows.groups is not None:
+            chosen = tuple(rows.groups.tuples())
+        for query in rows.plan.queries(tuple(wanted), chosen):
+            self._ask(exact, rows.plan, query, snapshot, salt)
 
     def _check_growth(self, plan: ReleasePlan, snapshot: Snapshot) -> None:
         """Count the public rows that one person's are joined with (law L10), as far as they are known yet.
@@ -390,8 +431,12 @@ def _known_rows(plan: ReleasePlan) -> ReleasedRows:
 
 
 def _declared_groups(plan: ReleasePlan) -> Groups | None:
-    if plan.groups is None:
-        return None
+    """Return the groups that are answered, where they are known beforehand."""
+    return None if plan.keyed_by is not None else _listed_groups(plan)
+
+
+def _listed_groups(plan: ReleasePlan) -> Groups:
+    assert plan.groups is not None
     return declared_groups(plan.groups, [key.type for key in plan.release.keys])
 
 
@@ -400,8 +445,11 @@ def _keyset_id(payload: bytes) -> bytes:
     return hashlib.sha256(payload).digest()
 
 
-def _keyset_key(relation: bytes) -> bytes:
-    return hashlib.sha256(relation + b"published keys").digest()
+def _keyset_keys(plan: ReleasePlan, relation: bytes) -> tuple[bytes, ...]:
+    """Return what the groups of a release are stored under, where they are found or chosen."""
+    if plan.selection is not None:
+        return plan.measure_keys(plan.selection, relation, b"chosen groups")
+    return (hashlib.sha256(relation + b"published keys").digest(),)
 
 
 def assemble(measures: tuple[bytes, ...], draws: tuple[Draw, ...]) -> ReleasedMeasurement:

@@ -319,6 +319,8 @@ class Session:
 
     def _beside(self, prepared: PreparedPlan, runner: PlanRunner) -> tuple[PreparedPlan, PlanRunner] | None:
         """Return the plan that takes from the store what is there under other measures, where that is better."""
+        if (unselected := self._unselected(prepared, runner)) is not None:
+            return unselected
         level = self._level() if prepared.chosen else DEFAULT_LEVEL
         found = (
             find_beside(prepared.plan, runner.rows, self.dataset.store, level)
@@ -330,6 +332,21 @@ class Session:
         compiled = self._compiled(found.plan)
         other = replace(prepared, plan=found.plan, compiled=compiled, is_checked=False)
         return other, replace(runner, plan=found.plan, finer=found.taken, rows=[], intermediates=[])
+
+    def _unselected(
+        self, prepared: PreparedPlan, runner: PlanRunner
+    ) -> tuple[PreparedPlan, PlanRunner] | None:
+        """Return the plan of all groups where the store has all of it: its largest are then free (1.23)."""
+        plan = prepared.plan
+        if not self.settings.reuse or plan.intermediates:
+            return None
+        if all(release.unselected is None for release in plan.releases):
+            return None
+        whole = replace(plan, releases=tuple(release.unselected or release for release in plan.releases))
+        other = replace(runner, plan=whole, finer={}, rows=[], intermediates=[])
+        if not other.from_store():
+            return None
+        return replace(prepared, plan=whole, compiled=self._compiled(whole), is_checked=False), other
 
     def _prepare(
         self,
@@ -395,6 +412,7 @@ class Session:
             self.settings.max_rows,
             self.policy.privacy.together,
             self.policy.privacy.accounting,
+            self.settings.selection,
         )
 
     def _counted(self, release: ReleasePlan, call: AggregateCall) -> int | None:

@@ -1,4 +1,7 @@
-"""A session's settings: dpsql.epsilon, .accuracy, .intervals, .max_rows, .reuse; dpsql.budget can only be shown."""
+"""A session's settings: dpsql.epsilon, .accuracy, .intervals, .max_rows, .reuse, .selection.
+
+dpsql.budget can only be shown.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ NAMES = (
     "dpsql.intervals",
     "dpsql.max_rows",
     "dpsql.reuse",
+    "dpsql.selection",
     "dpsql.budget",
 )
 """What SET and SHOW know."""
@@ -63,7 +67,8 @@ class Settings:
     """`epsilon` per statement; `intervals`: the level of companion error bars, None for none; `reuse`.
 
     `max_rows`: most rows of a person that count in a result, where the policy takes more; None: what it takes.
-    `accuracy`: where it is set, the least epsilon for it is spent in place of `epsilon`.
+    `accuracy`: where it is set, the least epsilon for it is spent in place of `epsilon`. `selection`: whether the
+    largest groups may be chosen before they are measured.
     """
 
     epsilon: Fraction
@@ -71,6 +76,7 @@ class Settings:
     reuse: bool
     max_rows: int | None = None
     accuracy: Accuracy | None = None
+    selection: bool = True
 
     @classmethod
     def of(cls, policy: Policy) -> Settings:
@@ -110,9 +116,9 @@ class Settings:
                 )
             return replace(self, intervals=Fraction(value))
         if name == "dpsql.reuse":
-            if value.lower() not in _SWITCH:
-                raise Refusal("dpsql.reuse is on or off", sqlstate="22023", hint="SET dpsql.reuse = off")
-            return replace(self, reuse=_SWITCH[value.lower()])
+            return replace(self, reuse=_read_switch(name, value))
+        if name == "dpsql.selection":
+            return replace(self, selection=_read_switch(name, value))
         if name == "dpsql.max_rows":
             return replace(self, max_rows=_read_max_rows(value, policy))
         if name == "dpsql.budget":
@@ -139,6 +145,8 @@ class Settings:
             return "default" if self.max_rows is None else str(self.max_rows)
         if name == "dpsql.reuse":
             return "on" if self.reuse else "off"
+        if name == "dpsql.selection":
+            return "on" if self.selection else "off"
         raise unknown(name)
 
 
@@ -154,6 +162,13 @@ def _read_accuracy(value: str) -> Accuracy | None:
             hint="SET dpsql.accuracy = 50, or '2 %' of a stored count; at most nine decimals and no exponent",
         )
     return Accuracy(Fraction(found[1]), bool(found[2]))
+
+
+def _read_switch(name: str, value: str) -> bool:
+    """Return on or off as a truth. Raises Refusal 22023."""
+    if value.lower() not in _SWITCH:
+        raise Refusal(f"{name} is on or off", sqlstate="22023", hint=f"SET {name} = off")
+    return _SWITCH[value.lower()]
 
 
 def _read_max_rows(value: str, policy: Policy) -> int:

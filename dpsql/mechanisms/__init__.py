@@ -10,6 +10,7 @@ from .law import Law
 from .laws import Gaussian, Laplace, Rank, Summed, Thresholded, Truncated, UnknownLaw, law_of
 from .linear_accuracy import half_width_of
 from .noise import Noise, SampledNoise
+from .permute_and_flip import first_bytes_of
 from .random_source import OS_RANDOM, RandomSource
 from .randomized_response import (
     Channel,
@@ -47,6 +48,7 @@ __all__ = [
     "delta_of_rho",
     "epsilon_of_rho",
     "exact_parameter",
+    "first_bytes_of",
     "floor_to_nano",
     "half_width_of",
     "is_one_report_better",

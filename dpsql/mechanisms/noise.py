@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from .choice import choose
 from .law import Law
+from .permute_and_flip import permute_and_flip
 from .random_source import OS_RANDOM, RandomSource
 from .uniform import draw_coins
 
@@ -39,6 +40,10 @@ class Noise(Protocol):
         """Choose an interval and a place in it, as `choice.choose` does."""
         ...
 
+    def pick(self, scores: Sequence[int], gamma: Fraction, first: bytes) -> int:
+        """Pick a candidate of a large score, as `permute_and_flip` does; `first`: the bytes that it begins with."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class SampledNoise:
@@ -60,3 +65,18 @@ class SampledNoise:
         self, counts: Sequence[int], exponents: Sequence[int], gamma: Fraction, first: bytes
     ) -> tuple[int, int]:
         return choose(counts, exponents, gamma, first, self.source)
+
+    def pick(self, scores: Sequence[int], gamma: Fraction, first: bytes) -> int:
+        return permute_and_flip(scores, gamma, _Begun(first, self.source))
+
+
+@dataclass(slots=True)
+class _Begun:
+    """A random source whose first bytes are there already."""
+
+    first: bytes
+    source: RandomSource
+
+    def random_bytes(self, count: int) -> bytes:
+        drawn, self.first = self.first[:count], self.first[count:]
+        return drawn + (self.source.random_bytes(count - len(drawn)) if len(drawn) < count else b"")

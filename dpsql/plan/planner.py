@@ -51,6 +51,7 @@ from .measures.formulas import Formula
 from .measures.least_error import choose_measurements, others
 from .measures.measurements import Bounding, BoundingQuery, Measurement, MeasurementKind, counted_in
 from .measures.ranks import RankMeasurement
+from .measures.top import TopGroups, among, top_groups
 from .privacy.analyze import analyze
 from .privacy.contradiction import has_no_rows
 from .privacy.existing import Looking
@@ -67,6 +68,7 @@ from .privacy.keys import (
 )
 from .privacy.public_keys import KeyList, key_lists
 from .privacy.rows import Release, intermediates_in, selects_in
+from .top_rows import TopRows, top_rows
 
 __all__ = [
     "Plan", "PrivacyParameters", "ReadKeys", "ReleasePlan", "Work", "counting", "other_measures", "plan", "releases_of",
@@ -80,7 +82,8 @@ class PrivacyParameters:
     `epsilon`: for the whole statement. `delta`: per query block with undeclared keys. `minimum_units`:
     keys with fewer units are never published. `replace_one`: the neighbouring relation.
     `max_rows`: most rows of a person that count, where the policy takes more; None: what it takes.
-    `together`: in how many units neighbours differ. `accounting`: what adds up over statements.
+    `together`: in how many units neighbours differ. `accounting`: what adds up over statements. `selection`:
+    whether groups may be chosen before they are measured, where nothing but the largest are asked for.
     """
 
     epsilon: Fraction
@@ -90,6 +93,7 @@ class PrivacyParameters:
     max_rows: int | None = None
     together: int = 1
     accounting: Accounting = Accounting.PURE
+    selection: bool = True
 
 
 KeyLaw = Truncated | Thresholded
@@ -120,7 +124,8 @@ class ReleasePlan:
     `measure_keys`. `is_empty`: no row can count, by the text alone: answered exactly and free, without the
     engine (soundness.md 1.16). `listed_from`: the public tables that keys were read from. `taken`: of each
     measurement the law on it where a stored draw has it already, which is neither charged nor asked (3.8); () for
-    none.
+    none. `selection`: the measurement that chooses, among `groups`, the few that the others are asked of (1.23), None
+    where all are answered; `unselected`: the plan of all of them then.
     """
 
     release: Release
@@ -152,6 +157,20 @@ class ReleasePlan:
     def losses(self) -> tuple[Fraction, ...]:
         """What each measurement costs, in what adds up: epsilon, or rho."""
         return tuple(Fraction(rho, ATTO) for rho in self.rhos) if self.rhos else self.epsilons
+
+    selection: int | None = None
+    unselected: ReleasePlan | None = field(default=None, repr=False)
+
+    @property
+    def top(self) -> TopGroups | None:
+        """The choice of groups, None where all are answered."""
+        chosen = None if self.selection is None else self.measurements[self.selection]
+        return chosen if isinstance(chosen, TopGroups) else None
+
+    @property
+    def keyed_by(self) -> int | None:
+        """The measurement whose draw says which groups are answered; None where they are known beforehand."""
+        return self.selection if self.counted is None else self.counted
 
     @property
     def fresh(self) -> tuple[int, ...]:
@@ -185,6 +204,9 @@ class ReleasePlan:
         measurement = self.measurements[number]
         if isinstance(measurement, RankMeasurement):
             return measurement.law(self._choosing(number))
+        if isinstance(measurement, TopGroups):
+            assert self.groups is not None
+            return measurement.law(self.epsilons[number], len(self.groups))
         if self.rhos:
             return Gaussian.for_rho(measurement.squared_sensitivity, Fraction(self.rhos[number], ATTO))
         return Laplace(self.scale(number))
@@ -244,11 +266,18 @@ class ReleasePlan:
             coordinate -= measurement.size
         raise AssertionError("no such coordinate")
 
-    def queries(self, wanted: tuple[int, ...]) -> tuple[BackendQuery, ...]:
-        """Return the backend queries for some of the measurements; none for what is empty."""
+    def queries(
+        self, wanted: tuple[int, ...], chosen: tuple[tuple[Scalar, ...], ...] | None = None
+    ) -> tuple[BackendQuery, ...]:
+        """Return the backend queries for some of the measurements; none for what is empty.
+
+        `chosen`: where groups are chosen, those that were; without them the first ones stand in their place.
+        """
         if self.is_empty:
             return ()
         release = self.release
+        if self.top is not None and self.groups is not None:
+            chosen = self.groups[: self.top.count] if chosen is None else chosen
         return print_release(
             release.rows,
             release.keys,
@@ -258,6 +287,7 @@ class ReleasePlan:
             self.domains,
             self.choices,
             self.dialect,
+            chosen,
         )
 
     @cached_property
@@ -288,11 +318,12 @@ class ReleasePlan:
     def family(self, number: int, predicate: tuple[Expr, ...]) -> bytes | None:
         """Return what measurements of the same measures share, of the rows on which `predicate` holds, however grouped.
 
-        None where groups are not sums of finer ones: what counts a thing once is bounded group by group. The bounds
+        None where groups are not sums of finer ones: what counts a thing once is bounded group by group, and of rows of
+        chosen groups alone. The bounds
         that what is scaled is cut to are part of it, as are all filters of which one must hold on what they count (t).
         """
         measurement, rows, bounding = self.measurements[number], self.release.rows, self.bounding
-        if measurement.query is not BoundingQuery.SCALED:
+        if measurement.query is not BoundingQuery.SCALED or self.selection is not None:
             return None
         label = (
             measurement.kind.value,
@@ -317,6 +348,8 @@ class ReleasePlan:
             for part in range(measured.per_mask):
                 label: tuple[object, ...] = (measured.kind.value, part, measured.value, measured.lattice)
                 label += (measured.share,) if isinstance(measured, RankMeasurement) else ()
+                if isinstance(measured, TopGroups):
+                    label += (measured.of.kind.value, measured.count, measured.bounding)
                 if self.bounding.per_row:
                     lattice = measured.lattice
                     if measured.kind is MeasurementKind.UNITS:
@@ -387,7 +420,16 @@ def plan(
         ordered.update(dict.fromkeys(releases_of(part)))
     blocks = sum((Fraction(*release.share) for release in ordered), Fraction(0))
     looking = Looking()
-    releases = tuple(_plan_release(release, catalog, privacy, blocks, read, looking) for release in ordered)
+    tops = top_rows((*analyzed.intermediates, analyzed.root)) if privacy.selection else {}
+    releases = tuple(
+        _selecting(
+            _plan_release(release, catalog, privacy, blocks, read, looking),
+            tops.get(release),
+            privacy,
+            blocks,
+        )
+        for release in ordered
+    )
     for release in releases:
         # printing may refuse: before anything is charged
         release.queries(tuple(range(len(release.measurements))))
@@ -512,6 +554,40 @@ def _plan_release(
         tuple(dict.fromkeys(name for one in listed for name in one.tables)),
         rhos=() if each.rho is None else (each.rho,) * count,
     )
+
+
+def _selecting(
+    whole: ReleasePlan, top: TopRows | None, privacy: PrivacyParameters, blocks: Fraction
+) -> ReleasePlan:
+    """Return the plan that chooses a release's largest groups and measures these alone, where that pays; else `whole`.
+
+    The choice has a measurement's part of epsilon (soundness.md 1.23).
+    """
+    release, rows = whole.release, whole.release.rows
+    if top is None or whole.groups is None or whole.is_empty or whole.bounding.per_row:
+        return whole
+    env, aggregate = environment_of(rows.columns, rows.predicate), release.aggregates[top.aggregate]
+    choice = top_groups(aggregate, env, whole.bounding, rows.units, top.count, len(whole.groups))
+    if choice is None:
+        return whole
+    choice = replace(choice, aggregate=top.aggregate)
+    bounding = among(whole.bounding, choice.count)
+    measured = choose_measurements(release.aggregates, env, bounding, rows.units, threshold=False)
+    measurements = (*measured.measurements, choice)
+    each = _share_of(release, privacy.epsilon, blocks, len(measurements), is_zcdp=whole.is_zcdp)
+    if each.is_nothing or len(measurements) > MAX_MEASUREMENTS:
+        return whole
+    plan = replace(
+        whole,
+        bounding=bounding,
+        measurements=measurements,
+        formulas=measured.formulas,
+        grids=measured.grids,
+        identity=hashlib.sha256(whole.identity + repr(("chosen", bounding)).encode()).digest(),
+        selection=len(measurements) - 1,
+        unselected=whole,
+    )
+    return plan._with(each)
 
 
 _DIGITS = 40

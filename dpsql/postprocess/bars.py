@@ -376,11 +376,17 @@ def _bar(release: Release, plan: ReleasePlan, wanted: _Wanted) -> Bar | None:
 
 
 def _is_chosen(node: Limit, plans: Mapping[Release, ReleasePlan]) -> bool:
-    """Say whether a limit chooses rows by their noisy numbers."""
+    """Say whether a limit chooses rows by their noisy numbers; it leaves out none of groups that were chosen before."""
     below = node.input
     while isinstance(below, (Project, Filter, Limit)):
         below = below.input
     if not isinstance(below, Sort):
+        return False
+    source = below.input
+    while isinstance(source, Project):
+        source = source.input
+    top = plans[source].top if isinstance(source, Release) else None
+    if top is not None and node.limit is not None and node.limit >= top.count:
         return False
     noisy = noisy_columns(below.input, plans)
     return any(noisy[index] for order in below.orders for index in fields_of(order.expr))

@@ -57,7 +57,7 @@ def _noise(node: Relation, plans: Mapping[Release, ReleasePlan]) -> _Noise:
     if isinstance(node, Release):
         keys = len(node.keys)
         columns = (False,) * keys + (True,) * (len(node.columns) - keys)
-        return _Noise(columns, rows=plans[node].groups is None)
+        return _Noise(columns, rows=plans[node].keyed_by is not None)
     if isinstance(node, AddedUp):
         keys = len(node.chosen)
         return _Noise((False,) * keys + (True,) * (len(node.columns) - keys))

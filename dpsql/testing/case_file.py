@@ -33,9 +33,10 @@ timestamp; `parameter null`); `oracle-sql …` is what the oracle runs instead.
 
 The claims: one `measure` line for each measurement of noise, numbers as exact rationals, in units of the
 lattice (the clamp is of one row's value); a `groups` line ends a release: `groups one`, `groups
-declared N`, or `groups threshold tau=T delta=D`. `charge` is for the statement. In a zCDP dataset
-a measure says `squared=… sigma=… rho=…` (a choice by rank: `sensitivity=… scale=… rho=…`), and the charge
-has `rho=…` too. These lines, and a
+declared N`, `groups chosen K of N` (the queries of what is measured of them then stand with the first K), or
+`groups threshold tau=T delta=D`. `charge` is for the statement. In a zCDP dataset a measure says
+`squared=… sigma=… rho=…` (a choice by rank: `sensitivity=… scale=… rho=…`), and the charge has `rho=…` too.
+These lines, and a
 refusal's code and position, are the privacy claim: they are derived by hand and never rewritten by `pytest
 grammar_tests --rewrite-cases`, which refills `rewritten`, `columns`, `intermediate`, `post`, `message` and `hint`.
 """

@@ -98,7 +98,7 @@ def run_audit(
 
     Raises:
         PolicyError: policy and schema do not go together.
-        Refusal: one of the given statements is refused, draws a subquery first, or chooses values by rank.
+        Refusal: one of the given statements is refused, draws a subquery first, or chooses values or groups.
     """
     with duckdb.connect() as connection:
         twin = Twin(policy, live, build_catalog(policy, live), connection)
@@ -136,6 +136,12 @@ def _given(policy: Policy, catalog: Catalog, statements: Sequence[str]) -> Itera
                 "the audit takes no statement that chooses values by rank",
                 sqlstate="0A000",
                 hint="it draws noise: of MEDIAN, percentiles, MIN and MAX `dpsql explain` says what is claimed",
+            )
+        if any(release.selection is not None for release in planned.releases):
+            raise Refusal(
+                "the audit takes no statement that chooses groups before it measures them",
+                sqlstate="0A000",
+                hint="it draws noise: audit the statement without its LIMIT",
             )
         yield sql, planned
 

@@ -81,8 +81,14 @@ def _take_in(
 
 def distance(release: ReleasePlan, number: int, left: Groups, right: Groups) -> int:
     """Return Σ over groups and coordinates of |change| of one measurement; of a choice the most that a score
-    changes."""
+    changes, up and down together; of several choices one after the other that for each of them."""
     empty = _empty(release, number)
+    if number == release.selection:
+        assert release.top is not None
+        changes = [
+            int(right.get(key, empty)[0] - left.get(key, empty)[0]) for key in left.keys() | right.keys()
+        ]
+        return release.top.count * (max(0, *changes, 0) - min(0, *changes, 0))
     total = 0
     for key in left.keys() | right.keys():
         if number in release.choices:

@@ -37,11 +37,12 @@ from ..dialects.dialect import Dialect
 from ..dialects.quote import text
 from ..measures.measurements import Bounding, BoundingQuery, Mask, Measurement, MeasurementKind, counted_in
 from ..measures.ranks import RankMeasurement
+from ..measures.top import TopGroups
 from ..privacy.keys import MAX_DOMAIN, Domain
 from ..privacy.public_keys import KeyList
 from ..privacy.rows import Fan, IntermediateColumn, OwnedRows, TableSource
 from .print_source import SourcePrinter
-from .print_sums import GroupSums, InnerRows, KeptSums, UnitSums, integer_type
+from .print_sums import CappedSums, GroupSums, InnerRows, KeptSums, UnitSums, integer_type
 from .print_value import print_whole
 from .print_windows import WindowPrinter
 
@@ -73,9 +74,15 @@ def print_release(
     domains: tuple[Domain | None, ...],
     choices: Mapping[int, RankChoice],
     dialect: Dialect,
+    chosen_groups: Sequence[tuple[Scalar, ...]] | None = None,
 ) -> tuple[BackendQuery, ...]:
-    """Return the queries for the wanted measurements of a release (all of them, or those not in the store)."""
-    release = _Release(rows, keys, measurements, bounding, domains, dialect)
+    """Return the queries for the wanted measurements of a release (all of them, or those not in the store).
+
+    `chosen_groups`: whose rows alone there are, but for the choice of these groups itself (soundness.md 1.23).
+    """
+    scores = _Release(rows, keys, measurements, bounding, domains, dialect)
+    chosen_first = tuple(scores.top(i) for i in wanted if measurements[i].query is BoundingQuery.TOP)
+    release = scores if chosen_groups is None else scores.of_groups(chosen_groups)
     windows = tuple(
         release.window(i, choices[i]) for i in wanted if measurements[i].query is BoundingQuery.RANK
     )
@@ -89,7 +96,8 @@ def print_release(
     else:
         queries = [release.scaled(scaled)] if scaled else []
         queries += [release.ranked(ranked)] if ranked else []
-    return (*queries, *(release.distinct(number) for number in chosen[BoundingQuery.DISTINCT]), *windows)
+    distinct = (release.distinct(number) for number in chosen[BoundingQuery.DISTINCT])
+    return (*chosen_first, *queries, *distinct, *windows)
 
 
 def print_fan(fan: Fan, dialect: Dialect) -> BackendQuery:
@@ -120,6 +128,14 @@ class _Release:
         self.relation, self.keys, self.dialect = rows, keys, dialect
         self.measurements, self.bounding, self.domains = measurements, bounding, domains
         self.key_names = [f"k{i}" for i in range(len(keys))]
+        self.groups: Sequence[tuple[Scalar, ...]] | None = None
+
+    def of_groups(self, groups: Sequence[tuple[Scalar, ...]]) -> _Release:
+        """Return the release of the rows of some groups alone: no other row is joined, counted or in a unit's t."""
+        domains = tuple(Domain(tuple(dict.fromkeys(column))) for column in zip(*groups, strict=True))
+        release = _Release(self.relation, self.keys, self.measurements, self.bounding, domains, self.dialect)
+        release.groups = groups
+        return release
 
     def per_row(self, numbers: tuple[int, ...]) -> BackendQuery:
         """Units with one row: a plain aggregate."""
@@ -161,7 +177,7 @@ class _Release:
         """A plain aggregate of a table, corrected for the units with more than R rows (house rule 3)."""
         sources = SourcePrinter(self.dialect, 1)
         filters = counted_in(self.measurements)
-        listed = InnerRows(sources, self.relation, (), filters, shows_unit=True)
+        listed = self._rows(sources, (), filters, shows_unit=True)
         if filters:
             listed.where.append(f"({' OR '.join(listed.printer.boolean(term) for term in filters)})")
         steps = [f"heavy AS ({self._heavy(f'({listed.sql()}{self.dialect.listed_by_sort}) AS r')})"]
@@ -251,9 +267,7 @@ class _Release:
         """
         sources = SourcePrinter(self.dialect, 2 if self.bounding.ranked else 1)
         if self._is_of_table():
-            listed = InnerRows(
-                sources, self.relation, self.keys, counted_in(self.measurements), shows_unit=True
-            )
+            listed = self._rows(sources, self.keys, counted_in(self.measurements), shows_unit=True)
             plain, inner = self._inner(sources, numbers), self._inner(sources, numbers, beside="heavy")
         else:
             listed = plain = inner = self._inner(sources, numbers, is_kept=True)
@@ -360,6 +374,21 @@ class _Release:
             for key, name in zip(self.keys, self.key_names, strict=True)
         ]
 
+    # --- choices of groups ----------------------------------------------------------------------------------
+
+    def top(self, number: int) -> BackendQuery:
+        """Return the query of the scores that groups are chosen by: of each unit so much in a group, in all groups."""
+        measurement = self.measurements[number]
+        assert isinstance(measurement, TopGroups)
+        sources = SourcePrinter(self.dialect, 1)
+        inner = self._inner(sources, (number,), shows_unit=True)
+        is_units = measurement.of.kind is MeasurementKind.UNITS
+        sums = KeptSums(inner) if is_units else CappedSums(inner, measurement.each)
+        coordinates = self._coordinates((number,), sums)
+        by = ["u", *self.key_names]
+        units = f"SELECT {sums.sql(by)} FROM ({inner.sql()}) AS r GROUP BY {', '.join(by)}{self._in_domain()}"
+        return _query(self._outer(f"({units}) AS p", coordinates), (number,), sources)
+
     # --- choices by rank ------------------------------------------------------------------------------------
 
     def window(self, number: int, choice: RankChoice) -> BackendQuery:
@@ -418,9 +447,35 @@ class _Release:
         measurements = [self.measurements[number] for number in numbers]
         read = [measurement.value for measurement in measurements if measurement.value is not None]
         read += [term for measurement in measurements for mask in measurement.masks for term, _ in mask.terms]
-        return InnerRows(
-            sources, self.relation, self.keys, read, shows_unit=shows_unit, beside=beside, is_kept=is_kept
+        return self._rows(sources, self.keys, read, shows_unit=shows_unit, beside=beside, is_kept=is_kept)
+
+    def _rows(
+        self, sources: SourcePrinter, keys: tuple[Expr, ...], read: Iterable[Expr], *, shows_unit: bool = False,
+        beside: str = "", is_kept: bool = False,
+    ) -> InnerRows:  # fmt: skip
+        """Return rows of the release by some keys: those of its groups, where they are chosen."""
+        read = read if self.groups is None else (*read, *self.keys)
+        inner = InnerRows(
+            sources, self.relation, keys, read, shows_unit=shows_unit, beside=beside, is_kept=is_kept
         )
+        if self.groups is not None:
+            inner.where.append(self._of_one_of(self.groups, inner))
+        return inner
+
+    def _of_one_of(self, groups: Sequence[tuple[Scalar, ...]], inner: InnerRows) -> str:
+        """Return the test that a row is in one of some groups."""
+        printed = [f"({inner.printer.key(key)})" for key in self.keys]
+        types = [key.type for key in self.keys]
+        if len(types) == 1:
+            return self._member(printed[0], types[0], self.domains[0] or Domain(()))
+        rows = (
+            " AND ".join(
+                self._member(name, type_, Domain((value,)))
+                for name, type_, value in zip(printed, types, group, strict=True)
+            )
+            for group in groups
+        )
+        return f"({' OR '.join(f'({row})' for row in rows)})"
 
     def _coordinates(
         self, numbers: Iterable[int], sums: GroupSums, *, cut: bool = False

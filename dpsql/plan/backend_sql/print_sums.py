@@ -16,7 +16,7 @@ from ..privacy.rows import OwnedRows, Released, TableSource
 from .print_source import SourcePrinter
 from .print_value import MAX_ROWS, PrintedValue, print_value
 
-__all__ = ["GroupSums", "InnerRows", "KeptSums", "UnitSums", "integer_type"]
+__all__ = ["CappedSums", "GroupSums", "InnerRows", "KeptSums", "UnitSums", "integer_type"]
 
 
 class InnerRows:
@@ -185,6 +185,17 @@ class KeptSums(UnitSums):
         if not mask.terms:
             return "COUNT(*)"
         return f"COUNT(*) FILTER (WHERE {super().named(f'COUNT(*){self.inner.only(mask)}', 'c')} > 0)"
+
+
+class CappedSums(UnitSums):
+    """Sums of the columns of p, of each unit in each group no more than `most`. No column of p is NULL."""
+
+    def __init__(self, inner: InnerRows, most: int) -> None:
+        super().__init__(inner)
+        self.most = most
+
+    def named(self, sql: str, prefix: str) -> str:
+        return f"COALESCE(SUM(LEAST({super().named(sql, prefix)}, {self.most})), 0)"
 
 
 def integer_type(measurement: Measurement) -> str:

@@ -69,6 +69,7 @@ class MeasurementKind(enum.Enum):
     UNITS = "units"
     DIRECT = "direct"
     RANK = "rank"
+    TOP = "top"
 
 
 class BoundingQuery(enum.Enum):
@@ -78,6 +79,7 @@ class BoundingQuery(enum.Enum):
     RANKED = "ranked"  # some of its groups: C
     DISTINCT = "distinct"  # some of its values: P
     RANK = "rank"  # all its values, each with less weight: R
+    TOP = "top"  # in each group of its rows: M
 
     @property
     def takes_all_rows(self) -> bool:

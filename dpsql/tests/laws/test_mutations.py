@@ -45,9 +45,9 @@ def rewrite(patch: Patch, change: Callable[[str], str]) -> list[int]:
     original = ReleasePlan.queries
     changed: list[int] = []
 
-    def queries(self: ReleasePlan, wanted: tuple[int, ...]) -> tuple[BackendQuery, ...]:
+    def queries(self: ReleasePlan, wanted: tuple[int, ...], chosen: Any = None) -> tuple[BackendQuery, ...]:
         found = []
-        for query in original(self, wanted):
+        for query in original(self, wanted, chosen):
             sql = change(query.sql)
             changed.extend([1] * (sql != query.sql))
             found.append(replace(query, sql=sql))

@@ -1,0 +1,88 @@
+"""What is said of groups that are chosen before they are measured (soundness.md 1.23). Pure: from plans alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from ..plan.measures.measurements import MeasurementKind
+from ..plan.planner import ReleasePlan
+from .settings import decimal_text
+
+__all__ = ["selection_figures", "selection_lines", "selection_notes"]
+
+_MISSING = Fraction(1, 20)
+"""How often what is said of the choice misses."""
+_COUNTS = {MeasurementKind.COUNT, MeasurementKind.UNITS}
+
+
+def selection_figures(plan: ReleasePlan) -> dict[str, object]:
+    """Return what is known of a choice of groups, for programs; `within_95`: see `selection_notes`."""
+    top, number = plan.top, plan.selection
+    assert top is not None
+    assert number is not None
+    return {
+        "measure": top.label,
+        "chosen": top.count,
+        "candidates": len(plan.groups or ()),
+        "sensitivity": _figure(Fraction(top.of_one, top.count) * _step(plan)),
+        "within_95": _figure(_within(plan)),
+        "epsilon": decimal_text(plan.epsilons[number]),
+        "stored": number not in plan.fresh,
+    }
+
+
+def selection_lines(plan: ReleasePlan, whole: str) -> Iterator[str]:
+    """Yield EXPLAIN's lines on a choice of groups; nothing where all are answered. `whole`: the error of all."""
+    top, number = plan.top, plan.selection
+    if top is None or number is None or plan.groups is None:
+        return
+    kinds = {measurement.kind for measurement in plan.measurements[:number]}
+    verb = "counts" if kinds <= _COUNTS else "measures"
+    rest = sum(plan.epsilons[:number], Fraction(0))
+    shown = selection_figures(plan)
+    yield (
+        f"chooses {top.count} of {len(plan.groups)} groups (epsilon {shown['epsilon']}), then {verb} them "
+        f"(epsilon {decimal_text(rest)}); the whole histogram would have {whole}"
+    )
+    yield (
+        f"  {top.of.label}, of a person at most {_figure(top.each * _step(plan))} in a group: sensitivity "
+        f"{shown['sensitivity']} of each score, permute-and-flip"
+    )
+    yield f"  {_missed(plan)} at 95 %"
+    yield "  another LIMIT, or the whole histogram, is another charge; SET dpsql.selection = off gives the histogram"
+
+
+def selection_notes(plan: ReleasePlan) -> Iterator[str]:
+    """Yield what a choice of groups may leave out, in words for a receipt."""
+    top = plan.top
+    if top is None:
+        return
+    yield (
+        f"{top.count} of {len(plan.groups or ())} groups were chosen, and these alone measured: {_missed(plan)}; "
+        "SET dpsql.selection = off measures all"
+    )
+
+
+def _missed(plan: ReleasePlan) -> str:
+    top = plan.top
+    assert top is not None
+    what = "sum" if top.of.kind is MeasurementKind.SUM else "count"
+    return f"a group may be missed whose {what} is within {_figure(_within(plan))} of the last one's"
+
+
+def _within(plan: ReleasePlan) -> Fraction:
+    """Return by how much a group that is left out may be larger than the smallest that is chosen, at 95 %."""
+    assert plan.selection is not None
+    return plan.law(plan.selection).half_width(_MISSING) * _step(plan)
+
+
+def _step(plan: ReleasePlan) -> Fraction:
+    top = plan.top
+    assert top is not None
+    return Fraction(1) if top.of.lattice is None else top.of.lattice.step
+
+
+def _figure(value: Fraction) -> str:
+    exact = decimal_text(value)
+    return exact if Fraction(exact) == value and len(exact) <= 15 else f"{float(value):.6g}"

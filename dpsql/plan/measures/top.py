@@ -1,0 +1,119 @@
+"""The groups with the largest counts or sums, chosen before they are measured: top-k (soundness.md 1.23).
+
+House rules:
+
+1. The claim is about scores: one unit moves each group's score by at most `each`, in whichever groups it is, and all
+   of them in one direction. The printed clamp of each unit's part in a group holds it (law L9); C and R do not enter.
+2. Whether groups are chosen is a function of text, policy and settings, never of data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from ...mechanisms import Rank
+from ...relation.intervals import Environment
+from ...relation.relations import AggregateCall
+from .formulas import Linear
+from .least_error import choose_measurements
+from .measurements import Bounding, BoundingQuery, Measurement, MeasurementKind, Sums
+
+__all__ = ["MAX_CHOSEN", "TopGroups", "top_groups"]
+
+MAX_CHOSEN = 32
+"""Most groups that are chosen."""
+_WORTH = 4
+"""How much smaller the noise has to be for a choice, which takes its own part of epsilon."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopGroups(Measurement):
+    """The `count` groups where `of` is largest, by so many choices one after the other, each among those that are left.
+
+    Its one coordinate is the score of a group: `of` without noise, of each unit at most `each`. `aggregate`: whose
+    score it is, by its number in the release.
+    """
+
+    kind = MeasurementKind.TOP
+    query = BoundingQuery.TOP
+    label = "choice of groups"
+
+    of: Measurement
+    count: int
+    aggregate: int = field(default=0, compare=False)
+
+    @property
+    def each(self) -> int:
+        """Most that one unit adds to the score of a group: min(R, M) rows of the largest reach, or one person."""
+        if self.of.kind is MeasurementKind.UNITS:
+            return 1
+        return min(self.bounding.in_all, self.bounding.in_group) * self.of.reach
+
+    @property
+    def added(self) -> int:
+        """`count` times `each`: what a unit moves all choices by together."""
+        return self.count * self.each
+
+    def whole(self, sums: Sums) -> list[str]:
+        return self.of.whole(sums)
+
+    def law(self, epsilon: Fraction, groups: int) -> Rank:
+        """Return what is known of the choices among so many groups: by how much a group that is left out may be
+        larger than the smallest that is chosen, in what the score counts.
+        """
+        return Rank(self.scale(epsilon), groups * self.count)
+
+
+def top_groups(
+    call: AggregateCall, env: Environment, bounding: Bounding, units: frozenset[int], count: int, groups: int
+) -> TopGroups | None:
+    """Return the choice of the `count` groups of so many where an aggregate is largest; None where it does not pay.
+
+    It pays where what is chosen is then measured with a quarter of the noise, by bounds alone: a unit has fewer rows,
+    or is in fewer groups, of those that are chosen than of all.
+    """
+    if not 0 < count <= min(MAX_CHOSEN, groups - 1):
+        return None
+    of = _score(call, env, bounding, units)
+    if of is None:
+        return None
+    few = among(bounding, count)
+    is_units = of.kind is MeasurementKind.UNITS
+    before, after = (bounding.groups, few.groups) if is_units else (bounding.in_all, few.in_all)
+    if before < _WORTH * after:
+        return None
+    return TopGroups(of.value, of.lattice, of.masks, False, 0, bounding, of, count)
+
+
+def among(bounding: Bounding, count: int) -> Bounding:
+    """Return the bounds of a release whose rows are those of `count` groups alone, known beforehand."""
+    return replace(
+        bounding,
+        in_all=min(bounding.in_all, count * bounding.in_group),
+        groups=min(bounding.groups, count),
+        ranked=bounding.ranked and bounding.groups < count,
+    )
+
+
+def _score(
+    call: AggregateCall, env: Environment, bounding: Bounding, units: frozenset[int]
+) -> Measurement | None:
+    """Return the one measurement whose only coordinate an aggregate follows, where no unit makes it smaller."""
+    if call.function not in ("count", "sum"):
+        return None
+    found = choose_measurements([call], env, bounding, units, threshold=False)
+    if not _follows_one(found.measurements, found.formulas):
+        return None
+    (measurement,) = found.measurements
+    if measurement.kind is MeasurementKind.SUM:
+        return measurement if measurement.known_lattice.low >= 0 else None
+    return measurement if measurement.kind in (MeasurementKind.COUNT, MeasurementKind.UNITS) else None
+
+
+def _follows_one(measurements: Sequence[Measurement], formulas: Sequence[object]) -> bool:
+    (formula,) = formulas
+    if len(measurements) != 1 or measurements[0].size != 1 or not isinstance(formula, Linear):
+        return False
+    return [place for place, weight in formula.terms if weight > 0] == [0]

@@ -1,0 +1,63 @@
+"""Which releases are asked for their largest groups alone: ORDER BY a count or sum DESC LIMIT n (soundness.md 1.23)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ..relation.expressions import Field, walk
+from ..relation.expressions import Scalar as Subquery
+from ..relation.relations import Limit, Project, Relation, Sort, expressions
+from .privacy.rows import Release
+
+__all__ = ["TopRows", "top_rows"]
+
+
+@dataclass(frozen=True, slots=True)
+class TopRows:
+    """The first `count` rows of a release in descending order of an aggregate, by its number."""
+
+    aggregate: int
+    count: int
+
+
+def top_rows(relations: Sequence[Relation]) -> dict[Release, TopRows]:
+    """Return the releases of which a statement reads nothing but its first rows, each in one place.
+
+    What else may stand above: expressions of a row, and whatever reads the few rows. A filter before the LIMIT
+    (HAVING), an OFFSET, another use of the release need the other groups too.
+    """
+    nodes = [node for relation in relations for node in _nodes(relation)]
+    uses = Counter(node for node in nodes if isinstance(node, Release))
+    found = {}
+    for node in nodes:
+        if isinstance(node, Limit) and (one := _of_limit(node)) is not None and uses[one[0]] == 1:
+            found[one[0]] = one[1]
+    return found
+
+
+def _nodes(relation: Relation) -> Iterator[Relation]:
+    """Yield a relation's nodes, those of its subqueries included; what is used twice comes twice."""
+    yield relation
+    for source in relation.inputs:
+        yield from _nodes(source)
+    for expr in expressions(relation):
+        for part in walk(expr):
+            if isinstance(part, Subquery):
+                yield from _nodes(part.relation)
+
+
+def _of_limit(node: Limit) -> tuple[Release, TopRows] | None:
+    below = node.input
+    while isinstance(below, Project):
+        below = below.input
+    if not node.limit or node.offset or not isinstance(below, Sort) or not below.orders[0].descending:
+        return None
+    expr, below = below.orders[0].expr, below.input
+    while isinstance(below, Project) and isinstance(expr, Field):
+        expr, below = below.exprs[expr.index], below.input
+    if not isinstance(below, Release) or not isinstance(expr, Field):
+        return None
+    aggregate = expr.index - len(below.keys)
+    return (below, TopRows(aggregate, node.limit)) if aggregate >= 0 else None
