@@ -230,16 +230,13 @@ def _read_verifier(section: Section, name: str) -> str | None:
 
 
 def _find_root(top: Section, tables: dict[str, TablePolicy], undecided: tuple[str, ...]) -> str:
+    """Return the first table whose own rows say their unit; the others share its values (soundness.md 1.26)."""
     roots = [name for name, table in tables.items() if table.unit and table.unit.references is None]
     if not roots and undecided:
         raise top.error(NO_UNIT, "tables", undecided[0])
     if not roots:
-        raise top.error('one table must be the root, one row per unit; write unit = "<its key>"', "tables")
-    if len(roots) > 1:
         raise top.error(
-            f"{' and '.join(roots)} are both roots, and a dataset has one; "
-            'give the others unit = { column = "…", references = "…" }',
-            "tables",
+            'one table must say who its rows are of; write unit = "<the column of the person>"', "tables"
         )
     return roots[0]
 

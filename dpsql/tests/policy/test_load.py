@@ -231,12 +231,7 @@ TEXT_ERRORS = [
     ),
     (
         HEAD,
-        'tables: one table must be the root, one row per unit; write unit = "<its key>"',
-    ),
-    (
-        HEAD + STUDENT + '[tables.staff]\nunit = "id"',
-        "tables: student and staff are both roots, and a dataset has one; "
-        'give the others unit = { column = "…", references = "…" }',
+        'tables: one table must say who its rows are of; write unit = "<the column of the person>"',
     ),
     (
         HEAD + STUDENT + '[tables."a.b.c"]\npublic = true',
