@@ -134,7 +134,7 @@ def _column_reports(
     reports = []
     for live in table.columns:
         column_built = built.get(live.name)
-        if declared.unit is None and column_built is None and not live.is_generated:
+        if declared.unit is None and column_built is None and not (live.is_generated or live.refused):
             column_built = describe_column(live)
         if column_built is not None:
             reports.append(_column_report(policy, declared, column_built, live))

@@ -165,7 +165,7 @@ def can_identify_unit(column: LiveColumn) -> bool:
     is_opaque_key = column.type.kind is Kind.OPAQUE and column.engine_type in KEY_TYPES
     is_key = column.type.kind in _UNIT_KINDS or is_opaque_key
     has_scale = column.engine_type != OPEN_NUMERIC  # read at fewer decimals, two keys would be one
-    return is_key and has_scale and column.is_bytewise and not column.is_generated
+    return is_key and has_scale and column.is_bytewise and not (column.is_generated or column.refused)
 
 
 def enforced_keys(table: LiveTable, known: Collection[str]) -> tuple[tuple[str, ...], ...]:

@@ -130,7 +130,6 @@ TEXT_ERRORS = [
     ("", 'database: is missing; write database = "duckdb:<file>"'),
     ("database = 3", 'database: write text in quotes, like "…"'),
     ('database = " "', 'database: write text in quotes, like "…"'),
-    ('database = "duckdb:"', 'database: name a file; write "duckdb:<file>"'),
     ('database = "duckdb::memory:"', 'database: name a file; write "duckdb:<file>"'),
     (
         'database = "mysql://x"',

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ...policy import Policy, parse_policy
 from .random_joins import CELLS, SCHEMA, UNITS, Database, databases, policy_text, row
 
-__all__ = ["SCHEMA_OF_EVENTS", "event_databases", "policy_of_events"]
+__all__ = ["SCHEMA_OF_EVENTS", "event_databases", "policy_of_events", "policy_text_of_events"]
 
 
 def _changed(text: str, *changes: tuple[str, str]) -> str:
@@ -34,12 +34,19 @@ def policy_of_events(
     folder: Path, *, replace_one: bool = False, rows: int = 3, groups: int = 2, epsilon: str = "1"
 ) -> Policy:
     """Return the policy over `SCHEMA_OF_EVENTS`; M is `rows` and C is `groups` for each table but `profile`."""
+    text = policy_text_of_events(replace_one=replace_one, rows=rows, groups=groups, epsilon=epsilon)
+    return parse_policy(text, folder / "laws.toml")
+
+
+def policy_text_of_events(
+    *, replace_one: bool = False, rows: int = 3, groups: int = 2, epsilon: str = "1"
+) -> str:
+    """Return the text of `policy_of_events`."""
     text = policy_text(replace_one=replace_one, rows=rows, groups=groups, epsilon=epsilon)
     own = 'unit = "id"\n'
     bounds = f"max_rows = {rows * groups}\nmax_rows_per_group = {rows}\nmax_groups = {groups}\n"
     text = _changed(text, (own, own + bounds))
-    text = text.replace('unit = { column = "person_id", references = "person.id" }', 'unit = "person_id"')
-    return parse_policy(text, folder / "laws.toml")
+    return text.replace('unit = { column = "person_id", references = "person.id" }', 'unit = "person_id"')
 
 
 @st.composite
