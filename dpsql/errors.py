@@ -21,6 +21,7 @@ __all__ = [
     "BudgetExhausted",
     "DpsqlError",
     "EngineFailure",
+    "FilesChanged",
     "LedgerError",
     "LedgerMissing",
     "PolicyError",
@@ -142,6 +143,21 @@ class EngineFailure(DpsqlError):
         text, hint = _FAILURES.get(sqlstate or "", _FAILED)
         super().__init__(text, sqlstate=sqlstate, hint=hint)
         self.detail = detail
+
+
+class FilesChanged(EngineFailure):
+    """The data files are not those that were recorded, or none were: nothing is answered until the owner has acted."""
+
+    def __init__(self, detail: str, *, is_recorded: bool) -> None:
+        super().__init__(detail)
+        if is_recorded:
+            self.message = "the data files are not the ones that were recorded"
+            self.hint = (
+                "the owner looks at them with dpsql check, and takes them as they are with dpsql refresh"
+            )
+        else:
+            self.message = "the data files are not recorded yet"
+            self.hint = "the owner runs dpsql budget create"
 
 
 _FAILED = ("the database could not answer this statement", "the owner's log says more")

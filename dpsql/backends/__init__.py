@@ -13,8 +13,10 @@ from ..policy.engines import ENGINES
 from .backend import Backend, Snapshot, unknown_url
 from .deployment import Finding, refuse_unsafe
 from .duckdb_backend import DuckDBBackend
+from .duckdb_files import DuckDBFiles
 
 if TYPE_CHECKING:
+    from ..policy.model import FileSources
     from .postgres_backend import PostgresBackend
 
 __all__ = [
@@ -22,12 +24,21 @@ __all__ = [
 ]  # fmt: skip
 
 
-def open_backend(url: str, tables: Collection[str] | None = None) -> Backend:
+def open_backend(
+    url: str,
+    tables: Collection[str] | None = None,
+    files: FileSources | None = None,
+    *,
+    is_recorded: bool = True,
+) -> Backend:
     """Return the backend for a policy's `database` URL: `duckdb:` and a file, or `postgresql://…`.
 
-    `tables`: the names that the policy declares; None: whatever is there. Nothing is opened yet. Raises
-    PolicyError for a URL of another kind, or with a password.
+    `tables`: the names that the policy declares; None: whatever is there. `files`: the policy's, where its tables are
+    files: as they were recorded, or, not `is_recorded`, as they are now. Nothing is opened yet. Raises PolicyError
+    for a URL of another kind, or with a password.
     """
+    if files is not None:
+        return DuckDBFiles(files, is_recorded=is_recorded)
     module, _, name = ENGINES.get(url.partition(":")[0], "").partition(":")
     if not module:
         raise unknown_url()

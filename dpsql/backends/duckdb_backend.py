@@ -28,10 +28,10 @@ from ..policy.live_schema import LiveSchema
 from ..seal import NO_WAY_OUT
 from .backend import Backend, Snapshot, implements, unknown_url
 from .deployment import Finding
-from .duckdb_schema import read_schema
+from .duckdb_schema import Query, read_schema
 from .stoppable import Stoppable
 
-__all__ = ["DuckDBBackend", "DuckDBSnapshot"]
+__all__ = ["MEANING", "DuckDBBackend", "DuckDBSnapshot", "guarded"]
 
 _T = TypeVar("_T")
 
@@ -39,7 +39,7 @@ _CHUNK_ROWS = 65536
 _DECIMAL_DIGITS = 38
 
 # What the printed SQL relies on. Verified, not set, on a connection that is somebody else's.
-_MEANING = {
+MEANING = {
     "default_collation": "",
     "default_null_order": "NULLS_LAST",
     "default_order": "ASCENDING",
@@ -52,10 +52,16 @@ _MEANING = {
 class DuckDBSnapshot:
     """One read-only transaction; made by `DuckDBBackend.snapshot`, used by one thread (but for `cancel`)."""
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection, seen: list[LiveSchema] | None) -> None:
-        """`seen`: where the schema is kept while it cannot change; None: it is read every time."""
+    def __init__(
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        seen: list[LiveSchema] | None,
+        read: Callable[[Query], LiveSchema] = read_schema,
+    ) -> None:
+        """`seen`: where the schema is kept while it cannot change; None: it is read every time, by `read`."""
         self._cursor = cursor
-        self._seen = seen
+        self._seen, self._read = seen, read
+        self._hold: Callable[[], None] = _nothing
         self._calls = Stoppable(self._interrupt)
         self._runs = 0
         self._call("begin", lambda: cursor.execute("BEGIN TRANSACTION READ ONLY"))
@@ -64,7 +70,7 @@ class DuckDBSnapshot:
         """Return the schema as this transaction sees it. Raises EngineFailure."""
         if self._seen:
             return self._seen[0]
-        found = self._call("schema", lambda: read_schema(lambda sql: self._cursor.execute(sql).fetchall()))
+        found = self._call("schema", lambda: self._read(lambda sql: self._cursor.execute(sql).fetchall()))
         if self._seen is not None:
             self._seen.append(found)
         return found
@@ -90,7 +96,12 @@ class DuckDBSnapshot:
         self._runs += 1
         self._call("run", lambda: self._execute(sql, ()))
         found = self._call("fetch", self._cursor.fetchnumpy)
+        self._hold()
         return [_array(values) for values in found.values()]
+
+    def watch(self, hold: Callable[[], None]) -> None:
+        """Have `hold` raise after a result has been read, if what it was read from is not what it was."""
+        self._hold = hold
 
     def cancel(self) -> None:
         """Stop what runs, from any thread; this snapshot answers nothing more."""
@@ -107,6 +118,7 @@ class DuckDBSnapshot:
             if turn != self._runs:
                 raise RuntimeError("this result was given up when the next statement began")
             rows = self._call("fetch", lambda: self._cursor.fetchmany(_CHUNK_ROWS))
+            self._hold()
             if not rows:
                 return
             yield rows
@@ -118,7 +130,7 @@ class DuckDBSnapshot:
         self._cursor.execute(statements[0], [_bindable(value) for value in parameters])
 
     def _call(self, stage: str, action: Callable[[], _T]) -> _T:
-        return self._calls.call(lambda: _guarded(stage, action))
+        return self._calls.call(lambda: guarded(stage, action))
 
     def _interrupt(self) -> None:
         with suppress(duckdb.Error):  # A connection that has just been closed runs nothing.
@@ -154,8 +166,8 @@ class DuckDBBackend:
         Its database is neither sealed nor opened read-only, and what it has not committed is not seen.
         Raises PolicyError when a setting that dpsql relies on has been changed.
         """
-        for name, expected in _MEANING.items():
-            found = _guarded("settings", partial(_setting, connection, name))
+        for name, expected in MEANING.items():
+            found = guarded("settings", partial(_setting, connection, name))
             if found.lower() != expected.lower():
                 fix = f"SET {name} = '{expected}' before handing it in"
                 raise PolicyError(f"the DuckDB connection has {name} = '{found}'; {fix}")
@@ -171,7 +183,8 @@ class DuckDBBackend:
         Raises EngineFailure when the file is missing, broken, or held by a writer (detail "busy: …").
         """
         with self._lock:
-            snapshot = DuckDBSnapshot(self._open_cursor(), None if self._path is None else self._schema_seen)
+            seen = None if self._path is None else self._schema_seen
+            snapshot = DuckDBSnapshot(self._open_cursor(), seen, self._read_schema)
             self._snapshots[snapshot] = owner
         try:
             yield snapshot
@@ -202,12 +215,19 @@ class DuckDBBackend:
         """Return nothing: a file has no roles, and it is sealed when it is opened."""
         return []
 
+    def _read_schema(self, query: Query) -> LiveSchema:
+        return read_schema(query)
+
     def _open_cursor(self) -> duckdb.DuckDBPyConnection:
         if self._connection is None:
             path = str(self._path)
-            config: dict[str, Any] = {**_MEANING, **NO_WAY_OUT, "lock_configuration": "true"}
-            self._connection = _guarded("open", lambda: duckdb.connect(path, read_only=True, config=config))
-        return _guarded("open", self._connection.cursor)
+            config: dict[str, Any] = {**MEANING, **NO_WAY_OUT, "lock_configuration": "true"}
+            self._connection = guarded("open", lambda: duckdb.connect(path, read_only=True, config=config))
+        return guarded("open", self._connection.cursor)
+
+
+def _nothing() -> None:
+    """A file that is open for reading has no writer, and a transaction of its own."""
 
 
 def _bindable(value: object) -> object:
@@ -235,7 +255,7 @@ def _setting(connection: duckdb.DuckDBPyConnection, name: str) -> str:
     return str(row[0]) if row is not None else ""
 
 
-def _guarded(stage: str, action: Callable[[], _T]) -> _T:
+def guarded(stage: str, action: Callable[[], _T]) -> _T:
     """Return what the action returns; every error of the engine becomes an EngineFailure without its text.
 
     ValueError and OverflowError are what the Python binding raises for a value that Python cannot hold.

@@ -36,7 +36,7 @@ def missing_indexes(snapshot: Snapshot, catalog: Catalog) -> list[Finding]:
     asked = [
         (*path_of(table.name), table.unit.column)
         for table in catalog.tables.values()
-        if table.unit is not None and table.unit.references is not None
+        if table.unit is not None and not table.unit.is_unique
     ]
     columns = [list(column) for column in zip(*asked, strict=True)]
     rows = (row for chunk in snapshot.run(_UNINDEXED, columns) for row in chunk) if asked else ()

@@ -48,7 +48,7 @@ def audit(settings: CommandSettings, statements: tuple[str, ...]) -> None:
     from ..policy import load_policy
 
     policy = load_policy(settings.policy_path)
-    done = run_audit(policy, read_live_schema(policy.database), statements)
+    done = run_audit(policy, read_live_schema(policy.database, policy.files), statements)
     click.echo(json.dumps(done.to_json()) if wants_json() else _text(done))
     if not done.has_passed:
         click.get_current_context().exit(1)

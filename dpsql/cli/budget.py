@@ -12,7 +12,7 @@ import click
 
 from ..errors import LedgerError, PolicyError
 from .failure import tell
-from .owner import login_name, open_ledger
+from .owner import login_name, open_ledger, verified_files
 from .settings import CommandSettings, json_option, pass_settings, wants_json
 from .text_cells import decimal_text, terminal_text
 
@@ -35,10 +35,13 @@ def budget() -> None:
 def create(settings: CommandSettings) -> None:
     """Make the ledger of a new dataset. Once: without its ledger a dataset is not answered.
 
+    Where tables are files, they are read and recorded as they are now.
+
     A ledger that is lost is restored from its backup or from its log, not made anew: a new one has
     forgotten what was spent.
     """
     was_there = True
+    record = verified_files(settings.policy_path, only_new=True)
     try:
         with open_ledger(settings.policy_path) as ledger:
             status = ledger.status()
@@ -46,6 +49,7 @@ def create(settings: CommandSettings) -> None:
         was_there = False
         with open_ledger(settings.policy_path, create=True) as ledger:
             status = ledger.status()
+    record()
     click.echo("The ledger was there already." if was_there else "The ledger is made. Keep it, and its log.")
     head = "" if status.in_rho else "epsilon  "
     click.echo(f"{head}{_spent(status, _usual(settings))}")

@@ -16,7 +16,8 @@ from .tested import untested
 from .text_cells import terminal_text
 
 if TYPE_CHECKING:
-    from ..policy import Policy, Report
+    from ..backends import Finding
+    from ..policy import FileSources, Policy, Report
     from ..relation.catalog import Catalog
 
 __all__ = ["check"]
@@ -53,7 +54,7 @@ def check(settings: CommandSettings, is_preview: bool) -> None:
     from ..policy import check as check_policy
 
     policy = load_policy(settings.policy_path)
-    live = read_live_schema(policy.database)
+    live = read_live_schema(policy.database, policy.files)
     report = check_policy(policy, live)
     catalog = None if report.problems else build_catalog(policy, live)
     if catalog is not None and is_preview:
@@ -96,7 +97,7 @@ def _with_deployment(report: Report, policy: Policy, catalog: Catalog | None) ->
     from ..backends.deployment import Severity
     from ..policy import is_open_to_others
 
-    backend = open_backend(policy.database, policy.tables)
+    backend = open_backend(policy.database, policy.tables, policy.files, is_recorded=False)
     findings = backend.findings()
     if catalog is not None and backend.dialect == "postgres":
         from ..backends.postgres_advice import missing_indexes
@@ -104,6 +105,8 @@ def _with_deployment(report: Report, policy: Policy, catalog: Catalog | None) ->
         with backend.snapshot() as snapshot:
             findings = [*findings, *missing_indexes(snapshot, catalog)]
     backend.close_idle()
+    if policy.files is not None:
+        findings = [*findings, *_file_findings(policy, policy.files)]
     problems, warnings = (
         tuple(finding.to_text() for finding in findings if finding.severity is severity)
         for severity in Severity
@@ -112,6 +115,18 @@ def _with_deployment(report: Report, policy: Policy, catalog: Catalog | None) ->
     if is_open_to_others(policy):
         warnings = (*warnings, f"{policy.source}: {_OPEN}; chmod 600 {policy.source}")
     return replace(report, problems=(*report.problems, *problems), warnings=(*report.warnings, *warnings))
+
+
+def _file_findings(policy: Policy, files: FileSources) -> list[Finding]:
+    """Return how the data files differ from what was recorded; reads all of them. Raises PolicyError."""
+    from ..backends.deployment import Finding, Severity
+    from ..backends.pinned_files import compare, read_record
+
+    recorded = read_record(files.record)
+    if recorded is None:
+        return [Finding(Severity.WARNING, "the data files are not recorded yet", "dpsql budget create")]
+    said = compare(files, policy.source, recorded)
+    return [Finding(Severity.ERROR, sentence, "dpsql refresh") for sentence in said]
 
 
 def _ledger_fault(settings: CommandSettings) -> LedgerError | None:

@@ -21,6 +21,7 @@ from ..errors import (
     BudgetExhausted,
     DpsqlError,
     EngineFailure,
+    FilesChanged,
     LedgerError,
     PolicyError,
     Position,
@@ -132,7 +133,7 @@ def _in_source(position: Position | None, source: str, start: int) -> Position |
 
 def _hint(error: DpsqlError) -> str | None:
     """Return the error's hint; for an engine's failure that of this program, which keeps no log."""
-    if not isinstance(error, EngineFailure) or error.sqlstate == "57V01":
+    if not isinstance(error, EngineFailure) or error.sqlstate == "57V01" or isinstance(error, FilesChanged):
         return error.hint
     if error.sqlstate == "57014":
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,11 +13,12 @@ from ..errors import EngineFailure, PolicyError
 if TYPE_CHECKING:
     from ..budget import LedgerStore
     from ..policy.live_schema import LiveSchema
+    from ..policy.model import FileSources
 
-__all__ = ["login_name", "open_ledger", "read_live_schema"]
+__all__ = ["login_name", "open_ledger", "read_live_schema", "verified_files"]
 
 
-def read_live_schema(database_url: str) -> LiveSchema:
+def read_live_schema(database_url: str, files: FileSources | None = None) -> LiveSchema:
     """Return what the database really has; no row is read.
 
     Raises PolicyError for a bad URL, and for a database that cannot be read: this is the owner's own
@@ -26,9 +27,13 @@ def read_live_schema(database_url: str) -> LiveSchema:
     from ..backends import open_backend
 
     try:
-        with open_backend(database_url).snapshot() as snapshot:
+        with open_backend(database_url, files=files, is_recorded=False).snapshot() as snapshot:
             return snapshot.schema()
     except EngineFailure as failure:
+        if files is not None:
+            raise PolicyError(
+                f"the data files cannot be read ({failure.detail})", hint="write them anew"
+            ) from None
         raise PolicyError(
             f"{database_url}: the schema cannot be read ({failure.detail})",
             hint="the server must run, and know the role and its password (PGPASSWORD, or a passfile)"
@@ -56,3 +61,21 @@ def login_name() -> str:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):
         return "unknown"
+
+
+def verified_files(policy_path: Path, *, only_new: bool = False) -> Callable[[], None]:
+    """Read the files that the policy's tables are, all of them, and return what records them as they are.
+
+    Where the tables are no files there is nothing to do, nor, with `only_new`, where a record is there. Raises
+    PolicyError: a file is missing, or cannot be read to its end.
+    """
+    from ..backends.duckdb_files import pin_verified
+    from ..backends.pinned_files import write_record
+    from ..policy import load_policy
+
+    policy = load_policy(policy_path)
+    files = policy.files
+    if files is None or (only_new and files.record.exists()):
+        return lambda: None
+    pins = pin_verified(files, policy.source)
+    return lambda: write_record(files.record, pins)

@@ -6,7 +6,7 @@ import json
 
 import click
 
-from .owner import open_ledger
+from .owner import open_ledger, verified_files
 from .settings import CommandSettings, json_option, pass_settings, wants_json
 
 __all__ = ["refresh"]
@@ -19,10 +19,13 @@ def refresh(settings: CommandSettings) -> None:
     """Make stored answers stop answering, after new data has been loaded.
 
     Questions asked before are then drawn and charged anew. The budget does not come back: somebody
-    who was in the data before and after loses the sum of both.
+    who was in the data before and after loses the sum of both. Where tables are files, all of them are read, and
+    recorded as they are now; until then nothing is answered from a file that has changed.
     """
+    record = verified_files(settings.policy_path)
     with open_ledger(settings.policy_path) as ledger:
         epoch = ledger.advance_epoch()
+    record()
     if wants_json():
         click.echo(json.dumps({"epoch": epoch}))
     else:

@@ -140,7 +140,7 @@ class Dataset:
         known = policy if isinstance(policy, Policy) else load_policy(policy)
         with ExitStack() as undo:
             if backend is None:
-                backend = open_backend(known.database, known.tables)
+                backend = open_backend(known.database, known.tables, known.files)
                 undo.callback(backend.close_idle)
                 refuse_unsafe(backend.findings())
             store = open_ledger(known, create=False)

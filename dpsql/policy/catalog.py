@@ -75,7 +75,7 @@ def _build_table(policy: Policy, declared: TablePolicy, live: LiveSchema) -> Tab
     for live_column in table.columns:
         if live_column.name in columns:
             ordered.append(columns[live_column.name])
-        elif unit is None and not live_column.is_generated:
+        elif unit is None and not (live_column.is_generated or live_column.refused):
             ordered.append(describe_column(live_column))
     known = {column.name for column in ordered} | (set() if unit is None else {unit.column})
     keys = enforced_keys(table, known)
@@ -110,6 +110,7 @@ def _table_content(table: Table, live: LiveSchema) -> dict[str, object]:
     engine_types = {column.name: column.engine_type for column in found.columns}
     return {
         "path": table.path,
+        **({"version": found.version} if found.version else {}),
         "unit": None if table.unit is None else _unit_content(table.unit, engine_types),
         "keys": table.keys,
         "columns": [_column_content(column, engine_types[column.name]) for column in table.columns],

@@ -14,7 +14,7 @@ from .describe import allowed_text, declared_text, keys_text
 from .live_schema import LiveColumn, LiveSchema, LiveTable
 from .model import Policy, TablePolicy, UnitPolicy
 from .owners import is_own_way, private_behind, without_unit
-from .personal import is_named_for_people, known_people, personal_columns
+from .personal import is_named_for_people, is_telling, known_people, personal_columns
 from .section import plain, quote_key
 from .units import build_unit, find_live_table
 
@@ -134,7 +134,7 @@ def _column_reports(
     reports = []
     for live in table.columns:
         column_built = built.get(live.name)
-        if declared.unit is None and column_built is None and not live.is_generated:
+        if declared.unit is None and column_built is None and not (live.is_generated or live.refused):
             column_built = describe_column(live)
         if column_built is not None:
             reports.append(_column_report(policy, declared, column_built, live))
@@ -175,29 +175,29 @@ def _table_report(
     hidden = tuple(column.name for column in table.columns if column.name not in seen)
     if declared.unit is None:
         return TableReport(declared.name, "public", "public, nobody's data", (), (), columns, hidden)
-    role = "root" if declared.unit.references is None else "private"
+    is_root = declared.unit.references is None and unit is not None and unit.is_unique
+    role = "root" if is_root else "private"
     missing, notes = [], []
     if unit is not None and unit.is_unique:
         if unit.max_rows is not None:
             notes.append(_ONE_ROW)
     elif unit is not None and unit.max_rows is None:
         missing.append("max_rows, without which queries on this table are refused")
-    text = _owner_text(policy, declared.unit)
+    text = _owner_text(policy, declared.unit, is_root=is_root)
     return TableReport(declared.name, role, text, tuple(missing), tuple(notes), columns, hidden)
 
 
-def _owner_text(policy: Policy, unit: UnitPolicy) -> str:
-    """Return how a row finds its owner, hop by hop: the references lead to the root, as was checked on reading."""
+def _owner_text(policy: Policy, unit: UnitPolicy, *, is_root: bool) -> str:
+    """Return how a row finds its owner, hop by hop: the references end at a table that says its unit itself."""
     if unit.references is None:
-        return f'root, one row per unit in "{unit.column}"'
+        return f'{"root, one row per" if is_root else "private, the"} unit in "{unit.column}"'
     hops = [f'private, owned through "{unit.column}" by {".".join(unit.references)}']
-    (name, key), parent = unit.references, policy.tables.get(unit.references[0])
+    (_, key), parent = unit.references, policy.tables.get(unit.references[0])
     while parent is not None and parent.unit is not None and parent.unit.references is not None:
         hops.append(f'then "{parent.unit.column}" by {".".join(parent.unit.references)}')
-        (name, key), parent = parent.unit.references, policy.tables.get(parent.unit.references[0])
-    root = policy.tables[policy.root].unit
-    if name == policy.root and root is not None and key != root.column:
-        hops.append(f'then "{root.column}"')
+        (_, key), parent = parent.unit.references, policy.tables.get(parent.unit.references[0])
+    if parent is not None and parent.unit is not None and key != parent.unit.column:
+        hops.append(f'then "{parent.unit.column}"')
     return ", ".join(hops)
 
 
@@ -234,7 +234,7 @@ def _table_warnings(
     warnings = []
     for key in table.foreign_keys:
         private = private_behind(key, policy, live)
-        if private is None or (declared.unit is not None and is_own_way(key, declared.unit, live)):
+        if private is None or (declared.unit is not None and is_own_way(key, declared.unit, policy, live)):
             continue
         columns = ", ".join(key.columns)
         points = "points at" if private == live.name_of(key.table) else "leads to"
@@ -248,9 +248,25 @@ def _table_warnings(
             )
     if declared.unit is None:
         warnings += _personal_warnings(where, policy, table, live)
+    warnings += _shared_unit_warning(where, policy, declared)
     if unit is not None and not unit.is_not_null:
         warnings.append(f'{where}: rows whose "{unit.column}" is NULL have no owner and are never counted')
     return warnings
+
+
+def _shared_unit_warning(where: str, policy: Policy, declared: TablePolicy) -> list[str]:
+    """Return the warning for a table whose own unit column is named otherwise than the first such table's."""
+    first = policy.tables[policy.root]
+    if declared.unit is None or declared.unit.references is not None or first.unit is None:
+        return []
+    if declared.name == first.name or (
+        declared.unit.column == first.unit.column and is_telling(declared.unit.column)
+    ):
+        return []
+    return [
+        f'{where}: "{declared.unit.column}" and "{first.unit.column}" of {first.name} are taken for one number of '
+        "one person: equal values are one unit"
+    ]
 
 
 def _personal_warnings(where: str, policy: Policy, table: LiveTable, live: LiveSchema) -> list[str]:

@@ -58,6 +58,8 @@ def build_column(where: str, declared: ColumnPolicy, live: LiveColumn) -> Column
     """
     if live.is_generated:
         _fail(where, "", "is computed when it is read and may fail on a row; store it, or take it out")
+    if live.refused:
+        _fail(where, "", live.refused)
     if live.type.kind is Kind.TEXT:
         _refuse_for_text(where, declared)
     elif declared.max_length is not None:

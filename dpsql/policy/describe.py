@@ -28,7 +28,7 @@ def table_comment(table: Table) -> str:
     if unit is None:
         return "; ".join([*parts, "public, nobody's data: answered exactly and free"])
     if unit.references is None:
-        parts.append(f'private, one row per unit in "{unit.column}"')
+        parts.append(f'private, {"one row per" if unit.is_unique else "the"} unit in "{unit.column}"')
     else:
         parts.append(f'private, owned through "{unit.column}" by {".".join(unit.references)}')
     if not unit.is_unique:

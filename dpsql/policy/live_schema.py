@@ -25,7 +25,8 @@ class LiveColumn:
     `lo`, `hi`: inclusive bounds from a CHECK constraint in the column's own units (NULL and NaN aside).
     `enum_values`: the labels of an ENUM, in its order. `is_bytewise`: False for text whose equality, to
     queries or to constraints, is coarser than that of its bytes. `is_generated`: computed
-    when it is read, so that reading it may fail on some row.
+    when it is read, so that reading it may fail on some row. `refused`: why no policy may declare it, as the end
+    of a sentence with what to do; "" for a column that it may.
     """
 
     name: str
@@ -37,6 +38,7 @@ class LiveColumn:
     enum_values: tuple[str, ...] | None = None
     is_bytewise: bool = True
     is_generated: bool = False
+    refused: str = ""
 
 
 KEY_TYPES = frozenset({"UUID", "BLOB", "UHUGEINT", "TIMESTAMP WITH TIME ZONE", "uuid", "bytea"})
@@ -82,7 +84,8 @@ class LiveTable:
     """A table or view. `path` is (schema, name); `unique` the UNIQUE constraints but for the primary key.
 
     `unusable`: what it is that no policy may declare, and what to do, as the end of a sentence; None for a
-    table whose constraints hold for every row that a query sees.
+    table whose constraints hold for every row that a query sees. `version`: what its rows are read from, where that
+    is fixed; "" where the database itself says what they are.
     """
 
     path: tuple[str, str]
@@ -92,6 +95,7 @@ class LiveTable:
     foreign_keys: tuple[LiveForeignKey, ...] = ()
     unusable: str | None = None
     is_partitioned: bool = False
+    version: str = ""
 
     def column(self, name: str) -> LiveColumn | None:
         """Return the column of exactly this name, or None."""

@@ -18,7 +18,17 @@ from urllib.parse import unquote, urlsplit
 from ..errors import PolicyError
 from .engines import ENGINES
 from .load_tables import read_tables
-from .model import Accounting, Analyst, Defaults, LifetimeCap, Neighbours, Policy, ServerPolicy, TablePolicy
+from .model import (
+    FILES,
+    Accounting,
+    Analyst,
+    Defaults,
+    LifetimeCap,
+    Neighbours,
+    Policy,
+    ServerPolicy,
+    TablePolicy,
+)
 from .owners import NO_UNIT
 from .section import Section, plain, quote_key, read_decimal, suggest
 
@@ -76,13 +86,15 @@ def parse_policy(text: str, path: Path) -> Policy:
     top.finish()
     root = _find_root(top, tables, undecided)
     _check_references(top, tables, undecided)
+    _check_sources(top, database, tables)
+    place = written if database != FILES else f"{written}{tables[root].source[0]}"
     return Policy(
         path=path.absolute(),
         source=path.name,
         database=database,
         ledger=ledger,
         ledger_log=folder / f"{path.stem}-ledger.log",
-        dataset_id=dataset or f"{root}@{written}",
+        dataset_id=dataset or f"{root}@{place}",
         privacy=privacy,
         defaults=defaults,
         root=root,
@@ -98,6 +110,8 @@ def _read_url(top: Section, key: str, url: str, folder: Path) -> str:
     scheme = _FILE_SCHEMES[key]
     if url.startswith(f"{scheme}:"):
         path = url.removeprefix(f"{scheme}:")
+        if key == "database" and url == FILES:
+            return url
         if not path or path.startswith((":", "//")):
             raise top.error(f'name a file; write "{scheme}:<file>"', key)
         return f"{scheme}:{folder / path}"
@@ -260,18 +274,32 @@ def _read_verifier(section: Section, name: str) -> str | None:
 
 
 def _find_root(top: Section, tables: dict[str, TablePolicy], undecided: tuple[str, ...]) -> str:
+    """Return the first table whose own rows say their unit; the others share its values (soundness.md 1.26)."""
     roots = [name for name, table in tables.items() if table.unit and table.unit.references is None]
     if not roots and undecided:
         raise top.error(NO_UNIT, "tables", undecided[0])
     if not roots:
-        raise top.error('one table must be the root, one row per unit; write unit = "<its key>"', "tables")
-    if len(roots) > 1:
         raise top.error(
-            f"{' and '.join(roots)} are both roots, and a dataset has one; "
-            'give the others unit = { column = "…", references = "…" }',
-            "tables",
+            'one table must say who its rows are of; write unit = "<the column of the person>"', "tables"
         )
     return roots[0]
+
+
+def _check_sources(top: Section, database: str, tables: dict[str, TablePolicy]) -> None:
+    """Raise PolicyError unless all tables are files, and there is no database, or none is."""
+    for name, table in tables.items():
+        if database == FILES and not table.source:
+            raise top.error(
+                'is missing, as no database is named; write source = "<files>.parquet"',
+                "tables",
+                name,
+                "source",
+            )
+        if database != FILES and table.source:
+            raise top.error(
+                f'is for database = "{FILES}", where every table is files; write that, or take it out',
+                "tables", name, "source",
+            )  # fmt: skip
 
 
 def _check_references(top: Section, tables: dict[str, TablePolicy], undecided: tuple[str, ...]) -> None:

@@ -55,10 +55,33 @@ def _read_table(name: str, section: Section) -> TablePolicy | None:
         assert column is not None, "the key was just listed"
         columns.append(_read_column(column_name, column))
     description = section.note("description")
+    source = _read_source(section)
     section.finish()
     if unit is None and not is_public:
         return None
-    return TablePolicy(name, unit, tuple(columns), *bounds, description)
+    return TablePolicy(name, unit, tuple(columns), *bounds, description, source)
+
+
+def _read_source(section: Section) -> tuple[str, ...]:
+    """Return the patterns of a table's files; () for a table of the database. Raises PolicyError."""
+    value = section.take("source")
+    if value is None:
+        return ()
+    items = value if isinstance(value, list) else [value]
+    patterns = []
+    for item in items:
+        if not isinstance(item, str) or not item.strip() or not item.isprintable():
+            raise section.error('write Parquet files, like "visits/*.parquet", or a list of them', "source")
+        if not item.lower().endswith(".parquet"):
+            raise section.error(
+                f'"{item}" does not end in .parquet, and files of other kinds are never parsed for an analyst; '
+                "convert it to Parquet once, as the manual says, and name that file",
+                "source",
+            )
+        patterns.append(item)
+    if not patterns:
+        raise section.error("is empty; name the table's Parquet files", "source")
+    return tuple(patterns)
 
 
 def _read_contribution(section: Section, *, is_public: bool) -> tuple[int | None, int | None, int | None]:

@@ -14,11 +14,13 @@ from fractions import Fraction
 from pathlib import Path
 
 __all__ = [
+    "FILES",
     "Accounting",
     "Analyst",
     "Bound",
     "ColumnPolicy",
     "Defaults",
+    "FileSources",
     "Key",
     "LifetimeCap",
     "Neighbours",
@@ -28,6 +30,9 @@ __all__ = [
     "TablePolicy",
     "UnitPolicy",
 ]
+
+FILES = "duckdb:"
+"""The `database` of a policy whose tables are all files."""
 
 Bound = Fraction | date | datetime
 """One end of `bounds`: a number, a local date, or a local date-time (taken as UTC)."""
@@ -123,7 +128,8 @@ class UnitPolicy:
 class TablePolicy:
     """A declared table; `unit` is None exactly for public ones. `name` is `table` or `schema.table`.
 
-    `max_rows`, `max_rows_per_group`, `max_groups`: as in `relation.catalog.Unit`.
+    `max_rows`, `max_rows_per_group`, `max_groups`: as in `relation.catalog.Unit`. `source`: the Parquet files that it
+    is, as names or patterns relative to the policy's folder; () for a table of the database.
     """
 
     name: str
@@ -133,6 +139,19 @@ class TablePolicy:
     max_rows_per_group: int | None = None
     max_groups: int | None = None
     description: str | None = None
+    source: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FileSources:
+    """Tables that are files: `tables` their names and patterns, relative to `folder`.
+
+    `record`: the file in which is written what the files were when the owner last recorded them.
+    """
+
+    folder: Path
+    tables: Mapping[str, tuple[str, ...]]
+    record: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +202,14 @@ class Policy:
     analysts: Mapping[str, Analyst]
     server: ServerPolicy
     undecided: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> FileSources | None:
+        """The files that the tables are, where there is no database."""
+        if self.database != FILES:
+            return None
+        tables = {name: table.source for name, table in self.tables.items()}
+        return FileSources(self.path.parent, tables, self.path.parent / f"{self.path.stem}-files.json")
 
     def as_for(self, analyst: str) -> Policy:
         """Return what the policy is to one analyst: of all analysts only their own cap, and no password."""

@@ -6,7 +6,7 @@ one of them; only the owner of the data can say which.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from ..errors import PolicyError
 from .live_schema import LiveForeignKey, LiveSchema, LiveTable
@@ -21,11 +21,11 @@ NO_UNIT = "has no unit; write unit = …, or public = true if nobody's data is i
 
 def possible_owners(
     table: LiveTable,
-    root: tuple[str, str],
+    roots: Collection[tuple[str, str]],
     tables: Sequence[LiveTable],
     chosen: Mapping[tuple[str, str], tuple[str, str]] | None = None,
 ) -> tuple[LiveForeignKey, ...]:
-    """Return the foreign keys from which a way leads over `tables` to the root, without passing `table` again.
+    """Return the foreign keys from which a way leads over `tables` to one of the roots, without passing `table` again.
 
     Each step of a way is one column that points at an enforced key of its own type. `chosen`: the parents of
     those tables whose unit is declared; their other foreign keys are no way.
@@ -38,7 +38,7 @@ def possible_owners(
         for other in tables
         if other.path != table.path
     }
-    reached = {root} - {table.path}
+    reached = {*roots} - {table.path}
     while found := {path for path, ways in parents.items() if path not in reached and ways & reached}:
         reached |= found
     return tuple(key for key in table.foreign_keys if key.table in reached and _can_own(table, key, tables))
@@ -77,7 +77,12 @@ def without_unit(where: str, policy: Policy, name: str, live: LiveSchema) -> Pol
         if one.unit is not None and one.unit.references is not None
     }
     tables = [one for one in live.tables if one.unusable is None and one.path not in public]
-    keys = possible_owners(table, live.path_of(policy.root), tables, chosen)
+    roots = [
+        live.path_of(one.name)
+        for one in policy.tables.values()
+        if one.unit is not None and one.unit.references is None
+    ]
+    keys = possible_owners(table, roots, tables, chosen)
     if not keys:
         return PolicyError(f"{where}: {NO_UNIT}")
     names = " and ".join(dict.fromkeys(f'"{key.columns[0]}"' for key in keys))
@@ -91,9 +96,16 @@ def without_unit(where: str, policy: Policy, name: str, live: LiveSchema) -> Pol
     )
 
 
-def is_own_way(key: LiveForeignKey, unit: UnitPolicy, live: LiveSchema) -> bool:
-    """Say whether a foreign key points at the very row through which the policy finds the owner."""
-    if unit.references is None or key.table != live.path_of(unit.references[0]):
+def is_own_way(key: LiveForeignKey, unit: UnitPolicy, policy: Policy, live: LiveSchema) -> bool:
+    """Say whether a foreign key points at the very row through which the policy finds the owner, or of its own unit."""
+    if unit.references is None:
+        parent = policy.tables.get(live.name_of(key.table))
+        return (
+            key.columns == (unit.column,)
+            and parent is not None
+            and parent.unit == UnitPolicy(key.referenced[0])
+        )
+    if key.table != live.path_of(unit.references[0]):
         return False
     return (unit.column, unit.references[1]) in zip(key.columns, key.referenced, strict=True)
 

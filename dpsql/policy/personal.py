@@ -17,6 +17,7 @@ __all__ = [
     "PEOPLE",
     "KnownPeople",
     "is_named_for_people",
+    "is_telling",
     "known_people",
     "names_person_of",
     "personal_columns",
@@ -100,7 +101,7 @@ def _is_personal(column: LiveColumn, table: LiveTable, known: KnownPeople, live:
         return True
     key = known.key
     if key is not None and column.name == key.name and column.engine_type == key.engine_type:
-        return _is_telling(column.name) or not table.is_unique(column.name)
+        return is_telling(column.name) or not table.is_unique(column.name)
     return (
         _is_uuid(column)
         and not table.is_unique(column.name)
@@ -115,7 +116,7 @@ def _says_person(words: list[str]) -> bool:
     return words[-1] in _PERSONAL or " ".join(content[-2:]) in _PERSONAL_PAIRS
 
 
-def _is_telling(name: str) -> bool:
+def is_telling(name: str) -> bool:
     """Say whether a key's name says whose key it is: `id` does not."""
     return any(word not in _KEY_WORDS for word in _words(name))
 
@@ -158,4 +159,4 @@ def _singular(word: str) -> str:
 def known_people(root: LiveTable, tables: Collection[str], owners: Collection[str]) -> KnownPeople:
     """Return what the private tables' names and their owners' columns tell; a column that says no more than `id`
     tells nothing."""
-    return KnownPeople(root, frozenset(tables), frozenset(name for name in owners if _is_telling(name)))
+    return KnownPeople(root, frozenset(tables), frozenset(name for name in owners if is_telling(name)))

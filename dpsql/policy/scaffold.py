@@ -77,7 +77,7 @@ def scaffold(live: LiveSchema, database_url: str) -> str:
     else:
         parts.append(_root_text(root, live))
     others = [table for table in tables if table is not root]
-    ways = {table.path: possible_owners(table, root.path, tables) for table in others} if root else {}
+    ways = {table.path: possible_owners(table, [root.path], tables) for table in others} if root else {}
     known = None if root is None else _known(root, ways, live)
     for table in others:
         if keys := ways.get(table.path, ()):

@@ -2,7 +2,8 @@
 
 House rule: on an owner path only a constraint that the engine enforces is accepted. With two parents for
 one key a child row has two owners, and no SQL repairs that (soundness.md 1.12). A key that was unique when
-somebody looked may not be so after the next insert.
+somebody looked may not be so after the next insert. Where the unit stands in the row there is no path, and
+nothing has to be unique (1.26): then all that counts is that equal values are one unit, in all tables alike.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from .live_schema import (
     LiveTable,
     comparable_type,
 )
-from .model import Policy, TablePolicy
-from .section import suggest
+from .model import Policy, TablePolicy, UnitPolicy
+from .section import quote_text, suggest
 
 __all__ = ["build_unit", "can_identify_unit", "enforced_keys", "find_live_table"]
 
@@ -31,6 +32,8 @@ __all__ = ["build_unit", "can_identify_unit", "enforced_keys", "find_live_table"
 _UNIT_KINDS = frozenset(
     {Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.NUMERIC, Kind.TEXT, Kind.DATE, Kind.TIMESTAMP}
 )
+# Text that is compared as it stands: neither padded (character) nor a label (ENUM).
+_PLAIN_TEXT = frozenset({"VARCHAR", "text", "character varying"})
 # Kinds that stand for several types of the engine: to compare two of those it converts, and may fail on a value.
 _MANY_ENGINE_TYPES = frozenset({Kind.OPAQUE, Kind.NUMERIC, Kind.TIMESTAMP})
 
@@ -53,11 +56,11 @@ def find_live_table(where: str, name: str, live: LiveSchema) -> LiveTable:
 def build_unit(where: str, policy: Policy, declared: TablePolicy, live: LiveSchema) -> Unit | None:
     """Return the catalog's unit of a declared table, None if it is public. `where` is its key, for messages.
 
-    Requires: the references lead to the root (checked when the policy was read).
-    Ensures: a root key, and the referenced key, is enforced unique and never NULL; both sides of the
-    reference have one type. So with the units of all tables every hop of every path is verified: a parent
-    is a private table itself. `is_unique` is only claimed where the column itself holds the owner.
-    Raises PolicyError.
+    Requires: the references lead to a table that says its unit itself (checked when the policy was read).
+    Ensures: a referenced key is enforced unique and never NULL, unless it is the unit itself; both sides of the
+    reference have one type, and so have the units of all tables that say theirs. So with the units of all tables
+    every hop of every path is verified: a parent is a private table itself. `is_unique` is only claimed where the
+    column itself holds the owner. Raises PolicyError.
     """
     if declared.unit is None:
         return None
@@ -66,26 +69,24 @@ def build_unit(where: str, policy: Policy, declared: TablePolicy, live: LiveSche
     references = declared.unit.references
     is_held = False
     if references is None:
-        _require_key(f"{where}.unit", table, column)
+        _require_one_unit(f"{where}.unit", policy, declared, column, live)
         holds_owner = True
     else:
         place = f"{where}.unit.references"
         parent = find_live_table(place, references[0], live)
         key = _unit_column(place, parent, references[1])
-        _require_key(place, parent, key)
+        declared_parent = policy.tables.get(references[0])
+        holds_owner = declared_parent is not None and declared_parent.unit == UnitPolicy(references[1])
+        if not holds_owner:
+            _require_key(place, parent, key)
         if column.type != key.type or (
             key.type.kind in _MANY_ENGINE_TYPES and column.engine_type != key.engine_type
         ):
-            names = [_type_name(column), _type_name(key)]
-            if names[0] == names[1]:
-                names = [column.engine_type.lower(), key.engine_type.lower()]
+            names = _both_types(column, key)
             raise PolicyError(
                 f'{place}: "{column.name}" is {names[0]} and "{references[1]}" is {names[1]}; '
                 "give both columns one type"
             )
-        root = policy.tables[policy.root].unit
-        assert root is not None, "the root has a unit"
-        holds_owner = references == (policy.root, root.column)
         is_held = LiveForeignKey((column.name,), parent.path, (key.name,)) in table.foreign_keys
     return Unit(
         column=column.name,
@@ -100,12 +101,71 @@ def build_unit(where: str, policy: Policy, declared: TablePolicy, live: LiveSche
     )
 
 
+def _require_one_unit(
+    where: str, policy: Policy, declared: TablePolicy, column: LiveColumn, live: LiveSchema
+) -> None:
+    """Hold the unit of a table that says it itself against those of the tables before it: all are one person's.
+
+    Raises PolicyError: a value could not be compared, or could well be another person's.
+    """
+    table = find_live_table(where, declared.name, live)
+    _refuse_another_owners_key(where, policy, table, column, live)
+    for other in policy.tables.values():
+        if other.name == declared.name:
+            return
+        if other.unit is None or other.unit.references is not None:
+            continue
+        first = live.table(live.path_of(other.name))
+        known = None if first is None else first.column(other.unit.column)
+        if first is None or known is None:
+            continue  # an error of its own
+        if _canonical(known) != _canonical(column):
+            names = _both_types(column, known)
+            raise PolicyError(
+                f'{where}: "{column.name}" is {names[0]} and "{known.name}" of {other.name} is {names[1]}; '
+                "tables share the unit by its values, so give both columns one type"
+            )
+        if table.is_unique(column.name) and first.is_unique(known.name):
+            raise PolicyError(
+                f'{where}: "{column.name}" is a key of this table and "{known.name}" one of {other.name}, so that '
+                "equal values may well be two people; if they are one person's, write "
+                f"unit = {{ column = {quote_text(column.name)}, "
+                f"references = {quote_text(f'{other.name}.{known.name}')} }}"
+            )
+
+
+def _refuse_another_owners_key(
+    where: str, policy: Policy, table: LiveTable, column: LiveColumn, live: LiveSchema
+) -> None:
+    """Refuse a unit that a foreign key shows to be a key of something else, which has an owner. Raises PolicyError."""
+    for key in table.foreign_keys:
+        name = live.name_of(key.table)
+        parent = policy.tables.get(name)
+        if key.columns != (column.name,) or parent is None or parent.unit is None:
+            continue
+        if parent.unit.references is not None or parent.unit.column != key.referenced[0]:
+            raise PolicyError(
+                f'{where}: "{column.name}" points at a row of {name}, whose owner stands there; write '
+                f"unit = {{ column = {quote_text(column.name)}, "
+                f"references = {quote_text(f'{name}.{key.referenced[0]}')} }}"
+            )
+
+
+def _canonical(column: LiveColumn) -> str:
+    """Return the type in which values of a unit are compared: equal there and nowhere else are they one person's."""
+    if column.type.is_integer:
+        return "integer"
+    if column.type.kind is Kind.TEXT and column.engine_type in _PLAIN_TEXT:
+        return "text"
+    return column.engine_type
+
+
 def can_identify_unit(column: LiveColumn) -> bool:
     """Say whether equal values of the column are one unit, to every query and every constraint alike."""
     is_opaque_key = column.type.kind is Kind.OPAQUE and column.engine_type in KEY_TYPES
     is_key = column.type.kind in _UNIT_KINDS or is_opaque_key
     has_scale = column.engine_type != OPEN_NUMERIC  # read at fewer decimals, two keys would be one
-    return is_key and has_scale and column.is_bytewise and not column.is_generated
+    return is_key and has_scale and column.is_bytewise and not (column.is_generated or column.refused)
 
 
 def enforced_keys(table: LiveTable, known: Collection[str]) -> tuple[tuple[str, ...], ...]:
@@ -148,6 +208,11 @@ def _require_key(where: str, table: LiveTable, column: LiveColumn) -> None:
             f'{where}: the database does not enforce that "{column.name}" of "{table.path[1]}" is unique; '
             f"add PRIMARY KEY ({column.name}), or UNIQUE and NOT NULL"
         )
+
+
+def _both_types(column: LiveColumn, other: LiveColumn) -> list[str]:
+    names = [_type_name(column), _type_name(other)]
+    return names if names[0] != names[1] else [column.engine_type.lower(), other.engine_type.lower()]
 
 
 def _type_name(column: LiveColumn) -> str:

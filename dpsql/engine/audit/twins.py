@@ -102,7 +102,9 @@ class Twin:
             parents: list[str] = ["NULL"]
             if unit.references is not None:
                 parents = [row[unit.references[1]] for row in own[unit.references[0]]]
-            count = 1 if unit.references is None else self._rows(name, person)
+            bound = self.catalog.tables[name].unit
+            is_one = unit.references is None and bound is not None and bound.is_unique
+            count = 1 if is_one else self._rows(name, person)
             own[name] = list(self._made(name, person, parents, count, seen[name]))
             rows[name] += own[name]
 
@@ -204,8 +206,10 @@ class Twin:
             for column in self._columns(name):
                 if column.name == unit.column and unit.references is not None:
                     row[column.name] = parents[number % len(parents)]
-                elif column.name in alone or (column.name == unit.column and unit.references is None):
-                    row[column.name] = self._serial_value(column)
+                elif column.name == unit.column:
+                    row[column.name] = self._serial_value(column, self._people)
+                elif column.name in alone:
+                    row[column.name] = self._serial_value(column, self._serial)
                 else:
                     row[column.name] = self._value(name, column, person, number % groups)
             keys = [(str(i), *(row[part] for part in key)) for i, key in enumerate(self._keys(name))]
@@ -213,9 +217,9 @@ class Twin:
                 seen.update(keys)
                 yield row
 
-    def _serial_value(self, column: LiveColumn) -> str:
-        """Return a value that no other row has."""
-        kind, number = column.type.kind, self._serial
+    def _serial_value(self, column: LiveColumn, number: int) -> str:
+        """Return the value of a number: no two numbers have one."""
+        kind = column.type.kind
         if column.lo is not None:
             number += int(column.lo)
         if kind in _EPOCHS:
@@ -245,7 +249,7 @@ class Twin:
             )
         if column.type.is_number or kind in _EPOCHS:
             return self._measure(column, declared, person, group)
-        return "NULL" if not column.not_null else self._serial_value(column)
+        return "NULL" if not column.not_null else self._serial_value(column, self._serial)
 
     def _measure(self, column: LiveColumn, declared: Column | None, person: Person, group: int) -> str:
         """Return a number, a date or a moment: at an end of its bounds, inside or far outside of them."""

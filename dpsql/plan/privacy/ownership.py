@@ -7,7 +7,8 @@ House rules:
    are equal in every row, by a printed equality. Proof of I1: each source's rows have one owner each, the
    owner is a function of the identity's value, so equal values mean one owner; a row of the block is made
    of rows of that one owner and of public rows.
-2. The owner is a column that holds the root's key. Where no source has one, the path of declared foreign
+2. The owner is a column that holds the unit: in every table whose own row says it these are values of one
+   identity (soundness.md 1.26). Where no source has one, the path of declared foreign
    keys is joined, one enforced unique key after the other; rows that it does not reach are dropped.
 3. What counts as an equality, and what enforced keys make of it, is `functional_dependencies`.
 """
@@ -70,7 +71,6 @@ def _table_source(table: Table, catalog: Catalog, columns: list[Column], shown: 
     total = rows = groups = None
     if table.unit is not None:
         unique = {key[0] for key in table.keys if len(key) == 1}
-        unique |= {table.unit.column} if table.unit.references is None else set()
         unique |= _referenced(table, catalog)
         for index, name in enumerate(shown):
             if name == table.unit.column:
@@ -79,7 +79,7 @@ def _table_source(table: Table, catalog: Catalog, columns: list[Column], shown: 
             elif name in unique:
                 identities[index] = (table.name, name)
         total, rows, groups = _declared(table.unit)
-    known = [*table.keys, *((name,) for name in _referenced(table, catalog) | _root_key(table))]
+    known = [*table.keys, *((name,) for name in _referenced(table, catalog))]
     keys = {frozenset(shown.index(name) for name in key) for key in known if set(key) <= set(shown)}
     marked = (replace(column, is_personal=index in identities) for index, column in enumerate(columns))
     return TableSource(
@@ -97,30 +97,36 @@ def _declared(unit: Unit) -> tuple[int | None, int | None, int | None]:
 
 
 def _first_of(identity: Identity, catalog: Catalog) -> Identity:
-    """Return the key that a key's own values come from: a referenced unit column holds its parent's key."""
+    """Return the key that a key's own values come from: a referenced unit column holds its parent's key.
+
+    A unit column that refers to nothing holds the unit itself, which is one identity for all tables.
+    """
     unit = catalog.tables[identity[0]].unit
-    while unit is not None and unit.references is not None and unit.column == identity[1]:
+    while unit is not None and unit.column == identity[1]:
+        if unit.references is None:
+            return _root_identity(catalog)
         identity = unit.references
         unit = catalog.tables[identity[0]].unit
     return identity
 
 
-def _root_key(table: Table) -> set[str]:
-    return {table.unit.column} if table.unit is not None and table.unit.references is None else set()
-
-
 def _referenced(table: Table, catalog: Catalog) -> set[str]:
-    """Return the columns that units of other tables refer to: the engine enforces them to be unique."""
+    """Return the columns that units of other tables refer to: the engine enforces them to be unique.
+
+    Not the column of the unit itself, of which a table may have many rows (soundness.md 1.26).
+    """
     units = [other.unit for other in catalog.tables.values() if other.unit is not None]
-    return {unit.references[1] for unit in units if unit.references and unit.references[0] == table.name}
+    held = table.unit.column if table.unit is not None and table.unit.references is None else None
+    names = {unit.references[1] for unit in units if unit.references and unit.references[0] == table.name}
+    return names - {held}
 
 
 def _root_identity(catalog: Catalog) -> Identity:
-    """Return the identity of the root's key: the owner itself."""
+    """Return the identity of the unit: of all tables whose rows say it themselves, the first one's column."""
     for table in catalog.tables.values():
         if table.unit is not None and table.unit.references is None:
             return table.name, table.unit.column
-    raise AssertionError("a private table has a root")
+    raise AssertionError("a private table leads to a unit")
 
 
 def are_linked(left: tuple[Item, ...], right: Item, on: tuple[Expr, ...]) -> bool:
@@ -240,9 +246,12 @@ def _link_between(left: Source, right: Source, catalog: Catalog) -> str:
             if known == same and all(names):
                 pair = f"{left.name or '…'}.{names[0]} = {right.name or '…'}.{names[1]}"
                 return f"add {pair}, joined by AND"
+    root = _root_identity(catalog)
     for source in (left, right):
         for index, (name, key) in source.identities.items():
             column = source.columns[index].name
+            if (name, key) == root and (key,) not in catalog.tables[name].keys:
+                continue  # it holds many rows of a person, and leads no further
             if column and name != source.name and name in catalog.tables:
                 return f"join {name} too: {source.name}.{column} = {name}.{key}"
     return "add an equality on one person's key, joined by AND"

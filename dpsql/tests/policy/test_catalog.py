@@ -307,19 +307,6 @@ def test_each_disagreement_names_its_key_and_its_fix(campus: LiveSchema, text: s
 
 
 @pytest.mark.parametrize(
-    "key", ["id INTEGER NOT NULL", "id INTEGER UNIQUE", "id INTEGER, x INTEGER, PRIMARY KEY (id, x)"]
-)
-def test_a_root_key_must_be_enforced(read_live: Callable[[str], LiveSchema], key: str) -> None:
-    live = read_live(f"CREATE TABLE student ({key})")
-    with pytest.raises(PolicyError) as caught:
-        build_catalog(policy_from(BASE), live)
-    assert caught.value.message == (
-        'campus.toml: tables.student.unit: the database does not enforce that "id" of "student" is unique; '
-        "add PRIMARY KEY (id), or UNIQUE and NOT NULL"
-    )
-
-
-@pytest.mark.parametrize(
     "key", ["FLOAT", "INTERVAL", "BOOLEAN", "JSON", "INTEGER[]", "STRUCT(a INTEGER)", "BIT"]
 )
 def test_types_that_cannot_identify_a_unit(read_live: Callable[[str], LiveSchema], key: str) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CELLS", "NEWCOMER", "PRIVATE", "PUBLIC_ROWS", "SCHEMA", "UNITS", "Database", "Row", "databases", "load",
-    "orphaned", "policy_of", "replaced", "row", "units_of", "without",
+    "orphaned", "policy_of", "policy_text", "replaced", "row", "units_of", "without",
 ]  # fmt: skip
 
 SCHEMA = """
@@ -130,11 +130,16 @@ def policy_of(
     folder: Path, *, replace_one: bool = False, rows: int = 3, groups: int = 2, epsilon: str = "1"
 ) -> Policy:
     """Return the policy over `SCHEMA`; `folder` holds its ledger. `rows` is M, `groups` is C of each table."""
+    text = policy_text(replace_one=replace_one, rows=rows, groups=groups, epsilon=epsilon)
+    return parse_policy(text, folder / "laws.toml")
+
+
+def policy_text(*, replace_one: bool, rows: int, groups: int, epsilon: str) -> str:
+    """Return the text of `policy_of`."""
     neighbours = "replace-one" if replace_one else "add-remove"
-    text = _POLICY.format(
+    return _POLICY.format(
         neighbours=neighbours, total=rows * groups, rows=rows, groups=groups, epsilon=epsilon
     )
-    return parse_policy(text, folder / "laws.toml")
 
 
 # --- rows --------------------------------------------------------------------------------------------

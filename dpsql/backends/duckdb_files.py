@@ -1,0 +1,234 @@
+"""Parquet files as a backend: each table is a view over a list of files, in a DuckDB that can read these alone.
+
+House rules (soundness.md 1.27):
+
+1. The list is the recorded one, file by file: no pattern reaches the engine, and no directory is allowed, since a
+   connection may write into one that is.
+2. The views are made before the engine is sealed; nothing can be made after that. A file that is allowed could be
+   written by COPY: only a single SELECT is ever run, which is what `DuckDBSnapshot` holds, and files that nobody may
+   write are safer still.
+3. Reading fails for no row: files whose columns have not one schema are not recorded, and neither are files of which
+   some value cannot be read (`verify`).
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from ..errors import FilesChanged, PolicyError
+from ..policy.live_schema import LiveSchema, LiveTable
+from ..policy.model import FileSources
+from ..seal import NO_WAY_OUT
+from .backend import Backend, implements
+from .duckdb_backend import MEANING, DuckDBBackend, DuckDBSnapshot, guarded
+from .duckdb_schema import Query, read_schema
+from .pinned_files import PinnedFile, Pins, pin, read_record, version_of
+
+__all__ = ["FILE_OPTIONS", "DuckDBFiles", "pin_verified"]
+
+FILE_OPTIONS = (
+    "hive_partitioning = false, union_by_name = false, filename = false, file_row_number = false, "
+    "binary_as_string = false"
+)
+"""How files are read, whatever their names and the engine's own guesses are."""
+
+# Moments of other units and zones, as the one that we compute with: neither fails for any value.
+_READ_AS = {
+    "TIMESTAMP WITH TIME ZONE": "{} AT TIME ZONE 'UTC'",
+    "TIMESTAMP_NS": "CAST({} AS TIMESTAMP)",
+    "TIMESTAMP_MS": "CAST({} AS TIMESTAMP)",
+    "TIMESTAMP_S": "CAST({} AS TIMESTAMP)",
+}
+_NARROWED = "holds numbers of more digits than the engine reads; write it with at most 38"
+
+
+@implements(Backend)
+class DuckDBFiles(DuckDBBackend):
+    """The tables of a policy that are files, as they were recorded. Safe to use from several threads."""
+
+    def __init__(self, files: FileSources, *, is_recorded: bool = True) -> None:
+        """Point at files. Nothing is opened before the first snapshot.
+
+        `is_recorded` False: as they are now, for the owner's eyes; nothing may be answered from such a one.
+        """
+        super().__init__(Path())
+        self._files, self._is_recorded = files, is_recorded
+        self._pins: Pins = {}
+        self._narrowed: dict[str, frozenset[str]] = {}
+        self._spill: str | None = None
+
+    @contextmanager
+    def snapshot(self, owner: object = None) -> Iterator[DuckDBSnapshot]:
+        """Open a transaction over the files, which are the recorded ones now and after each result.
+
+        Raises FilesChanged, EngineFailure.
+        """
+        pins = self._known()
+        _hold(pins)
+        with self._lock:
+            if pins != self._pins:
+                self._connection, self._schema_seen = None, []
+                self._pins = pins
+        with super().snapshot(owner) as snapshot:
+            snapshot.watch(lambda: _hold(pins))
+            yield snapshot
+
+    def close_idle(self) -> bool:
+        """Let the files go if no snapshot is open, and what was spilled beside them."""
+        is_closed = super().close_idle()
+        if is_closed and self._spill is not None:
+            shutil.rmtree(self._spill, ignore_errors=True)
+            self._spill = None
+        return is_closed
+
+    def _known(self) -> Pins:
+        if not self._is_recorded:
+            return pin(self._files, "database", is_whole=False)
+        found = read_record(self._files.record)
+        if found is None:
+            raise FilesChanged("files: not recorded", is_recorded=False)
+        if found.keys() != self._files.tables.keys():
+            raise FilesChanged("files: the policy has other tables than were recorded", is_recorded=True)
+        return found
+
+    def _open_cursor(self) -> duckdb.DuckDBPyConnection:
+        if self._connection is None:
+            self._spill = self._spill or tempfile.mkdtemp(prefix="dpsql-")
+            self._connection, self._narrowed = _open(self._pins, self._spill)
+        return guarded("open", self._connection.cursor)
+
+    def _read_schema(self, query: Query) -> LiveSchema:
+        schema = read_schema(query)
+        return replace(schema, tables=tuple(self._as_table(table) for table in schema.tables))
+
+    def _as_table(self, table: LiveTable) -> LiveTable:
+        """Return a view of ours as the table that it stands for: none of its keys is enforced."""
+        name = _name_of(table.path)
+        columns = tuple(
+            replace(column, refused=_NARROWED) if column.name in self._narrowed[name] else column
+            for column in table.columns
+        )
+        return LiveTable(table.path, columns, version=version_of(self._pins[name]))
+
+
+def pin_verified(files: FileSources, where: str) -> Pins:
+    """Return what the files are, once every value of every one has been read. An owner's act: it reads all rows.
+
+    Raises PolicyError: the files of a table have not one schema, or a value cannot be read.
+    """
+    pins = pin(files, where, is_whole=True)
+    spill = tempfile.mkdtemp(prefix="dpsql-")
+    try:
+        for name, ones in pins.items():
+            _verify(f"{where}: tables.{name}.source", name, ones, spill)
+    finally:
+        shutil.rmtree(spill, ignore_errors=True)
+    _hold(pins)
+    return pins
+
+
+def _verify(where: str, name: str, pins: tuple[PinnedFile, ...], spill: str) -> None:
+    schemas: dict[tuple[Any, ...], str] = {}
+    try:
+        connection, _ = _open({name: pins}, spill)
+        for one in pins:
+            found = connection.execute(f"DESCRIBE SELECT * FROM {_listed((one,))}").fetchall()
+            schemas.setdefault(tuple(row[:2] for row in found), one.path)
+        if len(schemas) > 1:
+            first, other = list(schemas.values())[:2]
+            raise PolicyError(
+                f'{where}: "{first}" and "{other}" have columns of other names, types or order; write them alike'
+            )
+        # A value that cannot be read would be an error that tells of its row (law L2).
+        connection.execute(f"SELECT max(hash(t)) FROM {_view_name(name)} AS t").fetchall()
+        connection.close()
+    except duckdb.Error as error:
+        problem = PolicyError(
+            f"{where}: a file cannot be read to its end ({type(error).__name__}); write it anew"
+        )
+    else:
+        return
+    raise problem
+
+
+def _hold(pins: Pins) -> None:
+    """Raise FilesChanged unless all files are what they were."""
+    for name, ones in pins.items():
+        for one in ones:
+            if not one.is_now():
+                raise FilesChanged(f"files: {one.path} of {name} is not what was recorded", is_recorded=True)
+
+
+def _open(pins: Pins, spill: str) -> tuple[duckdb.DuckDBPyConnection, dict[str, frozenset[str]]]:
+    """Return a sealed database with a view for each table, and the columns that it shows narrower than they are."""
+    before = {name: value for name, value in NO_WAY_OUT.items() if name != "enable_external_access"}
+    config: dict[str, Any] = {**MEANING, **before, "temp_directory": spill}
+    connection = guarded("open", lambda: duckdb.connect(":memory:", config=config))
+    narrowed = {}
+
+    def make() -> None:
+        for name, ones in pins.items():
+            schema = _path_of(name)[0]
+            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_quoted(schema)}")
+            connection.execute(f"CREATE VIEW {_view_name(name)} AS {_select(connection, ones)}")
+            narrowed[name] = _shown_narrower(connection, ones)
+        paths = ", ".join(_literal(one.path) for ones in pins.values() for one in ones)
+        connection.execute(f"SET allowed_paths = [{paths}]")
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+
+    guarded("open", make)
+    return connection, narrowed
+
+
+def _select(connection: duckdb.DuckDBPyConnection, pins: tuple[PinnedFile, ...]) -> str:
+    """Return the text of a table's view."""
+    listed = _listed(pins)
+    shown = []
+    for name, type_, *_ in connection.execute(f"DESCRIBE SELECT * FROM {_listed(pins[:1])}").fetchall():
+        column = _quoted(name)
+        shown.append(f"{_READ_AS[type_].format(column)} AS {column}" if type_ in _READ_AS else column)
+    return f"SELECT {', '.join(shown)} FROM {listed}"
+
+
+def _shown_narrower(connection: duckdb.DuckDBPyConnection, pins: tuple[PinnedFile, ...]) -> frozenset[str]:
+    """Return the columns whose numbers have more digits in a file than the engine's type for them holds."""
+    found = connection.execute(
+        "SELECT DISTINCT name FROM parquet_schema(["
+        + ", ".join(_literal(one.path) for one in pins)
+        + "]) WHERE precision > 38"
+    )
+    return frozenset(str(row[0]) for row in found.fetchall())
+
+
+def _listed(pins: tuple[PinnedFile, ...]) -> str:
+    return f"read_parquet([{', '.join(_literal(one.path) for one in pins)}], {FILE_OPTIONS})"
+
+
+def _path_of(name: str) -> tuple[str, str]:
+    schema, dot, table = name.partition(".")
+    return (schema, table) if dot else ("main", name)
+
+
+def _name_of(path: tuple[str, str]) -> str:
+    return path[1] if path[0] == "main" else f"{path[0]}.{path[1]}"
+
+
+def _view_name(name: str) -> str:
+    return ".".join(map(_quoted, _path_of(name)))
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

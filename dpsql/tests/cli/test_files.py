@@ -1,0 +1,140 @@
+"""A dataset that is Parquet files, from nothing to an answer, and what each step says when the files change."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import duckdb
+import pytest
+from click.testing import CliRunner, Result
+
+from dpsql.cli.application import program
+from dpsql.errors import PolicyError
+from dpsql.policy import parse_policy
+
+POLICY = """
+database = "duckdb:"
+[privacy]
+epsilon = 10
+[tables.visit]
+source = "visits/*.parquet"
+unit = "patient_id"
+max_rows = 4
+[tables.visit.columns]
+cost = { bounds = [0, 100] }
+ward = { values = ["a", "b"] }
+seen = { bounds = [2026-01-01T00:00:00, 2026-12-31T00:00:00] }
+[tables.ward]
+source = ["ward.parquet"]
+public = true
+"""
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    (tmp_path / "visits").mkdir()
+    for month in (1, 2):
+        rows = (
+            f"SELECT i % 50 AS patient_id, i % 101 AS cost, ['a', 'b'][i % 2 + 1] AS ward, "
+            f"TIMESTAMPTZ '2026-0{month}-03 12:00:00+00' AS seen FROM range(100) AS t (i)"
+        )
+        duckdb.sql(f"COPY ({rows}) TO '{tmp_path}/visits/{month}.parquet'")
+    duckdb.sql(f"COPY (SELECT 'a' AS name, 3 AS floor) TO '{tmp_path}/ward.parquet'")
+    path = tmp_path / "files.toml"
+    path.write_text(POLICY)
+    return path
+
+
+def run(policy: Path, *words: str) -> Result:
+    return CliRunner().invoke(program, ["-P", str(policy), *words])
+
+
+def test_from_files_to_an_answer(policy: Path) -> None:
+    before = run(policy, "check")
+    assert before.exit_code == 0
+    assert "warning: database: the data files are not recorded yet; run dpsql budget create" in before.stdout
+    assert run(policy, "budget", "create").exit_code == 0
+    assert policy.with_name("files-files.json").stat().st_mode & 0o077 == 0
+    assert "not recorded" not in run(policy, "check").stdout
+    for sql in (
+        "SELECT ward, COUNT(*), AVG(cost) FROM visit GROUP BY ward",
+        "SELECT date_trunc('month', seen) AS m, COUNT(*) FROM visit GROUP BY 1",
+        "SELECT w.floor, COUNT(*) FROM visit v JOIN ward w ON w.name = v.ward GROUP BY w.floor",
+        "SELECT * FROM ward",
+    ):
+        answered = run(policy, "query", sql)
+        assert answered.exit_code == 0, answered.output
+    assert run(policy, "audit", "--sql", "SELECT COUNT(*) FROM visit").exit_code == 0
+
+
+def test_a_changed_file_is_told_with_the_next_command(policy: Path) -> None:
+    run(policy, "budget", "create")
+    asked = ("query", "SELECT COUNT(*) FROM visit")
+    assert run(policy, *asked).exit_code == 0
+    os.utime(policy.parent / "visits" / "1.parquet", ns=(1, 1))
+    refused = run(policy, *asked)
+    assert refused.exit_code == 6
+    assert refused.stderr == (
+        "ERROR 58V01: the data files are not the ones that were recorded\n"
+        "HINT: the owner looks at them with dpsql check, and takes them as they are with dpsql refresh\n"
+    )
+    looked = run(policy, "check")
+    assert looked.exit_code == 5
+    assert "of visit is not what was recorded, and nothing is answered; run dpsql refresh" in looked.stdout
+    assert run(policy, "refresh").stdout.startswith("The dataset is at epoch 2")
+    again = run(policy, *asked)
+    assert again.exit_code == 0
+    assert "charged epsilon 0.1; 9.8 left" in again.stderr
+
+
+def test_what_cannot_be_read_advances_nothing(policy: Path) -> None:
+    run(policy, "budget", "create")
+    broken = policy.parent / "visits" / "3.parquet"
+    broken.write_text("patient_id,cost\n1,2\n")
+    failed = run(policy, "refresh")
+    assert failed.exit_code == 5
+    assert "is not a Parquet file" in failed.stderr
+    broken.unlink()
+    assert "epoch    1" in run(policy, "budget", "show").stdout
+    assert run(policy, "query", "SELECT COUNT(*) FROM visit").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            'source = ["ward.parquet"]\n', "",
+            'files.toml: tables.ward.source: is missing, as no database is named; write source = "<files>.parquet"',
+        ),
+        (
+            '"duckdb:"', '"duckdb:x.duckdb"',
+            'files.toml: tables.visit.source: is for database = "duckdb:", where every table is files; write that, '
+            "or take it out",
+        ),
+        (
+            "visits/*.parquet", "visits.csv",
+            'files.toml: tables.visit.source: "visits.csv" does not end in .parquet, and files of other kinds are never '
+            "parsed for an analyst; convert it to Parquet once, as the manual says, and name that file",
+        ),
+        ('["ward.parquet"]', "[]", "files.toml: tables.ward.source: is empty; name the table's Parquet files"),
+        (
+            '["ward.parquet"]', "3",
+            'files.toml: tables.ward.source: write Parquet files, like "visits/*.parquet", or a list of them',
+        ),
+    ],
+)  # fmt: skip
+def test_a_wrong_source_says_what_to_write(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert old in POLICY
+    with pytest.raises(PolicyError) as caught:
+        parse_policy(POLICY.replace(old, new), tmp_path / "files.toml")
+    assert caught.value.message == message
+
+
+def test_files_that_are_not_there_are_named(policy: Path) -> None:
+    (policy.parent / "ward.parquet").unlink()
+    failed = run(policy, "check")
+    assert failed.exit_code == 5
+    assert failed.stderr.startswith(
+        f'ERROR F0V01: database: tables.ward.source: "{policy.parent}/ward.parquet" cannot'
+    )
