@@ -25,7 +25,7 @@ from typing import Final
 from .laplace_accuracy import bounds_of_exp
 from .random_source import RandomSource
 
-__all__ = ["FIRST_BYTES", "choose", "coin", "powers"]
+__all__ = ["FIRST_BYTES", "POWER_ERROR", "choose", "coin", "powers"]
 
 FIRST_BYTES: Final = 16
 """Random bytes that decide a choice but with probability below 2^-60: they can be drawn before anything else."""
@@ -33,7 +33,7 @@ _MORE_BYTES: Final = 8
 _GUARD_BITS: Final = 64
 _DIGIT_BITS: Final = 13
 _DIGIT: Final = 2**_DIGIT_BITS - 1
-_ERROR: Final = 2**20
+POWER_ERROR: Final = 2**20
 """How far a power may be above its lower bound, in units of the last place: see `powers`."""
 
 
@@ -67,14 +67,14 @@ def _decided(
     precision = -(-(bits + candidates.bit_length() + _GUARD_BITS) // 64) * 64
     weights = powers(gamma, exponents, precision)
     sums = list(accumulate(map(mul, counts, weights)))
-    total, slack = sums[-1], candidates * _ERROR
+    total, slack = sums[-1], candidates * POWER_ERROR
     low, high = drawn * total, (drawn + 1) * (total + slack)  # of the real number times S, times 2^bits
     index = bisect_right(sums, low >> bits)
     if index == len(sums) or not weights[index]:
         return None
     before = sums[index - 1] if index else 0
     surely_before = before + slack if index else 0
-    least = (low - (surely_before << bits)) // (weights[index] + _ERROR << bits)
+    least = (low - (surely_before << bits)) // (weights[index] + POWER_ERROR << bits)
     most = (high - (before << bits) - 1) // (weights[index] << bits)
     return (index, least) if 0 <= least == most < counts[index] else None
 

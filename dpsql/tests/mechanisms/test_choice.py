@@ -92,7 +92,7 @@ def test_powers_are_bounds(gamma: Fraction, bits: int) -> None:
     for k, power in zip(exponents, powers(gamma, exponents, bits), strict=True):
         low, high = choice.bounds_of_exp(gamma * k, bits // 3 + 40)
         assert power <= high * 2**bits, k
-        assert low * 2**bits <= power + choice._ERROR, k
+        assert low * 2**bits <= power + choice.POWER_ERROR, k
 
 
 def test_more_bits_are_asked_for_only_at_an_edge() -> None:
