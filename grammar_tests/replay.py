@@ -125,7 +125,7 @@ def check_claim(plan: Plan, asked: Sequence[Asked], here: Sequence[Cells], there
     moved: Counter[tuple[int, int]] = Counter()
     for one, old, new in zip(asked, here, there, strict=True):
         empty = one.empty()
-        for column, measurement in enumerate(one.places()):
+        for column, measurement in enumerate(one.query.measurements if one.query.is_window else one.places()):
             differ = most_moved if one.query.is_window else _difference
             change = sum(
                 differ(old.get(key, empty)[column], new.get(key, empty)[column]) for key in {*old, *new}

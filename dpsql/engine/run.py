@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from ..budget import BudgetStore, Charge, Claim, Draw, MeasurementClaim
 from ..errors import EngineFailure, Refusal
 from ..mechanisms import ATTO, NANO, Noise
-from ..plan.backend_sql.print_release import BackendQuery
+from ..plan.backend_sql.print_release import BackendQuery, Part
 from ..plan.planner import Plan, ReleasePlan
 from ..plan.privacy.growth import MAX_GROWN
 from ..plan.privacy.rows import IntermediateColumn
@@ -291,8 +291,15 @@ class PlanRunner:
             # before the engine is asked: how long it takes to draw says nothing of what is added to (soundness.md 2.3)
             noises = {index: draw(plan, index, rows.groups.size, self.noise) for index in wanted}
         exact = Exact()
+        short = _short_salt(salt, relation)
         for query in plan.queries(tuple(wanted)):
-            self._ask(exact, plan, query, snapshot, _short_salt(salt, relation))
+            self._ask(exact, plan, query, snapshot, short)
+
+        def ask_part(index: int, part: Part) -> Exact:
+            found = Exact()
+            self._ask(found, plan, plan.part_query(index, part), snapshot, short)
+            return found
+
         drawn: list[tuple[int, Draw]] = []
         if plan.counted in wanted:
             assert plan.counted is not None
@@ -305,7 +312,7 @@ class PlanRunner:
             if index == plan.counted:
                 continue
             noise = noises.get(index) or draw(plan, index, rows.groups.size, self.noise)
-            released = privatise(exact, plan, index, rows.groups, noise)
+            released = privatise(exact, plan, index, rows.groups, noise, ask_part)
             rows.measurements[index] = released
             measures = plan.measure_keys(index, relation, rows.keyset)
             drawn.append((index, Draw(measures, plan.law(index), encode(released))))

@@ -10,21 +10,26 @@ from .laws import Laplace, Rank, Summed, Truncated, UnknownLaw, law_of
 from .linear_accuracy import half_width_of
 from .noise import Noise, SampledNoise
 from .random_source import OS_RANDOM, RandomSource
-from .rank_choice import RankChoice, Window, clamp_of, log_above
+from .rank_choice import Near, RankChoice, Window, clamp_of, log_above
+from .rank_splitting import HASH_BITS, Ask, RankSplit
 
 __all__ = [
     "ATTO",
     "FIRST_BYTES",
+    "HASH_BITS",
     "MAX_EPSILON",
     "MIN_EPSILON",
     "NANO",
     "OS_RANDOM",
+    "Ask",
     "Laplace",
     "Law",
+    "Near",
     "Noise",
     "RandomSource",
     "Rank",
     "RankChoice",
+    "RankSplit",
     "SampledNoise",
     "Summed",
     "Truncated",

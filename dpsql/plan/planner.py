@@ -21,7 +21,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from ..errors import Refusal
-from ..mechanisms import Laplace, Law, RankChoice, Truncated, bounds_of_exp, floor_to_nano
+from ..mechanisms import Laplace, Law, Truncated, bounds_of_exp, floor_to_nano
 from ..relation.catalog import Catalog, Scalar
 from ..relation.expressions import Expr, IntermediateValue, Literal, conjuncts, fields_of, walk
 from ..relation.expressions import Scalar as Subquery
@@ -30,12 +30,12 @@ from ..relation.relations import AggregateCall, Filter, Limit, Project, Relation
 from ..relation.size_rules import text_of_row
 from ..relation.types import BIGINT, SqlType
 from ..relation.types import Kind as SqlKind
-from .backend_sql.print_release import BackendQuery, print_fan, print_keys, print_release
+from .backend_sql.print_release import BackendQuery, Part, print_fan, print_keys, print_part, print_release
 from .dialects import Dialect, dialect_of
 from .measures.formulas import Formula
 from .measures.least_error import choose_measurements, others
 from .measures.measurements import Bounding, BoundingQuery, Measurement, MeasurementKind, counted_in
-from .measures.ranks import RankMeasurement
+from .measures.ranks import Choice, RankMeasurement, SplitMeasurement
 from .privacy.analyze import analyze
 from .privacy.contradiction import has_no_rows
 from .privacy.existing import Looking
@@ -145,19 +145,19 @@ class ReleasePlan:
         if self.taken and (stored := self.taken[number]) is not None:
             return stored
         measurement = self.measurements[number]
-        if isinstance(measurement, RankMeasurement):
+        if isinstance(measurement, RankMeasurement | SplitMeasurement):
             return measurement.law(self.epsilons[number])
         return Laplace(self.scale(number))
 
     @cached_property
-    def choices(self) -> Mapping[int, RankChoice]:
+    def choices(self) -> Mapping[int, Choice]:
         """What is chosen for each group, by measurement; none of what is empty."""
         if self.is_empty:
             return {}
         return {
             number: measurement.choice(self.epsilons[number])
             for number, measurement in enumerate(self.measurements)
-            if isinstance(measurement, RankMeasurement)
+            if isinstance(measurement, RankMeasurement | SplitMeasurement)
         }
 
     def under(self, epsilon: Fraction, blocks: Fraction) -> ReleasePlan | None:
@@ -196,6 +196,14 @@ class ReleasePlan:
             self.choices,
             self.dialect,
         )
+
+    def part_query(self, number: int, part: Part) -> BackendQuery:
+        """Return the query of a part of a group's rows, for what was not read with all of them (soundness.md 1.21)."""
+        release = self.release
+        return print_part(
+            release.rows, release.keys, self.measurements, number, self.bounding, self.domains, self.choices[number],
+            part, self.dialect,
+        )  # fmt: skip
 
     @cached_property
     def works(self) -> tuple[Work, ...]:
@@ -253,7 +261,10 @@ class ReleasePlan:
         for index, mask in enumerate(measured.masks):
             for part in range(measured.per_mask):
                 label: tuple[object, ...] = (measured.kind.value, part, measured.value, measured.lattice)
-                label += (measured.share,) if isinstance(measured, RankMeasurement) else ()
+                if isinstance(
+                    measured, RankMeasurement | SplitMeasurement
+                ):  # a fraction, however many are asked for
+                    label = (measured.kind.value, 0, *label[2:], measured.shares[part])
                 if self.bounding.per_row:
                     lattice = measured.lattice
                     if measured.kind is MeasurementKind.UNITS:
