@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from ..engine import AnswerColumn
-from ..pgwire import TYPES, Bind, FieldDescription, Format, Oid, read_parameter
+from ..pgwire import ELEMENTS, TYPES, Bind, FieldDescription, Format, Oid, read_parameter
 from ..relation.types import (
     BIGINT,
     BOOLEAN,
@@ -53,6 +53,7 @@ _OIDS = {
     Kind.OPAQUE: Oid.TEXT,
     Kind.NULL: Oid.TEXT,
 }
+_ARRAYS = {element: array for array, element in ELEMENTS.items()}
 _UNKNOWN = (0, Oid.UNKNOWN)
 _REFCURSOR = 1790
 """A driver that looks for the types which are read as text may find this one: the same on the wire."""
@@ -83,6 +84,8 @@ def in_formats(
 
 def oid_of(type_: SqlType) -> int:
     """Return Postgres' number of a type."""
+    if type_.element is not None:
+        return _ARRAYS[_OIDS[type_.element.kind]]
     return _OIDS[type_.kind]
 
 

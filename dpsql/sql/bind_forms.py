@@ -9,6 +9,7 @@ from ..relation.expressions import Call, Expr, Literal
 from ..relation.types import BOOLEAN, INTEGER, TEXT, Kind
 from .aggregates import AGGREGATES, ORDERED
 from .bind_aggregate import bind_aggregate, bind_anonymous, bind_filter, bind_grouping
+from .bind_array import bind_element, refuse_array, refuse_unnest
 from .bind_expression import Binder, Condition, Form, call
 from .bind_percentile import bind_alone, bind_within_group
 from .bind_subquery import bind_exists, bind_in_query, bind_scalar
@@ -191,7 +192,8 @@ FORMS: dict[type[exp.Expr], Form] = {
     exp.CurrentTimestamp: Binder.moment, exp.Localtimestamp: Binder.moment, exp.Subquery: bind_scalar,
     exp.Exists: bind_exists, exp.Anonymous: bind_anonymous, exp.Filter: bind_filter,
     exp.Grouping: bind_grouping, exp.Window: bind_window,
-    exp.WithinGroup: bind_within_group,
+    exp.WithinGroup: bind_within_group, exp.Array: refuse_array, exp.Explode: refuse_unnest,
+    exp.Bracket: bind_element,
     **dict.fromkeys(AGGREGATES, bind_aggregate), **dict.fromkeys(ORDERED, bind_alone),
 }  # fmt: skip
 """Node kind -> the function that binds it."""

@@ -29,7 +29,7 @@ from .formulas import Average, Chosen, Formula, Linear, Variance, Within
 from .masks import mask_count, masks_of
 from .measurements import MEASUREMENTS, Bounding, Mask, Measurement, MeasurementKind
 from .normal_form import VALUE_FUNCTIONS, NormalizedAggregate, both, normal_form, present, share_counts
-from .ranks import MAX_FRACTIONS, RankMeasurement, SplitMeasurement, share_of
+from .ranks import LEAST_SPLIT, MAX_FRACTIONS, RankMeasurement, SplitMeasurement, share_of
 
 __all__ = ["ChosenMeasurements", "choose_measurements", "others"]
 
@@ -404,7 +404,7 @@ def _size_of_domain(facts: Facts) -> int | None:
 
 
 def _rank(builder: _Builder, want: NormalizedAggregate, wanted: Sequence[NormalizedAggregate]) -> Chosen:
-    """Return the coordinate of a fraction: all that are asked of the same rows are one measurement (1.21)."""
+    """Return the coordinate of a fraction: three and more of the same rows are one measurement (soundness.md 1.21)."""
     assert want.value is not None
     lattice = lattice_of(want.value, builder.env, squared=False)
     if lattice is None:  # no row can count, and nothing is asked of the engine
@@ -423,8 +423,9 @@ def _rank(builder: _Builder, want: NormalizedAggregate, wanted: Sequence[Normali
             f"these are {len(shares)} percentiles of the same rows; at most {MAX_FRACTIONS} are answered",
             sqlstate="54001", position=want.call.position, hint="ask for some of them",
         )  # fmt: skip
-    measurement = RankMeasurement(*of, share) if len(shares) == 1 else SplitMeasurement(*of, tuple(shares))
-    number = builder.number_of(measurement)
+    if len(shares) < LEAST_SPLIT:
+        return Chosen(builder.starts[builder.number_of(RankMeasurement(*of, share))], lattice.step)
+    number = builder.number_of(SplitMeasurement(*of, tuple(shares)))
     return Chosen(builder.starts[number] + shares.index(share), lattice.step)
 
 

@@ -21,6 +21,7 @@ from ...relation.relations import AggregateCall
 from .measurements import Bounding, BoundingQuery, Measurement, MeasurementKind, Sums
 
 __all__ = [
+    "LEAST_SPLIT",
     "MAX_FRACTIONS",
     "MAX_READ",
     "RANK_FUNCTIONS",
@@ -31,6 +32,9 @@ __all__ = [
 ]
 
 RANK_FUNCTIONS = ("median", "percentile_cont", "percentile_disc", "min", "max")
+
+LEAST_SPLIT = 3
+"""From so many fractions of the same rows on they are split: of two, two depths would cost what two choices do."""
 
 MAX_FRACTIONS = 64
 """Most fractions of the same rows in one release."""
