@@ -142,7 +142,7 @@ def check_claim(plan: Plan, asked: Sequence[Asked], here: Sequence[Cells], there
     squared: Counter[tuple[int, int]] = Counter()
     for one, old, new in zip(asked, here, there, strict=True):
         empty = one.empty()
-        for column, measurement in enumerate(one.places()):
+        for column, measurement in enumerate(one.query.measurements if one.query.is_window else one.places()):
             if measurement == one.release.selection:
                 alone = ({key: (row[column],) for key, row in cells.items()} for cells in (old, new))
                 change = distance(one.release, measurement, *alone)
@@ -160,6 +160,9 @@ def check_claim(plan: Plan, asked: Sequence[Asked], here: Sequence[Cells], there
     for (number, measurement), change in moved.items():
         release = plan.releases[number]
         assert change <= release.measurements[measurement].sensitivity
+        if measurement == release.selection:
+            rho += (change / release.scale(measurement)) ** 2 / 2
+            continue
         if measurement in release.choices:
             rho += (change / release.scale(measurement)) ** 2 / 8
             continue

@@ -23,7 +23,7 @@ __all__ = ["FORMATS", "receipt_line", "render"]
 FORMATS = ("table", "csv", "json", "markdown")
 
 _LEFT_ALIGNED = frozenset(
-    {Kind.TEXT, Kind.BOOLEAN, Kind.OPAQUE, Kind.DATE, Kind.TIMESTAMP, Kind.INTERVAL, Kind.NULL}
+    {Kind.TEXT, Kind.BOOLEAN, Kind.OPAQUE, Kind.DATE, Kind.TIMESTAMP, Kind.INTERVAL, Kind.ARRAY, Kind.NULL}
 )
 
 
@@ -60,6 +60,8 @@ def receipt_line(receipt: Receipt) -> str:
 
 def _cell(value: object) -> str:
     """Return a value for people; a double with the 15 digits that are sure to mean something."""
+    if isinstance(value, list):
+        return "{" + ",".join(map(_cell, value)) + "}"
     if isinstance(value, float) and math.isfinite(value):
         value = float(f"{value:.15g}")
     return "NULL" if value is None else terminal_text(plain_text(value))
@@ -143,4 +145,6 @@ def _json_value(value: object) -> object:
         return value
     if isinstance(value, datetime.datetime):
         return value.isoformat()
+    if isinstance(value, list):
+        return [_json_value(one) for one in value]
     return plain_text(value)

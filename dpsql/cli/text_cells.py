@@ -26,6 +26,8 @@ def plain_text(value: object) -> str:
         return float_text(value)
     if isinstance(value, datetime.datetime):
         return value.isoformat(sep=" ")
+    if isinstance(value, list):
+        return "{" + ",".join("NULL" if one is None else plain_text(one) for one in value) + "}"
     return str(value)
 
 

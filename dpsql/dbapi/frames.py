@@ -9,6 +9,7 @@ The three packages are optional: each is imported when it is first asked for.
 | numeric | decimal128(38, as many digits as the values have) | that, of Arrow |
 | real, double precision | float, double | float32, float64 |
 | boolean, text | bool, string | boolean, str |
+| an array of one of these | list | that, as an object |
 | date, timestamp, interval | date32, timestamp[us], duration[us] | date32 of Arrow, datetime64[us], timedelta64[us] |
 
 A column with a number of more digits than a decimal of 38 holds has 76, and beyond that it is double.
@@ -90,10 +91,25 @@ def _needed(package: str, extra: str) -> Any:
 
 
 def _array(pa: Any, values: list[Any], type_: SqlType) -> Any:
+    if type_.element is not None:
+        return _lists(pa, values, type_.element)
     if type_.kind is Kind.NUMERIC:
         return _decimals(pa, values, type_.scale)
     name = _PLAIN.get(type_.kind)
     return pa.array(values, pa.string() if name is None else pa.type_for_alias(name))
+
+
+def _lists(pa: Any, values: list[Any], element: SqlType) -> Any:
+    """Return arrays, all of whose values are of one type."""
+    ends = [0]
+    flat: list[Any] = []
+    for value in values:
+        flat += value or []
+        ends.append(len(flat))
+    offsets = pa.array(
+        [None if value is None else end for value, end in zip([*values, []], ends, strict=True)], pa.int32()
+    )
+    return pa.ListArray.from_arrays(offsets, _array(pa, flat, element))
 
 
 def _decimals(pa: Any, values: list[Any], scale: int | None) -> Any:

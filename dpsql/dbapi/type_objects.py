@@ -52,13 +52,15 @@ _BYTES = {
 def describe(columns: Sequence[AnswerColumn]) -> list[Description] | None:
     """Return the description of a result; None for a statement that has none.
 
-    The type code is the SQL type's name, such as "bigint". Whether a column may be NULL is not known (None).
+    The type code is the SQL type's name, such as "bigint" or "date[]". Whether a column may be NULL is not known
+    (None).
     """
     return [_described(column.name, column.type) for column in columns] or None
 
 
 def _described(name: str, type_: SqlType) -> Description:
-    return (name, type_.kind.value, None, _BYTES.get(type_.kind), type_.precision, type_.scale, None)
+    code = type_.kind.value if type_.element is None else f"{type_.element.kind.value}[]"
+    return (name, code, None, _BYTES.get(type_.kind), type_.precision, type_.scale, None)
 
 
 Date = datetime.date

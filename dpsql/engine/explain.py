@@ -11,10 +11,10 @@ from fractions import Fraction
 from textwrap import wrap
 
 from ..budget import Status, shown_epsilon
-from ..mechanisms import ATTO, NANO, Gaussian, RankChoice, Thresholded, Truncated, half_width_of
+from ..mechanisms import ATTO, NANO, Gaussian, RankChoice, RankSplit, Thresholded, Truncated, half_width_of
 from ..plan.measures.formulas import Average, Chosen, Linear, Variance
 from ..plan.measures.measurements import MeasurementKind
-from ..plan.measures.ranks import RankMeasurement
+from ..plan.measures.ranks import RankMeasurement, SplitMeasurement, share_of
 from ..plan.planner import Plan, ReleasePlan, releases_of
 from ..plan.privacy.keys import environment_of
 from ..plan.privacy.rows import OwnedRows, Release
@@ -233,7 +233,7 @@ def _release(number: int, plan: ReleasePlan, names: Names) -> dict[str, object]:
 
 def _measure(plan: ReleasePlan, index: int) -> dict[str, object]:
     measurement = plan.measurements[index]
-    if isinstance(measurement, RankMeasurement):
+    if isinstance(measurement, _Ranks):
         return _choice(plan, index, measurement)
     if index == plan.selection:
         return selection_figures(plan)
@@ -305,7 +305,10 @@ def _formula_half(plan: ReleasePlan, formula: Linear, cells: int = 1) -> Fractio
     return Fraction(_NORMAL * math.sqrt(variance)).limit_denominator(10**6)
 
 
-def _choice(plan: ReleasePlan, index: int, measurement: RankMeasurement) -> dict[str, object]:
+_Ranks = RankMeasurement | SplitMeasurement
+
+
+def _choice(plan: ReleasePlan, index: int, measurement: _Ranks) -> dict[str, object]:
     """Return what is known of a choice by rank: all figures are in rows."""
     choice = plan.choices.get(index)
     lattice = measurement.known_lattice
@@ -318,12 +321,15 @@ def _choice(plan: ReleasePlan, index: int, measurement: RankMeasurement) -> dict
         "rows_95": _half_width(plan, index),
         "epsilon": decimal_text(plan.epsilons[index]),
     }
-    if choice is not None and choice.offset:
+    if isinstance(choice, RankSplit):
+        assert isinstance(measurement, SplitMeasurement)
+        shown["depths"] = measurement.depths
+    elif choice is not None and choice.offset:
         shown["rows_inside"] = _rows_inside(measurement, choice)
     return shown
 
 
-def _rows_inside(measurement: RankMeasurement, choice: RankChoice) -> int:
+def _rows_inside(measurement: _Ranks, choice: RankChoice) -> int:
     """Return how many rows from the end of the values a minimum or maximum is looked for."""
     return math.ceil(Fraction(abs(choice.offset), measurement.claim_unit))
 
@@ -335,28 +341,29 @@ def _price_text(plan: ReleasePlan, index: int) -> str:
 
 
 def _choice_text(shown: dict[str, object], price: str) -> list[str]:
+    if "depths" in shown:
+        said = f"weights in rows, exponential mechanism, one after the other {shown['depths']} times"
+    else:
+        said = "a score in rows, exponential mechanism"
     return [
         f"  {shown['measure']}: {price}, {shown['candidates']} candidates, steps of {shown['lattice']}",
-        f"    sensitivity {shown['sensitivity']} of a score in rows, exponential mechanism, "
-        f"within {shown['rows_95']} rows at 95 %",
+        f"    sensitivity {shown['sensitivity']} of {said}, within {shown['rows_95']} rows at 95 %",
     ]
 
 
-def _expected_rank(plan: ReleasePlan, number: int) -> str:
+def _expected_rank(plan: ReleasePlan, number: int, share: Fraction) -> str:
     """Return where a chosen value is expected to stand among the rows."""
     measurement, choice = plan.measurements[number], plan.choices.get(number)
-    assert isinstance(measurement, RankMeasurement)
+    assert isinstance(measurement, _Ranks)
     if choice is None:
         return "none"
     rows = _half_width(plan, number)
+    if isinstance(choice, RankSplit):
+        choice = choice.choice(share, choice.candidates)
     if not choice.offset:
-        wanted = (
-            "the middle one"
-            if measurement.share == Fraction(1, 2)
-            else f"the one at {number_text(measurement.share)}"
-        )
+        wanted = "the middle one" if share == Fraction(1, 2) else f"the one at {number_text(share)}"
         return f"within {rows} rows of {wanted} at 95 %"
-    end = "smallest" if measurement.share == 0 else "largest"
+    end = "smallest" if share == 0 else "largest"
     inside = _rows_inside(measurement, choice)
     return (
         f"within {rows} rows of the one {inside} rows inside the {end} at 95 %; "
@@ -406,7 +413,8 @@ def _expected(plan: ReleasePlan, index: int, cells: int = 1) -> str:
     if isinstance(formula, Chosen):
         if formula.coordinate is None:
             return "the one value that the statement leaves"
-        return _expected_rank(plan, plan.measurement_of(formula.coordinate))
+        share = share_of(plan.release.aggregates[index])
+        return _expected_rank(plan, plan.measurement_of(formula.coordinate), share)
     half, is_per_row = expected_error(plan, index, cells=cells)
     is_one = isinstance(formula, Linear) and len(formula.terms) == 1 and cells == 1
     shown = _half_width_text(half) if is_one else f"{float(half):.6g}"

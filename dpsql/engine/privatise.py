@@ -15,17 +15,19 @@ House rules (laws L3, L7, L8):
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 
-from ..mechanisms import FIRST_BYTES, Noise, Window, first_bytes_of
+from ..mechanisms import FIRST_BYTES, Near, Noise, RankSplit, Window, first_bytes_of
+from ..plan.backend_sql.print_release import Part
 from ..plan.planner import ReleasePlan
 from ..relation.catalog import Scalar
 from .released import Array, Groups, ReleasedMeasurement, integers, publishable
 
-__all__ = ["Exact", "draw", "draw_picks", "pick_groups", "privatise", "publish"]
+__all__ = ["AskPart", "Exact", "draw", "draw_picks", "pick_groups", "privatise", "publish"]
 
 Coordinate = tuple[int, int]
 
@@ -106,6 +108,8 @@ class Bits:
     noise: Noise
 
 
+AskPart = Callable[[int, Part], Exact]
+"""Asks the engine for the rows of a part of a group, for a measurement."""
 Drawn = tuple[Array, ...] | Bits
 """What is drawn before the exact numbers are there: the noise of each coordinate, or the bits of choices."""
 
@@ -113,23 +117,24 @@ Drawn = tuple[Array, ...] | Bits
 def draw(plan: ReleasePlan, number: int, groups: int, noise: Noise) -> Drawn:
     """Return the noise of one measurement, an array of `groups` draws per coordinate; of choices their bits."""
     if number in plan.choices:
-        return Bits(noise.bits(groups * FIRST_BYTES), noise)
+        return Bits(noise.bits(groups * plan.measurements[number].size * FIRST_BYTES), noise)
     measurement = plan.measurements[number]
     drawn = noise.draw(plan.law(number), groups * measurement.size)
     return tuple(drawn[i * groups : (i + 1) * groups] for i in range(measurement.size))
 
 
 def privatise(
-    exact: Exact, plan: ReleasePlan, number: int, groups: Groups, noise: Drawn
+    exact: Exact, plan: ReleasePlan, number: int, groups: Groups, noise: Drawn, ask: AskPart
 ) -> ReleasedMeasurement:
     """Return a measurement's noisy or chosen integers for the given groups.
 
+    `ask`: for what a choice needs and was not read.
     Requires: `noise` was drawn for this measurement and these groups and is used once.
     Ensures: value = exact + noise, in Python integers where 64 bits could overflow.
     """
     measurement = plan.measurements[number]
     if isinstance(noise, Bits):
-        return _choose(exact, plan, number, groups, noise)
+        return _choose(exact, plan, number, groups, noise, ask)
     exact_values = (
         _over(exact, (number, i), groups, measurement.empty_value) for i in range(measurement.size)
     )
@@ -137,17 +142,38 @@ def privatise(
     return ReleasedMeasurement(tuple(values), None, (plan.law(number),) * measurement.size)
 
 
-def _choose(exact: Exact, plan: ReleasePlan, number: int, groups: Groups, bits: Bits) -> ReleasedMeasurement:
-    """Return a lattice value near the wanted rank for each group, by the exponential mechanism (soundness.md 1.20)."""
+def _choose(
+    exact: Exact, plan: ReleasePlan, number: int, groups: Groups, bits: Bits, ask: AskPart
+) -> ReleasedMeasurement:
+    """Return lattice values near the wanted ranks for each group, by the exponential mechanism (soundness.md 1.20)."""
     choice, windows = plan.choices[number], exact._windows.get(number, {})
-    lattice = plan.measurements[number].known_lattice
-    found = []
+    measurement = plan.measurements[number]
+    low, size = measurement.known_lattice.low, measurement.size
+    found: list[list[int]] = [[] for _ in range(size)]
     for index, key in enumerate(groups.tuples()):
-        counts, misses = choice.intervals(windows.get(key) or Window())
-        first = bits.first[index * FIRST_BYTES : (index + 1) * FIRST_BYTES]
-        interval, place = bits.noise.choose(counts, misses, choice.gamma, first)
-        found.append(lattice.low + choice.step(counts, interval, place))
-    return ReleasedMeasurement((integers(found),), None, (plan.law(number),))
+        window = windows.get(key) or Window()
+
+        def pick(
+            place: int,
+            counts: Sequence[int],
+            misses: Sequence[int],
+            gamma: Fraction,
+            start: int = index * size,
+        ) -> tuple[int, int]:
+            at = (start + place) * FIRST_BYTES
+            return bits.noise.choose(counts, misses, gamma, bits.first[at : at + FIRST_BYTES])
+
+        def read(start: int, end: int, near: tuple[Near, ...], key: tuple[Scalar, ...] = key) -> Window:
+            return ask(number, Part(key, start, end, near))._windows[number].get(key) or Window()
+
+        if isinstance(choice, RankSplit):
+            steps = choice.values(window, pick, read)
+        else:
+            counts, misses = choice.intervals(window)
+            steps = [choice.step(counts, *pick(0, counts, misses, choice.gamma))]
+        for column, step in zip(found, steps, strict=True):
+            column.append(low + step)
+    return ReleasedMeasurement(tuple(map(integers, found)), None, (plan.law(number),) * size)
 
 
 def draw_picks(plan: ReleasePlan, groups: int, noise: Noise) -> Bits:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from ..budget import BudgetStore, Charge, Claim, Draw, MeasurementClaim
 from ..errors import EngineFailure, Refusal
 from ..mechanisms import ATTO, NANO, Noise
-from ..plan.backend_sql.print_release import BackendQuery
+from ..plan.backend_sql.print_release import BackendQuery, Part
 from ..plan.planner import Plan, ReleasePlan
 from ..plan.privacy.growth import MAX_GROWN
 from ..plan.privacy.rows import IntermediateColumn
@@ -34,7 +34,7 @@ from ..relation.expressions import IntermediateValue
 from ..relation.types import SqlType
 from .cost import Cost
 from .finer import Finer, find_finer, grouping_of
-from .privatise import Drawn, Exact, draw, draw_picks, pick_groups, privatise, publish
+from .privatise import AskPart, Drawn, Exact, draw, draw_picks, pick_groups, privatise, publish
 from .released import Groups, ReleasedMeasurement, canonical, declared_groups, decode, encode, integers
 
 if TYPE_CHECKING:
@@ -293,7 +293,8 @@ class PlanRunner:
             # before the engine is asked: how long it takes to draw says nothing of what is added to (soundness.md 2.3)
             noises = {index: draw(plan, index, rows.groups.size, self.noise) for index in wanted}
         exact = Exact()
-        self._ask_all(exact, rows, wanted, snapshot, _short_salt(salt, relation))
+        short = _short_salt(salt, relation)
+        self._ask_all(exact, rows, wanted, snapshot, short)
         drawn: list[tuple[int, Draw]] = []
         if plan.counted in wanted:
             assert plan.counted is not None
@@ -305,15 +306,27 @@ class PlanRunner:
         for index in wanted:
             if index != plan.counted and index not in noises:
                 noises[index] = draw(plan, index, rows.groups.size, self.noise)
-        return [*drawn, *self._noised(number, exact, noises)]
+        return [*drawn, *self._noised(number, exact, noises, self._asker(plan, snapshot, short))]
 
-    def _noised(self, number: int, exact: Exact, noises: dict[int, Drawn]) -> Iterator[tuple[int, Draw]]:
+    def _asker(self, plan: ReleasePlan, snapshot: Snapshot, salt: str) -> AskPart:
+        """Return what asks for the rows of a part of a group that were not read with all of them."""
+
+        def ask_part(index: int, part: Part) -> Exact:
+            found = Exact()
+            self._ask(found, plan, plan.part_query(index, part), snapshot, salt)
+            return found
+
+        return ask_part
+
+    def _noised(
+        self, number: int, exact: Exact, noises: dict[int, Drawn], ask_part: AskPart
+    ) -> Iterator[tuple[int, Draw]]:
         """Add noise to measurements, or choose, and yield them as draws to be stored."""
         rows, plan = self.rows[number], self.rows[number].plan
         relation = self._relation_key(number)
         assert rows.groups is not None
         for index, noise in noises.items():
-            released = privatise(exact, plan, index, rows.groups, noise)
+            released = privatise(exact, plan, index, rows.groups, noise, ask_part)
             rows.measurements[index] = released
             measures = plan.measure_keys(index, relation, rows.keyset)
             yield index, Draw(measures, plan.law(index), encode(released))
@@ -340,7 +353,7 @@ class PlanRunner:
         rows.take_keys(stored)
         exact = Exact()
         self._ask_all(exact, rows, list(noises), snapshot, salt)
-        return [(chosen, stored), *self._noised(number, exact, noises)]
+        return [(chosen, stored), *self._noised(number, exact, noises, self._asker(plan, snapshot, salt))]
 
     def _ask_all(
         self, exact: Exact, rows: ReleasedRows, wanted: Sequence[int], snapshot: Snapshot, salt: str

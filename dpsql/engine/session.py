@@ -26,7 +26,7 @@ from ..relation.catalog import Catalog
 from ..relation.relations import AggregateCall, Relation
 from ..relation.types import TEXT, SqlType
 from ..sql.bind_select import bind
-from ..sql.parameters import Awaited, ListType
+from ..sql.parameters import Awaited
 from ..sql.scope import BindingContext
 from ..sql.statement import (
     AdmittedQuery,
@@ -229,7 +229,7 @@ class Session:
 
     def describe_parameters(
         self, sql: str, declared: Sequence[SqlType | None]
-    ) -> tuple[tuple[AnswerColumn, ...], tuple[SqlType | ListType, ...]]:
+    ) -> tuple[tuple[AnswerColumn, ...], tuple[SqlType, ...]]:
         """Return the columns that `execute` would give, and its parameters' types, before a value is known.
 
         `declared`: for each parameter its type, or None to have it found: the type of what it is compared or

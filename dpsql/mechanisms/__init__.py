@@ -20,23 +20,28 @@ from .randomized_response import (
     report_bits,
     unary_bit,
 )
-from .rank_choice import RankChoice, Window, clamp_of, log_above
+from .rank_choice import Near, RankChoice, Window, clamp_of, log_above
+from .rank_splitting import HASH_BITS, Ask, RankSplit
 
 __all__ = [
     "ATTO",
     "FIRST_BYTES",
+    "HASH_BITS",
     "MAX_EPSILON",
     "MIN_EPSILON",
     "NANO",
     "OS_RANDOM",
+    "Ask",
     "Channel",
     "Gaussian",
     "Laplace",
     "Law",
+    "Near",
     "Noise",
     "RandomSource",
     "Rank",
     "RankChoice",
+    "RankSplit",
     "SampledNoise",
     "Summed",
     "Thresholded",

@@ -20,9 +20,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Final
+from typing import ClassVar, Final
 
-__all__ = ["CLAMP_BITS", "RankChoice", "Window", "clamp_of", "log_above"]
+__all__ = ["CLAMP_BITS", "Near", "RankChoice", "Window", "clamp_of", "log_above"]
 
 CLAMP_BITS: Final = 40
 """A candidate that misses by T or more comes out with probability below 2^-40."""
@@ -45,6 +45,16 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class Near:
+    """Which rows are read: those that miss the rank (p·n + offset)/q by less than `clamp` q-ths, n all rows there."""
+
+    p: int
+    q: int
+    offset: int
+    clamp: int
+
+
+@dataclass(frozen=True, slots=True)
 class RankChoice:
     """One choice among the candidates 0 .. `candidates` - 1; all of it is public.
 
@@ -52,6 +62,7 @@ class RankChoice:
     `clamp`: T. `gamma`: epsilon over twice the score's sensitivity.
     """
 
+    hash_bits: ClassVar[int] = 0
     candidates: int
     shift: int
     p: int
@@ -59,6 +70,11 @@ class RankChoice:
     offset: int
     clamp: int
     gamma: Fraction = field(repr=False)
+
+    @property
+    def read(self) -> tuple[Near, ...]:
+        """What is read of all rows."""
+        return (Near(self.p, self.q, self.offset, self.clamp),)
 
     def intervals(self, window: Window) -> tuple[list[int], list[int]]:
         """Return counts and misses d of the intervals of equal score, which cover all candidates in ascending order."""

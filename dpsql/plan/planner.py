@@ -28,7 +28,6 @@ from ..mechanisms import (
     Gaussian,
     Laplace,
     Law,
-    RankChoice,
     Thresholded,
     Truncated,
     bounds_of_exp,
@@ -45,12 +44,12 @@ from ..relation.relations import AggregateCall, Filter, Limit, Project, Relation
 from ..relation.size_rules import text_of_row
 from ..relation.types import BIGINT, SqlType
 from ..relation.types import Kind as SqlKind
-from .backend_sql.print_release import BackendQuery, print_fan, print_keys, print_release
+from .backend_sql.print_release import BackendQuery, Part, print_fan, print_keys, print_part, print_release
 from .dialects import Dialect, dialect_of
 from .measures.formulas import Formula
 from .measures.least_error import choose_measurements, others
 from .measures.measurements import Bounding, BoundingQuery, Measurement, MeasurementKind, counted_in
-from .measures.ranks import RankMeasurement
+from .measures.ranks import Choice, RankMeasurement, SplitMeasurement
 from .measures.top import TopGroups, among, top_groups
 from .privacy.analyze import analyze
 from .privacy.contradiction import has_no_rows
@@ -183,9 +182,12 @@ class ReleasePlan:
             return Fraction(0)
         if number not in self.fresh:
             return self.law(number).scale
-        if self.rhos and not isinstance(self.measurements[number], RankMeasurement):
+        measurement = self.measurements[number]
+        if isinstance(measurement, RankMeasurement | SplitMeasurement):
+            return measurement.scale(self._choosing(number))
+        if self.rhos and not isinstance(measurement, TopGroups):
             return self.law(number).scale
-        return self.measurements[number].scale(self._choosing(number))
+        return measurement.scale(self.epsilons[number])
 
     def rho_atto(self, number: int) -> int:
         """Return the zCDP loss of a measurement's draw in 10^-18, rounded up: of a pure one that of its epsilon."""
@@ -202,7 +204,7 @@ class ReleasePlan:
         if self.taken and (stored := self.taken[number]) is not None:
             return stored
         measurement = self.measurements[number]
-        if isinstance(measurement, RankMeasurement):
+        if isinstance(measurement, RankMeasurement | SplitMeasurement):
             return measurement.law(self._choosing(number))
         if isinstance(measurement, TopGroups):
             assert self.groups is not None
@@ -216,14 +218,14 @@ class ReleasePlan:
         return self.epsilons[number] * (2 if self.rhos else 1)
 
     @cached_property
-    def choices(self) -> Mapping[int, RankChoice]:
+    def choices(self) -> Mapping[int, Choice]:
         """What is chosen for each group, by measurement; none of what is empty."""
         if self.is_empty:
             return {}
         return {
             number: measurement.choice(self._choosing(number))
             for number, measurement in enumerate(self.measurements)
-            if isinstance(measurement, RankMeasurement)
+            if isinstance(measurement, RankMeasurement | SplitMeasurement)
         }
 
     def under(self, epsilon: Fraction, blocks: Fraction) -> ReleasePlan | None:
@@ -290,6 +292,14 @@ class ReleasePlan:
             chosen,
         )
 
+    def part_query(self, number: int, part: Part) -> BackendQuery:
+        """Return the query of a part of a group's rows, for what was not read with all of them (soundness.md 1.21)."""
+        release = self.release
+        return print_part(
+            release.rows, release.keys, self.measurements, number, self.bounding, self.domains, self.choices[number],
+            part, self.dialect,
+        )  # fmt: skip
+
     @cached_property
     def works(self) -> tuple[Work, ...]:
         """The joins that multiply rows of one person; public rows are counted before they are made (law L10)."""
@@ -347,9 +357,11 @@ class ReleasePlan:
         for index, mask in enumerate(measured.masks):
             for part in range(measured.per_mask):
                 label: tuple[object, ...] = (measured.kind.value, part, measured.value, measured.lattice)
-                label += (measured.share,) if isinstance(measured, RankMeasurement) else ()
                 if isinstance(measured, TopGroups):
                     label += (measured.of.kind.value, measured.count, measured.bounding)
+                if isinstance(measured, RankMeasurement | SplitMeasurement):
+                    # a fraction, however many are asked for
+                    label = (measured.kind.value, 0, *label[2:], measured.shares[part])
                 if self.bounding.per_row:
                     lattice = measured.lattice
                     if measured.kind is MeasurementKind.UNITS:

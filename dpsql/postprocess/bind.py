@@ -27,6 +27,8 @@ _ENGINE_TYPES = {
 
 def engine_type(declared: SqlType) -> str:
     """Return the DuckDB type that carries `declared`; ValueError for OPAQUE, which is never released."""
+    if declared.element is not None:
+        return f"{engine_type(declared.element)}[]"
     if declared.kind not in _ENGINE_TYPES:
         raise ValueError(f"a value of type {declared} is never released")
     return _ENGINE_TYPES[declared.kind]

@@ -154,6 +154,9 @@ CALLS: dict[str, Form] = {
     "date_trunc": lambda call, args: null_on_error.date_trunc(_field(call), args[1]),
     "cast": _cast,
     "estimated": lambda call, args: args[0], "deviate": print_deviate,
+    "array": lambda call, args: f"CAST([{', '.join(args)}] AS {engine_type(call.type)})",
+    "element": lambda call, args: f"list_extract({args[0]}, {args[1]})",
+    "cardinality": lambda call, args: f"CAST(len({args[0]}) AS INTEGER)",
 }  # fmt: skip
 """Function -> how a call of it is printed from its printed arguments."""
 

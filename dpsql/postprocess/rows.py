@@ -95,9 +95,9 @@ def finish(rows: ResultRows | Arrays, types: Sequence[SqlType]) -> ResultRows:
 
     Integers are int and None beyond their type's range; NUMERIC is Decimal, read from the shortest
     decimal text of the double that carried it and rounded half to even to the declared scale;
-    floats are float, 0.0 for -0.0, and None when not finite; DATE is date; TIMESTAMP is datetime. What cannot be
-    converted is None: this never raises for the sake of a value. A column that is already right is
-    left alone. Raises ValueError when the number of types is not the number of columns.
+    floats are float, 0.0 for -0.0, and None when not finite; DATE is date; TIMESTAMP is datetime; an array
+    is a list. What cannot be converted is None: this never raises for the sake of a value. A column that is
+    already right is left alone. Raises ValueError when the number of types is not the number of columns.
     """
     if len(types) != len(rows.columns):
         raise ValueError(f"{len(types)} types for {len(rows.columns)} columns")
@@ -146,6 +146,8 @@ def _conversion(declared: SqlType, column: list[Any]) -> Callable[[Any], Any] | 
     found.discard(type(None))
     if not present:
         return None
+    if (element := declared.element) is not None:
+        return lambda value: _finished(list(value), element)
     if declared.is_integer:
         limit = _LIMITS[declared.kind]
         if found == {int} and -limit <= min(present) and max(present) < limit:

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 
 __all__ = [
     "BIGINT", "BOOLEAN", "DATE", "DOUBLE", "INTEGER", "INTERVAL", "NULL", "NUMERIC", "OPAQUE",
-    "REAL", "SMALLINT", "TEXT", "TIMESTAMP", "Kind", "SqlType", "numeric",
+    "REAL", "SMALLINT", "TEXT", "TIMESTAMP", "Kind", "SqlType", "array_of", "numeric",
 ]  # fmt: skip
 
 
 class Kind(enum.Enum):
-    """What a value is. OPAQUE (uuid, blob, …) can only be a privacy unit; NULL is the type of a bare NULL."""
+    """What a value is. OPAQUE (uuid, blob, …) can only be a privacy unit; NULL is the type of a bare NULL.
+
+    ARRAY is above the release alone: several percentiles in one value.
+    """
 
     BOOLEAN = "boolean"
     SMALLINT = "smallint"
@@ -26,6 +29,7 @@ class Kind(enum.Enum):
     TIMESTAMP = "timestamp"
     INTERVAL = "interval"
     OPAQUE = "opaque"
+    ARRAY = "array"
     NULL = "unknown"
 
 
@@ -39,12 +43,14 @@ class SqlType:
 
     `engine`: the engine's own type where our kind stands for several and values are compared: of OPAQUE
     keys, and HUGEINT, which is NUMERIC(38,0) to us. Two of those are one type only if it is the same.
+    `element`: of an ARRAY.
     """
 
     kind: Kind
     precision: int | None = None
     scale: int | None = None
     engine: str | None = None
+    element: SqlType | None = None
 
     @property
     def is_integer(self) -> bool:
@@ -67,6 +73,8 @@ class SqlType:
         return self.kind is Kind.DATE or self.kind is Kind.TIMESTAMP
 
     def __str__(self) -> str:
+        if self.element is not None:
+            return f"{self.element}[]"
         if self.kind is Kind.NUMERIC and self.precision is not None:
             return f"numeric({self.precision},{self.scale or 0})"
         if self.kind is Kind.OPAQUE and self.engine is not None:
@@ -87,6 +95,11 @@ TIMESTAMP = SqlType(Kind.TIMESTAMP)
 INTERVAL = SqlType(Kind.INTERVAL)
 OPAQUE = SqlType(Kind.OPAQUE)
 NULL = SqlType(Kind.NULL)
+
+
+def array_of(element: SqlType) -> SqlType:
+    """Return the type of an array."""
+    return SqlType(Kind.ARRAY, element=element)
 
 
 def numeric(precision: int, scale: int) -> SqlType:

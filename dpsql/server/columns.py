@@ -23,7 +23,7 @@ from ..relation.types import (
     Kind,
     SqlType,
 )
-from ..sql.parameters import ListType, TypedNull
+from ..sql.parameters import TypedNull
 from .report import Fault
 
 __all__ = [
@@ -53,7 +53,7 @@ _OIDS = {
     Kind.OPAQUE: Oid.TEXT,
     Kind.NULL: Oid.TEXT,
 }
-_LISTS = {item: array for array, item in ELEMENTS.items() if TYPES[array].name.endswith("[]")}
+_ARRAYS = {element: array for array, element in ELEMENTS.items()}
 _UNKNOWN = (0, Oid.UNKNOWN)
 _REFCURSOR = 1790
 """A driver that looks for the types which are read as text may find this one: the same on the wire."""
@@ -82,10 +82,10 @@ def in_formats(
     )
 
 
-def oid_of(type_: SqlType | ListType) -> int:
+def oid_of(type_: SqlType) -> int:
     """Return Postgres' number of a type."""
-    if isinstance(type_, ListType):
-        return _LISTS[_OIDS[type_.item.kind]]
+    if type_.element is not None:
+        return _ARRAYS[_OIDS[type_.element.kind]]
     return _OIDS[type_.kind]
 
 

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from ..engine import Answer, AnswerColumn, Session
 from ..engine.dataset import SchemaChanged
 from ..relation.types import SqlType
-from ..sql.parameters import ListType
 from .channel import Channel
 from .release_timing import release_time
 from .report import ClientGone
@@ -54,7 +53,7 @@ class Worker:
 
     async def describe_parameters(
         self, sql: str, declared: Sequence[SqlType | None]
-    ) -> tuple[tuple[AnswerColumn, ...], tuple[SqlType | ListType, ...]]:
+    ) -> tuple[tuple[AnswerColumn, ...], tuple[SqlType, ...]]:
         """Return a statement's columns and its parameters' types. Raises as `describe`."""
         return await self._call(lambda: self.session.describe_parameters(sql, declared))
 

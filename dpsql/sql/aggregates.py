@@ -49,7 +49,7 @@ def _mean(argument: SqlType) -> SqlType | None:
 
 
 def _extreme(argument: SqlType) -> SqlType | None:
-    return None if argument.kind in (Kind.OPAQUE, Kind.INTERVAL) else argument
+    return None if argument.kind in (Kind.OPAQUE, Kind.INTERVAL, Kind.ARRAY) else argument
 
 
 def _ranked(argument: SqlType) -> SqlType | None:

@@ -11,6 +11,7 @@ from ..relation.expressions import TRUE, Call, Expr, walk
 from ..relation.relations import AggregateCall
 from ..relation.types import BIGINT
 from .aggregates import AGGREGATES, NAMED, AggregateRow
+from .bind_array import bind_cardinality
 from .bind_expression import Binder, call
 from .bind_moments import make_date
 from .bind_percentile import read_within_group
@@ -87,6 +88,8 @@ def bind_anonymous(binder: Binder, node: exp.Expr) -> Expr:
         return binder.moment(node)
     if name == "make_date":
         return make_date(binder, node)
+    if name == "cardinality" and len(node.args.get("expressions") or []) == 1:
+        return bind_cardinality(binder, node)
     if name in ("dp_low", "dp_high"):
         args = node.args.get("expressions") or []
         if len(args) == 1:
@@ -114,13 +117,18 @@ def bind_filter(binder: Binder, node: exp.Expr) -> Expr:
         row = NAMED.get(str(inner.args["this"]).lower())
     if row is None and not isinstance(inner, exp.WithinGroup):
         raise Refusal("FILTER stands after an aggregate", sqlstate="42601", position=binder.position(node))
-    aggregate = read_within_group(binder, inner) if row is None else read_aggregate(binder, inner, row)
+    ordered = read_within_group(binder, inner) if row is None else None
+    aggregate = None if row is None else read_aggregate(binder, inner, row)
     inside, binder.allow_aggregates, binder.place = binder.place, False, "inside FILTER"
     try:
         predicate = binder.bind_boolean(where.args["this"], "FILTER")
     finally:
         binder.allow_aggregates, binder.place = True, inside
-    return binder.add_aggregate(replace(aggregate, filter=None if predicate == TRUE else predicate))
+    kept = None if predicate == TRUE else predicate
+    if ordered is not None:
+        return ordered.added(binder, kept)
+    assert aggregate is not None
+    return binder.add_aggregate(replace(aggregate, filter=kept))
 
 
 def bind_grouping(binder: Binder, node: exp.Expr) -> Expr:

@@ -130,6 +130,8 @@ def cast(expr: Expr, target: SqlType, position: Position | None) -> Expr:
 
 
 def _castable(source: SqlType, target: SqlType) -> bool:
+    if source.kind is Kind.ARRAY or target.kind is Kind.ARRAY:
+        return False
     if source.kind is Kind.NULL or (target.kind is Kind.TEXT and source.kind is not Kind.OPAQUE):
         return True
     if source.is_number and target.is_number:

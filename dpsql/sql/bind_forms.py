@@ -11,6 +11,7 @@ from ..relation.expressions import Call, Expr, Literal
 from ..relation.types import BOOLEAN, INTEGER, TEXT, Kind
 from .aggregates import AGGREGATES, ORDERED
 from .bind_aggregate import bind_aggregate, bind_anonymous, bind_filter, bind_grouping
+from .bind_array import bind_element, refuse_array, refuse_unnest
 from .bind_expression import Binder, Condition, Form, call
 from .bind_lists import bind_equal, bind_unequal
 from .bind_moments import at_time_zone, constant_moment
@@ -220,7 +221,8 @@ FORMS: dict[type[exp.Expr], Form] = {
     exp.CurrentTimestamp: Binder.moment, exp.Localtimestamp: Binder.moment, exp.Subquery: bind_scalar,
     exp.Exists: bind_exists, exp.Anonymous: bind_anonymous, exp.Filter: bind_filter,
     exp.Grouping: bind_grouping, exp.Window: bind_window,
-    exp.WithinGroup: bind_within_group,
+    exp.WithinGroup: bind_within_group, exp.Array: refuse_array, exp.Explode: refuse_unnest,
+    exp.Bracket: bind_element,
     **dict.fromkeys(AGGREGATES, bind_aggregate), **dict.fromkeys(ORDERED, bind_alone),
 }  # fmt: skip
 """Node kind -> the function that binds it."""

@@ -27,6 +27,7 @@ from ..relation.relations import (
     Window,
 )
 from .attach import Attached, Attacher
+from .bind_array import bind_unnest, unnested
 from .bind_estimates import Estimator
 from .bind_expression import Binder, Grammar, Pending
 from .bind_forms import CONDITIONS, FORMS
@@ -153,6 +154,7 @@ def _select(node: exp.Select, context: BindingContext) -> Relation:
         start = len(relation.columns)
         relation = Window(relation, windows)
         exprs = [_place_windows(expr, start) for expr in exprs]
+    relation, exprs = unnested(relation, exprs)
     count = len(outputs.items)
     sorts = [replace(order, expr=expr) for order, expr in zip(orders, exprs[count:], strict=True)]
     return _project(node, binder, relation, _Outputs(outputs.names, exprs[:count]), sorts)
@@ -210,7 +212,8 @@ def _outputs(node: exp.Select, binder: Binder) -> _Outputs:
                 found.names.append(name)
                 found.items.append(column)
             continue
-        expr = binder.bind(item)
+        bare = item.args["this"] if isinstance(item, exp.Alias) else item
+        expr = bind_unnest(binder, bare) if isinstance(bare, exp.Explode) else binder.bind(item)
         found.items.append(expr)
         found.names.append(output_name(item, expr.type))
     if not found.items:

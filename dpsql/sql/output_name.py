@@ -18,6 +18,7 @@ _TYPES = {
 }  # fmt: skip
 _FUNCTIONS: dict[type[exp.Expr], str] = {
     **{node: row.output or row.name for node, row in WRITTEN.items()},
+    exp.Explode: "unnest",
     **{node: row.output for node, row in (AGGREGATES | ORDERED).items() if row.output},
 }  # fmt: skip
 _TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
@@ -34,7 +35,7 @@ def _figured(item: exp.Expr, type_: SqlType | None) -> tuple[str, bool]:
     """Return a name, and whether it is a strong one, that a cast or a CASE around it keeps."""
     if isinstance(item, exp.Column):
         return fold_name(item.args["this"])[0], True
-    if isinstance(item, (exp.Paren, exp.Filter, exp.Window, exp.WithinGroup)):
+    if isinstance(item, (exp.Paren, exp.Filter, exp.Window, exp.WithinGroup, exp.Bracket)):
         return _figured(item.args["this"], type_)
     if isinstance(item, exp.Subquery):
         return _of_subquery(item)

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from ..errors import Position
 from ..relation.expressions import Expr, Literal, LiteralValue
-from ..relation.types import NULL, TEXT, SqlType
+from ..relation.types import NULL, TEXT, SqlType, array_of
 
-__all__ = ["Awaited", "ListType", "TypedNull", "awaited_literal", "met", "sample"]
+__all__ = ["Awaited", "TypedNull", "awaited_literal", "met", "sample"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +27,10 @@ class Awaited:
     lists: list[bool] = field(default_factory=list, compare=False, repr=False)
 
     @property
-    def type(self) -> SqlType | ListType:
+    def type(self) -> SqlType:
         """The type that a value has to have: as declared, else the first one it met, else text."""
         type_ = self.declared or next(iter(self.noted), TEXT)
-        return ListType(type_) if self.lists else type_
-
-
-@dataclass(frozen=True, slots=True)
-class ListType:
-    """The type of a parameter that is a list of constants."""
-
-    item: SqlType
+        return array_of(type_) if self.lists else type_
 
 
 @dataclass(frozen=True, slots=True)

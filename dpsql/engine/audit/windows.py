@@ -1,4 +1,7 @@
-"""Windows of choices by rank, as the misses of all candidates, and how far these are apart for two databases."""
+"""Windows of choices by rank, as the misses of all candidates, and how far these are apart for two databases.
+
+Of choices at several fractions it is the weights of the candidates: their claim is about these (soundness.md 1.21).
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,18 @@ from collections.abc import Iterable
 from itertools import accumulate
 from typing import Any
 
-from ...mechanisms import RankChoice, Window
+from ...mechanisms import RankChoice, RankSplit, Window
 
-__all__ = ["Steps", "moved", "steps_of", "window_of", "windows_of"]
+__all__ = ["Steps", "Weights", "moved", "steps_of", "window_of", "windows_of"]
 
 Steps = tuple[tuple[int, int], ...]
 """The misses of the candidates in ascending order: (the first candidate after, the miss up to there)."""
+
+
+class Weights(tuple[tuple[int, int], ...]):
+    """The weights of a group's candidates, ascending: (candidate, weight); of all its rows, or it is no measure."""
+
+    __slots__ = ()
 
 
 def window_of(rows: Iterable[tuple[int, ...]]) -> Window:
@@ -26,8 +35,11 @@ def window_of(rows: Iterable[tuple[int, ...]]) -> Window:
     return window
 
 
-def steps_of(choice: RankChoice, window: Window) -> Steps:
-    """Return the misses of all candidates."""
+def steps_of(choice: RankChoice | RankSplit, window: Window) -> Steps:
+    """Return the misses of all candidates, or their weights."""
+    if isinstance(choice, RankSplit):
+        assert sum(window.weights) == window.total, "too many rows for their weights to be read"
+        return Weights(zip(window.places, window.weights, strict=True))
     counts, misses = choice.intervals(window)
     assert sum(counts) == choice.candidates
     assert all(count > 0 for count in counts)
@@ -35,7 +47,7 @@ def steps_of(choice: RankChoice, window: Window) -> Steps:
 
 
 def windows_of(
-    choice: RankChoice, rows: Iterable[tuple[Any, ...]], width: int
+    choice: RankChoice | RankSplit, rows: Iterable[tuple[Any, ...]], width: int
 ) -> dict[tuple[Any, ...], Steps]:
     """Return the misses of all candidates by group; `width`: how many keys a row begins with."""
     groups: dict[tuple[Any, ...], list[tuple[int, ...]]] = {}
@@ -48,7 +60,10 @@ def windows_of(
 
 
 def moved(left: Steps, right: Steps) -> int:
-    """Return the most that any candidate's miss changed."""
+    """Return the most that any candidate's miss changed; of weights the sum of all changes."""
+    if isinstance(left, Weights):
+        here, there = dict(left), dict(right)
+        return sum(abs(here.get(place, 0) - there.get(place, 0)) for place in here.keys() | there.keys())
     most, i, j = 0, 0, 0
     while i < len(left) and j < len(right):
         most = max(most, abs(left[i][1] - right[j][1]))

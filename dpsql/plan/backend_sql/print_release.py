@@ -29,14 +29,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 
-from ...mechanisms import RankChoice
+from ...mechanisms import Near
 from ...relation.catalog import Scalar
 from ...relation.expressions import Expr, IntermediateValue, Literal
 from ...relation.types import SqlType
 from ..dialects.dialect import Dialect
 from ..dialects.quote import text
 from ..measures.measurements import Bounding, BoundingQuery, Mask, Measurement, MeasurementKind, counted_in
-from ..measures.ranks import RankMeasurement
+from ..measures.ranks import Choice, RankMeasurement, SplitMeasurement
 from ..measures.top import TopGroups
 from ..privacy.keys import MAX_DOMAIN, Domain
 from ..privacy.public_keys import KeyList
@@ -46,7 +46,7 @@ from .print_sums import CappedSums, GroupSums, InnerRows, KeptSums, UnitSums, in
 from .print_value import print_whole
 from .print_windows import WindowPrinter
 
-__all__ = ["BackendQuery", "print_fan", "print_keys", "print_release"]
+__all__ = ["BackendQuery", "Part", "print_fan", "print_keys", "print_part", "print_release"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,16 @@ class BackendQuery:
     is_window: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The candidates `low` .. `high` of one group, whose key is `group`; of them the rows near some ranks are read."""
+
+    group: tuple[Scalar, ...]
+    low: int
+    high: int
+    near: tuple[Near, ...]
+
+
 def print_release(
     rows: OwnedRows,
     keys: tuple[Expr, ...],
@@ -72,7 +82,7 @@ def print_release(
     wanted: tuple[int, ...],
     bounding: Bounding,
     domains: tuple[Domain | None, ...],
-    choices: Mapping[int, RankChoice],
+    choices: Mapping[int, Choice],
     dialect: Dialect,
     chosen_groups: Sequence[tuple[Scalar, ...]] | None = None,
 ) -> tuple[BackendQuery, ...]:
@@ -98,6 +108,21 @@ def print_release(
         queries += [release.ranked(ranked)] if ranked else []
     distinct = (release.distinct(number) for number in chosen[BoundingQuery.DISTINCT])
     return (*chosen_first, *queries, *distinct, *windows)
+
+
+def print_part(
+    rows: OwnedRows,
+    keys: tuple[Expr, ...],
+    measurements: tuple[Measurement, ...],
+    number: int,
+    bounding: Bounding,
+    domains: tuple[Domain | None, ...],
+    choice: Choice,
+    part: Part,
+    dialect: Dialect,
+) -> BackendQuery:
+    """Return the query of the rows of a part alone, with the weights that they have among all (soundness.md 1.21)."""
+    return _Release(rows, keys, measurements, bounding, domains, dialect).window(number, choice, part)
 
 
 def print_fan(fan: Fan, dialect: Dialect) -> BackendQuery:
@@ -391,26 +416,28 @@ class _Release:
 
     # --- choices by rank ------------------------------------------------------------------------------------
 
-    def window(self, number: int, choice: RankChoice) -> BackendQuery:
-        """Return the query of the rows near a wanted rank; each unit weighs R rows at most, over all groups."""
+    def window(self, number: int, choice: Choice, part: Part | None = None) -> BackendQuery:
+        """Return the query of the rows near wanted ranks; each unit weighs R rows at most, over all groups.
+
+        `part`: of some candidates of one group alone, with the weights that rows have among all.
+        """
         measurement = self.measurements[number]
-        assert isinstance(measurement, RankMeasurement)
+        assert isinstance(measurement, RankMeasurement | SplitMeasurement)
         assert measurement.value is not None
         sources = SourcePrinter(self.dialect, 1)
-        inner = self._inner(sources, (number,), shows_unit=not self.bounding.per_row)
+        inner = self._inner(sources, (number,), shows_unit=not self.bounding.per_row or choice.hash_bits > 0)
         z = print_whole(inner.printer, inner.item, measurement.value, measurement.known_lattice)
         flag = inner.mask(measurement.masks[0])
         # A value is computed wherever it stands: rows without one fall out of the cells, or before t is counted.
         tests = [*([] if self.bounding.per_row else [f"{z} IS NOT NULL"]), *([flag] if flag else [])]
         where = f" WHERE {' AND '.join(tests)}" if tests else ""
-        low = measurement.known_lattice.low
-        above = f"({z} - {self.dialect.cast(str(low), 'BIGINT')})"
-        place = f"({above} >> {choice.shift})" if choice.shift else above
+        place = self._place(z, measurement.known_lattice.low, choice)
         keys = "".join(f"{name}, " for name in self.key_names)
         held = " NOT MATERIALIZED" if self._is_of_table() else ""  # what is read twice is computed once
+        last = "r" if part is None else "b"
         if self.bounding.per_row:
             rows = f"SELECT {keys}{place} AS v, 1 AS w FROM ({inner.sql()}) AS r{where}"
-            steps = [f"r AS{held} ({rows})"]
+            steps = [f"{last} AS{held} ({rows})"]
         else:
             rows = f"SELECT u, {keys}{place} AS v FROM ({inner.sql()}) AS r{where}"
             most = self.bounding.in_all
@@ -422,20 +449,45 @@ class _Release:
             steps = [
                 f"a AS{held} ({rows})",
                 f"heavy AS (SELECT u AS hu, COUNT(*) AS t FROM a GROUP BY u HAVING COUNT(*) > {most})",
-                f"r AS{held} ({weighed})",
+                f"{last} AS{held} ({weighed})",
             ]
+        steps += [] if part is None else [f"r AS{held} (SELECT * FROM b WHERE {self._in_part(part)})"]
         nullable = frozenset(
             name
             for name, domain in zip(self.key_names, self.domains, strict=True)
             if domain is None or None in domain.values
         )
+        near = choice.read if part is None else part.near
         printer = WindowPrinter(
-            self.dialect, choice, measurement.unit, self.key_names, nullable, self._in_domain()
+            self.dialect,
+            choice.candidates,
+            near,
+            measurement.unit,
+            self.key_names,
+            nullable,
+            self._in_domain(),
         )
         more, last = printer.steps()
         shown = ", ".join([*self._shown_keys(), "v", "less", "w", "n"])
         sql = f"WITH {', '.join([*steps, *more])} SELECT {shown} FROM {last}"
         return replace(_query(sql, (number,), sources), is_window=True)
+
+    def _place(self, z: str, low: int, choice: Choice) -> str:
+        """Return the candidate of a value in lattice integers: its steps, then bits of the row's person."""
+        above = f"({z} - {self.dialect.cast(str(low), 'BIGINT')})"
+        place = f"({above} >> {choice.shift})" if choice.shift else above
+        if not choice.hash_bits:
+            return place
+        scattered = self.dialect.scattered("u", self.relation.owner.type, choice.hash_bits)
+        return f"({place} * {2**choice.hash_bits} + {scattered})"
+
+    def _in_part(self, part: Part) -> str:
+        """Return the test that a row is of a part: of its group, and between its ends."""
+        tests = [
+            self._member(name, key.type, Domain((value,)))
+            for name, key, value in zip(self.key_names, self.keys, part.group, strict=True)
+        ]
+        return " AND ".join([f"v BETWEEN {part.low} AND {part.high}", *tests])
 
     # --- parts of all queries -------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...mechanisms import RankChoice
+from ...mechanisms import Near
 from ..dialects.dialect import Dialect
 from .print_value import MAX_ROWS
 
@@ -38,12 +38,14 @@ _CELLS_OF_A_GROUP = 10
 class WindowPrinter:
     """Prints the steps from rows r (keys, candidate v, weight w) to the window of each group.
 
+    `candidates`: how many there are. `near`: the ranks of which the rows are read.
     `keys`: names; those in `nullable` may be NULL. `in_domain`: the HAVING clause that keeps declared groups alone.
     `unit`: most that a row weighs.
     """
 
     dialect: Dialect
-    choice: RankChoice
+    candidates: int
+    near: tuple[Near, ...]
     unit: int
     keys: Sequence[str]
     nullable: frozenset[str]
@@ -51,9 +53,7 @@ class WindowPrinter:
 
     def steps(self) -> tuple[list[str], str]:
         """Return the WITH steps over r, and the name of the last: keys, v, less, w, n."""
-        shift = max(
-            0, (self.choice.candidates - 1).bit_length() - (_CELLS_OF_A_GROUP if self.keys else _CELLS)
-        )
+        shift = max(0, (self.candidates - 1).bit_length() - (_CELLS_OF_A_GROUP if self.keys else _CELLS))
         cell = f"(v >> {shift})" if shift else "v"
         by = ", ".join([*self.keys, "cell"])
         steps = [
@@ -62,31 +62,32 @@ class WindowPrinter:
             f"{self._sum('w', self._over())} AS n FROM g WHERE cell IS NOT NULL)",
         ]
         if not shift:
-            shown = f"SELECT {self._listed()}cell AS v, less, w, n FROM c WHERE {self.near()}"
+            shown = f"SELECT {self._listed()}cell AS v, less, w, n FROM c WHERE {self._is_near()}"
             return [*steps, f"d AS ({shown})"], "d"
         same = [self._same(f"r.{key}", f"s.{key}", key in self.nullable) for key in self.keys]
         on = " AND ".join([*same, f"(r.v >> {shift}) = s.cell"])
         group = ", ".join([*(f"r.{key}" for key in self.keys), "s.cell", "r.v"])
         steps += [
-            f"s AS (SELECT {by}, less, n FROM c WHERE {self.near()})",
+            f"s AS (SELECT {by}, less, n FROM c WHERE {self._is_near()})",
             f"h AS (SELECT {group}, {self._sum('r.w')} AS w, MIN(s.less) AS base, MIN(s.n) AS n "
             f"FROM r JOIN s ON {on} GROUP BY {group})",
             f"e AS (SELECT {self._listed()}v, base + {self._sum('w', self._over('v', 'cell'))} - w AS less, "
             f"w, n FROM h)",
-            f"d AS (SELECT {self._listed()}v, less, w, n FROM e WHERE {self.near()})",
+            f"d AS (SELECT {self._listed()}v, less, w, n FROM e WHERE {self._is_near()})",
         ]
         return steps, "d"
 
-    def near(self) -> str:
-        """Return the test that a row, or a cell, misses the wanted rank by less than T."""
-        choice = self.choice
-        wide = choice.q * self.unit * MAX_ROWS + abs(choice.offset) + choice.clamp >= 2**62
-        q, p = (
-            self.dialect.cast(str(factor), "HUGEINT" if wide else "BIGINT") for factor in (choice.q, choice.p)
-        )
+    def _is_near(self) -> str:
+        """Return the test that a row, or a cell, misses one of the wanted ranks by less than T."""
+        tests = [self._misses(one) for one in self.near]
+        return tests[0] if len(tests) == 1 else f"({' OR '.join(tests)})"
+
+    def _misses(self, one: Near) -> str:
+        wide = one.q * self.unit * MAX_ROWS + abs(one.offset) + one.clamp >= 2**62
+        q, p = (self.dialect.cast(str(factor), "HUGEINT" if wide else "BIGINT") for factor in (one.q, one.p))
         return (
-            f"{q} * (less + w) - {p} * n > {choice.offset - choice.clamp} "
-            f"AND {q} * less - {p} * n < {choice.offset + choice.clamp}"
+            f"{q} * (less + w) - {p} * n > {one.offset - one.clamp} "
+            f"AND {q} * less - {p} * n < {one.offset + one.clamp}"
         )
 
     def _listed(self) -> str:

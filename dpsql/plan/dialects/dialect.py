@@ -260,6 +260,18 @@ class Dialect(ABC):
     def spelled(self, sql: str, type_: SqlType) -> str:
         """Return a value's canonical text, the same on all engines."""
 
+    def scattered(self, sql: str, type_: SqlType, bits: int) -> str:
+        """Return so many bits of a hash of a value, as a bigint, the same on all engines; `bits` is 12 at most."""
+        if type_.is_integer:
+            whole, prime = self.cast(sql, "BIGINT"), 2**31 - 1
+            return f"((({whole} % {prime} + {prime}) * 48271 % {prime}) & {2**bits - 1})"
+        digits = f"substr({self.hashed([self.hash_text(sql, type_)])}, 1, 3)"
+        return f"({self.read_hexadecimal(digits)} & {2**bits - 1})"
+
+    @abstractmethod
+    def read_hexadecimal(self, digits: str) -> str:
+        """Return three hexadecimal digits as a bigint."""
+
     @abstractmethod
     def unnested(self, parameter: int, carried: str, cast: str) -> str:
         """Return a list parameter as a column; `cast`: the type it is read as, "" for the carried one."""

@@ -112,6 +112,9 @@ class DuckDBDialect(Dialect):
     def spelled(self, sql: str, type_: SqlType) -> str:
         return f"CAST({sql} AS {self.text})"
 
+    def read_hexadecimal(self, digits: str) -> str:
+        return f"CAST('0x' || {digits} AS BIGINT)"
+
     def unnested(self, parameter: int, carried: str, cast: str) -> str:
         column = f"unnest(CAST(${parameter} AS {self.kind(carried)}[]))"
         return f"TRY_CAST({column} AS {cast})" if cast else column

@@ -161,6 +161,9 @@ class PostgresDialect(Dialect):
         moved = f"regexp_replace({shown}, '( [^ ]*)? BC$', ' (BC)\\1')"
         return f"CASE WHEN {sql} < '0001-01-01' THEN {moved} ELSE {shown} END"
 
+    def read_hexadecimal(self, digits: str) -> str:
+        return f"CAST(CAST(CAST('x' || {digits} AS bit(12)) AS integer) AS bigint)"
+
     def unnested(self, parameter: int, carried: str, cast: str) -> str:
         column = f"unnest(CAST(${parameter} AS {self.kind(carried)}[]))"
         return f"CAST({column} AS {cast})" if cast else column

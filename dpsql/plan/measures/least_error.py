@@ -29,7 +29,7 @@ from .formulas import Average, Chosen, Formula, Linear, Variance, Within
 from .masks import mask_count, masks_of
 from .measurements import MEASUREMENTS, Bounding, Mask, Measurement, MeasurementKind
 from .normal_form import VALUE_FUNCTIONS, NormalizedAggregate, both, normal_form, present, share_counts
-from .ranks import RankMeasurement, share_of
+from .ranks import LEAST_SPLIT, MAX_FRACTIONS, RankMeasurement, SplitMeasurement, share_of
 
 __all__ = ["ChosenMeasurements", "choose_measurements", "others"]
 
@@ -171,7 +171,7 @@ def _build(
         counts = [*counts, *added]
     if carrier is None and counts:
         _add_counts(builder, counts, plans)
-    formulas = tuple(_formula(builder, want, plans, carrier) for want in wanted)
+    formulas = tuple(_formula(builder, want, plans, carrier, wanted) for want in wanted)
     grids = tuple(_grid(want, plans) for want in wanted)
     counted = _counted(builder, threshold)
     share = len(builder.measurements)
@@ -275,10 +275,13 @@ def _rows_of(builder: _Builder, want: NormalizedAggregate) -> NormalizedAggregat
     return replace(want, filter=rows)
 
 
-def _formula(builder: _Builder, want: NormalizedAggregate, plans: Plans, carrier: Expr | None) -> Formula:
+def _formula(
+    builder: _Builder, want: NormalizedAggregate, plans: Plans, carrier: Expr | None,
+    wanted: Sequence[NormalizedAggregate],
+) -> Formula:  # fmt: skip
     one = Fraction(1)
     if want.function == "rank":
-        return _rank(builder, want)
+        return _rank(builder, want, wanted)
     if want.function in ("units", "distinct", "direct"):
         return _single(builder, want)
     if want.value is None:
@@ -418,19 +421,34 @@ def _size_of_domain(facts: Facts) -> int | None:
     return max(0, math.floor(facts.hi / facts.grid) - math.ceil(facts.lo / facts.grid) + 1)
 
 
-def _rank(builder: _Builder, want: NormalizedAggregate) -> Chosen:
+def _rank(builder: _Builder, want: NormalizedAggregate, wanted: Sequence[NormalizedAggregate]) -> Chosen:
+    """Return the coordinate of a fraction: three and more of the same rows are one measurement (soundness.md 1.21)."""
     assert want.value is not None
     lattice = lattice_of(want.value, builder.env, squared=False)
     if lattice is None:  # no row can count, and nothing is asked of the engine
         return Chosen(None, Fraction(1), None)
     if lattice.width == 0:
         return Chosen(None, lattice.step, lattice.low * lattice.step)
-    mask = Mask(()) if want.filter is None else Mask(((want.filter, True),))
-    measurement = RankMeasurement(
-        want.value, lattice, (mask,), False, 0, builder.bounding, share_of(want.call)
-    )
-    number = builder.number_of(measurement)
-    return Chosen(builder.starts[number], lattice.step)
+    masks = (Mask(()) if want.filter is None else Mask(((want.filter, True),)),)
+    share = share_of(want.call)
+    of = (want.value, lattice, masks, False, 0, builder.bounding)
+    shares = [share] if _is_extreme(want) else sorted({
+        share_of(one.call) for one in wanted
+        if one.function == "rank" and (one.value, one.filter) == (want.value, want.filter) and not _is_extreme(one)
+    })  # fmt: skip
+    if len(shares) > MAX_FRACTIONS:
+        raise Refusal(
+            f"these are {len(shares)} percentiles of the same rows; at most {MAX_FRACTIONS} are answered",
+            sqlstate="54001", position=want.call.position, hint="ask for some of them",
+        )  # fmt: skip
+    if len(shares) < LEAST_SPLIT:
+        return Chosen(builder.starts[builder.number_of(RankMeasurement(*of, share))], lattice.step)
+    number = builder.number_of(SplitMeasurement(*of, tuple(shares)))
+    return Chosen(builder.starts[number] + shares.index(share), lattice.step)
+
+
+def _is_extreme(want: NormalizedAggregate) -> bool:
+    return want.call.function in ("min", "max")
 
 
 def _counted(builder: _Builder, threshold: bool) -> int | None:

@@ -15,20 +15,45 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from ...mechanisms import Rank, RankChoice, clamp_of, log_above
+from ...mechanisms import HASH_BITS, Rank, RankChoice, RankSplit, clamp_of, log_above
 from ...relation.expressions import Literal
 from ...relation.relations import AggregateCall
-from .measurements import BoundingQuery, Measurement, MeasurementKind, Sums
+from .measurements import Bounding, BoundingQuery, Measurement, MeasurementKind, Sums
 
-__all__ = ["MAX_READ", "RANK_FUNCTIONS", "RankMeasurement", "share_of"]
+__all__ = [
+    "LEAST_SPLIT",
+    "MAX_FRACTIONS",
+    "MAX_READ",
+    "RANK_FUNCTIONS",
+    "Choice",
+    "RankMeasurement",
+    "SplitMeasurement",
+    "share_of",
+]
 
 RANK_FUNCTIONS = ("median", "percentile_cont", "percentile_disc", "min", "max")
+
+LEAST_SPLIT = 3
+"""From so many fractions of the same rows on they are split: of two, two depths would cost what two choices do."""
+
+MAX_FRACTIONS = 64
+"""Most fractions of the same rows in one release."""
 
 MAX_READ = 2**20
 """Most values of a group that are read: where more could be near the rank, candidates are several steps wide."""
 
+_LARGEST_BITS = 62
+"""Candidates are numbered in 64 bits."""
+
+_LEAST_HASH_BITS = 8
+"""Rows of one value are always spread over so many bits' candidates."""
+
 _WEIGHT = 2**10
 """U: weights count fractions of a row, 1 / U, where a unit has many rows."""
+
+
+Choice = RankChoice | RankSplit
+"""What is made for each group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +70,14 @@ class RankMeasurement(Measurement):
     share: Fraction
 
     @property
+    def shares(self) -> tuple[Fraction, ...]:
+        """The fractions, one a coordinate."""
+        return (self.share,)
+
+    @property
     def unit(self) -> int:
         """U: the weight of a row of a unit with at most R of them."""
-        return 1 if self.bounding.per_row else _WEIGHT
+        return _unit(self.bounding)
 
     @property
     def claim_unit(self) -> int:
@@ -76,6 +106,72 @@ class RankMeasurement(Measurement):
         """Return what is known of the rank of what comes out, in rows."""
         rows = 2 * self.scale(epsilon) / self.claim_unit
         return Rank(rows, self.choice(epsilon).candidates)
+
+
+@dataclass(frozen=True, slots=True)
+class SplitMeasurement(Measurement):
+    """Values near several fractions of the same rows, ascending: choices from disjoint parts, depth by depth.
+
+    The claim is about weights: those of a unit are R·U at most, over all groups and, at each depth, over all parts.
+    A choice in a part is then made at the depth's epsilon over R·U times max(p, q - p) of its own fraction.
+    """
+
+    kind = MeasurementKind.RANK
+    query = BoundingQuery.RANK
+    label = "choices by rank"
+
+    shares: tuple[Fraction, ...]
+
+    @property
+    def unit(self) -> int:
+        """U: the weight of a row of a unit with at most R of them."""
+        return _unit(self.bounding)
+
+    @property
+    def claim_unit(self) -> int:
+        """What the claim is counted in: parts of a row, 1 / this."""
+        return self.unit
+
+    @property
+    def added(self) -> int:
+        """R·U: what a unit weighs; each weight moves the scores of its own part alone."""
+        return self.bounding.in_all * self.unit
+
+    @property
+    def per_mask(self) -> int:
+        return len(self.shares)
+
+    @property
+    def depths(self) -> int:
+        """Choices that a row can have a part in, one after the other: ceil(log2(k + 1)) of k fractions."""
+        return len(self.shares).bit_length()
+
+    def whole(self, sums: Sums) -> list[str]:
+        raise AssertionError("a choice is made from a window of rows, not from sums")
+
+    def choice(self, epsilon: Fraction) -> RankSplit:
+        """Return the choices that are made for each group; each depth has an equal part of epsilon."""
+        return _split(self.shares, self.known_lattice.width, self.scale(epsilon) * self.depths)
+
+    def law(self, epsilon: Fraction) -> Rank:
+        """Return what is known of the rank of each of what comes out, in rows."""
+        split = self.choice(epsilon)
+        return Rank(split.rows_off() / self.unit, split.candidates * self.depths)
+
+
+def _unit(bounding: Bounding) -> int:
+    return 1 if bounding.per_row else _WEIGHT
+
+
+@lru_cache(maxsize=1024)
+def _split(shares: tuple[Fraction, ...], width: int, scale: Fraction) -> RankSplit:
+    """Return choices at several fractions; `scale`: what a unit weighs times the depths, over epsilon."""
+    shift, bits = max(0, width.bit_length() + HASH_BITS - _LARGEST_BITS), HASH_BITS
+    while True:
+        split = RankSplit(shares, width, shift, scale, bits)
+        if split.most_read <= MAX_READ:
+            return split
+        shift, bits = (shift, bits - 1) if bits > _LEAST_HASH_BITS else (shift + 1, bits)
 
 
 @lru_cache(maxsize=1024)

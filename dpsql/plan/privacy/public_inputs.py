@@ -84,7 +84,7 @@ def drawn_first(relation: Relation, number: int) -> PrivateBlock:
     1.14(2), 1.14(7))."""
     columns = []
     for column in relation.columns:
-        if column.type.kind in (Kind.INTERVAL, Kind.OPAQUE):
+        if column.type.kind in (Kind.INTERVAL, Kind.OPAQUE, Kind.ARRAY):
             raise Refusal(
                 "this subquery's type cannot be used on private rows",
                 sqlstate="PV004",

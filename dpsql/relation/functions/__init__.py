@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from . import arithmetic, casts, choices, comparisons, moments, numbers, texts
+from . import arithmetic, arrays, casts, choices, comparisons, moments, numbers, texts
 from .promotion import common_type, promote
 from .row import Function, Shorthand
 
@@ -24,6 +24,7 @@ _SECTIONS: dict[str, tuple[Function | Shorthand, ...]] = {
     "text": texts.ROWS,
     "dates": moments.ROWS,
     "casts": casts.ROWS,
+    "several percentiles": arrays.ROWS,
     "error bars": numbers.ERROR_BARS,
 }
 ROWS = tuple(row for rows in _SECTIONS.values() for row in rows)

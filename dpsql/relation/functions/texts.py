@@ -31,7 +31,7 @@ def _text_integers(args: Args) -> SqlType | None:
 
 
 def _concat(args: Args) -> SqlType | None:
-    return TEXT if all(a.type.kind not in (Kind.INTERVAL, Kind.OPAQUE) for a in args) else None
+    return TEXT if all(a.type.kind not in (Kind.INTERVAL, Kind.OPAQUE, Kind.ARRAY) for a in args) else None
 
 
 def _counted(args: list[Facts], call: Call) -> Facts:

@@ -328,3 +328,12 @@ def test_an_analyst_without_a_name(campus: Path) -> None:
     for name in ("", "a\nb", "\x1b"):
         arguments = ["-P", str(campus), "--analyst", name, "query", "SELECT 1"]
         assert CliRunner().invoke(program, arguments).exit_code == 2
+
+
+def test_several_percentiles_are_shown_as_an_array(run: Run) -> None:
+    sql = "SELECT PERCENTILE_CONT(ARRAY[0.75, 0.25, 0.5]) WITHIN GROUP (ORDER BY gpa) AS q FROM student"
+    (found,) = json.loads(ok(run("query", sql, "--json")).stdout)["rows"][0]
+    assert found[1] <= found[2] <= found[0]
+    shown = "{" + ",".join(f"{value:.15g}" for value in found) + "}"
+    assert ok(run("query", sql)).stdout.split("\n")[2].strip() == shown
+    assert list(csv.reader(io.StringIO(ok(run("query", sql, "--format", "csv")).stdout)))[1] == [shown]

@@ -278,3 +278,22 @@ def test_medians_and_extremes(connection: dpsql.Connection) -> None:
     ]
     with pytest.raises(dpsql.Error, match="between 0 and 1"):
         cursor.execute(sql, [2])
+
+
+QUARTILES = "SELECT PERCENTILE_CONT(ARRAY[0.75, 0.25, 0.5]) WITHIN GROUP (ORDER BY age) AS q FROM person"
+
+
+def test_several_percentiles_are_a_list(connection: dpsql.Connection) -> None:
+    cursor = connection.execute(QUARTILES)
+    assert cursor.description is not None
+    assert cursor.description[0][:2] == ("q", "double precision[]")
+    ((found,),) = cursor.fetchall()
+    assert [type(value) for value in found] == [float] * 3
+    assert found[1] <= found[2] <= found[0]
+
+
+def test_a_list_in_a_table_of_arrow(connection: dpsql.Connection) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    table = connection.execute(QUARTILES).fetch_arrow_table()
+    assert table.schema.field("q").type == pyarrow.list_(pyarrow.float64())
+    assert table.column("q").to_pylist() == [connection.execute(QUARTILES).fetchall()[0][0]]

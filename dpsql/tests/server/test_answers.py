@@ -261,3 +261,23 @@ def test_medians_and_extremes(connection: psycopg.Connection[Any], binary: bool)
     (row,) = cursor.fetchall()
     assert [type(value) for value in row] == [float, int, float]
     assert connection.execute(sql, [Decimal("0.25")], binary=binary).fetchall() == [row]
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_several_percentiles_are_an_array(connection: psycopg.Connection[Any], binary: bool) -> None:
+    """In text and binary, of doubles and integers, and in rows."""
+    doubles = "SELECT PERCENTILE_CONT(ARRAY[0.75, 0.25, 0.5]) WITHIN GROUP (ORDER BY age) AS q FROM person"
+    cursor = connection.execute(doubles, binary=binary)
+    assert cursor.description is not None
+    assert cursor.description[0].type_code == 1022
+    ((found,),) = cursor.fetchall()
+    assert [type(value) for value in found] == [float] * 3
+    assert found[1] <= found[2] <= found[0]
+    whole = connection.execute(doubles.replace("CONT", "DISC"), binary=binary)
+    assert whole.description is not None
+    assert whole.description[0].type_code == 1007
+    assert whole.fetchall() == [([int(value) for value in found],)]  # the same draw
+    rows = connection.execute(
+        f"SELECT unnest(t.q) AS x, t.q[1] FROM ({doubles}) AS t", binary=binary
+    ).fetchall()
+    assert sorted(rows) == sorted((value, found[0]) for value in found)

@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from dpsql.relation.types import INTEGER, TEXT
-from dpsql.sql.parameters import Awaited, ListType
+from dpsql.relation.types import INTEGER, TEXT, array_of
+from dpsql.sql.parameters import Awaited
 
 from .campus import refused, relation
 
@@ -82,7 +82,7 @@ def test_a_list_of_numbers_is_of_the_columns_type() -> None:
 def test_a_list_that_is_still_to_come_has_the_type_of_what_it_is_compared_with() -> None:
     whole, text = Awaited(), Awaited()
     relation("SELECT COUNT(*) FROM student WHERE enrolled = ANY ($1) AND major <> ALL ($2)", whole, text)
-    assert (whole.type, text.type) == (ListType(INTEGER), ListType(TEXT))
+    assert (whole.type, text.type) == (array_of(INTEGER), array_of(TEXT))
 
 
 @pytest.mark.parametrize(
