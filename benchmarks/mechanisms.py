@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks import owner_bounds
 from benchmarks.dataset import open_bench
 from benchmarks.figure import Figure, Size, Times, compare
 from dpsql.mechanisms import RankChoice, SampledNoise, Window, clamp_of
@@ -50,6 +51,7 @@ def measure(size: Size) -> Iterator[Figure]:
     """Yield rank errors, choices a second, and ratios to the engine's own medians and counts of people."""
     yield from _rank_errors(size)
     yield _choices(size)
+    yield from owner_bounds.measure()
     yield from _duckdb(size)
 
 
