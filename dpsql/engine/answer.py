@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from ..relation.types import SqlType
 
-__all__ = ["Answer", "AnswerColumn", "GroupNote", "OnceNote", "Receipt"]
+__all__ = ["Answer", "AnswerColumn", "BoundNote", "GroupNote", "OnceNote", "Receipt"]
 
 
 class GroupNote(str):
@@ -19,6 +19,12 @@ class GroupNote(str):
 
 class OnceNote(GroupNote):
     """One that a session tells once."""
+
+    __slots__ = ()
+
+
+class BoundNote(str):
+    """A note that says what a bound on one person may leave out; over the wire it is a NOTICE of its own too."""
 
     __slots__ = ()
 
