@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks import top_groups
+from benchmarks import owner_bounds, top_groups
 from benchmarks.dataset import open_bench
 from benchmarks.figure import Figure, Size, Times, compare
 from dpsql.mechanisms import RankChoice, SampledNoise, Window, clamp_of
@@ -52,6 +52,7 @@ def measure(size: Size) -> Iterator[Figure]:
     yield from _rank_errors(size)
     yield from top_groups.measure(size)
     yield _choices(size)
+    yield from owner_bounds.measure()
     yield from _duckdb(size)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .answer import Answer, AnswerColumn, GroupNote, Receipt
+from .answer import Answer, AnswerColumn, BoundNote, GroupNote, Receipt
 from .explain import Explanation
 from .session import Session
 
-__all__ = ["Answer", "AnswerColumn", "Explanation", "GroupNote", "Receipt", "Session"]
+__all__ = ["Answer", "AnswerColumn", "BoundNote", "Explanation", "GroupNote", "Receipt", "Session"]

@@ -10,7 +10,7 @@ from ..relation.types import SqlType
 from .left import charged_text
 from .settings import decimal_text
 
-__all__ = ["Answer", "AnswerColumn", "GroupNote", "OnceNote", "Receipt"]
+__all__ = ["Answer", "AnswerColumn", "BoundNote", "GroupNote", "OnceNote", "Receipt"]
 
 
 class GroupNote(str):
@@ -21,6 +21,12 @@ class GroupNote(str):
 
 class OnceNote(GroupNote):
     """One that a session tells once."""
+
+    __slots__ = ()
+
+
+class BoundNote(str):
+    """A note that says what a bound on one person may leave out; over the wire it is a NOTICE of its own too."""
 
     __slots__ = ()
 

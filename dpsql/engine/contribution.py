@@ -13,6 +13,7 @@ from ..plan.planner import ReleasePlan
 from ..plan.privacy.rows import Block, Cut, Grouped, Item, OwnedRows, TableSource, blocks_in, selects_in
 from ..relation.catalog import Table
 from ..relation.expressions import fields_of
+from .answer import BoundNote
 from .people_above import MoreRows
 
 __all__ = [
@@ -116,7 +117,7 @@ def nothing_said(name: str, max_rows: int) -> str:
     return ""
 
 
-def contribution_notes(release: ReleasePlan, more: MoreRows) -> Iterator[str]:
+def contribution_notes(release: ReleasePlan, more: MoreRows) -> Iterator[BoundNote]:
     """Yield what bounds on one person leave out of an answer, in words for a receipt.
 
     `more`: says of a table and its `max_rows` how many people have more; it is asked where that is what bounds.
@@ -125,14 +126,14 @@ def contribution_notes(release: ReleasePlan, more: MoreRows) -> Iterator[str]:
     if bounds := bounds_of(release, f' of "{rows.name}"'):
         is_of_rows = any(measurement.query.takes_all_rows for measurement in release.measurements)
         above = _above([rows], release.bounding.in_all, more) if is_of_rows else ""
-        yield f"a person counts with at most {' and '.join(bounds)}; {_UNSEEN}{above}"
+        yield BoundNote(f"a person counts with at most {' and '.join(bounds)}; {_UNSEEN}{above}")
     for (most, name), parts in sorted(_cut_per_person(rows).items()):
-        yield (
+        yield BoundNote(
             f'what is counted or summed per person takes at most {_counted(most, "row")} of "{name}"; '
             f"{_UNSEEN}{_above(parts, most, more)}"
         )
     for (most, name), parts in sorted(_cut_before_joins(rows).items()):
-        yield (
+        yield BoundNote(
             f'a join would multiply the rows of a person: it takes at most {_counted(most, "row")} of "{name}"; '
             f"{_UNSEEN}{_above(parts, most, more)}"
         )

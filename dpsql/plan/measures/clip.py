@@ -8,10 +8,10 @@ numbers of rows cost nothing, and a value that nobody reaches is as far off as t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 
-from ...mechanisms import RankChoice
+from ...mechanisms import Rank, RankChoice, Window, log_above
 from .ranks import RankMeasurement
 
 __all__ = ["GRID", "ClipMeasurement", "left_above", "people_above"]
@@ -22,23 +22,49 @@ GRID = (
 )  # fmt: skip
 """What comes out, whatever the data."""
 
+_ODDS = 20
+"""Prior weights apart, a value that nobody reaches has so much less weight than one that enough people are above."""
 _ROOT_OF_TWO = Fraction(141_421_357, 10**8)
 
 
 @dataclass(frozen=True, slots=True)
+class GridChoice(RankChoice):
+    """A choice among the places of `GRID`, of which each misses by a public number more."""
+
+    more: tuple[int, ...] = field(repr=False)
+
+    def intervals(self, window: Window) -> tuple[list[int], list[int]]:
+        counts, misses = RankChoice.intervals(self, window)
+        each = (miss for count, miss in zip(counts, misses, strict=True) for _ in range(count))
+        return [1] * self.candidates, [miss + more for miss, more in zip(each, self.more, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
 class ClipMeasurement(RankMeasurement):
-    """The largest place, with `left` persons beyond it besides those that MAX stays inside by."""
+    """The largest place but for so many persons: `left`, and what keeps values out that hardly anybody reaches.
+
+    A value v has the prior weight 1 / v², as the square of the noise that it costs grows by v².
+    """
 
     left: int
 
-    def choice(self, epsilon: Fraction) -> RankChoice:
-        largest = RankMeasurement.choice(self, epsilon)
-        return replace(largest, offset=largest.offset - self.left * self.claim_unit)
+    def choice(self, epsilon: Fraction) -> GridChoice:
+        largest, scale = RankMeasurement.choice(self, epsilon), 2 * self.scale(epsilon)
+        assert largest.shift == 0
+        wanted = math.ceil(scale * log_above(Fraction(_ODDS))) + self.left * self.claim_unit
+        more = tuple(math.floor(2 * scale * log_above(Fraction(value))) for value in GRID)
+        return GridChoice(
+            largest.candidates, 0, largest.p, largest.q, -wanted, largest.clamp, largest.gamma, more
+        )
+
+    def law(self, epsilon: Fraction) -> Rank:
+        """Return what is known of the rank: a value may miss by as much more as its prior weight makes up for."""
+        return Rank(2 * self.scale(epsilon) / self.claim_unit, len(GRID) * GRID[-1] ** 2)
 
 
 def people_above(largest: RankMeasurement, left: int) -> ClipMeasurement:
     """Return the choice that stays `left` persons further inside than a MAX over the places."""
-    known = {field.name: getattr(largest, field.name) for field in fields(largest)}
+    known = {one.name: getattr(largest, one.name) for one in fields(largest)}
     return ClipMeasurement(**known, left=left)
 
 

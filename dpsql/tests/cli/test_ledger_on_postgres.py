@@ -77,3 +77,22 @@ def test_a_server_that_is_gone_is_told_in_constant_words(run: Run, policy: Path)
     assert (result.exit_code, result.stdout) == (7, "")
     assert "the ledger's server cannot be reached" in result.stderr
     assert "administrator" not in result.stderr
+
+
+def test_what_the_owner_measured_here_is_quoted_there(run: Run, policy: Path, tmp_path: Path) -> None:
+    run("budget", "create")
+    second = shutil.copytree(policy.parent, tmp_path / "second") / policy.name
+    (second.parent / "campus-ledger.log").unlink()
+    never = " ".join(run("query", "SELECT COUNT(*) FROM enrolment", policy=second).stderr.split())
+    assert (
+        'people of "enrolment" have more rows was never measured; its owner can: dpsql bounds enrolment'
+        in never
+    )
+    assert run("bounds", "enrolment").stdout.startswith("charged epsilon 0.1; 9.8 left")
+    quoted = " ".join(run("query", "SELECT COUNT(*) FROM enrolment", policy=second).stderr.split())
+    assert re.search(
+        r'; about [\d.]+ % of the people of "enrolment" have more rows \(at most [\d.]+ %, meas', quoted
+    )
+    run("refresh")
+    later = " ".join(run("query", "SELECT COUNT(*) FROM enrolment").stderr.split())
+    assert later.endswith("; the data have changed since)")

@@ -1,0 +1,54 @@
+"""What the owner measured of a table's people, as clients of the wire and of the driver are told."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+
+import dpsql
+
+from .conftest import POLICY, Served, make_dataset, run_server
+
+COUNT = "SELECT COUNT(*) FROM visit"
+NEVER = "was never measured; its owner can: dpsql bounds visit"
+QUOTED = re.compile(r'; about [\d.]+ % of the people of "visit" have more rows \(at most [\d.]+ %, measured ')
+_VISITS = """
+[tables.visit]
+unit = { column = "who", references = "person.id" }
+max_rows = 5
+"""
+
+
+def notices(served: Served, sql: str) -> str:
+    said: list[str] = []
+    with served.connect() as connection:
+        connection.add_notice_handler(lambda note: said.append(note.message_primary or ""))
+        connection.execute(sql.encode()).fetchall()
+    return " | ".join(said)
+
+
+def test_a_server_that_runs_quotes_it_when_it_was_measured(tmp_path: Path) -> None:
+    policy: Path = make_dataset(tmp_path)
+    policy.write_text(POLICY.replace("[tables.number]", f"{_VISITS}[tables.number]", 1))
+    with duckdb.connect(str(policy.parent / "people.duckdb")) as connection:
+        connection.execute("CREATE TABLE visit (who INTEGER REFERENCES person(id))")
+        connection.execute("INSERT INTO visit SELECT i % 2000 FROM range(9000) AS r(i)")
+    with run_server(policy) as served:
+        assert NEVER in notices(served, COUNT)
+        assert NEVER in notices(served, COUNT), "it is remembered so"
+        command = [sys.executable, "-m", "dpsql.cli", "-P", str(policy), "bounds", "visit"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+        assert done.returncode == 0, done.stderr
+        assert QUOTED.search(notices(served, f"{COUNT} WHERE who > 7"))
+        assert QUOTED.search(notices(served, COUNT)), "what was remembered is not said again"
+        with served.connect() as connection:
+            lines = [row[0] for row in connection.execute(f"EXPLAIN {COUNT}".encode()).fetchall()]
+        assert QUOTED.search(" ".join(" ".join(lines).split()))
+    with dpsql.connect(policy) as here, here.cursor() as cursor:
+        cursor.execute(COUNT)
+        assert cursor.receipt is not None
+        assert QUOTED.search(cursor.receipt.notes[0])
