@@ -49,9 +49,15 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """A text, or a declared value of any type, that is none of `values`."""
+    """A text, or a declared value of any type, that is none of `values`.
+
+    A text above `lo` and below `hi`, where they are known: bytewise, as both engines compare, which is the order of
+    code points.
+    """
 
     values: frozenset[object]
+    lo: str | None = None
+    hi: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +160,8 @@ def _compared(sign: str, left: Value, right: Value) -> Value:
     if isinstance(right, Other):
         return _compared(_FLIPPED.get(sign, sign), right, left)
     if isinstance(left, Other):
+        if isinstance(right, str) and (side := _side_of(left, right)):
+            return _SIGNS[sign](side, 0)
         is_else = isinstance(right, (bool, str)) and right in left.values
         is_else = is_else or (isinstance(right, Span) and right.is_point and right.lo in left.values)
         return {"eq": False, "ne": True}.get(sign, _UNKNOWN) if is_else else _UNKNOWN
@@ -165,6 +173,13 @@ def _compared(sign: str, left: Value, right: Value) -> Value:
     if None in ranks or ranks[0] == ranks[1] or isinstance(left, OneOf) or isinstance(right, OneOf):
         return _UNKNOWN
     return _SIGNS[sign](ranks[0], ranks[1])
+
+
+def _side_of(other: Other, text: str) -> int:
+    """Return 1 where a text that is not known is above one that is, -1 where it is below, 0 where nobody can say."""
+    if other.lo is not None and text <= other.lo:
+        return 1
+    return -1 if other.hi is not None and text >= other.hi else 0
 
 
 def _of_spans(sign: str, a: Span, b: Span) -> Value:
@@ -374,6 +389,11 @@ def _abs(call: Call, args: list[Span]) -> Value:
     return Span(-a.hi, -a.lo) if a.hi <= 0 else Span(0, max(-a.lo, a.hi))
 
 
+def _sign(call: Call, args: list[Span]) -> Value:
+    lo, hi = ((end > 0) - (end < 0) for end in (args[0].lo, args[0].hi))
+    return Span(float(lo), float(hi)) if call.type.is_float else Span(lo, hi)
+
+
 def _half_away(number: Fraction) -> int:
     whole = math.floor(abs(number) + Fraction(1, 2))
     return whole if number >= 0 else -whole
@@ -538,7 +558,7 @@ _RULES: dict[str, Rule] = {
     "is_not_distinct": _is_not_distinct, "is_true": _is_truth, "is_false": _is_truth, "like": _like,
     "case": _case, "coalesce": _coalesce, "nullif": _nullif, "greatest": _extreme, "least": _extreme,
     "add": _sum, "sub": _sum, "mul": _numbers(_mul), "div": _numbers(_div), "mod": _numbers(_mod),
-    "neg": _numbers(_neg), "abs": _numbers(_abs), **dict.fromkeys(_STEPS, _numbers(_stepped)),
+    "neg": _numbers(_neg), "abs": _numbers(_abs), "sign": _numbers(_sign), **dict.fromkeys(_STEPS, _numbers(_stepped)),
     "date_trunc": _moments(_date_trunc), "extract": _moments(_extract), "cast": _cast,
     "lower": _letters(str.lower), "upper": _letters(str.upper), "substr": _texts(_substr),
     "left": _texts(_left), "right": _texts(_right), "concat": _concat, "concat_op": _concat,

@@ -117,16 +117,27 @@ def _spaces(
     found: dict[Expr, Space] = {}
     for part in parts:
         if isinstance(part, Field) and part.index in columns:
-            space = space_of(part, env, _compared_with(part, parts), is_key=part in keys)
+            literals, ends = _compared_with(part, parts), _compared_with(part, parts, _ORDERED)
+            space = space_of(part, env, literals, ends, is_key=part in keys)
             if space is not None:
                 found[part] = space
     return found
 
 
-def _compared_with(column: Field, parts: Iterable[Expr]) -> list[LiteralValue]:
-    """Return the literals that a column is compared with."""
+_ORDERED = ("lt", "le", "gt", "ge")
+
+
+def _compared_with(
+    column: Field, parts: Iterable[Expr], functions: Sequence[str] | None = None
+) -> list[LiteralValue]:
+    """Return the literals that a column is compared with, by some functions alone where they are given."""
     calls = [
-        part for part in parts if isinstance(part, Call) and part.type == BOOLEAN and column in part.args
+        part
+        for part in parts
+        if isinstance(part, Call)
+        and part.type == BOOLEAN
+        and column in part.args
+        and (functions is None or part.function in functions)
     ]
     found = dict.fromkeys(arg.value for call in calls for arg in call.args if isinstance(arg, Literal))
     return list(found)[:_MOST_LITERALS]

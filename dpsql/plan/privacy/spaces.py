@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -111,18 +111,23 @@ def _middle(lo: float, hi: float) -> float:
 
 
 def space_of(
-    column: Field, env: Environment, literals: Sequence[LiteralValue], *, is_key: bool
+    column: Field,
+    env: Environment,
+    literals: Sequence[LiteralValue],
+    ends: Sequence[LiteralValue] = (),
+    *,
+    is_key: bool,
 ) -> Space | None:
     """Return what a column can be in a row that passes the filter; None where that has no list and no ends.
 
-    `literals`: what the statement may compare it with. `is_key`: the column is a group key itself, so that what its
-    declaration does not list is no group.
+    `literals`: what the statement may compare it with, `ends`: those of them by order. `is_key`: the column is a group
+    key itself, so that what its declaration does not list is no group.
     """
     facts, declared = facts_of(column, env), env.columns[column.index]
     null: tuple[Value, ...] = (None,) if facts.nullable else ()
     kind = column.type.kind
     if kind is Kind.TEXT:
-        return _texts(facts, declared, literals, null, is_key=is_key)
+        return _texts(facts, declared, literals, ends, null, is_key=is_key)
     if kind is Kind.BOOLEAN:
         return Listed((False, True, *null))
     if column.type.is_float:
@@ -138,7 +143,13 @@ def space_of(
 
 
 def _texts(
-    facts: Facts, column: Column, literals: Sequence[LiteralValue], null: tuple[Value, ...], *, is_key: bool
+    facts: Facts,
+    column: Column,
+    literals: Sequence[LiteralValue],
+    ends: Sequence[LiteralValue],
+    null: tuple[Value, ...],
+    *,
+    is_key: bool,
 ) -> Space | None:
     if facts.values is None and column.values is None:
         return None
@@ -149,7 +160,15 @@ def _texts(
         return Listed((*values, *null))
     named = dict.fromkeys([*values, *(value for value in literals if isinstance(value, str))])
     others = frozenset(value for value in (*named, *(column.values or ())) if isinstance(value, str))
-    return Listed((*named, Other(others), *null))
+    return Listed((*named, *_between(ends, others), *null))
+
+
+def _between(ends: Sequence[LiteralValue], others: frozenset[str]) -> Iterator[Other]:
+    """Yield the texts that are none of `others`, in parts between some ends; nothing is below the empty text."""
+    texts = sorted({end for end in ends if isinstance(end, str)})
+    for lo, hi in zip([None, *texts], [*texts, None], strict=True):
+        if hi != "":
+            yield Other(others, lo, hi)
 
 
 def _within(facts: Facts) -> list[Number]:
