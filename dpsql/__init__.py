@@ -42,15 +42,20 @@ if TYPE_CHECKING:
     from .engine import Receipt as Receipt
     from .engine import Session as Session
     from .errors import DpsqlError as DpsqlError
+    from .mechanisms.randomized_response import randomize as randomize
 
-_HOMES = {"errors": ("DpsqlError",), "engine": ("Answer", "Explanation", "Receipt", "Session")}
+_HOMES = {
+    "errors": ("DpsqlError",),
+    "engine": ("Answer", "Explanation", "Receipt", "Session"),
+    "mechanisms.randomized_response": ("randomize",),
+}
 
 __all__ = [
     "BINARY", "DATETIME", "NUMBER", "ROWID", "STRING", "Answer", "Binary", "Connection", "Cursor",
     "DataError", "DatabaseError", "Date", "DateFromTicks", "DpsqlError", "Error", "Explanation",
     "IntegrityError", "InterfaceError", "InternalError", "NotSupportedError", "OperationalError",
     "ProgrammingError", "Receipt", "Session", "Time", "TimeFromTicks", "Timestamp", "TimestampFromTicks",
-    "Warning", "__version__", "apilevel", "connect", "paramstyle", "threadsafety",
+    "Warning", "__version__", "apilevel", "connect", "paramstyle", "randomize", "threadsafety",
 ]  # fmt: skip
 
 __version__ = "0.1.0"

@@ -24,6 +24,7 @@ from .explain import explain
 from .failure import Failure, leave_streams, tell
 from .faults import install_bug_hook
 from .init import init
+from .local import local
 from .query import query
 from .refresh import refresh
 from .serve import serve
@@ -103,7 +104,7 @@ def program(ctx: click.Context, policy_path: str, analyst: str) -> None:
     ctx.obj = CommandSettings.of(policy_path, analyst)
 
 
-for _command in (query, explain, check, audit, bounds, init, budget, refresh, serve, user, demo, docs):
+for _command in (query, explain, check, audit, bounds, init, budget, refresh, serve, user, local, demo, docs):
     program.add_command(_command)
 
 
