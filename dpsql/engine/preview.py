@@ -24,6 +24,7 @@ from ..sql.bind_select import bind
 from ..sql.scope import BindingContext
 from ..sql.statement import AdmittedQuery, parse_statement
 from .explain import expected_error
+from .holding import holding_lines, statements_held
 from .settings import decimal_text
 
 __all__ = ["PEOPLE", "Preview", "Question", "TablePreview", "preview", "sql_name", "warnings_of"]
@@ -108,10 +109,10 @@ def preview(policy: Policy, catalog: Catalog) -> Preview:
 def warnings_of(policy: Policy, catalog: Catalog) -> tuple[str, ...]:
     """Return what makes most answers useless, or keeps groups from being shown; each with its remedy."""
     found = []
-    held = policy.privacy.epsilon / policy.defaults.epsilon
+    held = statements_held(policy, policy.defaults.epsilon)
     if held < _FEWEST_QUESTIONS:
         found.append(
-            f"{policy.source}: privacy.epsilon: holds {math.floor(held)} questions at defaults.epsilon "
+            f"{policy.source}: privacy.epsilon: holds {held} questions at defaults.epsilon "
             f"{decimal_text(policy.defaults.epsilon)}, for everybody together, for ever; have a question cost less"
         )
     for table in _private(catalog):
@@ -126,16 +127,17 @@ def _private(catalog: Catalog) -> list[Table]:
 def _budget_lines(policy: Policy) -> Iterator[str]:
     whole, each = policy.privacy.epsilon, policy.defaults.epsilon
     halved, doubled = (
-        f"{math.floor(whole / cost):,} at {decimal_text(cost)}" for cost in (each / 2, each * 2)
+        f"{statements_held(policy, cost):,} at {decimal_text(cost)}" for cost in (each / 2, each * 2)
     )
     yield (
-        f"budget: epsilon {decimal_text(whole)} holds {math.floor(whole / each):,} different questions at "
+        f"budget: epsilon {decimal_text(whole)} holds {statements_held(policy, each):,} different questions at "
         f"{decimal_text(each)} ({halved}, {doubled}), for everybody together, for ever"
     )
     if policy.privacy.delta and policy.defaults.delta:
-        held = math.floor(policy.privacy.delta / policy.defaults.delta)
-        total = f"{float(policy.privacy.delta):g}".replace("e-0", "e-")
+        held = math.floor(policy.privacy.threshold_delta / policy.defaults.delta)
+        total = f"{float(policy.privacy.threshold_delta):g}".replace("e-0", "e-")
         yield f"  delta {total} holds {held:,} of them with group keys that are not declared"
+    yield from holding_lines(policy)
     if policy.privacy.together > 1:
         yield f"  any {policy.privacy.together} persons are protected together: so many times the noise of one"
 

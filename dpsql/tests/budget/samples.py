@@ -72,9 +72,10 @@ class Place:
         create: bool = True,
         dataset: str = "campus",
         step: Callable[[str], None] = no_step,
+        promise: Promise | None = None,
     ) -> LedgerStore:
         return open_store(
-            self.url, dataset, caps, create=create, log=self.log, step=step, promise=self.promise
+            self.url, dataset, caps, create=create, log=self.log, step=step, promise=promise or self.promise
         )
 
     def edit(self, sql: str) -> None:

@@ -18,13 +18,16 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from dpsql.budget import ZERO, Caps, Claim, Draw, LedgerStore, Reservation
+from dpsql.budget import UNSAID, ZERO, Caps, Charge, Claim, Draw, LedgerStore, Promise, Reservation
 from dpsql.errors import BudgetExhausted, EngineFailure
-from dpsql.mechanisms import Laplace, Law
+from dpsql.mechanisms import Laplace, Law, epsilon_of_rho, rho_within
+from dpsql.policy import Accounting
 
 from .samples import Place, claim, key, measurement
 
 CAP, DELTA_CAP, ALICE = 60, 40, 30
+CONVERSION = Fraction(DELTA_CAP // 2, 10**18)
+IN_RHO = Promise(accounting=Accounting.ZCDP, conversion_delta_atto=DELTA_CAP // 2)
 NAMES = st.lists(st.sampled_from("abcd"), max_size=3, unique=True)
 MEASUREMENT = st.builds(
     lambda names, scale, epsilon, delta: measurement(*names, scale=scale, epsilon=epsilon, delta=delta),
@@ -39,14 +42,15 @@ CLAIM = st.builds(
 class Ledger(RuleBasedStateMachine):
     """A ledger at `place`, or in a file of its own; on a server with a second proxy, whose log is its own."""
 
-    def __init__(self, place: Place | None) -> None:
+    def __init__(self, place: Place | None, accounting: Accounting) -> None:
         super().__init__()
+        self.in_rho = accounting is Accounting.ZCDP
         self.folder = Path(tempfile.mkdtemp())
         url = place.url if place else f"sqlite:{self.folder / 'ledger.db'}"
-        self.desks = [Place(url, self.folder / "ledger.db.log")]
+        self.desks = [Place(url, self.folder / "ledger.db.log", accounting)]
         if place:
             place.edit("DROP SCHEMA IF EXISTS dpsql CASCADE")
-            self.desks.append(Place(url, self.folder / "second.log"))
+            self.desks.append(Place(url, self.folder / "second.log", accounting))
         self.caps = Caps(CAP, DELTA_CAP, {"alice": ALICE})
         self.stores = self._open()
         self.charged = {"alice": ZERO, "bob": ZERO}
@@ -56,7 +60,21 @@ class Ledger(RuleBasedStateMachine):
         self.drawn = 0
 
     def _open(self) -> list[LedgerStore]:
-        return [desk.open(self.caps) for desk in self.desks]
+        return [desk.open(self.caps, promise=IN_RHO if self.in_rho else UNSAID) for desk in self.desks]
+
+    def _is_over(self, total: Charge, own: Charge, analyst: str) -> bool:
+        """Say whether sums are above a cap: what the model knows of the two kinds of accounting."""
+        if not self.in_rho:
+            return (
+                total.epsilon_nano > CAP + self.granted
+                or total.delta_atto > DELTA_CAP
+                or (analyst == "alice" and own.epsilon_nano > ALICE)
+            )
+        return (
+            total.rho_atto > rho_within(Fraction(CAP + self.granted, 10**9), CONVERSION)
+            or total.delta_atto > DELTA_CAP // 2
+            or (analyst == "alice" and own.rho_atto > rho_within(Fraction(ALICE, 10**9), CONVERSION))
+        )
 
     def _close(self) -> None:
         self.running.clear()
@@ -78,12 +96,7 @@ class Ledger(RuleBasedStateMachine):
             return
         except BudgetExhausted:
             most = sum((each.charge for each in wanted.measurements), ZERO)
-            own = self.charged[wanted.analyst].epsilon_nano + most.epsilon_nano
-            assert (
-                total.epsilon_nano + most.epsilon_nano > CAP + self.granted
-                or total.delta_atto + most.delta_atto > DELTA_CAP
-                or (wanted.analyst == "alice" and own > ALICE)
-            )
+            assert self._is_over(total + most, self.charged[wanted.analyst] + most, wanted.analyst)
             return
         missed = [each for each, found in zip(wanted.measurements, got.found, strict=True) if found is None]
         assert got.charge == sum((each.charge for each in missed), ZERO)
@@ -93,6 +106,9 @@ class Ledger(RuleBasedStateMachine):
                 assert all(k in one.measures for k, one in zip(each.measures, found, strict=True))
                 assert all(one.law.spread <= each.law.spread for one in found)
         self.charged[wanted.analyst] += got.charge
+        if missed:
+            own = self.charged[wanted.analyst]
+            assert not self._is_over(total + got.charge, own, wanted.analyst)
         self.rho += sum(each.charge.rho_atto for each in missed)
         if got.to_draw:
             self.running.append((store, got, [self._draw(each.measures, each.law) for each in missed]))
@@ -137,17 +153,25 @@ class Ledger(RuleBasedStateMachine):
         total = self.charged["alice"] + self.charged["bob"]
         assert self.stores[-1].spent() == total
         status = self.stores[-1].status("alice")
-        assert status.analyst_spent_nano == self.charged["alice"].epsilon_nano <= ALICE
+        own = self.charged["alice"]
+        if self.in_rho:
+            assert status.analyst_rho_spent_atto == own.rho_atto
+            assert status.analyst_spent_nano <= ALICE
+            assert status.epsilon_spent_nano == epsilon_of_rho(self.rho, CONVERSION) * 10**9
+        else:
+            assert status.analyst_spent_nano == own.epsilon_nano <= ALICE
         assert status.rho_spent_atto == self.rho
         assert status.epsilon_cap_nano == CAP + self.granted
         assert sum((entry.charge for entry in self.stores[-1].log(1000)), ZERO) == total
 
 
 @pytest.mark.parametrize("engine", ["sqlite", "postgres"])
-def test_spent_is_what_was_reserved_whatever_happens(engine: str, request: pytest.FixtureRequest) -> None:
+def test_spent_is_what_was_reserved_whatever_happens(
+    engine: str, accounting: Accounting, request: pytest.FixtureRequest
+) -> None:
     place: Place | None = request.getfixturevalue("shared") if engine == "postgres" else None
     examples, steps = (5, 20) if place else (25, 30)
     run_state_machine_as_test(
-        lambda: Ledger(place),
+        lambda: Ledger(place, accounting),
         settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None),
     )

@@ -99,6 +99,20 @@ def test_the_text_is_short_and_says_what_the_budget_holds() -> None:
     assert max(map(len, text.split("\n"))) <= 120
 
 
+def test_what_both_kinds_of_accounting_hold() -> None:
+    lines = [
+        "  accounting     statements at 0.1   ± of a count, of so many:       10      100    1,000",
+        "  pure *                       100                                  3.0       30      300",
+        "  zcdp                         295                                  3.6       11       36",
+    ]
+    assert list(previewed().budget[2:5]) == lines
+    moved = previewed(POLICY.replace("delta = 1e-6", 'delta = 1e-6\naccounting = "zcdp"')).budget
+    assert "holds 295 different questions at 0.1 (1,182 at 0.05, 73 at 0.2)" in moved[0]
+    assert "delta 5e-7 holds 500 of them" in moved[1], "the conversion's part is not the thresholds'"
+    assert [line.replace(" *", "  ") for line in moved[2:5]] == [line.replace(" *", "  ") for line in lines]
+    assert len(previewed(POLICY.replace("delta = 1e-6", "delta = 0")).budget) == 3, "zcdp needs a delta"
+
+
 def test_what_threshold_groups_need() -> None:
     few, many = (previewed(POLICY.replace("max_groups = 4", said)) for said in ("max_groups = 4", ""))
     needed = [

@@ -191,6 +191,22 @@ TEXT_ERRORS = [
         (HEAD + f"together = {number}\n", "privacy.together: write a whole number of at least 1")
         for number in ("0", "-4", "4.0", "true", '"4"')
     ),
+    (HEAD + "conversion_delta = 1e-7\n", 'privacy.conversion_delta: is of accounting = "zcdp"; take it out'),
+    (
+        HEAD.replace("1e-6", "0") + 'accounting = "zcdp"\n',
+        "privacy.accounting: zcdp needs a delta above 0 in [privacy]; 1e-6 is a usual one",
+    ),
+    *(
+        (
+            HEAD + f'accounting = "zcdp"\nconversion_delta = {number}\n',
+            "privacy.conversion_delta: must be above 0 and at most privacy.delta; left out, it is half",
+        )
+        for number in ("0", "2e-6")
+    ),
+    (
+        HEAD + 'accounting = "zcdp"\n[defaults]\ndelta = 6e-7\n',
+        "defaults.delta: is above the 0.0000005 of privacy.delta that the conversion leaves; write less",
+    ),
     (HEAD + 'accounting = "renyi"\n', 'privacy.accounting: write "pure" or "zcdp"'),
     (HEAD + "together = 1001\n", "privacy.together: is above 1000, the most that are protected together"),
     (
