@@ -19,6 +19,7 @@ from dpsql.mechanisms import (
     Summed,
     Thresholded,
     Truncated,
+    delta_of_rho,
     half_width_of,
     law_of,
     pure_epsilon,
@@ -239,3 +240,61 @@ def test_the_figures_of_soundness() -> None:
         assert law.bound + 1 == people
         each = pure_epsilon(10**18 // 2 // groups)
         assert Truncated.within(1 / each, delta / groups).bound + 1 == truncated
+
+
+# --- what an attacker learns: the exact hockey-stick --------------------------------------------------------------
+
+
+def hockey_stick(here: np.ndarray, there: np.ndarray, epsilon: float) -> float:
+    """Return Σ max(0, P - e^epsilon·Q): the least delta at this epsilon."""
+    return float(np.maximum(here - math.exp(epsilon) * there, 0).sum())
+
+
+def masses(sigma: Fraction, reach: int) -> np.ndarray:
+    at = np.arange(-reach, reach + 2)
+    tails = Gaussian(sigma).tails(at)
+    return tails[:-1] - tails[1:]
+
+
+@pytest.mark.parametrize("squared", [1, 3, 144])
+@pytest.mark.parametrize("rho", [Fraction(1, 200), Fraction(1, 2), Fraction(3)])
+def test_the_exact_hockey_stick_is_below_that_of_the_claim(squared: int, rho: Fraction) -> None:
+    """A shift of all the sensitivity, at several epsilons; and half of the noise is above it somewhere."""
+    law, moved = Gaussian.for_rho(squared, rho), math.isqrt(squared)
+    epsilons = [0.05, 0.5, 1.0, 2.0, 5.0]
+
+    def found(sigma: Fraction) -> list[float]:
+        reach = int(12 * sigma) + moved + 20
+        mass = masses(sigma, reach + moved)
+        return [hockey_stick(mass[moved:], mass[: len(mass) - moved], epsilon) for epsilon in epsilons]
+
+    claimed = [delta_of_rho(int(rho * 10**18), epsilon) for epsilon in epsilons]
+    assert all(one <= most + 1e-12 for one, most in zip(found(law.scale), claimed, strict=True))
+    halved = Gaussian(max(Fraction(1, 1024), Fraction(int(law.scale * 512), 1024))).scale
+    if squared == moved**2:
+        assert any(one > most for one, most in zip(found(halved), claimed, strict=True))
+
+
+@pytest.mark.parametrize("rho", [Fraction(1, 200), Fraction(1, 2)])
+@pytest.mark.parametrize("delta", [Fraction(1, 100), Fraction(1, 10**6)])
+def test_what_a_threshold_tells_of_one_group_is_within_its_claim(rho: Fraction, delta: Fraction) -> None:
+    """n and n + 1 people for n = 0 .. 3·bound, both directions: shown counts, or nothing."""
+    law = Thresholded.within(Gaussian.for_rho(1, rho), delta, 1, 1)
+    reach = int(12 * law.scale) + 4 * law.bound + 20
+    mass = masses(law.scale, reach)
+    at = np.arange(-reach, reach + 1)
+
+    def told(people: int) -> np.ndarray:
+        if not people:
+            return np.append(np.zeros(len(at)), 1.0)
+        noisy = np.interp(at - people, at, mass, left=0.0, right=0.0)
+        return np.append(np.where(at > law.bound, noisy, 0.0), noisy[at <= law.bound].sum())
+
+    for epsilon in (0.1, 1.0, 3.0):
+        allowed = delta_of_rho(int(rho * 10**18), epsilon) + float(delta)
+        for people in range(3 * law.bound):
+            here, there = told(people), told(people + 1)
+            assert hockey_stick(here, there, epsilon) <= allowed + 1e-9
+            assert hockey_stick(there, here, epsilon) <= allowed + 1e-9
+    assert told(1)[:-1].sum() <= float(delta)
+    assert np.where(at > law.bound - 1, np.interp(at - 1, at, mass, left=0.0), 0.0).sum() > float(delta)
