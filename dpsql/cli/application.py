@@ -17,6 +17,7 @@ from . import interrupts
 from .audit import audit
 from .budget import budget
 from .check import check
+from .convert import convert
 from .demo import demo
 from .docs import docs
 from .explain import explain
@@ -102,7 +103,7 @@ def program(ctx: click.Context, policy_path: str, analyst: str) -> None:
     ctx.obj = CommandSettings.of(policy_path, analyst)
 
 
-for _command in (query, explain, check, audit, init, budget, refresh, serve, user, demo, docs):
+for _command in (query, explain, check, audit, init, convert, budget, refresh, serve, user, demo, docs):
     program.add_command(_command)
 
 
