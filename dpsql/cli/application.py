@@ -18,6 +18,7 @@ from .audit import audit
 from .bounds import bounds
 from .budget import budget
 from .check import check
+from .convert import convert
 from .demo import demo
 from .docs import docs
 from .explain import explain
@@ -104,7 +105,9 @@ def program(ctx: click.Context, policy_path: str, analyst: str) -> None:
     ctx.obj = CommandSettings.of(policy_path, analyst)
 
 
-for _command in (query, explain, check, audit, bounds, init, budget, refresh, serve, user, local, demo, docs):
+for _command in (
+    query, explain, check, audit, bounds, init, convert, budget, refresh, serve, user, local, demo, docs,
+):  # fmt: skip
     program.add_command(_command)
 
 

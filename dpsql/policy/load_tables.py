@@ -75,7 +75,7 @@ def _read_source(section: Section) -> tuple[str, ...]:
         if not item.lower().endswith(".parquet"):
             raise section.error(
                 f'"{item}" does not end in .parquet, and files of other kinds are never parsed for an analyst; '
-                "convert it to Parquet once, as the manual says, and name that file",
+                "run dpsql convert on it, and name the Parquet file",
                 "source",
             )
         patterns.append(item)

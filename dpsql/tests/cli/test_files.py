@@ -115,7 +115,7 @@ def test_what_cannot_be_read_advances_nothing(policy: Path) -> None:
         (
             "visits/*.parquet", "visits.csv",
             'files.toml: tables.visit.source: "visits.csv" does not end in .parquet, and files of other kinds are never '
-            "parsed for an analyst; convert it to Parquet once, as the manual says, and name that file",
+            "parsed for an analyst; run dpsql convert on it, and name the Parquet file",
         ),
         ('["ward.parquet"]', "[]", "files.toml: tables.ward.source: is empty; name the table's Parquet files"),
         (
@@ -138,3 +138,15 @@ def test_files_that_are_not_there_are_named(policy: Path) -> None:
     assert failed.stderr.startswith(
         f'ERROR F0V01: database: tables.ward.source: "{policy.parent}/ward.parquet" cannot'
     )
+
+
+def test_text_files_are_converted_once(policy: Path) -> None:
+    (policy.parent / "visits" / "3.csv").write_text("patient_id,cost,ward,seen\n7,5,a,2026-03-01 10:00:00\n")
+    done = run(policy, "convert", str(policy.parent / "visits" / "3.csv"))
+    assert done.exit_code == 0
+    assert done.stdout.splitlines()[0] == f"{policy.parent}/visits/3.parquet: 1 rows"
+    assert "  seen  timestamp" in done.stdout
+    (policy.parent / "visits" / "3.csv").write_text("patient_id,cost\n7,secret,1\n")
+    failed = run(policy, "convert", str(policy.parent / "visits" / "3.csv"))
+    assert failed.exit_code == 5
+    assert failed.stderr == "ERROR F0V01: 3.csv: line 2 does not fit the others; mend it, and convert again\n"
