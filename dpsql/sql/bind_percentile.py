@@ -143,6 +143,6 @@ def _read(value: object) -> Fraction | None:
     try:
         if isinstance(value, str) and (quotient := _QUOTIENT.fullmatch(value)):
             return Fraction(int(quotient[1]), int(quotient[2]))
-        return Fraction(Decimal(str(value)) if isinstance(value, (str, float)) else value)  # type: ignore[arg-type]
+        return value if isinstance(value, Fraction) else Fraction(Decimal(str(value)))
     except (InvalidOperation, TypeError, ValueError, OverflowError, ZeroDivisionError):
         return None
