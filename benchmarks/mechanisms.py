@@ -15,8 +15,9 @@ import numpy.typing as npt
 from benchmarks import owner_bounds, top_groups
 from benchmarks.dataset import open_bench
 from benchmarks.figure import Figure, Size, Times, compare
-from dpsql.mechanisms import RankChoice, SampledNoise, Window, clamp_of
+from dpsql.mechanisms import Near, RankChoice, RankSplit, SampledNoise, Window, clamp_of
 from dpsql.mechanisms.choice import FIRST_BYTES
+from dpsql.plan.measures.ranks import split_of
 
 __all__ = ["measure"]
 
@@ -51,6 +52,7 @@ def measure(size: Size) -> Iterator[Figure]:
     """Yield errors of ranks and largest groups, choices a second, ratios to the engine's own medians and counts."""
     yield from _rank_errors(size)
     yield from top_groups.measure(size)
+    yield from _split_errors(size)
     yield _choices(size)
     yield from owner_bounds.measure()
     yield from _duckdb(size)
@@ -96,6 +98,82 @@ def _errors(values: Values, share: Fraction, epsilon: Fraction, candidates: int,
     return found
 
 
+def _normal(random: np.random.Generator) -> Values:
+    return np.clip(np.round(random.normal(_DOMAIN / 2, _DOMAIN / 64, 1_000)), 0, _DOMAIN).astype(np.int64)
+
+
+def _ages(random: np.random.Generator) -> Values:
+    return np.clip(np.round(random.gamma(4, 10, 20_000)), 0, 120).astype(np.int64)
+
+
+def _many(random: np.random.Generator) -> Values:
+    return random.integers(0, _DOMAIN, 100_000)
+
+
+_SPLITS: tuple[tuple[str, Callable[[np.random.Generator], Values], int, str, int, float], ...] = (
+    ("n = 1,000 on 2^32", _uniform, _DOMAIN, "1", 3, 2.5),
+    ("n = 1,000 on 2^32", _uniform, _DOMAIN, "1", 9, 6.0),
+    ("n = 1,000 on 2^32", _uniform, _DOMAIN, "1", 19, 7.4),
+    ("n = 1,000, normal", _normal, _DOMAIN, "0.5", 9, 12.0),
+    ("n = 100,000 on 2^32", _many, _DOMAIN, "0.1", 3, 21.0),
+    ("n = 100,000 on 2^32", _many, _DOMAIN, "0.1", 9, 53.0),
+    ("gpa, n = 20,000", _gpa, 200, "0.1", 9, 18.0),
+    ("gpa, n = 20,000", _gpa, 200, "1", 9, 0.0),
+    ("ages, n = 20,000", _ages, 120, "0.1", 9, 3.0),
+    ("ages, n = 20,000", _ages, 120, "1", 9, 0.0),
+    ("60 % at one value, n = 20,000", _tied, 200, "0.1", 9, 17.0),
+    ("60 % at one value, n = 20,000", _tied, 200, "1", 9, 2.0),
+)
+"""Data, the lattice's width, epsilon, how many fractions, and the mean rank error of the prototypes over them all."""
+
+
+def _split_errors(size: Size) -> Iterator[Figure]:
+    """Yield how far off several fractions of the same rows are, drawn from one another."""
+    draws = max(10, size.draws // 40_000)
+    for name, make, width, epsilon, count, prototype in _SPLITS:
+        values = make(np.random.default_rng(7))
+        shares = tuple(Fraction(i, count + 1) for i in range(1, count + 1))
+        split = split_of(shares, width, count.bit_length() / Fraction(epsilon))
+        found = _errors_of_all(values, split, draws)
+        spread = statistics.stdev(found) / math.sqrt(draws)
+        yield Figure(
+            f"mean rank error, {name}, epsilon {epsilon}, {count} fractions",
+            statistics.fmean(found), 1.1 * prototype + 1 + 3 * spread, "rows",
+        )  # fmt: skip
+
+
+def _errors_of_all(values: Values, split: RankSplit, draws: int) -> list[float]:
+    """Return the mean over the fractions of what the chosen values miss their ranks by, draw by draw."""
+    random = np.random.default_rng(11)
+    hashes = random.integers(0, 2**split.hash_bits, len(values))
+    places, counts = np.unique(((values >> split.shift) << split.hash_bits) + hashes, return_counts=True)
+    less = np.cumsum(counts) - counts
+    near = np.zeros(len(places), dtype=bool)
+    for one in split.read:
+        centre = one.p * len(values) + one.offset
+        near |= (one.q * (less + counts) - centre > -one.clamp) & (one.q * less - centre < one.clamp)
+    window = Window(places[near].tolist(), less[near].tolist(), counts[near].tolist(), len(values))
+    noise, ordered, found = SampledNoise(), np.sort(values), []
+
+    def pick(_: int, intervals: list[int], misses: list[int], gamma: Fraction) -> tuple[int, int]:
+        return noise.choose(intervals, misses, gamma, os.urandom(FIRST_BYTES))
+
+    def ask(low: int, high: int, wanted: tuple[Near, ...]) -> Window:
+        inside = (places >= low) & (places <= high)
+        kept = counts[inside]
+        below = np.cumsum(kept) - kept
+        return Window(places[inside].tolist(), below.tolist(), kept.tolist(), int(kept.sum()))
+
+    for _ in range(draws):
+        missed = []
+        for share, value in zip(split.shares, split.values(window, pick, ask), strict=True):
+            below, upto = np.searchsorted(ordered, [value, value + (1 << split.shift)])
+            wanted = float(share * len(values))
+            missed.append(max(0.0, float(below) - wanted, wanted - float(upto)))
+        found.append(statistics.fmean(missed))
+    return found
+
+
 def _choices(size: Size) -> Figure:
     noise, count = SampledNoise(), 200
     counts, misses = [1, 5_000_000] * 500, [abs(i - 500) for i in range(1_000)]
@@ -110,11 +188,18 @@ def _choices(size: Size) -> Figure:
 
 # --- what it takes ----------------------------------------------------------------------------------------
 
+_TWENTIETHS = ", ".join(f"{i / 20}" for i in range(1, 20))
 _QUERIES = (
     ("rows that are persons, ungrouped", "SELECT MEDIAN(real) FROM person", "SELECT median(real) FROM person", 2.0),
     ("rows that are persons, ungrouped, 0.9",
      "SELECT PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY real) FROM person",
      "SELECT quantile_cont(real, 0.9) FROM person", 2.0),
+    ("rows that are persons, three quartiles",
+     "SELECT PERCENTILE_CONT(ARRAY[0.25, 0.5, 0.75]) WITHIN GROUP (ORDER BY real) FROM person",
+     "SELECT quantile_cont(real, [0.25, 0.5, 0.75]) FROM person", 2.0),
+    ("rows that are persons, nineteen fractions",
+     f"SELECT PERCENTILE_CONT(ARRAY[{_TWENTIETHS}]) WITHIN GROUP (ORDER BY real) FROM person",
+     f"SELECT quantile_cont(real, [{_TWENTIETHS}]) FROM person", 2.0),
     ("rows that are persons, 1,000 groups", "SELECT whole, MEDIAN(real) FROM person GROUP BY whole",
      "SELECT whole, median(real) FROM person GROUP BY whole", 6.0),
 )  # fmt: skip

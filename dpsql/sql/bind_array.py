@@ -65,9 +65,9 @@ def refuse_unnest(binder: Binder, node: exp.Expr) -> Expr:
 
 
 def refuse_array(binder: Binder, node: exp.Expr) -> Expr:
-    """Refuse an array that is no list of fractions. Raises Refusal (0A000)."""
+    """Refuse an array that is no list of fractions. Raises Refusal (PV001)."""
     raise Refusal(
-        "an array is given to percentile_cont and percentile_disc alone", sqlstate="0A000",
+        "an array is given to percentile_cont and percentile_disc alone",
         position=binder.position(node), hint="give one value at a time",
     )  # fmt: skip
 

@@ -29,6 +29,7 @@ __all__ = [
     "RankMeasurement",
     "SplitMeasurement",
     "share_of",
+    "split_of",
 ]
 
 RANK_FUNCTIONS = ("median", "percentile_cont", "percentile_disc", "min", "max")
@@ -151,7 +152,7 @@ class SplitMeasurement(Measurement):
 
     def choice(self, epsilon: Fraction) -> RankSplit:
         """Return the choices that are made for each group; each depth has an equal part of epsilon."""
-        return _split(self.shares, self.known_lattice.width, self.scale(epsilon) * self.depths)
+        return split_of(self.shares, self.known_lattice.width, self.scale(epsilon) * self.depths)
 
     def law(self, epsilon: Fraction) -> Rank:
         """Return what is known of the rank of each of what comes out, in rows."""
@@ -164,7 +165,7 @@ def _unit(bounding: Bounding) -> int:
 
 
 @lru_cache(maxsize=1024)
-def _split(shares: tuple[Fraction, ...], width: int, scale: Fraction) -> RankSplit:
+def split_of(shares: tuple[Fraction, ...], width: int, scale: Fraction) -> RankSplit:
     """Return choices at several fractions; `scale`: what a unit weighs times the depths, over epsilon."""
     shift, bits = max(0, width.bit_length() + HASH_BITS - _LARGEST_BITS), HASH_BITS
     while True:
