@@ -6,7 +6,7 @@ from .choice import FIRST_BYTES
 from .epsilon import ATTO, MAX_EPSILON, MIN_EPSILON, NANO, floor_to_nano, parse_epsilon
 from .laplace_accuracy import bounds_of_exp
 from .law import Law
-from .laws import Laplace, Rank, Summed, Truncated, UnknownLaw, law_of
+from .laws import Assembled, Box, Coordinate, Laplace, Rank, Summed, Truncated, UnknownLaw, Vector, law_of
 from .linear_accuracy import half_width_of
 from .noise import Noise, SampledNoise
 from .random_source import OS_RANDOM, RandomSource
@@ -19,6 +19,9 @@ __all__ = [
     "MIN_EPSILON",
     "NANO",
     "OS_RANDOM",
+    "Assembled",
+    "Box",
+    "Coordinate",
     "Laplace",
     "Law",
     "Noise",
@@ -29,6 +32,7 @@ __all__ = [
     "Summed",
     "Truncated",
     "UnknownLaw",
+    "Vector",
     "Window",
     "bounds_of_exp",
     "clamp_of",

@@ -6,14 +6,29 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from ..law import Law
+from .assembled import Assembled, Vector
+from .box import Box, Coordinate
 from .laplace import Laplace
 from .rank import Rank
 from .summed import Summed
 from .truncated import Truncated
 
-__all__ = ["Laplace", "Rank", "Summed", "Truncated", "UnknownLaw", "law_of"]
+__all__ = [
+    "Assembled",
+    "Box",
+    "Coordinate",
+    "Laplace",
+    "Rank",
+    "Summed",
+    "Truncated",
+    "UnknownLaw",
+    "Vector",
+    "law_of",
+]
 
 _READERS: dict[str, Callable[[str], Law]] = {
+    Box.name: Box.read,
+    Coordinate.name: Coordinate.read,
     Rank.name: Rank.read,
     Truncated.name: Truncated.read,
 }
