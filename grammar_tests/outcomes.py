@@ -11,6 +11,7 @@ from dpsql.engine.explain import Explanation
 from dpsql.errors import DpsqlError
 from dpsql.plan.backend_sql.print_release import BackendQuery
 from dpsql.plan.dialects.dialect import Dialect
+from dpsql.plan.measures.measurements import Joint
 from dpsql.plan.planner import ReleasePlan
 from dpsql.testing.case_file import (
     Accepted,
@@ -89,6 +90,7 @@ def _claim(release: ReleasePlan) -> ReleaseClaim:
                 measurement.sensitivity // measurement.denominator,
                 release.scale(number) / measurement.denominator,
                 release.epsilons[number],
+                measurement.reaches if isinstance(measurement, Joint) else (),
             )
         )
     if release.groups is None:

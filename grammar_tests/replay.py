@@ -112,24 +112,24 @@ def _reads_public_alone(policy: Policy, sql: str, engine: str) -> bool:
     return bool(read) and all(table.db == schema and table.name in public for table in read)
 
 
-def _difference(old: int, new: int) -> int:
-    return abs(old - new)
-
-
 def check_claim(plan: Plan, asked: Sequence[Asked], here: Sequence[Cells], there: Sequence[Cells]) -> None:
-    """Hold the claim for two neighbours: Σ |change| / scale over everything is at most the charge.
+    """Hold the claim for two neighbours: Σ |change| / scale, in the norm of each, is at most the charge.
 
     The parameters are those of the first run: a later intermediate result's guarantee is for each value of the earlier.
     """
     total = Fraction(0)
     moved: Counter[tuple[int, int]] = Counter()
     for one, old, new in zip(asked, here, there, strict=True):
-        empty = one.empty()
-        for column, measurement in enumerate(one.places()):
-            differ = most_moved if one.query.is_window else _difference
-            change = sum(
-                differ(old.get(key, empty)[column], new.get(key, empty)[column]) for key in {*old, *new}
-            )
+        empty, places = one.empty(), one.places()
+        for measurement in dict.fromkeys(places):
+            columns = [column for column, place in enumerate(places) if place == measurement]
+            change = 0
+            for key in {*old, *new}:
+                pairs = [(old.get(key, empty)[column], new.get(key, empty)[column]) for column in columns]
+                if one.query.is_window:
+                    change += sum(most_moved(*pair) for pair in pairs)
+                else:
+                    change += one.release.measurements[measurement].norm([a - b for a, b in pairs])
             moved[one.number, measurement] += change
             total += change / one.release.scale(measurement)
     for (number, measurement), change in moved.items():

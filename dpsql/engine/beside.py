@@ -23,7 +23,7 @@ from ..plan.measures.formulas import Linear
 from ..plan.planner import Plan, ReleasePlan, other_measures
 from .explain import expected_error
 from .finer import Finer, find_finer
-from .released import Groups, ReleasedMeasurement
+from .released import Groups
 from .run import ReleasedRows, assemble
 
 __all__ = ["Beside", "find_beside"]
@@ -131,7 +131,7 @@ def _taking(other: ReleasePlan, measurements: dict[int, Finer]) -> ReleasePlan |
     each = floor_to_nano(other.epsilons[0] / missing) if missing else Fraction(0)
     if missing and each <= 0:
         return None
-    laws = tuple(_widest(measurements[i].measurement) if i in measurements else None for i in range(count))
+    laws = tuple(measurements[i].measurement.law if i in measurements else None for i in range(count))
     epsilons = tuple(Fraction(0) if i in measurements else each for i in range(count))
     plan = replace(other, epsilons=epsilons, taken=laws)
     try:
@@ -139,10 +139,6 @@ def _taking(other: ReleasePlan, measurements: dict[int, Finer]) -> ReleasePlan |
     except Refusal:
         return None
     return plan
-
-
-def _widest(measurement: ReleasedMeasurement) -> Law:
-    return max(measurement.laws, key=lambda law: law.spread)
 
 
 def _ratios(plan: ReleasePlan, own: ReleasePlan, level: Fraction) -> list[Fraction] | None:
@@ -160,5 +156,5 @@ def _ratios(plan: ReleasePlan, own: ReleasePlan, level: Fraction) -> list[Fracti
 
 
 def _half(plan: ReleasePlan, formula: Linear, level: Fraction) -> Fraction:
-    noises = [(plan.law(plan.measurement_of(index)), weight) for index, weight in formula.terms]
+    noises = plan.noises(formula)
     return half_width_of(noises, 1 - level) if noises else Fraction(0)

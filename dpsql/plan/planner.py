@@ -21,7 +21,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from ..errors import Refusal
-from ..mechanisms import Laplace, Law, RankChoice, Truncated, bounds_of_exp, floor_to_nano
+from ..mechanisms import Law, RankChoice, Truncated, bounds_of_exp, floor_to_nano
 from ..relation.catalog import Catalog, Scalar
 from ..relation.expressions import Expr, IntermediateValue, Literal, conjuncts, fields_of, walk
 from ..relation.expressions import Scalar as Subquery
@@ -32,9 +32,9 @@ from ..relation.types import BIGINT, SqlType
 from ..relation.types import Kind as SqlKind
 from .backend_sql.print_release import BackendQuery, print_fan, print_keys, print_release
 from .dialects import Dialect, dialect_of
-from .measures.formulas import Formula
+from .measures.formulas import Formula, Linear
 from .measures.least_error import choose_measurements, others
-from .measures.measurements import Bounding, BoundingQuery, Measurement, MeasurementKind, counted_in
+from .measures.measurements import Bounding, BoundingQuery, Joint, Measurement, MeasurementKind, counted_in
 from .measures.ranks import RankMeasurement
 from .privacy.analyze import analyze
 from .privacy.contradiction import has_no_rows
@@ -138,16 +138,24 @@ class ReleasePlan:
     def law(self, number: int) -> Law:
         """Return the law of the noise that a measurement is to have. Not for what is empty, which gets none.
 
-        Laplace noise takes the scale from a sensitivity in L1, which is what `Measurement.sensitivity` says.
+        It takes the scale from `Measurement.sensitivity`, which is in the norm that the law needs.
         """
         if self.key_law is not None and number == self.counted:
             return self.key_law
         if self.taken and (stored := self.taken[number]) is not None:
             return stored
-        measurement = self.measurements[number]
-        if isinstance(measurement, RankMeasurement):
-            return measurement.law(self.epsilons[number])
-        return Laplace(self.scale(number))
+        return self.measurements[number].law(self.epsilons[number])
+
+    def noises(self, formula: Linear) -> list[tuple[Law, Fraction]]:
+        """Return independent noises, each with its weight, whose sum a weighted sum of coordinates is to have on it."""
+        by_measurement: dict[int, dict[int, Fraction]] = {}
+        for coordinate, weight in formula.terms:
+            number = self.measurement_of(coordinate)
+            place = coordinate - sum(one.size for one in self.measurements[:number])
+            by_measurement.setdefault(number, {})[place] = weight
+        return [
+            noise for number, weights in by_measurement.items() for noise in self.law(number).noises(weights)
+        ]
 
     @cached_property
     def choices(self) -> Mapping[int, RankChoice]:
@@ -210,7 +218,7 @@ class ReleasePlan:
     @property
     def intermediates(self) -> tuple[int, ...]:
         """The intermediate results that the private rows depend on."""
-        exprs = [*self.release.keys, *(v.value for v in self.measurements if v.value)]
+        exprs = [*self.release.keys, *(value for v in self.measurements for value in v.values)]
         exprs += [term for v in self.measurements for mask in v.masks for term, _ in mask.terms]
         found = set(intermediates_in(self.release.rows))
         found |= {
@@ -231,13 +239,15 @@ class ReleasePlan:
         measurement, rows, bounding = self.measurements[number], self.release.rows, self.bounding
         if measurement.query is not BoundingQuery.SCALED:
             return None
-        label = (
+        label: tuple[object, ...] = (
             measurement.kind.value,
             measurement.value,
             measurement.lattice,
             measurement.null_rows,
             measurement.masks,
         )
+        if isinstance(measurement, Joint):
+            label = (*label, tuple(part.said for part in measurement.parts))
         bounds = (bounding.in_all, bounding.per_row, bounding.replace_one, counted_in(self.measurements))
         base = (self.fingerprint, rows.items, predicate, rows.owner, bounds)
         return hashlib.sha256(repr(("family", base, label)).encode()).digest()
@@ -253,6 +263,8 @@ class ReleasePlan:
         for index, mask in enumerate(measured.masks):
             for part in range(measured.per_mask):
                 label: tuple[object, ...] = (measured.kind.value, part, measured.value, measured.lattice)
+                if isinstance(measured, Joint):  # each part by itself, whatever it is drawn together with
+                    label = measured.parts[part].said
                 label += (measured.share,) if isinstance(measured, RankMeasurement) else ()
                 if self.bounding.per_row:
                     lattice = measured.lattice
@@ -267,6 +279,7 @@ class ReleasePlan:
                         label = (MeasurementKind.SUM.value, 0, measured.value, lattice)
                     label = (*label, mask)
                 else:
+                    label = ("weighed", *label) if measured.weighed else label
                     label = (*label, measured.null_rows, measured.distinct_limit, measured.masks, index)
                     label += (
                         (counted_in(self.measurements),) if measured.query is BoundingQuery.SCALED else ()
@@ -376,7 +389,7 @@ def _plan_release(
         ]
     bounding = _bounding(release, env, privacy, groups)
     measured = choose_measurements(release.aggregates, env, bounding, rows.units, threshold=groups is None)
-    texts = [*release.keys, *dict.fromkeys(v.value for v in measured.measurements if v.value is not None)]
+    texts = [*release.keys, *dict.fromkeys(value for v in measured.measurements for value in v.values)]
     text_of_row(
         ((facts_of(expr, env).size, expr.position) for expr in texts if expr.type.kind is SqlKind.TEXT),
         joined_rows(rows.reach),

@@ -58,6 +58,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 _EXACT = re.compile(r"-?[0-9]+(/[1-9][0-9]*)?")
 _DECIMAL = re.compile(r"[0-9]+(\.[0-9]+)?")
 _CLAMP = re.compile(r"\[(-?[0-9]+),(-?[0-9]+)\]")
+_REACH = re.compile(r"\[[0-9]+(,[0-9]+)*\]")
 _REFUSED = re.compile(r"([0-9A-Z]{5})(?: at ([0-9]+:[0-9]+))?")
 _BEFORE_SQL = ("parameter ", "oracle-sql ")
 
@@ -68,7 +69,10 @@ class CaseFileError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A measurement of noise: `clamp` holds one row's value, in lattice units; None for what is only counted."""
+    """A measurement of noise: `clamp` holds one row's value, in lattice units; None for what is only counted.
+
+    `reach`: of what is drawn together, the most that one row adds to each coordinate of a mask; the claim is in rows.
+    """
 
     kind: str
     coordinates: int
@@ -77,9 +81,11 @@ class Measure:
     sensitivity: int
     scale: Fraction
     epsilon: Fraction
+    reach: tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        value = (
+        value = f" reach=[{','.join(map(str, self.reach))}]" if self.reach else ""
+        value += (
             "" if self.clamp is None else f" lattice={self.lattice} clamp=[{self.clamp[0]},{self.clamp[1]}]"
         )
         return (
@@ -340,9 +346,9 @@ def _measure(text: str, block: _CaseLines) -> Measure:
     kind, *words = text.split()
     fields = dict(word.partition("=")[::2] for word in words)
     wanted = {"coordinates", "sensitivity", "scale", "epsilon"}
-    if set(fields) not in (wanted, wanted | {"lattice", "clamp"}):
+    if set(fields) not in (wanted, wanted | {"lattice", "clamp"}, wanted | {"reach"}):
         raise block.error(
-            "write: measure KIND coordinates= [lattice= clamp=[L,H]] sensitivity= scale= epsilon="
+            "write: measure KIND coordinates= [lattice= clamp=[L,H] | reach=[D,…]] sensitivity= scale= epsilon="
         )
     clamp = None
     if "clamp" in fields:
@@ -350,12 +356,17 @@ def _measure(text: str, block: _CaseLines) -> Measure:
         if match is None:
             raise block.error("write clamp=[L,H], whole numbers")
         clamp = int(match[1]), int(match[2])
-    exact = {key: _exact(fields[key], block) for key in fields if key != "clamp"}
+    reach: tuple[int, ...] = ()
+    if "reach" in fields:
+        if not _REACH.fullmatch(fields["reach"]):
+            raise block.error("write reach=[D,…], whole numbers")
+        reach = tuple(map(int, fields["reach"][1:-1].split(",")))
+    exact = {key: _exact(fields[key], block) for key in fields if key not in ("clamp", "reach")}
     if any(exact[key].denominator != 1 for key in ("coordinates", "sensitivity")):
         raise block.error("coordinates and sensitivity are whole numbers")
     return Measure(
         kind, int(exact["coordinates"]), exact.get("lattice"), clamp, int(exact["sensitivity"]),
-        exact["scale"], exact["epsilon"],
+        exact["scale"], exact["epsilon"], reach,
     )  # fmt: skip
 
 

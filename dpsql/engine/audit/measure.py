@@ -80,8 +80,8 @@ def _take_in(
 
 
 def distance(release: ReleasePlan, number: int, left: Groups, right: Groups) -> int:
-    """Return Σ over groups and coordinates of |change| of one measurement; of a choice the most that a score
-    changes."""
+    """Return what the claim bounds, summed over groups: |change| of all coordinates of one measurement, the norm of
+    what is drawn together, of a choice the most that a score changes."""
     empty = _empty(release, number)
     total = 0
     for key in left.keys() | right.keys():
@@ -89,7 +89,7 @@ def distance(release: ReleasePlan, number: int, left: Groups, right: Groups) -> 
             total += moved(left.get(key, empty), right.get(key, empty))
             continue
         pairs = zip(left.get(key, empty), right.get(key, empty), strict=True)
-        total += sum(abs(a - b) for a, b in pairs)
+        total += release.measurements[number].norm([a - b for a, b in pairs])
     return total
 
 
