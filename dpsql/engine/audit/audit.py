@@ -159,6 +159,8 @@ def _questions(table: Table) -> Iterator[str]:
     for column in measured:
         for function in ("SUM", "AVG", "VAR_POP"):
             yield f"SELECT {function}({column}) FROM {name}"
+    if len(measured) > 1:
+        yield f"SELECT CORR({measured[0]}, {measured[1]}) FROM {name}"
     for key in (c for c in table.columns if c.values):
         column = sql_name(key.name)
         yield f"SELECT {column}, COUNT(*) FROM {name} GROUP BY 1"

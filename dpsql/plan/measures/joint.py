@@ -97,7 +97,10 @@ def _clusters(wanted: Sequence[NormalizedAggregate], env: Environment, *, every:
             clusters.setdefault(there, _Cluster(there)).take(want)
     for index, want in enumerate(wanted):
         found = clusters.get(_there(want, env)) if want.values else None
-        if found is not None and (want.function in BIVARIATE or set(want.values) <= found.values.keys()):
+        is_sum = (
+            want.function in VALUE_FUNCTIONS and found is not None and set(want.values) <= found.values.keys()
+        )
+        if found is not None and (want.function in BIVARIATE or is_sum):
             found.wanted.append((index, both(want.filter, found.there)))
     for index, want in enumerate(wanted):
         if want.function in ("count", "weighted_count"):

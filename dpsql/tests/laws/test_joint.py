@@ -151,12 +151,15 @@ def test_of_one_row_and_of_none(exact: Callable[[str, Database], tuple[Any, Any]
 
 
 def test_a_part_asked_alone_is_answered_from_the_draw(desk: OpenDesk) -> None:
-    """In either order of bounding: people's rows, and persons."""
+    """Where it is no wider than asked alone: of people's rows, and of persons."""
     for table, value, first in (("visit", "n", "VAR_POP(n)"), ("person", "age", "STDDEV(age)")):
         opened = desk(ZeroNoise())
         opened.settle(HEAVY)
         execute = opened.session.execute
         assert cost(execute(f"SELECT {first} FROM {table} WHERE {value} IS NOT NULL")) > 0
+        execute(
+            "SET dpsql.epsilon = 0.3"
+        )  # one coordinate of three has the spread of a draw of its own at 0.55
         for call in (f"SUM({value})", f"AVG({value})", "COUNT(*)", first):
             found = execute(f"SELECT {call} FROM {table} WHERE {value} IS NOT NULL")
             assert cost(found) == 0, (table, call)
