@@ -12,6 +12,7 @@ from dpsql.errors import DpsqlError
 from dpsql.mechanisms import ATTO
 from dpsql.plan.backend_sql.print_release import BackendQuery
 from dpsql.plan.dialects.dialect import Dialect
+from dpsql.plan.measures.measurements import Joint
 from dpsql.plan.planner import ReleasePlan
 from dpsql.policy import Accounting
 from dpsql.testing.case_file import (
@@ -101,6 +102,7 @@ def _claim(release: ReleasePlan) -> ReleaseClaim:
                 Fraction(0) if release.is_zcdp else release.epsilons[number],
                 Fraction(release.rhos[number], ATTO) if release.is_zcdp else None,
                 is_gaussian,
+                measurement.reaches if isinstance(measurement, Joint) else (),
             )
         )
     if release.groups is None:

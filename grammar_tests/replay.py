@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,9 +17,9 @@ from dpsql.engine.audit.windows import moved as most_moved
 from dpsql.engine.audit.windows import steps_of, windows_of
 from dpsql.engine.explain import Explanation
 from dpsql.engine.released import canonical
-from dpsql.mechanisms import ATTO, Window
+from dpsql.mechanisms import ATTO, Gaussians, Window
 from dpsql.plan.backend_sql.print_release import BackendQuery
-from dpsql.plan.measures.measurements import MeasurementKind
+from dpsql.plan.measures.measurements import Joint, MeasurementKind
 from dpsql.plan.planner import Plan, ReleasePlan
 from dpsql.policy import Accounting, Policy
 
@@ -126,12 +126,18 @@ def _reads_public_alone(policy: Policy, sql: str, engine: str) -> bool:
     return bool(read) and all(table.db == schema and table.name in public for table in read)
 
 
-def _difference(old: int, new: int) -> int:
-    return abs(old - new)
+def _deviation(release: ReleasePlan, number: int) -> Fraction:
+    """Return the deviation by which a measurement's squared changes cost rho."""
+    measurement, law = release.measurements[number], release.law(number)
+    if isinstance(measurement, Joint) and isinstance(law, Gaussians):
+        return min(
+            deviation / reach for deviation, reach in zip(law.deviations, measurement.reaches, strict=True)
+        )
+    return release.scale(number)
 
 
 def check_claim(plan: Plan, asked: Sequence[Asked], here: Sequence[Cells], there: Sequence[Cells]) -> None:
-    """Hold the claim for two neighbours: Σ |change| / scale over everything is at most the charge.
+    """Hold the claim for two neighbours: Σ |change| / scale, in the norm of each, is at most the charge.
 
     In a zCDP dataset Σ change² / (2 sigma²) is at most rho; a choice by rank costs (change / scale)² / 8.
 
@@ -139,23 +145,30 @@ def check_claim(plan: Plan, asked: Sequence[Asked], here: Sequence[Cells], there
     """
     total = Fraction(0)
     moved: Counter[tuple[int, int]] = Counter()
-    squared: Counter[tuple[int, int]] = Counter()
+    squared: defaultdict[tuple[int, int], Fraction] = defaultdict(Fraction)
     for one, old, new in zip(asked, here, there, strict=True):
-        empty = one.empty()
-        for column, measurement in enumerate(one.query.measurements if one.query.is_window else one.places()):
+        empty, places = one.empty(), one.places()
+        if one.query.is_window:
+            places = list(one.query.measurements)
+        for measurement in dict.fromkeys(places):
+            columns = [column for column, place in enumerate(places) if place == measurement]
+            measured, change, square = one.release.measurements[measurement], 0, Fraction(0)
             if measurement == one.release.selection:
+                (column,) = columns
                 alone = ({key: (row[column],) for key, row in cells.items()} for cells in (old, new))
                 change = distance(one.release, measurement, *alone)
-                moved[one.number, measurement] += change
-                total += change / one.release.scale(measurement)
-                continue
-            differ = most_moved if one.query.is_window else _difference
-            changes = [
-                differ(old.get(key, empty)[column], new.get(key, empty)[column]) for key in {*old, *new}
-            ]
-            moved[one.number, measurement] += sum(changes)
-            squared[one.number, measurement] += sum(change**2 for change in changes)
-            total += sum(changes) / one.release.scale(measurement)
+            else:
+                for key in {*old, *new}:
+                    pairs = [(old.get(key, empty)[column], new.get(key, empty)[column]) for column in columns]
+                    if one.query.is_window:
+                        change += sum(most_moved(*pair) for pair in pairs)
+                        continue
+                    moves = [a - b for a, b in pairs]
+                    change += measured.norm(moves)
+                    square += measured.square(moves)
+            moved[one.number, measurement] += change
+            squared[one.number, measurement] += square
+            total += change / one.release.scale(measurement)
     rho = Fraction(0)
     for (number, measurement), change in moved.items():
         release = plan.releases[number]
@@ -168,7 +181,7 @@ def check_claim(plan: Plan, asked: Sequence[Asked], here: Sequence[Cells], there
             continue
         square = squared[number, measurement]
         assert square <= release.measurements[measurement].squared_sensitivity
-        rho += Fraction(square) / (2 * release.scale(measurement) ** 2)
+        rho += square / (2 * _deviation(release, measurement) ** 2)
     if plan.privacy.accounting is Accounting.ZCDP:
         assert rho <= Fraction(plan.rho_atto, ATTO)
     else:

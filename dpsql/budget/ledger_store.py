@@ -227,8 +227,9 @@ class LedgerStore:
         ]
         first = self._ledger.append(db, entries)
         for number, entry in enumerate(entries, first):
-            families = () if entry.grouping is None else (entry.grouping.family,)
-            _insert_measures(db, number, entry, (*entry.measures, *families), entry.law)
+            _insert_measures(db, number, entry, entry.measures, entry.law)
+            if entry.grouping is not None:
+                _insert_key(db, number, entry, entry.grouping.family, entry.law)
         return range(first, first + len(entries))
 
     def commit(self, reservation: Reservation, draws: Sequence[Draw]) -> None:
@@ -432,8 +433,8 @@ def _load(db: Database, chosen: Set[int]) -> dict[int, Draw]:
 def _serving(measures: Sequence[bytes], law: Law, draws: Sequence[Draw]) -> tuple[Draw, ...]:
     """Return the draws, one a measure. Raises one of `MALFORMED` where one does not hold its measure so."""
     if not all(
-        key in draw.measures and draw.law.spread <= law.spread
-        for key, draw in zip(measures, draws, strict=True)
+        key in draw.measures and draw.law.at(draw.measures.index(key)).spread <= law.at(place).spread
+        for place, (key, draw) in enumerate(zip(measures, draws, strict=True))
     ):
         raise ValueError("the index of measures is not that of the draws")
     return tuple(draws)
@@ -454,11 +455,15 @@ def _store(db: Database, number: int, entry: Entry, body: str, draw: Draw) -> No
 
 
 def _insert_measures(db: Database, number: int, entry: Entry, keys: Sequence[bytes], law: Law) -> None:
-    for key in keys:
-        db.execute(
-            "INSERT INTO measure (epoch, key, entry, scale) VALUES (?, ?, ?, ?)",
-            (entry.epoch, key, number, law.text),
-        )
+    for place, key in enumerate(keys):
+        _insert_key(db, number, entry, key, law.at(place))
+
+
+def _insert_key(db: Database, number: int, entry: Entry, key: bytes, law: Law) -> None:
+    db.execute(
+        "INSERT INTO measure (epoch, key, entry, scale) VALUES (?, ?, ?, ?)",
+        (entry.epoch, key, number, law.text),
+    )
 
 
 def _entry(number: int, body: str, state: EntryState) -> Entry:

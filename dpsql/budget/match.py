@@ -17,9 +17,10 @@ def choose_draws(stored: Sequence[Laws], wanted: Law) -> tuple[int, ...] | None:
 
     A draw serves when its spread is at most the wanted one (the same or a larger epsilon:
     post-processing, free). One draw that holds all measures goes before several, so that a repeated
-    question keeps its answer; among equals of either kind the smallest spread, then the newest.
+    question keeps its answer; among equals of either kind the smallest spread, then the newest. Where coordinates
+    have laws of their own each measure is held against its own.
     """
-    usable = [_serving(laws, wanted) for laws in stored]
+    usable = [_serving(laws, wanted.at(place)) for place, laws in enumerate(stored)]
     joint = set(usable[0]).intersection(*usable[1:])
     if joint:
         return (_best(usable[0], joint),) * len(usable)
@@ -35,10 +36,10 @@ def running_draws(stored: Sequence[Laws], running: Sequence[Laws], wanted: Law) 
     Requires: `choose_draws(stored, wanted)` is None.
     """
     awaited: set[int] = set()
-    for have, coming in zip(stored, running, strict=True):
-        if _serving(have, wanted):
+    for place, (have, coming) in enumerate(zip(stored, running, strict=True)):
+        if _serving(have, wanted.at(place)):
             continue
-        serving = _serving(coming, wanted)
+        serving = _serving(coming, wanted.at(place))
         if not serving:
             return frozenset()
         awaited.update(serving)

@@ -19,6 +19,7 @@ from statistics import NormalDist
 
 from ..errors import Refusal
 from ..mechanisms import Gaussian
+from ..plan.measures.bivariate import Bivariate
 from ..plan.measures.formulas import Linear, Variance
 from ..plan.measures.ranks import RANK_FUNCTIONS
 from ..plan.planner import Plan, ReleasePlan, releases_of
@@ -134,6 +135,11 @@ def _most(
             "an accuracy cannot be asked for of a standard deviation",
             sqlstate="PV301", position=call.position, hint="ask it of the variance, or SET dpsql.epsilon",
         )  # fmt: skip
+    if isinstance(formula, Bivariate):
+        raise Refusal(
+            f"an accuracy cannot be asked for of {call.function}",
+            sqlstate="PV301", position=call.position, hint="SET dpsql.accuracy = off; SET dpsql.epsilon",
+        )  # fmt: skip
     if isinstance(formula, Linear) and not wanted.is_percent:
         return wanted.size
     rows = counts(release, call)
@@ -164,7 +170,7 @@ def _half_width(need: _Need, epsilon: Fraction, blocks: Fraction, level: Fractio
     deviations, normal = Fraction(_deviations(level)), Fraction(_normal_deviations(level))
 
     def half_of(formula: Linear) -> Fraction:
-        noises = [(release.law(release.measurement_of(place)), weight) for place, weight in formula.terms]
+        noises = release.noises(formula)
         if len(noises) * need.cells == 1:
             ((law, weight),) = noises
             return abs(weight) * law.half_width(1 - level)

@@ -9,6 +9,7 @@ House rules:
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import EngineFailure, Refusal
-from ..mechanisms import Law, Thresholded, Truncated, half_width_of
+from ..mechanisms import Assembled, Law, Thresholded, Truncated, Vector, half_width_of
 from ..plan.measures.formulas import Variance
 from ..plan.planner import ReleasePlan
 from ..postprocess import ReleasedColumn, ReleasedTable, SealedEngine, error_bars
@@ -115,7 +116,7 @@ class Maker:
         if bar.terms is None:
             return _with_ends(table, index, self._simulated(number, table, bar))
         if not bar.is_shown:
-            noises = tuple((_law_of(self.rows[number], place), weight) for place, weight in bar.terms)
+            noises = _noises_on(self.rows[number], bar.terms)
             # no law: the answer is in the statement's own text
             half = half_width_of(noises, beta) if bar.terms else Fraction(0)
             return _with_half(table, index, float(half))
@@ -147,7 +148,8 @@ class Maker:
         ends: Ends = [None] * table.row_count, [None] * table.row_count
         draws = min(_DRAWS, _MAX_EVALUATIONS // max(1, table.row_count))
         if draws >= _FEWEST_DRAWS:
-            replicas = {f"m{place}": _draws_of(rows, place, draws) for place in bar.coordinates}
+            drawn = _noises(rows, bar.coordinates, draws)
+            replicas = {f"m{place}": noise for place, noise in drawn.items()}
             printer = PublicPrinter({rows.plan.release: (0, rows.plan)})
             sql = printer.over_release(rows.plan.release, bar.expr, own_error=(DRAW, ROW))
             try:
@@ -242,14 +244,15 @@ def _replicas(number: int, rows: ReleasedRows, coordinates: tuple[int, ...], dra
         ReleasedColumn("row", BIGINT, np.repeat(np.arange(size), draws)),
         ReleasedColumn("draw", BIGINT, np.tile(np.arange(draws), size)),
     ]
+    apart = [place for place in coordinates if rows.plan.counted != rows.plan.measurement_of(place)]
+    noises = _noises(rows, apart, size * draws)
     for place in coordinates:
         released = _released(rows, place)
         if rows.plan.counted == rows.plan.measurement_of(place):
             seed = seed_of(_identity(rows, place), _law_of(rows, place), released)
             truth: Array = shown_replicas(_showing(rows), released, draws, seed).ravel()
         else:
-            noise = _draws_of(rows, place, size * draws)
-            truth = _minus(np.repeat(released, draws), noise)
+            truth = _minus(np.repeat(released, draws), noises[place])
         type_ = BIGINT if truth.dtype == np.int64 else DOUBLE
         columns.append(ReleasedColumn(f"m{place}", type_, truth))
     return ReleasedTable(f"s{number}", tuple(columns))
@@ -266,12 +269,45 @@ def _is_small(values: Array) -> bool:
     return len(values) == 0 or (int(values.min()) > -_SMALL and int(values.max()) < _SMALL)
 
 
-def _draws_of(rows: ReleasedRows, place: int, count: int) -> Array:
-    """Return simulated noise of a coordinate: always the same for the same released numbers."""
-    law = _law_of(rows, place)
-    assert law.is_additive, "only what was added is simulated"
-    seed = seed_of(_identity(rows, place), law, _released(rows, place))
-    return np.asarray(law.draw(count, Seeded(seed)))
+def _noises(rows: ReleasedRows, places: Sequence[int], count: int) -> dict[int, Array]:
+    """Return simulated noise of coordinates: always the same for the same released numbers.
+
+    What was drawn together is simulated together, in whole vectors; no vector is made of parts of others.
+    """
+    found: dict[int, Array] = {}
+    together: dict[tuple[bytes, Law], list[tuple[int, int]]] = {}
+    for place in places:
+        law, vector = _law_of(rows, place), _vector_of(rows, place)
+        assert law.is_additive, "only what was added is simulated"
+        if vector is not None:
+            together.setdefault((vector.draw, vector.joint), []).append((place, vector.place))
+            continue
+        seed = seed_of(_identity(rows, place), law, _released(rows, place))
+        found[place] = np.asarray(law.draw(count, Seeded(seed)))
+    for (draw, joint), members in together.items():
+        size = joint.size_of(max(inner for _, inner in members) + 1)
+        drawn = joint.vectors(size, count, Seeded(hashlib.sha256(draw + joint.text.encode()).digest()))
+        found |= {place: drawn[inner] for place, inner in members}
+    return found
+
+
+def _noises_on(rows: ReleasedRows, terms: Sequence[tuple[int, Fraction]]) -> list[tuple[Law, Fraction]]:
+    """Return independent noises, each with its weight, whose sum is on a weighted sum of coordinates."""
+    parts = [rows.measurements[number].law for number in range(len(rows.plan.measurements))]
+    whole = Assembled(
+        tuple(law for part in parts for law in part.laws), tuple(one for part in parts for one in part.drawn)
+    )
+    return whole.noises(dict(terms))
+
+
+def _vector_of(rows: ReleasedRows, place: int) -> Vector | None:
+    """Return where a coordinate stands in what was drawn together; None: it was drawn by itself."""
+    for number, measurement in enumerate(rows.plan.measurements):
+        if place < measurement.size:
+            vectors = rows.measurements[number].vectors
+            return vectors[place] if vectors else None
+        place -= measurement.size
+    raise AssertionError("no such coordinate")
 
 
 def _identity(rows: ReleasedRows, place: int) -> bytes:

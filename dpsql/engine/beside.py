@@ -23,7 +23,7 @@ from ..plan.measures.formulas import Linear
 from ..plan.planner import Plan, ReleasePlan, other_measures
 from .explain import expected_error
 from .finer import Finer, find_finer
-from .released import Groups, ReleasedMeasurement
+from .released import Groups
 from .run import ReleasedRows, assemble
 
 __all__ = ["Beside", "find_beside"]
@@ -132,7 +132,7 @@ def _taking(other: ReleasePlan, measurements: dict[int, Finer]) -> ReleasePlan |
     shared = other.divided(missing) if missing else other
     if shared is None:
         return None
-    laws = tuple(_widest(measurements[i].measurement) if i in measurements else None for i in range(count))
+    laws = tuple(measurements[i].measurement.law if i in measurements else None for i in range(count))
     epsilons = tuple(Fraction(0) if i in measurements else e for i, e in enumerate(shared.epsilons))
     rhos = tuple(0 if i in measurements else rho for i, rho in enumerate(shared.rhos))
     plan = replace(other, epsilons=epsilons, rhos=rhos, taken=laws)
@@ -141,10 +141,6 @@ def _taking(other: ReleasePlan, measurements: dict[int, Finer]) -> ReleasePlan |
     except Refusal:
         return None
     return plan
-
-
-def _widest(measurement: ReleasedMeasurement) -> Law:
-    return max(measurement.laws, key=lambda law: law.spread)
 
 
 def _ratios(plan: ReleasePlan, own: ReleasePlan, level: Fraction) -> list[Fraction] | None:
@@ -162,5 +158,5 @@ def _ratios(plan: ReleasePlan, own: ReleasePlan, level: Fraction) -> list[Fracti
 
 
 def _half(plan: ReleasePlan, formula: Linear, level: Fraction) -> Fraction:
-    noises = [(plan.law(plan.measurement_of(index)), weight) for index, weight in formula.terms]
+    noises = plan.noises(formula)
     return half_width_of(noises, 1 - level) if noises else Fraction(0)

@@ -12,8 +12,9 @@ from textwrap import wrap
 
 from ..budget import Status, shown_epsilon
 from ..mechanisms import ATTO, NANO, Gaussian, RankChoice, RankSplit, Thresholded, Truncated, half_width_of
+from ..plan.measures.bivariate import Bivariate
 from ..plan.measures.formulas import Average, Chosen, Linear, Variance
-from ..plan.measures.measurements import MeasurementKind
+from ..plan.measures.measurements import Joint, MeasurementKind
 from ..plan.measures.ranks import RankMeasurement, SplitMeasurement, share_of
 from ..plan.planner import Plan, ReleasePlan, releases_of
 from ..plan.privacy.keys import environment_of
@@ -175,7 +176,7 @@ def _coarse_steps(plan: ReleasePlan) -> Iterator[str]:
     They share it: apart they would share epsilon, which costs more than steps of under 2^-23 of the range.
     """
     env = environment_of(plan.release.rows.columns, plan.release.rows.predicate)
-    for measurement in plan.measurements:
+    for measurement in (part for whole in plan.measurements for part in whole.parts):
         if (
             measurement.kind is not MeasurementKind.MOMENT
             or measurement.value is None
@@ -237,6 +238,8 @@ def _measure(plan: ReleasePlan, index: int) -> dict[str, object]:
         return _choice(plan, index, measurement)
     if index == plan.selection:
         return selection_figures(plan)
+    if isinstance(measurement, Joint):
+        return _together(plan, index, measurement)
     lattice_step = Fraction(1) if measurement.lattice is None else measurement.lattice.step
     step = lattice_step / measurement.denominator
     scale = plan.scale(index)
@@ -266,6 +269,54 @@ def _reach_text(squared: int, step: Fraction) -> str:
     if root**2 == squared:
         return number_text(root * step)
     return f"{math.sqrt(squared * step**2):.6g}"
+
+
+_PARTS = {
+    MeasurementKind.COUNT: ("count", "counts"), MeasurementKind.CENTRED: ("sum", "sums"),
+    MeasurementKind.MOMENT: ("squares", "squares"), MeasurementKind.PRODUCT: ("product", "products"),
+}  # fmt: skip
+"""What is drawn together, one of it and several."""
+
+
+def _together(plan: ReleasePlan, index: int, measurement: Joint) -> dict[str, object]:
+    """Return what is drawn together: the claim is in rows, and each coordinate has a width of its own."""
+    law, unit = plan.law(index), measurement.denominator
+    parts = []
+    for place, part in enumerate(measurement.parts):
+        half = law.at(place).half_width(_MISSING) * part.step / unit
+        parts.append({"part": _PARTS[part.kind][0], "plus_minus_95": _half_width_text(half)})
+    kinds = [_PARTS[part.kind] for part in measurement.parts]
+    named = [
+        one if kinds.count((one, many)) == 1 else f"{kinds.count((one, many))} {many}"
+        for one, many in dict.fromkeys(kinds)
+    ]
+    return {
+        "measure": f"{', '.join(named[:-1])} and {named[-1]} together",
+        "coordinates": measurement.size,
+        "lattice": "1",
+        "sensitivity": number_text(Fraction(measurement.sensitivity, unit)),
+        "scale": number_text(plan.scale(index) / unit),
+        "parts": parts,
+        "epsilon": decimal_text(plan.epsilons[index]),
+        "stored": index not in plan.fresh,
+    }
+
+
+def _together_text(plan: ReleasePlan, index: int, shown: dict[str, object], price: str) -> list[str]:
+    parts = shown["parts"]
+    assert isinstance(parts, list)
+    widths = ", ".join(f"{one['part']} ± {one['plus_minus_95']}" for one in parts)
+    coordinates, size = plan.measurements[index].size, len(parts)
+    several = "" if coordinates == size else f", {coordinates} numbers a group"
+    drawn = "" if shown["stored"] else " in one draw"
+    return [
+        f"  {shown['measure']}{several}: {price}{drawn}",
+        *wrap(
+            f"{_sensitivity_text(plan, index)} in rows, {plan.law(index).family} "
+            f"{'deviation' if plan.is_zcdp else 'scale'} {shown['scale']}; at 95 %: {widths}",
+            _WIDTH, initial_indent="    ", subsequent_indent="      ",
+        ),
+    ]  # fmt: skip
 
 
 def _sensitivity_text(plan: ReleasePlan, index: int) -> str:
@@ -298,7 +349,7 @@ def _formula_half(plan: ReleasePlan, formula: Linear, cells: int = 1) -> Fractio
     """
     if plan.is_empty or not formula.terms:
         return Fraction(0)
-    noises = [(plan.law(plan.measurement_of(index)), weight) for index, weight in formula.terms]
+    noises = plan.noises(formula)
     if len(noises) * cells <= _FEW_NOISES or cells == 1:
         return half_width_of(noises * cells, _MISSING)
     variance = cells * sum(weight**2 * law.spread for law, weight in noises)
@@ -398,6 +449,8 @@ def expected_error(
         reach = (formula.highest - formula.lowest) / 2
         ends = (formula.difference.plus(formula.count.times(way * reach)) for way in (-1, 1))
         return max(map(half, ends)), True
+    if isinstance(formula, Bivariate):
+        return max(map(half, formula.covariance)), True
     assert isinstance(formula, Variance), "of a chosen value the rank is known"
     squares, spread = (
         formula.moment.times(Fraction(1, 2)),
@@ -420,8 +473,8 @@ def _expected(plan: ReleasePlan, index: int, cells: int = 1) -> str:
     shown = _half_width_text(half) if is_one else f"{float(half):.6g}"
     if not is_per_row:
         return f"± {shown}"
-    is_variance = isinstance(plan.formulas[index], Variance)
-    return f"± {shown} / n at most" + (" (of the variance)" if is_variance else "")
+    of = {Variance: " (of the variance)", Bivariate: " (of the covariance)"}.get(type(formula), "")
+    return f"± {shown} / n at most{of}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -463,6 +516,9 @@ def _release_text(number: int, plan: ReleasePlan, names: Names, sets: Sequence[_
             continue
         several = "" if shown["coordinates"] == 1 else f", {shown['coordinates']} numbers a group"
         price = "stored already" if shown["stored"] else _price_text(plan, index)
+        if isinstance(plan.measurements[index], Joint):
+            lines += _together_text(plan, index, shown, price)
+            continue
         lines += [
             f"  {shown['measure']}{several}: {price}",
             f"    {_sensitivity_text(plan, index)}, {_noise_text(plan, index, shown['scale'])}, "

@@ -28,7 +28,7 @@ from ..relation.catalog import Scalar
 from ..relation.expressions import Call, Expr, Field, Literal
 from ..relation.intervals import Environment, narrowed_facts
 from ..relation.types import Kind
-from .released import Array, Groups, ReleasedMeasurement, declared_groups, decode, integers
+from .released import Array, Groups, ReleasedMeasurement, declared_groups, decode, integers, vectors_of
 
 __all__ = ["Finer", "find_finer", "grouping_of"]
 
@@ -254,9 +254,10 @@ def _measurement(
     if len(values) != size:
         raise AssertionError("a family's vectors have as many coordinates")
     law = draw.law if cells == 1 else Summed(draw.law, cells)
-    return ReleasedMeasurement(
-        tuple(_sums(one, question, stored.grouping) for one in values), None, (law,) * size
-    )
+    summed = tuple(_sums(one, question, stored.grouping) for one in values)
+    said = repr((cells, question.groups, question.filters)).encode()
+    vectors = vectors_of(law, draw.measures, draw.payload + said)
+    return ReleasedMeasurement(summed, None, tuple(law.at(place) for place in range(size)), vectors)
 
 
 def _sums(values: Array, question: _Question, grouping: Grouping) -> Array:

@@ -118,8 +118,10 @@ def draw(plan: ReleasePlan, number: int, groups: int, noise: Noise) -> Drawn:
     """Return the noise of one measurement, an array of `groups` draws per coordinate; of choices their bits."""
     if number in plan.choices:
         return Bits(noise.bits(groups * plan.measurements[number].size * FIRST_BYTES), noise)
-    measurement = plan.measurements[number]
-    drawn = noise.draw(plan.law(number), groups * measurement.size)
+    measurement, law = plan.measurements[number], plan.law(number)
+    if law.is_joint:
+        return tuple(noise.vectors(law, measurement.size, groups))
+    drawn = noise.draw(law, groups * measurement.size)
     return tuple(drawn[i * groups : (i + 1) * groups] for i in range(measurement.size))
 
 
@@ -139,7 +141,8 @@ def privatise(
         _over(exact, (number, i), groups, measurement.empty_value) for i in range(measurement.size)
     )
     values = [_plus(column, added) for column, added in zip(exact_values, noise, strict=True)]
-    return ReleasedMeasurement(tuple(values), None, (plan.law(number),) * measurement.size)
+    law = plan.law(number)
+    return ReleasedMeasurement(tuple(values), None, tuple(law.at(place) for place in range(len(values))))
 
 
 def _choose(

@@ -11,6 +11,7 @@ House rules:
 from __future__ import annotations
 
 import datetime
+import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,14 +22,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..mechanisms import Law
+from ..mechanisms import Assembled, Law, Vector
 from ..relation.calendar import parse_date, parse_timestamp
 from ..relation.catalog import Scalar
 from ..relation.types import Kind, SqlType
 
 __all__ = [
     "Array", "Groups", "ReleasedMeasurement", "canonical", "declared_groups", "decode", "encode", "integers",
-    "publishable", "shown",
+    "publishable", "shown", "vectors_of",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -63,12 +64,27 @@ class ReleasedMeasurement:
 
     `groups`: the published groups, where the measurement was drawn together with them. `laws`: of the noise on each
     coordinate, as it was drawn; none where there is no noise, since the answer is in the statement's own text.
-    The bytes do not hold them: they are the stored draw's own.
+    The bytes do not hold them: they are the stored draw's own. `vectors`: where noises depend on each other, of each
+    coordinate in which vector it was drawn, and at which place; () where they are all independent.
     """
 
     values: tuple[Array, ...]
     groups: Groups | None
     laws: tuple[Law, ...]
+    vectors: tuple[Vector | None, ...] = ()
+
+    @property
+    def law(self) -> Assembled:
+        """The law of all coordinates."""
+        return Assembled(self.laws, self.vectors or (None,) * len(self.laws))
+
+
+def vectors_of(law: Law, measures: Sequence[bytes], payload: bytes) -> tuple[Vector | None, ...]:
+    """Return where each coordinate of a draw stands in what was drawn together."""
+    if not law.is_joint:
+        return (None,) * len(measures)
+    draw = hashlib.sha256(b"".join(measures) + payload).digest()
+    return tuple(Vector(draw, law, place) for place in range(len(measures)))
 
 
 def canonical(type_: SqlType) -> Callable[[Any], Scalar] | None:
@@ -181,13 +197,17 @@ def decode(payload: bytes, law: Law) -> ReleasedMeasurement:
         raise ValueError("not a released measurement")
     start = payload.find(_KEYS, rest)
     if start < 0:
-        return ReleasedMeasurement(tuple(values), None, (law,) * len(values))
+        return ReleasedMeasurement(tuple(values), None, _laws(law, values))
     columns, end = _integer_lists(payload, start + len(_KEYS))
     if payload[end:] == b"]}":
         size = json.loads(b"{" + payload[rest + 2 : start] + b"}")["size"]
-        return ReleasedMeasurement(tuple(values), Groups(tuple(columns), size), (law,) * len(values))
+        return ReleasedMeasurement(tuple(values), Groups(tuple(columns), size), _laws(law, values))
     body = json.loads(b"{" + payload[rest + 2 :], object_hook=_fraction)
-    return ReleasedMeasurement(tuple(values), Groups(tuple(body["keys"]), body["size"]), (law,) * len(values))
+    return ReleasedMeasurement(tuple(values), Groups(tuple(body["keys"]), body["size"]), _laws(law, values))
+
+
+def _laws(law: Law, values: Sequence[Array]) -> tuple[Law, ...]:
+    return tuple(law.at(place) for place in range(len(values)))
 
 
 def _integer_lists(payload: bytes, at: int) -> tuple[list[Array], int]:

@@ -18,7 +18,7 @@ import hmac
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -35,7 +35,16 @@ from ..relation.types import SqlType
 from .cost import Cost
 from .finer import Finer, find_finer, grouping_of
 from .privatise import AskPart, Drawn, Exact, draw, draw_picks, pick_groups, privatise, publish
-from .released import Groups, ReleasedMeasurement, canonical, declared_groups, decode, encode, integers
+from .released import (
+    Groups,
+    ReleasedMeasurement,
+    canonical,
+    declared_groups,
+    decode,
+    encode,
+    integers,
+    vectors_of,
+)
 
 if TYPE_CHECKING:
     from ..backends import Snapshot
@@ -327,9 +336,11 @@ class PlanRunner:
         assert rows.groups is not None
         for index, noise in noises.items():
             released = privatise(exact, plan, index, rows.groups, noise, ask_part)
-            rows.measurements[index] = released
             measures = plan.measure_keys(index, relation, rows.keyset)
-            yield index, Draw(measures, plan.law(index), encode(released))
+            drawn = Draw(measures, plan.law(index), encode(released))
+            vectors = vectors_of(drawn.law, drawn.measures, drawn.payload)
+            rows.measurements[index] = replace(released, vectors=vectors)
+            yield index, drawn
 
     def _run_selection(
         self, number: int, wanted: list[int], snapshot: Snapshot, salt: str
@@ -468,13 +479,19 @@ def _keyset_keys(plan: ReleasePlan, relation: bytes) -> tuple[bytes, ...]:
 def assemble(measures: tuple[bytes, ...], draws: tuple[Draw, ...]) -> ReleasedMeasurement:
     """Return the measurement of the asked measures, each from the draw that the store chose for it."""
     decoded: dict[int, ReleasedMeasurement] = {}
-    values = []
+    values, laws, vectors = [], [], []
     for measure, stored in zip(measures, draws, strict=True):
         if id(stored) not in decoded:
-            decoded[id(stored)] = decode(stored.payload, stored.law)
-        values.append(decoded[id(stored)].values[stored.measures.index(measure)])
-    laws = tuple(stored.law for stored in draws)
-    return ReleasedMeasurement(tuple(values), next(iter(decoded.values())).groups, laws)
+            one = decode(stored.payload, stored.law)
+            decoded[id(stored)] = replace(
+                one, vectors=vectors_of(stored.law, stored.measures, stored.payload)
+            )
+        one, place = decoded[id(stored)], stored.measures.index(measure)
+        values.append(one.values[place])
+        laws.append(one.laws[place])
+        vectors.append(one.vectors[place])
+    groups = next(iter(decoded.values())).groups
+    return ReleasedMeasurement(tuple(values), groups, tuple(laws), tuple(vectors))
 
 
 def _ceil(value: Fraction) -> int:
@@ -483,9 +500,7 @@ def _ceil(value: Fraction) -> int:
 
 def _note(plan: ReleasePlan, index: int) -> str:
     measurement = plan.measurements[index]
-    what = (
-        measurement.kind.value if measurement.value is None else f"{measurement.kind.value} of an expression"
-    )
+    what = measurement.kind.value if not measurement.values else f"{measurement.kind.value} of an expression"
     sensitivity, scale = (
         Fraction(size) / measurement.claim_unit for size in (measurement.sensitivity, plan.scale(index))
     )

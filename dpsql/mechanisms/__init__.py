@@ -7,7 +7,21 @@ from .conversion import delta_of_rho, epsilon_of_rho, pure_epsilon, rho_within
 from .epsilon import ATTO, MAX_EPSILON, MIN_EPSILON, NANO, floor_to_nano, parse_epsilon, rho_of_pure
 from .laplace_accuracy import bounds_of_exp
 from .law import Law
-from .laws import Gaussian, Laplace, Rank, Summed, Thresholded, Truncated, UnknownLaw, law_of
+from .laws import (
+    Assembled,
+    Box,
+    Coordinate,
+    Gaussian,
+    Gaussians,
+    Laplace,
+    Rank,
+    Summed,
+    Thresholded,
+    Truncated,
+    UnknownLaw,
+    Vector,
+    law_of,
+)
 from .linear_accuracy import half_width_of
 from .noise import Noise, SampledNoise
 from .permute_and_flip import first_bytes_of
@@ -32,8 +46,12 @@ __all__ = [
     "NANO",
     "OS_RANDOM",
     "Ask",
+    "Assembled",
+    "Box",
     "Channel",
+    "Coordinate",
     "Gaussian",
+    "Gaussians",
     "Laplace",
     "Law",
     "Near",
@@ -47,6 +65,7 @@ __all__ = [
     "Thresholded",
     "Truncated",
     "UnknownLaw",
+    "Vector",
     "Window",
     "bounds_of_exp",
     "clamp_of",

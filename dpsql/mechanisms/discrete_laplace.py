@@ -30,8 +30,8 @@ from .scale import sampled_scale
 from .uniform import draw_below, draw_one_below, random_words
 
 __all__ = [
-    "Below", "as_array", "draw_discrete_laplace", "draw_exp_of_fraction", "draw_inverse_e", "draw_root_e", "draw_runs",
-    "first_tails_is_odd", "is_exp_of_fraction",
+    "ARRAY_LIMIT", "Below", "as_array", "draw_discrete_laplace", "draw_exp_of_fraction", "draw_geometric",
+    "draw_inverse_e", "draw_root_e", "draw_runs", "first_tails_is_odd", "is_exp_of_fraction",
 ]  # fmt: skip
 
 _Integers = npt.NDArray[Any]  # int64, or dtype object holding Python ints
@@ -39,7 +39,8 @@ _Mask = npt.NDArray[np.bool_]
 Below = Callable[[int], int]
 
 _FEW: Final = 16  # below this, arrays cost more than they save
-_ARRAY_LIMIT: Final = 2**55  # of t and s: then U + tV fits int64 for all V < 255
+ARRAY_LIMIT: Final = 2**55
+"""Of t and s: then U + tV fits int64 for all V < 255."""
 _LARGEST_SAFE_V: Final = 254
 _CHUNK: Final = 2**16  # candidates at a time: temporaries stay in the cache, memory stays flat
 
@@ -56,8 +57,8 @@ def draw_discrete_laplace(scale: Fraction, count: int, source: RandomSource) -> 
     t, s = sampled_scale(scale).as_integer_ratio()
     if count < 0:
         raise ValueError("the number of draws is not negative")
-    if max(t, s) > _ARRAY_LIMIT or count < _FEW:
-        return as_array(_draw_few(t, s, count, source), fits=max(t, s) <= _ARRAY_LIMIT)
+    if max(t, s) > ARRAY_LIMIT or count < _FEW:
+        return as_array(_draw_few(t, s, count, source), fits=max(t, s) <= ARRAY_LIMIT)
     chunks: list[_Integers] = []
     missing = count
     rate = _acceptance_rate(t, s)
@@ -66,6 +67,25 @@ def draw_discrete_laplace(scale: Fraction, count: int, source: RandomSource) -> 
         chunk = _draw_candidates(t, s, size, source)[:missing]
         chunks.append(chunk)
         missing -= chunk.size
+    return np.concatenate(chunks)
+
+
+def draw_geometric(scale: Fraction, count: int, source: RandomSource) -> _Integers:
+    """Return `count` independent draws of the one-sided law: Pr[X = x] = (1-q) q^x, x >= 0.
+
+    As `draw_discrete_laplace`, whose sizes these are before a sign is drawn: floor((U + tV) / s).
+    """
+    t, s = sampled_scale(scale).as_integer_ratio()
+    if max(t, s) > ARRAY_LIMIT:
+        values = [_draw_magnitude(t, s, lambda n: draw_one_below(n, source)) for _ in range(count)]
+        return as_array(values, fits=False)
+    chunks: list[_Integers] = [np.empty(0, dtype=np.int64)]
+    missing, rate = count, 1.0 if t == 1 else -math.expm1(-1.0)
+    while missing:
+        u = draw_below(t, min(_CHUNK, int(missing / rate * 1.02) + 32), source)
+        u = u[draw_exp_of_fraction(u, t, source)][:missing]
+        chunks.append(_combine(u, _draw_geometric_e(u.size, source), t, s))
+        missing -= u.size
     return np.concatenate(chunks)
 
 
@@ -187,17 +207,22 @@ def _draw_few(t: int, s: int, count: int, source: RandomSource) -> list[int]:
 def _draw_one(t: int, s: int, below: Below) -> int:
     """Return one draw (CKS20 algorithm 2); `below(n)` gives a uniform integer in [0, n)."""
     while True:
-        u = below(t)
-        if not is_exp_of_fraction(u, t, below):
-            continue
-        v = 0
-        while first_tails_is_odd(2, below):
-            v += 1
-        magnitude = (u + t * v) // s
+        magnitude = _draw_magnitude(t, s, below)
         if below(2) == 0:
             return magnitude
         if magnitude:
             return -magnitude
+
+
+def _draw_magnitude(t: int, s: int, below: Below) -> int:
+    """Return one draw of the one-sided law."""
+    u = below(t)
+    while not is_exp_of_fraction(u, t, below):
+        u = below(t)
+    v = 0
+    while first_tails_is_odd(2, below):
+        v += 1
+    return (u + t * v) // s
 
 
 def is_exp_of_fraction(u: int, t: int, below: Below) -> bool:

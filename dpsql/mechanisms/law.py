@@ -5,23 +5,26 @@ House rules:
 1. A law is public and frozen; it is stored with the draw that has it. Bars, thresholds, look-ups and
    EXPLAIN read the law of the draw at hand, never a scale of the plan's (soundness.md 1.2).
 2. All figures of a law are of the noise that is really drawn, in lattice units, and exact or on the safe side.
+3. The noises of one draw may depend on each other (box noise): what is on one coordinate by itself is `at`, what is on
+   a weighted sum of several `noises`, and they are drawn together by `vectors`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from .random_source import RandomSource
 
-__all__ = ["Law"]
+__all__ = ["Independent", "Law"]
 
 
 class Law(Protocol):
-    """The distribution of the noise on each coordinate of a draw, independent from coordinate to coordinate."""
+    """The distribution of the noise on a draw; where it is not joint, the same on each coordinate by itself."""
 
     @property
     def family(self) -> str:
@@ -63,3 +66,47 @@ class Law(Protocol):
     def draw(self, count: int, source: RandomSource) -> npt.NDArray[Any]:
         """Return `count` exact independent draws from `source`."""
         ...
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether coordinates of one draw depend on each other: then they are drawn by `vectors` alone."""
+        ...
+
+    def size_of(self, size: int) -> int:
+        """Return how many coordinates whole vectors have that hold so many."""
+        ...
+
+    def at(self, place: int) -> Law:
+        """Return the law of one coordinate by itself."""
+        ...
+
+    def noises(self, weights: Mapping[int, Fraction]) -> list[tuple[Law, Fraction]]:
+        """Return independent noises, each with its weight, whose sum a weighted sum of coordinates has on it."""
+        ...
+
+    def vectors(self, size: int, count: int, source: RandomSource) -> npt.NDArray[Any]:
+        """Return the noise of `size` coordinates, `count` independent times: shape (size, count)."""
+        ...
+
+
+class Independent:
+    """Of a `Law` whose coordinates are independent: all are alike, and each is drawn for itself."""
+
+    __slots__ = ()
+
+    @property
+    def is_joint(self) -> bool:
+        return False
+
+    def size_of(self, size: int) -> int:
+        return size
+
+    def at(self, place: int) -> Self:
+        return self
+
+    def noises(self, weights: Mapping[int, Fraction]) -> list[tuple[Law, Fraction]]:
+        return [(self, weight) for weight in weights.values()]  # type: ignore[misc]
+
+    def vectors(self, size: int, count: int, source: RandomSource) -> npt.NDArray[Any]:
+        drawn: npt.NDArray[Any] = self.draw(size * count, source)  # type: ignore[attr-defined]
+        return drawn.reshape(size, count)

@@ -26,6 +26,10 @@ class Noise(Protocol):
         """Return `count` independent draws of `law`, as `Law.draw` does."""
         ...
 
+    def vectors(self, law: Law, size: int, count: int) -> npt.NDArray[Any]:
+        """Return the noise of `size` coordinates that depend on each other, as `Law.vectors` does."""
+        ...
+
     def coins(self, chance: Fraction, count: int) -> npt.NDArray[np.bool_]:
         """Return `count` independent coins, as `draw_coins` does."""
         ...
@@ -53,6 +57,9 @@ class SampledNoise:
 
     def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
         return law.draw(count, self.source)
+
+    def vectors(self, law: Law, size: int, count: int) -> npt.NDArray[Any]:
+        return law.vectors(size, count, self.source)
 
     def coins(self, chance: Fraction, count: int) -> npt.NDArray[np.bool_]:
         """See `Noise.coins`."""

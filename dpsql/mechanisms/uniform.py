@@ -16,7 +16,15 @@ import numpy.typing as npt
 
 from .random_source import RandomSource
 
-__all__ = ["COIN", "WORD_LIMIT", "draw_below", "draw_coins", "draw_one_below", "random_words"]
+__all__ = [
+    "COIN",
+    "WORD_LIMIT",
+    "draw_below",
+    "draw_below_each",
+    "draw_coins",
+    "draw_one_below",
+    "random_words",
+]
 
 WORD_LIMIT: Final = 2**63
 """Arrays of integers can be drawn below any n up to this one."""
@@ -63,6 +71,19 @@ def draw_below(n: int, size: int, source: RandomSource) -> _Words:
     again = np.flatnonzero(rejected)
     if again.size:
         values[again] = draw_below(n, again.size, source)
+    return values
+
+
+def draw_below_each(n: npt.NDArray[np.uint64], source: RandomSource) -> npt.NDArray[np.uint64]:
+    """Return independent uniform integers, the i-th in [0, n[i]). Requires: 1 <= n[i] <= `WORD_LIMIT`.
+
+    Ensures: exactly uniform: w mod n of a 64-bit w below the largest multiple of n, as w - w mod n <= 2^64 - n says.
+    """
+    words = random_words(_UINT64, n.size, source)
+    values = words % n
+    again = np.flatnonzero(words - values > np.uint64(0) - n)
+    if again.size:
+        values[again] = draw_below_each(n[again], source)
     return values
 
 

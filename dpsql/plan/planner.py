@@ -26,7 +26,6 @@ from ..mechanisms import (
     ATTO,
     NANO,
     Gaussian,
-    Laplace,
     Law,
     Thresholded,
     Truncated,
@@ -46,9 +45,9 @@ from ..relation.types import BIGINT, SqlType
 from ..relation.types import Kind as SqlKind
 from .backend_sql.print_release import BackendQuery, Part, print_fan, print_keys, print_part, print_release
 from .dialects import Dialect, dialect_of
-from .measures.formulas import Formula
+from .measures.formulas import Formula, Linear
 from .measures.least_error import choose_measurements, others
-from .measures.measurements import Bounding, BoundingQuery, Measurement, MeasurementKind, counted_in
+from .measures.measurements import Bounding, BoundingQuery, Joint, Measurement, MeasurementKind, counted_in
 from .measures.ranks import Choice, RankMeasurement, SplitMeasurement
 from .measures.top import TopGroups, among, top_groups
 from .privacy.analyze import analyze
@@ -196,8 +195,7 @@ class ReleasePlan:
     def law(self, number: int) -> Law:
         """Return the law of the noise that a measurement is to have. Not for what is empty, which gets none.
 
-        Laplace noise takes the scale from a sensitivity in L1, which is what `Measurement.sensitivity` says, Gaussian
-        noise from one in L2.
+        It takes the scale from a sensitivity of the measurement's, which is in the norm that the law needs.
         """
         if self.key_law is not None and number == self.counted:
             return self.key_law
@@ -208,10 +206,21 @@ class ReleasePlan:
             return measurement.law(self._choosing(number))
         if isinstance(measurement, TopGroups):
             assert self.groups is not None
-            return measurement.law(self.epsilons[number], len(self.groups))
+            return measurement.law_among(self.epsilons[number], len(self.groups))
         if self.rhos:
-            return Gaussian.for_rho(measurement.squared_sensitivity, Fraction(self.rhos[number], ATTO))
-        return Laplace(self.scale(number))
+            return measurement.gaussian(Fraction(self.rhos[number], ATTO))
+        return measurement.law(self.epsilons[number])
+
+    def noises(self, formula: Linear) -> list[tuple[Law, Fraction]]:
+        """Return independent noises, each with its weight, whose sum a weighted sum of coordinates is to have on it."""
+        by_measurement: dict[int, dict[int, Fraction]] = {}
+        for coordinate, weight in formula.terms:
+            number = self.measurement_of(coordinate)
+            place = coordinate - sum(one.size for one in self.measurements[:number])
+            by_measurement.setdefault(number, {})[place] = weight
+        return [
+            noise for number, weights in by_measurement.items() for noise in self.law(number).noises(weights)
+        ]
 
     def _choosing(self, number: int) -> Fraction:
         """Return the epsilon of a choice by rank: of zCDP it costs epsilon²/8, a quarter of any pure draw's (1.25)."""
@@ -313,7 +322,7 @@ class ReleasePlan:
     @property
     def intermediates(self) -> tuple[int, ...]:
         """The intermediate results that the private rows depend on."""
-        exprs = [*self.release.keys, *(v.value for v in self.measurements if v.value)]
+        exprs = [*self.release.keys, *(value for v in self.measurements for value in v.values)]
         exprs += [term for v in self.measurements for mask in v.masks for term, _ in mask.terms]
         found = set(intermediates_in(self.release.rows))
         found |= {
@@ -335,13 +344,15 @@ class ReleasePlan:
         measurement, rows, bounding = self.measurements[number], self.release.rows, self.bounding
         if measurement.query is not BoundingQuery.SCALED or self.selection is not None:
             return None
-        label = (
+        label: tuple[object, ...] = (
             measurement.kind.value,
             measurement.value,
             measurement.lattice,
             measurement.null_rows,
             measurement.masks,
         )
+        if isinstance(measurement, Joint):
+            label = (*label, tuple(part.said for part in measurement.parts))
         bounds = (bounding.in_all, bounding.per_row, bounding.replace_one, counted_in(self.measurements))
         base = (self.fingerprint, rows.items, predicate, rows.owner, bounds)
         return hashlib.sha256(repr(("family", base, label)).encode()).digest()
@@ -357,6 +368,8 @@ class ReleasePlan:
         for index, mask in enumerate(measured.masks):
             for part in range(measured.per_mask):
                 label: tuple[object, ...] = (measured.kind.value, part, measured.value, measured.lattice)
+                if isinstance(measured, Joint):  # each part by itself, whatever it is drawn together with
+                    label = measured.parts[part].said
                 if isinstance(measured, TopGroups):
                     label += (measured.of.kind.value, measured.count, measured.bounding)
                 if isinstance(measured, RankMeasurement | SplitMeasurement):
@@ -375,6 +388,7 @@ class ReleasePlan:
                         label = (MeasurementKind.SUM.value, 0, measured.value, lattice)
                     label = (*label, mask)
                 else:
+                    label = ("weighed", *label) if measured.weighed else label
                     label = (*label, measured.null_rows, measured.distinct_limit, measured.masks, index)
                     label += (
                         (counted_in(self.measurements),) if measured.query is BoundingQuery.SCALED else ()
@@ -503,7 +517,7 @@ def _plan_release(
     measured = choose_measurements(
         release.aggregates, env, bounding, rows.units, threshold=groups is None, is_zcdp=is_zcdp
     )
-    texts = [*release.keys, *dict.fromkeys(v.value for v in measured.measurements if v.value is not None)]
+    texts = [*release.keys, *dict.fromkeys(value for v in measured.measurements for value in v.values)]
     text_of_row(
         ((facts_of(expr, env).size, expr.position) for expr in texts if expr.type.kind is SqlKind.TEXT),
         joined_rows(rows.reach),

@@ -92,7 +92,11 @@ def allowed_text(column: Column) -> str:
         return "estimates: COUNT, SUM and AVG of other columns where it has some values"
     if column.bounds is None:
         return "COUNT only"
-    return "COUNT, SUM, AVG, STDDEV, MEDIAN, MIN, MAX" if column.type.is_number else "COUNT, MEDIAN, MIN, MAX"
+    return (
+        "COUNT, SUM, AVG, STDDEV, CORR, MEDIAN, MIN, MAX"
+        if column.type.is_number
+        else "COUNT, MEDIAN, MIN, MAX"
+    )
 
 
 def keys_text(column: Column, has_delta: bool) -> str:

@@ -33,6 +33,7 @@ from .null_on_error_numbers import (
     modulo,
     negate,
     nullif,
+    pair,
     power,
     scalar_subquery,
     square_root,
@@ -43,6 +44,6 @@ from .null_on_error_text import concatenate, left, like, position, right, substr
 __all__ = [
     "absolute", "add_days", "add_interval", "aggregate", "arithmetic", "cast", "ceil", "concatenate",
     "date_trunc", "days_between", "divide", "exponential", "extract", "floor", "left", "like", "logarithm",
-    "modulo", "negate", "nullif", "position", "power", "right", "round_half_away", "round_half_even",
+    "modulo", "negate", "nullif", "pair", "position", "power", "right", "round_half_away", "round_half_even",
     "scalar_subquery", "square_root", "substring", "trim", "truncate",
 ]  # fmt: skip

@@ -7,10 +7,11 @@ from .bind import bind, finite, keep, to_double, to_float, to_integer, to_wide
 
 __all__ = [
     "absolute", "aggregate", "arithmetic", "ceil", "divide", "exponential", "floor", "logarithm", "modulo",
-    "negate", "nullif", "power", "scalar_subquery", "square_root",
+    "negate", "nullif", "pair", "power", "scalar_subquery", "square_root",
 ]  # fmt: skip
 
 _MAX_VARIANCE_INPUT = "1e150"
+_MAX_PAIR_INPUT = "1e70"
 
 
 def arithmetic(operator: str, left: str, right: str, result: SqlType) -> str:
@@ -86,6 +87,14 @@ def nullif(left: str, right: str) -> str:
 def scalar_subquery(query: str) -> str:
     """Return the value of a query of one column; NULL for no row and for more than one."""
     return f"(SELECT CASE WHEN count(*) = 1 THEN any_value(q.v) END FROM ({query}) AS q(v))"
+
+
+def pair(function: str, y: str, x: str, tail: str = "") -> str:
+    """Return an aggregate of two values, NULL where Postgres has none or a sum leaves the doubles."""
+    bound = f"greatest(least(v, {_MAX_PAIR_INPUT}), -{_MAX_PAIR_INPUT})"
+    known = [bind(to_double(one), f"CASE WHEN v IS NOT NULL THEN {bound} END") for one in (y, x)]
+    called = f"{function}({known[0]}, {known[1]}){tail}"
+    return f"CAST({called} AS BIGINT)" if function == "regr_count" else to_float(called, DOUBLE)
 
 
 def aggregate(function: str, operand: str, operand_type: SqlType, tail: str = "") -> str:

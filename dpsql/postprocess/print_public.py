@@ -18,6 +18,7 @@ from fractions import Fraction
 
 from ..errors import Refusal
 from ..plan.dialects.quote import identifier, table_name
+from ..plan.measures.bivariate import Bivariate
 from ..plan.measures.formulas import (
     Chosen,
     Formula,
@@ -157,7 +158,18 @@ def _release_row(printer: PublicPrinter, node: Release) -> tuple[int, list[str]]
 def _value(plan: ReleasePlan, formula: Formula, call: AggregateCall) -> str:
     if plan.is_empty and (not isinstance(formula, Linear) or call.function == "avg_direct"):
         return f"CAST(NULL AS {engine_type(call.type) if call.type.is_temporal else 'DOUBLE'})"
-    return print_formula(formula, call.type)
+    return print_formula(formula, call.type, _noise(plan, formula))
+
+
+def _noise(plan: ReleasePlan, formula: Formula) -> tuple[float, float]:
+    """Return the variances of the noise on the squares and the sum of X, as the plan has them."""
+    if plan.is_empty or not isinstance(formula, Bivariate):
+        return 0.0, 0.0
+    squares, total = (
+        sum(float(weight**2 * law.spread) for law, weight in plan.noises(one))
+        for one in (formula.x.squares, formula.x.total)
+    )
+    return squares, total
 
 
 def _release(printer: PublicPrinter, node: Relation) -> str:
@@ -413,6 +425,8 @@ def _aggregate_call(printer: PublicPrinter, call: AggregateCall, row: Sequence[s
         return f"{call.function}({operand}){tail}"
     if call.function in ("median", "percentile_cont", "percentile_disc"):
         return _percentile(call, operand, tail)
+    if len(call.args) == 2:
+        return null_on_error.pair(call.function, operand, printer.expr(call.args[1], row), tail)
     function = "avg" if call.function == "avg_direct" else call.function
     if call.distinct:
         return f"TRY_CAST({function}(DISTINCT CAST({operand} AS DOUBLE)){tail} AS {engine_type(call.type)})"

@@ -79,6 +79,7 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
     # aggregates and windows
     **dict.fromkeys((*AGGREGATES, *ORDERED, exp.FirstValue, exp.LastValue, exp.Ntile), _UNARY),
     exp.Count: frozenset({"this", "big_int"}),
+    **dict.fromkeys((node for node, row in AGGREGATES.items() if row.is_paired), _BINARY),
     exp.WithinGroup: _BINARY,
     exp.Filter: _BINARY,
     exp.Grouping: frozenset({"expressions"}),

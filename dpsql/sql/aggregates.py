@@ -18,7 +18,7 @@ class AggregateRow:
 
     `nodes`: the parser's; `names`: what it has no node for. `output`: the name of a column that is a call of it, where
     it is not the node's. `repeats`: whether equal values count each (else DISTINCT changes nothing). `windows`: it has
-    a form with OVER.
+    a form with OVER. `is_paired`: it takes two arguments, (Y, X), and `result` is for each.
     """
 
     name: str
@@ -28,6 +28,7 @@ class AggregateRow:
     output: str = ""
     repeats: bool = True
     windows: bool = False
+    is_paired: bool = False
 
 
 def _count(argument: SqlType) -> SqlType | None:
@@ -60,6 +61,14 @@ def _interpolated(argument: SqlType) -> SqlType | None:
     return DOUBLE if argument.is_number else _ranked(argument)
 
 
+def _paired(argument: SqlType) -> SqlType | None:
+    return DOUBLE if argument.is_number else None
+
+
+def _pairs(argument: SqlType) -> SqlType | None:
+    return BIGINT if argument.is_number else None
+
+
 def _truth(argument: SqlType) -> SqlType | None:
     return BOOLEAN if argument.kind is Kind.BOOLEAN else None
 
@@ -75,6 +84,18 @@ _ROWS = (
     AggregateRow("var_pop", _mean, (exp.VariancePop,), output="var_pop"),
     AggregateRow("stddev_samp", _mean, (exp.Stddev, exp.StddevSamp)),
     AggregateRow("stddev_pop", _mean, (exp.StddevPop,)),
+    AggregateRow("covar_pop", _paired, (exp.CovarPop,), is_paired=True),
+    AggregateRow("covar_samp", _paired, (exp.CovarSamp,), is_paired=True),
+    AggregateRow("corr", _paired, (exp.Corr,), is_paired=True),
+    AggregateRow("regr_slope", _paired, (exp.RegrSlope,), is_paired=True),
+    AggregateRow("regr_intercept", _paired, (exp.RegrIntercept,), is_paired=True),
+    AggregateRow("regr_r2", _paired, (exp.RegrR2,), is_paired=True),
+    AggregateRow("regr_count", _pairs, (exp.RegrCount,), is_paired=True),
+    AggregateRow("regr_avgx", _paired, (exp.RegrAvgx,), is_paired=True),
+    AggregateRow("regr_avgy", _paired, (exp.RegrAvgy,), is_paired=True),
+    AggregateRow("regr_sxx", _paired, (exp.RegrSxx,), is_paired=True),
+    AggregateRow("regr_syy", _paired, (exp.RegrSyy,), is_paired=True),
+    AggregateRow("regr_sxy", _paired, (exp.RegrSxy,), is_paired=True),
     AggregateRow("bool_and", _truth, (exp.LogicalAnd,), ("every",), output="bool_and", repeats=False),
     AggregateRow("bool_or", _truth, (exp.LogicalOr,), output="bool_or", repeats=False),
     AggregateRow("avg_direct", _mean, names=("dp_avg_direct",)),

@@ -42,6 +42,8 @@ def read_aggregate(binder: Binder, node: exp.Expr, row: AggregateRow) -> Aggrega
         if name != "count":
             raise Refusal(f"{name}(*) does not exist", sqlstate="42883", position=position)
         return AggregateCall(BIGINT, "count", (), False, None, position=position)
+    if row.is_paired:
+        return _read_pair(binder, node, row)
     distinct = isinstance(argument, exp.Distinct)
     if isinstance(argument, exp.Distinct):
         expressions = argument.args["expressions"]
@@ -68,6 +70,34 @@ def read_aggregate(binder: Binder, node: exp.Expr, row: AggregateRow) -> Aggrega
             hint="cast the argument",
         )
     return AggregateCall(result, name, (expr,), distinct and row.repeats, None, position=position)
+
+
+def _read_pair(binder: Binder, node: exp.Expr, row: AggregateRow) -> AggregateCall:
+    """Return the aggregate of two values, (Y, X)."""
+    position, arguments = binder.position(node), [node.args.get("this"), node.args.get("expression")]
+    if isinstance(arguments[0], exp.Distinct):
+        raise Refusal(
+            f"{row.name.upper()}(DISTINCT …) is not answered", position=position, hint="leave out DISTINCT"
+        )
+    if not all(
+        isinstance(argument, exp.Expr) and not isinstance(argument, exp.Star) for argument in arguments
+    ):
+        raise Refusal(
+            f"{row.name}() takes two arguments, y and x", sqlstate="42883", position=position,
+            hint=f"{row.name}(y, x) is of y as a function of x",
+        )  # fmt: skip
+    inside, binder.allow_aggregates, binder.place = binder.place, False, "inside an aggregate"
+    try:
+        values = tuple(binder.bind(argument) for argument in arguments if isinstance(argument, exp.Expr))
+    finally:
+        binder.allow_aggregates, binder.place = True, inside
+    results = [row.result(value.type) for value in values]
+    if results[0] is None or results[1] is None:
+        raise Refusal(
+            f"{row.name}({values[0].type}, {values[1].type}) does not exist", sqlstate="42883", position=position,
+            hint="cast the arguments",
+        )  # fmt: skip
+    return AggregateCall(results[0], row.name, values, False, None, position=position)
 
 
 def bind_aggregate(binder: Binder, node: exp.Expr) -> Expr:

@@ -61,6 +61,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 _EXACT = re.compile(r"-?[0-9]+(/[1-9][0-9]*)?")
 _DECIMAL = re.compile(r"[0-9]+(\.[0-9]+)?")
 _CLAMP = re.compile(r"\[(-?[0-9]+),(-?[0-9]+)\]")
+_REACH = re.compile(r"\[[0-9]+(,[0-9]+)*\]")
 _REFUSED = re.compile(r"([0-9A-Z]{5})(?: at ([0-9]+:[0-9]+))?")
 _BEFORE_SQL = ("parameter ", "oracle-sql ")
 
@@ -73,6 +74,7 @@ class CaseFileError(ValueError):
 class Measure:
     """A measurement of noise: `clamp` holds one row's value, in lattice units; None for what is only counted.
 
+    `reach`: of what is drawn together, the most that one row adds to each coordinate of a mask; the claim is in rows.
     `rho`: in a zCDP dataset, in place of epsilon. `is_gaussian`: the sensitivity is the square of one in L2.
     """
 
@@ -85,15 +87,17 @@ class Measure:
     epsilon: Fraction
     rho: Fraction | None = None
     is_gaussian: bool = False
+    reach: tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        value = (
+        value = f" reach=[{','.join(map(str, self.reach))}]" if self.reach else ""
+        value += (
             "" if self.clamp is None else f" lattice={self.lattice} clamp=[{self.clamp[0]},{self.clamp[1]}]"
         )
-        reach, width = ("squared", "sigma") if self.is_gaussian else ("sensitivity", "scale")
+        moved, width = ("squared", "sigma") if self.is_gaussian else ("sensitivity", "scale")
         price = f"epsilon={self.epsilon}" if self.rho is None else f"rho={self.rho}"
         return (
-            f"measure {self.kind} coordinates={self.coordinates}{value} {reach}={self.sensitivity} "
+            f"measure {self.kind} coordinates={self.coordinates}{value} {moved}={self.sensitivity} "
             f"{width}={self.scale} {price}"
         )
 
@@ -352,11 +356,11 @@ def _measure(text: str, block: _CaseLines) -> Measure:
     kind, *words = text.split()
     fields = dict(word.partition("=")[::2] for word in words)
     is_gaussian, price = "squared" in fields, "rho" if "rho" in fields else "epsilon"
-    reach, width = ("squared", "sigma") if is_gaussian else ("sensitivity", "scale")
-    wanted = {"coordinates", reach, width, price}
-    if set(fields) not in (wanted, wanted | {"lattice", "clamp"}):
+    squared, width = ("squared", "sigma") if is_gaussian else ("sensitivity", "scale")
+    wanted = {"coordinates", squared, width, price}
+    if set(fields) not in (wanted, wanted | {"lattice", "clamp"}, wanted | {"reach"}):
         raise block.error(
-            "write: measure KIND coordinates= [lattice= clamp=[L,H]] sensitivity= scale= epsilon=; "
+            "write: measure KIND coordinates= [lattice= clamp=[L,H] | reach=[D,…]] sensitivity= scale= epsilon=; "
             "in a zCDP dataset squared= sigma= rho=, of a choice sensitivity= scale= rho="
         )
     clamp = None
@@ -365,12 +369,17 @@ def _measure(text: str, block: _CaseLines) -> Measure:
         if match is None:
             raise block.error("write clamp=[L,H], whole numbers")
         clamp = int(match[1]), int(match[2])
-    exact = {key: _exact(fields[key], block) for key in fields if key != "clamp"}
-    if any(exact[key].denominator != 1 for key in ("coordinates", reach)):
+    reach: tuple[int, ...] = ()
+    if "reach" in fields:
+        if not _REACH.fullmatch(fields["reach"]):
+            raise block.error("write reach=[D,…], whole numbers")
+        reach = tuple(map(int, fields["reach"][1:-1].split(",")))
+    exact = {key: _exact(fields[key], block) for key in fields if key not in ("clamp", "reach")}
+    if any(exact[key].denominator != 1 for key in ("coordinates", squared)):
         raise block.error("coordinates and sensitivity are whole numbers")
     return Measure(
-        kind, int(exact["coordinates"]), exact.get("lattice"), clamp, int(exact[reach]),
-        exact[width], exact.get("epsilon", Fraction(0)), exact.get("rho"), is_gaussian,
+        kind, int(exact["coordinates"]), exact.get("lattice"), clamp, int(exact[squared]),
+        exact[width], exact.get("epsilon", Fraction(0)), exact.get("rho"), is_gaussian, reach,
     )  # fmt: skip
 
 

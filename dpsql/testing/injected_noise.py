@@ -36,6 +36,10 @@ class ZeroNoise:
     def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
         return np.zeros(count, dtype=np.int64)
 
+    def vectors(self, law: Law, size: int, count: int) -> npt.NDArray[Any]:
+        """Return as many numbers of `draw`."""
+        return self.draw(law, size * count).reshape(size, count)
+
     def coins(self, chance: Fraction, count: int) -> npt.NDArray[np.bool_]:
         """Return what hides: a group found in the data is then shown from the printed threshold on."""
         return np.zeros(count, dtype=np.bool_)

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from ...backends import DuckDBBackend
 from ...errors import DpsqlError, EngineFailure, Refusal
-from ...mechanisms import Noise, SampledNoise
+from ...mechanisms import Box, Noise, SampledNoise
 from ...plan.planner import Plan, PrivacyParameters, ReleasePlan, plan
 from ...policy import Neighbours, Policy, build_catalog
 from ...policy.live_schema import LiveSchema
@@ -165,6 +165,8 @@ def _questions(table: Table) -> Iterator[str]:
     for column in measured:
         for function in ("SUM", "AVG", "VAR_POP"):
             yield f"SELECT {function}({column}) FROM {name}"
+    if len(measured) > 1:
+        yield f"SELECT CORR({measured[0]}, {measured[1]}) FROM {name}"
     for key in (c for c in table.columns if c.values):
         column = sql_name(key.name)
         yield f"SELECT {column}, COUNT(*) FROM {name} GROUP BY 1"
@@ -267,7 +269,7 @@ class _Compared:
         if loss > self.loss:
             self.loss, self.by = loss, by
         changes = [
-            abs(moved) / float(release.scale(number))
+            release.measurements[number].norm(moved) / float(release.scale(number))
             for release, *both in zip(self.plan.releases, left, right, strict=True)
             for number, moved in _changes(release, *both)
         ]
@@ -332,21 +334,35 @@ def scores(planned: Plan, centre: Measures, other: Measures, noise: Noise, runs:
     total = np.zeros(runs)
     for release, here, there in zip(planned.releases, centre, other, strict=True):
         for number, moved in _changes(release, here, there):
-            scale = float(release.scale(number))
-            drawn = noise.draw(release.law(number), runs).astype(float)
-            total += (np.abs(drawn + moved) - np.abs(drawn)) / scale
+            scale, law = float(release.scale(number)), release.law(number)
+            change = np.array(moved, dtype=float)[:, None]
+            if isinstance(law, Box):
+                drawn = noise.vectors(law, len(moved), runs).astype(float)
+                total += (_norms(law, drawn + change) - _norms(law, drawn)) / scale
+            else:
+                drawn = noise.draw(law, runs).astype(float)[None, :]
+                total += (np.abs(drawn + change) - np.abs(drawn))[0] / scale
     return total
+
+
+def _norms(law: Box, vectors: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return N of each column, to the digits of doubles."""
+    reaches = np.array(law.reaches, dtype=float)[:, None]
+    return np.asarray(np.ceil(np.abs(vectors) / reaches).max(axis=0))
 
 
 def _changes(
     release: ReleasePlan, here: dict[int, Groups], there: dict[int, Groups]
-) -> list[tuple[int, float]]:
-    """Return (measurement, change) of each coordinate that the two databases differ in."""
+) -> list[tuple[int, list[int]]]:
+    """Return (measurement, change) of each coordinate that the two databases differ in, of vectors as a whole."""
     found = []
     for number, groups in here.items():
         for key, values in groups.items():
-            pairs = zip(values, there[number].get(key, values), strict=True)
-            found += [(number, float(a - b)) for a, b in pairs if a != b]
+            moved = [a - b for a, b in zip(values, there[number].get(key, values), strict=True)]
+            law = release.law(number)
+            size = len(law.reaches) if isinstance(law, Box) else 1
+            chunks = (moved[start : start + size] for start in range(0, len(moved), size))
+            found += [(number, chunk) for chunk in chunks if any(chunk)]
     return found
 
 

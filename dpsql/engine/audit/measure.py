@@ -80,8 +80,9 @@ def _take_in(
 
 
 def distance(release: ReleasePlan, number: int, left: Groups, right: Groups) -> int:
-    """Return Σ over groups and coordinates of |change| of one measurement; of a choice the most that a score
-    changes, up and down together; of several choices one after the other that for each of them."""
+    """Return what the claim bounds, summed over groups: |change| of all coordinates of one measurement, the norm of
+    what is drawn together, of a choice the most that a score changes, up and down together; of several choices one
+    after the other that for each of them."""
     empty = _empty(release, number)
     if number == release.selection:
         assert release.top is not None
@@ -95,7 +96,7 @@ def distance(release: ReleasePlan, number: int, left: Groups, right: Groups) -> 
             total += moved(left.get(key, empty), right.get(key, empty))
             continue
         pairs = zip(left.get(key, empty), right.get(key, empty), strict=True)
-        total += sum(abs(a - b) for a, b in pairs)
+        total += release.measurements[number].norm([a - b for a, b in pairs])
     return total
 
 

@@ -6,17 +6,37 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from ..law import Law
+from .assembled import Assembled, Vector
+from .box import Box, Coordinate
 from .gaussian import Gaussian
+from .gaussians import Gaussians
 from .laplace import Laplace
 from .rank import Rank
 from .summed import Summed
 from .thresholded import Thresholded
 from .truncated import Truncated
 
-__all__ = ["Gaussian", "Laplace", "Rank", "Summed", "Thresholded", "Truncated", "UnknownLaw", "law_of"]
+__all__ = [
+    "Assembled",
+    "Box",
+    "Coordinate",
+    "Gaussian",
+    "Gaussians",
+    "Laplace",
+    "Rank",
+    "Summed",
+    "Thresholded",
+    "Truncated",
+    "UnknownLaw",
+    "Vector",
+    "law_of",
+]
 
 _READERS: dict[str, Callable[[str], Law]] = {
+    Box.name: Box.read,
+    Coordinate.name: Coordinate.read,
     Gaussian.name: Gaussian.read,
+    Gaussians.name: Gaussians.read,
     Rank.name: Rank.read,
     Thresholded.name: Thresholded.read,
     Truncated.name: Truncated.read,

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from ..discrete_gaussian import draw_discrete_gaussian
 from ..gaussian_accuracy import MOST_SUMMED, half_width, tail, upper_quantile
+from ..law import Independent
 from ..random_source import RandomSource
 
 __all__ = ["Gaussian"]
@@ -27,7 +28,7 @@ _PARTS: Final = 2**10
 
 
 @dataclass(frozen=True, slots=True)
-class Gaussian:
+class Gaussian(Independent):
     """See `Law`; `scale` is sigma.
 
     Raises TypeError unless it is a Fraction, ValueError unless it is one that `for_rho` gives.

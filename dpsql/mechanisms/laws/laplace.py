@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from ..discrete_laplace import draw_discrete_laplace
 from ..laplace_accuracy import half_width, upper_quantile
+from ..law import Independent
 from ..random_source import RandomSource
 from ..scale import sampled_scale
 
@@ -24,7 +25,7 @@ __all__ = ["Laplace"]
 
 
 @dataclass(frozen=True, slots=True)
-class Laplace:
+class Laplace(Independent):
     """See `Law`. Raises TypeError unless the scale is a Fraction, ValueError unless it is positive."""
 
     family: ClassVar[str] = "Laplace"

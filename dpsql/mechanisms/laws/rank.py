@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from ..law import Independent
 from ..random_source import RandomSource
 from ..rank_choice import CLAMP_BITS, log_above
 
@@ -21,7 +22,7 @@ __all__ = ["Rank"]
 
 
 @dataclass(frozen=True, slots=True)
-class Rank:
+class Rank(Independent):
     """See `Law`; all figures are in rows. Raises TypeError unless the scale is a Fraction, ValueError out of range."""
 
     family: ClassVar[str] = "exponential mechanism"

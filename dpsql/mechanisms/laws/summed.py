@@ -6,6 +6,7 @@ For bars alone: nothing is released by it, and no ledger has its text.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -20,6 +21,8 @@ from ..random_source import RandomSource
 __all__ = ["Summed"]
 
 _FINEST = Fraction(1, 10**8)
+_MOST = 64
+"""Sums of more vectors are drawn as so many, with the same variance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +73,23 @@ class Summed:
         if places[1] - places[0] == 1:
             return places[np.searchsorted(-upper, -uniform, side="right") - 1].astype(np.int64)
         return np.rint(np.interp(-uniform, -upper, places)).astype(np.int64)
+
+    @property
+    def is_joint(self) -> bool:
+        return self.one.is_joint
+
+    def size_of(self, size: int) -> int:
+        return self.one.size_of(size)
+
+    def at(self, place: int) -> Summed:
+        return Summed(self.one.at(place), self.count)
+
+    def noises(self, weights: Mapping[int, Fraction]) -> list[tuple[Law, Fraction]]:
+        return [(Summed(law, self.count), weight) for law, weight in self.one.noises(weights)]
+
+    def vectors(self, size: int, count: int, source: RandomSource) -> npt.NDArray[Any]:
+        if not self.is_joint:
+            return self.draw(size * count, source).reshape(size, count)
+        many = min(self.count, _MOST)
+        total = sum(self.one.vectors(size, count, source).astype(np.float64) for _ in range(many))
+        return np.rint(np.asarray(total) * math.sqrt(self.count / many)).astype(np.int64)

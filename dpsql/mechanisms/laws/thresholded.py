@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from ..law import Independent
 from ..random_source import RandomSource
 from .gaussian import Gaussian
 
@@ -22,7 +23,7 @@ __all__ = ["Thresholded"]
 
 
 @dataclass(frozen=True, slots=True)
-class Thresholded:
+class Thresholded(Independent):
     """See `Law`, and `within` for how one is made; `scale` is the noise's sigma.
 
     Raises as `Gaussian` does, and ValueError on a bound below 1.

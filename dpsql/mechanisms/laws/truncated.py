@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from ..discrete_laplace import draw_discrete_laplace, draw_exp_of_fraction
 from ..laplace_accuracy import bounds_of_exp
+from ..law import Independent
 from ..random_source import RandomSource
 from ..scale import sampled_scale
 from ..uniform import COIN, draw_below, draw_coins
@@ -41,7 +42,7 @@ Bounds = tuple[Fraction, Fraction]
 
 
 @dataclass(frozen=True, slots=True)
-class Truncated:
+class Truncated(Independent):
     """See `Law`, and `within` for how one is made.
 
     Raises TypeError unless scale and weight are Fractions, ValueError unless the scale is positive, the bound at

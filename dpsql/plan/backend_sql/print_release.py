@@ -316,7 +316,10 @@ class _Release:
         return _query(f"WITH {', '.join(steps)} {sql}", numbers, sources, salted=self.bounding.ranked)
 
     def _share(self, measurement: Measurement, sql: str) -> str:
-        """Return s·R·U div t of a heavy unit, cut towards zero."""
+        """Return s·R·U div t of a heavy unit, cut towards zero; of what is weighed s times R·U div t."""
+        if measurement.weighed:
+            most = self.bounding.in_all * measurement.denominator
+            return f"({sql} * {self.dialect.quotient(str(most), 't', wide=False)})"
         factor, wide = self.bounding.in_all * measurement.denominator, integer_type(measurement) == "HUGEINT"
         return self.dialect.quotient(f"({sql} * {factor})", "t", wide=wide)
 
@@ -497,7 +500,7 @@ class _Release:
     ) -> InnerRows:  # fmt: skip
         """Return the rows that some measurements are computed from."""
         measurements = [self.measurements[number] for number in numbers]
-        read = [measurement.value for measurement in measurements if measurement.value is not None]
+        read = [value for measurement in measurements for value in measurement.values]
         read += [term for measurement in measurements for mask in measurement.masks for term, _ in mask.terms]
         return self._rows(sources, self.keys, read, shows_unit=shows_unit, beside=beside, is_kept=is_kept)
 

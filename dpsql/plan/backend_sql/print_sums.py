@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from ...relation.expressions import Expr, Field, fields_of
 from ...relation.intervals import narrowed_facts
-from ..measures.measurements import BoundingQuery, Mask, Measurement
+from ..measures.measurements import BoundingQuery, Mask, Measurement, Product
 from ..privacy.ownership import path_begins, without_path
 from ..privacy.rows import OwnedRows, Released, TableSource
 from .print_source import SourcePrinter
@@ -127,6 +127,11 @@ class GroupSums:
         squares = self._value(measurement).squares(self.inner.only(mask), measurement.known_lattice.low)
         return self.named(self._narrow(measurement, squares), "q")
 
+    def products(self, measurement: Product, mask: Mask) -> str:
+        left, right = (self._value(side).above(side.known_lattice.low) for side in measurement.sides)
+        products = f"COALESCE(SUM({left} * {right}){self.inner.only(mask)}, 0)"
+        return self.named(self._narrow(measurement, products), "q")
+
     def units(self, mask: Mask) -> str:
         return f"COUNT(*){self.inner.only(mask)}"
 
@@ -202,11 +207,7 @@ def integer_type(measurement: Measurement) -> str:
     """Return the integer type of a measurement's sums and products: BIGINT where those of 2^40 rows cannot pass it.
 
     HUGEINT holds all: a row's reach r is at most 2^62, r·U below 2^11 where U is not 1, and R at most 2^22, so
-    that r·rows·R·U < 2^126; the terms that a moment is added up from are below 2^103 and are not multiplied.
+    that r·rows·R·U < 2^126; the terms that a moment is added up from are below 2^103 and are not multiplied,
+    or by weights of at most 2^20.
     """
-    factor = (
-        measurement.denominator * measurement.bounding.in_all
-        if measurement.query is BoundingQuery.SCALED
-        else 1
-    )
-    return "BIGINT" if measurement.largest * factor < 2**63 // MAX_ROWS else "HUGEINT"
+    return "BIGINT" if measurement.largest * measurement.factor < 2**63 // MAX_ROWS else "HUGEINT"

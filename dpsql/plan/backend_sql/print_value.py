@@ -49,10 +49,14 @@ class PrintedValue:
             total = self.dialect.cast(f"{total} * {self.factor}", "HUGEINT")
         return f"COALESCE({total}, 0)"
 
+    def above(self, low: int) -> str:
+        """Return z - low of a row."""
+        z = self.z if self.factor == 1 else f"CAST(({self.z}) * {self.factor} AS BIGINT)"
+        return f"(CAST(({z}) AS BIGINT) - {low})"
+
     def squares(self, only: str, low: int) -> str:
         """Return the exact sum of (z - low)², 0 for no rows; each square fits 64 bits, as z - low <= 2^30."""
-        z = self.z if self.factor == 1 else f"CAST(({self.z}) * {self.factor} AS BIGINT)"
-        above = f"(CAST(({z}) AS BIGINT) - {low})"
+        above = self.above(low)
         return f"COALESCE(SUM({above} * {above}){only}, 0)"
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ...relation.types import Kind, SqlType
+from .bivariate import Bivariate, print_bivariate
 
 __all__ = [
     "Average",
@@ -115,7 +116,7 @@ class Chosen:
         return Linear(tuple((index, self.step) for index in self.coordinates), self.constant or Fraction(0))
 
 
-Formula = Linear | Average | Variance | Chosen
+Formula = Linear | Average | Variance | Bivariate | Chosen
 
 
 def _number(value: Fraction) -> str:
@@ -140,8 +141,14 @@ def _linear(formula: Linear) -> str:
     return parts[0] if len(parts) == 1 else "(" + " + ".join(parts) + ")"
 
 
-def print_formula(formula: Formula, type_: SqlType) -> str:
-    """Return the SQL of a formula: BIGINT for integer types, DOUBLE for all others."""
+def print_formula(formula: Formula, type_: SqlType, noise: tuple[float, float] = (0.0, 0.0)) -> str:
+    """Return the SQL of a formula: BIGINT for integer types, DOUBLE for all others; `noise`: see `print_bivariate`."""
+    if isinstance(formula, Bivariate):
+        y, x = formula.y, formula.x
+        sums = {
+            "count": formula.count, "y": y.total, "yy": y.squares, "x": x.total, "xx": x.squares, "xy": formula.product
+        }  # fmt: skip
+        return print_bivariate(formula, {name: _linear(one) for name, one in sums.items()}, noise)
     if isinstance(formula, Chosen):
         if formula.constant is None:
             return "NULL"

@@ -25,10 +25,20 @@ from ...relation.facts import Facts, common_grid
 from ...relation.intervals import Environment, narrowed_facts
 from ...relation.lattice import Lattice, lattice_of
 from ...relation.relations import AggregateCall
+from .bivariate import BIVARIATE, Bivariate, Variable
 from .formulas import Average, Chosen, Formula, Linear, Variance, Within
+from .joint import Joined, add_joints
 from .masks import mask_count, masks_of
-from .measurements import MEASUREMENTS, Bounding, Mask, Measurement, MeasurementKind
-from .normal_form import VALUE_FUNCTIONS, NormalizedAggregate, both, normal_form, present, share_counts
+from .measurements import MEASUREMENTS, Bounding, Joint, Mask, Measurement, MeasurementKind
+from .normal_form import (
+    SPREAD,
+    VALUE_FUNCTIONS,
+    NormalizedAggregate,
+    both,
+    normal_form,
+    present,
+    share_counts,
+)
 from .ranks import LEAST_SPLIT, MAX_FRACTIONS, RankMeasurement, SplitMeasurement, share_of
 
 __all__ = ["ChosenMeasurements", "choose_measurements", "others"]
@@ -70,10 +80,16 @@ def choose_measurements(
         Refusal: an aggregate that has no private answer (PV001), bounds that are not declared (PV101).
     """
     wanted = share_counts([normal_form(call, env, units) for call in aggregates])
-    choices = [
-        _build(wanted, env, bounding, threshold, carrier, is_zcdp=is_zcdp)
-        for carrier in _carriers(wanted, env)
-    ]
+    choices = []
+    if not any(want.function in BIVARIATE for want in wanted):
+        choices = [
+            _build(wanted, env, bounding, threshold, carrier, is_zcdp=is_zcdp)
+            for carrier in _carriers(wanted, env)
+        ]
+    # Under rho the joint draw of variances is no better than its parts, which share rho (soundness.md 1.25).
+    joined = BIVARIATE if is_zcdp else (*SPREAD, *BIVARIATE)
+    if any(want.function in joined for want in wanted):
+        choices.append(_build(wanted, env, bounding, threshold, None, _Form.JOINT, is_zcdp=is_zcdp))
     return min(choices, key=lambda choice: choice[0])[1]
 
 
@@ -85,8 +101,12 @@ def others(
     Beyond those of `measure`: every value by complementary sums, or centred beside a count. Raises as `measure`.
     """
     wanted = share_counts([normal_form(call, env, units) for call in aggregates])
-    for form in _Form:
-        for carrier in _carriers(wanted, env)[: 1 if form is _Form.CENTRED else _MOST_RIDES]:
+    is_of_pairs = any(want.function in BIVARIATE for want in wanted)
+    for form in (_Form.JOINT, _Form.PARTS) if is_of_pairs else _Form:
+        if form in (_Form.PARTS, _Form.PARTS_OF_SQUARES):
+            yield _build(wanted, env, bounding, False, None, form)[1]
+            continue
+        for carrier in _carriers(wanted, env)[: 1 if form in (_Form.CENTRED, _Form.JOINT) else _MOST_RIDES]:
             yield _build(wanted, env, bounding, False, carrier, form)[1]
 
 
@@ -103,9 +123,13 @@ class _Form(enum.Enum):
     PAIRS = "pairs"
     WITH_NULLS = "pairs that count the rows without a value too"
     CENTRED = "centred sums beside counts"
+    JOINT = "squares jointly with the counts and sums of the same rows"
+    PARTS = "all that a joint draw could hold"
+    PARTS_OF_SQUARES = "the same, over lattices as for squares"
 
 
-_SPREAD = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
+_LEAST = (_Form.LEAST, _Form.JOINT, _Form.PARTS, _Form.PARTS_OF_SQUARES)
+"""Forms in which what is only summed is summed as it is."""
 
 
 def _carriers(wanted: Sequence[NormalizedAggregate], env: Environment) -> list[Expr | None]:
@@ -144,6 +168,14 @@ class _Builder:
         self.measurements.append(measurement)
         return len(self.measurements) - 1
 
+    def holder(self, coordinate: int) -> Measurement:
+        """Return the measurement that a coordinate is of."""
+        return next(
+            measurement
+            for start, measurement in zip(self.starts, self.measurements, strict=True)
+            if start <= coordinate < start + measurement.size
+        )
+
     def sum_over(self, number: int, filter_: Expr | None, part: int, weight: Fraction) -> Linear:
         """Return weight · Σ of one part of a measurement, in lattice units, over the masks in which the filter is
         true."""
@@ -161,29 +193,52 @@ def _build(
     form: _Form = _Form.LEAST, *, is_zcdp: bool = False,
 ) -> tuple[tuple[Fraction, int], ChosenMeasurements]:  # fmt: skip
     builder = _Builder(env, bounding, is_zcdp=is_zcdp)
-    counts = [want for want in wanted if want.value is None and want.function in ("count", "weighted_count")]
+    joined: dict[int, Joined] = {}
+    if form in (_Form.JOINT, _Form.PARTS, _Form.PARTS_OF_SQUARES):
+        joined = add_joints(
+            builder.number_of, wanted, env, bounding,
+            every=form is not _Form.JOINT, squared=form is _Form.PARTS_OF_SQUARES,
+        )  # fmt: skip
+    apart = [want for index, want in enumerate(wanted) if index not in joined]
+    counts = [want for want in apart if want.value is None and want.function in ("count", "weighted_count")]
     plans: dict[tuple[str, Expr | None, Expr | None], tuple[int, Lattice | None]] = {}
-    for value in dict.fromkeys(want.value for want in wanted if want.function in VALUE_FUNCTIONS):
+    for value in dict.fromkeys(want.value for want in apart if want.function in VALUE_FUNCTIONS):
         assert value is not None
         carried = counts if carrier is not None and value == carrier else []
-        wants = [w for w in wanted if w.value == value and w.function in VALUE_FUNCTIONS]
+        wants = [w for w in apart if w.value == value and w.function in VALUE_FUNCTIONS]
         added = _add_value(builder, value, wants, carried, plans, form)
         counts = [*counts, *added]
     if carrier is None and counts:
         _add_counts(builder, counts, plans)
-    formulas = tuple(_formula(builder, want, plans, carrier, wanted) for want in wanted)
-    grids = tuple(_grid(want, plans) for want in wanted)
+    formulas = tuple(
+        _of_joint(builder, want, joined[index])
+        if index in joined
+        else _formula(builder, want, plans, carrier, wanted)
+        for index, want in enumerate(wanted)
+    )
+    grids = tuple(
+        _grid(want, _lattice_in(builder, want, joined[index]) if index in joined else _summed_by(want, plans))
+        for index, want in enumerate(wanted)
+    )
     counted = _counted(builder, threshold)
     share = len(builder.measurements)
     each = Fraction(share) ** (1 if is_zcdp else 2)  # the variance of a coordinate, by that of one alone
-    error = sum((_coordinates(formula) * each for formula in formulas), Fraction(0))
+    error = sum((_noises(builder, formula) * each for formula in formulas), Fraction(0))
     return (error, share), ChosenMeasurements(tuple(builder.measurements), formulas, grids, counted)
 
 
-def _coordinates(formula: Formula) -> int:
+def _noises(builder: _Builder, formula: Formula) -> Fraction:
+    """Return the variance of how many Laplace noises, of the same sensitivity at the same epsilon, a formula has."""
     if isinstance(formula, Chosen):
-        return 1
-    return len(formula.count.terms if isinstance(formula, (Average, Variance)) else formula.terms)
+        return Fraction(1)
+    terms = formula.count.terms if isinstance(formula, (Average, Variance, Bivariate)) else formula.terms
+    return sum((_variance(builder.holder(index)) for index, _ in terms), Fraction(0))
+
+
+def _variance(measurement: Measurement) -> Fraction:
+    """Return a coordinate's variance over that of one Laplace noise: of k drawn together (k + 1) (k + 2) / 6."""
+    size = measurement.per_mask
+    return Fraction((size + 1) * (size + 2), 6) if isinstance(measurement, Joint) else Fraction(1)
 
 
 Plans = dict[tuple[str, Expr | None, Expr | None], tuple[int, "Lattice | None"]]
@@ -228,13 +283,13 @@ def _add_value(
     form: _Form,
 ) -> list[NormalizedAggregate]:
     """Add the measurements for one summed value, in the form; return the counts that are needed beside them."""
-    squared = any(want.function in _SPREAD for want in wants)
+    squared = any(want.function in SPREAD for want in wants)
     lattice = lattice_of(value, builder.env, squared=squared)
     if lattice is None or lattice.width == 0:
         lattice = lattice or Lattice(0, 0, Fraction(1), Fraction(0), Fraction(0), exact=True)
         _add_constant(builder, value, lattice, [*wants, *carried], plans)
         return []
-    if form is not _Form.LEAST or carried or any(w.function != "sum" or w.offset != 0 for w in wants):
+    if form not in _LEAST or carried or any(w.function != "sum" or w.offset != 0 for w in wants):
         name, kind = "pair", MeasurementKind.PAIR
     else:
         name, kind = "sum", MeasurementKind.SUM
@@ -314,7 +369,82 @@ def _formula(
         total = _total([above.times(Fraction(lattice.high, lattice.width)),
                         below.times(Fraction(lattice.low, lattice.width))])  # fmt: skip
         return _total([total.times(step), count.times(want.offset)])
-    return _ratio(builder, want, plans, _total([above, below.times(Fraction(-1))]), count, lattice)
+    difference = _total([above, below.times(Fraction(-1))])
+    return _ratio(want, difference, count, lattice, _moment(builder, want, plans))
+
+
+def _of_joint(builder: _Builder, want: NormalizedAggregate, place: Joined) -> Formula:
+    """Return what a joint measurement's coordinates give."""
+    parts = [part.said for part in builder.measurements[place.number].parts]
+
+    def total(kind: MeasurementKind) -> Linear:
+        lattice = None if kind is MeasurementKind.COUNT else _lattice_in(builder, want, place)
+        value = None if kind is MeasurementKind.COUNT else want.value
+        part = parts.index((kind.value, 0, value, lattice))
+        return builder.sum_over(place.number, place.rows, part, Fraction(1))
+
+    count = total(MeasurementKind.COUNT)
+    if want.function in BIVARIATE:
+        return _of_pair(builder, want, place, count)
+    if want.value is None:
+        return count.times(want.factor)
+    lattice = _lattice_in(builder, want, place)
+    moment = total(MeasurementKind.MOMENT) if want.function in SPREAD else None
+    return _of_centred(want, total(MeasurementKind.CENTRED), count, lattice, moment)
+
+
+def _of_pair(builder: _Builder, want: NormalizedAggregate, place: Joined, count: Linear) -> Formula:
+    """Return a function of two values; of one that is constant nothing is summed, and its centred sums are 0."""
+    found = list(builder.measurements[place.number].parts)
+
+    def total(*said: object) -> Linear:
+        index = next((i for i, part in enumerate(found) if part.said == said), None)
+        if index is None:
+            return Linear((), Fraction(0))
+        return builder.sum_over(place.number, place.rows, index, Fraction(1))
+
+    sides, variables = [], []
+    for value in want.values:
+        own = (part.known_lattice for part in found if part.value == value)
+        lattice = next(own, None) or lattice_of(value, builder.env, squared=True) or _NOTHING
+        side = (MeasurementKind.CENTRED.value, 0, value, lattice)
+        sides.append(side)
+        squares = total(MeasurementKind.MOMENT.value, 0, value, lattice)
+        middle = Fraction(lattice.low + lattice.high, 2) * lattice.step
+        variables.append(Variable(total(*side), squares, lattice.width, lattice.step, middle))
+    y, x = variables
+    if want.function in ("regr_avgy", "regr_avgx"):
+        one = y if want.function == "regr_avgy" else x
+        reach = one.width * one.step / 2
+        return Average(
+            one.total.times(one.step / 2), count, one.middle, one.middle - reach, one.middle + reach
+        )
+    return Bivariate(want.function, count, y, x, total(MeasurementKind.PRODUCT.value, *sides))
+
+
+_NOTHING = Lattice(0, 0, Fraction(1), Fraction(0), Fraction(0), exact=True)
+"""The lattice of what no row can have."""
+
+
+def _lattice_in(builder: _Builder, want: NormalizedAggregate, place: Joined) -> Lattice:
+    """Return the lattice that an aggregate's value has in a joint measurement."""
+    for part in builder.measurements[place.number].parts:
+        if want.value is not None and part.value == want.value:
+            return part.known_lattice
+    return Lattice(0, 0, Fraction(1), Fraction(0), Fraction(0), exact=True)
+
+
+def _of_centred(
+    want: NormalizedAggregate, difference: Linear, count: Linear, lattice: Lattice, moment: Linear | None
+) -> Formula:
+    """Return what a centred sum, the count of its rows and the moment give."""
+    if want.function == "present":
+        return count
+    if want.function == "sum":
+        step = want.factor * lattice.step
+        middle = Fraction(lattice.low + lattice.high, 2) * step + want.offset
+        return difference.times(step / 2).plus(count.times(middle))
+    return _ratio(want, difference, count, lattice, moment)
 
 
 def _beside_count(builder: _Builder, want: NormalizedAggregate, plans: Plans) -> Formula:
@@ -324,43 +454,42 @@ def _beside_count(builder: _Builder, want: NormalizedAggregate, plans: Plans) ->
     counted = _rows_of(builder, want).filter
     difference = builder.sum_over(number, want.filter, 0, Fraction(1))
     count = builder.sum_over(plans["count", None, counted][0], counted, 0, Fraction(1))
-    if want.function == "present":
-        return count
-    if want.function == "sum":
-        step = want.factor * lattice.step
-        middle = Fraction(lattice.low + lattice.high, 2) * step + want.offset
-        return difference.times(step / 2).plus(count.times(middle))
-    return _ratio(builder, want, plans, difference, count, lattice)
+    return _of_centred(want, difference, count, lattice, _moment(builder, want, plans))
+
+
+def _moment(builder: _Builder, want: NormalizedAggregate, plans: Plans) -> Linear | None:
+    if want.function not in SPREAD:
+        return None
+    return builder.sum_over(plans["moment", want.value, want.filter][0], want.filter, 0, Fraction(1))
 
 
 def _ratio(
-    builder: _Builder,
-    want: NormalizedAggregate,
-    plans: Plans,
-    difference: Linear,
-    count: Linear,
-    lattice: Lattice,
+    want: NormalizedAggregate, difference: Linear, count: Linear, lattice: Lattice, moment: Linear | None
 ) -> Formula:
-    """Return an average or a variance of Σ(2z - (L + H)) and a count."""
+    """Return an average, or with the moment a variance, of Σ(2z - (L + H)) and a count."""
     step = want.factor * lattice.step
     if want.function == "avg":
         middle = Fraction(lattice.low + lattice.high, 2) * step + want.offset
         ends = sorted((lattice.low * step + want.offset, lattice.high * step + want.offset))
         return Average(difference.times(step / 2), count, middle, ends[0], ends[1])
-    moment = builder.sum_over(plans["moment", want.value, want.filter][0], want.filter, 0, Fraction(1))
+    assert moment is not None
     return Variance(moment, difference, count, lattice.width, abs(step), want.function)
 
 
-def _grid(want: NormalizedAggregate, plans: Plans) -> Fraction | None:
+def _summed_by(want: NormalizedAggregate, plans: Plans) -> Lattice | None:
+    """Return the lattice that an aggregate's value is summed over; None where nothing is."""
+    kinds = (plans.get((kind, want.value, want.filter)) for kind in ("sum", "pair", "centred", "constant"))
+    return next((found[1] for found in kinds if found is not None), None)
+
+
+def _grid(want: NormalizedAggregate, lattice: Lattice | None) -> Fraction | None:
     """Return what every exact value of a count or sum is a multiple of, each row's value rounded to its lattice."""
-    if want.function in ("avg", "direct", "rank", *_SPREAD):
+    if want.function in ("avg", "direct", "rank", *SPREAD, *BIVARIATE):
         return None
     if want.function != "sum":
         return abs(want.factor) or Fraction(1)
-    kinds = (plans.get((kind, want.value, want.filter)) for kind in ("sum", "pair", "centred", "constant"))
-    lattice = next((found[1] for found in kinds if found is not None), None)
     assert lattice is not None
-    if ("constant", want.value, want.filter) in plans:
+    if lattice.width == 0:
         return abs(want.factor * lattice.step * lattice.low + want.offset) or Fraction(1)
     return common_grid(
         [size for size in (abs(want.factor * lattice.step), abs(want.offset)) if size]

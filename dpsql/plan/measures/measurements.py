@@ -27,17 +27,23 @@ With the rows without a value, W·m·R·U div max(t, R), the sum over all groups
 Σ W·(n + m)·R·U / max(t, R) <= W·R·U. (b' from b, or from the quotient of n alone, could go beyond: below zero,
 or above the claim.) Cutting down to the floor instead would make -1 of each small negative sum: not bounded.
 A unit with t <= R counts in full, exactly: s·U.
+
+What is drawn together by box noise (`Joint`) is weighed instead: each of a heavy unit's rows by w = R·U div t.
+Quotients of each coordinate, s_i·R·U div t, would not do: the claim is of N, the largest of ceil(|change_i| / r_i), and
+a ceil in each group could add a fraction for each. Weights are whole: |s_i·w| <= n·r_i·w, so N <= n·w, and
+Σ n·w <= t·w <= R·U.
 """
 
 from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar, Protocol
 
+from ...mechanisms import Box, Gaussian, Gaussians, Laplace, Law
 from ...relation.expressions import Expr
 from ...relation.lattice import Lattice
 from ..dialects.dialect import Dialect
@@ -46,15 +52,19 @@ __all__ = [
     "MEASUREMENTS",
     "Bounding",
     "BoundingQuery",
+    "Joint",
     "Mask",
     "Measurement",
     "MeasurementKind",
+    "Product",
     "Sums",
     "counted_in",
 ]
 
 _FINE = 2**10
 """Least fractions of a row, or of a row's largest value, that what is scaled is counted in."""
+_WEIGHT = 2**20
+"""U of what is weighed: the weight of a row of a unit with at most R of them."""
 
 
 class MeasurementKind(enum.Enum):
@@ -70,6 +80,8 @@ class MeasurementKind(enum.Enum):
     DIRECT = "direct"
     RANK = "rank"
     TOP = "top"
+    BOX = "box"
+    PRODUCT = "product"
 
 
 class BoundingQuery(enum.Enum):
@@ -136,6 +148,9 @@ class Sums(Protocol):
     def squares(self, measurement: Measurement, mask: Mask) -> str:
         """Return Σ (z - L)²."""
 
+    def products(self, measurement: Product, mask: Mask) -> str:
+        """Return Σ (z - L) (z' - L') of two values, over rows that have both."""
+
     def units(self, mask: Mask) -> str:
         """Return how many units have a row."""
 
@@ -149,7 +164,7 @@ class Measurement(ABC):
 
     `value`: what is summed or counted distinct; None for COUNT and UNITS. `null_rows`: a PAIR carries
     per mask a third coordinate, W·(rows whose value is NULL). `distinct_limit`: P, the pairs of group and value
-    of a unit that count.
+    of a unit that count. `weighed`: a heavy unit's rows count R·U div t each, as in what is drawn together.
     """
 
     kind: ClassVar[MeasurementKind]
@@ -162,6 +177,27 @@ class Measurement(ABC):
     null_rows: bool
     distinct_limit: int
     bounding: Bounding
+    weighed: bool = field(default=False, kw_only=True)
+
+    @property
+    def parts(self) -> tuple[Measurement, ...]:
+        """What is counted or summed, by coordinate of a mask where that is not the same value throughout."""
+        return (self,)
+
+    @property
+    def values(self) -> tuple[Expr, ...]:
+        """The expressions that rows are read for."""
+        return () if self.value is None else (self.value,)
+
+    @property
+    def step(self) -> Fraction:
+        """What 1 of a coordinate is in the values' own unit."""
+        return Fraction(1) if self.lattice is None else self.lattice.step
+
+    @property
+    def said(self) -> tuple[object, ...]:
+        """What the first coordinate of a mask counts or sums."""
+        return (self.kind.value, 0, self.value, self.lattice)
 
     # --- the claim ------------------------------------------------------------------------------------------
 
@@ -184,6 +220,8 @@ class Measurement(ABC):
     def denominator(self) -> int:
         """U: coordinates count fractions of a lattice unit, 1 / U, a power of two; 1 where nothing is scaled."""
         unit = 1
+        if self.weighed:
+            return unit if self.bounding.per_row else _WEIGHT
         if self.query is BoundingQuery.SCALED and not self.bounding.per_row:
             while unit * self.reach < _FINE:
                 unit *= 2
@@ -247,6 +285,29 @@ class Measurement(ABC):
     def scale(self, epsilon: Fraction) -> Fraction:
         """Return the noise scale, in the coordinates' own fractions: sensitivity / epsilon."""
         return Fraction(self.sensitivity) / epsilon
+
+    def law(self, epsilon: Fraction) -> Law:
+        """Return the law of the noise that the claim asks for."""
+        return Laplace(self.scale(epsilon))
+
+    def gaussian(self, rho: Fraction) -> Law:
+        """Return the law of Gaussian noise under which the claim costs `rho` (soundness.md 1.25)."""
+        return Gaussian.for_rho(self.squared_sensitivity, rho)
+
+    def norm(self, change: Sequence[int]) -> int:
+        """Return by how much the coordinates of one group moved, in what the sensitivity bounds."""
+        return sum(map(abs, change))
+
+    def square(self, change: Sequence[int]) -> Fraction:
+        """Return by how much the coordinates of one group moved, in what the squared sensitivity bounds."""
+        return Fraction(sum(one**2 for one in change))
+
+    @property
+    def factor(self) -> int:
+        """What a coordinate's sums are multiplied by, at most, before they are added up."""
+        if self.weighed:
+            return self.denominator
+        return self.denominator * self.bounding.in_all if self.query is BoundingQuery.SCALED else 1
 
     # --- the coordinates ------------------------------------------------------------------------------------
 
@@ -377,6 +438,11 @@ class Centred(Measurement):
         return False
 
     @property
+    def step(self) -> Fraction:
+        """A sum of half steps from the middle."""
+        return self.known_lattice.step / 2
+
+    @property
     def reach(self) -> int:
         return self.known_lattice.width
 
@@ -397,6 +463,11 @@ class Moment(Measurement):
     @property
     def has_one_sign(self) -> bool:
         return False
+
+    @property
+    def step(self) -> Fraction:
+        """Of a sum of squares of distances from the middle: 2u² is 8 of a squared step."""
+        return self.known_lattice.step**2 / 8
 
     @property
     def reach(self) -> int:
@@ -497,6 +568,120 @@ class Direct(Measurement):
             mean = sums.dialect.quotient(f"(2 * {above} + {rows})", f"NULLIF(2 * {rows}, 0)", wide=True)
             found.append(f"COALESCE({self.known_lattice.low} + {mean}, {self.empty_value})")
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class Product(Measurement):
+    """Σ u u' of two values with u = 2z - (L + H): R·W·W', as |u| <= W; only over rows that have both (1.22)."""
+
+    kind = MeasurementKind.PRODUCT
+    label = "sum of centred products"
+
+    sides: tuple[Measurement, Measurement]
+
+    @property
+    def values(self) -> tuple[Expr, ...]:
+        return tuple(value for side in self.sides for value in side.values)
+
+    @property
+    def reach(self) -> int:
+        left, right = self.sides
+        return left.reach * right.reach
+
+    @property
+    def largest(self) -> int:
+        return 16 * max(max(side.known_lattice.width, side.known_lattice.reach) for side in self.sides) ** 2
+
+    @property
+    def step(self) -> Fraction:
+        left, right = self.sides
+        return left.step * right.step
+
+    @property
+    def said(self) -> tuple[object, ...]:
+        return (self.kind.value, *(side.said for side in self.sides))
+
+    def whole(self, sums: Sums) -> list[str]:
+        left, right = self.sides
+        found = []
+        for mask in self.masks:
+            # with u = 2a - W for a = z - L: u u' = 4aa' - 2W'a - 2Wa' + WW'
+            a, b = (side._above(sums, mask) for side in self.sides)
+            products, rows = sums.products(self, mask), sums.rows(self, mask)
+            v, w = left.known_lattice.width, right.known_lattice.width
+            found.append(f"(4 * {products} - {2 * w} * {a} - {2 * v} * {b} + {v * w} * {rows})")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Joint(Measurement):
+    """Counts and sums over the same rows under one norm, drawn as vectors with box noise (soundness.md 1.22): R.
+
+    N is the largest of ceil(|coordinate| / its own reach), summed over groups and masks. A mask's coordinates are one
+    of each of `parts_of_mask`, which are weighed and have the masks of this.
+    """
+
+    kind = MeasurementKind.BOX
+    label = "joint sums"
+
+    parts_of_mask: tuple[Measurement, ...]
+
+    @property
+    def parts(self) -> tuple[Measurement, ...]:
+        return self.parts_of_mask
+
+    @property
+    def values(self) -> tuple[Expr, ...]:
+        return tuple(dict.fromkeys(value for part in self.parts_of_mask for value in part.values))
+
+    @property
+    def per_mask(self) -> int:
+        return len(self.parts_of_mask)
+
+    @property
+    def reaches(self) -> tuple[int, ...]:
+        """The most that one row adds to each coordinate of a mask."""
+        return tuple(part.reach for part in self.parts_of_mask)
+
+    @property
+    def largest(self) -> int:
+        return max(part.largest for part in self.parts_of_mask)
+
+    @property
+    def has_one_sign(self) -> bool:
+        return False
+
+    @property
+    def squared(self) -> int:
+        """Each coordinate by its reach: of k of them, each at most n·w in a group, k·Σ (n·w)²."""
+        return self.per_mask * self.added * self.most_in_group
+
+    @property
+    def squared_of_one(self) -> int:
+        times = 4 if self.bounding.replace_one else 1
+        return times * self.squared * self.denominator**2
+
+    def law(self, epsilon: Fraction) -> Law:
+        return Box(self.scale(epsilon), self.reaches)
+
+    def gaussian(self, rho: Fraction) -> Law:
+        """Each coordinate costs its square by its own deviation, which is its reach times one for all."""
+        found = [Gaussian.for_rho(reach**2 * self.squared_sensitivity, rho) for reach in self.reaches]
+        return Gaussians(tuple(one.scale for one in found))
+
+    def square(self, change: Sequence[int]) -> Fraction:
+        return sum(
+            (Fraction(one, self.reaches[place % self.per_mask]) ** 2 for place, one in enumerate(change)),
+            Fraction(0),
+        )
+
+    def norm(self, change: Sequence[int]) -> int:
+        size, box = self.per_mask, Box(Fraction(1), self.reaches)
+        return sum(box.norm(change[start : start + size]) for start in range(0, len(change), size))
+
+    def whole(self, sums: Sums) -> list[str]:
+        columns = [part.whole(sums) for part in self.parts_of_mask]
+        return [column[index] for index in range(len(self.masks)) for column in columns]
 
 
 MEASUREMENTS: dict[MeasurementKind, type[Measurement]] = {

@@ -8,17 +8,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import reduce
 
 from ...errors import Refusal
 from ...relation.expressions import Call, Expr, Field, Literal
 from ...relation.intervals import Environment, narrowed_facts
 from ...relation.relations import AggregateCall
 from ...relation.types import BOOLEAN
+from .bivariate import BIVARIATE
 from .ranks import RANK_FUNCTIONS
 
-__all__ = ["VALUE_FUNCTIONS", "NormalizedAggregate", "both", "normal_form", "present", "share_counts"]
+__all__ = [
+    "SPREAD",
+    "VALUE_FUNCTIONS",
+    "NormalizedAggregate",
+    "both",
+    "normal_form",
+    "present",
+    "share_counts",
+]
 
-VALUE_FUNCTIONS = ("sum", "avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp", "present")
+SPREAD = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
+"""Functions of one value that need its squares."""
+VALUE_FUNCTIONS = ("sum", "avg", *SPREAD, "present")
 """Functions of a summed value; `present` is its count."""
 
 
@@ -35,6 +47,13 @@ class NormalizedAggregate:
     offset: Fraction
     filter: Expr | None
     call: AggregateCall
+
+    @property
+    def values(self) -> tuple[Expr, ...]:
+        """What is summed; of two values Y and X."""
+        if self.function in BIVARIATE:
+            return self.call.args
+        return () if self.value is None else (self.value,)
 
 
 _REFUSED = {
@@ -79,6 +98,11 @@ def normal_form(call: AggregateCall, env: Environment, units: frozenset[int]) ->
                 hint="it is answered for numbers, dates and timestamps",
             )
         return NormalizedAggregate("rank", call.args[0], one, zero, call.filter, call)
+    if call.function == "regr_count":
+        rows = both(call.filter, reduce(both, (present(arg, env) for arg in call.args), None))
+        return NormalizedAggregate("count", None, one, zero, rows, call)
+    if call.function in BIVARIATE:
+        return NormalizedAggregate(call.function, None, one, zero, call.filter, call)
     if call.function == "avg_direct":
         return NormalizedAggregate("direct", call.args[0], one, zero, call.filter, call)
     chosen = _chosen(call, env)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from ...mechanisms import HASH_BITS, Rank, RankChoice, RankSplit, clamp_of, log_above
+from ...mechanisms import HASH_BITS, Law, Rank, RankChoice, RankSplit, clamp_of, log_above
 from ...relation.expressions import Literal
 from ...relation.relations import AggregateCall
 from .measurements import Bounding, BoundingQuery, Measurement, MeasurementKind, Sums
@@ -103,7 +103,7 @@ class RankMeasurement(Measurement):
         """Return the choice that is made for each group."""
         return _choice(self.share, self.known_lattice.width, self.scale(epsilon))
 
-    def law(self, epsilon: Fraction) -> Rank:
+    def law(self, epsilon: Fraction) -> Law:
         """Return what is known of the rank of what comes out, in rows."""
         rows = 2 * self.scale(epsilon) / self.claim_unit
         return Rank(rows, self.choice(epsilon).candidates)

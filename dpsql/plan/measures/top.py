@@ -59,7 +59,7 @@ class TopGroups(Measurement):
     def whole(self, sums: Sums) -> list[str]:
         return self.of.whole(sums)
 
-    def law(self, epsilon: Fraction, groups: int) -> Rank:
+    def law_among(self, epsilon: Fraction, groups: int) -> Rank:
         """Return what is known of the choices among so many groups: by how much a group that is left out may be
         larger than the smallest that is chosen, in what the score counts.
         """

@@ -23,7 +23,11 @@ __all__ = ["adds_up", "sources_of"]
 
 Keys = tuple[int, ...]
 
-_ADDED = frozenset({"count", "sum", "avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp"})
+_PAIRS = (
+    "covar_pop", "covar_samp", "corr", "regr_slope", "regr_intercept", "regr_r2", "regr_count", "regr_avgx",
+    "regr_avgy", "regr_sxx", "regr_syy", "regr_sxy",
+)  # fmt: skip
+_ADDED = frozenset({"count", "sum", "avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp", *_PAIRS})
 
 
 def adds_up(call: AggregateCall, keys: tuple[Expr, ...], rows: OwnedRows) -> bool:

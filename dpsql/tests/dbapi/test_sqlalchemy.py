@@ -560,7 +560,7 @@ def test_columns_and_what_may_be_done_with_them(free: sa.Connection) -> None:
             "cost",
             "NUMERIC(9, 2)",
             True,
-            "bounds 0 to 50, step 0.5; COUNT, SUM, AVG, STDDEV, MEDIAN, MIN, MAX; GROUP BY needs values, or a delta",
+            "bounds 0 to 50, step 0.5; COUNT, SUM, AVG, STDDEV, CORR, MEDIAN, MIN, MAX; GROUP BY needs values, or a delta",
         ),
     ]
     person = {c["name"]: (c["nullable"], c["comment"]) for c in sa.inspect(free).get_columns("person")}

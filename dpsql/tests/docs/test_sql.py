@@ -22,6 +22,14 @@ ANSWERED = {
         "SELECT STDDEV(gpa), STDDEV_POP(gpa), STDDEV_SAMP(gpa) FROM student",
         "SELECT AVG(fee) FILTER (WHERE branch = 'Law'), COUNT(*) FILTER (WHERE days_out > 28) FROM loan",
     ],
+    "two values": [
+        "SELECT COVAR_POP(gpa, enrolled), COVAR_SAMP(gpa, enrolled), CORR(gpa, enrolled) FROM student",
+        "SELECT REGR_SLOPE(gpa, enrolled), REGR_INTERCEPT(gpa, enrolled), REGR_R2(gpa, enrolled) FROM student",
+        "SELECT major, REGR_COUNT(gpa, enrolled), REGR_AVGX(gpa, enrolled), REGR_AVGY(gpa, enrolled) FROM student"
+        " GROUP BY major",
+        "SELECT REGR_SXX(gpa, enrolled), REGR_SYY(gpa, enrolled), REGR_SXY(gpa, enrolled) FILTER (WHERE gpa > 3)"
+        " FROM student",
+    ],
     "values by rank": [
         "SELECT MEDIAN(gpa), MIN(enrolled), MAX(born) FROM student",
         "SELECT major, PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY gpa), PERCENTILE_DISC(0.25) WITHIN GROUP (ORDER BY"
@@ -115,7 +123,6 @@ REFUSED = {
     "other aggregates": [
         "SELECT BOOL_AND(gpa > 2) FROM student",
         "SELECT STRING_AGG(name, ',') FROM student",
-        "SELECT CORR(gpa, enrolled) FROM student",
         "SELECT AVG(DISTINCT gpa) FROM student",
         "SELECT MODE() WITHIN GROUP (ORDER BY gpa) FROM student",
         "SELECT MIN(name) FROM student",

@@ -128,6 +128,7 @@ STATEMENTS = (
     "SELECT branch, AVG(days), COUNT(DISTINCT title) FROM loan GROUP BY branch",
     "SELECT title, COUNT(*) FROM loan GROUP BY title",
     "SELECT VAR_POP(days) FROM loan",
+    "SELECT CORR(days, days * days) FROM loan",
     "SELECT major, AVG(days) FROM loan JOIN student ON student_id = id GROUP BY major",
     "SELECT AVG(n) FROM (SELECT student_id, COUNT(*) AS n FROM loan GROUP BY student_id) AS t",
     "SELECT COUNT(*) FROM student WHERE EXISTS (SELECT 1 FROM loan WHERE student_id = id AND days > 9)",

@@ -112,7 +112,6 @@ def told(session: Session, sql: str) -> str:
         ("SUM(age)", "centred sum"),
         ("SUM(fee)", "sum"),  # NULL here and there: COUNT(*) is not its count
         ("AVG(fee)", "complementary sums"),
-        ("VAR_POP(amount)", "centred sum"),
     ],
 )
 def test_one_more_aggregate_beside_a_stored_count(session: Session, more: str, label: str) -> None:

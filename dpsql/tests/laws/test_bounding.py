@@ -74,6 +74,11 @@ def by_window(release: ReleasePlan, numbers: tuple[int, ...]) -> BackendQuery:
 
 def _share(release: ReleasePlan, measurement: Measurement, sql: str) -> str:
     most, wide = release.bounding.in_all, integer_type(measurement) == "HUGEINT"
+    if measurement.weighed:
+        weight = release.dialect.quotient(
+            str(most * measurement.denominator), f"GREATEST(t, {most})", wide=False
+        )
+        return f"({sql} * {weight})"
     return release.dialect.quotient(
         f"({sql} * {most * measurement.denominator})", f"GREATEST(t, {most})", wide=wide
     )
@@ -160,7 +165,7 @@ def test_all_kinds_that_are_scaled_are_compared(single: World) -> None:
     plan = single.plan(CITIES)
     assert {measurement.kind for release in plan.releases for measurement in release.measurements} >= {
         MeasurementKind.PAIR,
-        MeasurementKind.MOMENT,
+        MeasurementKind.BOX,
     }
     single.settle(load, HEAVY)
     assert compare(single, plan) == len(plan.releases[0].measurements)

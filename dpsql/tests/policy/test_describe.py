@@ -34,9 +34,9 @@ def private(column: Column) -> Table:
     [
         (Column("c", INTEGER), "COUNT only; group keys by threshold"),
         (Column("c", DOUBLE, bounds=BOUNDS, step=Fraction(1, 8)),
-         "bounds 0 to 1.5, step 0.125; COUNT, SUM, AVG, STDDEV, MEDIAN, MIN, MAX; no GROUP BY"),
-        (Column("c", numeric(5, 1), bounds=BOUNDS), "bounds 0 to 1.5; COUNT, SUM, AVG, STDDEV, MEDIAN, MIN, MAX; group keys: 16 values inside the bounds"),
-        (Column("c", numeric(5, 4), bounds=BOUNDS), "bounds 0 to 1.5; COUNT, SUM, AVG, STDDEV, MEDIAN, MIN, MAX; group keys by threshold"),
+         "bounds 0 to 1.5, step 0.125; COUNT, SUM, AVG, STDDEV, CORR, MEDIAN, MIN, MAX; no GROUP BY"),
+        (Column("c", numeric(5, 1), bounds=BOUNDS), "bounds 0 to 1.5; COUNT, SUM, AVG, STDDEV, CORR, MEDIAN, MIN, MAX; group keys: 16 values inside the bounds"),
+        (Column("c", numeric(5, 4), bounds=BOUNDS), "bounds 0 to 1.5; COUNT, SUM, AVG, STDDEV, CORR, MEDIAN, MIN, MAX; group keys by threshold"),
         (Column("c", TEXT, max_length=30, description="a name"), "a name; at most 30 characters; COUNT only; group keys by threshold"),
         (Column("c", OPAQUE), "COUNT only; no GROUP BY"),
         (Column("c", DATE, bounds=(Fraction(-1), Fraction(10957))),

@@ -369,7 +369,7 @@ def aggregates(draw: st.DrawFn, table: str) -> str:
         st.sampled_from(
             ("COUNT(*)", "COUNT(*)", "COUNT({})", "SUM({})", "SUM({})", "AVG({})", "AVG({})", "VAR_POP({})",
              "STDDEV({})", "dp_avg_direct({})", "COUNT(DISTINCT {})", "DISTINCT KEY", "OWNERS", "MEDIAN({})",
-             "MIN({})", "PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY {} DESC)", "MAX TIME")
+             "CORR({}, {})", "COVAR_SAMP({}, {})", "MIN({})", "PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY {} DESC)", "MAX TIME")
         )
     )  # fmt: skip
     if pattern == "DISTINCT KEY":
@@ -379,7 +379,7 @@ def aggregates(draw: st.DrawFn, table: str) -> str:
     elif pattern == "OWNERS":
         call = f"COUNT(DISTINCT {owner})"
     else:
-        call = pattern.format(draw(number)) if "{" in pattern else pattern
+        call = pattern.format(*(draw(number) for _ in range(pattern.count("{}"))))
     return f"{call} FILTER (WHERE {draw(predicates(table, 0))})" if draw(st.integers(0, 3)) == 0 else call
 
 

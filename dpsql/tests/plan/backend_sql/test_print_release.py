@@ -76,7 +76,7 @@ def test_one_person_moves_each_measurement_by_its_sensitivity_at_most(
     assert all(value == 0 for groups in empty for values in groups.values() for value in values)
     refill(engine, FLOOD)
     for measurement, groups in zip(released(sql).measurements, numbers(engine, sql), strict=True):
-        moved = sum(abs(value) for values in groups.values() for value in values)
+        moved = sum(measurement.norm(values) for values in groups.values())
         assert 0 < moved <= measurement.sensitivity
 
 

@@ -23,7 +23,7 @@ def kinds(select: str, source: str = "person") -> list[str]:
         ("SUM(age), AVG(age), COUNT(age)", ["pair"]),
         ("SUM(age + 1)", ["pair"]),  # an offset counts rows too
         ("SUM(2 * age)", ["sum"]),
-        ("STDDEV(age)", ["pair", "moment"]),
+        ("STDDEV(age)", ["box"]),
         ("COUNT(*), COUNT(*) FILTER (WHERE age > 50)", ["count"]),
         ("SUM(age), SUM(height)", ["sum", "sum"]),
         ("COUNT(DISTINCT id)", ["units"]),

@@ -1,0 +1,521 @@
+"""Box noise: whole vectors of integers, Pr[y] proportional to exp(-N(y) / scale), N(y) = max_i ceil(|y_i| / D_i).
+
+The K-norm mechanism whose norm is that of a box (Hardt, Talwar 2010; Awan, Slavkovic 2021), on integers: ceil is
+subadditive, so N is, and what moves N by at most `sensitivity` is epsilon-DP with scale = sensitivity / epsilon
+(soundness.md 1.22). With q = exp(-1/scale), exp(-N/scale) is (1-q) times the sum of q^r over r >= N: so y is uniform in
+the box of all |y_i| <= D_i r, for a radius r with probability proportional to q^r Π (2 D_i r + 1).
+
+House rules:
+
+1. Coordinates are drawn as one vector: uncorrelated, but dependent. What is known of one by itself is `at`, of a
+   weighted sum of several `noises`; nothing is ever made of coordinates of different vectors as if they were of one.
+2. The radius is a sum of k + 1 geometric numbers, Pr proportional to C(r + k, k) q^r, kept with probability
+   Π (2 D_i r + 1) / (2 D_i (r + i)), i = 1..k: rational coins. Integers and integer comparisons only (2.3).
+3. Tails and variances are sums of a polynomial with positive coefficients times q^r: bounds of q bound them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache, reduce
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ..discrete_laplace import ARRAY_LIMIT, draw_geometric
+from ..laplace_accuracy import bounds_of_exp
+from ..law import Independent, Law
+from ..random_source import RandomSource
+from ..scale import sampled_scale
+from ..uniform import draw_below_each, draw_one_below
+
+__all__ = ["Box", "Coordinate"]
+
+Bounds = tuple[Fraction, Fraction]
+"""A number from below and from above."""
+
+_GUARD_DIGITS = 50
+_SPREAD_DIGITS = 20
+_NEAR = 10**9
+"""Doubles tell a quantile to one part in so many."""
+_CHUNK = 2**14
+_INT64 = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """See `Law`; of vectors of one coordinate for each of `reaches`, D.
+
+    Raises TypeError unless the scale is a Fraction and reaches are integers, ValueError unless all are positive.
+    """
+
+    family: ClassVar[str] = "box"
+    name: ClassVar[str] = "box"
+    is_additive: ClassVar[bool] = True
+    is_joint: ClassVar[bool] = True
+    scale: Fraction
+    reaches: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.scale, Fraction) or any(type(reach) is not int for reach in self.reaches):
+            raise TypeError("a scale is an exact Fraction, and reaches are integers")
+        if self.scale <= 0 or not self.reaches or min(self.reaches) < 1:
+            raise ValueError("a noise scale is positive, and so are reaches")
+
+    @property
+    def text(self) -> str:
+        return " ".join([self.name, str(self.scale), *map(str, self.reaches)])
+
+    @classmethod
+    def read(cls, text: str) -> Box:
+        """Return the law that `text` wrote. Raises ValueError."""
+        _, scale, *reaches = text.split(" ")
+        return cls(Fraction(scale), tuple(map(int, reaches)))
+
+    @property
+    def spread(self) -> Fraction:
+        """The variance of the widest coordinate."""
+        return max(self.at(place).spread for place in range(len(self.reaches)))
+
+    def size_of(self, size: int) -> int:
+        return -(-size // len(self.reaches)) * len(self.reaches)
+
+    def at(self, place: int) -> Coordinate:
+        """See `Law`. Coordinates are numbered on from one vector to the next."""
+        return Coordinate(self, place % len(self.reaches))
+
+    def norm(self, vector: Iterable[int]) -> int:
+        """Return N."""
+        return max(-(-abs(y) // reach) for y, reach in zip(vector, self.reaches, strict=True))
+
+    def noises(self, weights: Mapping[int, Fraction]) -> list[tuple[Law, Fraction]]:
+        """See `Law`: one noise for each vector."""
+        vectors: dict[int, dict[int, Fraction]] = {}
+        for place, weight in weights.items():
+            vectors.setdefault(place // len(self.reaches), {})[place % len(self.reaches)] = weight
+        return [self._noise(weighted) for weighted in vectors.values()]
+
+    def _noise(self, weights: Mapping[int, Fraction]) -> tuple[Law, Fraction]:
+        if len(weights) == 1:
+            ((place, weight),) = weights.items()
+            return self.at(place), weight
+        bottom = math.lcm(*(weight.denominator for weight in weights.values()))
+        whole = [int(weights.get(place, Fraction(0)) * bottom) for place in range(len(self.reaches))]
+        top = math.gcd(*whole)
+        return Weighted(self, tuple(weight // top for weight in whole)), Fraction(top, bottom)
+
+    def half_width(self, beta: Fraction) -> int:
+        raise TypeError("each coordinate of a vector has a law of its own")
+
+    def upper_quantile(self, probability: Fraction) -> int:
+        raise TypeError("each coordinate of a vector has a law of its own")
+
+    def tails(self, at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        raise TypeError("each coordinate of a vector has a law of its own")
+
+    def draw(self, count: int, source: RandomSource) -> npt.NDArray[Any]:
+        raise TypeError("box noise is drawn in whole vectors")
+
+    def vectors(self, size: int, count: int, source: RandomSource) -> npt.NDArray[Any]:
+        """See `Law`: `size` / k vectors for each of the `count` columns, one below the other."""
+        if size % len(self.reaches):
+            raise ValueError("box noise is drawn in whole vectors")
+        many = size // len(self.reaches)
+        drawn = _draw(self, many * count, source)
+        return np.concatenate([drawn[:, i * count : (i + 1) * count] for i in range(many)])
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinate(Independent):
+    """See `Law`: of one coordinate of a box's vectors by itself."""
+
+    family: ClassVar[str] = "box"
+    name: ClassVar[str] = "coordinate"
+    is_additive: ClassVar[bool] = True
+    box: Box
+    place: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.place < len(self.box.reaches):
+            raise ValueError("no such coordinate")
+
+    @property
+    def scale(self) -> Fraction:
+        """As Laplace noise of as much loss would have it: what moves the norm by 1 moves the coordinate by D."""
+        return self.box.scale * self.reach
+
+    @property
+    def reach(self) -> int:
+        """D."""
+        return self.box.reaches[self.place]
+
+    @property
+    def text(self) -> str:
+        return f"{self.name} {self.place} {self.box.text}"
+
+    @classmethod
+    def read(cls, text: str) -> Coordinate:
+        """Return the law that `text` wrote. Raises ValueError."""
+        _, place, box = text.split(" ", 2)
+        return cls(Box.read(box), int(place))
+
+    @property
+    def spread(self) -> Fraction:
+        """The variance, from above by less than one part in 10^19: the mean of D r (D r + 1) / 3."""
+        return _spread(self.box.scale, self.box.reaches, self.place)
+
+    def tail(self, m: int) -> Fraction:
+        """Return Pr[noise >= m] for any integer m, from above by less than one part in 10^30."""
+        if m < 1:
+            return 1 - self._tail(1 - m)[0]
+        return self._tail(m)[1]
+
+    def _tail(self, m: int) -> Bounds:
+        """Return bounds of the sum of q^r (D r + 1 - m) Π (2 D_j r + 1) over all r >= m / D, over that of all."""
+        first = -(-m // self.reach)
+        others = [
+            (2 * reach * first + 1, 2 * reach)
+            for place, reach in enumerate(self.box.reaches)
+            if place != self.place
+        ]
+        terms = _product([(self.reach * first + 1 - m, self.reach), *others])
+        scale, degree = self.box.scale, len(self.box.reaches)
+        below, above = _sum(scale, degree, terms)
+        least, most = _mass(scale, self.box.reaches)
+        start = bounds_of_exp(first / sampled_scale(scale), _digits(scale, degree))
+        return start[0] * below / most, start[1] * above / least
+
+    def half_width(self, beta: Fraction) -> int:
+        if not 0 < beta < 1:
+            raise ValueError("a share of misses is above 0 and below 1")
+        return self._first(beta / 2) - 1
+
+    def upper_quantile(self, probability: Fraction) -> int:
+        if not 0 < probability < Fraction(1, 2):
+            raise ValueError("a tail probability is above 0 and below 1/2")
+        return self._first(probability)
+
+    def _first(self, probability: Fraction) -> int:
+        """Return the smallest m >= 1 with Pr[noise >= m] <= `probability`: where doubles say, and then exactly."""
+        return _first(self, probability)
+
+    def tails(self, at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        return _tails(self.box, tuple(int(place == self.place) for place in range(len(self.box.reaches))), at)
+
+    def draw(self, count: int, source: RandomSource) -> npt.NDArray[Any]:
+        return np.asarray(_draw(self.box, count, source)[self.place])
+
+
+@dataclass(frozen=True, slots=True)
+class Weighted(Independent):
+    """See `Law`: of the sum of weight times coordinate over one vector, to six digits; for bars alone.
+
+    Given the radius it is a sum of independent uniform numbers, which are taken to be continuous: |w| (D r + 1/2) wide
+    to either side.
+    """
+
+    family: ClassVar[str] = "box"
+    is_additive: ClassVar[bool] = True
+    box: Box
+    weights: tuple[int, ...]
+
+    @property
+    def scale(self) -> Fraction:
+        return self.box.scale * sum(
+            abs(weight) * reach for weight, reach in zip(self.weights, self.box.reaches, strict=True)
+        )
+
+    @property
+    def text(self) -> str:
+        return f"{' '.join(map(str, self.weights))} times {self.box.text}"
+
+    @property
+    def spread(self) -> Fraction:
+        """Coordinates are uncorrelated: each is as likely with the other sign, whatever the others are."""
+        return sum(
+            (weight**2 * self.box.at(place).spread for place, weight in enumerate(self.weights)), Fraction(0)
+        )
+
+    def half_width(self, beta: Fraction) -> int:
+        if not 0 < beta < 1:
+            raise ValueError("a share of misses is above 0 and below 1")
+        return _estimate(self, beta / 2) - 1
+
+    def upper_quantile(self, probability: Fraction) -> int:
+        if not 0 < probability < Fraction(1, 2):
+            raise ValueError("a tail probability is above 0 and below 1/2")
+        return _estimate(self, probability)
+
+    def tails(self, at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        return _tails(self.box, self.weights, at)
+
+    def draw(self, count: int, source: RandomSource) -> npt.NDArray[Any]:
+        drawn = _draw(self.box, count, source)
+        total = sum(
+            int(weight) * column.astype(object) for weight, column in zip(self.weights, drawn, strict=True)
+        )
+        return np.asarray(total, dtype=object)
+
+
+# --- sums of a polynomial times q^r ------------------------------------------------------------------------
+
+
+def _digits(scale: Fraction, degree: int) -> int:
+    """Return how many digits keep 30 after division by (1 - q)^(degree + 1), 1 - q being near 1/scale."""
+    return _GUARD_DIGITS + (degree + 2) * len(str(math.ceil(scale)))
+
+
+def _product(factors: Iterable[tuple[int, int]]) -> list[int]:
+    """Return the coefficients of Π (a + b x), the constant first."""
+    terms = [1]
+    for constant, slope in factors:
+        terms = [
+            constant * left + slope * right for left, right in zip([*terms, 0], [0, *terms], strict=True)
+        ]
+    return terms
+
+
+@lru_cache(maxsize=256)
+def _moments(scale: Fraction, degree: int) -> tuple[Bounds, ...]:
+    """Return bounds of Σ x^l q^x over x >= 0 for l up to degree + 2: Σ_j S(l, j) j! q^j / (1-q)^(j+1)."""
+    q = bounds_of_exp(1 / sampled_scale(scale), _digits(scale, degree))
+    stirling, found = [1], []
+    for order in range(degree + 3):
+        sides = [
+            sum(
+                (
+                    count * math.factorial(j) * side**j / (1 - side) ** (j + 1)
+                    for j, count in enumerate(stirling)
+                ),
+                Fraction(0),
+            )
+            for side in q
+        ]
+        found.append((_rounded(sides[0], -1, order), _rounded(sides[1], 1, order)))
+        stirling = [
+            j * now + before
+            for j, (now, before) in enumerate(zip([*stirling, 0], [0, *stirling], strict=True))
+        ]
+    return tuple(found)
+
+
+def _rounded(value: Fraction, way: int, order: int) -> Fraction:
+    """Return a number with fewer digits, moved down (-1) or up (1) by less than one part in 10^40."""
+    shift = 140 - value.numerator.bit_length() + value.denominator.bit_length()
+    scaled = value * Fraction(2) ** shift
+    whole = math.ceil(scaled) if way > 0 else math.floor(scaled)
+    return Fraction(whole) / Fraction(2) ** shift
+
+
+def _sum(scale: Fraction, degree: int, terms: list[int]) -> Bounds:
+    """Return bounds of Σ q^x times a polynomial in x whose coefficients are not negative."""
+    moments = _moments(scale, degree)
+    below = sum((term * moment[0] for term, moment in zip(terms, moments, strict=False)), Fraction(0))
+    above = sum((term * moment[1] for term, moment in zip(terms, moments, strict=False)), Fraction(0))
+    return below, above
+
+
+@lru_cache(maxsize=256)
+def _mass(scale: Fraction, reaches: tuple[int, ...]) -> Bounds:
+    """Return bounds of Σ q^r Π (2 D_i r + 1), by which the probabilities of radii are divided."""
+    return _sum(scale, len(reaches), _product([(1, 2 * reach) for reach in reaches]))
+
+
+@lru_cache(maxsize=1024)
+def _spread(scale: Fraction, reaches: tuple[int, ...], place: int) -> Fraction:
+    reach = reaches[place]
+    terms = _product([(1, 2 * one) for one in reaches])
+    whole = [0] * (len(terms) + 2)
+    for power, term in enumerate(terms):  # times D x (D x + 1)
+        whole[power + 1] += term * reach
+        whole[power + 2] += term * reach**2
+    value = _sum(scale, len(reaches), whole)[1] / _mass(scale, reaches)[0] / 3
+    digits = 10 ** max(0, _SPREAD_DIGITS - len(str(math.ceil(value))))
+    return Fraction(math.ceil(value * digits), digits)
+
+
+@lru_cache(maxsize=1024)
+def _first(law: Coordinate, probability: Fraction) -> int:
+    near = _estimate(law, probability)
+    step = 1 + near // _NEAR
+    low, high = max(0, near - step), near + step  # tail(0) is above a half
+    while low and law.tail(low) <= probability:
+        low = max(0, low - step)
+    while law.tail(high) > probability:
+        high += step
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if law.tail(middle) <= probability else (middle, high)
+    return high
+
+
+# --- to ten digits, in doubles -----------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1024)
+def _estimate(law: Coordinate | Weighted, probability: Fraction) -> int:
+    """Return the smallest m >= 1 with Pr[noise >= m] <= `probability`, as far as doubles tell."""
+    wanted, low, high = float(probability), 0, 1
+    while _tail_at(law, high) > wanted:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _tail_at(law, middle) <= wanted else (middle, high)
+    return high
+
+
+def _tail_at(law: Coordinate | Weighted, m: int) -> float:
+    weights = (
+        law.weights
+        if isinstance(law, Weighted)
+        else tuple(int(i == law.place) for i in range(len(law.box.reaches)))
+    )
+    return float(_upper(law.box, weights, np.array([float(m)]))[0])
+
+
+def _tails(box: Box, weights: tuple[int, ...], at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    places = np.asarray(at, dtype=np.float64)
+    upper = _upper(box, weights, np.maximum(places, 1 - places))
+    return np.where(places >= 1, upper, 1 - upper)
+
+
+_SLIGHT = 1e-4
+"""A part of a sum that is narrower than this beside the widest changes six digits of nothing."""
+
+
+def _upper(box: Box, weights: tuple[int, ...], at: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return Pr[Σ weight · coordinate >= m] for each m >= 1.
+
+    Given the radius r, parts are uniform, a_j = |w_j| (D_j r + 1/2) wide to either side; a sum of J of them is at least
+    m with probability Σ over all signs s of Π s_j · (Σ s_j a_j - m)+^J, over J! Π 2 a_j. Summed over r from where the
+    parenthesis is not negative. Of one part this is exact, with m - 1/2 for m.
+    """
+    scale, wide = (
+        float(sampled_scale(box.scale)),
+        max(abs(w) * d for w, d in zip(weights, box.reaches, strict=True)),
+    )
+    parts = [(abs(w), d) for w, d in zip(weights, box.reaches, strict=True) if abs(w) * d > _SLIGHT * wide]
+    rest = [d for w, d in zip(weights, box.reaches, strict=True) if not abs(w) * d > _SLIGHT * wide]
+    moments = _float_moments(box.scale, len(box.reaches))
+    mass = _dot([np.ones(1)], [(np.full(1, 1 / (2 * d * scale)), 1.0) for d in box.reaches], moments)[0]
+    inside = (
+        sum(w for w, _ in parts) / 2
+    )  # nearer than half a step of each, signs that cancel would count too
+    m = np.maximum(at - 0.5, inside - 0.5)
+    total = np.zeros(len(at))
+    for signs in range(2 ** len(parts)):
+        way = [1 - 2 * (signs >> i & 1) for i in range(len(parts))]
+        slope = sum(s * w * d for s, (w, d) in zip(way, parts, strict=True))
+        if slope <= 0:
+            continue
+        start = sum(s * w for s, (w, _) in zip(way, parts, strict=True)) / 2
+        first = np.maximum(0.0, np.ceil((m - start) / slope))
+        unit = [2 * w * d * scale for w, d in parts]
+        powers = [((slope * first + start - m) / one, slope * scale / one) for one in unit]
+        others = [((2 * d * first + 1) / (2 * d * scale), 1.0) for d in rest]
+        sign = math.prod(way)
+        total += sign * np.exp(-first / scale) * _dot([np.ones(len(at))], [*powers, *others], moments)
+    tail = total / (math.factorial(len(parts)) * mass)
+    if inside > 1:  # between the middle, where it is a half, and there
+        tail = np.where(at < inside, 0.5 + (tail - 0.5) * at / inside, tail)
+    return np.asarray(np.clip(tail, 0.0, 0.5))
+
+
+def _dot(
+    terms: list[npt.NDArray[np.float64]],
+    factors: list[tuple[npt.NDArray[np.float64], float]],
+    moments: list[float],
+) -> npt.NDArray[np.float64]:
+    """Return Σ q^x Π (a + b x / scale) over x >= 0, for arrays a."""
+    for constant, slope in factors:
+        zero = np.zeros_like(terms[0])
+        terms = [
+            constant * left + slope * right
+            for left, right in zip([*terms, zero], [zero, *terms], strict=True)
+        ]
+    return np.asarray(reduce(np.add, [term * moment for term, moment in zip(terms, moments, strict=False)]))
+
+
+def _float_moments(scale: Fraction, degree: int) -> list[float]:
+    """Return Σ (x / scale)^l q^x over x >= 0, less a common factor."""
+    sampled = sampled_scale(scale)
+    return [float(above / sampled ** (power + 1)) for power, (_, above) in enumerate(_moments(scale, degree))]
+
+
+# --- the sampler -------------------------------------------------------------------------------------------
+
+
+def _draw(box: Box, count: int, source: RandomSource) -> npt.NDArray[Any]:
+    """Return `count` independent vectors, shape (k, count): int64, or Python ints where those may be larger."""
+    if count < 0:
+        raise ValueError("the number of draws is not negative")
+    t, s = sampled_scale(box.scale).as_integer_ratio()
+    if max(t, s) > ARRAY_LIMIT:
+        return _columns([_one(box, source) for _ in range(count)], len(box.reaches))
+    kept: list[npt.NDArray[Any]] = [np.empty((len(box.reaches), 0), dtype=np.int64)]
+    missing, rate = count, _rate(box.scale, box.reaches)
+    while missing:
+        size = min(_CHUNK, int(missing / rate * 1.05) + 8)
+        found = _candidates(box, size, source)[:, :missing]
+        kept.append(found)
+        missing -= found.shape[1]
+    return np.concatenate(kept, axis=1)
+
+
+@lru_cache(maxsize=256)
+def _rate(scale: Fraction, reaches: tuple[int, ...]) -> float:
+    """Return the share of candidates that are kept: Σ q^r Π (2 D_i r + 1) over Σ q^r k! C(r + k, k) Π 2 D_i."""
+    degree = len(reaches)
+    geometric = math.factorial(degree) * _moments(scale, degree)[0][0] ** (degree + 1)
+    return float(_mass(scale, reaches)[0] / (geometric * math.prod(2 * reach for reach in reaches)))
+
+
+def _candidates(box: Box, size: int, source: RandomSource) -> npt.NDArray[Any]:
+    """Return the vectors among `size` candidates: fewer than `size`, in the candidates' order."""
+    degree = len(box.reaches)
+    parts = draw_geometric(box.scale, (degree + 1) * size, source).reshape(degree + 1, size)
+    if parts.dtype == object or int(parts.max()) >= _INT64 // (2 * max(box.reaches) * (degree + 1) ** 2):
+        radii = parts.astype(object).sum(axis=0)
+        whole = [int(r) for r in radii if _is_kept(box, int(r), source)]
+        return _columns([_inside(box, r, source) for r in whole], degree)
+    radii = parts.sum(axis=0)
+    for number, reach in enumerate(box.reaches, 1):
+        sides = (2 * reach * (radii + number)).astype(np.uint64)
+        radii = radii[draw_below_each(sides, source) < (2 * reach * radii + 1).astype(np.uint64)]
+    found = np.empty((degree, len(radii)), dtype=np.int64)
+    for number, reach in enumerate(box.reaches):
+        side = reach * radii
+        found[number] = draw_below_each((2 * side + 1).astype(np.uint64), source).astype(np.int64) - side
+    return found
+
+
+def _one(box: Box, source: RandomSource) -> list[int]:
+    """Return one vector, in Python's own integers."""
+    while True:
+        radius = sum(map(int, draw_geometric(box.scale, len(box.reaches) + 1, source).tolist()))
+        if _is_kept(box, radius, source):
+            return _inside(box, radius, source)
+
+
+def _is_kept(box: Box, radius: int, source: RandomSource) -> bool:
+    return all(
+        draw_one_below(2 * reach * (radius + number), source) < 2 * reach * radius + 1
+        for number, reach in enumerate(box.reaches, 1)
+    )
+
+
+def _inside(box: Box, radius: int, source: RandomSource) -> list[int]:
+    """Return a uniform vector of the box of a radius."""
+    return [draw_one_below(2 * reach * radius + 1, source) - reach * radius for reach in box.reaches]
+
+
+def _columns(vectors: list[list[int]], degree: int) -> npt.NDArray[Any]:
+    array = np.empty((degree, len(vectors)), dtype=object)
+    for number, vector in enumerate(vectors):
+        array[:, number] = vector
+    fits = all(abs(y) < _INT64 for vector in vectors for y in vector)
+    return array.astype(np.int64) if fits else array

@@ -1,0 +1,92 @@
+"""Gaussian noise on a vector whose coordinates differ in width: independent draws, each with its own deviation.
+
+What is drawn together in a zCDP dataset (soundness.md 1.25): the part of the box in a pure one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ..law import Law
+from ..random_source import RandomSource
+from .gaussian import Gaussian
+
+__all__ = ["Gaussians"]
+
+
+@dataclass(frozen=True, slots=True)
+class Gaussians:
+    """See `Law`; `deviations`: of the coordinates of one vector, sigma, as `Gaussian` takes them.
+
+    Raises TypeError or ValueError as `Gaussian` does, ValueError for none.
+    """
+
+    family: ClassVar[str] = "discrete Gaussian"
+    name: ClassVar[str] = "gaussians"
+    is_additive: ClassVar[bool] = True
+    is_joint: ClassVar[bool] = True
+    deviations: tuple[Fraction, ...]
+
+    def __post_init__(self) -> None:
+        if not self.deviations:
+            raise ValueError("a vector has a coordinate")
+        for deviation in self.deviations:
+            Gaussian(deviation)
+
+    @property
+    def text(self) -> str:
+        return " ".join([self.name, *map(str, self.deviations)])
+
+    @classmethod
+    def read(cls, text: str) -> Gaussians:
+        """Return the law that `text` wrote. Raises ValueError."""
+        _, *deviations = text.split(" ")
+        return cls(tuple(map(Fraction, deviations)))
+
+    @property
+    def scale(self) -> Fraction:
+        """The widest deviation."""
+        return max(self.deviations)
+
+    @property
+    def spread(self) -> Fraction:
+        """The variance of the widest coordinate, from above."""
+        return self.scale**2
+
+    def size_of(self, size: int) -> int:
+        return -(-size // len(self.deviations)) * len(self.deviations)
+
+    def at(self, place: int) -> Gaussian:
+        """See `Law`. Coordinates are numbered on from one vector to the next."""
+        return Gaussian(self.deviations[place % len(self.deviations)])
+
+    def noises(self, weights: Mapping[int, Fraction]) -> list[tuple[Law, Fraction]]:
+        return [(self.at(place), weight) for place, weight in weights.items()]
+
+    def half_width(self, beta: Fraction) -> int:
+        raise TypeError("each coordinate of a vector has a law of its own")
+
+    def upper_quantile(self, probability: Fraction) -> int:
+        raise TypeError("each coordinate of a vector has a law of its own")
+
+    def tails(self, at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        raise TypeError("each coordinate of a vector has a law of its own")
+
+    def draw(self, count: int, source: RandomSource) -> npt.NDArray[Any]:
+        raise TypeError("each coordinate of a vector has a law of its own")
+
+    def vectors(self, size: int, count: int, source: RandomSource) -> npt.NDArray[Any]:
+        """See `Law`."""
+        if size % len(self.deviations):
+            raise ValueError("noise is drawn in whole vectors")
+        columns = [self.at(place).draw(count, source) for place in range(size)]
+        exact = any(column.dtype == object for column in columns)
+        return np.array([column.astype(object) if exact else column for column in columns]).reshape(
+            size, count
+        )

@@ -1,0 +1,155 @@
+"""Which aggregates are answered from joint sums: counts and sums of the same rows, drawn together (soundness.md 1.22).
+
+House rules:
+
+1. A joint measurement holds aggregates of one set of rows: those on which the same values are there. So one count is
+   theirs all, and rows that lack one of two values are in none of their sums.
+2. Filters are masks of it, as everywhere (1.5); a filter says which rows have values, so that `t` counts these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+
+from ...relation.expressions import Expr
+from ...relation.intervals import Environment
+from ...relation.lattice import Lattice, lattice_of
+from .bivariate import BIVARIATE
+from .masks import mask_count, masks_of
+from .measurements import MEASUREMENTS, Bounding, Joint, Mask, Measurement, MeasurementKind, Product
+from .normal_form import SPREAD, VALUE_FUNCTIONS, NormalizedAggregate, both, present
+
+__all__ = ["Joined", "add_joints"]
+
+_MAX_MASKS = 16
+
+_Wanted = tuple[int, Expr | None]
+"""An aggregate's number, and the predicate of the rows that it takes in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Where an aggregate's numbers stand: the joint measurement, and the filter whose masks they are of."""
+
+    number: int
+    rows: Expr | None
+
+
+@dataclass
+class _Cluster:
+    """Aggregates of the rows on which `there` holds: whether squares are summed too, by value; products, by pair."""
+
+    there: Expr | None
+    values: dict[Expr, bool] = field(default_factory=dict)
+    products: dict[tuple[Expr, Expr], None] = field(default_factory=dict)
+    wanted: list[_Wanted] = field(default_factory=list)
+
+    def take(self, want: NormalizedAggregate) -> None:
+        """Take in what an aggregate is made of."""
+        if want.function in BIVARIATE:
+            needs = BIVARIATE[want.function]
+            for value, asked in zip(want.values, (needs.y, needs.x), strict=True):
+                if asked:
+                    self.values[value] = self.values.get(value, False) or asked > 1
+            if needs.product:
+                self.products[(want.values[0], want.values[1])] = None
+            return
+        for value in want.values:
+            self.values[value] = self.values.get(value, False) or want.function in SPREAD
+
+
+def add_joints(
+    add: Callable[[Measurement], int],
+    wanted: Sequence[NormalizedAggregate],
+    env: Environment,
+    bounding: Bounding,
+    *,
+    every: bool,
+    squared: bool = False,
+) -> dict[int, Joined]:
+    """Add joint measurements for what they answer, and return by aggregate where it stands.
+
+    Beside what needs squares or products stands what else is asked of the same rows; with `every` all that could be
+    answered so, as parts of what may be stored, over lattices as for squares if `squared`.
+    """
+    found: dict[int, Joined] = {}
+    for cluster in _clusters(wanted, env, every=every):
+        fine = not (squared or cluster.products or any(cluster.values.values()))
+        lattices = {value: lattice_of(value, env, squared=not fine) for value in cluster.values}
+        known = {value: one for value, one in lattices.items() if one is not None and one.width}
+        is_of_pairs = any(wanted[index].function in BIVARIATE for index, _ in cluster.wanted)
+        if len(known) < len(lattices) and not is_of_pairs:
+            continue  # of values that are constant only the rows are counted
+        for masks, members in _split(cluster):
+            number = add(_joint(cluster, known, tuple(masks), bounding))
+            found |= {index: Joined(number, rows) for index, rows in members}
+    return found
+
+
+def _clusters(wanted: Sequence[NormalizedAggregate], env: Environment, *, every: bool) -> list[_Cluster]:
+    """Return what goes together; a count goes where the very rows it counts are summed."""
+    clusters: dict[Expr | None, _Cluster] = {}
+    for want in wanted:
+        if want.function in (*SPREAD, *BIVARIATE) or (every and want.function in VALUE_FUNCTIONS):
+            there = _there(want, env)
+            clusters.setdefault(there, _Cluster(there)).take(want)
+    for index, want in enumerate(wanted):
+        found = clusters.get(_there(want, env)) if want.values else None
+        is_sum = (
+            want.function in VALUE_FUNCTIONS and found is not None and set(want.values) <= found.values.keys()
+        )
+        if found is not None and (want.function in BIVARIATE or is_sum):
+            found.wanted.append((index, both(want.filter, found.there)))
+    for index, want in enumerate(wanted):
+        if want.function in ("count", "weighted_count"):
+            _place_count(clusters, (index, want.filter), every=every)
+    return list(clusters.values())
+
+
+def _place_count(clusters: dict[Expr | None, _Cluster], count: _Wanted, *, every: bool) -> None:
+    for cluster in clusters.values():
+        if any(rows == count[1] for _, rows in cluster.wanted):
+            cluster.wanted.append(count)
+            return
+    if every and count[1] not in clusters:
+        clusters[count[1]] = _Cluster(None, wanted=[count])
+
+
+def _there(want: NormalizedAggregate, env: Environment) -> Expr | None:
+    """Return the predicate that an aggregate's values are there; None: they always are."""
+    return reduce(both, (present(value, env) for value in want.values), None)
+
+
+def _split(cluster: _Cluster) -> Iterator[tuple[list[Mask], list[_Wanted]]]:
+    """Yield the masks of one measurement each, with whose they are: of all filters together, or filter by filter."""
+    filters = list(dict.fromkeys(rows for _, rows in cluster.wanted if rows is not None))
+    rest = any(rows is None for _, rows in cluster.wanted)
+    if mask_count(filters, rest) <= _MAX_MASKS:
+        yield masks_of(filters, rest), cluster.wanted
+        return
+    for chosen in dict.fromkeys(rows for _, rows in cluster.wanted):
+        masks = [Mask(())] if chosen is None else [Mask(((chosen, True),))]
+        yield masks, [(index, rows) for index, rows in cluster.wanted if rows == chosen]
+
+
+def _joint(
+    cluster: _Cluster, lattices: dict[Expr, Lattice], masks: tuple[Mask, ...], bounding: Bounding
+) -> Joint:
+    """Return the measurement; of what may have one value alone nothing is summed."""
+
+    def part(kind: MeasurementKind, value: Expr | None = None) -> Measurement:
+        lattice = None if value is None else lattices[value]
+        return MEASUREMENTS[kind](value, lattice, masks, False, 0, bounding, weighed=True)
+
+    parts = [part(MeasurementKind.COUNT)]
+    for value, squares in cluster.values.items():
+        if value in lattices:
+            parts.append(part(MeasurementKind.CENTRED, value))
+            parts += [part(MeasurementKind.MOMENT, value)] if squares else []
+    for pair in cluster.products:
+        if all(value in lattices for value in pair):
+            sides = (part(MeasurementKind.CENTRED, pair[0]), part(MeasurementKind.CENTRED, pair[1]))
+            parts.append(Product(None, None, masks, False, 0, bounding, sides, weighed=True))
+    return Joint(None, None, masks, False, 0, bounding, tuple(parts), weighed=True)
