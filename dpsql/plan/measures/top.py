@@ -24,6 +24,8 @@ __all__ = ["MAX_CHOSEN", "TopGroups", "top_groups"]
 
 MAX_CHOSEN = 32
 """Most groups that are chosen."""
+_MOST_SCORES = 2**18
+"""Most scores that are compared, over all choices: some seconds."""
 _WORTH = 4
 """How much smaller the noise has to be for a choice, which takes its own part of epsilon."""
 
@@ -74,7 +76,7 @@ def top_groups(
     It pays where what is chosen is then measured with a quarter of the noise, by bounds alone: a unit has fewer rows,
     or is in fewer groups, of those that are chosen than of all.
     """
-    if not 0 < count <= min(MAX_CHOSEN, groups - 1):
+    if not 0 < count <= min(MAX_CHOSEN, groups - 1) or count * groups > _MOST_SCORES:
         return None
     of = _score(call, env, bounding, units)
     if of is None:

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 import dpsql
 from dpsql import Session
 from dpsql.cli.application import program
+from dpsql.cli.docs import read_topic
 from dpsql.engine.dataset import open_ledger
 from dpsql.engine.run import PlanRunner
 from dpsql.errors import EngineFailure, Refusal
@@ -252,6 +253,20 @@ def test_explain_says_what_is_chosen(session: Session) -> None:
     receipt = session.execute(TOP).receipt
     assert receipt is not None
     assert any("3 of 40 groups were chosen, and these alone measured" in note for note in receipt.notes)
+
+
+def test_the_manual_shows_what_explain_says(tmp_path: Path) -> None:
+    names = json.dumps([f"p{i:03}" for i in range(1000)])
+    path = make(tmp_path)
+    path.write_text("\n".join(
+        f"place = {{ values = {names} }}" if line.startswith("place") else line for line in POLICY.split("\n")
+    ))  # fmt: skip
+    manual = read_topic("analyst").split("## The largest groups")[1].split("## EXPLAIN")[0]
+    shown = [line.strip() for line in manual.split("\n") if line.startswith("    ")]
+    assert len(shown) == 3
+    with Session.open(path) as opened:
+        said = [line.strip() for line in opened.explain(TOP).text().split("\n")]
+    assert set(shown) <= set(said)
 
 
 @pytest.mark.parametrize(
