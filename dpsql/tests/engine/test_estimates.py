@@ -328,6 +328,23 @@ def test_explain_and_notes_tell_of_the_coins(session: Session) -> None:
     assert any("randomised when it was collected" in note for note in receipt.notes)
 
 
+def test_groups_that_are_found_may_be_missing(session: Session) -> None:
+    notes = session.explain(
+        "SELECT debt * 100 + age AS k, drug, COUNT(*) FROM person GROUP BY 1, 2"
+    ).as_dict()["notes"]
+    assert any("not shown is missing" in note for note in notes)  # type: ignore[attr-defined]
+    notes = session.explain("SELECT survey, drug, COUNT(*) FROM person GROUP BY 1, 2").as_dict()["notes"]
+    assert not any("not shown is missing" in note for note in notes)  # type: ignore[attr-defined]
+
+
+def test_no_epsilon_makes_the_coins_error_smaller(session: Session) -> None:
+    session.execute("SET dpsql.accuracy = 50")
+    with pytest.raises(Refusal, match="error of their own"):
+        session.execute("SELECT COUNT(*) FROM person WHERE drug = 'a'")
+    session.execute("SELECT COUNT(*) FROM person")
+    session.execute("SELECT COUNT(*) FROM sent WHERE drug = 'a'")
+
+
 def test_one_estimate_twice_has_one_error(session: Session) -> None:
     """Bars of a difference of an estimate and itself are nothing: its coins are the same coins."""
     session.execute("SET dpsql.intervals = 0.95")
