@@ -12,7 +12,9 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 import pytest
+from click.testing import CliRunner
 
+from dpsql.cli.application import program
 from dpsql.engine import Session
 from dpsql.engine.dataset import open_ledger
 from dpsql.errors import Refusal
@@ -243,6 +245,20 @@ def test_filters_and_groups_agree(session: Session) -> None:
         " COUNT(*) FILTER (WHERE NOT drug IN ('b', 'c', 'd')) FROM sent"
     ).rows
     assert flags == pytest.approx([by_group["a"]] * 6, rel=1e-12)
+
+
+def test_without_a_policy_it_is_the_same_estimate(session: Session, tmp_path: Path) -> None:
+    """`dpsql local estimate` over a file of the same reported answers; its bars to their simulation's error."""
+    session.execute("SET dpsql.intervals = 0.95")
+    rows = session.execute("SELECT smokes, COUNT(*) AS n FROM sent WHERE survey < 20 GROUP BY smokes").rows
+    said = session.execute("SELECT smokes FROM sent WHERE survey < 20").rows
+    (tmp_path / "sent.csv").write_text("smokes\n" + "".join(f"{one}\n" for (one,) in said))
+    coins = ["--column", "smokes", "--values", "yes,no", "--p", "0.75"]
+    printed = CliRunner().invoke(program, ["local", "estimate", str(tmp_path / "sent.csv"), *coins]).output
+    shown = {line.split()[0]: line.split()[1:] for line in printed.splitlines()}
+    for smokes, n, low, high in rows:
+        assert float(shown[smokes][1]) == pytest.approx(n, abs=0.06)
+        assert float(shown[smokes][2]) == pytest.approx((high - low) / 2, rel=0.12)
 
 
 def test_groups_that_are_asked_for_alone(session: Session) -> None:
