@@ -23,6 +23,7 @@ from ..plan.measures.bivariate import Bivariate
 from ..plan.measures.formulas import Linear, Variance
 from ..plan.measures.ranks import RANK_FUNCTIONS
 from ..plan.planner import Plan, ReleasePlan, releases_of
+from ..postprocess.estimates import estimate_notes
 from ..relation.relations import AggregateCall
 from .explain import expected_error, number_text
 from .grouping_sets import cells_of, sums_of
@@ -66,6 +67,7 @@ def choose(planned: Plan, wanted: Accuracy, level: Fraction, most: Fraction, cou
     Raises:
         Refusal: PV301 where it takes more than `most`, or a stored count that is not there.
     """
+    _check_has_no_coins(planned)
     counted: list[int] = []
     needs = []
     blocks = sum((Fraction(*one.release.share) for one in planned.releases), Fraction(0))
@@ -94,6 +96,15 @@ def _answering(planned: Plan) -> Iterator[ReleasePlan]:
     """Yield the releases that the answer is made of; those of subqueries below a release only have their share."""
     asked = set(releases_of(planned.root))
     return (release for release in planned.releases if release.release in asked and not release.is_empty)
+
+
+def _check_has_no_coins(planned: Plan) -> None:
+    """Refuse estimates over randomised answers: what their coins add, no epsilon makes smaller. Raises Refusal."""
+    if planned.releases and estimate_notes(planned.root):
+        raise Refusal(
+            "estimates over randomised answers have an error of their own, whatever epsilon is", sqlstate="PV301",
+            hint="set dpsql.epsilon; EXPLAIN says how far off they are for their coins",
+        )  # fmt: skip
 
 
 def _check_is_exact(

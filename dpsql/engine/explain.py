@@ -165,8 +165,12 @@ def bias_notes(plan: Plan, more: MoreRows = nothing_said) -> tuple[str, ...]:
                 "the keys of a subquery are found by threshold: rows of other keys find nothing there"
             )
     notes += null_notes(plan)
-    for relation in (*plan.intermediates, plan.root):
-        notes += estimate_notes(relation)
+    coins = [said for relation in (*plan.intermediates, plan.root) for said in estimate_notes(relation)]
+    notes += coins
+    if coins and any(release.groups is None for release in plan.releases):
+        notes.append(
+            "groups are found by threshold: what is in those that are not shown is missing in estimates of the others"
+        )
     return tuple(dict.fromkeys(notes))
 
 

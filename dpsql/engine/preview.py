@@ -206,7 +206,8 @@ class _Previewer:
     def _public_key(self) -> tuple[Column, int] | None:
         """Return the first column whose groups are known beforehand, one with declared values if any has."""
         for column in sorted(self.private.columns, key=lambda column: column.values is None):
-            release = self._grouped(column)
+            # estimates over randomised answers are further off than their noise
+            release = self._grouped(column) if column.randomized is None else None
             if release is not None and release.groups is not None and len(release.groups) > 1:
                 return column, len(release.groups)
         return None

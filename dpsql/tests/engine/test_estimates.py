@@ -12,7 +12,9 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 import pytest
+from click.testing import CliRunner
 
+from dpsql.cli.application import program
 from dpsql.engine import Session
 from dpsql.engine.dataset import open_ledger
 from dpsql.errors import Refusal
@@ -245,6 +247,20 @@ def test_filters_and_groups_agree(session: Session) -> None:
     assert flags == pytest.approx([by_group["a"]] * 6, rel=1e-12)
 
 
+def test_without_a_policy_it_is_the_same_estimate(session: Session, tmp_path: Path) -> None:
+    """`dpsql local estimate` over a file of the same reported answers; its bars to their simulation's error."""
+    session.execute("SET dpsql.intervals = 0.95")
+    rows = session.execute("SELECT smokes, COUNT(*) AS n FROM sent WHERE survey < 20 GROUP BY smokes").rows
+    said = session.execute("SELECT smokes FROM sent WHERE survey < 20").rows
+    (tmp_path / "sent.csv").write_text("smokes\n" + "".join(f"{one}\n" for (one,) in said))
+    coins = ["--column", "smokes", "--values", "yes,no", "--p", "0.75"]
+    printed = CliRunner().invoke(program, ["local", "estimate", str(tmp_path / "sent.csv"), *coins]).output
+    shown = {line.split()[0]: line.split()[1:] for line in printed.splitlines()}
+    for smokes, n, low, high in rows:
+        assert float(shown[smokes][1]) == pytest.approx(n, abs=0.06)
+        assert float(shown[smokes][2]) == pytest.approx((high - low) / 2, rel=0.12)
+
+
 def test_groups_that_are_asked_for_alone(session: Session) -> None:
     rows = session.execute("SELECT drug, COUNT(*) AS n FROM sent WHERE drug IN ('a', 'd') GROUP BY drug").rows
     every = dict(session.execute("SELECT drug, COUNT(*) FROM sent GROUP BY drug").rows)
@@ -326,6 +342,23 @@ def test_explain_and_notes_tell_of_the_coins(session: Session) -> None:
     receipt = session.execute("SELECT COUNT(*) FROM sent WHERE drug = 'a'").receipt
     assert receipt is not None
     assert any("randomised when it was collected" in note for note in receipt.notes)
+
+
+def test_groups_that_are_found_may_be_missing(session: Session) -> None:
+    notes = session.explain(
+        "SELECT debt * 100 + age AS k, drug, COUNT(*) FROM person GROUP BY 1, 2"
+    ).as_dict()["notes"]
+    assert any("not shown is missing" in note for note in notes)  # type: ignore[attr-defined]
+    notes = session.explain("SELECT survey, drug, COUNT(*) FROM person GROUP BY 1, 2").as_dict()["notes"]
+    assert not any("not shown is missing" in note for note in notes)  # type: ignore[attr-defined]
+
+
+def test_no_epsilon_makes_the_coins_error_smaller(session: Session) -> None:
+    session.execute("SET dpsql.accuracy = 50")
+    with pytest.raises(Refusal, match="error of their own"):
+        session.execute("SELECT COUNT(*) FROM person WHERE drug = 'a'")
+    session.execute("SELECT COUNT(*) FROM person")
+    session.execute("SELECT COUNT(*) FROM sent WHERE drug = 'a'")
 
 
 def test_one_estimate_twice_has_one_error(session: Session) -> None:
