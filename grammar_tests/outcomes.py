@@ -9,9 +9,11 @@ from fractions import Fraction
 from dpsql import Session
 from dpsql.engine.explain import Explanation
 from dpsql.errors import DpsqlError
+from dpsql.mechanisms import ATTO
 from dpsql.plan.backend_sql.print_release import BackendQuery
 from dpsql.plan.dialects.dialect import Dialect
 from dpsql.plan.planner import ReleasePlan
+from dpsql.policy import Accounting
 from dpsql.testing.case_file import (
     Accepted,
     Case,
@@ -58,7 +60,11 @@ def outcome_of(explained: Explanation, dialect: Dialect | None = None) -> Accept
     return Accepted(
         tuple(query.sql for release in shown for query in queries_of(release)),
         tuple(_claim(release) for release in plan.releases),
-        ExpectedCharge(plan.epsilon, plan.delta),
+        ExpectedCharge(
+            plan.epsilon,
+            plan.delta,
+            Fraction(plan.rho_atto, ATTO) if plan.privacy.accounting is Accounting.ZCDP else None,
+        ),
         columns,
         tuple(intermediate.sql for intermediate in explained.intermediates),
         explained.compiled.sql,
@@ -80,15 +86,21 @@ def _claim(release: ReleasePlan) -> ReleaseClaim:
     measures = []
     for number, measurement in enumerate(release.measurements):
         lattice = measurement.lattice
+        is_gaussian = release.is_zcdp and number not in release.choices
+        reach = measurement.sensitivity // measurement.denominator
+        if is_gaussian:
+            reach = measurement.squared_sensitivity // measurement.denominator**2
         measures.append(
             Measure(
                 measurement.kind.value,
                 measurement.size,
                 None if lattice is None else lattice.step,
                 None if lattice is None else (lattice.low, lattice.high),
-                measurement.sensitivity // measurement.denominator,
+                reach,
                 release.scale(number) / measurement.denominator,
-                release.epsilons[number],
+                Fraction(0) if release.is_zcdp else release.epsilons[number],
+                Fraction(release.rhos[number], ATTO) if release.is_zcdp else None,
+                is_gaussian,
             )
         )
     if release.groups is None:

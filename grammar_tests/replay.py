@@ -15,11 +15,11 @@ from dpsql.engine.audit.windows import moved as most_moved
 from dpsql.engine.audit.windows import steps_of, windows_of
 from dpsql.engine.explain import Explanation
 from dpsql.engine.released import canonical
-from dpsql.mechanisms import Window
+from dpsql.mechanisms import ATTO, Window
 from dpsql.plan.backend_sql.print_release import BackendQuery
 from dpsql.plan.measures.measurements import MeasurementKind
 from dpsql.plan.planner import Plan, ReleasePlan
-from dpsql.policy import Policy
+from dpsql.policy import Accounting, Policy
 
 __all__ = ["Asked", "Cells", "Run", "asked", "cells_of", "check_claim"]
 
@@ -119,22 +119,37 @@ def _difference(old: int, new: int) -> int:
 def check_claim(plan: Plan, asked: Sequence[Asked], here: Sequence[Cells], there: Sequence[Cells]) -> None:
     """Hold the claim for two neighbours: Σ |change| / scale over everything is at most the charge.
 
+    In a zCDP dataset Σ change² / (2 sigma²) is at most rho; a choice by rank costs (change / scale)² / 8.
+
     The parameters are those of the first run: a later intermediate result's guarantee is for each value of the earlier.
     """
     total = Fraction(0)
     moved: Counter[tuple[int, int]] = Counter()
+    squared: Counter[tuple[int, int]] = Counter()
     for one, old, new in zip(asked, here, there, strict=True):
         empty = one.empty()
         for column, measurement in enumerate(one.places()):
             differ = most_moved if one.query.is_window else _difference
-            change = sum(
+            changes = [
                 differ(old.get(key, empty)[column], new.get(key, empty)[column]) for key in {*old, *new}
-            )
-            moved[one.number, measurement] += change
-            total += change / one.release.scale(measurement)
+            ]
+            moved[one.number, measurement] += sum(changes)
+            squared[one.number, measurement] += sum(change**2 for change in changes)
+            total += sum(changes) / one.release.scale(measurement)
+    rho = Fraction(0)
     for (number, measurement), change in moved.items():
-        assert change <= plan.releases[number].measurements[measurement].sensitivity
-    assert total <= plan.epsilon
+        release = plan.releases[number]
+        assert change <= release.measurements[measurement].sensitivity
+        if measurement in release.choices:
+            rho += (change / release.scale(measurement)) ** 2 / 8
+            continue
+        square = squared[number, measurement]
+        assert square <= release.measurements[measurement].squared_sensitivity
+        rho += Fraction(square) / (2 * release.scale(measurement) ** 2)
+    if plan.privacy.accounting is Accounting.ZCDP:
+        assert rho <= Fraction(plan.rho_atto, ATTO)
+    else:
+        assert total <= plan.epsilon
 
 
 def cells_of(queries: Sequence[Asked], run: Run) -> list[Cells]:

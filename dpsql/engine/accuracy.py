@@ -18,6 +18,7 @@ from fractions import Fraction
 from statistics import NormalDist
 
 from ..errors import Refusal
+from ..mechanisms import Gaussian
 from ..plan.measures.formulas import Linear, Variance
 from ..plan.measures.ranks import RANK_FUNCTIONS
 from ..plan.planner import Plan, ReleasePlan, releases_of
@@ -160,7 +161,7 @@ def _half_width(need: _Need, epsilon: Fraction, blocks: Fraction, level: Fractio
     release = need.release.under(epsilon, blocks)
     if release is None:
         return None
-    deviations = Fraction(_deviations(level))
+    deviations, normal = Fraction(_deviations(level)), Fraction(_normal_deviations(level))
 
     def half_of(formula: Linear) -> Fraction:
         noises = [(release.law(release.measurement_of(place)), weight) for place, weight in formula.terms]
@@ -168,7 +169,8 @@ def _half_width(need: _Need, epsilon: Fraction, blocks: Fraction, level: Fractio
             ((law, weight),) = noises
             return abs(weight) * law.half_width(1 - level)
         variance = need.cells * sum(weight**2 * law.spread for law, weight in noises)
-        return deviations * Fraction(math.sqrt(variance))
+        are_normal = all(isinstance(law, Gaussian) for law, _ in noises)
+        return (normal if are_normal else deviations) * Fraction(math.sqrt(variance))
 
     return expected_error(release, need.index, half_of)[0]
 
@@ -207,5 +209,9 @@ def _deviations(level: Fraction) -> float:
 
     A single one has ln(1 / (1 - level)) / √2, very many have the normal law's; sums of few lie between the two.
     """
-    beta = float(1 - level)
-    return max(math.log(1 / beta) / math.sqrt(2), NormalDist().inv_cdf(1 - beta / 2))
+    return max(math.log(1 / float(1 - level)) / math.sqrt(2), _normal_deviations(level))
+
+
+def _normal_deviations(level: Fraction) -> float:
+    """Return how many standard deviations Gaussian noises together stay within at a level."""
+    return NormalDist().inv_cdf(1 - float(1 - level) / 2)

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import EngineFailure, Refusal
-from ..mechanisms import Law, Truncated, half_width_of
+from ..mechanisms import Law, Thresholded, Truncated, half_width_of
 from ..plan.measures.formulas import Variance
 from ..plan.planner import ReleasePlan
 from ..postprocess import ReleasedColumn, ReleasedTable, SealedEngine, error_bars
@@ -303,7 +303,9 @@ def _showing(rows: ReleasedRows) -> Showing:
     assert plan.tau is not None
     assert plan.key_law is not None
     (law,) = rows.measurements[plan.counted].laws
-    if not isinstance(law, Truncated):  # drawn by an earlier version, which had a threshold
+    if not isinstance(
+        law, (Truncated, Thresholded)
+    ):  # drawn by an earlier version, with a threshold of the plan's
         return Showing(law, plan.tau, _LEAST)
     others = plan.tau - plan.key_law.bound - 1
     return Showing(law, others + law.bound, _LEAST, float(law.coin))

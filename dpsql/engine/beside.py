@@ -18,7 +18,7 @@ from fractions import Fraction
 
 from ..budget import BudgetStore
 from ..errors import Refusal
-from ..mechanisms import Law, floor_to_nano, half_width_of
+from ..mechanisms import Law, half_width_of
 from ..plan.measures.formulas import Linear
 from ..plan.planner import Plan, ReleasePlan, other_measures
 from .explain import expected_error
@@ -89,13 +89,13 @@ def _best(rows: ReleasedRows, found: _Found, level: Fraction) -> tuple[ReleasePl
     """Return the plan of the lowest charge, then the smallest errors; None where that is the release's own."""
     own = rows.plan
     assert rows.groups is not None
-    charge = sum((e for i, e in enumerate(own.epsilons) if i not in rows.measurements), Fraction(0))
+    charge = sum((loss for i, loss in enumerate(own.losses) if i not in rows.measurements), Fraction(0))
     best, least = None, (charge, Fraction(len(own.formulas)))
     for other, measurements in _stored(own, rows.groups, found):
         candidate = _taking(other, measurements)
         ratios = None if candidate is None else _ratios(candidate, own, level)
         if candidate is not None and ratios is not None:
-            price = (sum(candidate.epsilons, Fraction(0)), sum(ratios, Fraction(0)))
+            price = (sum(candidate.losses, Fraction(0)), sum(ratios, Fraction(0)))
             if price < least:
                 best, least = (candidate, measurements), price
     return best
@@ -112,10 +112,9 @@ def _stored(
     for other in other_measures(own):
         measurements: dict[int, Finer] = {}
         for part in dict.fromkeys((1, len(other.measurements))):
-            share = floor_to_nano(other.epsilons[0] / part)
-            if share <= 0:
+            probe, before = other.divided(part), measurements
+            if probe is None:
                 break
-            probe, before = replace(other, epsilons=(share,) * len(other.measurements)), measurements
             every = {i: found.of(probe, i, groups) for i in range(len(other.measurements))}
             measurements = {
                 index: measurement for index, measurement in every.items() if measurement is not None
@@ -128,12 +127,13 @@ def _taking(other: ReleasePlan, measurements: dict[int, Finer]) -> ReleasePlan |
     """Return a plan that takes some measurements and shares epsilon over the rest; None: it cannot be carried out."""
     count = len(other.measurements)
     missing = count - len(measurements)
-    each = floor_to_nano(other.epsilons[0] / missing) if missing else Fraction(0)
-    if missing and each <= 0:
+    shared = other.divided(missing) if missing else other
+    if shared is None:
         return None
     laws = tuple(_widest(measurements[i].measurement) if i in measurements else None for i in range(count))
-    epsilons = tuple(Fraction(0) if i in measurements else each for i in range(count))
-    plan = replace(other, epsilons=epsilons, taken=laws)
+    epsilons = tuple(Fraction(0) if i in measurements else e for i, e in enumerate(shared.epsilons))
+    rhos = tuple(0 if i in measurements else rho for i, rho in enumerate(shared.rhos))
+    plan = replace(other, epsilons=epsilons, rhos=rhos, taken=laws)
     try:
         plan.queries(plan.fresh)  # printing may refuse: before anything is charged
     except Refusal:

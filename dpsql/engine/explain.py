@@ -11,7 +11,7 @@ from fractions import Fraction
 from textwrap import wrap
 
 from ..budget import Status, shown_epsilon
-from ..mechanisms import ATTO, NANO, RankChoice, half_width_of
+from ..mechanisms import ATTO, NANO, Gaussian, RankChoice, Thresholded, Truncated, half_width_of
 from ..plan.measures.formulas import Average, Chosen, Linear, Variance
 from ..plan.measures.measurements import MeasurementKind
 from ..plan.measures.ranks import RankMeasurement
@@ -231,27 +231,51 @@ def _measure(plan: ReleasePlan, index: int) -> dict[str, object]:
     lattice_step = Fraction(1) if measurement.lattice is None else measurement.lattice.step
     step = lattice_step / measurement.denominator
     scale = plan.scale(index)
+    variance = 2 * (scale * step) ** 2 if _is_laplace(plan, index) else plan.law(index).spread * step**2
     return {
         "measure": measurement.label,
         "coordinates": measurement.size,
         "lattice": str(lattice_step),
-        "sensitivity": number_text(measurement.sensitivity * step),
+        "sensitivity": _reach_text(measurement.squared_sensitivity, step)
+        if plan.is_zcdp
+        else number_text(measurement.sensitivity * step),
         "scale": number_text(scale * step),
-        "variance": number_text(2 * (scale * step) ** 2),
+        "variance": number_text(variance),
         "plus_minus_95": _half_width_text(_half_width(plan, index) * step),
         "epsilon": decimal_text(plan.epsilons[index]),
         "stored": index not in plan.fresh,
     }
 
 
+def _is_laplace(plan: ReleasePlan, index: int) -> bool:
+    return plan.is_empty or not isinstance(plan.law(index), (Gaussian, Thresholded))
+
+
+def _reach_text(squared: int, step: Fraction) -> str:
+    """Return the root of a squared sensitivity, in steps of the lattice: exact where it is a number."""
+    root = math.isqrt(squared)
+    if root**2 == squared:
+        return number_text(root * step)
+    return f"{math.sqrt(squared * step**2):.6g}"
+
+
 def _sensitivity_text(plan: ReleasePlan, index: int) -> str:
     """Return a sensitivity in words; of several persons together it is as many times one person's."""
     measurement, together = plan.measurements[index], plan.bounding.together
-    step = Fraction(1) if measurement.lattice is None else measurement.lattice.step
-    one = number_text(measurement.of_one * step / measurement.denominator)
+    step = (
+        Fraction(1) if measurement.lattice is None else measurement.lattice.step
+    ) / measurement.denominator
+    name, one = "sensitivity", number_text(measurement.of_one * step)
+    if plan.is_zcdp:
+        name, one = "sensitivity (L2)", _reach_text(measurement.squared_of_one, step)
     if together == 1:
-        return f"sensitivity {one}"
-    return f"protects any {together} persons together: sensitivity {together} × {one}"
+        return f"{name} {one}"
+    return f"protects any {together} persons together: {name} {together} × {one}"
+
+
+def _noise_text(plan: ReleasePlan, index: int, scale: object) -> str:
+    """Return the noise in words: its law and the parameter that its kind has."""
+    return f"{plan.law(index).family} {'scale' if _is_laplace(plan, index) else 'sigma'} {scale}"
 
 
 _FEW_NOISES = 64
@@ -295,10 +319,15 @@ def _rows_inside(measurement: RankMeasurement, choice: RankChoice) -> int:
     return math.ceil(Fraction(abs(choice.offset), measurement.claim_unit))
 
 
-def _choice_text(shown: dict[str, object]) -> list[str]:
+def _price_text(plan: ReleasePlan, index: int) -> str:
+    """Return what a measurement costs: epsilon, and the rho that it stands for where that adds up."""
+    price = f"epsilon {decimal_text(plan.epsilons[index])}"
+    return f"{price} (rho {number_text(plan.losses[index])})" if plan.is_zcdp else price
+
+
+def _choice_text(shown: dict[str, object], price: str) -> list[str]:
     return [
-        f"  {shown['measure']}: epsilon {shown['epsilon']}, {shown['candidates']} candidates, "
-        f"steps of {shown['lattice']}",
+        f"  {shown['measure']}: {price}, {shown['candidates']} candidates, steps of {shown['lattice']}",
         f"    sensitivity {shown['sensitivity']} of a score in rows, exponential mechanism, "
         f"within {shown['rows_95']} rows at 95 %",
     ]
@@ -410,13 +439,13 @@ def _release_text(number: int, plan: ReleasePlan, names: Names, sets: Sequence[_
     for index in range(len(plan.measurements)):
         shown = _measure(plan, index)
         if index in plan.choices:
-            lines += _choice_text(shown)
+            lines += _choice_text(shown, _price_text(plan, index))
             continue
         several = "" if shown["coordinates"] == 1 else f", {shown['coordinates']} numbers a group"
-        price = "stored already" if shown["stored"] else f"epsilon {shown['epsilon']}"
+        price = "stored already" if shown["stored"] else _price_text(plan, index)
         lines += [
             f"  {shown['measure']}{several}: {price}",
-            f"    {_sensitivity_text(plan, index)}, {plan.law(index).family} scale {shown['scale']}, "
+            f"    {_sensitivity_text(plan, index)}, {_noise_text(plan, index, shown['scale'])}, "
             f"variance {shown['variance']}, ± {shown['plus_minus_95']} at 95 %",
         ]
     for index, call in enumerate(release.aggregates):
@@ -443,9 +472,12 @@ def _found_text(plan: ReleasePlan) -> list[str]:
     assert plan.tau is not None
     coin = plan.key_law.coin
     below = f", and {_share(coin)} of those at {plan.tau - 1}" if coin else ""
+    said = f"is at most {plan.key_law.bound} (delta {_small(plan.delta)})"
+    if not isinstance(plan.key_law, Truncated):
+        said = f"lifts a group of few people so high with probability delta {_small(plan.delta)} at most"
     return [
         f"  groups: those whose noisy count of people reaches {plan.tau}{below}",
-        f"    the noise is at most {plan.key_law.bound} (delta {_small(plan.delta)})",
+        f"    the noise {said}",
     ]
 
 

@@ -6,7 +6,6 @@ House rule: only what is stored is read (soundness.md 3.7); nothing is charged, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -57,7 +56,7 @@ def _least(
     count = formula.count if isinstance(formula, (Average, Variance)) else formula
     if not isinstance(count, Linear) or release.is_empty:
         return None
-    wanted = replace(release, epsilons=(_ANY,) * len(release.measurements))
+    wanted = release.of_each(_ANY)
     rows = _looked_up(wanted, store, privacy)
     if rows is None or rows.groups is None or not rows.groups.size:
         return None

@@ -7,7 +7,7 @@ from .conversion import delta_of_rho, epsilon_of_rho, pure_epsilon, rho_within
 from .epsilon import ATTO, MAX_EPSILON, MIN_EPSILON, NANO, floor_to_nano, parse_epsilon, rho_of_pure
 from .laplace_accuracy import bounds_of_exp
 from .law import Law
-from .laws import Laplace, Rank, Summed, Truncated, UnknownLaw, law_of
+from .laws import Gaussian, Laplace, Rank, Summed, Thresholded, Truncated, UnknownLaw, law_of
 from .linear_accuracy import half_width_of
 from .noise import Noise, SampledNoise
 from .random_source import OS_RANDOM, RandomSource
@@ -20,6 +20,7 @@ __all__ = [
     "MIN_EPSILON",
     "NANO",
     "OS_RANDOM",
+    "Gaussian",
     "Laplace",
     "Law",
     "Noise",
@@ -28,6 +29,7 @@ __all__ = [
     "RankChoice",
     "SampledNoise",
     "Summed",
+    "Thresholded",
     "Truncated",
     "UnknownLaw",
     "Window",

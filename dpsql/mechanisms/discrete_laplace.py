@@ -29,11 +29,14 @@ from .random_source import RandomSource
 from .scale import sampled_scale
 from .uniform import draw_below, draw_one_below, random_words
 
-__all__ = ["draw_discrete_laplace", "draw_exp_of_fraction"]
+__all__ = [
+    "Below", "as_array", "draw_discrete_laplace", "draw_exp_of_fraction", "draw_inverse_e", "draw_root_e", "draw_runs",
+    "first_tails_is_odd", "is_exp_of_fraction",
+]  # fmt: skip
 
 _Integers = npt.NDArray[Any]  # int64, or dtype object holding Python ints
 _Mask = npt.NDArray[np.bool_]
-_Below = Callable[[int], int]
+Below = Callable[[int], int]
 
 _FEW: Final = 16  # below this, arrays cost more than they save
 _ARRAY_LIMIT: Final = 2**55  # of t and s: then U + tV fits int64 for all V < 255
@@ -54,7 +57,7 @@ def draw_discrete_laplace(scale: Fraction, count: int, source: RandomSource) -> 
     if count < 0:
         raise ValueError("the number of draws is not negative")
     if max(t, s) > _ARRAY_LIMIT or count < _FEW:
-        return _as_array(_draw_few(t, s, count, source), fits=max(t, s) <= _ARRAY_LIMIT)
+        return as_array(_draw_few(t, s, count, source), fits=max(t, s) <= _ARRAY_LIMIT)
     chunks: list[_Integers] = []
     missing = count
     rate = _acceptance_rate(t, s)
@@ -110,44 +113,65 @@ def draw_exp_of_fraction(u: npt.NDArray[Any], t: int, source: RandomSource) -> _
     return coins
 
 
-# Coins with probability 1/e from 16-bit words. With x = 1 coin k shows heads with probability 1/k, so the
-# first tails comes after k with probability 1/k!: one uniform r below 7! decides it unless all seven show
-# heads (r = 0). 13 * 7! = 65520 words are used, 16 are rejected.
-_DECIDED: Final = 7
-_FACTORIAL: Final = math.factorial(_DECIDED)
+# Coins with probability exp(-1/c) from 16-bit words, for c = 1 and 2. Coin k shows heads with probability 1/(c·k), so
+# the first tails comes after k with probability 1/(c^k·k!): one uniform r below c^d·d! decides it unless all d coins
+# show heads (r = 0). c = 1: 13 · 7! = 65520 words are used, 16 are rejected. c = 2: 17 · 2^5 · 5! = 65280 are.
+_DECIDED: Final = {1: 7, 2: 5}
 _CONTINUE: Final = 2
 _REJECT: Final = 3
 
 
-def _inverse_e_table() -> npt.NDArray[np.uint8]:
-    """Return word -> 0 or 1 (the coin), _CONTINUE (heads up to coin 7) or _REJECT."""
+def _coin_table(c: int) -> npt.NDArray[np.uint8]:
+    """Return word -> 0 or 1 (the coin), _CONTINUE (all d coins show heads) or _REJECT."""
     table = np.full(2**16, _REJECT, dtype=np.uint8)
-    remainders = np.arange(2**16 // _FACTORIAL * _FACTORIAL) % _FACTORIAL
-    for k in range(2, _DECIDED + 1):
-        # The first tails is at k or later iff r < 7!/(k-1)!.
-        table[: remainders.size][remainders < _FACTORIAL // math.factorial(k - 1)] = k % 2
+    whole = c ** _DECIDED[c] * math.factorial(_DECIDED[c])
+    remainders = np.arange(2**16 // whole * whole) % whole
+    for k in range(1, _DECIDED[c] + 1):
+        # The first tails is at k or later iff r < whole / (c^(k-1)·(k-1)!).
+        table[: remainders.size][remainders < whole // (c ** (k - 1) * math.factorial(k - 1))] = k % 2
     table[: remainders.size][remainders == 0] = _CONTINUE
     return table
 
 
-_INVERSE_E: Final = _inverse_e_table()
+_INVERSE_E: Final = _coin_table(1)
+_ROOT_E: Final = _coin_table(2)
 
 
-def _draw_inverse_e(size: int, source: RandomSource) -> npt.NDArray[np.uint8]:
+def draw_inverse_e(size: int, source: RandomSource) -> npt.NDArray[np.uint8]:
     """Return `size` coins, 1 with probability exactly 1/e."""
-    coins = _INVERSE_E.take(random_words(np.dtype("<u2"), size, source))
-    for index in np.flatnonzero(coins > 1):
-        first = _DECIDED + 1 if coins[index] == _CONTINUE else 2
-        coins[index] = _first_tails_is_odd(first, lambda n: draw_one_below(n, source))
+    return _draw_coins(_INVERSE_E, 1, size, source)
+
+
+def draw_root_e(size: int, source: RandomSource) -> npt.NDArray[np.uint8]:
+    """Return `size` coins, 1 with probability exactly exp(-1/2)."""
+    return _draw_coins(_ROOT_E, 2, size, source)
+
+
+def _draw_coins(
+    table: npt.NDArray[np.uint8], c: int, size: int, source: RandomSource
+) -> npt.NDArray[np.uint8]:
+    coins = table.take(random_words(np.dtype("<u2"), size, source))
+    rejected = np.flatnonzero(coins == _REJECT)
+    if rejected.size:
+        coins[rejected] = _draw_coins(table, c, rejected.size, source)
+    for index in np.flatnonzero(coins == _CONTINUE):
+        coins[index] = first_tails_is_odd(_DECIDED[c] + 1, lambda n: draw_one_below(n, source), c)
     return coins
+
+
+def draw_runs(
+    coins: Callable[[int, RandomSource], npt.NDArray[np.uint8]], size: int, mean: float, source: RandomSource
+) -> npt.NDArray[np.int64]:
+    """Return the lengths of `size` runs of ones in one stream of `coins`: geometric; `mean` sizes batches alone."""
+    drawn = coins(int(size * (mean + 1.02)) + 64, source)
+    while (ends := np.flatnonzero(drawn == 0)).size < size:
+        drawn = np.concatenate((drawn, coins(size // 4 + 64, source)))
+    return np.diff(ends[:size], prepend=-1) - 1
 
 
 def _draw_geometric_e(size: int, source: RandomSource) -> npt.NDArray[np.int64]:
     """Return `size` geometric integers, Pr[V >= v] = e^-v: the runs of ones in one stream of coins."""
-    coins = _draw_inverse_e(int(size * 1.6) + 64, source)
-    while (ends := np.flatnonzero(coins == 0)).size < size:
-        coins = np.concatenate((coins, _draw_inverse_e(size // 4 + 64, source)))
-    return np.diff(ends[:size], prepend=-1) - 1
+    return draw_runs(draw_inverse_e, size, 0.58, source)
 
 
 # One at a time, in Python ints of any size.
@@ -160,14 +184,14 @@ def _draw_few(t: int, s: int, count: int, source: RandomSource) -> list[int]:
     return [_draw_one(t, s, below) for _ in range(count)]
 
 
-def _draw_one(t: int, s: int, below: _Below) -> int:
+def _draw_one(t: int, s: int, below: Below) -> int:
     """Return one draw (CKS20 algorithm 2); `below(n)` gives a uniform integer in [0, n)."""
     while True:
         u = below(t)
-        if not _is_exp_of_fraction(u, t, below):
+        if not is_exp_of_fraction(u, t, below):
             continue
         v = 0
-        while _first_tails_is_odd(2, below):
+        while first_tails_is_odd(2, below):
             v += 1
         magnitude = (u + t * v) // s
         if below(2) == 0:
@@ -176,7 +200,7 @@ def _draw_one(t: int, s: int, below: _Below) -> int:
             return -magnitude
 
 
-def _is_exp_of_fraction(u: int, t: int, below: _Below) -> bool:
+def is_exp_of_fraction(u: int, t: int, below: Below) -> bool:
     """Return True with probability exp(-u/t) (CKS20 algorithm 1). Requires 0 <= u < t."""
     k = 1
     while below(k) == 0 and below(t) < u:
@@ -184,17 +208,17 @@ def _is_exp_of_fraction(u: int, t: int, below: _Below) -> bool:
     return k % 2 == 1
 
 
-def _first_tails_is_odd(k: int, below: _Below) -> bool:
-    """Return whether the first tails is at an odd coin, from coin `k` on, coin k being heads w.p. 1/k.
+def first_tails_is_odd(k: int, below: Below, c: int = 1) -> bool:
+    """Return whether the first tails is at an odd coin, from coin `k` on, coin k being heads w.p. 1/(c·k).
 
-    From k = 2 (coin 1 is always heads): True with probability exp(-1).
+    From k = 1: True with probability exp(-1/c). (With c = 1 coin 1 is always heads, so k = 2 will do.)
     """
-    while below(k) == 0:
+    while below(c * k) == 0:
         k += 1
     return k % 2 == 1
 
 
-def _as_array(values: list[int], *, fits: bool) -> _Integers:
+def as_array(values: list[int], *, fits: bool) -> _Integers:
     if fits and all(abs(value) < 2**63 for value in values):
         return np.array(values, dtype=np.int64)
     array = np.empty(len(values), dtype=object)

@@ -6,8 +6,9 @@ House rules:
    and Describe run). The keys of public tables are asked for through `ReadKeys`, and through nothing else.
 2. Epsilon is split by the text alone: equally over the blocks of the statement that aggregate, a block's
    part over its grouping sets by the groups a unit can touch in each, and a release's part equally over
-   its measurements (soundness.md 1.7, 1.8 and 1.14(5)).
-3. The charge is the sum of what the scales were computed from: each share is cut down to 1e-9.
+   its measurements (soundness.md 1.7, 1.8 and 1.14(5)). In a zCDP dataset rho = epsilon²/2 is split so.
+3. The charge is the sum of what the scales were computed from: each share is cut down to 1e-9 of epsilon, or raised
+   to 1e-18 of rho.
 """
 
 from __future__ import annotations
@@ -21,7 +22,20 @@ from fractions import Fraction
 from functools import cached_property
 
 from ..errors import Refusal
-from ..mechanisms import NANO, Laplace, Law, RankChoice, Truncated, bounds_of_exp, floor_to_nano, rho_of_pure
+from ..mechanisms import (
+    ATTO,
+    NANO,
+    Gaussian,
+    Laplace,
+    Law,
+    RankChoice,
+    Thresholded,
+    Truncated,
+    bounds_of_exp,
+    floor_to_nano,
+    pure_epsilon,
+    rho_of_pure,
+)
 from ..policy.model import Accounting
 from ..relation.catalog import Catalog, Scalar
 from ..relation.expressions import Expr, IntermediateValue, Literal, conjuncts, fields_of, walk
@@ -78,6 +92,9 @@ class PrivacyParameters:
     accounting: Accounting = Accounting.PURE
 
 
+KeyLaw = Truncated | Thresholded
+"""The noise on a count of people with the rule by which groups are shown."""
+
 ReadKeys = Callable[[BackendQuery, tuple[SqlType, ...]], Sequence[tuple[Scalar, ...]]]
 """Asks public tables for keys of some types: each tuple once, in canonical form, at most MAX_DOMAIN + 1 of them."""
 
@@ -97,7 +114,8 @@ class ReleasePlan:
     `domains`: the public values of each key, where it has them. `groups`: the declared groups, None
     when keys are found by threshold, at `delta`: by `key_law`, on measurement `counted`. `tau`: the noisy count from
     which a group is shown whatever the coin says. `grids`: per aggregate, what all values of a count or sum are
-    multiples of. `epsilons`: per measurement.
+    multiples of. `epsilons`: per measurement; in a zCDP dataset that of a pure draw of its `rhos`, in 1e-18, which
+    there are () of in a pure dataset.
     `identity` hashes everything the exact measures depend on but data and epoch; it is completed by
     `measure_keys`. `is_empty`: no row can count, by the text alone: answered exactly and free, without the
     engine (soundness.md 1.16). `listed_from`: the public tables that keys were read from. `taken`: of each
@@ -114,7 +132,7 @@ class ReleasePlan:
     domains: tuple[Domain | None, ...]
     groups: tuple[tuple[Scalar, ...], ...] | None
     counted: int | None
-    key_law: Truncated | None
+    key_law: KeyLaw | None
     tau: int | None
     delta: Fraction
     is_empty: bool
@@ -123,6 +141,17 @@ class ReleasePlan:
     dialect: Dialect = field(repr=False, compare=False)
     listed_from: tuple[str, ...] = ()
     taken: tuple[Law | None, ...] = ()
+    rhos: tuple[int, ...] = ()
+
+    @property
+    def is_zcdp(self) -> bool:
+        """Whether rho adds up, not epsilon."""
+        return bool(self.rhos)
+
+    @property
+    def losses(self) -> tuple[Fraction, ...]:
+        """What each measurement costs, in what adds up: epsilon, or rho."""
+        return tuple(Fraction(rho, ATTO) for rho in self.rhos) if self.rhos else self.epsilons
 
     @property
     def fresh(self) -> tuple[int, ...]:
@@ -135,16 +164,19 @@ class ReleasePlan:
             return Fraction(0)
         if number not in self.fresh:
             return self.law(number).scale
-        return self.measurements[number].scale(self.epsilons[number])
+        if self.rhos and not isinstance(self.measurements[number], RankMeasurement):
+            return self.law(number).scale
+        return self.measurements[number].scale(self._choosing(number))
 
     def rho_atto(self, number: int) -> int:
-        """Return the zCDP loss of a measurement's draw in 10^-18, rounded up: that of a pure one of its epsilon."""
-        return rho_of_pure(math.ceil(self.epsilons[number] * NANO))
+        """Return the zCDP loss of a measurement's draw in 10^-18, rounded up: of a pure one that of its epsilon."""
+        return self.rhos[number] if self.rhos else rho_of_pure(math.ceil(self.epsilons[number] * NANO))
 
     def law(self, number: int) -> Law:
         """Return the law of the noise that a measurement is to have. Not for what is empty, which gets none.
 
-        Laplace noise takes the scale from a sensitivity in L1, which is what `Measurement.sensitivity` says.
+        Laplace noise takes the scale from a sensitivity in L1, which is what `Measurement.sensitivity` says, Gaussian
+        noise from one in L2.
         """
         if self.key_law is not None and number == self.counted:
             return self.key_law
@@ -152,8 +184,14 @@ class ReleasePlan:
             return stored
         measurement = self.measurements[number]
         if isinstance(measurement, RankMeasurement):
-            return measurement.law(self.epsilons[number])
+            return measurement.law(self._choosing(number))
+        if self.rhos:
+            return Gaussian.for_rho(measurement.squared_sensitivity, Fraction(self.rhos[number], ATTO))
         return Laplace(self.scale(number))
+
+    def _choosing(self, number: int) -> Fraction:
+        """Return the epsilon of a choice by rank: of zCDP it costs epsilon²/8, a quarter of any pure draw's (1.25)."""
+        return self.epsilons[number] * (2 if self.rhos else 1)
 
     @cached_property
     def choices(self) -> Mapping[int, RankChoice]:
@@ -161,7 +199,7 @@ class ReleasePlan:
         if self.is_empty:
             return {}
         return {
-            number: measurement.choice(self.epsilons[number])
+            number: measurement.choice(self._choosing(number))
             for number, measurement in enumerate(self.measurements)
             if isinstance(measurement, RankMeasurement)
         }
@@ -171,13 +209,32 @@ class ReleasePlan:
 
         `blocks`: the sum of all releases' shares. None where the epsilon is too small to be shared.
         """
-        each = share_of(self.release, epsilon, blocks, len(self.measurements))
-        if each <= 0:
+        count = len(self.measurements)
+        each = _share_of(self.release, epsilon, blocks, count, is_zcdp=self.is_zcdp)
+        if each.is_nothing:
             return None
         law = self.key_law
         if law is not None and self.counted is not None:
             law = _key_law(self.measurements[self.counted], each, self.delta, self.bounding.together)
-        return replace(self, epsilons=(each,) * len(self.measurements), key_law=law)
+        return replace(self._with(each), key_law=law)
+
+    def of_each(self, epsilon: Fraction) -> ReleasePlan:
+        """Return the plan in which each measurement costs what a pure draw of some epsilon does."""
+        return self._with(_Share(epsilon, math.ceil(epsilon**2 / 2 * ATTO) if self.rhos else None))
+
+    def divided(self, parts: int) -> ReleasePlan | None:
+        """Return the plan in which each measurement has a part of what the first has; None: too little to share."""
+        if not self.rhos:
+            each = _Share(floor_to_nano(self.epsilons[0] / parts), None)
+        else:
+            rho = -(-self.rhos[0] // parts)
+            each = _Share(pure_epsilon(rho), rho)
+        return None if each.is_nothing else self._with(each)
+
+    def _with(self, each: _Share) -> ReleasePlan:
+        count = len(self.measurements)
+        rhos = () if each.rho is None else (each.rho,) * count
+        return replace(self, epsilons=(each.epsilon,) * count, rhos=rhos)
 
     def measurement_of(self, coordinate: int) -> int:
         """Return the measurement that a coordinate belongs to, coordinates counted over all measurements."""
@@ -297,8 +354,15 @@ class Plan:
 
     @property
     def epsilon(self) -> Fraction:
-        """The charge in epsilon, when nothing is in the store."""
+        """The charge in epsilon, when nothing is in the store; of rho, that of the pure draw that costs as much."""
+        if self.privacy.accounting is Accounting.ZCDP:
+            return pure_epsilon(self.rho_atto)
         return sum((e for release in self.releases for e in release.epsilons), Fraction(0))
+
+    @property
+    def rho_atto(self) -> int:
+        """The charge in rho, in 1e-18, when nothing is in the store; 0 in a pure dataset, where it is not counted."""
+        return sum(rho for release in self.releases for rho in release.rhos)
 
     @property
     def delta(self) -> Fraction:
@@ -381,7 +445,10 @@ def _plan_release(
             for place, domain in enumerate(domains)
         ]
     bounding = _bounding(release, env, privacy, groups)
-    measured = choose_measurements(release.aggregates, env, bounding, rows.units, threshold=groups is None)
+    is_zcdp = privacy.accounting is Accounting.ZCDP
+    measured = choose_measurements(
+        release.aggregates, env, bounding, rows.units, threshold=groups is None, is_zcdp=is_zcdp
+    )
     texts = [*release.keys, *dict.fromkeys(v.value for v in measured.measurements if v.value is not None)]
     text_of_row(
         ((facts_of(expr, env).size, expr.position) for expr in texts if expr.type.kind is SqlKind.TEXT),
@@ -395,8 +462,8 @@ def _plan_release(
             position=release.position,
             hint="ask for fewer aggregates at a time",
         )
-    each = share_of(release, privacy.epsilon, blocks, count)
-    if count and each <= 0:
+    each = _share_of(release, privacy.epsilon, blocks, count, is_zcdp=is_zcdp)
+    if count and each.is_nothing:
         raise Refusal(
             "epsilon is too small to be shared between the aggregates",
             sqlstate="PV301",
@@ -404,7 +471,7 @@ def _plan_release(
         )
     is_empty = groups == () or has_no_rows(rows.items, rows.predicate)
     if is_empty:
-        each = Fraction(0)
+        each = _Share(Fraction(0), 0 if is_zcdp else None)
     delta, key_law, tau = Fraction(0), None, None
     if measured.counted is not None and not is_empty:
         delta = privacy.delta * Fraction(*release.share)
@@ -431,7 +498,7 @@ def _plan_release(
         measured.measurements,
         measured.formulas,
         measured.grids,
-        (each,) * count,
+        (each.epsilon,) * count,
         tuple(domains),
         groups,
         measured.counted,
@@ -443,6 +510,7 @@ def _plan_release(
         catalog.fingerprint,
         dialect,
         tuple(dict.fromkeys(name for one in listed for name in one.tables)),
+        rhos=() if each.rho is None else (each.rho,) * count,
     )
 
 
@@ -450,14 +518,26 @@ _DIGITS = 40
 """Digits of e^epsilon in the delta of several persons together."""
 
 
-def _key_law(counted: Measurement, epsilon: Fraction, delta: Fraction, together: int) -> Truncated:
+def _key_law(counted: Measurement, each: _Share, delta: Fraction, together: int) -> KeyLaw:
     """Return the noise on a count of people under which the groups that it shows cost so much (soundness.md 1.7).
 
     One step to a neighbour moves the counts of `of_one` groups by one each: C of them, or C of the one who goes and
     C of the one who comes. Each has its part of epsilon and of delta; of k steps the deltas add up as in 1.19.
+    Under rho it is Gaussian noise with a threshold, or truncated noise, whichever shows smaller groups (1.25).
     """
-    steps = 1 + sum(1 / bounds_of_exp(i * epsilon / together, _DIGITS)[0] for i in range(1, together))
-    return Truncated.within(counted.scale(epsilon), delta / (counted.of_one * steps))
+    if each.rho is None:
+        steps = 1 + sum(
+            1 / bounds_of_exp(i * each.epsilon / together, _DIGITS)[0] for i in range(1, together)
+        )
+        return Truncated.within(counted.scale(each.epsilon), delta / (counted.of_one * steps))
+    noise = Gaussian.for_rho(counted.squared_sensitivity, Fraction(each.rho, ATTO))
+    thresholded = Thresholded.within(noise, delta, counted.bounding.groups, together)
+    groups = counted.of_one
+    alone = pure_epsilon(each.rho // groups)  # of one group's part of rho
+    if together > 1 or not alone:
+        return thresholded
+    truncated = Truncated.within(1 / alone, delta / groups)
+    return thresholded if thresholded.bound <= truncated.bound else truncated
 
 
 def _read_groups(
@@ -501,13 +581,29 @@ def _listed_in(groups: tuple[tuple[Scalar, ...], ...], place: int, domain: Domai
     return Domain(tuple(value for value in domain.values if value in left))
 
 
-def share_of(release: Release, epsilon: Fraction, blocks: Fraction, measurements: int) -> Fraction:
-    """Return what each measurement of a release may spend of a statement's epsilon (soundness.md 1.8)."""
-    return (
-        floor_to_nano(epsilon * Fraction(*release.share) / blocks / measurements)
-        if measurements
-        else Fraction(0)
-    )
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """What one measurement may cost: `epsilon`, and in a zCDP dataset `rho` in 1e-18, of which epsilon is a reading."""
+
+    epsilon: Fraction
+    rho: int | None
+
+    @property
+    def is_nothing(self) -> bool:
+        return self.epsilon <= 0
+
+
+def _share_of(
+    release: Release, epsilon: Fraction, blocks: Fraction, measurements: int, *, is_zcdp: bool
+) -> _Share:
+    """Return what each measurement of a release may spend of a statement's epsilon (soundness.md 1.8 and 1.25)."""
+    if not measurements:
+        return _Share(Fraction(0), 0 if is_zcdp else None)
+    part = Fraction(*release.share) / blocks / measurements
+    if not is_zcdp:
+        return _Share(floor_to_nano(epsilon * part), None)
+    rho = math.ceil(epsilon**2 / 2 * part * ATTO)
+    return _Share(pure_epsilon(rho), rho)
 
 
 def counting(
@@ -525,7 +621,7 @@ def other_measures(release: ReleasePlan) -> Iterator[ReleasePlan]:
 
     For groups that are known beforehand; `release` itself is none of them.
     """
-    rows, epsilon = release.release.rows, sum(release.epsilons, Fraction(0))
+    rows, epsilon, rho = release.release.rows, sum(release.epsilons, Fraction(0)), sum(release.rhos)
     env = environment_of(rows.columns, rows.predicate)
     seen = {frozenset(release.measurements)}
     for measured in others(release.release.aggregates, env, release.bounding, rows.units):
@@ -534,7 +630,8 @@ def other_measures(release: ReleasePlan) -> Iterator[ReleasePlan]:
             seen.add(measurements)
             yield replace(
                 release, measurements=measured.measurements, formulas=measured.formulas, grids=measured.grids,
-                epsilons=(epsilon,) * len(measurements),
+                epsilons=(pure_epsilon(rho) if rho else epsilon,) * len(measurements),
+                rhos=(rho,) * len(measurements) if rho else (),
             )  # fmt: skip
 
 
@@ -572,7 +669,16 @@ def _bounding(
         c = min(c, len(groups))
     is_determined = fields_of(*release.keys) <= rows.fixed_columns
     ranked = not is_determined and (groups is None or len(groups) > c)
-    return Bounding(in_all, m, c, False, ranked, privacy.replace_one, True, privacy.together)
+    is_alone = has_one_row(rows, tuple(key for key in release.keys if key.type.kind in _ONE_SPELLING))
+    return Bounding(
+        in_all, m, c, False, ranked, privacy.replace_one, True, privacy.together, one_a_group=is_alone
+    )
+
+
+_ONE_SPELLING = (
+    SqlKind.SMALLINT, SqlKind.INTEGER, SqlKind.BIGINT, SqlKind.BOOLEAN, SqlKind.TEXT, SqlKind.DATE,
+)  # fmt: skip
+"""Types of which two values that a constraint tells apart are two groups: no printed key makes one of them."""
 
 
 def releases_of(relation: Relation) -> Iterator[Release]:

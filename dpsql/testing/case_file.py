@@ -33,7 +33,9 @@ timestamp; `parameter null`); `oracle-sql …` is what the oracle runs instead.
 
 The claims: one `measure` line for each measurement of noise, numbers as exact rationals, in units of the
 lattice (the clamp is of one row's value); a `groups` line ends a release: `groups one`, `groups
-declared N`, or `groups threshold tau=T delta=D`. `charge` is for the statement. These lines, and a
+declared N`, or `groups threshold tau=T delta=D`. `charge` is for the statement. In a zCDP dataset
+a measure says `squared=… sigma=… rho=…` (a choice by rank: `sensitivity=… scale=… rho=…`), and the charge
+has `rho=…` too. These lines, and a
 refusal's code and position, are the privacy claim: they are derived by hand and never rewritten by `pytest
 grammar_tests --rewrite-cases`, which refills `rewritten`, `columns`, `intermediate`, `post`, `message` and `hint`.
 """
@@ -68,7 +70,10 @@ class CaseFileError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A measurement of noise: `clamp` holds one row's value, in lattice units; None for what is only counted."""
+    """A measurement of noise: `clamp` holds one row's value, in lattice units; None for what is only counted.
+
+    `rho`: in a zCDP dataset, in place of epsilon. `is_gaussian`: the sensitivity is the square of one in L2.
+    """
 
     kind: str
     coordinates: int
@@ -77,14 +82,18 @@ class Measure:
     sensitivity: int
     scale: Fraction
     epsilon: Fraction
+    rho: Fraction | None = None
+    is_gaussian: bool = False
 
     def __str__(self) -> str:
         value = (
             "" if self.clamp is None else f" lattice={self.lattice} clamp=[{self.clamp[0]},{self.clamp[1]}]"
         )
+        reach, width = ("squared", "sigma") if self.is_gaussian else ("sensitivity", "scale")
+        price = f"epsilon={self.epsilon}" if self.rho is None else f"rho={self.rho}"
         return (
-            f"measure {self.kind} coordinates={self.coordinates}{value} sensitivity={self.sensitivity} "
-            f"scale={self.scale} epsilon={self.epsilon}"
+            f"measure {self.kind} coordinates={self.coordinates}{value} {reach}={self.sensitivity} "
+            f"{width}={self.scale} {price}"
         )
 
 
@@ -105,9 +114,11 @@ class ExpectedCharge:
 
     epsilon: Fraction
     delta: Fraction
+    rho: Fraction | None = None
 
     def __str__(self) -> str:
-        return f"charge epsilon={self.epsilon} delta={self.delta}"
+        rho = "" if self.rho is None else f" rho={self.rho}"
+        return f"charge epsilon={self.epsilon} delta={self.delta}{rho}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,10 +350,13 @@ def _releases(claims: Iterable[str], block: _CaseLines) -> Iterator[ReleaseClaim
 def _measure(text: str, block: _CaseLines) -> Measure:
     kind, *words = text.split()
     fields = dict(word.partition("=")[::2] for word in words)
-    wanted = {"coordinates", "sensitivity", "scale", "epsilon"}
+    is_gaussian, price = "squared" in fields, "rho" if "rho" in fields else "epsilon"
+    reach, width = ("squared", "sigma") if is_gaussian else ("sensitivity", "scale")
+    wanted = {"coordinates", reach, width, price}
     if set(fields) not in (wanted, wanted | {"lattice", "clamp"}):
         raise block.error(
-            "write: measure KIND coordinates= [lattice= clamp=[L,H]] sensitivity= scale= epsilon="
+            "write: measure KIND coordinates= [lattice= clamp=[L,H]] sensitivity= scale= epsilon=; "
+            "in a zCDP dataset squared= sigma= rho=, of a choice sensitivity= scale= rho="
         )
     clamp = None
     if "clamp" in fields:
@@ -351,19 +365,20 @@ def _measure(text: str, block: _CaseLines) -> Measure:
             raise block.error("write clamp=[L,H], whole numbers")
         clamp = int(match[1]), int(match[2])
     exact = {key: _exact(fields[key], block) for key in fields if key != "clamp"}
-    if any(exact[key].denominator != 1 for key in ("coordinates", "sensitivity")):
+    if any(exact[key].denominator != 1 for key in ("coordinates", reach)):
         raise block.error("coordinates and sensitivity are whole numbers")
     return Measure(
-        kind, int(exact["coordinates"]), exact.get("lattice"), clamp, int(exact["sensitivity"]),
-        exact["scale"], exact["epsilon"],
+        kind, int(exact["coordinates"]), exact.get("lattice"), clamp, int(exact[reach]),
+        exact[width], exact.get("epsilon", Fraction(0)), exact.get("rho"), is_gaussian,
     )  # fmt: skip
 
 
 def _charge(text: str, block: _CaseLines) -> ExpectedCharge:
     fields = dict(word.partition("=")[::2] for word in text.split())
-    if set(fields) != {"epsilon", "delta"}:
-        raise block.error("write: charge epsilon=… delta=…")
-    return ExpectedCharge(_exact(fields["epsilon"], block), _exact(fields["delta"], block))
+    if set(fields) - {"rho"} != {"epsilon", "delta"}:
+        raise block.error("write: charge epsilon=… delta=… [rho=…]")
+    rho = _exact(fields["rho"], block) if "rho" in fields else None
+    return ExpectedCharge(_exact(fields["epsilon"], block), _exact(fields["delta"], block), rho)
 
 
 def _exact(text: str, block: _CaseLines) -> Fraction:

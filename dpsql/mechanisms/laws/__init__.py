@@ -6,15 +6,19 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from ..law import Law
+from .gaussian import Gaussian
 from .laplace import Laplace
 from .rank import Rank
 from .summed import Summed
+from .thresholded import Thresholded
 from .truncated import Truncated
 
-__all__ = ["Laplace", "Rank", "Summed", "Truncated", "UnknownLaw", "law_of"]
+__all__ = ["Gaussian", "Laplace", "Rank", "Summed", "Thresholded", "Truncated", "UnknownLaw", "law_of"]
 
 _READERS: dict[str, Callable[[str], Law]] = {
+    Gaussian.name: Gaussian.read,
     Rank.name: Rank.read,
+    Thresholded.name: Thresholded.read,
     Truncated.name: Truncated.read,
 }
 """By the first word of a law's text. A new law is one more row."""

@@ -59,16 +59,21 @@ def choose_measurements(
     units: frozenset[int],
     *,
     threshold: bool,
+    is_zcdp: bool = False,
 ) -> ChosenMeasurements:
     """Return the measurements that answer the aggregates, and how each aggregate is computed from them.
 
-    `units`: the columns that hold the owner.
+    `units`: the columns that hold the owner. `is_zcdp`: rho is shared, so that of n measurements each has √n times the
+    noise of one alone, not n times.
 
     Raises:
         Refusal: an aggregate that has no private answer (PV001), bounds that are not declared (PV101).
     """
     wanted = share_counts([normal_form(call, env, units) for call in aggregates])
-    choices = [_build(wanted, env, bounding, threshold, carrier) for carrier in _carriers(wanted, env)]
+    choices = [
+        _build(wanted, env, bounding, threshold, carrier, is_zcdp=is_zcdp)
+        for carrier in _carriers(wanted, env)
+    ]
     return min(choices, key=lambda choice: choice[0])[1]
 
 
@@ -114,9 +119,10 @@ def _carriers(wanted: Sequence[NormalizedAggregate], env: Environment) -> list[E
 class _Builder:
     """Collects measurements and hands out coordinate numbers."""
 
-    def __init__(self, env: Environment, bounding: Bounding) -> None:
+    def __init__(self, env: Environment, bounding: Bounding, *, is_zcdp: bool) -> None:
         self.env = env
         self.bounding = bounding
+        self.is_zcdp = is_zcdp
         self.measurements: list[Measurement] = []
         self.starts: list[int] = []
         self.outputs: list[int] = []  # per output, how many coordinates it adds up
@@ -152,9 +158,9 @@ class _Builder:
 
 def _build(
     wanted: Sequence[NormalizedAggregate], env: Environment, bounding: Bounding, threshold: bool, carrier: Expr | None,
-    form: _Form = _Form.LEAST,
+    form: _Form = _Form.LEAST, *, is_zcdp: bool = False,
 ) -> tuple[tuple[Fraction, int], ChosenMeasurements]:  # fmt: skip
-    builder = _Builder(env, bounding)
+    builder = _Builder(env, bounding, is_zcdp=is_zcdp)
     counts = [want for want in wanted if want.value is None and want.function in ("count", "weighted_count")]
     plans: dict[tuple[str, Expr | None, Expr | None], tuple[int, Lattice | None]] = {}
     for value in dict.fromkeys(want.value for want in wanted if want.function in VALUE_FUNCTIONS):
@@ -169,7 +175,8 @@ def _build(
     grids = tuple(_grid(want, plans) for want in wanted)
     counted = _counted(builder, threshold)
     share = len(builder.measurements)
-    error = sum((_coordinates(formula) * Fraction(share) ** 2 for formula in formulas), Fraction(0))
+    each = Fraction(share) ** (1 if is_zcdp else 2)  # the variance of a coordinate, by that of one alone
+    error = sum((_coordinates(formula) * each for formula in formulas), Fraction(0))
     return (error, share), ChosenMeasurements(tuple(builder.measurements), formulas, grids, counted)
 
 
@@ -191,7 +198,7 @@ def _add_counts(builder: _Builder, counts: Sequence[NormalizedAggregate], plans:
     filters, rest = _filters(counts)
     together = mask_count(filters, rest)
     separate = len(filters) + rest
-    if together <= _MAX_COUNT_MASKS and together <= max(2, separate**2):
+    if together <= _MAX_COUNT_MASKS and _is_better_by_masks(builder, filters, rest, together, separate):
         number = builder.add(MeasurementKind.COUNT, None, None, masks_of(filters, rest))
         for want in counts:
             plans["count", None, want.filter] = number, None
@@ -199,6 +206,17 @@ def _add_counts(builder: _Builder, counts: Sequence[NormalizedAggregate], plans:
     for want in counts:
         masks = [Mask(()) if want.filter is None else Mask(((want.filter, True),))]
         plans["count", None, want.filter] = builder.add(MeasurementKind.COUNT, None, None, masks), None
+
+
+def _is_better_by_masks(
+    builder: _Builder, filters: Sequence[Expr], rest: bool, together: int, separate: int
+) -> bool:
+    """Say whether counts by disjoint masks, whose noises add up, are less off than counts that share what is spent."""
+    if together <= 2 or not builder.is_zcdp:
+        return together <= max(2, separate**2)
+    masks = masks_of(filters, rest)
+    added = sum(1 for mask in masks for _, truth in mask.terms if truth) + (len(masks) if rest else 0)
+    return added <= separate**2
 
 
 def _add_value(

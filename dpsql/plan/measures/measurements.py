@@ -2,8 +2,9 @@
 
 House rules (law L1; soundness.md 1.1):
 
-1. The claim of a measurement is joint: for each unit, Σ_groups Σ_coordinates |change| <= `sensitivity`.
-   Every coordinate gets discrete Laplace noise of scale sensitivity / epsilon, drawn independently.
+1. The claim of a measurement is joint: for each unit, Σ_groups Σ_coordinates |change| <= `sensitivity`, and
+   Σ_groups Σ_coordinates change² <= `squared_sensitivity` (soundness.md 1.25). Every coordinate gets noise of its
+   own: discrete Laplace by the first, in a pure dataset, discrete Gaussian by the second, in a zCDP dataset.
 2. `masks` are disjoint row predicates: a row counts in at most one of them. Disjointness is by
    construction (truth assignments of the filters), never by declaration.
 3. Each sensitivity is written with the figure it comes from: R is enforced by the printed division by the
@@ -97,8 +98,9 @@ class Bounding:
 
     What counts a thing once cannot be scaled: it takes C groups of a unit (`groups`), or some of its pairs of
     group and value, at most R and M in a group (`in_group`). `per_row`: the engine enforces one row per unit, so
-    that all three are 1 without an operator. `ranked`: C is enforced by a printed rank (else the domain has at
-    most C groups). `replace_one`, `together`: neighbours differ in as many units. `grouped`: there are group keys.
+    that all three are 1 without an operator; `one_a_group`: one row of a unit in each group. `ranked`: C is enforced
+    by a printed rank (else the domain has at most C groups). `replace_one`, `together`: neighbours differ in as many
+    units. `grouped`: there are group keys.
     """
 
     in_all: int
@@ -111,6 +113,7 @@ class Bounding:
     together: int = field(
         default=1, repr=False
     )  # not in a measure's key: what is measured does not depend on it
+    one_a_group: bool = field(default=False, repr=False)  # nor on that
 
 
 class Sums(Protocol):
@@ -204,6 +207,40 @@ class Measurement(ABC):
         if not self.bounding.replace_one:
             return self.added * self.denominator
         return (2 * self.added if alone is None else alone) * self.denominator
+
+    @property
+    def most_in_group(self) -> int:
+        """Most of `added`, in reaches, that stands in one group: 1 where the engine's keys leave one row there."""
+        one = self.bounding.per_row or self.bounding.one_a_group
+        return min(self.added // self.reach, 1) if one else self.added // self.reach
+
+    @property
+    def squared(self) -> int:
+        """Squared L2 sensitivity when a unit is added or removed, in lattice units.
+
+        What a unit adds to a group, x, is at most r·m with r the reach and m the most in a group; all of it at most
+        r·n. So Σ x² <= r·m·Σ x <= r²·m·n; within a group the coordinates' squares are at most that of their sum.
+        """
+        return self.added * self.reach * self.most_in_group
+
+    @property
+    def has_one_sign(self) -> bool:
+        """Whether what a unit adds is of one sign in all coordinates, whatever its rows hold."""
+        return True
+
+    @property
+    def squared_sensitivity(self) -> int:
+        """Σ change² over groups and coordinates, in the coordinates' own fractions, of `together` units (1.25)."""
+        return self.bounding.together**2 * self.squared_of_one
+
+    @property
+    def squared_of_one(self) -> int:
+        """The same for one unit.
+
+        Replace-one is v' - v: with one sign |v' - v|² <= |v|² + |v'|², else (|v| + |v'|)²; and never more than L1².
+        """
+        times = 1 if not self.bounding.replace_one else 2 if self.has_one_sign else 4
+        return min(times * self.squared * self.denominator**2, self.of_one**2)
 
     def scale(self, epsilon: Fraction) -> Fraction:
         """Return the noise scale, in the coordinates' own fractions: sensitivity / epsilon."""
@@ -311,6 +348,10 @@ class Sum(Measurement):
     label = "sum"
 
     @property
+    def has_one_sign(self) -> bool:
+        return self.known_lattice.low >= 0 or self.known_lattice.high <= 0
+
+    @property
     def reach(self) -> int:
         return self.known_lattice.reach
 
@@ -330,6 +371,10 @@ class Centred(Measurement):
     label = "centred sum"
 
     @property
+    def has_one_sign(self) -> bool:
+        return False
+
+    @property
     def reach(self) -> int:
         return self.known_lattice.width
 
@@ -346,6 +391,10 @@ class Moment(Measurement):
 
     kind = MeasurementKind.MOMENT
     label = "sum of centred squares"
+
+    @property
+    def has_one_sign(self) -> bool:
+        return False
 
     @property
     def reach(self) -> int:
@@ -397,6 +446,10 @@ class Units(Measurement):
         return self.bounding.groups
 
     @property
+    def most_in_group(self) -> int:
+        return 1
+
+    @property
     def replaced_alone(self) -> int:
         return 1
 
@@ -420,6 +473,11 @@ class Direct(Measurement):
         width = self.known_lattice.width
         alone = self.bounding.per_row and not self.bounding.replace_one
         return width // 2 + 1 if alone else self.bounding.groups * width
+
+    @property
+    def squared(self) -> int:
+        """C·W²; replaced, twice: each of 2·C groups moves by at most W, as any two answers lie in [L, H]."""
+        return self.added**2 // self.bounding.groups
 
     @property
     def replaced_alone(self) -> int:

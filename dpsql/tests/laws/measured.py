@@ -14,11 +14,11 @@ from hypothesis.vendor.pretty import RepresentationPrinter
 
 from dpsql.backends import Backend, DuckDBBackend
 from dpsql.engine.audit.measure import SALT, Groups, distance, measure_release
-from dpsql.mechanisms import bounds_of_exp
+from dpsql.mechanisms import ATTO, Gaussian, Thresholded, Truncated, bounds_of_exp
 from dpsql.plan.measures.measurements import MeasurementKind
 from dpsql.plan.planner import Plan, PrivacyParameters, ReleasePlan, plan
 from dpsql.plan.privacy.rows import Block, OwnedRows, Released, selects_in
-from dpsql.policy import Neighbours, Policy, build_catalog
+from dpsql.policy import Accounting, Neighbours, Policy, build_catalog
 from dpsql.relation.catalog import Catalog
 from dpsql.relation.types import Kind as TypeKind
 from dpsql.relation.types import SqlType
@@ -31,7 +31,7 @@ from dpsql.tests.support.random_databases import SCHEMA, policy_of
 
 __all__ = [
     "SALT", "Groups", "Measured", "World", "compared", "distance", "engine_of", "fixed_intermediates", "loss",
-    "measure_release", "world",
+    "measure_release", "rho_of", "squared_distance", "world",
 ]  # fmt: skip
 
 Measured = list[dict[int, Groups]]
@@ -75,8 +75,9 @@ class World:
         replace_one = self.policy.privacy.neighbours is Neighbours.REPLACE_ONE
         together = self.policy.privacy.together
         privacy = PrivacyParameters(
-            defaults.epsilon, defaults.delta, defaults.minimum_units, replace_one, together=together
-        )
+            defaults.epsilon, defaults.delta, defaults.minimum_units, replace_one, together=together,
+            accounting=self.policy.privacy.accounting,
+        )  # fmt: skip
         return plan(relation, self.catalog, privacy)
 
 
@@ -161,6 +162,30 @@ _MADE_UP: dict[TypeKind, tuple[object, ...]] = {
 }  # fmt: skip
 
 
+def squared_distance(release: ReleasePlan, number: int, left: Groups, right: Groups) -> int:
+    """Return Σ over groups and coordinates of change² of one measurement that is no choice."""
+    measurement = release.measurements[number]
+    empty = (measurement.empty_value,) * measurement.size
+    return sum(
+        (a - b) ** 2
+        for key in left.keys() | right.keys()
+        for a, b in zip(left.get(key, empty), right.get(key, empty), strict=True)
+    )
+
+
+def rho_of(release: ReleasePlan, number: int, left: Groups, right: Groups) -> Fraction:
+    """Return what one measurement's change costs of zCDP: change²/(2 sigma²), or of a pure draw loss²/2 or loss²/8."""
+    law = release.law(number)
+    if isinstance(law, (Gaussian, Thresholded)):
+        return Fraction(squared_distance(release, number, left, right)) / (2 * law.scale**2)
+    moved = Fraction(distance(release, number, left, right)) / release.scale(number)
+    if number in release.choices:
+        return moved**2 / 8
+    assert isinstance(law, Truncated)  # each key by itself, at most by one step
+    assert all(abs(here - there) <= 1 for here, there in _beside(left, right))
+    return moved / release.scale(number) / 2
+
+
 def loss(release: ReleasePlan, left: dict[int, Groups], right: dict[int, Groups]) -> Fraction:
     """Return Σ over measurements, groups and coordinates of |change| / scale: the privacy loss at worst."""
     return sum(
@@ -179,11 +204,26 @@ def compared(plan: Plan, here: Measured, there: Measured, sql: str) -> Fraction:
         for number, measurement in enumerate(release.measurements):
             moved = distance(release, number, left[number], right[number])
             assert moved <= measurement.sensitivity, (sql, measurement.kind, moved, measurement.sensitivity)
+            if number not in release.choices:
+                squared, claimed = (
+                    squared_distance(release, number, left[number], right[number]),
+                    measurement.squared_sensitivity,
+                )
+                assert squared <= claimed, (sql, measurement.kind, squared, claimed)
         if release.counted is not None:
             check_threshold(plan, release, left[release.counted], right[release.counted])
         check_new_keys(plan, release, left, right)
         check_new_keys(plan, release, right, left)
-        total += loss(release, left, right)
+        if release.is_zcdp:
+            total += sum(
+                (rho_of(release, number, left[number], right[number]) for number in left), Fraction(0)
+            )
+        else:
+            total += loss(release, left, right)
+    if plan.privacy.accounting is Accounting.ZCDP:
+        claimed_rho = Fraction(plan.rho_atto, ATTO)
+        assert total <= claimed_rho <= plan.privacy.epsilon**2 / 2 + Fraction(100, ATTO), sql
+        return total / claimed_rho if claimed_rho else Fraction(0)
     assert total <= plan.epsilon <= plan.privacy.epsilon, sql
     blocks = sum((Fraction(*release.release.share) for release in plan.releases), Fraction(0))
     assert plan.delta <= plan.privacy.delta * blocks, sql
@@ -200,7 +240,16 @@ def check_threshold(plan: Plan, release: ReleasePlan, left: Groups, right: Group
     assert law is not None
     assert number is not None
     assert release.law(number) == law
+    if isinstance(law, Thresholded):
+        check_gaussian_threshold(plan, release, law)
+        return
     each = release.bounding.groups * (2 if plan.privacy.replace_one else 1)
+    if release.is_zcdp:
+        assert steps == 1
+        assert each / (2 * law.scale**2) <= Fraction(release.rhos[number], ATTO)
+        assert each * law.excess <= release.delta
+        assert release.tau == plan.privacy.minimum_units + law.bound
+        return
     assert steps * each / law.scale <= release.epsilons[number]
     growth = 1 / bounds_of_exp(release.epsilons[number] / steps, 40)[1]
     assert each * law.excess * sum(growth**i for i in range(steps)) <= release.delta
@@ -208,6 +257,17 @@ def check_threshold(plan: Plan, release: ReleasePlan, left: Groups, right: Group
     changes = [abs(here - there) for here, there in _beside(left, right)]
     assert max(changes, default=0) <= steps
     assert sum(changes) <= steps * each
+
+
+def check_gaussian_threshold(plan: Plan, release: ReleasePlan, law: Thresholded) -> None:
+    """rho covers the counts of all groups, delta the chance that one of the changed units alone is shown (1.25)."""
+    assert release.counted is not None
+    steps, groups = plan.privacy.together, release.bounding.groups
+    squared = steps**2 * groups * (2 if plan.privacy.replace_one else 1)
+    assert Fraction(squared) / (2 * law.scale**2) <= Fraction(release.rhos[release.counted], ATTO)
+    for people in range(1, steps + 1):
+        assert Fraction(steps * groups, people) * law.noise.tail(law.bound + 1 - people) <= release.delta
+    assert release.tau == plan.privacy.minimum_units + law.bound
 
 
 def _beside(left: Groups, right: Groups) -> Iterator[tuple[int, int]]:

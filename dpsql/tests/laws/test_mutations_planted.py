@@ -36,7 +36,7 @@ FAULTS: dict[str, tuple[Function, str, str, str]] = {
         planner._key_law, "delta / (counted.of_one * steps)", "delta / steps", TAGS,
     ),
     "a threshold for half the noise": (
-        planner._key_law, "counted.scale(epsilon)", "counted.scale(epsilon) / 2", TAGS,
+        planner._key_law, "counted.scale(each.epsilon)", "counted.scale(each.epsilon) / 2", TAGS,
     ),
     "one group more than C in the count of people": (
         print_release._Release.ranked, "self.key_names, self.bounding.groups)",
@@ -47,7 +47,7 @@ FAULTS: dict[str, tuple[Function, str, str, str]] = {
         "SELECT tag, n, COUNT(*) FROM visit GROUP BY ROLLUP (tag, n)",
     ),
     "all of epsilon for each block": (
-        planner.share_of, "Fraction(*release.share) / blocks", "Fraction(*release.share)",
+        planner._share_of, "Fraction(*release.share) / blocks", "Fraction(*release.share)",
         "SELECT a.c, b.c FROM (SELECT COUNT(*) AS c FROM visit) a, (SELECT COUNT(*) AS c FROM visit WHERE n > 1) b",
     ),
     "a domain of one group more than C is not ranked": (

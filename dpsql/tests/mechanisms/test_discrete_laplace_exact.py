@@ -18,14 +18,14 @@ from .tape import Choices, Tape, enumerate_outcomes
 
 
 @pytest.mark.parametrize(("u", "t"), [(u, t) for t in (1, 2, 3, 4) for u in range(t)])
-def test_one_coin_is_exp_of_fraction(u: int, t: int) -> None:
-    found, left = enumerate_outcomes(lambda choices: sampler._is_exp_of_fraction(u, t, choices.below), 1e-6)
+def test_one_coinis_exp_of_fraction(u: int, t: int) -> None:
+    found, left = enumerate_outcomes(lambda choices: sampler.is_exp_of_fraction(u, t, choices.below), 1e-6)
     assert left < 1e-3
     assert found[True] <= math.exp(-u / t) <= found[True] + left
 
 
 @pytest.mark.parametrize(("u", "t"), [(u, t) for t in (1, 2, 3, 4) for u in range(t)])
-def test_a_coin_of_an_array_is_exp_of_fraction(u: int, t: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_coin_of_an_arrayis_exp_of_fraction(u: int, t: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def run(choices: Choices) -> bool:
         def draw_below(n: int, size: int, source: object) -> np.ndarray:
             return np.array([choices.below(n) for _ in range(size)], dtype=np.uint32)
@@ -49,7 +49,7 @@ def test_coins_of_an_array_do_not_mix() -> None:
 
 
 def test_one_inverse_e_coin() -> None:
-    found, left = enumerate_outcomes(lambda choices: sampler._first_tails_is_odd(2, choices.below), 1e-6)
+    found, left = enumerate_outcomes(lambda choices: sampler.first_tails_is_odd(2, choices.below), 1e-6)
     assert left < 1e-5
     assert found[True] <= math.exp(-1) <= found[True] + left
 
@@ -75,13 +75,13 @@ def _word(kind: int) -> bytes:
         (sampler._CONTINUE, b"\x20", 0),  # below(8) = 1: tails at 8
         (sampler._CONTINUE, b"\x00\x10", 1),  # below(8) = 0, below(9) = 1: tails at 9
         (sampler._CONTINUE, b"\x00\xf0\x00\x10", 0),  # below(9): 15 is drawn anew, then 0; below(10) = 1
-        (sampler._REJECT, b"\x80", 0),  # below(2) = 1: tails at 2
-        (sampler._REJECT, b"\x00\x40", 1),  # below(2) = 0, below(3) = 1: tails at 3
+        (sampler._REJECT, _word(sampler._REJECT) + _word(1), 1),  # another word, twice
+        (sampler._REJECT, _word(sampler._CONTINUE) + b"\x20", 0),  # another word, which goes on
     ],
 )
 def test_the_rare_words_go_on_one_at_a_time(kind: int, then: bytes, coin: int) -> None:
     tape = Tape(_word(0) + _word(kind) + _word(1) + then)
-    assert sampler._draw_inverse_e(3, tape).tolist() == [0, coin, 1]
+    assert sampler.draw_inverse_e(3, tape).tolist() == [0, coin, 1]
     assert tape.rest == b""
 
 
@@ -122,8 +122,8 @@ class _TrialCoins:
 @pytest.mark.parametrize(("t", "s"), [(t, s) for t in (1, 2, 3, 4) for s in (1, 2, 3, 4)])
 def test_one_draw_is_discrete_laplace(t: int, s: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The probability of every outcome of one trial, with the two coins (tested above) taken as exact."""
-    monkeypatch.setattr(sampler, "_is_exp_of_fraction", lambda u, t, below: below.is_kept(u, t))
-    monkeypatch.setattr(sampler, "_first_tails_is_odd", lambda k, below: below.is_inverse_e(k))
+    monkeypatch.setattr(sampler, "is_exp_of_fraction", lambda u, t, below: below.is_kept(u, t))
+    monkeypatch.setattr(sampler, "first_tails_is_odd", lambda k, below: below.is_inverse_e(k))
 
     def run(choices: Choices) -> int | None:
         try:

@@ -1,0 +1,190 @@
+"""The discrete Gaussian distribution, sampled exactly: Pr[Y = y] is proportional to exp(-y²/(2 sigma²)).
+
+Karney, "Sampling exactly from the normal distribution" (2016), algorithm D, with centre 0; of which Canonne, Kamath,
+Steinke (2020) show what it is worth as noise; soundness.md 2.5. With sigma = a/b and an integer y >= 0, let k be the
+whole deviations in y, k = floor(y·b/a), and r/a the rest of one, r = y·b - k·a. Then
+
+    exp(-y²/(2 sigma²)) = exp(-(k + r/a)²/2) = exp(-k²/2) · exp(-r/a)^k · exp(-(r/a)²/2)
+
+k: geometric with exp(-1/2), kept with probability exp(-k(k-1)/2), a whole power of 1/e; r: y is the smallest with at
+least k deviations plus a uniform integer, and r < a or all is drawn anew; then a sign (the pair "negative, zero" is
+dropped) and the two other factors as coins. exp(-x²/2) for x = r/a comes from a chain as exp(-x) does: coin n shows
+heads with probability x·(x/2)/n, by three uniform integers.
+
+House rules: those of discrete_laplace, and
+
+1. Every candidate takes the same steps. Which are kept is decided by coins that are drawn for it, never by how large
+   it is beyond the law itself.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from .discrete_laplace import (
+    Below,
+    as_array,
+    draw_exp_of_fraction,
+    draw_inverse_e,
+    draw_root_e,
+    draw_runs,
+    first_tails_is_odd,
+    is_exp_of_fraction,
+)
+from .random_source import RandomSource
+from .uniform import draw_below, draw_one_below
+
+__all__ = ["draw_discrete_gaussian"]
+
+_Integers = npt.NDArray[Any]  # int64, or dtype object holding Python ints
+_Int64 = npt.NDArray[np.int64]
+_Mask = npt.NDArray[np.bool_]
+
+_FEW: Final = 16  # below this, arrays cost more than they save
+_LARGEST_A: Final = 2**55  # then k·a + b + a fits int64 for all k below 128
+_LARGEST_B: Final = 2**20
+_LARGEST_SAFE_K: Final = 127
+_CHUNK: Final = 2**16  # candidates at a time: temporaries stay in the cache, memory stays flat
+_MEAN_RUN: Final = 1.542  # of coins exp(-1/2)
+
+
+def draw_discrete_gaussian(sigma: Fraction, count: int, source: RandomSource) -> _Integers:
+    """Return `count` independent draws from the discrete Gaussian distribution, in lattice units.
+
+    Requires: `sigma` > 0, an exact Fraction.
+    Ensures: exactly that distribution. int64, or an array of Python ints (dtype object) when the numerator exceeds
+    2^55, the denominator 2^20, or a draw does not fit (probability below e^-8000).
+    Raises TypeError, ValueError on a bad `sigma` or a negative `count`, before anything is drawn.
+    """
+    if not isinstance(sigma, Fraction):
+        raise TypeError(f"a deviation is an exact Fraction, not {type(sigma).__name__}")
+    if sigma <= 0 or count < 0:
+        raise ValueError("a deviation is positive, and the number of draws is not negative")
+    a, b = sigma.as_integer_ratio()
+    fits = a <= _LARGEST_A and b <= _LARGEST_B
+    if not fits or count < _FEW:
+        return as_array([_draw_one(a, b, _below(source)) for _ in range(count)], fits=fits)
+    chunks: list[_Integers] = []
+    missing = count
+    while missing:
+        size = min(_CHUNK, int(missing * 2.05) + 32)
+        chunk = _draw_candidates(a, b, size, source)[:missing]
+        chunks.append(chunk)
+        missing -= chunk.size
+    return np.concatenate(chunks)
+
+
+def _draw_candidates(a: int, b: int, size: int, source: RandomSource) -> _Integers:
+    """Return the draws among `size` candidates: fewer than `size`, in the candidates' order."""
+    k = _whole_deviations(size, source)
+    # of k·a + e, the smallest multiple of b from k·a on: e = -k·a mod b
+    past = (-(k % b) * (a % b)) % b
+    further = draw_below(-(-a // b), k.size, source).astype(np.int64)
+    rest = past + further * b
+    signs = np.frombuffer(source.random_bytes((k.size + 7) // 8), dtype=np.uint8)
+    is_negative = np.unpackbits(signs, count=k.size).view(np.bool_)
+    is_kept = (rest < a) & ~(is_negative & (k == 0) & (rest == 0))
+    k, past, further, rest, is_negative = (array[is_kept] for array in (k, past, further, rest, is_negative))
+    is_kept = _square_coins(rest, a, source)
+    is_kept &= _product_coins(k, rest, a, source)
+    size_of = _combine(k[is_kept], past[is_kept], further[is_kept], a, b)
+    np.negative(size_of, out=size_of, where=is_negative[is_kept])
+    return size_of
+
+
+def _whole_deviations(size: int, source: RandomSource) -> _Int64:
+    """Return the k of `size` candidates that are kept: Pr[k] is proportional to exp(-k²/2)."""
+    k = draw_runs(draw_root_e, size, _MEAN_RUN, source)
+    return k[_all_heads(k * (k - 1) // 2, source)]
+
+
+def _all_heads(counts: _Int64, source: RandomSource) -> _Mask:
+    """Return coins, the i-th true with probability exp(-counts[i])."""
+    coins = np.ones(counts.size, dtype=np.bool_)
+    running, thrown = np.flatnonzero(counts), 1
+    while running.size:
+        heads = draw_inverse_e(running.size, source) == 1
+        coins[running[~heads]] = False
+        running = running[heads & (counts[running] > thrown)]
+        thrown += 1
+    return coins
+
+
+def _product_coins(k: _Int64, rest: _Int64, a: int, source: RandomSource) -> _Mask:
+    """Return coins, the i-th true with probability exp(-k[i]·rest[i]/a). Requires 0 <= rest < a."""
+    coins = np.ones(k.size, dtype=np.bool_)
+    running, left = np.flatnonzero(k), 1
+    while running.size:
+        heads = draw_exp_of_fraction(rest[running].astype(np.uint64), a, source)
+        coins[running[~heads]] = False
+        running = running[heads & (k[running] > left)]
+        left += 1
+    return coins
+
+
+def _square_coins(rest: _Int64, a: int, source: RandomSource) -> _Mask:
+    """Return coins, the i-th true with probability exp(-(rest[i]/a)²/2). Requires 0 <= rest < a.
+
+    Round n leaves those running whose coin n shows heads; the others stop at n, true iff n is odd.
+    """
+    coins = np.ones(rest.size, dtype=np.bool_)
+    parts = rest.astype(np.uint64)
+    running = _both_below(np.arange(rest.size), parts, a, source)
+    n = 2
+    while running.size:
+        coins[running] = n % 2 == 1
+        heads = running[draw_below(n, running.size, source) == 0]
+        running = _both_below(heads, parts, a, source)
+        n += 1
+    return coins
+
+
+def _both_below(of: _Int64, rest: npt.NDArray[np.uint64], a: int, source: RandomSource) -> _Int64:
+    """Return those of some places at which a coin of rest/a and one of rest/(2a) show heads."""
+    of = of[draw_below(2 * a, of.size, source) < rest[of]]
+    return of[draw_below(a, of.size, source) < rest[of]]
+
+
+def _combine(k: _Int64, past: _Int64, further: _Int64, a: int, b: int) -> _Integers:
+    """Return (k·a + past)/b + further, which is whole; in Python ints when some k is too large for int64."""
+    if k.size and int(k.max()) > _LARGEST_SAFE_K:
+        return np.asarray((k.astype(object) * a + past) // b + further, dtype=object)
+    return (k * a + past) // b + further
+
+
+# One at a time, in Python ints of any size.
+
+
+def _below(source: RandomSource) -> Below:
+    return lambda n: draw_one_below(n, source)
+
+
+def _draw_one(a: int, b: int, below: Below) -> int:
+    """Return one draw; `below(n)` gives a uniform integer in [0, n)."""
+    while True:
+        k = 0
+        while first_tails_is_odd(1, below, 2):
+            k += 1
+        if not all(first_tails_is_odd(2, below) for _ in range(k * (k - 1) // 2)):
+            continue
+        y = -(-k * a // b) + below(-(-a // b))
+        rest = y * b - k * a
+        if rest >= a:
+            continue
+        is_negative = below(2) == 1
+        if is_negative and y == 0:
+            continue
+        if _is_exp_of_square(rest, a, below) and all(is_exp_of_fraction(rest, a, below) for _ in range(k)):
+            return -y if is_negative else y
+
+
+def _is_exp_of_square(rest: int, a: int, below: Below) -> bool:
+    """Return True with probability exp(-(rest/a)²/2). Requires 0 <= rest < a."""
+    n = 1
+    while below(2 * a) < rest and below(a) < rest and below(n) == 0:
+        n += 1
+    return n % 2 == 1

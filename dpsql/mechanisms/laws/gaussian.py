@@ -1,0 +1,125 @@
+"""Discrete Gaussian noise: Pr[Y = y] is proportional to exp(-y²/(2 sigma²)); soundness.md 1.25 and 2.5.
+
+A measurement whose coordinates one unit moves by at most D in L2 costs rho = D²/(2 sigma²) of zCDP, a draw of its own
+on each coordinate (Bun, Steinke 2016; on integers Canonne, Kamath, Steinke 2020, theorem 14).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ..discrete_gaussian import draw_discrete_gaussian
+from ..gaussian_accuracy import MOST_SUMMED, half_width, tail, upper_quantile
+from ..random_source import RandomSource
+
+__all__ = ["Gaussian"]
+
+_FINE_LIMIT: Final = 2**20
+_PARTS: Final = 2**10
+"""A deviation up to the limit is a multiple of 1 / this, beyond it a whole number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gaussian:
+    """See `Law`; `scale` is sigma.
+
+    Raises TypeError unless it is a Fraction, ValueError unless it is one that `for_rho` gives.
+    """
+
+    family: ClassVar[str] = "discrete Gaussian"
+    name: ClassVar[str] = "gaussian"
+    is_additive: ClassVar[bool] = True
+    scale: Fraction
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.scale, Fraction):
+            raise TypeError(f"a deviation is an exact Fraction, not {type(self.scale).__name__}")
+        parts = self.scale * (_PARTS if self.scale <= _FINE_LIMIT else 1)
+        if self.scale <= 0 or parts.denominator != 1:
+            raise ValueError("a deviation is a positive multiple of 1/1024, above 2^20 a whole number")
+
+    @classmethod
+    def for_rho(cls, squared: int, rho: Fraction) -> Gaussian:
+        """Return the least noise under which a squared L2 sensitivity costs at most `rho`.
+
+        Requires: both positive, `rho` exact; else TypeError or ValueError.
+        """
+        if type(squared) is not int or not isinstance(rho, Fraction):
+            raise TypeError("a squared sensitivity is an integer, and rho an exact Fraction")
+        if squared <= 0 or rho <= 0:
+            raise ValueError("a sensitivity and rho are positive")
+        variance = squared / (2 * rho)
+        fine = Fraction(_root_above(variance * _PARTS**2), _PARTS)
+        return cls(fine if fine <= _FINE_LIMIT else Fraction(_root_above(variance)))
+
+    @property
+    def text(self) -> str:
+        return f"{self.name} {self.scale}"
+
+    @classmethod
+    def read(cls, text: str) -> Gaussian:
+        """Return the law that `text` wrote. Raises ValueError."""
+        _, scale = text.split(" ")
+        return cls(Fraction(scale))
+
+    @property
+    def spread(self) -> Fraction:
+        """sigma²: the discrete law's variance is at most that (Canonne, Kamath, Steinke 2020, corollary 9)."""
+        return self.scale**2
+
+    def half_width(self, beta: Fraction) -> int:
+        return half_width(self.scale, beta)
+
+    def upper_quantile(self, probability: Fraction) -> int:
+        return upper_quantile(self.scale, probability)
+
+    def tail(self, m: int) -> Fraction:
+        """Return Pr[Y >= m] for m >= 1, from above."""
+        return tail(self.scale, m)
+
+    def tails(self, at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        places = np.maximum(at, 1 - at)
+        upper = _summed_tails(self.scale, places) if self.scale <= MOST_SUMMED else _tails(self.scale, places)
+        return np.where(at >= 1, upper, 1 - upper)
+
+    def draw(self, count: int, source: RandomSource) -> npt.NDArray[Any]:
+        return draw_discrete_gaussian(self.scale, count, source)
+
+
+def _root_above(number: Fraction) -> int:
+    """Return the smallest integer whose square is at least a positive number."""
+    return math.isqrt(math.ceil(number) - 1) + 1
+
+
+def _tails(sigma: Fraction, places: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Return Pr[Y >= m] for m >= 1: the normal tail at m - 1/2 and the next terms of the midpoint rule."""
+    deviation = float(sigma)
+    z = (places.astype(np.float64) - 0.5) / deviation
+    beyond = np.array([math.erfc(one) for one in (z / math.sqrt(2)).tolist()]) / 2
+    density = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
+    first, third = -z * density / deviation**2, (3 * z - z**3) * density / deviation**4
+    return np.maximum(beyond.reshape(z.shape) + first / 24 - 7 * third / 5760, 0.0)
+
+
+def _summed_tails(sigma: Fraction, places: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    table = _table(sigma)
+    found: npt.NDArray[np.float64] = table[np.minimum(places, len(table) - 1)]
+    return found
+
+
+@lru_cache(maxsize=64)
+def _table(sigma: Fraction) -> npt.NDArray[np.float64]:
+    """Return Pr[Y >= m] for m from 0 to where it is 0 in doubles."""
+    at = np.arange(int(40 * sigma) + 40, dtype=np.float64)
+    weights = np.exp(-(at**2) / (2 * float(sigma) ** 2))
+    beyond = np.cumsum(weights[::-1])[::-1]
+    whole = 2 * beyond[0] - 1
+    found: npt.NDArray[np.float64] = np.append(beyond, 0.0) / whole
+    return found

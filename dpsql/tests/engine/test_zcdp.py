@@ -1,0 +1,193 @@
+"""Gaussian noise through whole statements: EXPLAIN, accuracies, bars, found groups and what is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from fractions import Fraction
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+
+from dpsql.engine import Session
+from dpsql.engine.accuracy import STEP
+from dpsql.engine.dataset import open_ledger
+from dpsql.engine.preview import preview
+from dpsql.mechanisms import ATTO, Gaussian, Laplace, Summed, Thresholded
+from dpsql.policy import load_policy
+
+POLICY = """
+database = "duckdb:people.duckdb"
+ledger = "sqlite:people.db"
+[privacy]
+epsilon = 50
+delta = 1e-4
+accounting = "zcdp"
+{more}
+[defaults]
+delta = 1e-6
+[tables.person]
+unit = "id"
+[tables.person.columns]
+age = {{ bounds = [0, 90] }}
+name = {{}}
+city = {{ values = ["a", "b", "c"] }}
+smoker = {{}}
+[tables.visit]
+unit = {{ column = "person_id", references = "person.id" }}
+max_rows = 6
+[tables.visit.columns]
+day = {{ bounds = [0, 10] }}
+"""
+COUNT = "SELECT COUNT(*) FROM person"
+CITIES = "SELECT city, COUNT(*) AS n FROM person GROUP BY city"
+NAMES = "SELECT name, COUNT(*) AS n FROM person GROUP BY name"
+BOTH = "SELECT COUNT(*) AS n, SUM(day) AS s FROM visit"
+
+Open = Callable[..., Session]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Open]:
+    with duckdb.connect(str(tmp_path / "people.duckdb")) as connection:
+        connection.execute(
+            "CREATE TABLE person (id INTEGER PRIMARY KEY, age INTEGER NOT NULL, name VARCHAR NOT NULL, city VARCHAR NOT "
+            "NULL, smoker BOOLEAN NOT NULL);"
+            "CREATE TABLE visit (person_id INTEGER NOT NULL REFERENCES person (id), day INTEGER NOT NULL);"
+            "INSERT INTO person SELECT i, i % 90, CASE WHEN i < 4000 THEN 'n' || (i % 4) ELSE 'm' || i END, "
+            "chr((97 + i % 3)::INTEGER), i % 2 = 0 FROM range(9000) t(i);"
+            "INSERT INTO visit SELECT i % 900, i % 10 FROM range(9000) t(i)"
+        )
+    with ExitStack() as stack:
+
+        def session(more: str = "", *settings: str) -> Session:
+            path = tmp_path / "people.toml"
+            path.write_text(POLICY.format(more=more))
+            open_ledger(load_policy(path), create=True).close()
+            made = stack.enter_context(Session.open(path))
+            for setting in settings:
+                made.execute(f"SET {setting}")
+            return made
+
+        yield session
+
+
+def test_explain_says_the_law_and_the_sensitivity_in_l2(opened: Open) -> None:
+    session = opened()
+    text = session.explain(COUNT).text()
+    assert "  count of rows: epsilon 0.1 (rho 0.005)\n" in text
+    assert "    sensitivity (L2) 1, discrete Gaussian sigma 10, variance 100, ± 20 at 95 %" in text
+    (release,) = session.explain(COUNT).as_dict()["releases"]  # type: ignore[misc]
+    assert release["measures"][0]["scale"] == "10"
+    assert "Laplace" not in session.explain(f"{BOTH} WHERE day > 3").text()
+
+
+def test_explain_of_several_together(opened: Open) -> None:
+    text = opened("together = 3").explain(COUNT).text()
+    assert "protects any 3 persons together: sensitivity (L2) 3 × 1, discrete Gaussian sigma 30," in text
+
+
+def test_explain_of_found_groups(opened: Open) -> None:
+    text = opened().explain(NAMES).text()
+    assert "  groups: those whose noisy count of people reaches 50\n" in text
+    assert "the noise lifts a group of few people so high with probability delta 1e-06 at most" in text
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        COUNT,
+        CITIES,
+        BOTH,
+        "SELECT SUM(age) FROM person",
+        "SELECT city, COUNT(*) FROM person GROUP BY ROLLUP (city)",
+    ],
+)
+@pytest.mark.parametrize("wanted", [7, 100])
+def test_an_accuracy_takes_the_least_epsilon(opened: Open, sql: str, wanted: int) -> None:
+    """What is chosen keeps ± within the wish, and one step less would not."""
+    session = opened("", "dpsql.epsilon = 1")
+    factor = 1000 if "SUM" in sql else 1
+    session.execute(f"SET dpsql.accuracy = {wanted * factor}")
+    epsilon = session.explain(sql).plan.epsilon
+    session.execute("SET dpsql.accuracy = off")
+
+    def half(at: Fraction) -> float:
+        session.execute(f"SET dpsql.epsilon = {float(at):.6f}")
+        found = []
+        for release in session.explain(sql).plan.releases:
+            for formula in release.formulas:
+                noises = [(release.law(release.measurement_of(i)), float(w)) for i, w in formula.terms]  # type: ignore[union-attr]
+                spread = sum(w**2 * float(law.spread) for law, w in noises)
+                cells = 3 if "ROLLUP" in sql else 1
+                one = len(noises) * cells == 1
+                found.append(
+                    noises[0][0].half_width(Fraction(1, 20)) * abs(noises[0][1])
+                    if one
+                    else 1.959964 * (spread * cells) ** 0.5
+                )
+        return max(found)
+
+    assert half(epsilon) <= wanted * factor * 1.001
+    assert half(epsilon - STEP) > wanted * factor * 0.99
+
+
+def test_bars_hold_the_truth(opened: Open) -> None:
+    """Of 600 counts about 95 % have a bar that holds them (z below 5)."""
+    session = opened("", "dpsql.intervals = 0.95", "dpsql.reuse = off")
+    held = []
+    for k in range(200):
+        for _, n, low, high in session.execute(CITIES.replace("GROUP", f"WHERE age <> {200 + k} GROUP")).rows:
+            held.append(low <= 3000 <= high)
+            assert abs(n - 3000) < 100
+    assert abs(np.mean(held) - 0.95) < 5 * (0.05 * 0.95 / len(held)) ** 0.5 + 0.01
+
+
+def test_found_groups_are_shown_with_their_bars(opened: Open) -> None:
+    session = opened("", "dpsql.intervals = 0.95")
+    rows = session.execute(f"{NAMES} ORDER BY name").rows
+    assert [row[0] for row in rows] == ["n0", "n1", "n2", "n3"]
+    assert all(low <= n <= high and high - low < 80 for _, n, low, high in rows)
+    (release,) = session.explain(NAMES).plan.releases
+    assert isinstance(release.key_law, Thresholded)
+    again = session.execute(f"{NAMES} ORDER BY name")
+    assert again.rows == rows
+    assert again.receipt is not None
+    assert again.receipt.reused
+
+
+def test_a_stored_grouping_answers_its_tiles(opened: Open) -> None:
+    session = opened("", "dpsql.epsilon = 0.2")
+    cells = dict(session.execute("SELECT smoker, COUNT(*) FROM person GROUP BY smoker").rows)
+    session.execute("SET dpsql.epsilon = 0.1")
+    tile = session.execute("SELECT COUNT(*) FROM person WHERE smoker")
+    assert tile.rows == [(cells[True],)]
+    total = session.execute(COUNT)
+    assert total.rows == [(sum(cells.values()),)]
+    assert total.receipt is not None
+    assert total.receipt.reused
+    assert session.dataset.store.spent().rho_atto == ATTO // 50
+
+
+def test_a_count_beside_an_average_is_taken_from_the_store(opened: Open) -> None:
+    session = opened("", "dpsql.epsilon = 0.5")
+    session.execute("SELECT COUNT(*) FROM person")
+    before = session.dataset.store.spent().rho_atto
+    session.execute("SELECT AVG(age), COUNT(*) FROM person")
+    assert session.dataset.store.spent().rho_atto - before <= ATTO // 8
+
+
+def test_a_pure_draw_serves_by_its_spread(opened: Open) -> None:
+    """Laws of two families are compared by variance: 2·9² is more than 10², and 2·7² is less."""
+    wanted = Gaussian.for_rho(1, Fraction(1, 200))
+    assert Laplace(Fraction(7)).spread <= wanted.spread < Laplace(Fraction(9)).spread
+    assert Summed(wanted, 4).spread == 4 * wanted.spread
+
+
+def test_a_preview_has_the_plans_figures(opened: Open) -> None:
+    session = opened()
+    shown = preview(session.policy, session.dataset.catalog)
+    count = shown.tables[0].questions[0].figures[0]
+    assert count.plus_minus[0] == 20.0

@@ -1,0 +1,309 @@
+"""L1 in zCDP datasets: Σ change²/(2 sigma²) over all that a statement measures stays within its rho (soundness.md 1.25).
+
+That Σ change² stays within each claim is held by the other neighbour tests as well, whatever the accounting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from dpsql.mechanisms import ATTO, Gaussian, Rank, Thresholded, Truncated, rho_of_pure
+from dpsql.plan import planner
+from dpsql.plan.measures.measurements import Count, Measurement, Sum
+from dpsql.plan.measures.ranks import RankMeasurement
+from dpsql.plan.planner import ReleasePlan
+from dpsql.policy import Accounting
+from dpsql.tests.support.postgres_server import PostgresServer
+from dpsql.tests.support.random_databases import (
+    UNITS,
+    Database,
+    databases,
+    policy_of,
+    replaced,
+    statements,
+    without,
+)
+
+from .examples import HEAVY, NOBODY, REPEATED, WIDE, visit
+from .measured import World, world
+from .test_neighbours import check, check_all, neighbours_of
+
+TOGETHER = 3
+FUZZ = settings(REPEATED, max_examples=25)
+FILTERED = "SELECT city, COUNT(*), COUNT(*) FILTER (WHERE flag), AVG(n) FROM visit GROUP BY city"
+
+
+def opened(
+    folder: pytest.TempPathFactory, engine: PostgresServer | None, *, replace_one: bool, together: int = 1
+) -> Iterator[World]:
+    place = folder.mktemp("zcdp")
+    pure = policy_of(place, replace_one=replace_one)
+    privacy = replace(pure.privacy, accounting=Accounting.ZCDP, together=together)
+    with world(place, policy=replace(pure, privacy=privacy), server=engine) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def adding(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
+    yield from opened(tmp_path_factory, engine, replace_one=False)
+
+
+@pytest.fixture(scope="module")
+def replacing(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
+    yield from opened(tmp_path_factory, engine, replace_one=True)
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
+    yield from opened(tmp_path_factory, engine, replace_one=False, together=TOGETHER)
+
+
+@FUZZ
+@given(st.lists(statements(), min_size=1, max_size=4), databases())
+@example([FILTERED], HEAVY)
+def test_one_unit_less(adding: World, sqls: list[str], database: Database) -> None:
+    check_all(adding, sqls, database, neighbours_of(adding, database, NOBODY))
+
+
+@FUZZ
+@given(st.lists(statements(), min_size=1, max_size=4), databases(), databases(most=8))
+@example([FILTERED], HEAVY, HEAVY)
+def test_one_unit_replaced(replacing: World, sqls: list[str], database: Database, newcomer: Database) -> None:
+    check_all(replacing, sqls, database, neighbours_of(replacing, database, newcomer))
+
+
+@FUZZ
+@given(st.lists(statements(), min_size=1, max_size=4), databases())
+def test_several_units_less(several: World, sqls: list[str], database: Database) -> None:
+    owned = [unit for unit in UNITS if any(unit == u for u, _ in (*database.persons, *database.visits))]
+    for unit in owned[:TOGETHER]:
+        database, whole = without(database, unit), database
+        check_all(several, sqls, whole, [database])
+
+
+ONE_CITY = Database(
+    (),
+    tuple(
+        visit(unit, city="a", tag=f"{unit} {i}", n="7", x="4", d="5", flag="true")
+        for unit in UNITS[:TOGETHER]
+        for i in range(12)
+    ),
+)
+"""Units with more rows than count, all in one group and of one part of any filter: where L2 is as large as L1."""
+ANOTHER_CITY = Database(
+    (), tuple(visit(1, city="b", tag="t", n="-3", x="-1", d="0", flag="false") for _ in range(12))
+)
+REACHED = (
+    "SELECT COUNT(*) FROM visit",
+    "SELECT city, COUNT(*) FROM visit GROUP BY city",
+    "SELECT city, SUM(n) FROM visit GROUP BY city",
+    "SELECT city, AVG(d) FROM visit GROUP BY city",
+    "SELECT city, COUNT(*) FILTER (WHERE flag), COUNT(*) FROM visit GROUP BY city",
+    "SELECT COUNT(DISTINCT tag) FROM visit",
+    "SELECT MEDIAN(n) FROM visit",
+)
+NARROW = "SELECT city, flag, COUNT(DISTINCT person_id) FROM visit GROUP BY city, flag"
+SEVERAL = (
+    "SELECT COUNT(*), SUM(n), SUM(d) FROM visit",
+    "SELECT COUNT(*), COUNT(DISTINCT tag), SUM(n) FROM visit",
+)
+
+
+@pytest.mark.parametrize("sql", REACHED)
+def test_the_bound_is_reached(adding: World, sql: str) -> None:
+    """All of rho is taken by one person who has all rows in one group: the noise is not larger than it has to be."""
+    worst = check(adding, sql, ONE_CITY, [without(ONE_CITY, 1)])
+    assert worst is not None
+    assert 0.98 < worst <= 1
+
+
+def test_the_bound_of_people_is_reached(adding: World) -> None:
+    worst = check(adding, NARROW, WIDE, [without(WIDE, 1)])
+    assert worst is not None
+    assert 0.98 < worst <= 1
+
+
+@pytest.mark.parametrize("sql", REACHED[1:3])
+def test_the_bound_of_a_replaced_unit_is_reached(replacing: World, sql: str) -> None:
+    """A count, of one sign, takes twice one unit's; a sum of numbers of both signs four times."""
+    there = Database((), tuple(visit(9, city="a" if "SUM" in sql else "b", n="-3") for _ in range(12)))
+    worst = check(replacing, sql, ONE_CITY, [replaced(ONE_CITY, 1, there)])
+    assert worst is not None
+    assert worst > (0.49 if "SUM" in sql else 0.98)
+
+
+def test_one_row_in_a_group_by_the_engines_own_keys(adding: World) -> None:
+    """Of whoever has one row in each group, Σ change² is R, not R²: a claim that rests on an enforced key alone."""
+    (release,) = adding.plan("SELECT team, COUNT(*) FROM person GROUP BY team").releases
+    (measurement,) = release.measurements
+    assert measurement.squared_sensitivity == 1
+    (release,) = adding.plan("SELECT city, COUNT(*) FROM visit GROUP BY city").releases
+    (measurement,) = release.measurements
+    assert measurement.squared_sensitivity == measurement.sensitivity**2
+
+
+def planned_laws(release: ReleasePlan) -> list[type]:
+    return [type(release.law(number)) for number in range(len(release.measurements))]
+
+
+def test_every_kind_has_its_law_and_its_part_of_rho(adding: World) -> None:
+    (release,) = adding.plan(
+        "SELECT COUNT(*), VAR_POP(x), COUNT(DISTINCT tag), MEDIAN(n) FROM visit"
+    ).releases
+    laws = planned_laws(release)
+    assert laws.count(Rank) == 1
+    assert laws.count(Gaussian) == len(laws) - 1
+    count, epsilon = len(laws), adding.policy.defaults.epsilon
+    assert set(release.rhos) == {-(-(epsilon**2 * ATTO) // (2 * count))}
+    choice = next(n for n, one in enumerate(release.measurements) if isinstance(one, RankMeasurement))
+    assert (
+        release.choices[choice].gamma == release.epsilons[choice] / release.measurements[choice].sensitivity
+    )
+    for number, epsilon in enumerate(release.epsilons):
+        assert rho_of_pure(int(epsilon * 10**9)) <= release.rhos[number]
+
+
+def test_found_groups_have_the_rule_that_shows_more(adding: World) -> None:
+    (release,) = adding.plan("SELECT tag, COUNT(DISTINCT person_id) FROM visit GROUP BY tag").releases
+    assert isinstance(release.key_law, (Thresholded, Truncated))
+    assert release.law(0) == release.key_law
+
+
+# --- mutants: each is a fault that somebody could make, and must be red ----------------------------------------
+
+
+def held(worlds: tuple[World, ...], cases: tuple[tuple[str, Database, Database], ...]) -> None:
+    for here in worlds:
+        for sql, database, neighbour in cases:
+            check(here, sql, database, [neighbour])
+
+
+LESS = tuple((sql, ONE_CITY, without(ONE_CITY, 1)) for sql in (*REACHED, *SEVERAL))
+MOVED = tuple((sql, ONE_CITY, replaced(ONE_CITY, 1, ANOTHER_CITY)) for sql in REACHED[1:5])
+
+
+def test_the_cases_of_the_mutants_hold(adding: World, replacing: World, several: World) -> None:
+    held((adding, several), LESS)
+    held((replacing,), MOVED)
+    check(several, REACHED[0], ONE_CITY, [NOBODY])
+
+
+def test_the_root_of_the_measurements_is_forgotten(adding: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutant: each of k measurements has the noise of one alone, and all of rho is charged once."""
+
+    def law(release: ReleasePlan, number: int) -> Gaussian:
+        squared = release.measurements[number].squared_sensitivity
+        return Gaussian.for_rho(squared, Fraction(sum(release.rhos), ATTO))
+
+    monkeypatch.setattr(ReleasePlan, "law", law)
+    held((adding,), LESS[:2])
+    for sql in SEVERAL:
+        with pytest.raises(AssertionError):
+            check(adding, sql, ONE_CITY, [without(ONE_CITY, 1)])
+
+
+def test_rho_as_epsilon(adding: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutant: a share of epsilon² in place of epsilon²/2."""
+    original = planner._share_of
+
+    def twice(release: object, epsilon: Fraction, *rest: object, **more: object) -> object:
+        share = original(release, epsilon, *rest, **more)  # type: ignore[arg-type]
+        return replace(share, rho=2 * (share.rho or 0))
+
+    monkeypatch.setattr(planner, "_share_of", twice)
+    with pytest.raises(AssertionError):
+        check(adding, REACHED[0], ONE_CITY, [without(ONE_CITY, 1)])
+
+
+@pytest.mark.parametrize("kind", [Count, Sum, Measurement])
+def test_rows_are_spread_by_declaration(
+    adding: World, kind: type[Measurement], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mutant: √C·M for R, though no operator holds a person to M rows of a group."""
+    monkeypatch.setattr(
+        kind, "squared", property(lambda m: m.bounding.groups * m.bounding.in_group**2 * m.reach**2)
+    )
+    with pytest.raises(AssertionError):
+        held((adding,), LESS)
+
+
+def test_one_row_in_a_group_is_believed(adding: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutant: R for R², without the key that it rests on."""
+    monkeypatch.setattr(Measurement, "most_in_group", property(lambda m: 1))
+    with pytest.raises(AssertionError):
+        held((adding,), LESS)
+
+
+def test_delta_one_for_delta_two(adding: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutant: the figure in L1 is taken for a square, as if it were one."""
+    monkeypatch.setattr(Measurement, "squared_of_one", property(lambda m: m.of_one))
+    with pytest.raises(AssertionError):
+        held((adding,), LESS)
+
+
+def test_replaced_counts_as_removed(replacing: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutant: no factor for what comes."""
+    monkeypatch.setattr(
+        Measurement,
+        "squared_of_one",
+        property(lambda m: min(m.squared * m.denominator**2, m.of_one**2)),
+    )
+    with pytest.raises(AssertionError):
+        held((replacing,), MOVED)
+
+
+def test_all_sums_have_one_sign(replacing: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutant: twice for four times, where what goes is positive and what comes negative."""
+    monkeypatch.setattr(Sum, "has_one_sign", property(lambda m: True))
+    crowd = Database((), tuple(visit(1, city="a", x="4") for _ in range(12)))
+    there = Database((), tuple(visit(1, city="a", x="-4") for _ in range(12)))
+    sql = "SELECT city, SUM(x - 1.5) FROM visit GROUP BY city"
+    with pytest.raises(AssertionError):
+        check(replacing, sql, crowd, [replaced(crowd, 1, there)])
+
+
+def test_together_counts_once_and_not_squared(several: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutant: k for k²."""
+    monkeypatch.setattr(
+        Measurement, "squared_sensitivity", property(lambda m: m.bounding.together * m.squared_of_one)
+    )
+    with pytest.raises(AssertionError):
+        check(several, REACHED[0], ONE_CITY, [NOBODY])
+
+
+def test_each_group_has_noise_of_its_own_sensitivity(adding: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutant: the sensitivity is split over groups, as if a person's rows were spread evenly over them."""
+    monkeypatch.setattr(
+        Measurement, "squared", property(lambda m: max(1, m.added**2 // max(1, m.bounding.groups) ** 2))
+    )
+    with pytest.raises(AssertionError):
+        held((adding,), LESS)
+
+
+def test_a_choice_at_four_times_epsilon(adding: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutant: the exponential mechanism is taken for cheaper than bounded range makes it."""
+    monkeypatch.setattr(ReleasePlan, "_choosing", lambda release, number: 4 * release.epsilons[number])
+    with pytest.raises(AssertionError):
+        check(adding, REACHED[-1], ONE_CITY, [without(ONE_CITY, 1)])
+
+
+@pytest.mark.parametrize("fewer", [1, 2])
+def test_a_threshold_for_fewer_groups(
+    adding: World, several: World, monkeypatch: pytest.MonkeyPatch, fewer: int
+) -> None:
+    """Mutant: delta of one group, or of one person, for all."""
+    original = Thresholded.within
+
+    def short(noise: Gaussian, delta: Fraction, groups: int, together: int) -> Thresholded:
+        return original(noise, delta, 1 if fewer == 1 else groups, 1 if fewer == 2 else together)
+
+    monkeypatch.setattr(Thresholded, "within", short)
+    sql = "SELECT tag, COUNT(DISTINCT person_id) FROM visit GROUP BY tag"
+    with pytest.raises(AssertionError):
+        check(adding if fewer == 1 else several, sql, ONE_CITY, [without(ONE_CITY, 1)])
