@@ -22,9 +22,10 @@ from .claim import (
     rho_text,
     shown_epsilon,
 )
-from .entry import UNSAID, Entry, EntryState, Promise, Status
+from .entry import UNSAID, Entry, EntryState, Promise, Scope, Status
 from .ledger import Step
 from .ledger_store import LedgerStore, no_step
+from .period import Ration
 from .sqlite_ledger import SqliteLedger
 from .store import BudgetStore
 
@@ -44,7 +45,9 @@ __all__ = [
     "LedgerStore",
     "MeasurementClaim",
     "Promise",
+    "Ration",
     "Reservation",
+    "Scope",
     "Status",
     "StoredGrouping",
     "delta_text",

@@ -12,8 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ..mechanisms import Law, rho_of_pure
+
+if TYPE_CHECKING:
+    from .period import Ration
 
 __all__ = [
     "ZERO",
@@ -274,12 +278,14 @@ class Caps:
 
     `epsilon_nano`, `delta_atto`: for everybody together; these are the privacy guarantee.
     `analysts`: personal epsilon caps in 1e-9; None, or a name that is not there: no personal cap.
-    Personal caps are fairness and no guarantee, since analysts may collude (soundness.md 3.4).
+    Personal caps are fairness and no guarantee, since analysts may collude (soundness.md 3.4). `ration`: what may be
+    spent in each period inside these.
     """
 
     epsilon_nano: int
     delta_atto: int
     analysts: Mapping[str, int | None]
+    ration: Ration | None = None
 
     def __post_init__(self) -> None:
         require_integer("epsilon cap", self.epsilon_nano, 0, MOST_EPSILON_NANO)

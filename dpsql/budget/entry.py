@@ -167,11 +167,15 @@ Record = Header | Entry | Grant | EpochStart | Move
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A cap and what is spent under it, in what is added up: epsilon in 1e-9, or rho in 1e-18. `whose`: in words."""
+    """A cap and what is spent under it, in what is added up: epsilon in 1e-9, or rho in 1e-18. `whose`: in words.
+
+    `until`: of a period's, the day (UTC) on which the next one begins.
+    """
 
     whose: str
     spent: int
     cap: int
+    until: str = ""
 
     @property
     def left(self) -> int:
@@ -187,7 +191,8 @@ class Status:
     lowered the policy since. `analyst_cap_nano` is None when the analyst has no personal cap.
 
     Under zCDP rho is what has caps, `rho_cap_atto` and `analyst_rho_cap_atto`; an epsilon that is spent is that of
-    all the rho, at `conversion_delta_atto`, and delta is the part that thresholds may spend.
+    all the rho, at `conversion_delta_atto`, and delta is the part that thresholds may spend. `rations`: the caps of the
+    running period.
     """
 
     epsilon_spent_nano: int
@@ -203,6 +208,7 @@ class Status:
     rho_cap_atto: int = 0
     analyst_rho_spent_atto: int = 0
     analyst_rho_cap_atto: int | None = None
+    rations: tuple[Scope, ...] = ()
 
     @property
     def in_rho(self) -> bool:
@@ -222,8 +228,9 @@ class Status:
                 (self.rho_spent_atto, self.rho_cap_atto),
                 (self.analyst_rho_spent_atto, self.analyst_rho_cap_atto),
             )
-        found = (Scope("the dataset's", *everybody),)
-        return found if own[1] is None else (*found, Scope("your own", own[0], own[1]))
+        found: tuple[Scope, ...] = (Scope("the dataset's", *everybody),)
+        found += () if own[1] is None else (Scope("your own", own[0], own[1]),)
+        return found + self.rations
 
     @property
     def left_nano(self) -> int:

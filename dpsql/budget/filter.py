@@ -18,7 +18,7 @@ from ..policy import Accounting
 from .claim import Charge, delta_text, epsilon_nano_of, epsilon_text, rho_text, shown_epsilon
 from .entry import Promise, Scope, Status
 
-__all__ = ["in_accounting", "refuse_over_cap", "refuse_past"]
+__all__ = ["cap_of", "in_accounting", "refuse_over_cap", "refuse_past"]
 
 _HINT = "repeat an earlier question (free), ask with less, or ask the owner to grant more"
 
@@ -33,10 +33,9 @@ def in_accounting(status: Status, promise: Promise, analyst_rho_atto: int = 0) -
     conversion = promise.conversion_delta_atto
     delta = Fraction(conversion, ATTO)
     thresholds = status.delta_cap_atto - conversion
-    is_kept = thresholds >= 0  # else the owner has lowered delta below what the ledger converts at
 
     def cap(epsilon_nano: int) -> int:
-        return rho_within(Fraction(epsilon_nano, NANO), delta) if is_kept else 0
+        return cap_of(epsilon_nano, promise, status.delta_cap_atto)
 
     def epsilon(rho_atto: int) -> int:
         return int(epsilon_of_rho(rho_atto, delta) * NANO)
@@ -53,6 +52,15 @@ def in_accounting(status: Status, promise: Promise, analyst_rho_atto: int = 0) -
         analyst_rho_spent_atto=analyst_rho_atto,
         analyst_rho_cap_atto=None if own is None else cap(own),
     )
+
+
+def cap_of(epsilon_nano: int, promise: Promise, delta_cap_atto: int) -> int:
+    """Return what a cap in epsilon is in what a ledger adds up."""
+    if promise.accounting is Accounting.PURE:
+        return epsilon_nano
+    if delta_cap_atto < promise.conversion_delta_atto:
+        return 0  # the owner has lowered delta below what the ledger converts at
+    return rho_within(Fraction(epsilon_nano, NANO), Fraction(promise.conversion_delta_atto, ATTO))
 
 
 def refuse_over_cap(status: Status, charge: Charge) -> None:
@@ -75,11 +83,21 @@ def _refuse_over(scope: Scope, charge: Charge, accounting: Accounting) -> None:
     if accounting is Accounting.PURE:
         if charge.epsilon_nano > scope.cap - scope.spent:
             needs, left = epsilon_text(charge.epsilon_nano), epsilon_text(scope.left)
-            raise BudgetExhausted(f"needs epsilon {needs}, left {left} of {scope.whose} budget", hint=_HINT)
+            raise BudgetExhausted(
+                f"needs epsilon {needs}, left {left} of {scope.whose} budget", hint=_hint(scope)
+            )
     elif charge.rho_atto > scope.cap - scope.spent:
         needs = f"epsilon {shown_epsilon(charge.rho_atto)} (rho {rho_text(charge.rho_atto)})"
         fits = f"at most epsilon {epsilon_text(epsilon_nano_of(scope.left))} (rho {rho_text(scope.left)})"
-        raise BudgetExhausted(f"needs {needs}; {fits} fits what is left of {scope.whose} budget", hint=_HINT)
+        raise BudgetExhausted(
+            f"needs {needs}; {fits} fits what is left of {scope.whose} budget", hint=_hint(scope)
+        )
+
+
+def _hint(scope: Scope) -> str:
+    if not scope.until:
+        return _HINT
+    return f"repeat an earlier question (free), ask with less, or wait until {scope.until} (UTC)"
 
 
 def refuse_past(status: Status) -> None:

@@ -37,9 +37,10 @@ from .claim import (
     require_text,
 )
 from .entry import Entry, EntryState, EpochStart, Grant, Move, Status, newer, read_record
-from .filter import in_accounting, refuse_over_cap, refuse_past
+from .filter import cap_of, in_accounting, refuse_over_cap, refuse_past
 from .ledger import GRANTED, Database, Ledger, Statement, utc_now
 from .match import choose_draws, running_draws
+from .period import Rations
 from .store import never_cancelled
 from .stored_draw import MALFORMED, read_draw, stored_payload
 
@@ -56,6 +57,9 @@ _OLDEST = 1_000
 """Epochs that are looked back over for what was measured once."""
 _SPENT: Statement = ("SELECT analyst, epsilon_nano, delta_atto, rho_atto FROM spent", ())
 _GRANTS: Statement = ("SELECT body FROM record WHERE kind = 'grant' AND state = ?", (GRANTED,))
+
+_RECORDS = "SELECT seq, body FROM record WHERE seq > ? ORDER BY seq LIMIT ?"
+_PAGE = 10_000
 
 Found = tuple[int, ...] | None
 
@@ -78,6 +82,7 @@ class LedgerStore:
     def __init__(self, ledger: Ledger, caps: Caps) -> None:
         self._ledger = ledger
         self._caps = caps
+        self._rations = None if caps.ration is None else Rations(caps.ration)
 
     def close(self) -> None:
         """Let the ledger go. What this store has reserved and not committed counts as failed."""
@@ -138,6 +143,8 @@ class LedgerStore:
     def _try_reserve(self, claim: Claim) -> Reservation | None:
         """Return the reservation, or None while another statement draws what would be a hit."""
         with self._ledger.write() as db:
+            at = utc_now()
+            self._read_rations(lambda statement: db.execute(*statement).fetchall())
             asked = [db.execute(*statement) for statement in (_EPOCH, _SPENT, _GRANTS)]
             keys = (
                 [key for measurement in claim.measurements for key in measurement.measures]
@@ -152,7 +159,7 @@ class LedgerStore:
                 if must_wait:
                     return None
                 chosen.append(found)
-            status = self._status(*[rows.fetchall() for rows in asked], analyst=claim.analyst)
+            status = self._status(*[rows.fetchall() for rows in asked], analyst=claim.analyst, at=at)
             served = self._serve(
                 db, [(measurement.measures, measurement.law) for measurement in claim.measurements], chosen
             )
@@ -161,7 +168,7 @@ class LedgerStore:
             entries: tuple[int | None, ...] = (None,) * len(chosen)
             if missed:
                 refuse_over_cap(status, charge)
-                numbers = iter(self._charge(db, claim, missed, status.epoch))
+                numbers = iter(self._charge(db, claim, missed, status.epoch, at))
                 entries = tuple(next(numbers) if found is None else None for found in chosen)
             reservation = Reservation(entries, served, charge, status.epoch)
         self._ledger.step("reserved")
@@ -207,9 +214,10 @@ class LedgerStore:
         running = [{e: law for e, (law, _) in each.reserved.items() if e not in dead} for each in known]
         return None, bool(running_draws(stored, running, measurement.law))
 
-    def _charge(self, db: Database, claim: Claim, missed: Sequence[MeasurementClaim], epoch: int) -> range:
+    def _charge(
+        self, db: Database, claim: Claim, missed: Sequence[MeasurementClaim], epoch: int, at: str
+    ) -> range:
         """Record the charge of what must be drawn; return the entries' numbers."""
-        at = utc_now()
         entries = [
             Entry(
                 seq=_UNNUMBERED,
@@ -280,15 +288,32 @@ class LedgerStore:
 
     def status(self, analyst: str | None = None) -> Status:
         """See `BudgetStore.status`."""
+        self._read_rations(lambda statement: self._ledger.read_settled(statement)[0])
         return self._status(*self._ledger.read_settled(_EPOCH, _SPENT, _GRANTS), analyst=analyst)
 
     def status_at_once(self, analyst: str | None = None) -> Status | None:
         """See `BudgetStore.status_at_once`."""
+        if self._rations is not None:
+            return None  # the records since the last look are to be read first
         found = self._ledger.read_at_once(_EPOCH, _SPENT, _GRANTS)
         return None if found is None else self._status(*found, analyst=analyst)
 
+    def _read_rations(self, ask: Callable[[Statement], list[Any]]) -> None:
+        """Read the records that came since the last look, where a period has caps."""
+        while self._rations is not None:
+            rows = ask((_RECORDS, (self._rations.read_to, _PAGE)))
+            self._rations.read(rows)
+            if len(rows) < _PAGE:
+                return
+
     def _status(
-        self, epoch: list[Any], spent: list[Any], grants: list[Any], *, analyst: str | None
+        self,
+        epoch: list[Any],
+        spent: list[Any],
+        grants: list[Any],
+        *,
+        analyst: str | None,
+        at: str | None = None,
     ) -> Status:
         """Return the status from the rows of `_EPOCH`, `_SPENT` and `_GRANTS`."""
         everybody, own = ZERO, ZERO
@@ -310,7 +335,15 @@ class LedgerStore:
             analyst_cap_nano=None if own_cap is None else own_cap + granted.get(analyst, 0),
             epoch=int(epoch[0][0]),
         )
-        return in_accounting(status, self._ledger.promise, own.rho_atto)
+        promise = self._ledger.promise
+        kept = in_accounting(status, promise, own.rho_atto)
+        if self._rations is None:
+            return kept
+
+        def cap(epsilon_nano: int) -> int:
+            return cap_of(epsilon_nano, promise, self._caps.delta_atto)
+
+        return replace(kept, rations=self._rations.scopes(kept, analyst, at or utc_now(), cap))
 
     def log(self, limit: int) -> list[Entry]:
         """See `BudgetStore.log`."""

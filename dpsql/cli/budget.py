@@ -75,6 +75,7 @@ def show(settings: CommandSettings) -> None:
             "epsilon": _scope(epsilon, cap),
             "delta": _scope(delta, delta_cap),
             "analyst": {"name": settings.analyst, **_scope(own, own_cap)},
+            **_rations(status),
             "epoch": epoch,
         }
         click.echo(json.dumps(body))
@@ -82,6 +83,7 @@ def show(settings: CommandSettings) -> None:
     click.echo(f"epsilon  {_line(epsilon, cap)}")
     click.echo(f"delta    {_line(delta, delta_cap)}")
     click.echo(f"analyst  {terminal_text(settings.analyst)}: epsilon {_line(own, own_cap)}")
+    _show_rations(status)
     click.echo(f"epoch    {epoch}")
 
 
@@ -104,6 +106,7 @@ def _show_in_rho(settings: CommandSettings, status: Status) -> None:
                 "rho": _scope(_atto(own), None if cap is None else _atto(cap)),
             },
             "statements_left": {"epsilon": float(usual), "number": statements_left(status, usual)},
+            **_rations(status),
             "epoch": status.epoch,
         }
         click.echo(json.dumps(body))
@@ -120,6 +123,7 @@ def _show_in_rho(settings: CommandSettings, status: Status) -> None:
         f"delta {_line(_atto(status.delta_spent_atto), _atto(status.delta_cap_atto))}, for groups that are found"
     )
     click.echo(f"analyst {terminal_text(settings.analyst)}: {own_text}")
+    _show_rations(status)
     click.echo(f"epoch {status.epoch}")
 
 
@@ -212,6 +216,22 @@ def account(settings: CommandSettings, accounting: str) -> None:
             status, was_moved = ledger.move_to_zcdp(conversion, by=login_name()), False
     click.echo("The ledger adds up rho already." if was_moved else "The ledger adds up rho from now on.")
     click.echo(_spent(status, policy.defaults.epsilon))
+
+
+def _show_rations(status: Status) -> None:
+    """Say what is spent of the caps of the running period: a ration inside the total, and no promise."""
+    from ..engine.left import ration_text
+
+    for scope in status.rations:
+        click.echo(ration_text(scope, status))
+
+
+def _rations(status: Status) -> dict[str, object]:
+    unit = _ATTO if status.in_rho else _NANO
+    return {"rations": [
+        {"of": scope.whose, "until": scope.until, **_scope(Fraction(scope.spent, unit), Fraction(scope.cap, unit))}
+        for scope in status.rations
+    ]} if status.rations else {}  # fmt: skip
 
 
 def _usual(settings: CommandSettings) -> Fraction:

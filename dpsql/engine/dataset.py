@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..backends import Backend, open_backend, refuse_unsafe
-from ..budget import BudgetStore, Caps, LedgerStore, Promise, open_store
+from ..budget import BudgetStore, Caps, LedgerStore, Promise, Ration, open_store
 from ..cache import Cache
 from ..errors import EngineFailure
 from ..mechanisms import ATTO, NANO
@@ -103,12 +103,27 @@ def open_ledger(policy: Policy, *, create: bool) -> LedgerStore:
         int(policy.privacy.epsilon * NANO),
         int(policy.privacy.delta * ATTO),
         {name: int(analyst.epsilon * NANO) for name, analyst in policy.analysts.items()},
+        _ration(policy),
     )
     privacy, log = policy.privacy, policy.ledger_log
     promise = Promise(
         privacy.neighbours.value, privacy.together, privacy.accounting, int(privacy.conversion_delta * ATTO)
     )
     return open_store(policy.ledger, policy.dataset_id, caps, create=create, log=log, promise=promise)
+
+
+def _ration(policy: Policy) -> Ration | None:
+    """Return what may be spent by the period, in the ledger's units."""
+    rationing = policy.privacy.rationing
+    if rationing is None:
+        return None
+    own = {name: analyst.ration for name, analyst in policy.analysts.items()}
+    return Ration(
+        rationing.period,
+        None if rationing.epsilon is None else int(rationing.epsilon * NANO),
+        {name: int(epsilon * NANO) for name, epsilon in own.items() if epsilon is not None},
+        rationing.carries,
+    )
 
 
 @dataclass

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from ..budget import Status, epsilon_text, rho_text, shown_epsilon
+from ..budget import Scope, Status, epsilon_text, rho_text, shown_epsilon
 from ..mechanisms import ATTO, NANO, rho_of_pure
 from .settings import decimal_text
 
-__all__ = ["budget_text", "charged_text", "left_text", "spent_text", "statements_left"]
+__all__ = ["budget_text", "charged_text", "left_text", "ration_text", "spent_text", "statements_left"]
 
 
 def statements_left(status: Status, each: Fraction) -> int:
@@ -42,12 +42,20 @@ def budget_text(status: Status, each: Fraction) -> str:
         caps = [status.epsilon_cap_nano]
         caps += [] if status.analyst_cap_nano is None else [status.analyst_cap_nano]
         return f"{epsilon_text(status.left_nano)} of {epsilon_text(min(caps))} epsilon left"
+    if least.until:
+        return f"{ration_text(least, status)}; {left_text(status, each)}"
     spent, cap = (
         (status.analyst_spent_nano, status.analyst_cap_nano or 0)
         if is_own
         else (status.epsilon_spent_nano, status.epsilon_cap_nano)
     )
     return f"{spent_text(spent, cap, least.spent, least.cap, status)}; {left_text(status, each)}"
+
+
+def ration_text(scope: Scope, status: Status) -> str:
+    """Return what is spent of a period's cap, which is a ration inside the total."""
+    unit, text = ("rho", rho_text) if status.in_rho else ("epsilon", epsilon_text)
+    return f"{scope.whose} ration: {unit} {text(scope.spent)} of {text(scope.cap)} spent, until {scope.until} (UTC)"
 
 
 def spent_text(

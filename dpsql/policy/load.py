@@ -25,7 +25,9 @@ from .model import (
     Defaults,
     LifetimeCap,
     Neighbours,
+    Period,
     Policy,
+    Rationing,
     ServerPolicy,
     TablePolicy,
 )
@@ -81,7 +83,7 @@ def parse_policy(text: str, path: Path) -> Policy:
     privacy = _read_privacy(top)
     defaults = _read_defaults(top, privacy)
     tables, undecided = read_tables(top)
-    analysts = _read_analysts(top)
+    analysts = _read_analysts(top, privacy)
     server = _read_server(top)
     top.finish()
     root = _find_root(top, tables, undecided)
@@ -168,10 +170,27 @@ def _read_privacy(top: Section) -> LifetimeCap:
     if together > _MOST_TOGETHER:
         raise section.error(f"is above {_MOST_TOGETHER}, the most that are protected together", "together")
     accounting, conversion_delta = _read_accounting(section, delta or Fraction(0))
+    rationing = _read_rationing(section, epsilon)
     section.finish()
     return LifetimeCap(
-        epsilon, delta or Fraction(0), Neighbours(name), together, accounting, conversion_delta
+        epsilon, delta or Fraction(0), Neighbours(name), together, accounting, conversion_delta, rationing
     )
+
+
+def _read_rationing(section: Section, total: Fraction) -> Rationing | None:
+    """Return the caps by period, None where there is no period."""
+    name, carries = section.text("period"), section.flag("carry")
+    epsilon = _read_epsilon(section, "period_epsilon")
+    if name is None:
+        for key, value in (("carry", carries), ("period_epsilon", epsilon)):
+            if value is not None:
+                raise section.error('needs a period; write period = "month"', key)
+        return None
+    if name not in {kind.value for kind in Period}:
+        raise section.error('write "day", "week", "month" or "year"', "period")
+    if epsilon is not None and epsilon > total:
+        raise section.error(f"is above privacy.epsilon {plain(total)}; write less", "period_epsilon")
+    return Rationing(Period(name), epsilon, carries or False)
 
 
 def _read_accounting(section: Section, delta: Fraction) -> tuple[Accounting, Fraction]:
@@ -232,7 +251,7 @@ def _read_defaults(top: Section, privacy: LifetimeCap) -> Defaults:
     return Defaults(epsilon, maximum, delta, minimum_units)
 
 
-def _read_analysts(top: Section) -> dict[str, Analyst]:
+def _read_analysts(top: Section, privacy: LifetimeCap) -> dict[str, Analyst]:
     analysts: dict[str, Analyst] = {}
     section = top.section("analysts") or Section(top.source, {})
     for name in section.names():
@@ -243,9 +262,12 @@ def _read_analysts(top: Section) -> dict[str, Analyst]:
         epsilon = _read_epsilon(analyst, "epsilon")
         if epsilon is None:
             raise analyst.error("is missing; write this analyst's cap", "epsilon")
+        ration = _read_epsilon(analyst, "period_epsilon")
+        if ration is not None and privacy.rationing is None:
+            raise analyst.error('needs a period; write period = "month" in [privacy]', "period_epsilon")
         verifier = _read_verifier(analyst, name)
         analyst.finish()
-        analysts[name] = Analyst(name, epsilon, verifier)
+        analysts[name] = Analyst(name, epsilon, verifier, ration)
     return analysts
 
 

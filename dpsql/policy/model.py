@@ -24,8 +24,10 @@ __all__ = [
     "Key",
     "LifetimeCap",
     "Neighbours",
+    "Period",
     "Policy",
     "RandomizedPolicy",
+    "Rationing",
     "ServerPolicy",
     "TablePolicy",
     "UnitPolicy",
@@ -55,13 +57,34 @@ class Accounting(enum.Enum):
     ZCDP = "zcdp"
 
 
+class Period(enum.Enum):
+    """How long a ration is for, in UTC. A week begins on Monday."""
+
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
+    YEAR = "year"
+
+
+@dataclass(frozen=True, slots=True)
+class Rationing:
+    """What may be spent in each period inside the lifetime cap; `epsilon`: by everybody together, None: no such cap.
+
+    `carries`: what is left over may be spent later. It protects nobody: the lifetime cap does (soundness.md 3.12).
+    """
+
+    period: Period
+    epsilon: Fraction | None
+    carries: bool
+
+
 @dataclass(frozen=True, slots=True)
 class LifetimeCap:
     """The lifetime cap for everybody together: `epsilon` in steps of 1e-9, `delta` in steps of 1e-18.
 
     `together`: the promise holds for any so many units together (soundness.md 1.19). `accounting`: how losses add up
     under the cap (3.11). `conversion_delta`: under zCDP, the part of `delta` at which the sum of rho is `epsilon`; the
-    rest is for groups that are found in the data. 0 otherwise.
+    rest is for groups that are found in the data. 0 otherwise. `rationing`: caps by the period inside.
     """
 
     epsilon: Fraction
@@ -70,6 +93,7 @@ class LifetimeCap:
     together: int = 1
     accounting: Accounting = Accounting.PURE
     conversion_delta: Fraction = Fraction(0)
+    rationing: Rationing | None = None
 
     @property
     def threshold_delta(self) -> Fraction:
@@ -158,12 +182,14 @@ class FileSources:
 class Analyst:
     """An analyst and a personal cap: fairness, not a privacy guarantee (soundness.md 3.4).
 
+    `ration`: this analyst's cap in each period, where there is one.
     `password`: the text of a SCRAM-SHA-256 verifier; None: this analyst cannot connect to a server.
     """
 
     name: str
     epsilon: Fraction
     password: str | None = field(default=None, repr=False)
+    ration: Fraction | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,6 +151,24 @@ def test_the_owner_moves_a_ledger_once(run: Run, campus: Path) -> None:
     assert "it was moved to zCDP" in back.stderr
 
 
+def test_a_ration_is_shown_and_refuses(run: Run, campus: Path) -> None:
+    head = '[privacy]\nperiod = "year"\nperiod_epsilon = 0.1\ncarry = false'
+    campus.write_text(campus.read_text("utf-8").replace("[privacy]", head, 1), "utf-8")
+    assert run("query", "SELECT COUNT(*) FROM student").exit_code == 0
+    refused = run("query", "SELECT SUM(gpa) FROM student")
+    assert refused.exit_code == 4
+    assert "needs epsilon 0.1, left 0 of this year's budget" in refused.stderr
+    assert re.search(r"wait until 2\d{3}-01-01 \(UTC\)", refused.stderr)
+    shown = run("budget", "show").stdout
+    assert re.search(r"this year's ration: epsilon 0.1 of 0.1 spent, until 2\d{3}-01-01 \(UTC\)", shown)
+    assert "0.1 of 10 spent, 9.9 left" in shown, "the total is another thing"
+    body = json.loads(run("budget", "show", "--json").stdout)
+    assert [(one["of"], one["spent"], one["left"]) for one in body["rations"]] == [("this year's", 0.1, 0.0)]
+    assert run("query", "SELECT COUNT(*) FROM student").stderr.startswith(
+        "free: answered from stored releases"
+    )
+
+
 def remove_ledger(campus: Path) -> None:
     for entry in campus.parent.glob("campus-ledger.db*"):
         shutil.rmtree(entry) if entry.is_dir() else entry.unlink()

@@ -207,6 +207,17 @@ TEXT_ERRORS = [
         HEAD + 'accounting = "zcdp"\n[defaults]\ndelta = 6e-7\n',
         "defaults.delta: is above the 0.0000005 of privacy.delta that the conversion leaves; write less",
     ),
+    (HEAD + 'period = "fortnight"\n', 'privacy.period: write "day", "week", "month" or "year"'),
+    (HEAD + "carry = true\n", 'privacy.carry: needs a period; write period = "month"'),
+    (HEAD + "period_epsilon = 1\n", 'privacy.period_epsilon: needs a period; write period = "month"'),
+    (
+        HEAD + 'period = "day"\nperiod_epsilon = 11\n',
+        "privacy.period_epsilon: is above privacy.epsilon 10; write less",
+    ),
+    (
+        HEAD + "[analysts.a]\nepsilon = 1\nperiod_epsilon = 1\n",
+        'analysts.a.period_epsilon: needs a period; write period = "month" in [privacy]',
+    ),
     (HEAD + 'accounting = "renyi"\n', 'privacy.accounting: write "pure" or "zcdp"'),
     (HEAD + "together = 1001\n", "privacy.together: is above 1000, the most that are protected together"),
     (
@@ -235,7 +246,7 @@ TEXT_ERRORS = [
     ),
     (
         HEAD + '[analysts."a b"]\nepsilon = 1\ncolour = "x"',
-        'analysts."a b".colour: unknown key; known here: epsilon, password',
+        'analysts."a b".colour: unknown key; known here: epsilon, password, period_epsilon',
     ),
     (
         HEAD + '[analysts."a b"]\nepsilon = 1\npassword = "x"',

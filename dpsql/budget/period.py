@@ -1,0 +1,130 @@
+"""Periods: caps for a day, week, month or year inside the total. Rationing, and no guarantee (soundness.md 3.12).
+
+House rules:
+
+1. Only the total promises anything: a clock that is wrong moves rations from one period to another, and adds nothing.
+2. An entry belongs to the period in which its record says that it was charged, in UTC. It is that of the clock's one
+   reading by which its charge was let through.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+
+from ..policy import Period
+from .claim import Charge
+from .entry import Scope, Status
+
+__all__ = ["Ration", "Rations", "end_of", "number_of", "start_of"]
+
+
+def start_of(period: Period, day: date) -> date:
+    """Return the first day of the period that a day is in."""
+    match period:
+        case Period.DAY:
+            return day
+        case Period.WEEK:
+            return day - timedelta(days=day.weekday())
+        case Period.MONTH:
+            return day.replace(day=1)
+        case Period.YEAR:
+            return day.replace(month=1, day=1)
+
+
+def number_of(period: Period, day: date) -> int:
+    """Return the number of the period that a day is in: that of the next one is one more."""
+    match period:
+        case Period.DAY:
+            return day.toordinal()
+        case Period.WEEK:
+            return start_of(period, day).toordinal() // 7
+        case Period.MONTH:
+            return 12 * day.year + day.month
+        case Period.YEAR:
+            return day.year
+
+
+def end_of(period: Period, day: date) -> date:
+    """Return the first day of the next period."""
+    days = {Period.DAY: 1, Period.WEEK: 7, Period.MONTH: 31, Period.YEAR: 366}[period]
+    return start_of(period, start_of(period, day) + timedelta(days=days))
+
+
+def _this(period: Period) -> str:
+    return "today's" if period is Period.DAY else f"this {period.value}'s"
+
+
+@dataclass(frozen=True, slots=True)
+class Ration:
+    """What may be spent in each period: by everybody together (None: no cap but the total), and by analysts, in 1e-9.
+
+    `carries`: what is left over may be spent later.
+    """
+
+    period: Period
+    epsilon_nano: int | None
+    analysts: Mapping[str, int]
+    carries: bool = False
+
+
+@dataclass
+class Rations:
+    """What was spent in each period, from the records of a ledger as far as they were read. Safe for threads."""
+
+    ration: Ration
+    read_to: int = -1
+    _spent: dict[tuple[int, str], Charge] = field(default_factory=dict)
+    _first: int | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def read(self, rows: Iterable[tuple[int, str]]) -> None:
+        """Take in records in order of their numbers: (number, body). What was read already is left out."""
+        with self._lock:
+            for number, body in rows:
+                if number <= self.read_to:
+                    continue
+                self.read_to = number
+                record = json.loads(body)
+                period = number_of(self.ration.period, _day(record["at"]))
+                self._first = period if self._first is None else min(self._first, period)
+                if record["kind"] == "entry":
+                    charge = Charge(record["epsilon_nano"], record["delta_atto"], record["rho_atto"])
+                    key = period, record["analyst"]
+                    known = self._spent.get(key)
+                    self._spent[key] = charge if known is None else known + charge
+
+    def scopes(
+        self, status: Status, analyst: str | None, at: str, cap_of: Callable[[int], int]
+    ) -> tuple[Scope, ...]:
+        """Return the caps of the period that a time is in; `cap_of`: of an epsilon in 1e-9, in what is added up."""
+        ration, day = self.ration, _day(at)
+        now = number_of(ration.period, day)
+        until = end_of(ration.period, day).isoformat()
+        with self._lock:
+            periods = max(1, now - (now if self._first is None else self._first) + 1) if ration.carries else 1
+            counted = [
+                (name, charge.rho_atto if status.in_rho else charge.epsilon_nano)
+                for (period, name), charge in self._spent.items()
+                if ration.carries or period == now
+            ]
+        found = []
+        if ration.epsilon_nano is not None:
+            spent = sum(amount for _, amount in counted)
+            found.append(Scope(_this(ration.period), spent, periods * cap_of(ration.epsilon_nano), until))
+        if analyst is not None and analyst in ration.analysts:
+            spent = sum(amount for name, amount in counted if name == analyst)
+            cap = periods * cap_of(ration.analysts[analyst])
+            found.append(Scope(f"your own {ration.period.value}'s", spent, cap, until))
+        return tuple(found)
+
+
+def _day(at: str) -> date:
+    """Return the day of a record's time, in UTC; the first one of all where it is no time."""
+    try:
+        return datetime.fromisoformat(at).astimezone(UTC).date()
+    except (ValueError, OverflowError):
+        return date.min
