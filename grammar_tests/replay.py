@@ -17,9 +17,9 @@ from dpsql.engine.audit.windows import moved as most_moved
 from dpsql.engine.audit.windows import steps_of, windows_of
 from dpsql.engine.explain import Explanation
 from dpsql.engine.released import canonical
-from dpsql.mechanisms import ATTO, Gaussians, Window
+from dpsql.mechanisms import ATTO, Window
 from dpsql.plan.backend_sql.print_release import BackendQuery
-from dpsql.plan.measures.measurements import Joint, MeasurementKind
+from dpsql.plan.measures.measurements import MeasurementKind
 from dpsql.plan.planner import Plan, ReleasePlan
 from dpsql.policy import Accounting, Policy
 
@@ -126,16 +126,6 @@ def _reads_public_alone(policy: Policy, sql: str, engine: str) -> bool:
     return bool(read) and all(table.db == schema and table.name in public for table in read)
 
 
-def _deviation(release: ReleasePlan, number: int) -> Fraction:
-    """Return the deviation by which a measurement's squared changes cost rho."""
-    measurement, law = release.measurements[number], release.law(number)
-    if isinstance(measurement, Joint) and isinstance(law, Gaussians):
-        return min(
-            deviation / reach for deviation, reach in zip(law.deviations, measurement.reaches, strict=True)
-        )
-    return release.scale(number)
-
-
 def check_claim(plan: Plan, asked: Sequence[Asked], here: Sequence[Cells], there: Sequence[Cells]) -> None:
     """Hold the claim for two neighbours: Σ |change| / scale, in the norm of each, is at most the charge.
 
@@ -181,7 +171,7 @@ def check_claim(plan: Plan, asked: Sequence[Asked], here: Sequence[Cells], there
             continue
         square = squared[number, measurement]
         assert square <= release.measurements[measurement].squared_sensitivity
-        rho += square / (2 * _deviation(release, measurement) ** 2)
+        rho += square / (2 * release.scale(measurement) ** 2)
     if plan.privacy.accounting is Accounting.ZCDP:
         assert rho <= Fraction(plan.rho_atto, ATTO)
     else:

@@ -313,11 +313,11 @@ def _together_text(plan: ReleasePlan, index: int, shown: dict[str, object], pric
     coordinates, size = plan.measurements[index].size, len(parts)
     several = "" if coordinates == size else f", {coordinates} numbers a group"
     drawn = "" if shown["stored"] else " in one draw"
+    family = plan.law(index).family + ("" if plan.is_zcdp else f" scale {shown['scale']}")
     return [
         f"  {shown['measure']}{several}: {price}{drawn}",
         *wrap(
-            f"{_sensitivity_text(plan, index)} in rows, {plan.law(index).family} "
-            f"{'deviation' if plan.is_zcdp else 'scale'} {shown['scale']}; at 95 %: {widths}",
+            f"{_sensitivity_text(plan, index)} in rows, {family}; at 95 %: {widths}",
             _WIDTH, initial_indent="    ", subsequent_indent="      ",
         ),
     ]  # fmt: skip

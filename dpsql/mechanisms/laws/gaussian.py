@@ -60,6 +60,12 @@ class Gaussian(Independent):
         fine = Fraction(_root_above(variance * _PARTS**2), _PARTS)
         return cls(fine if fine <= _FINE_LIMIT else Fraction(_root_above(variance)))
 
+    @classmethod
+    def of_at_least(cls, deviation: Fraction) -> Gaussian:
+        """Return the least noise whose deviation is no smaller than a positive number."""
+        fine = Fraction(math.ceil(deviation * _PARTS), _PARTS)
+        return cls(fine if fine <= _FINE_LIMIT else Fraction(math.ceil(deviation)))
+
     @property
     def text(self) -> str:
         return f"{self.name} {self.scale}"

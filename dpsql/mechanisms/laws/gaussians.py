@@ -22,49 +22,47 @@ __all__ = ["Gaussians"]
 
 @dataclass(frozen=True, slots=True)
 class Gaussians:
-    """See `Law`; `deviations`: of the coordinates of one vector, sigma, as `Gaussian` takes them.
+    """See `Law`; of vectors of one coordinate for each of `reaches`, whose deviation is `scale` times its reach.
 
-    Raises TypeError or ValueError as `Gaussian` does, ValueError for none.
+    Raises TypeError unless the scale is a Fraction and reaches are integers, ValueError unless it is a deviation of
+    `Gaussian` and all are positive.
     """
 
     family: ClassVar[str] = "discrete Gaussian"
     name: ClassVar[str] = "gaussians"
     is_additive: ClassVar[bool] = True
     is_joint: ClassVar[bool] = True
-    deviations: tuple[Fraction, ...]
+    scale: Fraction
+    reaches: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if not self.deviations:
-            raise ValueError("a vector has a coordinate")
-        for deviation in self.deviations:
-            Gaussian(deviation)
+        if any(type(reach) is not int for reach in self.reaches):
+            raise TypeError("reaches are integers")
+        if not self.reaches or min(self.reaches) < 1:
+            raise ValueError("reaches are positive")
+        Gaussian(self.scale)
 
     @property
     def text(self) -> str:
-        return " ".join([self.name, *map(str, self.deviations)])
+        return " ".join([self.name, str(self.scale), *map(str, self.reaches)])
 
     @classmethod
     def read(cls, text: str) -> Gaussians:
         """Return the law that `text` wrote. Raises ValueError."""
-        _, *deviations = text.split(" ")
-        return cls(tuple(map(Fraction, deviations)))
-
-    @property
-    def scale(self) -> Fraction:
-        """The widest deviation."""
-        return max(self.deviations)
+        _, scale, *reaches = text.split(" ")
+        return cls(Fraction(scale), tuple(map(int, reaches)))
 
     @property
     def spread(self) -> Fraction:
         """The variance of the widest coordinate, from above."""
-        return self.scale**2
+        return self.at(self.reaches.index(max(self.reaches))).spread
 
     def size_of(self, size: int) -> int:
-        return -(-size // len(self.deviations)) * len(self.deviations)
+        return -(-size // len(self.reaches)) * len(self.reaches)
 
     def at(self, place: int) -> Gaussian:
         """See `Law`. Coordinates are numbered on from one vector to the next."""
-        return Gaussian(self.deviations[place % len(self.deviations)])
+        return Gaussian.of_at_least(self.scale * self.reaches[place % len(self.reaches)])
 
     def noises(self, weights: Mapping[int, Fraction]) -> list[tuple[Law, Fraction]]:
         return [(self.at(place), weight) for place, weight in weights.items()]
@@ -83,7 +81,7 @@ class Gaussians:
 
     def vectors(self, size: int, count: int, source: RandomSource) -> npt.NDArray[Any]:
         """See `Law`."""
-        if size % len(self.deviations):
+        if size % len(self.reaches):
             raise ValueError("noise is drawn in whole vectors")
         columns = [self.at(place).draw(count, source) for place in range(size)]
         exact = any(column.dtype == object for column in columns)

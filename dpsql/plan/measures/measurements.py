@@ -666,8 +666,7 @@ class Joint(Measurement):
 
     def gaussian(self, rho: Fraction) -> Law:
         """Each coordinate costs its square by its own deviation, which is its reach times one for all."""
-        found = [Gaussian.for_rho(reach**2 * self.squared_sensitivity, rho) for reach in self.reaches]
-        return Gaussians(tuple(one.scale for one in found))
+        return Gaussians(Gaussian.for_rho(self.squared_sensitivity, rho).scale, self.reaches)
 
     def square(self, change: Sequence[int]) -> Fraction:
         return sum(

@@ -14,7 +14,7 @@ from hypothesis.vendor.pretty import RepresentationPrinter
 
 from dpsql.backends import Backend, DuckDBBackend
 from dpsql.engine.audit.measure import SALT, Groups, distance, measure_release
-from dpsql.mechanisms import ATTO, Gaussian, Thresholded, Truncated, bounds_of_exp
+from dpsql.mechanisms import ATTO, Gaussian, Gaussians, Thresholded, Truncated, bounds_of_exp
 from dpsql.plan.measures.measurements import MeasurementKind
 from dpsql.plan.planner import Plan, PrivacyParameters, ReleasePlan, plan
 from dpsql.plan.privacy.rows import Block, OwnedRows, Released, selects_in
@@ -162,23 +162,29 @@ _MADE_UP: dict[TypeKind, tuple[object, ...]] = {
 }  # fmt: skip
 
 
-def squared_distance(release: ReleasePlan, number: int, left: Groups, right: Groups) -> int:
-    """Return Σ over groups and coordinates of change² of one measurement that is no choice."""
+def squared_distance(release: ReleasePlan, number: int, left: Groups, right: Groups) -> Fraction:
+    """Return Σ over groups and coordinates of change² of one measurement that is no choice, as its claim counts it."""
     measurement = release.measurements[number]
     empty = (measurement.empty_value,) * measurement.size
     return sum(
-        (a - b) ** 2
-        for key in left.keys() | right.keys()
-        for a, b in zip(left.get(key, empty), right.get(key, empty), strict=True)
+        (
+            measurement.square(
+                [a - b for a, b in zip(left.get(key, empty), right.get(key, empty), strict=True)]
+            )
+            for key in left.keys() | right.keys()
+        ),
+        Fraction(0),
     )
 
 
 def rho_of(release: ReleasePlan, number: int, left: Groups, right: Groups) -> Fraction:
     """Return what one measurement's change costs of zCDP: change²/(2 sigma²), or of a pure draw loss²/2 or loss²/8."""
     law = release.law(number)
-    if isinstance(law, (Gaussian, Thresholded)):
-        return Fraction(squared_distance(release, number, left, right)) / (2 * law.scale**2)
+    if isinstance(law, (Gaussian, Gaussians, Thresholded)):
+        return squared_distance(release, number, left, right) / (2 * law.scale**2)
     moved = Fraction(distance(release, number, left, right)) / release.scale(number)
+    if number == release.selection:
+        return moved**2 / 2
     if number in release.choices:
         return moved**2 / 8
     assert isinstance(law, Truncated)  # each key by itself, at most by one step
@@ -204,7 +210,7 @@ def compared(plan: Plan, here: Measured, there: Measured, sql: str) -> Fraction:
         for number, measurement in enumerate(release.measurements):
             moved = distance(release, number, left[number], right[number])
             assert moved <= measurement.sensitivity, (sql, measurement.kind, moved, measurement.sensitivity)
-            if number not in release.choices:
+            if number not in release.choices and number != release.selection:
                 squared, claimed = (
                     squared_distance(release, number, left[number], right[number]),
                     measurement.squared_sensitivity,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dpsql.mechanisms import ATTO, Gaussian, Rank, Thresholded, Truncated, rho_of_pure
 from dpsql.plan import planner
-from dpsql.plan.measures.measurements import Count, Measurement, Sum
+from dpsql.plan.measures.measurements import Count, Joint, Measurement, Sum
 from dpsql.plan.measures.ranks import RankMeasurement
 from dpsql.plan.planner import ReleasePlan
 from dpsql.policy import Accounting
@@ -107,6 +107,7 @@ REACHED = (
     "SELECT city, COUNT(*) FILTER (WHERE flag), COUNT(*) FROM visit GROUP BY city",
     "SELECT COUNT(DISTINCT tag) FROM visit",
     "SELECT MEDIAN(n) FROM visit",
+    "SELECT CORR(n, n) FROM visit",
 )
 NARROW = "SELECT city, flag, COUNT(DISTINCT person_id) FROM visit GROUP BY city, flag"
 SEVERAL = (
@@ -206,6 +207,31 @@ def test_the_root_of_the_measurements_is_forgotten(adding: World, monkeypatch: p
     for sql in SEVERAL:
         with pytest.raises(AssertionError):
             check(adding, sql, ONE_CITY, [without(ONE_CITY, 1)])
+
+
+def test_the_number_of_coordinates_drawn_together_is_forgotten(
+    adding: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mutant: what is drawn together has one coordinate's part of rho in each of them."""
+    monkeypatch.setattr(Joint, "squared", property(lambda m: m.added * m.most_in_group))
+    with pytest.raises(AssertionError):
+        check(adding, REACHED[-1], ONE_CITY, [without(ONE_CITY, 1)])
+
+
+def test_what_is_drawn_together_is_replaced_as_if_of_one_sign(
+    replacing: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mutant: twice, where coordinates are of either sign."""
+    here = Database((), tuple(visit(1, n="20", x="4") for _ in range(12)))
+    there = Database((), tuple(visit(1, n="-20", x="4") for _ in range(12)))
+    sql = "SELECT REGR_SLOPE(n, x) FROM visit"
+    check(replacing, sql, here, [there])
+    monkeypatch.setattr(Joint, "has_one_sign", property(lambda m: True))
+    monkeypatch.setattr(
+        Joint, "squared_of_one", property(lambda m: 2 * m.squared * m.denominator**2 // m.per_mask)
+    )
+    with pytest.raises(AssertionError):
+        check(replacing, sql, here, [there])
 
 
 def test_rho_as_epsilon(adding: World, monkeypatch: pytest.MonkeyPatch) -> None:
