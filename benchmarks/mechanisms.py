@@ -1,4 +1,4 @@
-"""Choices by rank: how far off their ranks are, how many are made in a second, and what their queries take."""
+"""Choices by rank: how far off they are, how many are made in a second, what queries take; and joint draws."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from benchmarks.dataset import open_bench
 from benchmarks.figure import Figure, Size, Times, compare
+from benchmarks.joint import measure_joint
 from dpsql.mechanisms import RankChoice, SampledNoise, Window, clamp_of
 from dpsql.mechanisms.choice import FIRST_BYTES
 
@@ -50,6 +51,7 @@ def measure(size: Size) -> Iterator[Figure]:
     """Yield rank errors, choices a second, and ratios to the engine's own medians and counts of people."""
     yield from _rank_errors(size)
     yield _choices(size)
+    yield from measure_joint(size)
     yield from _duckdb(size)
 
 
