@@ -1,4 +1,4 @@
-"""Choices by rank, and of the largest groups: how far off they are, how many a second, what their queries take."""
+"""Choices by rank, and of the largest groups: how far off, how many a second, what queries take; and joint draws."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from benchmarks import owner_bounds, top_groups
 from benchmarks.dataset import open_bench
 from benchmarks.figure import Figure, Size, Times, compare
+from benchmarks.joint import measure_joint
 from dpsql.mechanisms import Near, RankChoice, RankSplit, SampledNoise, Window, clamp_of
 from dpsql.mechanisms.choice import FIRST_BYTES
 from dpsql.plan.measures.ranks import split_of
@@ -55,6 +56,7 @@ def measure(size: Size) -> Iterator[Figure]:
     yield from _split_errors(size)
     yield _choices(size)
     yield from owner_bounds.measure()
+    yield from measure_joint(size)
     yield from _duckdb(size)
 
 

@@ -19,7 +19,7 @@ from fractions import Fraction
 from ..budget import BudgetStore
 from ..errors import Refusal
 from ..mechanisms import Law, half_width_of
-from ..plan.measures.formulas import Linear
+from ..plan.measures.formulas import Chosen, Linear
 from ..plan.planner import Plan, ReleasePlan, other_measures
 from .explain import expected_error
 from .finer import Finer, find_finer
@@ -146,7 +146,9 @@ def _taking(other: ReleasePlan, measurements: dict[int, Finer]) -> ReleasePlan |
 def _ratios(plan: ReleasePlan, own: ReleasePlan, level: Fraction) -> list[Fraction] | None:
     """Return each aggregate's expected error over the one that it has asked alone; None where one is wider."""
     ratios = []
-    for index in range(len(own.formulas)):
+    for index, formula in enumerate(own.formulas):
+        if isinstance(formula, Chosen):
+            continue  # as wide as asked alone: a choice has its own measurement in either plan
         here, there = (
             expected_error(one, index, lambda formula, one=one: _half(one, formula, level))[0]  # type: ignore[misc]
             for one in (plan, own)

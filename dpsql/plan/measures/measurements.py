@@ -440,7 +440,7 @@ class Centred(Measurement):
     @property
     def step(self) -> Fraction:
         """A sum of half steps from the middle."""
-        return self.known_lattice.step / 2
+        return self.known_lattice.step * Fraction(1, 2)
 
     @property
     def reach(self) -> int:
@@ -467,7 +467,7 @@ class Moment(Measurement):
     @property
     def step(self) -> Fraction:
         """Of a sum of squares of distances from the middle: 2u² is 8 of a squared step."""
-        return self.known_lattice.step**2 / 8
+        return self.known_lattice.step**2 * Fraction(1, 8)
 
     @property
     def reach(self) -> int:
