@@ -185,6 +185,8 @@ def test_every_rule_has_a_form() -> None:
         if isinstance(part, Call)
     }
     assert set(FUNCTIONS) - seen <= {
+        "estimated",  # these two are written by dpsql alone, above the release
+        "deviate",
         "eq",
         "ne",
         "gt",
