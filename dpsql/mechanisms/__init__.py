@@ -9,6 +9,7 @@ from .law import Law
 from .laws import Laplace, Rank, Summed, Truncated, UnknownLaw, law_of
 from .linear_accuracy import half_width_of
 from .noise import Noise, SampledNoise
+from .permute_and_flip import FlipChoice, first_bytes_of
 from .random_source import OS_RANDOM, RandomSource
 from .rank_choice import Near, RankChoice, Window, clamp_of, log_above
 from .rank_splitting import HASH_BITS, Ask, RankSplit
@@ -22,6 +23,7 @@ __all__ = [
     "NANO",
     "OS_RANDOM",
     "Ask",
+    "FlipChoice",
     "Laplace",
     "Law",
     "Near",
@@ -37,6 +39,7 @@ __all__ = [
     "Window",
     "bounds_of_exp",
     "clamp_of",
+    "first_bytes_of",
     "floor_to_nano",
     "half_width_of",
     "law_of",

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from .choice import choose
 from .law import Law
+from .permute_and_flip import permute_and_flip
 from .random_source import OS_RANDOM, RandomSource
 from .uniform import draw_coins
 
@@ -39,6 +40,26 @@ class Noise(Protocol):
         """Choose an interval and a place in it, as `choice.choose` does."""
         ...
 
+    def flip(self, scores: Sequence[int], gamma: Fraction, first: bytes) -> int:
+        """Choose a place, as `permute_and_flip` does, whose first bytes are these."""
+        ...
+
+
+@dataclass(slots=True)
+class _Begun:
+    """A source whose first bytes are drawn already."""
+
+    first: bytes
+    source: RandomSource
+
+    def random_bytes(self, count: int) -> bytes:
+        if not self.first:
+            return self.source.random_bytes(count)
+        if count != len(self.first):
+            raise AssertionError("not as many bytes as were drawn beforehand")
+        given, self.first = self.first, b""
+        return given
+
 
 @dataclass(frozen=True, slots=True)
 class SampledNoise:
@@ -60,3 +81,6 @@ class SampledNoise:
         self, counts: Sequence[int], exponents: Sequence[int], gamma: Fraction, first: bytes
     ) -> tuple[int, int]:
         return choose(counts, exponents, gamma, first, self.source)
+
+    def flip(self, scores: Sequence[int], gamma: Fraction, first: bytes) -> int:
+        return permute_and_flip(scores, gamma, _Begun(first, self.source))

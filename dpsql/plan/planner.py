@@ -35,6 +35,7 @@ from .dialects import Dialect, dialect_of
 from .measures.formulas import Formula
 from .measures.least_error import choose_measurements, others
 from .measures.measurements import Bounding, BoundingQuery, Measurement, MeasurementKind, counted_in
+from .measures.mode import ModeMeasurement
 from .measures.ranks import Choice, RankMeasurement, SplitMeasurement
 from .privacy.analyze import analyze
 from .privacy.contradiction import has_no_rows
@@ -145,7 +146,7 @@ class ReleasePlan:
         if self.taken and (stored := self.taken[number]) is not None:
             return stored
         measurement = self.measurements[number]
-        if isinstance(measurement, RankMeasurement | SplitMeasurement):
+        if isinstance(measurement, RankMeasurement | SplitMeasurement | ModeMeasurement):
             return measurement.law(self.epsilons[number])
         return Laplace(self.scale(number))
 
@@ -157,7 +158,7 @@ class ReleasePlan:
         return {
             number: measurement.choice(self.epsilons[number])
             for number, measurement in enumerate(self.measurements)
-            if isinstance(measurement, RankMeasurement | SplitMeasurement)
+            if isinstance(measurement, RankMeasurement | SplitMeasurement | ModeMeasurement)
         }
 
     def under(self, epsilon: Fraction, blocks: Fraction) -> ReleasePlan | None:
@@ -265,6 +266,7 @@ class ReleasePlan:
                     measured, RankMeasurement | SplitMeasurement
                 ):  # a fraction, however many are asked for
                     label = (measured.kind.value, 0, *label[2:], measured.shares[part])
+                label += (measured.values,) if isinstance(measured, ModeMeasurement) else ()
                 if self.bounding.per_row:
                     lattice = measured.lattice
                     if measured.kind is MeasurementKind.UNITS:
@@ -352,6 +354,8 @@ def is_empty_by_text(node: Relation) -> bool:
 
 MAX_NODES = 5_000
 """Most relation nodes of a statement, a CTE counted each time it is used."""
+MAX_SCORED = 2**22
+"""Most candidates of MODE over all groups that are known: each has random bytes before the engine is asked."""
 MAX_MEASUREMENTS = 64
 """Most measurements of a release."""
 
@@ -400,6 +404,15 @@ def _plan_release(
             position=release.position,
             hint="ask for fewer aggregates at a time",
         )
+    for measurement in measured.measurements:
+        if (
+            isinstance(measurement, ModeMeasurement)
+            and len(groups or ()) * len(measurement.values) > MAX_SCORED
+        ):
+            raise Refusal(
+                f"mode of {len(measurement.values)} values in {len(groups or ())} groups is too much",
+                sqlstate="54001", position=release.position, hint="list fewer values or fewer groups in WHERE",
+            )  # fmt: skip
     each = share_of(release, privacy.epsilon, blocks, count)
     if count and each <= 0:
         raise Refusal(

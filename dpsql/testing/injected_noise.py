@@ -49,6 +49,10 @@ class ZeroNoise:
         """Return the first of the best candidates."""
         return min((k, i) for i, (n, k) in enumerate(zip(counts, exponents, strict=True)) if n)[1], 0
 
+    def flip(self, scores: Sequence[int], gamma: Fraction, first: bytes) -> int:
+        """Return the first of the best candidates."""
+        return list(scores).index(max(scores))
+
 
 class CountingNoise(ZeroNoise):
     """A `Noise` that gives 1, 2, 3, … from a start on: whatever a number is added to can be told by it.

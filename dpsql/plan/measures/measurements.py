@@ -68,6 +68,7 @@ class MeasurementKind(enum.Enum):
     UNITS = "units"
     DIRECT = "direct"
     RANK = "rank"
+    MODE = "mode"
 
 
 class BoundingQuery(enum.Enum):
