@@ -17,7 +17,7 @@ from dpsql.engine.audit.windows import moved as most_moved
 from dpsql.engine.audit.windows import steps_of, windows_of
 from dpsql.engine.explain import Explanation
 from dpsql.engine.released import canonical
-from dpsql.mechanisms import ATTO, Window
+from dpsql.mechanisms import ATTO, FlipChoice, Window
 from dpsql.plan.backend_sql.print_release import BackendQuery
 from dpsql.plan.measures.measurements import MeasurementKind
 from dpsql.plan.planner import Plan, ReleasePlan
@@ -163,7 +163,7 @@ def check_claim(plan: Plan, asked: Sequence[Asked], here: Sequence[Cells], there
     for (number, measurement), change in moved.items():
         release = plan.releases[number]
         assert change <= release.measurements[measurement].sensitivity
-        if measurement == release.selection:
+        if measurement == release.selection or isinstance(release.choices.get(measurement), FlipChoice):
             rho += (change / release.scale(measurement)) ** 2 / 2
             continue
         if measurement in release.choices:

@@ -13,8 +13,9 @@ from textwrap import wrap
 from ..budget import Status, shown_epsilon
 from ..mechanisms import ATTO, NANO, Gaussian, RankChoice, RankSplit, Thresholded, Truncated, half_width_of
 from ..plan.measures.bivariate import Bivariate
-from ..plan.measures.formulas import Average, Chosen, Linear, Variance
+from ..plan.measures.formulas import Average, Chosen, ChosenOf, Linear, Variance
 from ..plan.measures.measurements import Joint, MeasurementKind
+from ..plan.measures.mode import ModeMeasurement
 from ..plan.measures.ranks import RankMeasurement, SplitMeasurement, share_of
 from ..plan.planner import Plan, ReleasePlan, releases_of
 from ..plan.privacy.keys import environment_of
@@ -238,6 +239,8 @@ def _release(number: int, plan: ReleasePlan, names: Names) -> dict[str, object]:
 
 def _measure(plan: ReleasePlan, index: int) -> dict[str, object]:
     measurement = plan.measurements[index]
+    if isinstance(measurement, ModeMeasurement):
+        return _mode(plan, index, measurement)
     if isinstance(measurement, _Ranks):
         return _choice(plan, index, measurement)
     if index == plan.selection:
@@ -383,9 +386,21 @@ def _choice(plan: ReleasePlan, index: int, measurement: _Ranks) -> dict[str, obj
     if isinstance(choice, RankSplit):
         assert isinstance(measurement, SplitMeasurement)
         shown["depths"] = measurement.depths
-    elif choice is not None and choice.offset:
+    elif isinstance(choice, RankChoice) and choice.offset:
         shown["rows_inside"] = _rows_inside(measurement, choice)
     return shown
+
+
+def _mode(plan: ReleasePlan, index: int, measurement: ModeMeasurement) -> dict[str, object]:
+    """Return what is known of a choice among listed values: all figures are in rows."""
+    return {
+        "measure": measurement.label,
+        "coordinates": 1,
+        "sensitivity": number_text(Fraction(measurement.sensitivity, measurement.claim_unit)),
+        "candidates": len(measurement.candidates),
+        "rows_95": _half_width(plan, index),
+        "epsilon": decimal_text(plan.epsilons[index]),
+    }
 
 
 def _rows_inside(measurement: _Ranks, choice: RankChoice) -> int:
@@ -400,6 +415,12 @@ def _price_text(plan: ReleasePlan, index: int) -> str:
 
 
 def _choice_text(shown: dict[str, object], price: str) -> list[str]:
+    if "lattice" not in shown:
+        return [
+            f"  {shown['measure']}: {price}, {shown['candidates']} candidates",
+            f"    sensitivity {shown['sensitivity']} of rows, permute-and-flip, "
+            f"at most {shown['rows_95']} rows fewer than the most at 95 %",
+        ]
     if "depths" in shown:
         said = f"weights in rows, exponential mechanism, one after the other {shown['depths']} times"
     else:
@@ -419,6 +440,7 @@ def _expected_rank(plan: ReleasePlan, number: int, share: Fraction) -> str:
     rows = _half_width(plan, number)
     if isinstance(choice, RankSplit):
         choice = choice.choice(share, choice.candidates)
+    assert isinstance(choice, RankChoice)
     if not choice.offset:
         wanted = "the middle one" if share == Fraction(1, 2) else f"the one at {number_text(share)}"
         return f"within {rows} rows of {wanted} at 95 %"
@@ -474,6 +496,9 @@ def _expected(plan: ReleasePlan, index: int, cells: int = 1) -> str:
     if isinstance(formula, Chosen):
         if formula.coordinate is None:
             return "the one value that the statement leaves"
+        if isinstance(formula, ChosenOf):
+            rows = _half_width(plan, plan.measurement_of(formula.coordinate))
+            return f"at most {rows} rows fewer than the most frequent value at 95 %"
         share = share_of(plan.release.aggregates[index])
         return _expected_rank(plan, plan.measurement_of(formula.coordinate), share)
     half, is_per_row = expected_error(plan, index, cells=cells)

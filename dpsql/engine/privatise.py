@@ -21,7 +21,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from ..mechanisms import FIRST_BYTES, Near, Noise, RankSplit, Window, first_bytes_of
+from ..mechanisms import FIRST_BYTES, FlipChoice, Near, Noise, RankSplit, Window, first_bytes_of
 from ..plan.backend_sql.print_release import Part
 from ..plan.planner import ReleasePlan
 from ..relation.catalog import Scalar
@@ -114,15 +114,28 @@ Drawn = tuple[Array, ...] | Bits
 """What is drawn before the exact numbers are there: the noise of each coordinate, or the bits of choices."""
 
 
+_MOST_FIRST = 2**28
+"""Most bytes that choices begin with and are drawn at once: of more groups, which were found, each draws its own."""
+
+
 def draw(plan: ReleasePlan, number: int, groups: int, noise: Noise) -> Drawn:
     """Return the noise of one measurement, an array of `groups` draws per coordinate; of choices their bits."""
     if number in plan.choices:
-        return Bits(noise.bits(groups * plan.measurements[number].size * FIRST_BYTES), noise)
+        size = groups * _first_bytes(plan, number)
+        return Bits(noise.bits(size) if size <= _MOST_FIRST else b"", noise)
     measurement, law = plan.measurements[number], plan.law(number)
     if law.is_joint:
         return tuple(noise.vectors(law, measurement.size, groups))
     drawn = noise.draw(law, groups * measurement.size)
     return tuple(drawn[i * groups : (i + 1) * groups] for i in range(measurement.size))
+
+
+def _first_bytes(plan: ReleasePlan, number: int) -> int:
+    """Return how many random bytes the choices of one group begin with."""
+    choice = plan.choices[number]
+    if isinstance(choice, FlipChoice):
+        return first_bytes_of(choice.candidates)
+    return plan.measurements[number].size * FIRST_BYTES
 
 
 def privatise(
@@ -151,6 +164,14 @@ def _choose(
     """Return lattice values near the wanted ranks for each group, by the exponential mechanism (soundness.md 1.20)."""
     choice, windows = plan.choices[number], exact._windows.get(number, {})
     measurement = plan.measurements[number]
+    if isinstance(choice, FlipChoice):
+        wide, keys = _first_bytes(plan, number), groups.tuples()
+        firsts = (bits.first[i * wide : (i + 1) * wide] for i in range(len(keys)))
+        places = [
+            bits.noise.pick(choice.scores(windows.get(key) or Window()), choice.gamma, first)
+            for key, first in zip(keys, firsts, strict=True)
+        ]
+        return ReleasedMeasurement((integers(places),), None, (plan.law(number),))
     low, size = measurement.known_lattice.low, measurement.size
     found: list[list[int]] = [[] for _ in range(size)]
     for index, key in enumerate(groups.tuples()):

@@ -24,7 +24,7 @@ from .laws import (
 )
 from .linear_accuracy import half_width_of
 from .noise import Noise, SampledNoise
-from .permute_and_flip import first_bytes_of
+from .permute_and_flip import FlipChoice, first_bytes_of
 from .random_source import OS_RANDOM, RandomSource
 from .randomized_response import (
     Channel,
@@ -50,6 +50,7 @@ __all__ = [
     "Box",
     "Channel",
     "Coordinate",
+    "FlipChoice",
     "Gaussian",
     "Gaussians",
     "Laplace",

@@ -18,18 +18,40 @@ House rules (soundness.md 2.4):
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Final
+from typing import ClassVar, Final
 
 from .choice import POWER_ERROR, powers
 from .random_source import RandomSource
+from .rank_choice import Window
 
-__all__ = ["first_bytes_of", "permute_and_flip"]
+__all__ = ["FlipChoice", "first_bytes_of", "permute_and_flip"]
 
 _COIN_BYTES: Final = 8
 _PICK_BYTES: Final = 16
 _MORE_BYTES: Final = 8
 _GUARD_BITS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class FlipChoice:
+    """One choice among the candidates 0 .. `candidates` - 1 by their weights; all of it is public.
+
+    `gamma`: epsilon over what one unit may weigh in all.
+    """
+
+    hash_bits: ClassVar[int] = 0
+    shift: ClassVar[int] = 0
+    candidates: int
+    gamma: Fraction = field(repr=False)
+
+    def scores(self, window: Window) -> list[int]:
+        """Return the weights of all candidates; those without a row have none."""
+        found = [0] * self.candidates
+        for place, weight in zip(window.places, window.weights, strict=True):
+            found[place] = weight
+        return found
 
 
 def first_bytes_of(candidates: int) -> int:

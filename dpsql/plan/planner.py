@@ -48,6 +48,7 @@ from .dialects import Dialect, dialect_of
 from .measures.formulas import Formula, Linear
 from .measures.least_error import choose_measurements, others
 from .measures.measurements import Bounding, BoundingQuery, Joint, Measurement, MeasurementKind, counted_in
+from .measures.mode import ModeMeasurement
 from .measures.ranks import Choice, RankMeasurement, SplitMeasurement
 from .measures.top import TopGroups, among, top_groups
 from .privacy.analyze import analyze
@@ -182,7 +183,7 @@ class ReleasePlan:
         if number not in self.fresh:
             return self.law(number).scale
         measurement = self.measurements[number]
-        if isinstance(measurement, RankMeasurement | SplitMeasurement):
+        if isinstance(measurement, RankMeasurement | SplitMeasurement | ModeMeasurement):
             return measurement.scale(self._choosing(number))
         if self.rhos and not isinstance(measurement, TopGroups):
             return self.law(number).scale
@@ -202,7 +203,7 @@ class ReleasePlan:
         if self.taken and (stored := self.taken[number]) is not None:
             return stored
         measurement = self.measurements[number]
-        if isinstance(measurement, RankMeasurement | SplitMeasurement):
+        if isinstance(measurement, RankMeasurement | SplitMeasurement | ModeMeasurement):
             return measurement.law(self._choosing(number))
         if isinstance(measurement, TopGroups):
             assert self.groups is not None
@@ -223,8 +224,9 @@ class ReleasePlan:
         ]
 
     def _choosing(self, number: int) -> Fraction:
-        """Return the epsilon of a choice by rank: of zCDP it costs epsilon²/8, a quarter of any pure draw's (1.25)."""
-        return self.epsilons[number] * (2 if self.rhos else 1)
+        """Return the epsilon of a choice: by rank it costs epsilon²/8 of zCDP, a quarter of any pure draw's (1.25)."""
+        is_flip = isinstance(self.measurements[number], ModeMeasurement)
+        return self.epsilons[number] * (2 if self.rhos and not is_flip else 1)
 
     @cached_property
     def choices(self) -> Mapping[int, Choice]:
@@ -234,7 +236,7 @@ class ReleasePlan:
         return {
             number: measurement.choice(self._choosing(number))
             for number, measurement in enumerate(self.measurements)
-            if isinstance(measurement, RankMeasurement | SplitMeasurement)
+            if isinstance(measurement, RankMeasurement | SplitMeasurement | ModeMeasurement)
         }
 
     def under(self, epsilon: Fraction, blocks: Fraction) -> ReleasePlan | None:
@@ -375,6 +377,7 @@ class ReleasePlan:
                 if isinstance(measured, RankMeasurement | SplitMeasurement):
                     # a fraction, however many are asked for
                     label = (measured.kind.value, 0, *label[2:], measured.shares[part])
+                label += (measured.candidates,) if isinstance(measured, ModeMeasurement) else ()
                 if self.bounding.per_row:
                     lattice = measured.lattice
                     if measured.kind is MeasurementKind.UNITS:
@@ -479,6 +482,8 @@ def is_empty_by_text(node: Relation) -> bool:
 
 MAX_NODES = 5_000
 """Most relation nodes of a statement, a CTE counted each time it is used."""
+MAX_SCORED = 2**22
+"""Most candidates of MODE over all groups that are known: each has random bytes before the engine is asked."""
 MAX_MEASUREMENTS = 64
 """Most measurements of a release."""
 
@@ -530,6 +535,15 @@ def _plan_release(
             position=release.position,
             hint="ask for fewer aggregates at a time",
         )
+    for measurement in measured.measurements:
+        if (
+            isinstance(measurement, ModeMeasurement)
+            and len(groups or ()) * len(measurement.candidates) > MAX_SCORED
+        ):
+            raise Refusal(
+                f"mode of {len(measurement.candidates)} values in {len(groups or ())} groups is too much",
+                sqlstate="54001", position=release.position, hint="list fewer values or fewer groups in WHERE",
+            )  # fmt: skip
     each = _share_of(release, privacy.epsilon, blocks, count, is_zcdp=is_zcdp)
     if count and each.is_nothing:
         raise Refusal(

@@ -420,6 +420,11 @@ def _aggregate_call(printer: PublicPrinter, call: AggregateCall, row: Sequence[s
     if call.function == "count":
         inner = f"{word}{printer.expr(call.args[0], row)}" if call.args else "*"
         return f"count({inner}){tail}"
+    if call.function == "mode":
+        raise Refusal(
+            "mode is answered over the rows of people alone", sqlstate="0A000", position=call.position,
+            hint="GROUP BY x ORDER BY COUNT(*) DESC LIMIT 1",
+        )  # fmt: skip
     operand = printer.expr(call.args[0], row)
     if call.function in _PLAIN_AGGREGATES:
         return f"{call.function}({operand}){tail}"

@@ -95,7 +95,6 @@ _HINTS: dict[type[exp.Expr], str] = {
     exp.RegexpLike: "use LIKE",
     exp.SimilarTo: "use LIKE",
     exp.ByteString: "write a plain '…' literal",
-    exp.Mode: "GROUP BY x ORDER BY COUNT(*) DESC LIMIT 1 gives the most frequent value",
 }
 
 

@@ -105,6 +105,7 @@ AGGREGATES = {node: row for row in _ROWS for node in row.nodes}
 ORDERED: dict[type[exp.Expr], AggregateRow] = {
     exp.PercentileCont: AggregateRow("percentile_cont", _interpolated, output="percentile_cont"),
     exp.PercentileDisc: AggregateRow("percentile_disc", _ranked, output="percentile_disc"),
+    exp.Mode: AggregateRow("mode", _extreme, output="mode"),
 }
 """Kind of node before WITHIN GROUP (ORDER BY the argument) -> row."""
 NAMED = {name: row for row in _ROWS for name in row.names}

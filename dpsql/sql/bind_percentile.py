@@ -54,13 +54,18 @@ def read_within_group(binder: Binder, node: exp.Expr) -> Ordered:
     row = ORDERED.get(type(inner))
     if row is None or not isinstance(order, exp.Order):
         raise Refusal(
-            "WITHIN GROUP (ORDER BY x) stands after percentile_cont or percentile_disc", sqlstate="42601",
-            position=position, hint="for the most frequent value: GROUP BY x ORDER BY COUNT(*) DESC LIMIT 1",
+            "WITHIN GROUP (ORDER BY x) stands after percentile_cont, percentile_disc or mode", sqlstate="42601",
+            position=position,
         )  # fmt: skip
     name = row.name
     if not binder.allow_aggregates:
         raise Refusal(f"{name}() cannot stand {binder.place}", sqlstate="42803", position=position)
     orders = order.args["expressions"]
+    if name == "mode" and inner.args.get("this") is not None:
+        raise Refusal(
+            "mode takes nothing but ORDER BY", sqlstate="42883", position=position,
+            hint="mode() WITHIN GROUP (ORDER BY x)",
+        )  # fmt: skip
     if inner.args.get("expression") is not None or len(orders) != 1 or not isinstance(orders[0], exp.Ordered):
         raise Refusal(
             f"{name} takes one fraction, and one expression in ORDER BY", sqlstate="42883", position=position,
@@ -68,7 +73,9 @@ def read_within_group(binder: Binder, node: exp.Expr) -> Ordered:
         )  # fmt: skip
     inside, binder.allow_aggregates, binder.place = binder.place, False, "inside an aggregate"
     try:
-        fractions, is_array = _fractions(binder, inner.args["this"], name, position)
+        fractions, is_array = (
+            ([], False) if name == "mode" else _fractions(binder, inner.args["this"], name, position)
+        )
         value = binder.bind(orders[0].args["this"])
     finally:
         binder.allow_aggregates, binder.place = True, inside
@@ -78,6 +85,8 @@ def read_within_group(binder: Binder, node: exp.Expr) -> Ordered:
             f"{name} over {value.type} does not exist here", sqlstate="42883", position=position,
             hint="it is answered for numbers, dates and timestamps",
         )  # fmt: skip
+    if name == "mode":
+        return Ordered((AggregateCall(result, name, (value,), False, None, position=position),), False)
     shares = [1 - fraction if orders[0].args.get("desc") else fraction for fraction in fractions]
     calls = [
         AggregateCall(result, name, (value, Literal(NUMERIC, share)), False, None, position=position)
@@ -96,7 +105,7 @@ def bind_alone(binder: Binder, node: exp.Expr) -> Expr:
     name = ORDERED[type(node)].name
     raise Refusal(
         f"{name} stands before WITHIN GROUP (ORDER BY x)", sqlstate="42601", position=binder.position(node),
-        hint=f"{name}(0.9) WITHIN GROUP (ORDER BY x)",
+        hint=f"{name}({'' if name == 'mode' else '0.9'}) WITHIN GROUP (ORDER BY x)",
     )  # fmt: skip
 
 

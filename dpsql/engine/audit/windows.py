@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from itertools import accumulate
 from typing import Any
 
-from ...mechanisms import RankChoice, RankSplit, Window
+from ...mechanisms import FlipChoice, RankChoice, RankSplit, Window
 
 __all__ = ["Steps", "Weights", "moved", "steps_of", "window_of", "windows_of"]
 
@@ -35,8 +35,10 @@ def window_of(rows: Iterable[tuple[int, ...]]) -> Window:
     return window
 
 
-def steps_of(choice: RankChoice | RankSplit, window: Window) -> Steps:
+def steps_of(choice: RankChoice | RankSplit | FlipChoice, window: Window) -> Steps:
     """Return the misses of all candidates, or their weights."""
+    if isinstance(choice, FlipChoice):
+        return Weights(zip(window.places, window.weights, strict=True))
     if isinstance(choice, RankSplit):
         assert sum(window.weights) == window.total, "too many rows for their weights to be read"
         return Weights(zip(window.places, window.weights, strict=True))
@@ -47,7 +49,7 @@ def steps_of(choice: RankChoice | RankSplit, window: Window) -> Steps:
 
 
 def windows_of(
-    choice: RankChoice | RankSplit, rows: Iterable[tuple[Any, ...]], width: int
+    choice: RankChoice | RankSplit | FlipChoice, rows: Iterable[tuple[Any, ...]], width: int
 ) -> dict[tuple[Any, ...], Steps]:
     """Return the misses of all candidates by group; `width`: how many keys a row begins with."""
     groups: dict[tuple[Any, ...], list[tuple[int, ...]]] = {}

@@ -29,13 +29,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 
-from ...mechanisms import Near
+from ...mechanisms import FlipChoice, Near
 from ...relation.catalog import Scalar
 from ...relation.expressions import Expr, IntermediateValue, Literal
 from ...relation.types import SqlType
 from ..dialects.dialect import Dialect
 from ..dialects.quote import text
 from ..measures.measurements import Bounding, BoundingQuery, Mask, Measurement, MeasurementKind, counted_in
+from ..measures.mode import ModeMeasurement
 from ..measures.ranks import Choice, RankMeasurement, SplitMeasurement
 from ..measures.top import TopGroups
 from ..privacy.keys import MAX_DOMAIN, Domain
@@ -94,7 +95,11 @@ def print_release(
     chosen_first = tuple(scores.top(i) for i in wanted if measurements[i].query is BoundingQuery.TOP)
     release = scores if chosen_groups is None else scores.of_groups(chosen_groups)
     windows = tuple(
-        release.window(i, choices[i]) for i in wanted if measurements[i].query is BoundingQuery.RANK
+        release.values(i, one)
+        if isinstance(one := measurements[i], ModeMeasurement)
+        else release.window(i, choices[i])
+        for i in wanted
+        if measurements[i].query is BoundingQuery.RANK
     )
     if bounding.per_row:
         summed = tuple(i for i in wanted if measurements[i].query is not BoundingQuery.RANK)
@@ -427,6 +432,7 @@ class _Release:
         measurement = self.measurements[number]
         assert isinstance(measurement, RankMeasurement | SplitMeasurement)
         assert measurement.value is not None
+        assert not isinstance(choice, FlipChoice)
         sources = SourcePrinter(self.dialect, 1)
         inner = self._inner(sources, (number,), shows_unit=not self.bounding.per_row or choice.hash_bits > 0)
         z = print_whole(inner.printer, inner.item, measurement.value, measurement.known_lattice)
@@ -443,17 +449,7 @@ class _Release:
             steps = [f"{last} AS{held} ({rows})"]
         else:
             rows = f"SELECT u, {keys}{place} AS v FROM ({inner.sql()}) AS r{where}"
-            most = self.bounding.in_all
-            share = self.dialect.quotient(str(most * measurement.unit), "t", wide=False)
-            weighed = (
-                f"SELECT {keys}v, COALESCE({share}, {measurement.unit}) AS w FROM a LEFT JOIN heavy ON u = hu "
-                f"WHERE t IS NULL OR t <= {most * measurement.unit}"
-            )
-            steps = [
-                f"a AS{held} ({rows})",
-                f"heavy AS (SELECT u AS hu, COUNT(*) AS t FROM a GROUP BY u HAVING COUNT(*) > {most})",
-                f"{last} AS{held} ({weighed})",
-            ]
+            steps = [f"a AS{held} ({rows})", *self._weighed(measurement.unit, f"{keys}v", last)]
         steps += [] if part is None else [f"r AS{held} (SELECT * FROM b WHERE {self._in_part(part)})"]
         nullable = frozenset(
             name
@@ -474,6 +470,49 @@ class _Release:
         shown = ", ".join([*self._shown_keys(), "v", "less", "w", "n"])
         sql = f"WITH {', '.join([*steps, *more])} SELECT {shown} FROM {last}"
         return replace(_query(sql, (number,), sources), is_window=True)
+
+    def values(self, number: int, measurement: ModeMeasurement) -> BackendQuery:
+        """Return the query of what the rows of each known value weigh; as windows come, with their value's number."""
+        assert measurement.value is not None
+        sources, value = SourcePrinter(self.dialect, 1), measurement.value
+        inner = self._inner(sources, (number,), shows_unit=not self.bounding.per_row)
+        x = inner.item(inner.printer.key(value), "x")
+        flag = inner.mask(measurement.masks[0])
+        where = " AND ".join(
+            [self._member(x, value.type, Domain(measurement.candidates)), *([flag] if flag else [])]
+        )
+        keys = "".join(f"{name}, " for name in self.key_names)
+        if self.bounding.per_row:
+            steps = [f"r AS (SELECT {keys}{x} AS x, 1 AS w FROM ({inner.sql()}) AS r WHERE {where})"]
+        else:
+            held = " NOT MATERIALIZED" if self._is_of_table() else ""
+            steps = [
+                f"a AS{held} (SELECT u, {keys}{x} AS x FROM ({inner.sql()}) AS r WHERE {where})",
+                *self._weighed(measurement.unit, f"{keys}x", "r"),
+            ]
+        by = ", ".join([*self.key_names, "x"])
+        total = self.dialect.cast("SUM(w)", "BIGINT")
+        steps += [f"g AS (SELECT {by}, {total} AS w FROM r GROUP BY {by}{self._in_domain()})"]
+        cases = " ".join(
+            f"WHEN {self._domain_literal(one, value.type)} THEN {place}"
+            for place, one in enumerate(measurement.candidates)
+        )
+        zero = self.dialect.cast("0", "BIGINT")
+        place = self.dialect.cast(f"(CASE x {cases} END)", "BIGINT")
+        shown = ", ".join([*self._shown_keys(), f"{place} AS v", f"{zero} AS less", "w", f"{zero} AS n"])
+        sql = f"WITH {', '.join(steps)} SELECT {shown} FROM g"
+        return replace(_query(sql, (number,), sources), is_window=True)
+
+    def _weighed(self, unit: int, shown: str, name: str) -> list[str]:
+        """Return the steps that give the rows of a their weight w, by how many of them their unit has."""
+        most = self.bounding.in_all
+        share = self.dialect.quotient(str(most * unit), "t", wide=False)
+        held = " NOT MATERIALIZED" if self._is_of_table() else ""
+        return [
+            f"heavy AS (SELECT u AS hu, COUNT(*) AS t FROM a GROUP BY u HAVING COUNT(*) > {most})",
+            f"{name} AS{held} (SELECT {shown}, COALESCE({share}, {unit}) AS w FROM a LEFT JOIN heavy ON u = hu "
+            f"WHERE t IS NULL OR t <= {most * unit})",
+        ]
 
     def _place(self, z: str, low: int, choice: Choice) -> str:
         """Return the candidate of a value in lattice integers: its steps, then bits of the row's person."""

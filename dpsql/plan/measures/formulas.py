@@ -9,12 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from ...relation.catalog import Scalar
+from ...relation.expressions import Literal
 from ...relation.types import Kind, SqlType
+from ..dialects.quote import literal, text
 from .bivariate import Bivariate, print_bivariate
 
 __all__ = [
     "Average",
     "Chosen",
+    "ChosenOf",
     "Formula",
     "Linear",
     "Variance",
@@ -116,6 +120,13 @@ class Chosen:
         return Linear(tuple((index, self.step) for index in self.coordinates), self.constant or Fraction(0))
 
 
+@dataclass(frozen=True, slots=True)
+class ChosenOf(Chosen):
+    """The value with the number that a coordinate says, of a few known ones."""
+
+    values: tuple[Scalar, ...] = ()
+
+
 Formula = Linear | Average | Variance | Bivariate | Chosen
 
 
@@ -152,6 +163,8 @@ def print_formula(formula: Formula, type_: SqlType, noise: tuple[float, float] =
     if isinstance(formula, Chosen):
         if formula.constant is None:
             return "NULL"
+        if isinstance(formula, ChosenOf):
+            return _numbered(formula, type_)
         formula = formula.linear
         if type_.is_temporal:
             return _moment(_integer_sum(formula), type_)
@@ -170,6 +183,29 @@ def print_formula(formula: Formula, type_: SqlType, noise: tuple[float, float] =
         value = f"greatest(least({value}, {_number(formula.highest)}), {_number(formula.lowest)})"
         return f"CASE WHEN {count} > 0e0 THEN {value} END"
     return _variance(formula)
+
+
+def _numbered(formula: ChosenOf, type_: SqlType) -> str:
+    """Return the value of a number. A temporal value is days or microseconds, or ISO text."""
+    carried = {
+        Kind.TEXT: "VARCHAR",
+        Kind.BOOLEAN: "BOOLEAN",
+        Kind.DATE: "DATE",
+        Kind.TIMESTAMP: "TIMESTAMP",
+    }.get(type_.kind, "BIGINT" if type_.is_integer else "DOUBLE")
+    cases = " ".join(
+        f"WHEN {place} THEN CAST({_spelled(value, type_)} AS {carried})"
+        for place, value in enumerate(formula.values)
+    )
+    return f"(CASE m{formula.coordinate} {cases} END)"
+
+
+def _spelled(value: Scalar, type_: SqlType) -> str:
+    if isinstance(value, str):
+        return text(value)
+    if isinstance(value, Fraction) and (type_.is_temporal or value.denominator == 1):
+        value = int(value)
+    return literal(Literal(type_, value))
 
 
 def print_within(formula: Within, sql: str) -> str:

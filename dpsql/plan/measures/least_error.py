@@ -25,11 +25,13 @@ from ...relation.facts import Facts, common_grid
 from ...relation.intervals import Environment, narrowed_facts
 from ...relation.lattice import Lattice, lattice_of
 from ...relation.relations import AggregateCall
+from ..privacy.keys import domain_of
 from .bivariate import BIVARIATE, Bivariate, Variable
-from .formulas import Average, Chosen, Formula, Linear, Variance, Within
+from .formulas import Average, Chosen, ChosenOf, Formula, Linear, Variance, Within
 from .joint import Joined, add_joints
 from .masks import mask_count, masks_of
 from .measurements import MEASUREMENTS, Bounding, Joint, Mask, Measurement, MeasurementKind
+from .mode import ModeMeasurement
 from .normal_form import (
     SPREAD,
     VALUE_FUNCTIONS,
@@ -337,6 +339,8 @@ def _formula(
     one = Fraction(1)
     if want.function == "rank":
         return _rank(builder, want, wanted)
+    if want.function == "mode":
+        return _mode(builder, want)
     if want.function in ("units", "distinct", "direct"):
         return _single(builder, want)
     if want.value is None:
@@ -484,7 +488,7 @@ def _summed_by(want: NormalizedAggregate, plans: Plans) -> Lattice | None:
 
 def _grid(want: NormalizedAggregate, lattice: Lattice | None) -> Fraction | None:
     """Return what every exact value of a count or sum is a multiple of, each row's value rounded to its lattice."""
-    if want.function in ("avg", "direct", "rank", *SPREAD, *BIVARIATE):
+    if want.function in ("avg", "direct", "rank", "mode", *SPREAD, *BIVARIATE):
         return None
     if want.function != "sum":
         return abs(want.factor) or Fraction(1)
@@ -574,6 +578,23 @@ def _rank(builder: _Builder, want: NormalizedAggregate, wanted: Sequence[Normali
         return Chosen(builder.starts[builder.number_of(RankMeasurement(*of, share))], lattice.step)
     number = builder.number_of(SplitMeasurement(*of, tuple(shares)))
     return Chosen(builder.starts[number] + shares.index(share), lattice.step)
+
+
+def _mode(builder: _Builder, want: NormalizedAggregate) -> Chosen:
+    assert want.value is not None
+    known = domain_of(want.value, builder.env)
+    if known is None:
+        raise Refusal(
+            "the values that could be the most frequent are not known", position=want.call.position,
+            hint="declare them, list them in WHERE x IN (…); or GROUP BY x ORDER BY COUNT(*) DESC LIMIT 1",
+        )  # fmt: skip
+    values = tuple(value for value in known.values if value is not None)
+    if not values:
+        return Chosen(None, Fraction(1), None)
+    masks = (Mask(()) if want.filter is None else Mask(((want.filter, True),)),)
+    measurement = ModeMeasurement(want.value, None, masks, False, 0, builder.bounding, values)
+    number = builder.number_of(measurement)
+    return ChosenOf(builder.starts[number], Fraction(1), values=values)
 
 
 def _is_extreme(want: NormalizedAggregate) -> bool:

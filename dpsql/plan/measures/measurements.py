@@ -82,6 +82,7 @@ class MeasurementKind(enum.Enum):
     TOP = "top"
     BOX = "box"
     PRODUCT = "product"
+    MODE = "mode"
 
 
 class BoundingQuery(enum.Enum):

@@ -90,6 +90,8 @@ def normal_form(call: AggregateCall, env: Environment, units: frozenset[int]) ->
             position=call.position,
             hint="leave out DISTINCT",
         )
+    if call.function == "mode":
+        return NormalizedAggregate("mode", call.args[0], one, zero, call.filter, call)
     if call.function in RANK_FUNCTIONS:
         if not (call.args[0].type.is_number or call.args[0].type.is_temporal):
             raise Refusal(

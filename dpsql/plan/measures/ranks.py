@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from ...mechanisms import HASH_BITS, Law, Rank, RankChoice, RankSplit, clamp_of, log_above
+from ...mechanisms import HASH_BITS, FlipChoice, Law, Rank, RankChoice, RankSplit, clamp_of, log_above
 from ...relation.expressions import Literal
 from ...relation.relations import AggregateCall
 from .measurements import Bounding, BoundingQuery, Measurement, MeasurementKind, Sums
@@ -30,9 +30,10 @@ __all__ = [
     "SplitMeasurement",
     "share_of",
     "split_of",
+    "weight_unit",
 ]
 
-RANK_FUNCTIONS = ("median", "percentile_cont", "percentile_disc", "min", "max")
+RANK_FUNCTIONS = ("median", "percentile_cont", "percentile_disc", "min", "max", "mode")
 
 LEAST_SPLIT = 3
 """From so many fractions of the same rows on they are split: of two, two depths would cost what two choices do."""
@@ -53,7 +54,7 @@ _WEIGHT = 2**10
 """U: weights count fractions of a row, 1 / U, where a unit has many rows."""
 
 
-Choice = RankChoice | RankSplit
+Choice = RankChoice | RankSplit | FlipChoice
 """What is made for each group."""
 
 
@@ -78,7 +79,7 @@ class RankMeasurement(Measurement):
     @property
     def unit(self) -> int:
         """U: the weight of a row of a unit with at most R of them."""
-        return _unit(self.bounding)
+        return weight_unit(self.bounding)
 
     @property
     def claim_unit(self) -> int:
@@ -126,7 +127,7 @@ class SplitMeasurement(Measurement):
     @property
     def unit(self) -> int:
         """U: the weight of a row of a unit with at most R of them."""
-        return _unit(self.bounding)
+        return weight_unit(self.bounding)
 
     @property
     def claim_unit(self) -> int:
@@ -160,7 +161,8 @@ class SplitMeasurement(Measurement):
         return Rank(split.rows_off() / self.unit, split.candidates * self.depths)
 
 
-def _unit(bounding: Bounding) -> int:
+def weight_unit(bounding: Bounding) -> int:
+    """Return U, the weight of a row of a unit with at most R of them."""
     return 1 if bounding.per_row else _WEIGHT
 
 

@@ -124,7 +124,7 @@ REFUSED = {
         "SELECT BOOL_AND(gpa > 2) FROM student",
         "SELECT STRING_AGG(name, ',') FROM student",
         "SELECT AVG(DISTINCT gpa) FROM student",
-        "SELECT MODE() WITHIN GROUP (ORDER BY gpa) FROM student",
+        "SELECT MODE(gpa) FROM student",
         "SELECT MIN(name) FROM student",
         "SELECT percentile_cont(ARRAY[]) WITHIN GROUP (ORDER BY gpa) FROM student",
     ],

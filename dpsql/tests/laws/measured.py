@@ -14,7 +14,7 @@ from hypothesis.vendor.pretty import RepresentationPrinter
 
 from dpsql.backends import Backend, DuckDBBackend
 from dpsql.engine.audit.measure import SALT, Groups, distance, measure_release
-from dpsql.mechanisms import ATTO, Gaussian, Gaussians, Thresholded, Truncated, bounds_of_exp
+from dpsql.mechanisms import ATTO, FlipChoice, Gaussian, Gaussians, Thresholded, Truncated, bounds_of_exp
 from dpsql.plan.measures.measurements import MeasurementKind
 from dpsql.plan.planner import Plan, PrivacyParameters, ReleasePlan, plan
 from dpsql.plan.privacy.rows import Block, OwnedRows, Released, selects_in
@@ -183,7 +183,7 @@ def rho_of(release: ReleasePlan, number: int, left: Groups, right: Groups) -> Fr
     if isinstance(law, (Gaussian, Gaussians, Thresholded)):
         return squared_distance(release, number, left, right) / (2 * law.scale**2)
     moved = Fraction(distance(release, number, left, right)) / release.scale(number)
-    if number == release.selection:
+    if number == release.selection or isinstance(release.choices.get(number), FlipChoice):
         return moved**2 / 2
     if number in release.choices:
         return moved**2 / 8

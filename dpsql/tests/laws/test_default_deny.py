@@ -144,7 +144,7 @@ NOT_ANSWERED = (
     "PRAGMA database_list",
     "SELECT string_agg(tag, ',') FROM visit",
     "SELECT array_agg(n) FROM visit",
-    "SELECT mode() WITHIN GROUP (ORDER BY n) FROM visit",
+    "SELECT mode(n) FROM visit",
     "SELECT rank(3) WITHIN GROUP (ORDER BY n) FROM visit",
     "SELECT MEDIAN(n) WITHIN GROUP (ORDER BY n) FROM visit",
     "SELECT percentile_cont(0.5, 1) WITHIN GROUP (ORDER BY n) FROM visit",

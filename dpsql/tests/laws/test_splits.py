@@ -133,7 +133,8 @@ def test_a_mutant_that_weighs_the_rows_of_a_part_anew(adding: World, monkeypatch
     """A person's rows in a part are fewer than they are in all: each would weigh more there."""
     plant(
         monkeypatch, print_release._Release.window,
-        ("FROM a GROUP BY u HAVING", "FROM a{'' if part is None else ' WHERE ' + self._in_part(part)} GROUP BY u HAVING"),
+        ('f"a AS{held} ({rows})"',
+         'f"a AS{held} (SELECT * FROM ({rows}) AS a' "{'' if part is None else ' WHERE ' + self._in_part(part)})\""),
     )  # fmt: skip
     with pytest.raises(AssertionError):
         _check_parts(adding, None)

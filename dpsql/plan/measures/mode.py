@@ -1,0 +1,57 @@
+"""The most frequent of a few known values: what MODE asks for (soundness.md 1.21).
+
+House rules:
+
+1. Candidates are the declared values, or the whole numbers, dates and truth values inside the bounds: text and policy
+   say which. Rows with another value count nowhere.
+2. Scores are weights of rows, as in 1.20: a unit's sum to at most R·U over all values and groups.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ...mechanisms import FlipChoice, Rank
+from ...relation.catalog import Scalar
+from .measurements import BoundingQuery, Measurement, MeasurementKind, Sums
+from .ranks import weight_unit
+
+__all__ = ["ModeMeasurement"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModeMeasurement(Measurement):
+    """The number of a candidate whose rows are nearly the most, by permute-and-flip."""
+
+    kind = MeasurementKind.MODE
+    query = BoundingQuery.RANK
+    label = "choice of a value"
+
+    candidates: tuple[Scalar, ...]
+
+    @property
+    def unit(self) -> int:
+        """U: the weight of a row of a unit with at most R of them."""
+        return weight_unit(self.bounding)
+
+    @property
+    def claim_unit(self) -> int:
+        """What the claim is counted in: parts of a row, 1 / this."""
+        return self.unit
+
+    @property
+    def added(self) -> int:
+        """R·U: a unit's weights only raise scores, by so much together."""
+        return self.bounding.in_all * self.unit
+
+    def whole(self, sums: Sums) -> list[str]:
+        raise AssertionError("a choice is made from the rows of each value, not from sums")
+
+    def choice(self, epsilon: Fraction) -> FlipChoice:
+        """Return the choice that is made for each group."""
+        return FlipChoice(len(self.candidates), 1 / self.scale(epsilon))
+
+    def law(self, epsilon: Fraction) -> Rank:
+        """Return what is known of how many rows fewer the chosen value has than the most frequent one."""
+        return Rank(self.scale(epsilon) / self.claim_unit, len(self.candidates))
