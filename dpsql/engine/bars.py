@@ -178,7 +178,9 @@ class Maker:
         noise = NoisyCoordinates(
             {place: values[few] for place, values in noise.released.items()}, noise.spread
         )
-        reach = max(law.half_width(1 - self.level) / math.sqrt(law.spread) for law in laws.values())
+        even = [(place, Fraction(1, max(1, math.isqrt(int(law.spread))))) for place, law in laws.items()]
+        tested = [*laws.values(), *(law for law, _ in _noises_on(rows, even))]  # and all of a vector together
+        reach = max(law.half_width(1 - self.level) / math.sqrt(law.spread) for law in tested)
         low, high = list(ends[0]), list(ends[1])
         for row, lower, upper in zip(few.tolist(), *variance_ends(formula, noise, reach), strict=True):
             low[row], high[row] = float(lower), float(upper)
