@@ -120,11 +120,31 @@ def rows() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def held(rows: duckdb.DuckDBPyConnection, sql: str) -> int:
-    """Hold both directions for a statement; return how many groups it has."""
-    release = planned(sql)
+    """Hold both directions for a statement; return how many groups it has.
+
+    One direction alone, that no group with rows is left out, in two cases: the search gave up, which leaves groups in;
+    or the filter computes something of a text, which one that no literal names may fit, and the rows have a few.
+    """
+    gave_up: list[bool] = []
+    search = existing._Search.run
+
+    def run(self: existing._Search, looking: existing.Looking) -> list[existing.Group] | None:
+        found = search(self, looking)
+        gave_up.append(found is None)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(existing._Search, "run", run)
+        release = planned(sql)
     holding(rows, sql)
-    assert shown(release) == possible(rows, release), sql
+    found, real = shown(release), possible(rows, release)
+    assert found >= real, sql
+    where = sql.split(" WHERE ")[-1]
+    assert found == real or any(gave_up) or any(word in where for word in _OF_TEXTS), sql
     return len(release.groups or ())
+
+
+_OF_TEXTS = ("c LIKE", "upper ( c )", "length ( c )")
 
 
 _STATEMENTS = (
