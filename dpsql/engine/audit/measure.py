@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...backends import Snapshot
     from ...plan.backend_sql.print_release import BackendQuery
 
-__all__ = ["SALT", "Groups", "distance", "measure_release", "parameter_of"]
+__all__ = ["SALT", "Groups", "distance", "measure_release", "parameter_of", "squared_distance"]
 
 Key = tuple[Scalar, ...]
 Groups = dict[Key, tuple[Any, ...]]
@@ -82,6 +82,15 @@ def _take_in(
 def distance(release: ReleasePlan, number: int, left: Groups, right: Groups) -> int:
     """Return Σ over groups and coordinates of |change| of one measurement; of a choice the most that a score
     changes."""
+    return _distance(release, number, left, right, 1)
+
+
+def squared_distance(release: ReleasePlan, number: int, left: Groups, right: Groups) -> int:
+    """Return the same for squares of changes, of what is no choice."""
+    return _distance(release, number, left, right, 2)
+
+
+def _distance(release: ReleasePlan, number: int, left: Groups, right: Groups, power: int) -> int:
     empty = _empty(release, number)
     total = 0
     for key in left.keys() | right.keys():
@@ -89,7 +98,7 @@ def distance(release: ReleasePlan, number: int, left: Groups, right: Groups) -> 
             total += moved(left.get(key, empty), right.get(key, empty))
             continue
         pairs = zip(left.get(key, empty), right.get(key, empty), strict=True)
-        total += sum(abs(a - b) for a, b in pairs)
+        total += sum(int(abs(a - b)) ** power for a, b in pairs)
     return total
 
 
