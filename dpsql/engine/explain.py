@@ -244,7 +244,11 @@ def _measure(plan: ReleasePlan, index: int) -> dict[str, object]:
         "plus_minus_95": _half_width_text(_half_width(plan, index) * step),
         "epsilon": decimal_text(plan.epsilons[index]),
         "stored": index not in plan.fresh,
-    }
+    } | (
+        {"law": plan.law(index).family, "rho": number_text(plan.losses[index])}
+        if plan.is_zcdp and not plan.is_empty
+        else {}
+    )
 
 
 def _is_laplace(plan: ReleasePlan, index: int) -> bool:

@@ -80,8 +80,21 @@ def test_explain_says_the_law_and_the_sensitivity_in_l2(opened: Open) -> None:
     assert "  count of rows: epsilon 0.1 (rho 0.005)\n" in text
     assert "    sensitivity (L2) 1, discrete Gaussian sigma 10, variance 100, ± 20 at 95 %" in text
     (release,) = session.explain(COUNT).as_dict()["releases"]  # type: ignore[misc]
-    assert release["measures"][0]["scale"] == "10"
+    measure = release["measures"][0]
+    assert (measure["scale"], measure["law"], measure["rho"]) == ("10", "discrete Gaussian", "0.005")
     assert "Laplace" not in session.explain(f"{BOTH} WHERE day > 3").text()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [f"{COUNT} WHERE age BETWEEN 5 AND 2", "SELECT MEDIAN(age) FROM person WHERE 1 = 2", f"{CITIES} LIMIT 0"],
+)
+def test_what_is_empty_by_its_text_is_free(opened: Open, sql: str) -> None:
+    session = opened()
+    assert "free" in session.explain(sql).text() or "charge: nothing" in session.explain(sql).text()
+    assert session.explain(sql).as_dict()
+    session.execute(sql)
+    assert session.dataset.store.spent().rho_atto == 0
 
 
 def test_explain_of_several_together(opened: Open) -> None:

@@ -169,6 +169,18 @@ def test_every_kind_has_its_law_and_its_part_of_rho(adding: World) -> None:
         assert rho_of_pure(int(epsilon * 10**9)) <= release.rhos[number]
 
 
+def test_measurements_are_compared_by_the_spread_that_they_get(adding: World) -> None:
+    """Counts by masks add their noises, and n that share rho have n times the variance: fewer masks pay than of epsilon.
+
+    Two filters and all rows: 2 + 2 + 4 noises of 1 against 3 · 3; three filters: 3 · 4 + 8 against 4 · 4.
+    """
+    filters = [f"COUNT(*) FILTER (WHERE {test})" for test in ("flag", "n > 1", "d > 1")]
+    (two,) = adding.plan(f"SELECT COUNT(*), {', '.join(filters[:2])} FROM visit").releases
+    assert [one.size for one in two.measurements] == [4]
+    (three,) = adding.plan(f"SELECT COUNT(*), {', '.join(filters)} FROM visit").releases
+    assert [one.size for one in three.measurements] == [1, 1, 1, 1]
+
+
 def test_found_groups_have_the_rule_that_shows_more(adding: World) -> None:
     (release,) = adding.plan("SELECT tag, COUNT(DISTINCT person_id) FROM visit GROUP BY tag").releases
     assert isinstance(release.key_law, (Thresholded, Truncated))
