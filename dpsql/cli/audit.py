@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["audit"]
 
+_IN_RHO = "The ledger adds up rho: an epsilon here is that of the pure draw that costs as much rho, half its square."
 _LAST = (
     "Epsilon is a lower bound and what is found an estimate, on made-up people:\nan audit that passes proves nothing, "
     "one that fails has found a bug. The proofs: dpsql docs soundness."
@@ -68,7 +69,8 @@ def _text(done: Audit) -> str:
         if failed
         else f"{len(done.findings)} statements, none failed"
     )
-    return "\n".join([*lines, "", f"{verdict}. {_LAST}"])
+    in_rho = [_IN_RHO] if any(one.in_rho for one in done.findings) else []
+    return "\n".join([*lines, "", *in_rho, f"{verdict}. {_LAST}"])
 
 
 def _line(one: AuditFinding, width: int) -> str:

@@ -20,9 +20,9 @@ import numpy.typing as npt
 
 from ...backends import DuckDBBackend
 from ...errors import DpsqlError, EngineFailure, Refusal
-from ...mechanisms import Box, Noise, SampledNoise
+from ...mechanisms import ATTO, Box, FlipChoice, Noise, SampledNoise
 from ...plan.planner import Plan, PrivacyParameters, ReleasePlan, plan
-from ...policy import Neighbours, Policy, build_catalog
+from ...policy import Accounting, Neighbours, Policy, build_catalog
 from ...policy.live_schema import LiveSchema
 from ...relation.catalog import Catalog, Scalar, Table
 from ...relation.types import Kind
@@ -32,8 +32,8 @@ from ...sql.statement import AdmittedQuery, parse_statement
 from ..explain import number_text
 from ..preview import sql_name
 from ..privatise import Exact, publish
-from .measure import Groups, distance, measure_release
-from .statistics import Attack, at_least, attack
+from .measure import Groups, distance, measure_release, squared_distance
+from .statistics import Attack, allowed, at_least, attack
 from .twins import CROWD, PATTERNS, Person, Twin
 
 __all__ = ["EPSILON", "RUNS", "Audit", "AuditFinding", "run_audit", "scores"]
@@ -55,7 +55,8 @@ _Pair = tuple[Measures, Measures]
 class AuditFinding:
     """What the audit found of one statement; probabilities and epsilons as floats, for display.
 
-    `claimed`: its epsilon; `moved`: the most that the neighbours moved it by, of what is claimed, and `by` which of
+    `in_rho`: all epsilons are those of pure draws that cost as much rho. `claimed`: its epsilon;
+    `moved`: the most that the neighbours moved it by, of what is claimed, and `by` which of
     them. `epsilon`: a lower bound of the real one; `found`, `allowed`: how often an attacker is right who is wrong
     in 5 % of cases. `problems`: none where it passes.
     """
@@ -68,6 +69,7 @@ class AuditFinding:
     found: float
     allowed: float
     problems: tuple[str, ...] = ()
+    in_rho: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,18 +255,16 @@ class _Compared:
         if isinstance(left, DpsqlError) or isinstance(right, DpsqlError):
             self.problems.append(f"the engine failed over {by}")
             return
-        loss = Fraction(0)
+        loss, claim = Fraction(0), self._claim
         for release, here, there in zip(self.plan.releases, left, right, strict=True):
             for number in here:
-                loss += Fraction(distance(release, number, here[number], there[number])) / release.scale(
-                    number
-                )
+                loss += _loss(release, number, here[number], there[number], in_rho=self._in_rho)
             if release.counted is not None:
                 alone = _new(here[release.counted], there[release.counted])
                 alone += _new(there[release.counted], here[release.counted])
                 if alone > 2 * self.plan.privacy.together * release.bounding.groups:
                     self.problems.append(f"found keys of more groups than are bounded: {by}")
-        if loss > self.plan.epsilon:
+        if loss > claim:
             self.problems.append(f"moved by more than is claimed: {by}")
         if loss > self.loss:
             self.loss, self.by = loss, by
@@ -276,6 +276,15 @@ class _Compared:
         if (sharpness := (round(sum(changes), 6), -len(changes))) > self._sharpness:
             self._sharpness, self.sharpest = sharpness, (left, right)
 
+    @property
+    def _in_rho(self) -> bool:
+        return self.plan.privacy.accounting is Accounting.ZCDP
+
+    @property
+    def _claim(self) -> Fraction:
+        """What the charge says that neighbours are apart at most: in epsilon, or in rho."""
+        return Fraction(self.plan.rho_atto, ATTO) if self._in_rho else self.plan.epsilon
+
     def finding(self, noise: Noise, runs: int) -> AuditFinding:
         """Attack the pair that moved it most, and say what came of it all."""
         claimed = float(self.plan.epsilon)
@@ -283,10 +292,15 @@ class _Compared:
         if self.sharpest is not None:
             seen = _attacked(self.plan, self.sharpest, noise, runs)
         if seen.epsilon > claimed:
-            self.problems.append(f"the real epsilon is at least {seen.epsilon:.3f}")
+            least = ("rho", seen.epsilon**2 / 2) if self._in_rho else ("epsilon", seen.epsilon)
+            real = f"{least[0]} is at least {least[1]:.3f}"
+            self.problems.append(f"the real {real}")
         shown = (_thresholds(release, self.plan, noise, runs) for release in self.plan.releases)
         self.problems += [said for said in shown if said is not None]
-        allowed = min(1.0, math.exp(claimed) * 0.05 + float(self.plan.delta))
+        delta = float(self.plan.delta)
+        most = (
+            allowed(self.plan.rho_atto, delta) if self._in_rho else min(1.0, math.exp(claimed) * 0.05 + delta)
+        )
         return AuditFinding(
             self.sql,
             claimed,
@@ -294,8 +308,9 @@ class _Compared:
             self.by,
             seen.epsilon,
             seen.found,
-            allowed,
+            most,
             tuple(dict.fromkeys(self.problems)),
+            self._in_rho,
         )
 
     def _moved(self) -> str:
@@ -303,8 +318,8 @@ class _Compared:
         if not self.plan.epsilon:
             return "0 of 0"
         (release, *others), measurements = self.plan.releases, self.plan.releases[0].measurements
-        if others or len(measurements) > 1:
-            return f"{float(100 * self.loss / self.plan.epsilon):.4g} of 100 %"
+        if others or len(measurements) > 1 or self._in_rho:
+            return f"{float(100 * self.loss / self._claim):.4g} of 100 %"
         measurement = measurements[0]
         step = (
             Fraction(1) if measurement.lattice is None else measurement.lattice.step
@@ -322,7 +337,8 @@ def _attacked(planned: Plan, pair: _Pair, noise: Noise, runs: int) -> Attack:
     moved = sum(len(changes) for changes in map(_changes, planned.releases, left, right))
     count = max(_FEWEST_RUNS, min(runs, _MOST_DRAWS // max(1, moved)))
     here, there = (scores(planned, *both, noise, count) for both in ((left, right), (right, left)))
-    one, other = attack(here, -there), attack(there, -here)
+    in_rho = planned.privacy.accounting is Accounting.ZCDP
+    one, other = attack(here, -there, in_rho=in_rho), attack(there, -here, in_rho=in_rho)
     return Attack(max(one.epsilon, other.epsilon), max(one.found, other.found))
 
 
@@ -336,11 +352,16 @@ def scores(planned: Plan, centre: Measures, other: Measures, noise: Noise, runs:
         for number, moved in _changes(release, here, there):
             scale, law = float(release.scale(number)), release.law(number)
             change = np.array(moved, dtype=float)[:, None]
-            if isinstance(law, Box):
+            if law.is_joint:
                 drawn = noise.vectors(law, len(moved), runs).astype(float)
-                total += (_norms(law, drawn + change) - _norms(law, drawn)) / scale
             else:
                 drawn = noise.draw(law, runs).astype(float)[None, :]
+            if isinstance(law, Box):
+                total += (_norms(law, drawn + change) - _norms(law, drawn)) / scale
+            elif "Gaussian" in law.family:
+                widths = np.array([float(law.at(place).scale) for place in range(len(moved))])[:, None]
+                total += (((drawn + change) ** 2 - drawn**2) / (2 * widths**2)).sum(axis=0)
+            else:
                 total += (np.abs(drawn + change) - np.abs(drawn))[0] / scale
     return total
 
@@ -349,6 +370,21 @@ def _norms(law: Box, vectors: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return N of each column, to the digits of doubles."""
     reaches = np.array(law.reaches, dtype=float)[:, None]
     return np.asarray(np.ceil(np.abs(vectors) / reaches).max(axis=0))
+
+
+def _loss(release: ReleasePlan, number: int, here: Groups, there: Groups, *, in_rho: bool) -> Fraction:
+    """Return how far two databases are apart in a measurement: in epsilon; or in rho.
+
+    At scale s a number that moved by d costs d/s of Laplace noise, hence rho (d/s)²/2: that of Gaussian noise too. Of
+    a pure choice it is the same, of one by rank a quarter of it (soundness.md 1.25).
+    """
+    if not in_rho:
+        return Fraction(distance(release, number, here, there)) / release.scale(number)
+    choice = release.choices.get(number)
+    if choice is None and number != release.selection:
+        return squared_distance(release, number, here, there) / (2 * release.law(number).scale ** 2)
+    moved = Fraction(distance(release, number, here, there)) / release.scale(number)
+    return moved**2 / (2 if choice is None or isinstance(choice, FlipChoice) else 8)
 
 
 def _changes(
@@ -360,7 +396,7 @@ def _changes(
         for key, values in groups.items():
             moved = [a - b for a, b in zip(values, there[number].get(key, values), strict=True)]
             law = release.law(number)
-            size = len(law.reaches) if isinstance(law, Box) else 1
+            size = law.size_of(1)
             chunks = (moved[start : start + size] for start in range(0, len(moved), size))
             found += [(number, chunk) for chunk in chunks if any(chunk)]
     return found

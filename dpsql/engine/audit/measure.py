@@ -7,6 +7,7 @@ House rule: for made-up databases alone, those of the audit and of the tests. Wh
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ...mechanisms import Window
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from ...backends import Snapshot
     from ...plan.backend_sql.print_release import BackendQuery
 
-__all__ = ["SALT", "Groups", "distance", "measure_release", "parameter_of"]
+__all__ = ["SALT", "Groups", "distance", "measure_release", "parameter_of", "squared_distance"]
 
 Key = tuple[Scalar, ...]
 Groups = dict[Key, tuple[Any, ...]]
@@ -121,3 +122,17 @@ def _empty(release: ReleasePlan, number: int) -> tuple[Any, ...]:
     if number in release.choices:
         return steps_of(release.choices[number], Window())
     return (measurement.empty_value,) * measurement.size
+
+
+def squared_distance(release: ReleasePlan, number: int, left: Groups, right: Groups) -> Fraction:
+    """Return what the claim in rho bounds of one measurement that is no choice: Σ change² over groups and coordinates."""
+    measurement, empty = release.measurements[number], _empty(release, number)
+    return sum(
+        (
+            measurement.square(
+                [a - b for a, b in zip(left.get(key, empty), right.get(key, empty), strict=True)]
+            )
+            for key in left.keys() | right.keys()
+        ),
+        Fraction(0),
+    )

@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ERROR", "Attack", "at_least", "at_most", "attack", "lower_bound"]
+from ...mechanisms import delta_of_rho
+
+__all__ = ["ERROR", "Attack", "allowed", "at_least", "at_most", "attack", "least_rho", "lower_bound"]
 
 ERROR = 1e-6
 """How often a bound is wrong."""
 _FALSE_ALARMS = 0.05
+_ORDERS = [1 + 10 ** (step / 10) for step in range(-20, 21)]
 _LIMITS = np.linspace(0.02, 0.98, 49)
 
 
@@ -28,16 +31,21 @@ class Attack:
     found: float
 
 
-def attack(here: npt.NDArray[Any], there: npt.NDArray[Any], delta: float = 0.0) -> Attack:
+def attack(
+    here: npt.NDArray[Any], there: npt.NDArray[Any], delta: float = 0.0, *, in_rho: bool = False
+) -> Attack:
     """Return what half lines of a score find; each is of releases of one database. Judged on the other half.
 
-    Larger scores speak for the first. The event is chosen on the first half of the draws and analyzed on the second.
+    Larger scores speak for the first. `in_rho`: the loss is bounded in rho, and told as the epsilon of the pure draw
+    that costs as much. The event is chosen on the first half of the draws and analyzed on the second.
     """
     half = len(here) // 2
     limits = np.unique(np.quantile(np.concatenate([here[:half], there[:half]]), _LIMITS))
 
     def bound(limit: float, part: slice) -> float:
         hits, alarms = int((here[part] >= limit).sum()), int((there[part] >= limit).sum())
+        if in_rho:
+            return math.sqrt(2 * least_rho(hits, alarms, len(here[part])))
         return lower_bound(hits, alarms, len(here[part]), delta)
 
     chosen = max(limits, key=lambda limit: bound(float(limit), slice(half)))
@@ -56,6 +64,30 @@ def lower_bound(hits: int, alarms: int, runs: int, delta: float = 0.0) -> float:
     """Return a lower bound of epsilon from an event's counts on both sides; 0 where they say nothing."""
     low, high = at_least(hits, runs, ERROR / 2), at_most(alarms, runs, ERROR / 2)
     return max(0.0, math.log((low - delta) / high)) if low > delta else 0.0
+
+
+def least_rho(hits: int, alarms: int, runs: int) -> float:
+    """Return a lower bound of rho from an event's counts on both sides; 0 where they say nothing.
+
+    Whether the event is there is post-processing: in each order a its two sides are no further apart than a·rho.
+    """
+    p, q = at_least(hits, runs, ERROR / 2), at_most(alarms, runs, ERROR / 2)
+    if not 0 < q < p < 1:
+        return 0.0
+    return max(float(_divergence(p, q, order)) / order for order in _ORDERS)
+
+
+def _divergence(p: float, q: float, order: float) -> float:
+    """Return the Rényi divergence of one biased coin from another."""
+    heads = order * math.log(p) + (1 - order) * math.log(q)
+    tails = order * math.log1p(-p) + (1 - order) * math.log1p(-q)
+    return float(np.logaddexp(heads, tails)) / (order - 1)
+
+
+def allowed(rho_atto: int, delta: float) -> float:
+    """Return how often an attacker may be right at 5 % false alarms: by the hockey stick of rho."""
+    known = (math.exp(e) * _FALSE_ALARMS + delta_of_rho(rho_atto, float(e)) for e in np.linspace(0, 6, 601))
+    return min(1.0, min(known) + delta)
 
 
 def at_least(hits: int, runs: int, error: float = ERROR) -> float:

@@ -111,7 +111,7 @@ def test_a_running_version_stops_when_a_later_one_takes_the_ledger(place: Place)
 def test_a_law_of_a_later_version_is_no_damage(place: Place) -> None:
     store = place.open()
     buy(store, "a")
-    place.edit("UPDATE measure SET scale = 'gaussian 3 4'")
+    place.edit("UPDATE measure SET scale = 'levy 3 4'")
     with pytest.raises(LedgerError, match=NEWER):
         store.lookup([key("a")], measurement("a").law)
     store.close()

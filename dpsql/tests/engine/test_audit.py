@@ -15,9 +15,9 @@ from scipy.stats import beta  # type: ignore[import-untyped]  # has no types
 
 from dpsql.backends import open_backend
 from dpsql.engine.audit import Audit, run_audit
-from dpsql.engine.audit.statistics import at_least, at_most, attack
+from dpsql.engine.audit.statistics import allowed, at_least, at_most, attack
 from dpsql.errors import Refusal
-from dpsql.mechanisms import Laplace, Law, Noise, SampledNoise, Truncated
+from dpsql.mechanisms import Gaussian, Laplace, Law, Noise, SampledNoise, Truncated
 from dpsql.plan import planner
 from dpsql.plan.dialects.dialect import Dialect
 from dpsql.plan.measures import measurements
@@ -102,7 +102,13 @@ class HalfNoise(ZeroNoise):
         return SampledNoise().draw(Laplace(law.scale / 2), count)
 
 
-@pytest.mark.parametrize("more", ["", "together = 3", 'neighbours = "replace-one"\ntogether = 2'])
+IN_RHO = 'accounting = "zcdp"'
+
+
+@pytest.mark.parametrize(
+    "more",
+    ["", IN_RHO, f"{IN_RHO}\ntogether = 2", "together = 3", 'neighbours = "replace-one"\ntogether = 2'],
+)
 def test_the_usual_statements_pass(audited: Run, more: str) -> None:
     done = audited(more=more)
     assert done.has_passed, [one for one in done.findings if one.problems]
@@ -130,6 +136,30 @@ def test_half_the_noise_is_found(audited: Run) -> None:
     for one in done.findings:
         assert any("the real epsilon is at least" in problem for problem in one.problems), one
         assert one.epsilon > (1.4 if one.sql != FOUND else 1)
+
+
+def test_half_the_noise_is_found_in_rho_too(audited: Run) -> None:
+    class Half(ZeroNoise):
+        def draw(self, law: Law, count: int) -> npt.NDArray[Any]:
+            half = Gaussian(Fraction(round(law.scale * 512), 1024))
+            return SampledNoise().draw(half, count)
+
+    (right,) = audited("SELECT COUNT(*) FROM person", more=IN_RHO).findings
+    assert right.problems == ()
+    assert 0.6 < right.epsilon < right.claimed == 1.0
+    assert right.found <= right.allowed
+    (wrong,) = audited("SELECT COUNT(*) FROM person", more=IN_RHO, noise=Half()).findings
+    assert any(problem.startswith("the real rho is at least") for problem in wrong.problems)
+
+
+def test_the_rho_of_a_coin_is_never_above_what_it_is() -> None:
+    runs = 100_000
+    for rho in (0.125, 0.5, 2.0):
+        sigma = 1 / np.sqrt(2 * rho)
+        draws = np.random.default_rng(7).normal(size=(2, runs)) * sigma
+        found = attack(draws[0] + 1, draws[1], in_rho=True)
+        assert 0.35 * rho < found.epsilon**2 / 2 <= rho
+        assert found.found <= allowed(int(rho * 10**18), 0.0) + 0.01
 
 
 def test_a_missing_joint_clamp_is_found(audited: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import duckdb
 from hypothesis.vendor.pretty import RepresentationPrinter
 
 from dpsql.backends import Backend, DuckDBBackend
-from dpsql.engine.audit.measure import SALT, Groups, distance, measure_release
+from dpsql.engine.audit.measure import SALT, Groups, distance, measure_release, squared_distance
 from dpsql.mechanisms import ATTO, FlipChoice, Gaussian, Gaussians, Thresholded, Truncated, bounds_of_exp
 from dpsql.plan.measures.measurements import MeasurementKind
 from dpsql.plan.planner import Plan, PrivacyParameters, ReleasePlan, plan
@@ -160,21 +160,6 @@ _MADE_UP: dict[TypeKind, tuple[object, ...]] = {
     TypeKind.TEXT: ("a", "b", None, "t"), TypeKind.BOOLEAN: (True, False, None),
     TypeKind.DATE: ("2020-06-15", "2020-01-01", None), TypeKind.TIMESTAMP: ("2020-02-01 00:00:00", "2020-01-01 00:00:00", None),
 }  # fmt: skip
-
-
-def squared_distance(release: ReleasePlan, number: int, left: Groups, right: Groups) -> Fraction:
-    """Return Σ over groups and coordinates of change² of one measurement that is no choice, as its claim counts it."""
-    measurement = release.measurements[number]
-    empty = (measurement.empty_value,) * measurement.size
-    return sum(
-        (
-            measurement.square(
-                [a - b for a, b in zip(left.get(key, empty), right.get(key, empty), strict=True)]
-            )
-            for key in left.keys() | right.keys()
-        ),
-        Fraction(0),
-    )
 
 
 def rho_of(release: ReleasePlan, number: int, left: Groups, right: Groups) -> Fraction:
