@@ -111,7 +111,7 @@ class DuckDBFiles(DuckDBBackend):
 
     def _as_table(self, table: LiveTable) -> LiveTable:
         """Return a view of ours as the table that it stands for: none of its keys is enforced."""
-        name = _name_of(table.path)
+        name = next(name for name in self._pins if _path_of(name) == table.path)
         columns = tuple(
             replace(column, refused=_NARROWED) if column.name in self._narrowed[name] else column
             for column in table.columns
@@ -216,10 +216,6 @@ def _listed(pins: tuple[PinnedFile, ...]) -> str:
 def _path_of(name: str) -> tuple[str, str]:
     schema, dot, table = name.partition(".")
     return (schema, table) if dot else ("main", name)
-
-
-def _name_of(path: tuple[str, str]) -> str:
-    return path[1] if path[0] == "main" else f"{path[0]}.{path[1]}"
 
 
 def _view_name(name: str) -> str:

@@ -37,6 +37,7 @@ _TYPES = {
     "VARCHAR": types.TEXT,
     "DATE": types.DATE,
     "TIMESTAMP": types.TIMESTAMP,
+    "TIMESTAMP WITH TIME ZONE": types.TIMESTAMP,
     "INTERVAL": types.INTERVAL,
 }
 _DECIMAL = re.compile(r"DECIMAL\(([0-9]+),([0-9]+)\)")
@@ -68,8 +69,8 @@ ORDER BY schema_name, table_name, constraint_index"""
 def read_type(engine_type: str) -> tuple[SqlType, tuple[str, ...] | None]:
     """Return our type for DuckDB's type text, and the labels if it is an ENUM.
 
-    An ENUM is TEXT. What we cannot compute with exactly is OPAQUE: other precisions of TIMESTAMP, time
-    zones, UUID, BLOB, nested types, JSON, UHUGEINT, and every name that is not listed.
+    An ENUM is TEXT. A moment with a time zone is read in UTC. What we cannot compute with exactly is OPAQUE: other
+    precisions of TIMESTAMP, UUID, BLOB, nested types, JSON, UHUGEINT, and every name that is not listed.
     HUGEINT is numeric(38,0) although it holds a little more: clamp before any cast.
     """
     if engine_type in _TYPES:

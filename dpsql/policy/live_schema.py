@@ -41,7 +41,7 @@ class LiveColumn:
     refused: str = ""
 
 
-KEY_TYPES = frozenset({"UUID", "BLOB", "UHUGEINT", "TIMESTAMP WITH TIME ZONE", "uuid", "bytea"})
+KEY_TYPES = frozenset({"UUID", "BLOB", "UHUGEINT", "uuid", "bytea"})
 """Types of the engine that we do not compute with, but whose equality is that of their values."""
 
 OPEN_NUMERIC = "numeric"
@@ -54,7 +54,7 @@ MAX_SCALE = 18
 """The most decimals of a number that has more digits, or no fixed number of them."""
 
 _OPEN_SCALE = 6
-_COMPARED_AS = frozenset({"HUGEINT", OPEN_NUMERIC, "timestamptz"})
+_COMPARED_AS = frozenset({"HUGEINT", OPEN_NUMERIC, "timestamptz", "TIMESTAMP WITH TIME ZONE"})
 
 
 def open_numeric(scale: int = _OPEN_SCALE) -> SqlType:

@@ -66,6 +66,8 @@ def unit_text(key: LiveForeignKey, live: LiveSchema) -> str:
 
 def without_unit(where: str, policy: Policy, name: str, live: LiveSchema) -> PolicyError:
     """Return the error for a declared table that has no unit and is not public: it names the possible owners."""
+    if policy.files is not None:  # no foreign key leads anywhere
+        return PolicyError(f"{where}: {NO_UNIT}")
     try:
         table = find_live_table(where, name, live)
     except PolicyError as error:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import EngineFailure
 from ..plan.backend_sql.print_private import PrivatePrinter
+from ..plan.dialects import dialect_of
 from ..plan.dialects.dialect import Dialect
 from ..plan.dialects.quote import identifier
 from ..relation.calendar import calendar_ends
@@ -44,12 +45,13 @@ def unread(declared: SqlType) -> str:
 
 
 def stored_columns(table: Table) -> list[str]:
-    """Return a public table's columns, each as SQL that gives the values to post-processing and never raises.
+    """Return a public table's columns in DuckDB, each as SQL that gives the values to post-processing and never raises.
 
     NUMERIC is a DOUBLE; what is not finite, and a date or timestamp outside the years 0001 to 9999, is
     NULL. A column of a type that is never carried is NULL too: `check_usable` has refused to read it.
     """
-    return [_stored(quote(column.name), column.type) for column in table.columns]
+    stored = dialect_of("duckdb", None).stored
+    return [_stored(stored(quote(column.name), column.type), column.type) for column in table.columns]
 
 
 def _stored(name: str, declared: SqlType) -> str:
@@ -73,7 +75,7 @@ def fetch_statement(node: Relation, columns: Sequence[int], dialect: Dialect) ->
     """
     table = node.input if isinstance(node, Filter) else node
     assert isinstance(table, Scan)
-    names = [f"t.{identifier(column.name)}" for column in table.table.columns]
+    names = [dialect.stored(f"t.{identifier(column.name)}", column.type) for column in table.table.columns]
     printer = PrivatePrinter(Environment(table.table.columns), names, dialect)
     shown = [f"{_fetched(printer, table.table.columns[i], i)} AS c{i}" for i in columns]
     where = f" WHERE {printer.boolean(node.predicate)}" if isinstance(node, Filter) else ""

@@ -98,7 +98,7 @@ class SourcePrinter:
             read = used if item.kind != "mark" else fields_of(*item.on)
             needed = [index for index in range(width) if start + index in read]
             shown = self._source(source, needed, name)
-            own = _names(source, name)
+            own = self._names(source, name)
             if item.kind == "mark":
                 row.append(self._mark(items, item, start, [*row, *own], shown))
                 continue
@@ -122,7 +122,7 @@ class SourcePrinter:
         row = [f"r.j{index}" for index in range(len(columns_of(items)))]
         text = "r"
         for number, item in enumerate(rows.items[len(items) :]):
-            row += _names(item.source, f"h{number}")
+            row += self._names(item.source, f"h{number}")
             text += f" CROSS JOIN {self._source(item.source, [], f'h{number}')}"
         printer = self._printer(Environment(rows.columns), row)
         assert isinstance(rows.owner, Field)
@@ -180,6 +180,21 @@ class SourcePrinter:
             assert isinstance(source, Derived)
             shown = f"({' UNION ALL '.join(self._select(part, source, needed) for part in source.parts)})"
         return f"{shown} AS {name}" if name else shown
+
+    def _names(self, source: Source, name: str) -> list[str]:
+        """Return the columns of a source as they are printed where it is called `name`; "": where it stands alone."""
+        prefix = f"{name}." if name else ""
+        if isinstance(source, TableSource):
+            return [
+                self.dialect.stored(f"{prefix}{identifier(shown)}", column.type)
+                for shown, column in zip(source.shown, source.columns, strict=True)
+            ]
+        if isinstance(source, Cut):
+            return [f"{prefix}c{index}" for index in range(len(source.columns))]
+        last = len(source.columns) - 1 if source.is_private else -1
+        return [
+            f"{prefix}u" if index == last else f"{prefix}c{index}" for index in range(len(source.columns))
+        ]
 
     def _released(self, source: Released, needed: list[int]) -> str:
         """Return an earlier intermediate result's rows: one list parameter a column, of the same length all."""
@@ -338,16 +353,6 @@ def _tie_breakers(block: Windowed, needed: list[int]) -> list[Expr]:
                 position=expr.position, hint="leave it out of the subquery with the window",
             )  # fmt: skip
     return found
-
-
-def _names(source: Source, name: str) -> list[str]:
-    prefix = f"{name}." if name else ""
-    if isinstance(source, TableSource):
-        return [f"{prefix}{identifier(shown)}" for shown in source.shown]
-    if isinstance(source, Cut):
-        return [f"{prefix}c{index}" for index in range(len(source.columns))]
-    last = len(source.columns) - 1 if source.is_private else -1
-    return [f"{prefix}u" if index == last else f"{prefix}c{index}" for index in range(len(source.columns))]
 
 
 def _cut_order(printer: PrivatePrinter, cut: Cut, read: list[int], first: int) -> str:

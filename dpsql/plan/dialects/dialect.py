@@ -107,6 +107,10 @@ class Dialect(ABC):
 
     # --- a table's columns ------------------------------------------------------------------------------
 
+    def stored(self, shown: str, type_: SqlType) -> str:
+        """Return a table's own column as a value of the type that it is taken for, wherever it is read."""
+        return shown
+
     @abstractmethod
     def column(self, shown: str, type_: SqlType) -> str:
         """Return a column as expressions read it."""

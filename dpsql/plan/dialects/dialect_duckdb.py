@@ -43,6 +43,10 @@ class DuckDBDialect(Dialect):
     def table(self, table: Table) -> str:
         return table_name(table.path)
 
+    def stored(self, shown: str, type_: SqlType) -> str:
+        # Whatever the session's own zone is: no expression above knows of zones.
+        return f"({shown} AT TIME ZONE 'UTC')" if type_.engine == "TIMESTAMP WITH TIME ZONE" else shown
+
     def column(self, shown: str, type_: SqlType) -> str:
         # An ENUM is TEXT to us; compared with a text outside its list it would raise.
         return self.as_text(shown) if type_.kind is Kind.TEXT else shown

@@ -54,7 +54,7 @@ ENGINE_TYPES = {
     "TIMESTAMP_S": types.OPAQUE,
     "TIMESTAMP_MS": types.OPAQUE,
     "TIMESTAMP_NS": types.OPAQUE,
-    "TIMESTAMPTZ": types.OPAQUE,
+    "TIMESTAMPTZ": types.TIMESTAMP,
     "TIME": types.OPAQUE,
     "TIMETZ": types.OPAQUE,
     "INTERVAL": types.INTERVAL,

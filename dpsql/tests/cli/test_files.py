@@ -150,3 +150,24 @@ def test_text_files_are_converted_once(policy: Path) -> None:
     failed = run(policy, "convert", str(policy.parent / "visits" / "3.csv"))
     assert failed.exit_code == 5
     assert failed.stderr == "ERROR F0V01: 3.csv: line 2 does not fit the others; mend it, and convert again\n"
+
+
+def test_files_may_stand_in_schemas(policy: Path) -> None:
+    policy.write_text(POLICY.replace("[tables.ward]", '[tables."lists.ward"]'))
+    run(policy, "budget", "create")
+    asked = run(
+        policy,
+        "query",
+        "SELECT w.floor, COUNT(*) FROM visit v JOIN lists.ward w ON w.name = v.ward GROUP BY 1",
+    )
+    assert asked.exit_code == 0, asked.output
+    policy.write_text(POLICY.replace("[tables.ward]", '[tables."main.ward"]'))
+    assert '"main" is the default schema; write ward alone' in run(policy, "check").stdout
+
+
+def test_files_that_say_no_unit_are_told_what_to_write(policy: Path) -> None:
+    policy.write_text(POLICY.replace("public = true\n", ""))
+    looked = run(policy, "check")
+    assert looked.exit_code == 5
+    said = "files.toml: tables.ward: has no unit; write unit = …, or public = true if nobody's data is in it"
+    assert f"problem: {said}" in looked.stdout
