@@ -125,7 +125,7 @@ def _empty(release: ReleasePlan, number: int) -> tuple[Any, ...]:
 
 
 def squared_distance(release: ReleasePlan, number: int, left: Groups, right: Groups) -> Fraction:
-    """Return what the claim in rho bounds of one measurement that is no choice: Σ change² over groups and coordinates."""
+    """Return what the claim in rho bounds of one measurement that is no choice: Σ change² of all coordinates."""
     measurement, empty = release.measurements[number], _empty(release, number)
     return sum(
         (
