@@ -153,7 +153,8 @@ _LIKE_QUERIES = ("select", "with", "values", "table", "explain")
 def _parse_query(text: str) -> AdmittedQuery:
     tokens = tokenize(text)
     first = _word(tokens[0]) if tokens else ""
-    meant = difflib.get_close_matches(first, _LIKE_QUERIES, 1, 0.8) if first not in _STARTS else []
+    known = first in _STARTS or first in _LIKE_QUERIES
+    meant = [] if known else difflib.get_close_matches(first, _LIKE_QUERIES, 1, 0.8)
     if meant:
         raise Refusal(
             f'syntax error at or near "{first}"', sqlstate="42601", position=place(text, tokens[0].start),

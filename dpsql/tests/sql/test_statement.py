@@ -174,6 +174,9 @@ def test_a_position_below_explain_points_into_the_whole_text(prefix: str) -> Non
         ("EXPLAIN SELECT 1", False),
         ("explain (FORMAT JSON) select 1", True),
         ("EXPLAIN (FORMAT TEXT) SELECT 1", False),
+        ("EXPLAIN ANALYZE SELECT 1", False),
+        ("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT 1", True),
+        ("EXPLAIN (VERBOSE, COSTS off) SELECT 1", False),
     ],
 )
 def test_explain(text: str, json: bool) -> None:
