@@ -18,7 +18,7 @@ from fractions import Fraction
 
 from ...errors import Refusal
 from ...relation.catalog import Column, Enforced, Scalar
-from ...relation.expressions import Expr, Field, Literal, fields_of
+from ...relation.expressions import Call, Expr, Field, Literal, fields_of
 from ...relation.facts import Facts, common_grid, decimal_scale, largest
 from ...relation.intervals import Environment, facts_of, narrowed_facts
 from ...relation.lattice import Lattice, lattice_of
@@ -174,7 +174,9 @@ def _derived(
     identities: dict[int, Identity] = {}
     if resolved:
         identities = {**_identities(parts), len(merged): resolved[0].root}
-        merged.append(Column("", resolved[0].owner.type, Enforced(not_null=True)))
+        merged.append(
+            Column("", _type_of_owners([rows.owner.type for rows in resolved]), Enforced(not_null=True))
+        )
     if len(resolved) == 1 and resolved[0].is_single:
         keys = (*keys, frozenset({len(merged) - 1}))
     one_each = any(key == {len(merged) - 1} for key in keys)
@@ -245,16 +247,32 @@ def _identities(parts: Sequence[tuple[Block, OwnedRows | None]]) -> dict[int, Id
 
 
 def _identity_of(expr: Expr, rows: OwnedRows) -> Identity | None:
-    """Return the key that a bare column of an inner source is a value of.
+    """Return the key that a bare column of an inner source is a value of; an integer stays one in a wider type.
 
     A column of an outer source may be NULL, and NULL is nobody's.
     """
+    if (
+        isinstance(expr, Call)
+        and expr.function == "cast"
+        and _type_of_owners([expr.args[0].type, expr.type]) == expr.type
+    ):
+        return _identity_of(expr.args[0], rows) if expr.type.is_integer else None
     if not isinstance(expr, Field) or any(item.kind == "full" for item in rows.items):
         return None
     for item, start in fields_in(rows.items):
         if item.kind == "inner" and start <= expr.index < start + len(item.columns):
             return item.source.identities.get(expr.index - start)
     return None
+
+
+_WIDTHS = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)
+
+
+def _type_of_owners(types: Sequence[SqlType]) -> SqlType:
+    """Return the type of owners from several parts: of integers the widest, else the first, which all of them have."""
+    if all(type_.is_integer for type_ in types):
+        return max(types, key=lambda type_: _WIDTHS.index(type_.kind))
+    return types[0]
 
 
 # --- columns ----------------------------------------------------------------------------------------------

@@ -152,7 +152,9 @@ TIGHT = (
     "SELECT COUNT(*) FROM person p WHERE EXISTS (SELECT 1 FROM account a WHERE a.person_id = p.id)",
     "SELECT COUNT(*) FROM booking b JOIN account a ON a.no = b.account_no JOIN person p ON p.id = a.person_id",
     "SELECT c, COUNT(*) FROM (SELECT id, COUNT(*) AS c FROM person GROUP BY id) t GROUP BY c",
-)
+    "SELECT COUNT(*) FROM (SELECT id AS u FROM person UNION SELECT person_id FROM account) t",
+    "SELECT COUNT(*) FROM (SELECT person_id AS u FROM account UNION ALL SELECT id FROM person) t JOIN note n ON n.person_id = t.u",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("sql", TIGHT)
