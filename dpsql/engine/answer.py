@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ..relation.types import SqlType
-from .left import charged_text
+from .left import charged_text, delta_text
 from .settings import decimal_text
 
 __all__ = ["Answer", "AnswerColumn", "BoundNote", "GroupNote", "OnceNote", "Receipt"]
@@ -63,7 +63,7 @@ class Receipt:
     @property
     def said_charge(self) -> str:
         """What was charged, in words."""
-        delta = f", delta {decimal_text(self.delta)}" if self.delta else ""
+        delta = f", delta {delta_text(self.delta)}" if self.delta else ""
         return (
             f"epsilon {decimal_text(self.epsilon)}" if self.rho is None else charged_text(self.rho)
         ) + delta

@@ -62,7 +62,7 @@ def spent_text(
     spent_nano: int, cap_nano: int | None, rho_atto: int, rho_cap_atto: int | None, status: Status
 ) -> str:
     """Return what is spent under zCDP in one scope: the epsilon of the rho, at which delta, and the rho."""
-    delta = f"{status.conversion_delta_atto / ATTO:g}".replace("e-0", "e-")
+    delta = delta_text(Fraction(status.conversion_delta_atto, ATTO))
     at = f"at delta {delta}"
     epsilon = f"epsilon {_short(spent_nano)}"
     if cap_nano is None or rho_cap_atto is None:
@@ -74,3 +74,8 @@ def _short(epsilon_nano: int) -> str:
     """Return an epsilon that is spent, rounded up to its first four digits."""
     step = int(10 ** max(0, len(str(epsilon_nano)) - 4))
     return epsilon_text(-(-epsilon_nano // step) * step)
+
+
+def delta_text(delta: Fraction) -> str:
+    """Return a delta as people write it: 1e-9."""
+    return f"{float(delta):g}".replace("e-0", "e-")

@@ -14,7 +14,7 @@ import pytest
 
 from dpsql.backends import PostgresBackend
 from dpsql.errors import PolicyError, Refusal
-from dpsql.plan.measures.measurements import MeasurementKind
+from dpsql.plan.measures.measurements import Joint, MeasurementKind
 from dpsql.policy import build_catalog, parse_policy
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.postgres_twin import READER, let_read
@@ -175,10 +175,10 @@ def test_products_of_a_sum_are_wider_than_the_sum(postgres: PostgresServer, tmp_
         (release,) = one.plan("SELECT VAR_POP(x) FROM visit").releases
         with backend.snapshot() as snapshot:
             found = measure_release(release, snapshot)
-    moment = next(
-        n for n, measurement in enumerate(release.measurements) if measurement.kind is MeasurementKind.MOMENT
-    )
-    assert found[moment] == {(): (80_000 * 4_000_000**2,)}
+    (joint,) = release.measurements
+    assert isinstance(joint, Joint)
+    squares = [part.kind for part in joint.parts].index(MeasurementKind.MOMENT)
+    assert found[0][()][squares] == 80_000 * 4_000_000**2 * joint.denominator
 
 
 # --- a role that can do more than read ----------------------------------------------------------------------
