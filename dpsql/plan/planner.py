@@ -230,13 +230,14 @@ class ReleasePlan:
 
     @cached_property
     def choices(self) -> Mapping[int, Choice]:
-        """What is chosen for each group, by measurement; none of what is empty."""
+        """What is chosen for each group, by measurement; none of what is empty, or taken as it was chosen before."""
         if self.is_empty:
             return {}
         return {
             number: measurement.choice(self._choosing(number))
             for number, measurement in enumerate(self.measurements)
             if isinstance(measurement, RankMeasurement | SplitMeasurement | ModeMeasurement)
+            and number in self.fresh
         }
 
     def under(self, epsilon: Fraction, blocks: Fraction) -> ReleasePlan | None:
