@@ -30,6 +30,7 @@ from ..plan.backend_sql.print_release import BackendQuery, Part
 from ..plan.planner import Plan, ReleasePlan
 from ..plan.privacy.growth import MAX_GROWN
 from ..plan.privacy.rows import IntermediateColumn
+from ..relation.catalog import Scalar
 from ..relation.expressions import IntermediateValue
 from ..relation.types import SqlType
 from .cost import Cost
@@ -315,14 +316,15 @@ class PlanRunner:
         for index in wanted:
             if index != plan.counted and index not in noises:
                 noises[index] = draw(plan, index, rows.groups.size, self.noise)
-        return [*drawn, *self._noised(number, exact, noises, self._asker(plan, snapshot, short))]
+        return [*drawn, *self._noised(number, exact, noises, self._asker(rows, snapshot, short))]
 
-    def _asker(self, plan: ReleasePlan, snapshot: Snapshot, salt: str) -> AskPart:
+    def _asker(self, rows: ReleasedRows, snapshot: Snapshot, salt: str) -> AskPart:
         """Return what asks for the rows of a part of a group that were not read with all of them."""
+        plan, chosen = rows.plan, _chosen_groups(rows)
 
         def ask_part(index: int, part: Part) -> Exact:
             found = Exact()
-            self._ask(found, plan, plan.part_query(index, part), snapshot, salt)
+            self._ask(found, plan, plan.part_query(index, part, chosen), snapshot, salt)
             return found
 
         return ask_part
@@ -364,16 +366,13 @@ class PlanRunner:
         rows.take_keys(stored)
         exact = Exact()
         self._ask_all(exact, rows, list(noises), snapshot, salt)
-        return [(chosen, stored), *self._noised(number, exact, noises, self._asker(plan, snapshot, salt))]
+        return [(chosen, stored), *self._noised(number, exact, noises, self._asker(rows, snapshot, salt))]
 
     def _ask_all(
         self, exact: Exact, rows: ReleasedRows, wanted: Sequence[int], snapshot: Snapshot, salt: str
     ) -> None:
         """Ask for some measurements of a release, of the groups that are chosen where they are."""
-        chosen = None
-        if rows.plan.selection is not None and rows.groups is not None:
-            chosen = tuple(rows.groups.tuples())
-        for query in rows.plan.queries(tuple(wanted), chosen):
+        for query in rows.plan.queries(tuple(wanted), _chosen_groups(rows)):
             self._ask(exact, rows.plan, query, snapshot, salt)
 
     def _check_growth(self, plan: ReleasePlan, snapshot: Snapshot) -> None:
@@ -462,6 +461,13 @@ def _declared_groups(plan: ReleasePlan) -> Groups | None:
 def _listed_groups(plan: ReleasePlan) -> Groups:
     assert plan.groups is not None
     return declared_groups(plan.groups, [key.type for key in plan.release.keys])
+
+
+def _chosen_groups(rows: ReleasedRows) -> tuple[tuple[Scalar, ...], ...] | None:
+    """Return the groups that were chosen, whose rows alone are asked for; None: nothing chooses, or not yet."""
+    if rows.plan.selection is None or rows.groups is None:
+        return None
+    return tuple(rows.groups.tuples())
 
 
 def _keyset_id(payload: bytes) -> bytes:
