@@ -263,11 +263,14 @@ def _measure(plan: ReleasePlan, index: int) -> dict[str, object]:
         "plus_minus_95": _half_width_text(_half_width(plan, index) * step),
         "epsilon": decimal_text(plan.epsilons[index]),
         "stored": index not in plan.fresh,
-    } | (
-        {"law": plan.law(index).family, "rho": number_text(plan.losses[index])}
-        if plan.is_zcdp and not plan.is_empty
-        else {}
-    )
+    } | _of_zcdp(plan, index)
+
+
+def _of_zcdp(plan: ReleasePlan, index: int) -> dict[str, object]:
+    """Return what is said besides where rho adds up: the law of the noise or the choice, and its part of rho."""
+    if not plan.is_zcdp or plan.is_empty:
+        return {}
+    return {"law": plan.law(index).family, "rho": number_text(plan.losses[index])}
 
 
 def _is_laplace(plan: ReleasePlan, index: int) -> bool:
@@ -305,12 +308,14 @@ def _together(plan: ReleasePlan, index: int, measurement: Joint) -> dict[str, ob
         "measure": f"{', '.join(named[:-1])} and {named[-1]} together",
         "coordinates": measurement.size,
         "lattice": "1",
-        "sensitivity": number_text(Fraction(measurement.sensitivity, unit)),
+        "sensitivity": _reach_text(measurement.squared_sensitivity, Fraction(1, unit))
+        if plan.is_zcdp
+        else number_text(Fraction(measurement.sensitivity, unit)),
         "scale": number_text(plan.scale(index) / unit),
         "parts": parts,
         "epsilon": decimal_text(plan.epsilons[index]),
         "stored": index not in plan.fresh,
-    }
+    } | _of_zcdp(plan, index)
 
 
 def _together_text(plan: ReleasePlan, index: int, shown: dict[str, object], price: str) -> list[str]:

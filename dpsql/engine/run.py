@@ -510,7 +510,7 @@ def _note(plan: ReleasePlan, index: int) -> str:
     sensitivity, scale = (
         Fraction(size) / measurement.claim_unit for size in (measurement.sensitivity, plan.scale(index))
     )
-    if plan.is_zcdp and index not in plan.choices:
+    if plan.is_zcdp and index not in plan.choices and index != plan.selection:
         squared = Fraction(measurement.squared_sensitivity, measurement.claim_unit**2)
         return f"{plan.release.rows.name}: {what}, squared sensitivity {squared}, sigma {scale}"
     return f"{plan.release.rows.name}: {what}, sensitivity {sensitivity}, scale {scale}"
