@@ -148,7 +148,11 @@ def _ratios(plan: ReleasePlan, own: ReleasePlan, level: Fraction) -> list[Fracti
     ratios = []
     for index, formula in enumerate(own.formulas):
         if isinstance(formula, Chosen):
-            continue  # as wide as asked alone: a choice has its own measurement in either plan
+            if formula.coordinate is None:
+                continue  # the one value that the text leaves
+            if _rows_off(plan, index, level) > _rows_off(own, index, level):
+                return None  # its part of epsilon is smaller here
+            continue
         here, there = (
             expected_error(one, index, lambda formula, one=one: _half(one, formula, level))[0]  # type: ignore[misc]
             for one in (plan, own)
@@ -157,6 +161,14 @@ def _ratios(plan: ReleasePlan, own: ReleasePlan, level: Fraction) -> list[Fracti
             return None
         ratios.append(here / there if there else Fraction(1))
     return ratios
+
+
+def _rows_off(plan: ReleasePlan, index: int, level: Fraction) -> int:
+    """Return how many rows off the wanted rank a chosen value may be."""
+    formula = plan.formulas[index]
+    assert isinstance(formula, Chosen)
+    assert formula.coordinate is not None
+    return plan.law(plan.measurement_of(formula.coordinate)).half_width(1 - level)
 
 
 def _half(plan: ReleasePlan, formula: Linear, level: Fraction) -> Fraction:

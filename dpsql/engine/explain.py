@@ -263,11 +263,14 @@ def _measure(plan: ReleasePlan, index: int) -> dict[str, object]:
         "plus_minus_95": _half_width_text(_half_width(plan, index) * step),
         "epsilon": decimal_text(plan.epsilons[index]),
         "stored": index not in plan.fresh,
-    } | (
-        {"law": plan.law(index).family, "rho": number_text(plan.losses[index])}
-        if plan.is_zcdp and not plan.is_empty
-        else {}
-    )
+    } | _of_zcdp(plan, index)
+
+
+def _of_zcdp(plan: ReleasePlan, index: int) -> dict[str, object]:
+    """Return what is said besides where rho adds up: the law of the noise or the choice, and its part of rho."""
+    if not plan.is_zcdp or plan.is_empty:
+        return {}
+    return {"law": plan.law(index).family, "rho": number_text(plan.losses[index])}
 
 
 def _is_laplace(plan: ReleasePlan, index: int) -> bool:
@@ -305,12 +308,14 @@ def _together(plan: ReleasePlan, index: int, measurement: Joint) -> dict[str, ob
         "measure": f"{', '.join(named[:-1])} and {named[-1]} together",
         "coordinates": measurement.size,
         "lattice": "1",
-        "sensitivity": number_text(Fraction(measurement.sensitivity, unit)),
+        "sensitivity": _reach_text(measurement.squared_sensitivity, Fraction(1, unit))
+        if plan.is_zcdp
+        else number_text(Fraction(measurement.sensitivity, unit)),
         "scale": number_text(plan.scale(index) / unit),
         "parts": parts,
         "epsilon": decimal_text(plan.epsilons[index]),
         "stored": index not in plan.fresh,
-    }
+    } | _of_zcdp(plan, index)
 
 
 def _together_text(plan: ReleasePlan, index: int, shown: dict[str, object], price: str) -> list[str]:
@@ -382,6 +387,7 @@ def _choice(plan: ReleasePlan, index: int, measurement: _Ranks) -> dict[str, obj
         "candidates": 0 if choice is None else choice.candidates,
         "rows_95": _half_width(plan, index),
         "epsilon": decimal_text(plan.epsilons[index]),
+        "stored": index not in plan.fresh,
     }
     if isinstance(choice, RankSplit):
         assert isinstance(measurement, SplitMeasurement)
@@ -400,6 +406,7 @@ def _mode(plan: ReleasePlan, index: int, measurement: ModeMeasurement) -> dict[s
         "candidates": len(measurement.candidates),
         "rows_95": _half_width(plan, index),
         "epsilon": decimal_text(plan.epsilons[index]),
+        "stored": index not in plan.fresh,
     }
 
 
@@ -415,6 +422,9 @@ def _price_text(plan: ReleasePlan, index: int) -> str:
 
 
 def _choice_text(shown: dict[str, object], price: str) -> list[str]:
+    if shown["stored"]:
+        near = "of the wanted rank" if "lattice" in shown else "of the most frequent value"
+        return [f"  {shown['measure']}: stored already", f"    within {shown['rows_95']} rows {near} at 95 %"]
     if "lattice" not in shown:
         return [
             f"  {shown['measure']}: {price}, {shown['candidates']} candidates",
@@ -435,21 +445,27 @@ def _expected_rank(plan: ReleasePlan, number: int, share: Fraction) -> str:
     """Return where a chosen value is expected to stand among the rows."""
     measurement, choice = plan.measurements[number], plan.choices.get(number)
     assert isinstance(measurement, _Ranks)
-    if choice is None:
+    if plan.is_empty:
         return "none"
     rows = _half_width(plan, number)
+    if choice is None:  # it was chosen before, how far inside an end is not in the plan
+        ends = {Fraction(0): "one near the smallest", Fraction(1): "one near the largest"}
+        return f"within {rows} rows of {ends.get(share) or _wanted(share)} at 95 %"
     if isinstance(choice, RankSplit):
         choice = choice.choice(share, choice.candidates)
     assert isinstance(choice, RankChoice)
     if not choice.offset:
-        wanted = "the middle one" if share == Fraction(1, 2) else f"the one at {number_text(share)}"
-        return f"within {rows} rows of {wanted} at 95 %"
+        return f"within {rows} rows of {_wanted(share)} at 95 %"
     end = "smallest" if share == 0 else "largest"
     inside = _rows_inside(measurement, choice)
     return (
         f"within {rows} rows of the one {inside} rows inside the {end} at 95 %; "
         f"of fewer than {2 * inside} rows it says little"
     )
+
+
+def _wanted(share: Fraction) -> str:
+    return "the middle one" if share == Fraction(1, 2) else f"the one at {number_text(share)}"
 
 
 def _half_width(plan: ReleasePlan, number: int) -> int:
@@ -544,7 +560,7 @@ def _release_text(number: int, plan: ReleasePlan, names: Names, sets: Sequence[_
         shown = _measure(plan, index)
         if index == plan.selection:
             continue
-        if index in plan.choices:
+        if isinstance(plan.measurements[index], _Ranks | ModeMeasurement):
             lines += _choice_text(shown, _price_text(plan, index))
             continue
         several = "" if shown["coordinates"] == 1 else f", {shown['coordinates']} numbers a group"

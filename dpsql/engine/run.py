@@ -30,6 +30,7 @@ from ..plan.backend_sql.print_release import BackendQuery, Part
 from ..plan.planner import Plan, ReleasePlan
 from ..plan.privacy.growth import MAX_GROWN
 from ..plan.privacy.rows import IntermediateColumn
+from ..relation.catalog import Scalar
 from ..relation.expressions import IntermediateValue
 from ..relation.types import SqlType
 from .cost import Cost
@@ -315,14 +316,15 @@ class PlanRunner:
         for index in wanted:
             if index != plan.counted and index not in noises:
                 noises[index] = draw(plan, index, rows.groups.size, self.noise)
-        return [*drawn, *self._noised(number, exact, noises, self._asker(plan, snapshot, short))]
+        return [*drawn, *self._noised(number, exact, noises, self._asker(rows, snapshot, short))]
 
-    def _asker(self, plan: ReleasePlan, snapshot: Snapshot, salt: str) -> AskPart:
+    def _asker(self, rows: ReleasedRows, snapshot: Snapshot, salt: str) -> AskPart:
         """Return what asks for the rows of a part of a group that were not read with all of them."""
+        plan, chosen = rows.plan, _chosen_groups(rows)
 
         def ask_part(index: int, part: Part) -> Exact:
             found = Exact()
-            self._ask(found, plan, plan.part_query(index, part), snapshot, salt)
+            self._ask(found, plan, plan.part_query(index, part, chosen), snapshot, salt)
             return found
 
         return ask_part
@@ -364,16 +366,13 @@ class PlanRunner:
         rows.take_keys(stored)
         exact = Exact()
         self._ask_all(exact, rows, list(noises), snapshot, salt)
-        return [(chosen, stored), *self._noised(number, exact, noises, self._asker(plan, snapshot, salt))]
+        return [(chosen, stored), *self._noised(number, exact, noises, self._asker(rows, snapshot, salt))]
 
     def _ask_all(
         self, exact: Exact, rows: ReleasedRows, wanted: Sequence[int], snapshot: Snapshot, salt: str
     ) -> None:
         """Ask for some measurements of a release, of the groups that are chosen where they are."""
-        chosen = None
-        if rows.plan.selection is not None and rows.groups is not None:
-            chosen = tuple(rows.groups.tuples())
-        for query in rows.plan.queries(tuple(wanted), chosen):
+        for query in rows.plan.queries(tuple(wanted), _chosen_groups(rows)):
             self._ask(exact, rows.plan, query, snapshot, salt)
 
     def _check_growth(self, plan: ReleasePlan, snapshot: Snapshot) -> None:
@@ -464,6 +463,13 @@ def _listed_groups(plan: ReleasePlan) -> Groups:
     return declared_groups(plan.groups, [key.type for key in plan.release.keys])
 
 
+def _chosen_groups(rows: ReleasedRows) -> tuple[tuple[Scalar, ...], ...] | None:
+    """Return the groups that were chosen, whose rows alone are asked for; None: nothing chooses, or not yet."""
+    if rows.plan.selection is None or rows.groups is None:
+        return None
+    return tuple(rows.groups.tuples())
+
+
 def _keyset_id(payload: bytes) -> bytes:
     """Return what the measures of a thresholded release are keyed by: the very groups that were published."""
     return hashlib.sha256(payload).digest()
@@ -504,7 +510,7 @@ def _note(plan: ReleasePlan, index: int) -> str:
     sensitivity, scale = (
         Fraction(size) / measurement.claim_unit for size in (measurement.sensitivity, plan.scale(index))
     )
-    if plan.is_zcdp and index not in plan.choices:
+    if plan.is_zcdp and index not in plan.choices and index != plan.selection:
         squared = Fraction(measurement.squared_sensitivity, measurement.claim_unit**2)
         return f"{plan.release.rows.name}: {what}, squared sensitivity {squared}, sigma {scale}"
     return f"{plan.release.rows.name}: {what}, sensitivity {sensitivity}, scale {scale}"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
+from ..budget import rho_text, shown_epsilon
 from ..plan.measures.measurements import MeasurementKind
 from ..plan.planner import ReleasePlan
 from .settings import decimal_text
@@ -29,7 +30,7 @@ def selection_figures(plan: ReleasePlan) -> dict[str, object]:
         "within_95": _figure(_within(plan)),
         "epsilon": decimal_text(plan.epsilons[number]),
         "stored": number not in plan.fresh,
-    }
+    } | ({"rho": rho_text(plan.rhos[number])} if plan.is_zcdp else {})
 
 
 def selection_lines(plan: ReleasePlan, whole: str) -> Iterator[str]:
@@ -39,11 +40,10 @@ def selection_lines(plan: ReleasePlan, whole: str) -> Iterator[str]:
         return
     kinds = {measurement.kind for measurement in plan.measurements[:number]}
     verb = "counts" if kinds <= _COUNTS else "measures"
-    rest = sum(plan.epsilons[:number], Fraction(0))
     shown = selection_figures(plan)
     yield (
-        f"chooses {top.count} of {len(plan.groups)} groups (epsilon {shown['epsilon']}), then {verb} them "
-        f"(epsilon {decimal_text(rest)}); the whole histogram would have {whole}"
+        f"chooses {top.count} of {len(plan.groups)} groups ({_price(plan, [number])}), then {verb} them "
+        f"({_price(plan, range(number))}); the whole histogram would have {whole}"
     )
     yield (
         f"  {top.of.label}, of a person at most {_figure(top.each * _step(plan))} in a group: sensitivity "
@@ -62,6 +62,14 @@ def selection_notes(plan: ReleasePlan) -> Iterator[str]:
         f"{top.count} of {len(plan.groups or ())} groups were chosen, and these alone measured: {_missed(plan)}; "
         "SET dpsql.selection = off measures all"
     )
+
+
+def _price(plan: ReleasePlan, numbers: Sequence[int]) -> str:
+    """Return what some measurements cost together: rho adds up, and the epsilons that it stands for do not."""
+    if not plan.is_zcdp:
+        return f"epsilon {decimal_text(sum((plan.epsilons[i] for i in numbers), Fraction(0)))}"
+    rho = sum(plan.rhos[i] for i in numbers)
+    return f"as epsilon {shown_epsilon(rho)}, rho {rho_text(rho)}"
 
 
 def _missed(plan: ReleasePlan) -> str:

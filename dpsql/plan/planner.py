@@ -230,13 +230,14 @@ class ReleasePlan:
 
     @cached_property
     def choices(self) -> Mapping[int, Choice]:
-        """What is chosen for each group, by measurement; none of what is empty."""
+        """What is chosen for each group, by measurement; none of what is empty, or taken as it was chosen before."""
         if self.is_empty:
             return {}
         return {
             number: measurement.choice(self._choosing(number))
             for number, measurement in enumerate(self.measurements)
             if isinstance(measurement, RankMeasurement | SplitMeasurement | ModeMeasurement)
+            and number in self.fresh
         }
 
     def under(self, epsilon: Fraction, blocks: Fraction) -> ReleasePlan | None:
@@ -303,12 +304,17 @@ class ReleasePlan:
             chosen,
         )
 
-    def part_query(self, number: int, part: Part) -> BackendQuery:
-        """Return the query of a part of a group's rows, for what was not read with all of them (soundness.md 1.21)."""
+    def part_query(
+        self, number: int, part: Part, chosen: tuple[tuple[Scalar, ...], ...] | None = None
+    ) -> BackendQuery:
+        """Return the query of a part of a group's rows, for what was not read with all of them (soundness.md 1.21).
+
+        `chosen`: the groups whose rows alone there are, where they were chosen.
+        """
         release = self.release
         return print_part(
             release.rows, release.keys, self.measurements, number, self.bounding, self.domains, self.choices[number],
-            part, self.dialect,
+            part, self.dialect, chosen,
         )  # fmt: skip
 
     @cached_property
@@ -612,7 +618,9 @@ def _selecting(
         return whole
     choice = replace(choice, aggregate=top.aggregate)
     bounding = among(whole.bounding, choice.count)
-    measured = choose_measurements(release.aggregates, env, bounding, rows.units, threshold=False)
+    measured = choose_measurements(
+        release.aggregates, env, bounding, rows.units, threshold=False, is_zcdp=whole.is_zcdp
+    )
     measurements = (*measured.measurements, choice)
     each = _share_of(release, privacy.epsilon, blocks, len(measurements), is_zcdp=whole.is_zcdp)
     if each.is_nothing or len(measurements) > MAX_MEASUREMENTS:

@@ -125,9 +125,15 @@ def print_part(
     choice: Choice,
     part: Part,
     dialect: Dialect,
+    chosen_groups: Sequence[tuple[Scalar, ...]] | None = None,
 ) -> BackendQuery:
-    """Return the query of the rows of a part alone, with the weights that they have among all (soundness.md 1.21)."""
-    return _Release(rows, keys, measurements, bounding, domains, dialect).window(number, choice, part)
+    """Return the query of the rows of a part alone, with the weights that they have among all (soundness.md 1.21).
+
+    `chosen_groups`: those that all are of, as in `print_release`.
+    """
+    release = _Release(rows, keys, measurements, bounding, domains, dialect)
+    release = release if chosen_groups is None else release.of_groups(chosen_groups)
+    return release.window(number, choice, part)
 
 
 def print_fan(fan: Fan, dialect: Dialect) -> BackendQuery:

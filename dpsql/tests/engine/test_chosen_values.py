@@ -168,7 +168,7 @@ def test_a_chosen_value_is_never_served_from_other_groups(session: Session) -> N
 
 def test_a_mutant_that_stores_it_as_a_grouping(session: Session, monkeypatch: Patch) -> None:
     """The kind of its query keeps it out, and its law as well: both have to be forgotten."""
-    plant(monkeypatch, ReleasePlan.family, ("if measurement.query is not BoundingQuery.SCALED or", "if"))
+    plant(monkeypatch, ReleasePlan.family, ("measurement.query is not BoundingQuery.SCALED", "False"))
     check_stored(session)
     monkeypatch.setattr(Rank, "is_additive", True)
     session.execute("SET dpsql.epsilon = 1.0")

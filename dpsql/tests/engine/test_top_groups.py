@@ -255,6 +255,27 @@ def test_explain_says_what_is_chosen(session: Session) -> None:
     assert any("3 of 40 groups were chosen, and these alone measured" in note for note in receipt.notes)
 
 
+def test_explain_adds_up_rho_and_not_what_it_stands_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """0.1 is rho 0.005, in two parts: each as epsilon 0.1 / √2, together 0.1 and not twice that."""
+    monkeypatch.setattr(
+        "dpsql.tests.engine.test_top_groups.POLICY",
+        POLICY.replace("delta = 1e-6", 'delta = 1e-6\naccounting = "zcdp"'),
+    )
+    with Session.open(make(tmp_path)) as opened:
+        said = told(opened, TOP)
+        assert "chooses 3 of 40 groups (as epsilon 0.0707107, rho 0.0025), then counts them " in said
+        assert "(as epsilon 0.0707107, rho 0.0025); the whole histogram" in said
+        more = told(opened, TOP.replace("AS n", "AS n, COUNT(DISTINCT street)"))
+        assert "then measures them (as epsilon 0.0816497, rho 0.003333)" in more
+        (release,) = json.loads(opened.explain(TOP).json_text())["releases"]
+        assert release["measures"][1]["rho"] == "0.0025"
+        opened.execute(TOP)
+        notes = [entry.note for entry in opened.dataset.store.log(5)]
+        assert any("top, sensitivity 3, scale" in note for note in notes), notes
+
+
 def test_the_manual_shows_what_explain_says(tmp_path: Path) -> None:
     names = json.dumps([f"p{i:03}" for i in range(1000)])
     path = make(tmp_path)

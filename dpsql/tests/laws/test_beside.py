@@ -279,6 +279,52 @@ def test_other_questions_are_asked_alone(session: Session) -> None:
     check_other_questions_are_asked_alone(session)
 
 
+CHOICES = (
+    "MEDIAN(balance)",
+    "MIN(balance)",
+    "MODE() WITHIN GROUP (ORDER BY paid)",
+    "PERCENTILE_CONT(ARRAY[0.1, 0.5, 0.9]) WITHIN GROUP (ORDER BY balance)",
+)
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_a_choice_that_is_stored_stands_beside_what_is(session: Session, choice: str) -> None:
+    """All of it is stored, under other measures: free, by EXPLAIN too."""
+    sql = tile(f"COUNT(*), SUM(amount), {choice}")
+    for part in ("COUNT(*)", "SUM(amount)", choice):
+        session.execute(tile(part))
+    before = spent(session)
+    said = told(session, sql)
+    assert "charge: nothing" in said
+    assert "choice" in said.split("stored already")[2]
+    assert session.explain(sql).as_dict()["releases"]
+    assert cost(session.execute(sql)) == 0
+    assert spent(session) == before
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_what_is_stored_makes_no_choice_worse(session: Session, choice: str) -> None:
+    """Three things that share epsilon beside a stored count, for two: the choice would have a third for a half."""
+    sql = f"SELECT VAR_POP(amount), {choice} FROM loan"
+    alone = choices_of(session, sql)
+    session.execute("SET dpsql.epsilon = 10")
+    session.execute("SELECT COUNT(*) FROM loan")
+    session.execute("SET dpsql.epsilon = 1")
+    assert choices_of(session, sql) == alone
+
+
+def test_a_mutant_that_leaves_choices_out(session: Session, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(beside, "_rows_off", lambda plan, index, level: 0)
+    with pytest.raises(AssertionError):
+        test_what_is_stored_makes_no_choice_worse(session, CHOICES[0])
+
+
+def choices_of(session: Session, sql: str) -> list[int]:
+    """Return how many rows off each of the choices of a statement may be."""
+    (release,) = session.explain(sql).plan.releases
+    return [release.law(number).half_width(Fraction(1, 20)) for number in release.choices]
+
+
 def check_what_is_missing_shares_epsilon(session: Session) -> None:
     session.execute(COUNT)
     assert cost(session.execute(tile("COUNT(*), SUM(amount), AVG(balance)"))) == 1

@@ -345,9 +345,11 @@ def test_measure_what_is_chosen_by_the_bound_of_all_groups(adding: World, monkey
 
 def test_spend_epsilon_on_both(adding: World, monkeypatch: Patch) -> None:
     """The whole epsilon for the choice, and again for the counts."""
-    original = planner.share_of
+    original = planner._share_of
     monkeypatch.setattr(
-        planner, "share_of", lambda release, epsilon, blocks, _: original(release, epsilon, blocks, 1)
+        planner,
+        "_share_of",
+        lambda release, epsilon, blocks, _, **more: original(release, epsilon, blocks, 1, **more),
     )
     with pytest.raises(AssertionError):
         holds(adding, ONE, EVERYWHERE)
