@@ -20,7 +20,7 @@ from .model import (
     TablePolicy,
     UnitPolicy,
 )
-from .scaffold import scaffold
+from .scaffold import left_out, scaffold
 from .secrecy import is_open_to_others
 
 __all__ = [
@@ -44,6 +44,7 @@ __all__ = [
     "build_catalog",
     "check",
     "is_open_to_others",
+    "left_out",
     "load_policy",
     "parse_policy",
     "scaffold",
