@@ -63,6 +63,7 @@ CODES = MappingProxyType(
         "PV301": "bad privacy parameter",
         # Resources.
         "53V01": "the privacy budget is spent",
+        "55006": "the database is busy: another program has its file open",
         "57014": "statement cancelled",
         "57V01": "post-processing took too long",
         "58V01": "the engine failed",
@@ -163,6 +164,7 @@ class FilesChanged(EngineFailure):
 _FAILED = ("the database could not answer this statement", "the owner's log says more")
 _FAILURES = {
     "57014": ("the statement was cancelled", "what was charged stays spent"),
+    "55006": ("the database is busy: another program has its file open", "ask again in a moment"),
     "57V01": (
         "post-processing took too long",
         "ask in a simpler form, or with a longer time limit; what is released already is not charged again",

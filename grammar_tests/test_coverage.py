@@ -15,6 +15,7 @@ HERE = Path(__file__).parent
 _ELSEWHERE = {
     "42501": "no statement is refused with it yet: kept for the server",
     "54000": "a large query of the system catalog: dpsql/tests/system_catalog",
+    "55006": "a file that another program has open: dpsql/tests/backends, dpsql/tests/server",
     "57014": "a cancelled statement: dpsql/tests/backends, dpsql/tests/engine",
     "57V01": "post-processing that takes too long: dpsql/tests/engine",
     "58V01": "a database that fails: dpsql/tests/backends, dpsql/tests/engine",

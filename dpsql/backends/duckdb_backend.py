@@ -12,6 +12,7 @@ House rules:
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from decimal import Decimal
@@ -37,6 +38,9 @@ _T = TypeVar("_T")
 
 _CHUNK_ROWS = 65536
 _DECIMAL_DIGITS = 38
+_BUSY = "55006"
+_BUSY_SECONDS, _BUSY_PAUSE = 2.0, 0.05
+"""How long a statement waits for a file that a writer has open, and how often it looks."""
 
 # What the printed SQL relies on. Verified, not set, on a connection that is somebody else's.
 MEANING = {
@@ -180,18 +184,31 @@ class DuckDBBackend:
     def snapshot(self, owner: object = None) -> Iterator[DuckDBSnapshot]:
         """Open one read-only transaction for the time of a `with` block; `owner`: whose it is, for `cancel`.
 
-        Raises EngineFailure when the file is missing, broken, or held by a writer (detail "busy: …").
+        Raises EngineFailure when the file is missing or broken; with SQLSTATE 55006 when a writer has held it for
+        as long as is waited.
         """
-        with self._lock:
-            seen = None if self._path is None else self._schema_seen
-            snapshot = DuckDBSnapshot(self._open_cursor(), seen, self._read_schema)
-            self._snapshots[snapshot] = owner
+        snapshot = self._entered(owner)
         try:
             yield snapshot
         finally:
             with self._lock:
                 del self._snapshots[snapshot]
                 snapshot.close()
+
+    def _entered(self, owner: object) -> DuckDBSnapshot:
+        """Return a snapshot. Waits a little for a file that is held by a writer, and not for one in a longer load."""
+        until = time.monotonic() + _BUSY_SECONDS
+        while True:
+            try:
+                with self._lock:
+                    seen = None if self._path is None else self._schema_seen
+                    snapshot = DuckDBSnapshot(self._open_cursor(), seen, self._read_schema)
+                    self._snapshots[snapshot] = owner
+                    return snapshot
+            except EngineFailure as failure:
+                if failure.sqlstate != _BUSY or time.monotonic() > until:
+                    raise
+            time.sleep(_BUSY_PAUSE)
 
     def cancel(self, owner: object = None) -> None:
         """Stop the running statements of an owner, or all of them, from any thread."""
@@ -265,7 +282,8 @@ def guarded(stage: str, action: Callable[[], _T]) -> _T:
     except duckdb.InterruptException:
         failure = EngineFailure("cancelled", sqlstate="57014")
     except (duckdb.Error, ValueError, OverflowError) as error:
-        failure = EngineFailure(_describe(stage, error))
+        detail = _describe(stage, error)
+        failure = EngineFailure(detail, sqlstate=_BUSY if detail.startswith("busy: ") else None)
     raise failure
 
 

@@ -91,7 +91,9 @@ class PostgresSnapshot:
             if not self._call("begin", partial(self._lock, tables)):
                 continue
             if catalog is None:
-                catalog = self._call("schema", partial(read_catalog, self._query, tables))
+                catalog = self._call(
+                    "schema", partial(read_catalog, self._query, tables, is_all=names is None)
+                )
             elif self._call("schema", partial(read_state, self._query, catalog.state_query)) != catalog.state:
                 self._call("begin", partial(self._execute, "ROLLBACK"))
                 continue

@@ -9,7 +9,7 @@ House rules:
 
 from __future__ import annotations
 
-__all__ = ["CATALOG", "NAMED_TABLES", "STATE", "TABLES"]
+__all__ = ["CATALOG", "NAMED_TABLES", "STATE", "TABLES", "UNREADABLE"]
 
 TABLES = """
 SELECT c.oid::pg_catalog.int8, n.nspname::pg_catalog.text, c.relname::pg_catalog.text, c.relkind IN ('r', 'p')
@@ -28,10 +28,21 @@ ORDER BY""",
 )
 """Those of them with a schema in $1 and a name beside it in $2."""
 
+UNREADABLE = """
+SELECT n.nspname::pg_catalog.text, c.relname::pg_catalog.text, pg_catalog.format(
+  'GRANT USAGE ON SCHEMA %1$I TO %3$I; GRANT SELECT ON %1$I.%2$I TO %3$I', n.nspname, c.relname, CURRENT_USER)
+FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't' AND NOT c.relispartition
+  AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
+  AND NOT (pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_table_privilege(c.oid, 'SELECT'))
+ORDER BY n.nspname, c.relname"""
+"""The tables that the role may not read: schema, name, and what grants it."""
+
 CATALOG = """
 SELECT pg_catalog.json_build_object('tables', (
   SELECT pg_catalog.json_agg(pg_catalog.json_build_object(
     'schema', n.nspname, 'name', c.relname, 'kind', c.relkind, 'row_security', c.relrowsecurity,
+    'is_partition', c.relispartition,
     'has_children', c.relkind = 'r' AND EXISTS (
       SELECT FROM pg_catalog.pg_inherits AS i WHERE i.inhparent = c.oid),
     'has_foreign', c.relkind = 'p' AND EXISTS (

@@ -21,7 +21,7 @@ from ..policy.live_schema import (
 from ..relation import types
 from ..relation.types import SqlType, numeric
 from .check_bounds import ValueRange, read_bounds
-from .postgres_catalog import CATALOG, NAMED_TABLES, STATE, TABLES
+from .postgres_catalog import CATALOG, NAMED_TABLES, STATE, TABLES, UNREADABLE
 
 __all__ = [
     "DEFAULT_SCHEMA",
@@ -102,8 +102,11 @@ def find_tables(query: Query, names: Collection[str] | None) -> tuple[FoundTable
     return tuple(FoundTable(oid, (schema, table), lockable) for oid, schema, table, lockable in rows)
 
 
-def read_catalog(query: Query, tables: tuple[FoundTable, ...]) -> SchemaSnapshot:
-    """Return the schema of these tables, and what it takes to notice a change of it."""
+def read_catalog(query: Query, tables: tuple[FoundTable, ...], *, is_all: bool = False) -> SchemaSnapshot:
+    """Return the schema of these tables, and what it takes to notice a change of it.
+
+    `is_all`: these are all that the role may read, and the schema says which others there are.
+    """
     oids = _array(table.oid for table in tables)
     ((text,),) = query(CATALOG.replace("{oids}", oids), ())
     content = json.loads(text)
@@ -112,7 +115,13 @@ def read_catalog(query: Query, tables: tuple[FoundTable, ...]) -> SchemaSnapshot
     state_query = STATE.replace("{oids}", oids).replace("{types}", _array(sorted(enums)))
     collation = next((name for name in _COLLATIONS if name in (content["collations"] or ())), None)
     schema = LiveSchema(
-        DEFAULT_SCHEMA, tuple(map(_read_table, rows)), dialect="postgres", case_collation=collation
+        DEFAULT_SCHEMA,
+        tuple(map(_read_table, rows)),
+        dialect="postgres",
+        case_collation=collation,
+        unreadable=tuple(((schema, table), fix) for schema, table, fix in query(UNREADABLE, ()))
+        if is_all
+        else (),
     )
     return SchemaSnapshot(tables, schema, state_query, read_state(query, state_query))
 
@@ -172,6 +181,7 @@ def _read_table(content: dict[str, Any]) -> LiveTable:
         ),
         _why_unusable(content),
         content["kind"] == "p",
+        is_partition=content["is_partition"],
     )
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import LedgerError, LedgerMissing
+from ..errors import LedgerError, LedgerMissing, PolicyError
 from .faults import error_text, exit_code
-from .owner import open_ledger, read_live_schema
+from .owner import read_live_schema
 from .settings import CommandSettings, json_option, pass_settings, wants_json
 from .tested import untested
 from .text_cells import terminal_text
@@ -42,7 +42,8 @@ def check(settings: CommandSettings, is_preview: bool) -> None:
     """Check the policy file against the live database.
 
     Says, for each table and column, what an analyst may do with it and what is still missing, and which
-    rights dpsql's role has in the database that it should not have. Reads the schema, never the data.
+    rights dpsql's role has in the database that it should not have: all that is wrong in one round, with what to
+    write. Reads the schema, never the data.
     Looks after the ledger too. Ends with exit code 5 when the policy or the role must be mended, 7 when
     the ledger cannot be used; one that was not made yet is no fault.
 
@@ -50,12 +51,20 @@ def check(settings: CommandSettings, is_preview: bool) -> None:
     averages of each table would be for how many people, around the bounds and epsilon that are declared.
     """
     from ..engine.preview import preview, warnings_of
-    from ..policy import build_catalog, load_policy
+    from ..policy import build_catalog, inspect_policy
     from ..policy import check as check_policy
 
-    policy = load_policy(settings.policy_path)
-    live = read_live_schema(policy.database, policy.files)
+    policy, wrong = inspect_policy(settings.policy_path)
+    if policy is None:
+        _tell_all(settings, wrong)
+        return
+    try:
+        live = read_live_schema(policy.database, policy.files)
+    except PolicyError as error:
+        _tell_all(settings, (*wrong, error))
+        return
     report = check_policy(policy, live)
+    report = replace(report, problems=(*(error.message for error in wrong), *report.problems))
     catalog = None if report.problems else build_catalog(policy, live)
     if catalog is not None and is_preview:
         shown = preview(policy, catalog)
@@ -64,7 +73,7 @@ def check(settings: CommandSettings, is_preview: bool) -> None:
     if catalog is not None:
         report = replace(report, warnings=(*report.warnings, *warnings_of(policy, catalog)))
     report = _with_deployment(report, policy, catalog)
-    fault = _ledger_fault(settings)
+    fault = _ledger_fault(policy)
     is_missing = isinstance(fault, LedgerMissing)
     if wants_json():
         problem = None if fault is None or is_missing else {"message": fault.message, "hint": fault.hint}
@@ -80,6 +89,19 @@ def check(settings: CommandSettings, is_preview: bool) -> None:
         click.get_current_context().exit(5)
     if fault is not None and not is_missing:
         click.get_current_context().exit(exit_code(fault))
+
+
+def _tell_all(settings: CommandSettings, wrong: tuple[PolicyError, ...]) -> None:
+    """Tell what keeps the tables from being looked at; one error alone is told as every command tells it."""
+    if len(wrong) == 1:
+        raise wrong[0]
+    if wants_json():
+        problems = [error.message for error in wrong]
+        click.echo(json.dumps({"source": settings.policy_path.name, "problems": problems}))
+    else:
+        for error in wrong:
+            click.echo(f"problem: {terminal_text(error.message)}")
+    click.get_current_context().exit(5)
 
 
 def _printable(text: str) -> str:
@@ -129,10 +151,12 @@ def _file_findings(policy: Policy, files: FileSources) -> list[Finding]:
     return [Finding(Severity.ERROR, sentence, "dpsql refresh") for sentence in said]
 
 
-def _ledger_fault(settings: CommandSettings) -> LedgerError | None:
+def _ledger_fault(policy: Policy) -> LedgerError | None:
     """Return why the ledger cannot be used, or None. A missing one is not made."""
+    from ..engine.dataset import open_ledger
+
     try:
-        with open_ledger(settings.policy_path):
-            return None
+        open_ledger(policy, create=False).close()
     except LedgerError as error:
         return error
+    return None

@@ -133,7 +133,9 @@ def _in_source(position: Position | None, source: str, start: int) -> Position |
 
 def _hint(error: DpsqlError) -> str | None:
     """Return the error's hint; for an engine's failure that of this program, which keeps no log."""
-    if not isinstance(error, EngineFailure) or error.sqlstate == "57V01" or isinstance(error, FilesChanged):
+    if not isinstance(error, EngineFailure) or isinstance(error, FilesChanged):
+        return error.hint
+    if error.sqlstate in ("55006", "57V01"):
         return error.hint
     if error.sqlstate == "57014":
         return None

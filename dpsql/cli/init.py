@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from ..errors import PolicyError
 from .failure import tell
-from .owner import read_live_schema
+from .owner import public_keys, read_live_schema
 from .private_file import write_private
 from .settings import CommandSettings, pass_settings
+from .text_cells import terminal_text
+
+if TYPE_CHECKING:
+    from ..policy import FileSources
 
 __all__ = ["init"]
 
@@ -21,29 +28,131 @@ Wrote {path}. Next:
   2. dpsql -P {path} check            says what an analyst may do, and what is missing
   3. dpsql -P {path} budget create    makes the ledger, once
   4. dpsql -P {path} query            asks"""
+_TEXTS = (".csv", ".tsv", ".jsonl", ".ndjson")
+_PATTERN = frozenset("*?[")
+_MOST_SAID = 20
 
 
 @click.command()
-@click.argument("database_url")
+@click.argument("sources", nargs=-1, required=True)
+@click.option(
+    "--public", "public", multiple=True, metavar="TABLE",
+    help="A table that is nobody's data: it is declared so, and where others point at it its keys are listed.",
+)  # fmt: skip
 @pass_settings
-def init(settings: CommandSettings, database_url: str) -> None:
-    """Write a first policy file for DATABASE_URL, such as duckdb:campus.duckdb.
+def init(settings: CommandSettings, sources: tuple[str, ...], public: tuple[str, ...]) -> None:
+    """Write a first policy file for SOURCES: a database, such as duckdb:campus.duckdb, or data files.
 
-    A relative path counts from the current folder. The file goes where --policy says, for its owner alone;
-    one that exists is kept. Only the schema is read, never the data: bounds are left for the owner to fill
-    in, since a bound that was read off the data tells of the data.
+    \b
+      dpsql init duckdb:campus.duckdb
+      dpsql init postgresql://dpsql@db.example/shop --public country
+      dpsql init visits.parquet patients.csv 'events/*.parquet'
+
+    A file, a folder of Parquet files or a pattern is a table; CSV files and JSON lines are converted to Parquet
+    beside them first. A relative path counts from the current folder. The policy goes where --policy says, for its
+    owner alone; one that exists is kept. Only the schema is read, and never the data (but for the keys of tables that
+    --public names): bounds are left for the owner to fill in, since a bound that was read off the data tells of the
+    data.
     """
-    from ..policy import scaffold
+    from ..policy import left_out, scaffold
 
     path = settings.policy_path
     if path.exists():
-        raise click.UsageError(f"{path} exists. Name another file: dpsql -P other.toml init {database_url}")
-    text = scaffold(read_live_schema(database_url), _from_folder(database_url, path.parent))
+        raise click.UsageError(
+            f"{path} exists. Name another file: dpsql -P other.toml init {' '.join(sources)}"
+        )
+    url, files = _what_is_named(sources, path)
+    live = read_live_schema(url, files)
+    keys = {name: public_keys(url, files, live, name) for name in public}
+    tables = None if files is None else files.tables
+    text = scaffold(live, url if files else _from_folder(url, path.parent), tables, keys)
     try:
         write_private(path, text)
     except OSError as error:
         raise click.UsageError(f"{path} cannot be written: {error.strerror}") from None
+    _tell_left_out(left_out(live))
     tell(_NEXT.format(path=path))
+
+
+def _tell_left_out(said: tuple[str, ...]) -> None:
+    for one in said[:_MOST_SAID]:
+        tell(f"left out: {terminal_text(one)}")
+    if said[_MOST_SAID:]:
+        tell(f"left out: {len(said) - _MOST_SAID} more, which are named at the end of the policy")
+
+
+def _what_is_named(sources: tuple[str, ...], path: Path) -> tuple[str, FileSources | None]:
+    """Return the database's URL, or "duckdb:" and the files. Raises click.UsageError, PolicyError."""
+    from ..policy.engines import ENGINES
+    from ..policy.model import FILES, FileSources
+
+    is_url = [source.partition(":")[0] in ENGINES and ":" in source for source in sources]
+    if any(is_url) or (":" in sources[0] and not Path(sources[0]).exists()):
+        if len(sources) > 1:
+            raise click.UsageError("Name one database, or files. Each policy is of one database.")
+        return sources[0], None
+    if len(sources) == 1 and Path(sources[0]).suffix.lower() in (".duckdb", ".ddb", ".db"):
+        return f"duckdb:{sources[0]}", None
+    tables: dict[str, tuple[str, ...]] = {}
+    for source in sources:
+        name, pattern = _table_of(source)
+        if name in tables:
+            raise click.UsageError(
+                f"{source}: another table is called {name} already. Rename one, or name both by one pattern in quotes."
+            )
+        tables[name] = (os.path.relpath(pattern, path.parent),)
+    return FILES, FileSources(path.absolute().parent, tables, path.with_name(f"{path.stem}-files.json"))
+
+
+def _table_of(source: str) -> tuple[str, str]:
+    """Return a table's name and the pattern of its Parquet files; a file of text is converted first."""
+    file = Path(source)
+    if file.is_dir():
+        return _named(file.resolve().name, source), str(file / "*.parquet")
+    ending = file.suffix.lower()
+    if _PATTERN.intersection(source):
+        if ending != ".parquet":
+            raise click.UsageError(
+                f"{source}: a pattern is of Parquet files. Convert the others first: dpsql convert"
+            )
+        within = [
+            part
+            for part in file.parent.parts
+            if not _PATTERN.intersection(part) and part not in (".", "..", "/")
+        ]
+        plain = file.stem.strip("*?-_. ")
+        return _named(within[-1] if within else plain or "data", source), source
+    if ending == ".parquet":
+        return _named(file.stem, source), source
+    if ending not in _TEXTS:
+        raise click.UsageError(
+            f"{source}: is no database and no data file. Write duckdb:{source} for a DuckDB file, or name Parquet, CSV "
+            "or JSON-lines files."
+        )
+    return _named(file.stem, source), str(_converted(file))
+
+
+def _converted(file: Path) -> Path:
+    """Return the Parquet file beside a file of text, written now. Raises PolicyError, click.UsageError."""
+    from ..backends.convert_files import convert
+
+    target = file.with_suffix(".parquet")
+    if target.exists():
+        raise click.UsageError(
+            f"{target} exists already. Name it in place of {file}, or write it anew: dpsql convert {file}"
+        )
+    if not file.exists():
+        raise PolicyError(f"{file}: there is no such file", hint="name a file that is there")
+    done = convert(file)
+    tell(f"{terminal_text(str(done.target))}: {done.rows} rows converted")
+    return done.target
+
+
+def _named(stem: str, source: str) -> str:
+    name = re.sub(r"[^\w]+", "_", stem).strip("_").lower()
+    if not name:
+        raise click.UsageError(f"{source}: its name makes no table's name. Rename it.")
+    return name
 
 
 def _from_folder(database_url: str, folder: Path) -> str:

@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import EngineFailure, PolicyError
+from ..relation.types import Kind
 
 if TYPE_CHECKING:
     from ..budget import LedgerStore
     from ..policy.live_schema import LiveSchema
     from ..policy.model import FileSources
 
-__all__ = ["login_name", "open_ledger", "read_live_schema", "verified_files"]
+__all__ = ["login_name", "open_ledger", "public_keys", "read_live_schema", "verified_files"]
+
+_MOST_KEYS = 200
 
 
 def read_live_schema(database_url: str, files: FileSources | None = None) -> LiveSchema:
@@ -40,6 +43,37 @@ def read_live_schema(database_url: str, files: FileSources | None = None) -> Liv
             if database_url.startswith("postgres")
             else "the database must exist, and no other program may have it open for writing",
         ) from None
+
+
+def public_keys(
+    database_url: str, files: FileSources | None, live: LiveSchema, name: str
+) -> tuple[int | str, ...] | None:
+    """Return the values of the one-column key of a table that the owner has called public, in order.
+
+    None where they are too many to list, or of a type that is not listed; () where there is no such key. Raises
+    PolicyError: there is no such table.
+    """
+    from ..backends import open_backend
+    from ..plan.dialects.quote import identifier, table_name
+    from ..policy.units import find_live_table
+
+    table = find_live_table("--public", name, live)
+    column = table.column(table.primary_key[0]) if len(table.primary_key) == 1 else None
+    if column is None:
+        return ()
+    if not (column.type.is_integer or column.type.kind is Kind.TEXT):
+        return None
+    sql = f"SELECT {identifier(column.name)} FROM {table_name(table.path)} ORDER BY 1 LIMIT {_MOST_KEYS + 1}"
+    try:
+        with open_backend(database_url, files=files, is_recorded=False).snapshot() as snapshot:
+            found = [row[0] for chunk in snapshot.run(sql) for row in chunk]
+    except EngineFailure as failure:
+        problem = PolicyError(
+            f"--public {name}: its keys cannot be read ({failure.detail})", hint="leave --public out"
+        )
+    else:
+        return tuple(found) if len(found) <= _MOST_KEYS else None
+    raise problem
 
 
 @contextmanager

@@ -19,8 +19,11 @@ __all__ = ["prompt_loop"]
 _LEAVE = frozenset({"\\q", "quit", "exit"})
 
 
-def prompt_loop(run: Callable[[str, ScriptStatement], None]) -> None:
-    """Read and run statements until the user leaves; a failed one is told and the prompt comes back."""
+def prompt_loop(run: Callable[[str, ScriptStatement], None], rest: Callable[[], object]) -> None:
+    """Read and run statements until the user leaves; a failed one is told and the prompt comes back.
+
+    `rest` is called before each wait: a person thinks for long, and the database need not be held meanwhile.
+    """
     from prompt_toolkit import PromptSession
     from prompt_toolkit.application import get_app
     from prompt_toolkit.filters import Condition
@@ -34,6 +37,7 @@ def prompt_loop(run: Callable[[str, ScriptStatement], None]) -> None:
     )
     click.echo("End a statement with a semicolon; \\q or Ctrl-D leaves.", err=True)
     while True:
+        rest()
         try:
             script = prompt.prompt()
         except KeyboardInterrupt:

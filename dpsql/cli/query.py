@@ -79,7 +79,7 @@ def query(
                 interrupts.forget()
                 ask(running, text, piece, chosen, values)
 
-            prompt_loop(ask_anew)
+            prompt_loop(ask_anew, lambda: running.run(running.session.dataset.backend.close_idle))
             interrupts.forget()
             return
         for piece in statements:

@@ -21,7 +21,9 @@ from ..errors import EngineFailure
 from . import interrupts
 
 if TYPE_CHECKING:
+    from ..backends import Backend
     from ..engine.session import Session
+    from ..policy import Policy
 
 __all__ = ["RunningSession", "open_session"]
 
@@ -33,14 +35,17 @@ _FRAMES = "|/-\\"
 
 
 @contextmanager
-def open_session(policy_path: Path, analyst: str) -> Iterator[RunningSession]:
+def open_session(
+    policy: Path | Policy, analyst: str, backend: Backend | None = None
+) -> Iterator[RunningSession]:
     """Open a session on a thread of its own and close it at the end; Ctrl-C is noted meanwhile.
 
+    `backend`: in place of the policy's database.
     Raises what `Session.open` raises: PolicyError, LedgerError, EngineFailure.
     """
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="dpsql") as thread:
         with interrupts.leaving():
-            opening = thread.submit(_open, policy_path, analyst)
+            opening = thread.submit(_open, policy, analyst, backend)
             wait([opening])
         with interrupts.noting():
             session = opening.result()
@@ -50,11 +55,11 @@ def open_session(policy_path: Path, analyst: str) -> Iterator[RunningSession]:
                 thread.submit(session.close).result()
 
 
-def _open(policy_path: Path, analyst: str) -> Session:
+def _open(policy: Path | Policy, analyst: str, backend: Backend | None) -> Session:
     from ..engine.session import Session
     from ..postprocess import LONGEST_SECONDS
 
-    session = Session.open(policy_path, analyst=analyst)
+    session = Session.open(policy, analyst=analyst, backend=backend)
     session.time_limit = LONGEST_SECONDS  # nobody else waits for this process
     return session
 

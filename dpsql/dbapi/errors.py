@@ -99,6 +99,7 @@ _CLASSES: MappingProxyType[str, type[DatabaseError]] = MappingProxyType(
         "PV": ProgrammingError,
         "53": OperationalError,
         "54": OperationalError,
+        "55": OperationalError,
         "57": OperationalError,
         "58": OperationalError,
         "F0": OperationalError,
@@ -129,7 +130,7 @@ def _translated(error: DpsqlError, find: Callable[[Position], Position] | None) 
 
 def _hint(error: DpsqlError) -> str | None:
     """Return the error's hint; for an engine's failure one that holds in the analyst's own process."""
-    if not isinstance(error, EngineFailure) or error.sqlstate == "57V01":
+    if not isinstance(error, EngineFailure) or error.sqlstate in ("55006", "57V01"):
         return error.hint
     if error.sqlstate == "57014":
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .catalog import build_catalog
 from .check import Report, check
 from .live_schema import LiveColumn, LiveForeignKey, LiveSchema, LiveTable
-from .load import load_policy, parse_policy
+from .load import inspect_policy, load_policy, parse_policy
 from .model import (
     Accounting,
     Analyst,
@@ -20,7 +20,7 @@ from .model import (
     TablePolicy,
     UnitPolicy,
 )
-from .scaffold import scaffold
+from .scaffold import left_out, scaffold
 from .secrecy import is_open_to_others
 
 __all__ = [
@@ -43,7 +43,9 @@ __all__ = [
     "UnitPolicy",
     "build_catalog",
     "check",
+    "inspect_policy",
     "is_open_to_others",
+    "left_out",
     "load_policy",
     "parse_policy",
     "scaffold",

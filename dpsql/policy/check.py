@@ -150,9 +150,9 @@ def _column_report(policy: Policy, declared: TablePolicy, column: Column, live: 
     if column.randomized is not None:
         pass  # no sum of it is answered
     elif column.type.is_number and column.bounds is None:
-        missing.append(f"bounds, for SUM and AVG{_hint(column)}")
+        missing.append(f"bounds, for SUM and AVG: {{ bounds = [lower, upper] }}{_hint(column)}")
     elif column.type.is_temporal and column.bounds is None:
-        missing.append("bounds, for computing with dates")
+        missing.append("bounds, for computing with dates: { bounds = [first, last] }, without quotes")
     allows = f"{allowed_text(column)}; {keys_text(column, policy.defaults.delta > 0)}"
     return ColumnReport(column.name, type_name, declared_text(column), allows, tuple(missing))
 
@@ -182,7 +182,10 @@ def _table_report(
         if unit.max_rows is not None:
             notes.append(_ONE_ROW)
     elif unit is not None and unit.max_rows is None:
-        missing.append("max_rows, without which queries on this table are refused")
+        missing.append(
+            "max_rows, without which queries on this table are refused; write max_rows = <rows of one person>, or "
+            f"measure it: dpsql bounds {quote_key(declared.name)}"
+        )
     text = _owner_text(policy, declared.unit, is_root=is_root)
     return TableReport(declared.name, role, text, tuple(missing), tuple(notes), columns, hidden)
 

@@ -85,7 +85,7 @@ class LiveTable:
 
     `unusable`: what it is that no policy may declare, and what to do, as the end of a sentence; None for a
     table whose constraints hold for every row that a query sees. `version`: what its rows are read from, where that
-    is fixed; "" where the database itself says what they are.
+    is fixed; "" where the database itself says what they are. `is_partition`: its rows are those of another table too.
     """
 
     path: tuple[str, str]
@@ -96,6 +96,7 @@ class LiveTable:
     unusable: str | None = None
     is_partitioned: bool = False
     version: str = ""
+    is_partition: bool = False
 
     def column(self, name: str) -> LiveColumn | None:
         """Return the column of exactly this name, or None."""
@@ -112,12 +113,14 @@ class LiveSchema:
 
     `dialect`: how the engine is spoken to, `duckdb` or `postgres`. `case_collation`: a
     collation in which lower() and upper() are Unicode's, where the engine needs one named; None: it has none.
+    `unreadable`: tables that are there but not for our role, with the SQL that mends it; where all were asked for.
     """
 
     default_schema: str
     tables: tuple[LiveTable, ...]
     dialect: str = "duckdb"
     case_collation: str | None = None
+    unreadable: tuple[tuple[tuple[str, str], str], ...] = ()
 
     def table(self, path: tuple[str, str]) -> LiveTable | None:
         """Return the table at exactly this path, or None."""

@@ -12,12 +12,13 @@ from __future__ import annotations
 import re
 import tomllib
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from ..errors import PolicyError
 from .engines import ENGINES
-from .load_tables import read_tables
+from .load_tables import ReadTables, read_tables
 from .model import (
     FILES,
     Accounting,
@@ -34,7 +35,7 @@ from .model import (
 from .owners import NO_UNIT
 from .section import Section, plain, quote_key, read_decimal, suggest
 
-__all__ = ["load_policy", "parse_policy"]
+__all__ = ["inspect_policy", "load_policy", "parse_policy"]
 
 _EPSILON_STEP = Fraction(1, 10**9)  # The ledger's unit, soundness.md 3.3.
 _EPSILON_LEAST = Fraction(1, 10**6)
@@ -53,58 +54,108 @@ _VERIFIER = re.compile(
 def load_policy(path: Path) -> Policy:
     """Return the policy in a file; relative paths in it are relative to its folder.
 
-    Raises PolicyError, which names the file, the key and the fix.
+    Raises PolicyError, which names the file, the key and the fix: of the first thing that is wrong.
     """
+    return parse_policy(_text_of(path), path)
+
+
+def inspect_policy(path: Path) -> tuple[Policy | None, tuple[PolicyError, ...]]:
+    """Return what can be read of the policy in a file, None for nothing, and all that is wrong in it.
+
+    For the owner's eyes: nothing may be answered under a policy with something wrong in it. Raises PolicyError where
+    the file cannot be read at all.
+    """
+    return _read_policy(_text_of(path), path)
+
+
+def _text_of(path: Path) -> str:
     try:
-        text = path.read_bytes().decode("utf-8")
+        return path.read_bytes().decode("utf-8")
     except OSError as error:
         raise PolicyError(f"{path.name}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise PolicyError(f"{path.name}: is not UTF-8 text; save it as UTF-8") from None
-    return parse_policy(text, path)
 
 
 def parse_policy(text: str, path: Path) -> Policy:
     """Return the policy that a TOML text means, as if `path` held it. Raises PolicyError."""
+    policy, wrong = _read_policy(text, path)
+    if wrong:
+        raise _with_rest(wrong)
+    assert policy is not None, "nothing is wrong in it"
+    return policy
+
+
+def _with_rest(wrong: tuple[PolicyError, ...]) -> PolicyError:
+    first, *rest = wrong
+    if rest and first.hint is None:
+        first.hint = f"dpsql check lists {len(rest)} more like it"
+    return first
+
+
+def _parse_toml(text: str, path: Path) -> dict[str, object]:
     try:
-        content = tomllib.loads(text, parse_float=read_decimal)
+        return tomllib.loads(text, parse_float=read_decimal)
     except ValueError as error:  # TOMLDecodeError, or Python's own for an integer of thousands of digits.
         raise PolicyError(f"{path.name}: is not valid TOML: {error}") from None
     except RecursionError:
         raise PolicyError(f"{path.name}: is nested too deeply; a policy has few levels") from None
-    top = Section(path.name, content)
+
+
+def _read_policy(text: str, path: Path) -> tuple[Policy | None, tuple[PolicyError, ...]]:
+    """Return the policy without what is wrong in it, and that; None where too little is left. Raises PolicyError."""
+    top = Section(path.name, _parse_toml(text, path))
     folder = path.absolute().parent
-    written = top.text("database")
-    if written is None:
-        raise top.error('is missing; write database = "duckdb:<file>"', "database")
-    database = _read_url(top, "database", written, folder)
-    ledger = _read_url(top, "ledger", top.text("ledger") or f"sqlite:{path.stem}-ledger.db", folder)
-    dataset = top.text("dataset")
-    privacy = _read_privacy(top)
-    defaults = _read_defaults(top, privacy)
-    tables, undecided = read_tables(top)
-    analysts = _read_analysts(top, privacy)
-    server = _read_server(top)
-    top.finish()
-    root = _find_root(top, tables, undecided)
-    _check_references(top, tables, undecided)
-    _check_sources(top, database, tables)
-    place = written if database != FILES else f"{written}{tables[root].source[0]}"
+    attempt = top.attempt
+    database = attempt(lambda: _read_database(top, folder))
+    ledger = attempt(
+        lambda: _read_url(top, "ledger", top.text("ledger") or f"sqlite:{path.stem}-ledger.db", folder)
+    )
+    dataset = attempt(lambda: top.text("dataset"))
+    privacy = attempt(lambda: _read_privacy(top))
+    defaults, analysts = None, None
+    if privacy is not None:
+        defaults = attempt(lambda: _read_defaults(top, privacy))
+    read = attempt(lambda: read_tables(top))
+    if privacy is not None:
+        analysts = attempt(lambda: _read_analysts(top, privacy))
+    server = attempt(lambda: _read_server(top))
+    for key in ("defaults", "analysts"):
+        top.take(key)  # known keys, whether they could be looked at or not
+    attempt(top.finish)
+    root = None if read is None else attempt(lambda: _find_root(top, read))
+    if read is not None:
+        _check_references(top, read)
+    if read is not None and database is not None:
+        _check_sources(top, database[1], read.tables)
+    wrong = tuple({error.message: error for error in reversed(top.found)}.values())[::-1]
+    if database is None or ledger is None or privacy is None or read is None or root is None:
+        return None, wrong
+    written, url = database
+    place = written if url != FILES else f"{written}{''.join(read.tables[root].source[:1])}"
     return Policy(
         path=path.absolute(),
         source=path.name,
-        database=database,
+        database=url,
         ledger=ledger,
         ledger_log=folder / f"{path.stem}-ledger.log",
         dataset_id=dataset or f"{root}@{place}",
         privacy=privacy,
-        defaults=defaults,
+        defaults=defaults or _read_defaults(Section(path.name, {}), privacy),
         root=root,
-        tables=tables,
-        analysts=analysts,
-        server=server,
-        undecided=undecided,
-    )
+        tables=read.tables,
+        analysts=analysts or {},
+        server=server or ServerPolicy(),
+        undecided=read.undecided,
+    ), wrong
+
+
+def _read_database(top: Section, folder: Path) -> tuple[str, str]:
+    """Return the database as it is written, and its URL with an absolute path."""
+    written = top.text("database")
+    if written is None:
+        raise top.error('is missing; write database = "duckdb:<file>"', "database")
+    return written, _read_url(top, "database", written, folder)
 
 
 def _read_url(top: Section, key: str, url: str, folder: Path) -> str:
@@ -217,7 +268,7 @@ def _read_accounting(section: Section, delta: Fraction) -> tuple[Accounting, Fra
 
 def _read_defaults(top: Section, privacy: LifetimeCap) -> Defaults:
     """Return the defaults; what the owner leaves out is made to fit under the caps that are written."""
-    section = top.section("defaults") or Section(top.source, {}, ("defaults",))
+    section = top.section("defaults") or Section(top.source, {}, ("defaults",), top.found)
     maximum = _read_epsilon(section, "max_epsilon")
     if maximum is None:
         maximum = min(Fraction(1), privacy.epsilon)
@@ -253,26 +304,32 @@ def _read_defaults(top: Section, privacy: LifetimeCap) -> Defaults:
 
 def _read_analysts(top: Section, privacy: LifetimeCap) -> dict[str, Analyst]:
     analysts: dict[str, Analyst] = {}
-    section = top.section("analysts") or Section(top.source, {})
+    section = top.section("analysts") or Section(top.source, {}, found=top.found)
     for name in section.names():
-        analyst = section.section(name)
-        assert analyst is not None, "the key was just listed"
-        if not name.strip() or not name.isprintable():
-            raise section.error("give the analyst a name of letters, digits, blanks and signs", name)
-        epsilon = _read_epsilon(analyst, "epsilon")
-        if epsilon is None:
-            raise analyst.error("is missing; write this analyst's cap", "epsilon")
-        ration = _read_epsilon(analyst, "period_epsilon")
-        if ration is not None and privacy.rationing is None:
-            raise analyst.error('needs a period; write period = "month" in [privacy]', "period_epsilon")
-        verifier = _read_verifier(analyst, name)
-        analyst.finish()
-        analysts[name] = Analyst(name, epsilon, verifier, ration)
+        analyst = section.attempt(partial(_read_analyst, section, name, privacy))
+        if analyst is not None:
+            analysts[name] = analyst
     return analysts
 
 
+def _read_analyst(section: Section, name: str, privacy: LifetimeCap) -> Analyst:
+    analyst = section.section(name)
+    assert analyst is not None, "the key was just listed"
+    if not name.strip() or not name.isprintable():
+        raise section.error("give the analyst a name of letters, digits, blanks and signs", name)
+    epsilon = _read_epsilon(analyst, "epsilon")
+    if epsilon is None:
+        raise analyst.error("is missing; write this analyst's cap", "epsilon")
+    ration = _read_epsilon(analyst, "period_epsilon")
+    if ration is not None and privacy.rationing is None:
+        raise analyst.error('needs a period; write period = "month" in [privacy]', "period_epsilon")
+    verifier = _read_verifier(analyst, name)
+    analyst.finish()
+    return Analyst(name, epsilon, verifier, ration)
+
+
 def _read_server(top: Section) -> ServerPolicy:
-    section = top.section("server") or Section(top.source, {}, ("server",))
+    section = top.section("server") or Section(top.source, {}, ("server",), top.found)
     has_grid = section.flag("grid")
     seconds = section.count("statement_timeout")
     if seconds is not None and seconds > _LONGEST_STATEMENT:
@@ -295,11 +352,16 @@ def _read_verifier(section: Section, name: str) -> str | None:
     return text
 
 
-def _find_root(top: Section, tables: dict[str, TablePolicy], undecided: tuple[str, ...]) -> str:
-    """Return the first table whose own rows say their unit; the others share its values (soundness.md 1.26)."""
-    roots = [name for name, table in tables.items() if table.unit and table.unit.references is None]
-    if not roots and undecided:
-        raise top.error(NO_UNIT, "tables", undecided[0])
+def _find_root(top: Section, read: ReadTables) -> str | None:
+    """Return the first table whose own rows say their unit; the others share its values (soundness.md 1.26).
+
+    None where it may be one that is wrong.
+    """
+    roots = [name for name, table in read.tables.items() if table.unit and table.unit.references is None]
+    if not roots and read.undecided:
+        raise top.error(NO_UNIT, "tables", read.undecided[0])
+    if not roots and read.broken:
+        return None
     if not roots:
         raise top.error(
             'one table must say who its rows are of; write unit = "<the column of the person>"', "tables"
@@ -308,37 +370,35 @@ def _find_root(top: Section, tables: dict[str, TablePolicy], undecided: tuple[st
 
 
 def _check_sources(top: Section, database: str, tables: dict[str, TablePolicy]) -> None:
-    """Raise PolicyError unless all tables are files, and there is no database, or none is."""
+    """Note what is wrong unless all tables are files, and there is no database, or none is."""
     for name, table in tables.items():
         if database == FILES and not table.source:
-            raise top.error(
-                'is missing, as no database is named; write source = "<files>.parquet"',
-                "tables",
-                name,
-                "source",
-            )
-        if database != FILES and table.source:
-            raise top.error(
-                f'is for database = "{FILES}", where every table is files; write that, or take it out',
-                "tables", name, "source",
-            )  # fmt: skip
+            problem = 'is missing, as no database is named; write source = "<files>.parquet"'
+        elif database != FILES and table.source:
+            problem = f'is for database = "{FILES}", where every table is files; write that, or take it out'
+        else:
+            continue
+        top.found.append(top.error(problem, "tables", name, "source"))
 
 
-def _check_references(top: Section, tables: dict[str, TablePolicy], undecided: tuple[str, ...]) -> None:
-    """Raise PolicyError unless every private table's references lead to the root, or to an undecided table."""
-    for name, table in tables.items():
-        seen = [name]
-        unit = table.unit
-        while unit is not None and unit.references is not None:
-            parent = unit.references[0]
-            here = ("tables", seen[-1], "unit", "references")
-            if parent in undecided:
-                break
-            if parent not in tables:
-                raise top.error(f'no table "{parent}" is declared{suggest(parent, list(tables))}', *here)
-            if tables[parent].unit is None:
-                raise top.error(f'table "{parent}" is public and has no owners; name a private one', *here)
-            if parent in seen:
-                raise top.error("leads back to itself; it must end at the root", *here)
-            seen.append(parent)
-            unit = tables[parent].unit
+def _check_references(top: Section, read: ReadTables) -> None:
+    """Note what is wrong unless every private table's references lead to the root, or to a table that is not known."""
+    for name, table in read.tables.items():
+        top.attempt(partial(_check_reference, top, read, name, table))
+
+
+def _check_reference(top: Section, read: ReadTables, name: str, table: TablePolicy) -> None:
+    tables, seen, unit = read.tables, [name], table.unit
+    while unit is not None and unit.references is not None:
+        parent = unit.references[0]
+        here = ("tables", seen[-1], "unit", "references")
+        if parent in read.undecided or parent in read.broken:
+            break
+        if parent not in tables:
+            raise top.error(f'no table "{parent}" is declared{suggest(parent, list(tables))}', *here)
+        if tables[parent].unit is None:
+            raise top.error(f'table "{parent}" is public and has no owners; name a private one', *here)
+        if parent in seen:
+            raise top.error("leads back to itself; it must end at the root", *here)
+        seen.append(parent)
+        unit = tables[parent].unit

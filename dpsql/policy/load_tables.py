@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
+from functools import partial
 
 from .model import Bound, ColumnPolicy, Key, RandomizedPolicy, TablePolicy, UnitPolicy
 from .section import Section, exact, plain
 
-__all__ = ["read_bounds", "read_tables"]
+__all__ = ["ReadTables", "read_bounds", "read_tables"]
 
 
 MAX_CONTRIBUTION = 2**22
@@ -20,25 +22,39 @@ _WIDEST_STEP = Fraction(10**150)
 """A double still holds its square, and the square of one over it, so that variances are numbers too."""
 
 
-def read_tables(top: Section) -> tuple[dict[str, TablePolicy], tuple[str, ...]]:
-    """Return the declared tables by name, in the file's order, and the names of those that say no unit.
+@dataclass(frozen=True, slots=True)
+class ReadTables:
+    """The declared tables by name, in the file's order; the names of those that say no unit, neither public nor private
+    yet; and of those that are wrong, of which it is noted why. Each is in one of the three."""
 
-    The latter, neither public nor private yet, are not among the former. Raises PolicyError.
-    """
-    section = top.section("tables") or Section(top.source, {})
+    tables: dict[str, TablePolicy]
+    undecided: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
+
+
+def read_tables(top: Section) -> ReadTables:
+    """Return the tables of a file; what is wrong within one is noted. Raises PolicyError."""
+    section = top.section("tables") or Section(top.source, {}, found=top.found)
     tables: dict[str, TablePolicy] = {}
-    undecided = []
+    undecided, broken = [], []
     for name in section.names():
-        table = section.section(name)
-        assert table is not None, "the key was just listed"
-        if not all(name.split(".")) or name.count(".") > 1:
-            raise section.error('write [tables.<table>] or [tables."<schema>.<table>"]', name)
-        declared = _read_table(name, table)
-        if declared is None:
+        before = len(section.found)
+        declared = section.attempt(partial(_read_named, section, name))
+        if declared is not None:
+            tables[name] = declared
+        elif len(section.found) == before:
             undecided.append(name)
         else:
-            tables[name] = declared
-    return tables, tuple(undecided)
+            broken.append(name)
+    return ReadTables(tables, tuple(undecided), tuple(broken))
+
+
+def _read_named(section: Section, name: str) -> TablePolicy | None:
+    table = section.section(name)
+    assert table is not None, "the key was just listed"
+    if not all(name.split(".")) or name.count(".") > 1:
+        raise section.error('write [tables.<table>] or [tables."<schema>.<table>"]', name)
+    return _read_table(name, table)
 
 
 def _read_table(name: str, section: Section) -> TablePolicy | None:
@@ -51,12 +67,11 @@ def _read_table(name: str, section: Section) -> TablePolicy | None:
     columns = []
     declared = section.section("columns") or Section(section.source, {})
     for column_name in declared.names():
-        column = declared.section(column_name)
-        assert column is not None, "the key was just listed"
-        columns.append(_read_column(column_name, column))
+        column = declared.attempt(partial(_read_column, column_name, declared))
+        columns += [] if column is None else [column]
     description = section.note("description")
     source = _read_source(section)
-    section.finish()
+    section.attempt(section.finish)
     if unit is None and not is_public:
         return None
     return TablePolicy(name, unit, tuple(columns), *bounds, description, source)
@@ -139,7 +154,9 @@ def _read_unit(section: Section) -> UnitPolicy | None:
     return UnitPolicy(column, (table, key))
 
 
-def _read_column(name: str, section: Section) -> ColumnPolicy:
+def _read_column(name: str, columns: Section) -> ColumnPolicy:
+    section = columns.section(name)
+    assert section is not None, "the key was just listed"
     bounds = read_bounds(section)
     step = section.number("step")
     if step is not None and step <= 0:

@@ -14,22 +14,23 @@ from ..relation.types import Kind
 from .live_schema import LiveColumn, LiveSchema, LiveTable
 
 __all__ = [
-    "PEOPLE",
     "KnownPeople",
     "is_named_for_people",
+    "is_table_of",
     "is_telling",
     "known_people",
     "names_person_of",
+    "person_named_by",
     "personal_columns",
 ]
 
-PEOPLE = frozenset(
+_PEOPLE = frozenset(
     {"citizen", "client", "customer", "employee", "member", "participant", "patient", "people", "person", "resident",
      "student", "subscriber", "user"}
 )  # fmt: skip
 """What tables of people are called, in the singular."""
 
-_MORE_PEOPLE = PEOPLE | frozenset(
+_MORE_PEOPLE = _PEOPLE | frozenset(
     {"applicant", "borrower", "cardholder", "doctor", "driver", "guest", "household", "individual",
      "insured", "nurse", "owner", "passenger", "pupil", "recipient", "sender", "staff", "teacher", "tenant",
      "visitor", "voter", "worker"}
@@ -42,6 +43,11 @@ _PERSONAL = frozenset(
      "nin", "nino", "passport", "personnummer", "phone", "pesel", "ssn", "surname", "telephone", "tin", "username"}
 )  # fmt: skip
 """Words that name a person by themselves, as a whole column or before a word for a key."""
+_NUMBERS = frozenset(
+    {"account", "ahv", "bsn", "card", "cpr", "device", "email", "iban", "imei", "imsi", "login", "mrn", "msisdn", "nhs",
+     "nin", "nino", "pesel", "ssn", "uid", "username"}
+)  # fmt: skip
+"""What stands for a person where a row names none."""
 _PERSONAL_PAIRS = frozenset(
     {"account id", "account key", "account no", "account number", "birth date", "card no", "card number", "date birth",
      "device id", "driver license", "driving licence", "e mail", "email address", "family name", "first name",
@@ -70,10 +76,35 @@ def personal_columns(table: LiveTable, known: KnownPeople, live: LiveSchema) -> 
     return tuple(column.name for column in table.columns if _is_personal(column, table, known, live))
 
 
-def is_named_for_people(table: LiveTable) -> bool:
-    """Say whether a table has the name of one that holds people."""
+def is_named_for_people(table: LiveTable, *, only_usual: bool = False) -> bool:
+    """Say whether a table has the name of one that holds people; `only_usual`: of the people that data are kept of."""
     words = _words(table.path[1])
-    return bool(words) and (words[-1] in _MORE_PEOPLE or _singular(words[-1]) in _MORE_PEOPLE)
+    known = _PEOPLE if only_usual else _MORE_PEOPLE
+    return bool(words) and (words[-1] in known or _singular(words[-1]) in known)
+
+
+def is_table_of(table: LiveTable, person: str) -> bool:
+    """Say whether a table's name is that of a person, as `person_named_by` returns it."""
+    words = _words(table.path[1])
+    return bool(words) and person in (words[-1], _singular(words[-1]))
+
+
+def person_named_by(column: LiveColumn) -> tuple[int, str]:
+    """Return whom a column's name says that its values are, and how sure that is, 0 most; "" for nobody.
+
+    `patient_id`, `PatientNo` and `patient` are of a patient, a `sender_id` of a sender; where nobody is named so, an
+    `email` or `device_id` stands for somebody.
+    """
+    words = _words(column.name)
+    if not words or column.enum_values is not None:
+        return 3, ""
+    is_key = len(words) > 1 and words[-1] in _KEY_WORDS
+    last = _singular(words[-2]) if is_key else words[-1]  # `patients` alone may be how many
+    stems = {_without_key_word(words), last}
+    for rank, known in enumerate((_PEOPLE, _MORE_PEOPLE, _NUMBERS)):
+        if found := sorted(known & stems):
+            return rank, found[0]
+    return 3, ""
 
 
 def names_person_of(column: LiveColumn, known: KnownPeople) -> bool:

@@ -1,28 +1,25 @@
 """Writes a first policy file from the live schema: valid where it can be, with comments for what is left.
 
 House rule: everything here comes from names, types and constraints. No number that shapes an answer is
-made up, and none is read from a row: bounds are left to the owner, as comments.
+made up, and none is read from a row: bounds are left to the owner, as comments. What is written as `values` are the
+labels of a type, or the keys of a table that the owner has called public.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ..relation.types import Kind
 from .live_schema import LiveColumn, LiveForeignKey, LiveSchema, LiveTable
-from .owners import possible_owners, unit_text
-from .personal import (
-    PEOPLE,
-    KnownPeople,
-    is_named_for_people,
-    known_people,
-    names_person_of,
-    personal_columns,
-)
+from .owners import unit_text
+from .people_guess import Guess, guess_people, single_key
+from .personal import is_named_for_people, names_person_of, personal_columns
 from .section import plain, quote_key, quote_text
-from .units import can_identify_unit
 
-__all__ = ["scaffold"]
+__all__ = ["Scaffold", "left_out", "scaffold"]
+
+_MOST_LABELS = 30
 
 _HEAD = """\
 # A dpsql policy. What is not declared here does not exist for an analyst.
@@ -44,12 +41,17 @@ max_epsilon = 1     # of one statement, whatever the analyst sets
 delta       = 1e-9  # of one release with undeclared group keys
 """
 _NO_ROOT = """
-# No table could be told to hold the people: it needs a primary key of one column, and the tables about
-# the same people need foreign keys to it. Take the comment signs off that table first, with
-#   unit = "<its primary key>"
+# Whose rows these are could not be told from names and keys. Take the comment signs off a table of people, with
+#   unit = "<its key>"
+# or off a table of events in whose rows the person's number stands, with
+#   unit = "<the column with that number>"
 """
 _CHOICE = """\
 # A row leads to more than one owner, and only the one you choose is protected. Take one comment sign off:
+"""
+_BOUNDS = """\
+# max_rows   =   # most rows of one unit that count in one result; dpsql bounds measures it, at a price
+# max_groups =   # if fewer: most groups of one result that one unit may touch
 """
 _TAIL = """
 # An analyst and a personal cap:
@@ -58,141 +60,255 @@ _TAIL = """
 """
 
 
-def scaffold(live: LiveSchema, database_url: str) -> str:
-    """Return TOML text for a new policy. Views, and names that a policy cannot write, are left out.
+@dataclass(frozen=True, slots=True)
+class Scaffold:
+    """What a first policy is written from, beside the schema.
 
-    The root is a guess: a table with a one-column primary key that most tables lead to. Where no
-    table has such a key, every table is commented out. Other tables are owned over one or more foreign keys;
-    a table with more than one way to an owner waits until its way is chosen.
+    `sources`: the files of each table, where tables are files. `keys`: of each table that the owner has called public
+    the values of its key, or None where they are too many to list.
     """
-    tables = [
-        table
-        for table in live.tables
-        if table.unusable is None and all(part and "." not in part for part in table.path)
-    ]
-    root = _guess_root(tables)
+
+    live: LiveSchema
+    database: str
+    sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    keys: Mapping[str, tuple[int | str, ...] | None] = field(default_factory=dict)
+
+    def head_of(self, table: LiveTable) -> str:
+        """Return the lines with which a table begins."""
+        name = self.live.name_of(table.path)
+        files = [quote_text(one) for one in self.sources.get(name, ())]
+        shown = files[0] if len(files) == 1 else f"[{', '.join(files)}]"
+        return f"[tables.{quote_key(name)}]\n" + (f"source = {shown}\n" if files else "")
+
+
+def scaffold(
+    live: LiveSchema,
+    database_url: str,
+    sources: Mapping[str, tuple[str, ...]] | None = None,
+    keys: Mapping[str, tuple[int | str, ...] | None] | None = None,
+) -> str:
+    """Return TOML text for a new policy: `Scaffold` says what `sources` and `keys` are.
+
+    Whose the rows are is a guess (`guess_people`). A table with more than one way to an owner waits until its way is
+    chosen; one without a way is a comment. What is left out, like views, is a comment that says why.
+    """
+    made = Scaffold(live, database_url, sources or {}, keys or {})
+    usable = [table for table in live.tables if _why_left_out(table) is None]
+    public = [table for table in usable if live.name_of(table.path) in made.keys]
+    tables = [table for table in usable if table not in public]
+    guess = guess_people(tables)
     parts = [_HEAD.replace("{database}", quote_text(database_url))]
-    if root is None:
-        parts.append(_NO_ROOT)
-    else:
-        parts.append(_root_text(root, live))
-    others = [table for table in tables if table is not root]
-    ways = {table.path: possible_owners(table, [root.path], tables) for table in others} if root else {}
-    known = None if root is None else _known(root, ways, live)
-    for table in others:
-        if keys := ways.get(table.path, ()):
-            parts.append(_owned_text(table, keys, live))
-        else:
-            parts.append(_unowned_text(table, known, live))
+    if guess.root is None and not guess.units:
+        parts.append(_NO_ROOT + _why_no_root(tables, live))
+    parts.append(_missing_rights(tables, live))
+    ordered = sorted(tables, key=lambda table: table is not guess.root)
+    parts += [_table_text(table, guess, ordered, made) for table in ordered]
+    parts += [f"\n{made.head_of(table)}public = true\n" for table in public]
+    if said := left_out(live):
+        parts.append("\n# Left out:\n" + "".join(f"#   {one}\n" for one in said))
     return "".join(parts) + _TAIL
 
 
-def _known(
-    root: LiveTable, ways: Mapping[tuple[str, str], tuple[LiveForeignKey, ...]], live: LiveSchema
-) -> KnownPeople:
-    owned = [live.name_of(path) for path, keys in ways.items() if keys]
-    columns = [key.columns[0] for keys in ways.values() for key in keys]
-    return known_people(root, [live.name_of(root.path), *owned], columns)
+def left_out(live: LiveSchema) -> tuple[str, ...]:
+    """Return a line for each table and view that a first policy does not have: its name, and why."""
+    said = []
+    for table in live.tables:
+        why = _why_left_out(table)
+        if why and not table.is_partition:
+            said.append(f"{quote_key(live.name_of(table.path))}: {why}")
+    for path, fix in live.unreadable:
+        shown = quote_text(fix)[1:-1] if not fix.isprintable() else fix
+        said.append(
+            f"{quote_key(live.name_of(path))}: dpsql's role may not read it; run {shown}, and init again"
+        )
+    return tuple(said)
 
 
-def _guess_root(tables: list[LiveTable]) -> LiveTable | None:
-    """Return the table named for people, or else the one that most tables lead to; of equals the widest."""
-    reached = {table.path: _leading_to(table, tables) for table in tables}
-    candidates = [table for table in tables if _single_key(table)]
-    if len(candidates) > 1:
-        candidates = [table for table in candidates if reached[table.path]]
-
-    def weight(table: LiveTable) -> tuple[bool, int, int]:
-        word = table.path[1].lower().rpartition("_")[2]
-        return word in PEOPLE or word.removesuffix("s") in PEOPLE, reached[table.path], len(table.columns)
-
-    return max(candidates, key=weight, default=None)
+def _why_left_out(table: LiveTable) -> str | None:
+    if table.unusable is not None:
+        return table.unusable
+    if table.is_partition:
+        return "is a part of another table"
+    if not all(part and "." not in part for part in table.path):
+        return (
+            "has a name that a policy cannot write, with a dot or empty; rename it, or show it under another"
+        )
+    return None
 
 
-def _leading_to(root: LiveTable, tables: list[LiveTable]) -> int:
-    """Return how many other tables lead to a table, over one foreign key or several."""
-    found = {root.path}
-    while more := {
-        t.path for t in tables if t.path not in found and any(k.table in found for k in t.foreign_keys)
-    }:
-        found |= more
-    return len(found) - 1
+def _why_no_root(tables: Sequence[LiveTable], live: LiveSchema) -> str:
+    """Return what keeps tables that are named for people from being the root."""
+    text = ""
+    for table in tables:
+        if is_named_for_people(table) and len(table.primary_key) > 1:
+            name = quote_key(live.name_of(table.path))
+            text += (
+                f"# The key of {name} is {len(table.primary_key)} columns, and a unit is one. Where one of them alone "
+                "is a person, name that one; else give it a column that numbers the people.\n"
+            )
+    return text
 
 
-def _single_key(table: LiveTable) -> str | None:
-    if len(table.primary_key) != 1:
-        return None
-    column = table.column(table.primary_key[0])
-    return column.name if column is not None and can_identify_unit(column) else None
-
-
-def _root_text(root: LiveTable, live: LiveSchema) -> str:
-    key = root.primary_key[0]
-    return (
-        f"\n[tables.{quote_key(live.name_of(root.path))}]\n"
-        f"unit = {quote_text(key)}  # a guess: one row here is one privacy unit, the one who is protected\n"
-        + _columns_text(root, live, key)
+def _missing_rights(tables: Sequence[LiveTable], live: LiveSchema) -> str:
+    """Return which tables that others point at our role cannot see: a missing right is no missing key."""
+    hidden = dict(live.unreadable)
+    pointed = dict.fromkeys(
+        key.table for table in tables for key in table.foreign_keys if key.table in hidden
+    )
+    return "".join(
+        f"\n# Foreign keys lead to {quote_key(live.name_of(path))}, which dpsql's role may not read: see below.\n"
+        for path in pointed
     )
 
 
-def _owned_text(table: LiveTable, keys: tuple[LiveForeignKey, ...], live: LiveSchema) -> str:
-    """Return a private table. With several ways to an owner none is taken: the policy waits for the choice."""
-    text = f"\n[tables.{quote_key(live.name_of(table.path))}]\n"
-    if len(keys) == 1:
-        text += f"{unit_text(keys[0], live)}\n"
-    else:
-        text += _CHOICE + "".join(f"# {unit_text(key, live)}\n" for key in keys)
-    if not all(table.is_unique(key.columns[0]) for key in keys):
-        text += (
-            "# max_rows   =   # most rows of one unit that count in one result\n"
-            "# max_groups =   # if fewer: most groups of one result that one unit may touch\n"
+def _table_text(table: LiveTable, guess: Guess, tables: Sequence[LiveTable], made: Scaffold) -> str:
+    if table is guess.root:
+        return _root_text(table, guess, made)
+    if names := guess.units.get(table.path):
+        return _event_text(table, names, guess, made)
+    if keys := guess.ways.get(table.path):
+        return _owned_text(table, keys, guess, made)
+    if name := guess.misfits.get(table.path):
+        first = next(one for one in tables if one.path in guess.units)
+        other = f"{quote_key(guess.units[first.path][0])} of {quote_key(made.live.name_of(first.path))}"
+        text = f"{made.head_of(table)}unit = {quote_text(name)}\n"
+        return (
+            f"\n# {quote_key(name)} is of another type than {other}; give both one type, or leave this table out.\n"
+            + _commented(text)
         )
-    return text + _columns_text(table, live, keys[0].columns[0] if len(keys) == 1 else None)
+    return _unowned_text(table, guess, tables, made)
 
 
-def _unowned_text(table: LiveTable, known: KnownPeople | None, live: LiveSchema) -> str:
-    """Return a table from which no foreign key leads to the people; as public only if it does not look like theirs."""
-    name = quote_key(live.name_of(table.path))
+def _root_text(root: LiveTable, guess: Guess, made: Scaffold) -> str:
+    key = single_key(root)
+    assert key is not None, "the root was chosen among tables with such a key"
+    return (
+        f"\n{made.head_of(root)}"
+        f"unit = {quote_text(key)}  # a guess: one row here is one privacy unit, the one who is protected\n"
+        + _columns_text(root, key, guess, made)
+    )
+
+
+def _event_text(table: LiveTable, names: tuple[str, ...], guess: Guess, made: Scaffold) -> str:
+    """Return a table in whose rows the person's number stands; with several such columns none is taken."""
+    text = f"\n{made.head_of(table)}"
+    if len(names) == 1:
+        text += f"unit = {quote_text(names[0])}  # a guess: whose row it is; equal values are one unit, in all tables\n"
+    else:
+        text += _CHOICE + "".join(f"# unit = {quote_text(name)}\n" for name in names)
+    if not all(map(table.is_unique, names)):
+        text += _BOUNDS
+    return text + _columns_text(table, names[0] if len(names) == 1 else None, guess, made)
+
+
+def _owned_text(table: LiveTable, keys: tuple[LiveForeignKey, ...], guess: Guess, made: Scaffold) -> str:
+    """Return a private table. With several ways to an owner none is taken: the policy waits for the choice."""
+    text = f"\n{made.head_of(table)}"
+    if len(keys) == 1:
+        text += f"{unit_text(keys[0], made.live)}\n"
+    else:
+        text += _CHOICE + "".join(f"# {unit_text(key, made.live)}\n" for key in keys)
+    if not all(table.is_unique(key.columns[0]) for key in keys):
+        text += _BOUNDS
+    return text + _columns_text(table, keys[0].columns[0] if len(keys) == 1 else None, guess, made)
+
+
+def _unowned_text(table: LiveTable, guess: Guess, tables: Sequence[LiveTable], made: Scaffold) -> str:
+    """Return a table from which nothing leads to the people; as public only if it does not look like theirs."""
+    known = guess.known(tables, made.live)
+    head = _commented(made.head_of(table))
     if known is None:
-        return f'\n# [tables.{name}]\n# unit = ""\n'
-    root = known.root
-    text = f"\n# No foreign key leads from here to {quote_key(live.name_of(root.path))}"
-    looks = personal_columns(table, known, live)
+        return f'\n{head}# unit = ""\n'
+    people = quote_key(made.live.name_of(known.root.path))
+    text = f"\n# No foreign key leads from here to {people}"
+    looks = personal_columns(table, known, made.live)
     if not looks and not is_named_for_people(table):
-        return f"{text}. If no row is about a person:\n# [tables.{name}]\n# public = true\n"
+        return f"{text}. If no row is about a person:\n{head}# public = true\n"
     what = f"{quote_key(looks[0])} looks like a person's key" if looks else "it is named for people"
-    owner = next((c for c in table.columns if c.name in looks and names_person_of(c, known)), None)
     text += f", but {what}, so it is not offered as public.\n"
+    owner = next((c for c in table.columns if c.name in looks and names_person_of(c, known)), None)
+    if guess.root is None:
+        return f'{text}{head}# unit = ""\n'
     if owner is None:
-        return f'{text}# [tables.{name}]\n# unit = {{ column = "", references = "" }}\n'
-    key = LiveForeignKey((owner.name,), root.path, root.primary_key)
-    return text + "".join(f"# {line}\n" for line in _owned_text(table, (key,), live).strip().split("\n"))
+        return f'{text}{head}# unit = {{ column = "", references = "" }}\n'
+    key = LiveForeignKey((owner.name,), guess.root.path, guess.root.primary_key)
+    return text + _commented(_owned_text(table, (key,), guess, made).strip() + "\n")
 
 
-def _columns_text(table: LiveTable, live: LiveSchema, unit: str | None) -> str:
-    lines = [f"[tables.{quote_key(live.name_of(table.path))}.columns]"]
+def _commented(text: str) -> str:
+    return "".join(f"# {line}\n" for line in text.removesuffix("\n").split("\n"))
+
+
+def _columns_text(table: LiveTable, unit: str | None, guess: Guess, made: Scaffold) -> str:
+    lines = [f"[tables.{quote_key(made.live.name_of(table.path))}.columns]"]
     for column in table.columns:
         if column.name == unit:
             continue
-        name, note = quote_key(column.name), _note(table, column)
-        is_hidden = column.type.kind is Kind.OPAQUE or column.is_generated or _is_key(table, column)
-        lines.append(f"{'# ' if is_hidden else ''}{name} = {{}}  # {note}")
+        declared, note = _declaration(table, column, guess, made)
+        is_hidden = declared is None
+        lines.append(f"{'# ' if is_hidden else ''}{quote_key(column.name)} = {declared or '{}'}  # {note}")
     return "\n".join(lines) + "\n"
 
 
-def _is_key(table: LiveTable, column: LiveColumn) -> bool:
-    keys = (table.primary_key, *table.unique, *(key.columns for key in table.foreign_keys))
-    return any(column.name in key for key in keys)
+def _declaration(
+    table: LiveTable, column: LiveColumn, guess: Guess, made: Scaffold
+) -> tuple[str | None, str]:
+    """Return what is declared of a column, None for nothing, and what the owner can fill in.
 
-
-def _note(table: LiveTable, column: LiveColumn) -> str:
-    """Return what the owner can fill in. Holds only text of ours: a comment must not run on."""
-    if column.is_generated:
-        return "computed when it is read: cannot be declared"
-    if _is_key(table, column):
-        return "a key: as a group key it singles people out"
+    The latter holds only text of ours, and names as TOML writes them: a comment must not run on.
+    """
     kind = column.type
-    if column.enum_values is not None or kind.kind is Kind.BOOLEAN:
+    if column.is_generated:
+        return None, "computed when it is read: cannot be declared"
+    if column.refused:
+        return None, column.refused
+    target = next((key for key in table.foreign_keys if key.columns == (column.name,)), None)
+    if target is not None and guess.is_private(target.table):
+        return None, "leads to people: as a group key it singles them out"
+    if table.is_unique(column.name):
+        return None, "a key: as a group key it singles people out"
+    if kind.kind is Kind.OPAQUE:
+        return None, f"{kind.kind.value}: COUNT only"
+    if column.enum_values is not None and len(column.enum_values) <= _MOST_LABELS:
+        return _values(column.enum_values, column), "its type's labels: public group keys"
+    if kind.kind is Kind.BOOLEAN:
+        return _values((False, True), column), "public group keys"
+    if target is not None:
+        return _of_lookup(column, target, made)
+    return "{}", _note(column)
+
+
+def _of_lookup(column: LiveColumn, target: LiveForeignKey, made: Scaffold) -> tuple[str, str]:
+    """Return what is declared of a column that leads to a table which is nobody's: its keys, if that one is public."""
+    name = made.live.name_of(target.table)
+    keys = made.keys.get(name, ())
+    if keys and target.referenced == _key_of(name, made.live):
+        return _values(keys, column), f"the keys of {quote_key(name)}: public group keys"
+    if name in made.keys:
+        return (
+            "{}",
+            f"a key of {quote_key(name)}: {{ values = [] }} with those that matter, for public group keys",
+        )
+    return "{}", (
+        f"a key of {quote_key(name)}: if that is public, init with --public lists its keys here, as public group keys"
+    )
+
+
+def _key_of(name: str, live: LiveSchema) -> tuple[str, ...]:
+    table = live.table(live.path_of(name))
+    return () if table is None else table.primary_key
+
+
+def _values(values: Sequence[bool | int | str], column: LiveColumn) -> str:
+    shown = [quote_text(one) if isinstance(one, str) else str(one).lower() for one in values]
+    shown += [] if column.not_null else ["{ null = true }"]
+    return f"{{ values = [{', '.join(shown)}] }}"
+
+
+def _note(column: LiveColumn) -> str:
+    """Return what the owner can fill in."""
+    kind = column.type
+    if column.enum_values is not None:
         return f"{kind}: its values are public keys"
     if kind.is_number:
         known = ""
@@ -201,7 +317,7 @@ def _note(table: LiveTable, column: LiveColumn) -> str:
         step = ", step = resolution" if kind.is_float else ""
         return f"{kind}: {{ bounds = [lower, upper]{step} }} for SUM and AVG{known}"
     if kind.is_temporal:
-        return f"{kind}: {{ bounds = [first, last] }} for computing with it"
+        return f"{kind}: {{ bounds = [first, last] }}, without quotes, for computing with it"
     if kind.kind is Kind.TEXT:
         return 'text: { values = ["…", "…"] } for public group keys, { max_length = n } for LENGTH'
     return f"{kind.kind.value}: COUNT only"

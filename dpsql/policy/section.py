@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
 from fractions import Fraction
 from itertools import count
+from typing import TypeVar
 
 from ..errors import PolicyError
 
 __all__ = ["Section", "exact", "plain", "quote_key", "quote_text", "read_decimal", "suggest"]
+
+T = TypeVar("T")
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -74,16 +77,24 @@ def suggest(word: str, known: list[str]) -> str:
     """Return the end of a message about an unknown word: the close one, else all, else nothing."""
     if close := get_close_matches(word, known, n=1) or [k for k in known if k.lower() == word.lower()]:
         return f'; did you mean "{close[0]}"?'
-    return f"; known here: {', '.join(sorted(known))}" if known else ""
+    return f"; known here: {', '.join(sorted(set(known)))}" if known else ""
 
 
 class Section:
     """A TOML table with its place in the file. Its readers return None for a key that is not there."""
 
-    __slots__ = ("_asked", "_content", "_keys", "source")
+    __slots__ = ("_asked", "_content", "_keys", "found", "source")
 
-    def __init__(self, source: str, content: Mapping[str, object], keys: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        source: str,
+        content: Mapping[str, object],
+        keys: tuple[str, ...] = (),
+        found: list[PolicyError] | None = None,
+    ) -> None:
+        """`found`: where `attempt` notes what is wrong, shared by all sections of a file."""
         self.source = source
+        self.found: list[PolicyError] = [] if found is None else found
         self._content = content
         self._keys = keys
         self._asked: list[str] = []
@@ -92,6 +103,14 @@ class Section:
         """Return the error for this table, or for a key below it: file, key, problem with its fix."""
         where = ".".join(quote_key(key) for key in self._keys + keys)
         return PolicyError(f"{self.source}: {where}: {problem}" if where else f"{self.source}: {problem}")
+
+    def attempt(self, read: Callable[[], T]) -> T | None:
+        """Return what is read, or None where it is wrong: that is noted, so that the rest is looked at too."""
+        try:
+            return read()
+        except PolicyError as error:
+            self.found.append(error)
+            return None
 
     def take(self, key: str) -> object:
         """Return the raw value of a key, or None."""
@@ -163,10 +182,15 @@ class Section:
             return None
         if not isinstance(value, dict):
             raise self.error("write a table, like { … }", key)
-        return Section(self.source, value, (*self._keys, key))
+        return Section(self.source, value, (*self._keys, key), self.found)
 
     def finish(self) -> None:
         """Raise PolicyError if the file has a key here that nobody asked for."""
-        for key in self._content:
-            if key not in self._asked:
-                raise self.error(f"unknown key{suggest(key, self._asked)}", key)
+        unknown = [
+            self.error(f"unknown key{suggest(key, self._asked)}", key)
+            for key in self._content
+            if key not in self._asked
+        ]
+        if unknown:
+            self.found.extend(unknown[1:])
+            raise unknown[0]

@@ -25,7 +25,7 @@ from .live_schema import (
 from .model import Policy, TablePolicy, UnitPolicy
 from .section import quote_text, suggest
 
-__all__ = ["build_unit", "can_identify_unit", "enforced_keys", "find_live_table"]
+__all__ = ["build_unit", "can_identify_unit", "enforced_keys", "find_live_table", "shared_type"]
 
 # Types whose equality is the equality of their text, so that a key of one privacy unit is one key. Left
 # out: floats (NaN, -0.0), intervals ('1 month' = '30 days'), collated text, nested types, json.
@@ -119,7 +119,7 @@ def _require_one_unit(
         known = None if first is None else first.column(other.unit.column)
         if first is None or known is None:
             continue  # an error of its own
-        if _canonical(known) != _canonical(column):
+        if shared_type(known) != shared_type(column):
             names = _both_types(column, known)
             raise PolicyError(
                 f'{where}: "{column.name}" is {names[0]} and "{known.name}" of {other.name} is {names[1]}; '
@@ -151,7 +151,7 @@ def _refuse_another_owners_key(
             )
 
 
-def _canonical(column: LiveColumn) -> str:
+def shared_type(column: LiveColumn) -> str:
     """Return the type in which values of a unit are compared: equal there and nowhere else are they one person's."""
     if column.type.is_integer:
         return "integer"

@@ -30,7 +30,7 @@ from .throttle import Throttle
 __all__ = ["Server"]
 
 _LAST_SECONDS = 5.0
-_REST_SECONDS = 5.0
+_REST_SECONDS = 0.5
 
 
 class Server:

@@ -21,6 +21,8 @@ from .client_settings import VERSION, VERSION_TEXT
 __all__ = ["Sessions"]
 
 _IDLE_SECONDS = 30.0
+_FILE_SECONDS = 1.0
+"""How long after the last statement began a database is kept open; a DuckDB file, which nobody can write meanwhile."""
 
 
 class Sessions:
@@ -92,10 +94,14 @@ class Sessions:
 
     def rest(self) -> None:
         """Let the database go for a while if nobody has asked anything lately: a file's owner can write it then."""
-        if time.monotonic() - self._used > _IDLE_SECONDS:
-            with self._lock:
-                known = list(self._datasets.values())
-            for dataset in known:
+        rested = time.monotonic() - self._used
+        if rested <= _FILE_SECONDS:
+            return
+        with self._lock:
+            known = list(self._datasets.values())
+        for dataset in known:
+            is_file = dataset.policy.database.startswith("duckdb:") and dataset.policy.files is None
+            if is_file or rested > _IDLE_SECONDS:
                 dataset.backend.close_idle()
 
     def shut(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import decimal
 import subprocess
 import sys
+import threading
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -213,6 +214,16 @@ def test_a_writer_in_this_process_makes_it_busy(path: Path, backend: Backend) ->
         rows(backend, "SELECT 1")
     writer.close()
     assert caught.value.detail == "busy: this process has the database file open for writing"
+    assert (caught.value.sqlstate, caught.value.hint) == ("55006", "ask again in a moment")
+
+
+def test_a_short_write_is_waited_for(path: Path, backend: Backend) -> None:
+    writer = duckdb.connect(str(path))
+    writer.execute("INSERT INTO student VALUES (4, 'Eve')")
+    ending = threading.Timer(0.3, writer.close)
+    ending.start()
+    assert rows(backend, "SELECT COUNT(*) FROM student") == [(3,)]
+    ending.join()
     assert rows(backend, "SELECT 1") == [(1,)]
 
 

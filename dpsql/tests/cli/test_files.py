@@ -54,6 +54,9 @@ def test_from_files_to_an_answer(policy: Path) -> None:
     before = run(policy, "check")
     assert before.exit_code == 0
     assert "warning: database: the data files are not recorded yet; run dpsql budget create" in before.stdout
+    explained = run(policy, "explain", "SELECT ward, COUNT(*) FROM visit GROUP BY ward")
+    assert explained.exit_code == 0, "it needs neither ledger nor record"
+    assert not policy.with_name("files-files.json").exists()
     assert run(policy, "budget", "create").exit_code == 0
     assert policy.with_name("files-files.json").stat().st_mode & 0o077 == 0
     assert "not recorded" not in run(policy, "check").stdout

@@ -181,6 +181,56 @@ def test_check_finds_a_column_that_is_not_there(run: Run, campus: Path) -> None:
     assert run("check", "--json").exit_code == 5
 
 
+def test_check_tells_all_that_is_wrong_in_one_round(run: Run, campus: Path) -> None:
+    text = campus.read_text("utf-8")
+    for old, new in (
+        ("gpa      =", "gpq      ="),
+        ("days_out  = { bounds = [0, 60] }", "days_out  = { bounds = [60, 0] }"),
+        ("max_rows = 12", "max_row = 12"),
+        ("[tables.course]\npublic = true", "[tables.course]\npublic = 3"),
+        ("[analysts.analyst]\nepsilon  = 5", "[analysts.analyst]\nepsilon  = -5"),
+        ("max_epsilon = 1 ", "max_epsilon = 11 "),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    campus.write_text(text, "utf-8")
+    result = run("check")
+    assert (result.exit_code, result.stderr) == (5, "")
+    problems = [line for line in result.stdout.splitlines() if line.startswith("problem: ")]
+    assert [line.split(": ")[2] for line in problems] == [
+        "defaults.max_epsilon", "tables.loan.columns.days_out.bounds", "tables.enrolment.max_row", "tables.course.public",
+        "analysts.analyst.epsilon", "tables.student.columns.gpq",
+    ]  # fmt: skip
+    assert len(json.loads(run("check", "--json").stdout)["problems"]) == 6
+    stopped = run("query", "SELECT COUNT(*) FROM student")
+    assert stopped.exit_code == 5
+    assert "HINT: dpsql check lists 4 more like it" in stopped.stderr
+
+
+def test_check_of_a_policy_without_its_head_lists_all_too(run: Run, campus: Path) -> None:
+    text = campus.read_text("utf-8").replace("[privacy]\nepsilon    = 10", "[privacy]\nepsilon    = true")
+    campus.write_text(text.replace('unit = "id"', "unit = 3"), "utf-8")
+    result = run("check")
+    assert result.exit_code == 5
+    assert [line.split(": ")[2] for line in result.stdout.splitlines()] == [
+        "privacy.epsilon",
+        "tables.student.unit",
+    ]
+    assert len(json.loads(run("check", "--json").stdout)["problems"]) == 2
+
+
+def test_explain_needs_no_ledger_and_makes_none(run: Run, campus: Path) -> None:
+    with_one = run("explain", "SELECT AVG(gpa) FROM student")
+    remove_ledger(campus)
+    result = run("explain", "SELECT AVG(gpa) FROM student")
+    assert (result.exit_code, result.stdout) == (0, with_one.stdout)
+    assert result.stderr == (
+        f"The ledger does not exist yet; what follows is as with a new one: dpsql -P {campus} budget create\n"
+    )
+    assert list(campus.parent.glob("campus-ledger.*")) == []
+    assert run("explain", "SELECT gpa FROM student").exit_code == 3
+
+
 def test_check_says_why_the_database_cannot_be_read(run: Run, campus: Path) -> None:
     (campus.parent / "campus.duckdb").unlink()
     result = run("check")

@@ -60,12 +60,19 @@ def test_what_is_missing(campus: LiveSchema) -> None:
     text = HEAD + STUDENT + COLUMNS.replace("{ bounds = [2.0, 4.0], step = 0.01 }", "{}") + LOAN
     report = report_on(campus, text)
     missing = {column.name: column.missing for column in report.tables[0].columns}
-    assert missing["gpa"] == ("bounds, for SUM and AVG; its CHECK allows [0, 4]",)
-    assert missing["height"] == ("bounds, for SUM and AVG",)
-    assert missing["born"] == ("bounds, for computing with dates",)
+    assert missing["gpa"] == (
+        "bounds, for SUM and AVG: { bounds = [lower, upper] }; its CHECK allows [0, 4]",
+    )
+    assert missing["height"] == ("bounds, for SUM and AVG: { bounds = [lower, upper] }",)
+    assert missing["born"] == (
+        "bounds, for computing with dates: { bounds = [first, last] }, without quotes",
+    )
     assert missing["name"] == missing["seen"] == ()
     assert report.tables[0].missing == ()
-    assert report.tables[1].missing == ("max_rows, without which queries on this table are refused",)
+    assert report.tables[1].missing == (
+        "max_rows, without which queries on this table are refused; write max_rows = <rows of one person>, or measure "
+        "it: dpsql bounds loan",
+    )
 
 
 def test_what_the_engine_enforces_is_not_missing(campus: LiveSchema) -> None:
@@ -149,7 +156,7 @@ student: root, one row per unit in "id"
 
 loan: private, owned through "student_id" by student.id
   amount  double precision: COUNT only; no GROUP BY
-          missing: bounds, for SUM and AVG
+          missing: bounds, for SUM and AVG: { bounds = [lower, upper] }
   hidden, not declared: id, guarantor_id, note
 
 country: public, nobody's data

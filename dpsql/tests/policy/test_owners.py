@@ -266,7 +266,7 @@ def test_the_scaffold_goes_over_several_hops_and_leaves_a_choice(bank: LiveSchem
         "Take one comment sign off:\n"
         '# unit = { column = "sender", references = "account.nr" }\n'
         '# unit = { column = "receiver", references = "account.nr" }\n'
-        "# max_rows   =   # most rows of one unit that count in one result\n"
+        "# max_rows   =   # most rows of one unit that count in one result; dpsql bounds measures it, at a price\n"
         "# max_groups =   # if fewer: most groups of one result that one unit may touch\n"
     )
     assert [one.partition(": has")[0] for one in check(policy_from(text), bank).problems] == [

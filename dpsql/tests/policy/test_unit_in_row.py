@@ -124,10 +124,14 @@ def test_what_is_shared_is_told(read_live: ReadLive) -> None:
     )
     report = check(policy_from(HEAD + VISIT + DRUG + '[tables.bill]\nunit = "payer"'), live)
     assert report.problems == ()
+    bounds = (
+        "max_rows, without which queries on this table are refused; write max_rows = <rows of one person>, or measure "
+        "it: dpsql bounds "
+    )
     assert [(table.role, table.unit, table.missing) for table in report.tables] == [
         ("private", 'private, the unit in "patient_id"', ()),
-        ("private", 'private, the unit in "patient_id"', ("max_rows, without which queries on this table are refused",)),
-        ("private", 'private, the unit in "payer"', ("max_rows, without which queries on this table are refused",)),
+        ("private", 'private, the unit in "patient_id"', (f"{bounds}drug",)),
+        ("private", 'private, the unit in "payer"', (f"{bounds}bill",)),
     ]  # fmt: skip
     assert report.warnings == (
         'campus.toml: tables.visit: rows whose "patient_id" is NULL have no owner and are never counted',

@@ -1,0 +1,137 @@
+"""`dpsql init` over databases and files: what it writes, what it says of the rest, and that the next step works."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import duckdb
+import pytest
+from click.testing import CliRunner, Result
+
+from dpsql.cli.application import program
+from dpsql.tests.support.postgres_server import PostgresServer
+
+
+def run(policy: Path, *words: str) -> Result:
+    return CliRunner().invoke(program, ["-P", str(policy), *words])
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write_parquet(name: str, sql: str) -> None:
+    duckdb.sql(f"COPY ({sql}) TO '{name}'")
+
+
+def test_files_make_a_policy(folder: Path) -> None:
+    write_parquet("visits.parquet", "SELECT i % 50 AS patient_id, i % 9 AS cost FROM range(300) AS t (i)")
+    (folder / "Patients 2026.csv").write_text("patient_id,born\n1,1990\n2,1991\n")
+    (folder / "wards").mkdir()
+    write_parquet("wards/a.parquet", "SELECT 'a' AS name")
+    (folder / "sub").mkdir()
+    policy = folder / "sub" / "my.toml"
+    made = run(policy, "init", "visits.parquet", "Patients 2026.csv", "wards")
+    assert made.exit_code == 0, made.output
+    assert "Patients 2026.parquet: 2 rows converted" in made.stderr
+    content = tomllib.loads(policy.read_text())
+    assert content["database"] == "duckdb:"
+    assert {name: (table["source"], table["unit"]) for name, table in content["tables"].items()} == {
+        "visits": ("../visits.parquet", "patient_id"),
+        "patients_2026": ("../Patients 2026.parquet", "patient_id"),
+    }
+    assert '# [tables.wards]\n# source = "../wards/*.parquet"\n# public = true\n' in policy.read_text()
+    text = policy.read_text().replace("# max_rows   =   ", "max_rows = 6  ")
+    policy.write_text(text)
+    for step in (("check",), ("budget", "create"), ("query", "SELECT COUNT(*) FROM visits")):
+        done = run(policy, *step)
+        assert done.exit_code == 0, done.output
+
+
+def test_a_pattern_is_one_table(folder: Path) -> None:
+    (folder / "visits").mkdir()
+    for part in "ab":
+        write_parquet(f"visits/{part}.parquet", "SELECT 1 AS user_id")
+    assert run(folder / "x.toml", "init", "visits/*.parquet").exit_code == 0
+    assert tomllib.loads((folder / "x.toml").read_text())["tables"]["visits"]["source"] == "visits/*.parquet"
+
+
+def test_a_duckdb_file_may_be_named_alone(folder: Path) -> None:
+    with duckdb.connect("my.duckdb") as database:
+        database.execute("CREATE TABLE event (user_id INT); CREATE VIEW shown AS SELECT * FROM event")
+    made = run(folder / "x.toml", "init", "my.duckdb")
+    assert made.exit_code == 0
+    assert "left out: shown: is a view" in made.stderr
+    assert tomllib.loads((folder / "x.toml").read_text())["database"] == "duckdb:my.duckdb"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("a.parquet", "sub/a.parquet"), 2, "another table is called a already"),
+        (("a.xlsx",), 2, "Write duckdb:a.xlsx for a DuckDB file, or name Parquet, CSV"),
+        (("b.csv",), 2, "b.parquet exists already. Name it in place of b.csv"),
+        (("*.csv",), 2, "Convert the others first: dpsql convert"),
+        (("none.csv",), 5, "HINT: name a file that is there"),
+        (("none.parquet",), 5, "none.parquet"),
+        (("duckdb:x", "a.parquet"), 2, "Name one database, or files."),
+        (("mysql://x",), 5, 'write "duckdb:<file>" or postgresql://user@host/database'),
+        ((), 2, "Missing argument"),
+    ],
+)
+def test_what_makes_no_policy_says_what_to_do(
+    folder: Path, words: tuple[str, ...], code: int, said: str
+) -> None:
+    (folder / "sub").mkdir()
+    for name in ("a", "sub/a", "b"):
+        write_parquet(f"{name}.parquet", "SELECT 1 AS user_id")
+    (folder / "b.csv").write_text("x\n1\n")
+    failed = run(folder / "x.toml", "init", *words)
+    assert (failed.exit_code, said in failed.stderr) == (code, True), failed.output
+    assert not (folder / "x.toml").exists()
+
+
+def test_a_public_lookup_lists_its_keys(folder: Path) -> None:
+    with duckdb.connect("my.duckdb") as database:
+        database.execute(
+            "CREATE TABLE country (code VARCHAR PRIMARY KEY); INSERT INTO country VALUES ('FR'), ('C\"H');"
+            "CREATE TABLE town (nr INT PRIMARY KEY); INSERT INTO town SELECT * FROM range(1000);"
+            "CREATE TABLE customer (id INT PRIMARY KEY, country VARCHAR NOT NULL REFERENCES country (code),"
+            " born_in VARCHAR REFERENCES country (code), town INT REFERENCES town (nr));"
+        )
+    made = run(folder / "x.toml", "init", "my.duckdb", "--public", "country", "--public", "town")
+    assert made.exit_code == 0, made.output
+    tables = tomllib.loads((folder / "x.toml").read_text())["tables"]
+    assert tables["customer"]["columns"] == {
+        "country": {"values": ['C"H', "FR"]},
+        "born_in": {"values": ['C"H', "FR", {"null": True}]},
+        "town": {},
+    }
+    assert (tables["country"], tables["town"]) == ({"public": True}, {"public": True})
+    assert run(folder / "x.toml", "check").exit_code == 0
+    failed = run(folder / "y.toml", "init", "my.duckdb", "--public", "contry")
+    assert failed.exit_code == 5
+    assert 'did you mean "country"?' in failed.stderr
+
+
+def test_a_right_that_is_missing_is_named_with_its_grant(folder: Path, postgres: PostgresServer) -> None:
+    name = postgres.create_database()
+    with postgres.admin(name) as connection:
+        connection.execute(
+            "CREATE TABLE customer (id INT PRIMARY KEY); CREATE TABLE sale (customer INT REFERENCES customer (id));"
+            "CREATE TABLE day (at DATE) PARTITION BY RANGE (at);"
+            "CREATE TABLE day_1 PARTITION OF day FOR VALUES FROM ('2026-01-01') TO ('2027-01-01');"
+        )
+    url = postgres.create_reader(name)
+    with postgres.admin(name) as connection:
+        connection.execute("REVOKE ALL ON customer FROM reader")
+    made = run(folder / "x.toml", "init", url)
+    assert made.exit_code == 0, made.output
+    assert (
+        "left out: customer: dpsql's role may not read it; run GRANT USAGE ON SCHEMA public TO reader; GRANT SELECT ON"
+        in made.stderr
+    )
+    assert "day_1" not in (folder / "x.toml").read_text()
