@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from .answer import Answer, AnswerColumn, BoundNote, GroupNote, Receipt
+from .answer import Answer, AnswerColumn, BoundNote, GroupNote, RankNote, Receipt
 from .explain import Explanation
 from .session import Session
 
-__all__ = ["Answer", "AnswerColumn", "BoundNote", "Explanation", "GroupNote", "Receipt", "Session"]
+__all__ = [
+    "Answer",
+    "AnswerColumn",
+    "BoundNote",
+    "Explanation",
+    "GroupNote",
+    "RankNote",
+    "Receipt",
+    "Session",
+]

@@ -10,7 +10,9 @@ from ..relation.types import SqlType
 from .left import charged_text, delta_text
 from .settings import decimal_text
 
-__all__ = ["Answer", "AnswerColumn", "BoundNote", "GroupNote", "OnceNote", "Receipt"]
+__all__ = [
+    "Answer", "AnswerColumn", "BoundNote", "GroupNote", "OnceNote", "OpenRankNote", "RankNote", "Receipt",
+]  # fmt: skip
 
 
 class GroupNote(str):
@@ -27,6 +29,18 @@ class OnceNote(GroupNote):
 
 class BoundNote(str):
     """A note that says what a bound on one person may leave out; over the wire it is a NOTICE of its own too."""
+
+    __slots__ = ()
+
+
+class RankNote(str):
+    """A note on how far a chosen value may be from the wanted one; over the wire it is a NOTICE of its own too."""
+
+    __slots__ = ()
+
+
+class OpenRankNote(RankNote):
+    """One that will say more once a count is stored: an answer that has it is not remembered."""
 
     __slots__ = ()
 

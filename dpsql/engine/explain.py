@@ -34,7 +34,7 @@ from .post_processing import Compiled, DatabasePart
 from .selection import selection_figures, selection_lines, selection_notes
 from .settings import decimal_text
 
-__all__ = ["Explanation", "bias_notes", "expected_error", "layout_sql"]
+__all__ = ["Explanation", "bias_notes", "call_text", "expected_error", "layout_sql", "number_text"]
 
 Names = dict[tuple[Release, int], str]
 _MISSING = Fraction(1, 20)
@@ -575,14 +575,14 @@ def _release_text(number: int, plan: ReleasePlan, names: Names, sets: Sequence[_
         ]
     for index, call in enumerate(release.aggregates):
         name = names.get((release, len(release.keys) + index))
-        said = _call_text(call, release.rows)
+        said = call_text(call, release.rows)
         shown_as = said if name is None or said.startswith(f"{name}(") else f"{name} = {said}"
         at = "" if isinstance(plan.formulas[index], Chosen) else " at 95 %"
         lines.append(f"  {shown_as}: expected {_expected(plan, index)}{at}")
     for one in sets:
         of = "the groups themselves" if one.cells == 1 else f"each row the sum of {one.cells} groups"
         errors = ", ".join(
-            f"{_call_text(call, release.rows)} {said}"
+            f"{call_text(call, release.rows)} {said}"
             for call, said in zip(release.aggregates, one.expected, strict=True)
         )
         lines.append(f"  grouping set {one.keys}: {of}; {errors}")
@@ -651,7 +651,7 @@ def _origin(relation: Relation, index: int) -> tuple[Release, int] | None:
         relation = relation.input
 
 
-def _call_text(call: AggregateCall, rows: OwnedRows) -> str:
+def call_text(call: AggregateCall, rows: OwnedRows) -> str:
     """Return an aggregate in the query's own words, as far as they are column names."""
     args = call.args[:1] if call.function.startswith("percentile") else call.args
     plain = [(rows.columns[arg.index].name or "…") if isinstance(arg, Field) else "…" for arg in args]

@@ -39,7 +39,7 @@ from ..sql.statement import (
 )
 from ..sql.text import is_text
 from .accuracy import choose
-from .answer import Answer, AnswerColumn, OnceNote, Receipt
+from .answer import Answer, AnswerColumn, OnceNote, OpenRankNote, Receipt
 from .beside import find_beside
 from .cost import Cost, telling
 from .dataset import Dataset, LazySnapshot, PreparedPlan
@@ -49,6 +49,7 @@ from .listed_keys import ListedKeys
 from .notes import found_notes
 from .people_above import MoreRows, more_rows
 from .post_processing import Compiled, Patience, PublicRows, check_public, compile_public, run_public
+from .rank_notes import rank_notes
 from .run import IntermediateRows, PlanRunner, ReleasedRows, carried, check_intermediate
 from .settings import Settings
 from .stored_count import stored_count
@@ -457,11 +458,13 @@ class Session:
             raise self._told(failure, has_releases=bool(rows)) from None
         reused = charge == ZERO and any(row.plan.measurements and not row.plan.is_empty for row in rows)
         notes: tuple[str, ...] = (prepared.chosen,) if prepared.chosen else ()
-        notes += (*found_notes(rows), *bias_notes(prepared.plan, self._more_rows), *runner.origins)
+        ranks = tuple(dict.fromkeys(rank_notes(rows, level, self._counted)))
+        notes += (*found_notes(rows), *ranks)
+        notes += (*bias_notes(prepared.plan, self._more_rows), *runner.origins)
         notes += (_WITHOUT_BARS,) if patience.without_bars else ()
         receipt = self._receipt(charge, self.budget(), reused=reused, notes=notes)
         answer = Answer(prepared.columns, found, "SELECT", receipt)
-        is_whole = not patience.without_bars
+        is_whole = not patience.without_bars and not any(isinstance(note, OpenRankNote) for note in ranks)
         if is_whole and prepared.is_lasting and not prepared.compiled.tables and len(found) <= 10_000:
             self.dataset.answers.put(key, answer)
         return answer

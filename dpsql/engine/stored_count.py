@@ -14,13 +14,15 @@ import numpy as np
 from ..budget import BudgetStore
 from ..mechanisms import Noise, SampledNoise
 from ..plan.measures.formulas import Average, Linear, Variance
-from ..plan.planner import Plan, PrivacyParameters, ReleasePlan, counting
+from ..plan.measures.normal_form import normal_form
+from ..plan.planner import Plan, PrivacyParameters, ReleasePlan, count_of, counting
+from ..plan.privacy.keys import environment_of
 from ..relation.catalog import Catalog
 from ..relation.relations import AggregateCall
 from .cost import Cost
 from .run import PlanRunner, ReleasedRows
 
-__all__ = ["stored_count"]
+__all__ = ["counted_beside", "stored_count"]
 
 _ANY = Fraction(1, 10**9)
 """The epsilon of a measurement that every stored draw of it serves."""
@@ -58,7 +60,31 @@ def _least(
         return None
     wanted = release.of_each(_ANY)
     rows = _looked_up(wanted, store, privacy)
-    if rows is None or rows.groups is None or not rows.groups.size:
+    return None if rows is None else _lowest(rows, count, level)
+
+
+def counted_beside(rows: ReleasedRows, call: AggregateCall, level: Fraction) -> int | None:
+    """Return the same of a count that stands beside an aggregate in its own release, of the very rows it takes in."""
+    release = rows.plan.release
+    env = environment_of(release.rows.columns, release.rows.predicate)
+
+    def taken(one: AggregateCall) -> tuple[object, ...]:
+        want = normal_form(one, env, release.rows.units)
+        return want.function, want.filter
+
+    own = taken(count_of(call))
+    found = [
+        _lowest(rows, formula, level)
+        for other, formula in zip(release.aggregates, rows.plan.formulas, strict=True)
+        if other.function == "count" and isinstance(formula, Linear) and taken(other) == own
+    ]
+    return max((one for one in found if one is not None), default=None)
+
+
+def _lowest(rows: ReleasedRows, count: Linear, level: Fraction) -> int | None:
+    """Return the lower end of a count's bar, the least over its groups; None: there is no group."""
+    release = rows.plan
+    if rows.groups is None or not rows.groups.size:
         return None
     values, deviation = float(count.constant) + np.zeros(rows.groups.size), 0.0
     for coordinate, weight in count.terms:

@@ -49,7 +49,7 @@ from .measures.formulas import Formula, Linear
 from .measures.least_error import choose_measurements, others
 from .measures.measurements import Bounding, BoundingQuery, Joint, Measurement, MeasurementKind, counted_in
 from .measures.mode import ModeMeasurement
-from .measures.ranks import Choice, RankMeasurement, SplitMeasurement
+from .measures.ranks import RANK_FUNCTIONS, Choice, RankMeasurement, SplitMeasurement
 from .measures.top import TopGroups, among, top_groups
 from .privacy.analyze import analyze
 from .privacy.contradiction import has_no_rows
@@ -70,7 +70,8 @@ from .privacy.rows import Release, intermediates_in, selects_in
 from .top_rows import TopRows, top_rows
 
 __all__ = [
-    "Plan", "PrivacyParameters", "ReadKeys", "ReleasePlan", "Work", "counting", "other_measures", "plan", "releases_of",
+    "Plan", "PrivacyParameters", "ReadKeys", "ReleasePlan", "Work", "count_of", "counting", "other_measures", "plan",
+    "releases_of",
 ]  # fmt: skip
 
 
@@ -730,11 +731,19 @@ def _share_of(
     return _Share(pure_epsilon(rho), rho)
 
 
+def count_of(call: AggregateCall) -> AggregateCall:
+    """Return the count of the very rows that an aggregate takes in; of a count, itself."""
+    if call.function == "count":
+        return call
+    args = call.args[:1] if call.function in RANK_FUNCTIONS else call.args
+    return replace(call, type=BIGINT, function="count", args=args, distinct=False)
+
+
 def counting(
     release: ReleasePlan, call: AggregateCall, catalog: Catalog, privacy: PrivacyParameters
 ) -> ReleasePlan:
     """Return the plan of a count of the very rows that an aggregate takes in, by the same keys; of a count, its own."""
-    count = call if call.function == "count" else replace(call, type=BIGINT, function="count", distinct=False)
+    count = count_of(call)
     alone = replace(release.release, aggregates=(count,), share=(1, 1), names=_names(release.release, count))
     return _plan_release(alone, catalog, privacy, Fraction(1), None, Looking())
 

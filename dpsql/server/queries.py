@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from ..engine import Answer, BoundNote, GroupNote, Receipt
+from ..engine import Answer, BoundNote, GroupNote, RankNote, Receipt
 from ..engine.settings import decimal_text
 from ..pgwire import FieldDescription, NoticeResponse
 from ..system_catalog import CatalogRefusal, ConnectionFacts, Reads, ResultColumn, SystemCatalog
@@ -120,7 +120,7 @@ def _notices(answer: Answer, client: ClientSettings) -> tuple[NoticeResponse, ..
         return ()
     line = _receipt_line(answer.receipt)
     lines = [line] if line else []
-    lines += [note for note in answer.receipt.notes if isinstance(note, (BoundNote, GroupNote))]
+    lines += [note for note in answer.receipt.notes if isinstance(note, (BoundNote, GroupNote, RankNote))]
     return tuple(NoticeResponse("00000", text) for text in lines)
 
 

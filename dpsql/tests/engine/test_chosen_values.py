@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from dpsql.engine import Session
+from dpsql.engine import RankNote, Session
 from dpsql.engine.dataset import open_ledger
 from dpsql.errors import Refusal
 from dpsql.mechanisms import Rank
@@ -66,6 +66,71 @@ def shown(session: Session, sql: str) -> list[dict[str, object]]:
     answer = session.execute(sql)
     names = [column.name for column in answer.columns]
     return [dict(zip(names, row, strict=True)) for row in answer.rows]
+
+
+# --- what a receipt says ------------------------------------------------------------------------------------
+
+FRACTIONS = "SELECT PERCENTILE_CONT(ARRAY[0.25, 0.5, 0.75]) WITHIN GROUP (ORDER BY age) AS q, MEDIAN(age) AS m FROM person"
+
+
+def ranks_of(session: Session, sql: str) -> list[str]:
+    receipt = session.execute(sql).receipt
+    assert receipt is not None
+    return [note for note in receipt.notes if isinstance(note, RankNote)]
+
+
+def test_a_receipt_says_how_far_a_rank_may_be(session: Session) -> None:
+    """121 candidates, epsilon 0.1, q = 2: 1 / (0.1 / 2) / 2 · 2 · ln(121 · 20) = 10 · ln 2420 = 77.9 rows."""
+    said = "median(age): the value stands within 78 rows of the middle one, at 95 %"
+    assert ranks_of(session, OTHERS[0]) == [said]
+    assert ranks_of(session, OTHERS[0]) == [said]  # from the store
+    session._noise = ZeroNoise()
+    session.execute("SELECT COUNT(age) FROM person")
+    # 9000 people, and a bar of ± 30
+    known = [f"{said}: 0.87 % of the rows, of which there are 8,970 or more"]
+    assert ranks_of(session, OTHERS[0]) == known
+    assert ranks_of(session, OTHERS[0]) == known  # this one is remembered
+    assert session.recall(OTHERS[0]) is not None
+
+
+def test_of_a_finer_draw_that_answers_it_says_the_rank(session: Session) -> None:
+    session.execute("SET dpsql.epsilon = 1.0")
+    fine = ranks_of(session, OTHERS[0])
+    session.execute("SET dpsql.epsilon = 0.1")
+    assert ranks_of(session, OTHERS[0]) == fine == [
+        "median(age): the value stands within 8 rows of the middle one, at 95 %"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("SELECT MIN(age) FROM person", "min(age): the value stands within 156 rows of the one 156 rows inside the smallest"),
+        ("SELECT MODE() WITHIN GROUP (ORDER BY age) FROM person",
+         "mode(age): the value has at most 78 rows fewer than the most frequent one"),
+        ("SELECT PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY age DESC) FROM person",
+         "percentile_disc(age): the value stands within 141 rows of the one at 0.1"),
+        (FRACTIONS, "percentile_cont(age): each of 3 values stands within"),
+    ],
+)  # fmt: skip
+def test_each_kind_has_its_words(session: Session, sql: str, said: str) -> None:
+    (note,) = ranks_of(session, sql)
+    assert note.startswith(said)
+    assert note.endswith(", at 95 %")
+
+
+@pytest.mark.parametrize("count", ["COUNT(*)", "COUNT(age), AVG(age)"])
+def test_a_count_in_the_same_statement_gives_the_share(session: Session, count: str) -> None:
+    (note,) = ranks_of(session, f"SELECT city, MEDIAN(age), {count} FROM person GROUP BY city")
+    assert " % of the rows of a group, of which there are 2," in note
+
+
+@pytest.mark.parametrize(
+    "count", ["COUNT(*) FILTER (WHERE city = 'b')", "COUNT(DISTINCT age)", "COUNT(street)"]
+)
+def test_a_count_of_other_rows_does_not(session: Session, count: str) -> None:
+    (note,) = ranks_of(session, f"SELECT MEDIAN(age), {count} FROM person")
+    assert note.endswith(", at 95 %")
 
 
 # --- bars ---------------------------------------------------------------------------------------------------
