@@ -61,7 +61,8 @@ def is_same_estimate(shown: str, printed: str) -> bool:
     a, b = ESTIMATE.fullmatch(shown.strip()), ESTIMATE.fullmatch(printed.strip())
     if not a or not b or a[1] != b[1]:
         return False
-    return close(a[4], b[4]) and abs(float(a[3]) - float(b[3])) <= HALF_WIDTHS * float(a[4])
+    allowed = HALF_WIDTHS * float(a[4])
+    return close(a[4], b[4]) and all(abs(float(a[place]) - float(b[place])) <= allowed for place in (2, 3))
 
 
 def is_same_finding(shown: str, printed: str) -> bool:

@@ -69,6 +69,7 @@ def test_what_is_measured_is_held_by_its_error() -> None:
         (audit, "1 of 1", "2 of 2"),
         (audit, "0.974", "0.5"),
         (estimate, "1442.0", "5442.0"),
+        (estimate, "5721", "9721"),
         (estimate, "240.0", "24.0"),
         (estimate, "20000", "2000"),
     ):
