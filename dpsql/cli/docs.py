@@ -12,6 +12,7 @@ TOPICS = (
     "owner",
     "analyst",
     "sql",
+    "textbook",
     "python",
     "operator",
     "threat-model",

@@ -9,7 +9,17 @@ from pathlib import Path
 
 from dpsql.cli.docs import TOPICS
 
-__all__ = ["DOCUMENTS", "MANUAL", "ROOT", "Transcript", "blocks", "section", "text", "transcripts"]
+__all__ = [
+    "DOCUMENTS",
+    "MANUAL",
+    "ROOT",
+    "Transcript",
+    "blocks",
+    "section",
+    "text",
+    "transcripts",
+    "transcripts_of",
+]
 
 ROOT = Path(__file__).parents[3]
 MANUAL = {topic: ROOT / "dpsql" / "docs" / f"{topic}.md" for topic in TOPICS}
@@ -42,12 +52,16 @@ def blocks(name: str, language: str) -> list[str]:
 
 def transcripts(name: str) -> list[Transcript]:
     """Return what the `console` blocks show, in order."""
+    return [found for block in blocks(name, "console") for found in transcripts_of(block)]
+
+
+def transcripts_of(block: str) -> list[Transcript]:
+    """Return what one `console` block shows."""
     found = []
-    for block in blocks(name, "console"):
-        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            match = re.match(r"((?:.*\\\n)*.*)\n", part)
-            assert match, part
-            program, *arguments = shlex.split(match[1].replace("\\\n", ""))
-            assert program == "dpsql", match[1]
-            found.append(Transcript(match[1], tuple(arguments), part[match.end() :]))
+    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+        match = re.match(r"((?:.*\\\n)*.*)\n", part)
+        assert match, part
+        program, *arguments = shlex.split(match[1].replace("\\\n", ""))
+        assert program == "dpsql", match[1]
+        found.append(Transcript(match[1], tuple(arguments), part[match.end() :]))
     return found
