@@ -16,7 +16,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from benchmarks import one_budget
+from benchmarks import combined, one_budget
 from benchmarks.demo import make_campus
 from benchmarks.figure import Figure, Size
 from benchmarks.many_draws import Number, answers
@@ -103,6 +103,7 @@ def measure(size: Size) -> Iterator[Figure]:
     yield from _beside_laplace(size)
     yield from _monthly_visits(size)
     yield from one_budget.measure(size)
+    yield from combined.measure(size)
     yield from _demo(size)
 
 

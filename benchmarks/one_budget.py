@@ -19,7 +19,7 @@ from benchmarks.demo import make_campus
 from benchmarks.figure import Figure, Size
 from dpsql.mechanisms import pure_epsilon, rho_within
 
-__all__ = ["measure"]
+__all__ = ["make_people", "make_policy", "measure"]
 
 _EPSILON, _DELTA = Fraction(10), Fraction(1, 10**6)
 _STATEMENTS = 100
@@ -53,9 +53,9 @@ n = {{ bounds = [0, 999] }}
 
 def measure(size: Size) -> Iterator[Figure]:
     """Yield statements at 0.1, then errors at so much epsilon each that the budget holds a hundred statements."""
-    database = _people(size.folder / "one-budget.duckdb")
+    database = make_people(size.folder / "one-budget.duckdb")
     for accounting, least in zip(_ACCOUNTINGS, (100, 290), strict=True):
-        policy = _policy(size.folder, "held", database, accounting)
+        policy = make_policy(size.folder, "held", database, accounting)
         asked = [f"SELECT COUNT(*) AS n FROM person WHERE n < {k}" for k in range(100, 420)]
         held = len(_answered(policy, "0.1", asked))
         yield Figure(f"{accounting}: statements at 0.1", held, least, "", is_rate=True)
@@ -65,7 +65,7 @@ def measure(size: Size) -> Iterator[Figure]:
             for k in range(_STATEMENTS)
         ]
         for accounting in _ACCOUNTINGS:
-            policy = _policy(size.folder, f"{table}-off", database, accounting)
+            policy = make_policy(size.folder, f"{table}-off", database, accounting)
             off = _off(policy, accounting, asked, database)
             most = limit if accounting == "zcdp" else None
             yield Figure(f"{accounting}: {name} at {_STATEMENTS} statements", off, most, "rows")
@@ -109,7 +109,7 @@ def _made(policy: Path) -> None:
     assert made.returncode == 0, made.stderr
 
 
-def _policy(folder: Path, name: str, database: Path, accounting: str) -> Path:
+def make_policy(folder: Path, name: str, database: Path, accounting: str) -> Path:
     policy = folder / f"{name}-{accounting}.toml"
     ledger = f"{policy.stem}-ledger.db"
     text = _POLICY.format(database=database, ledger=ledger, accounting=accounting)
@@ -142,7 +142,7 @@ def _off(policy: Path, accounting: str, asked: Sequence[str], database: Path) ->
     return math.sqrt(total / count)
 
 
-def _people(path: Path) -> Path:
+def make_people(path: Path) -> Path:
     """Make people with one bucket each, and stays in three slots each that the engine holds to be different."""
     if not path.exists():
         with duckdb.connect(str(path)) as connection:

@@ -11,11 +11,13 @@ from .claim import (
     Claim,
     DatedDraw,
     Draw,
+    Fresh,
     Grouping,
     GroupingKey,
     MeasurementClaim,
     Reservation,
     StoredGrouping,
+    Together,
     delta_text,
     epsilon_text,
     require_text,
@@ -25,11 +27,14 @@ from .claim import (
 from .entry import UNSAID, Entry, EntryState, Promise, Scope, Status
 from .ledger import Step
 from .ledger_store import LedgerStore, no_step
+from .match import CLOSE, MOST_COMBINED
 from .period import Ration
 from .sqlite_ledger import SqliteLedger
 from .store import BudgetStore
 
 __all__ = [
+    "CLOSE",
+    "MOST_COMBINED",
     "UNSAID",
     "ZERO",
     "BudgetStore",
@@ -40,6 +45,7 @@ __all__ = [
     "Draw",
     "Entry",
     "EntryState",
+    "Fresh",
     "Grouping",
     "GroupingKey",
     "LedgerStore",
@@ -50,6 +56,7 @@ __all__ = [
     "Scope",
     "Status",
     "StoredGrouping",
+    "Together",
     "delta_text",
     "epsilon_text",
     "open_store",

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..mechanisms import Law, rho_of_pure
+from ..mechanisms import Law, TopUp, rho_of_pure
 
 if TYPE_CHECKING:
     from .period import Ration
@@ -26,11 +26,13 @@ __all__ = [
     "Claim",
     "DatedDraw",
     "Draw",
+    "Fresh",
     "Grouping",
     "GroupingKey",
     "MeasurementClaim",
     "Reservation",
     "StoredGrouping",
+    "Together",
     "delta_text",
     "epsilon_nano_of",
     "epsilon_text",
@@ -188,7 +190,8 @@ class MeasurementClaim:
 
     Empty `measures` means that the key is not known yet, since it holds an earlier intermediate result's bytes
     (soundness.md 1.14(6)): such a measurement is always charged and never looked up; its keys come with `commit`.
-    `grouping`: what it may answer besides, where it may.
+    `grouping`: what it may answer besides, where it may. `top_up`: where what is stored of it lowers what is to be
+    drawn and charged, in a ledger that is kept in rho (soundness.md 3.13).
     """
 
     measures: tuple[bytes, ...]
@@ -196,6 +199,7 @@ class MeasurementClaim:
     charge: Charge
     note: str
     grouping: Grouping | None = None
+    top_up: TopUp | None = None
 
     def __post_init__(self) -> None:
         _require_keys(self.measures)
@@ -239,6 +243,25 @@ class Draw:
             raise ValueError("a draw holds at least one measure")
 
 
+Together = tuple[Draw, ...]
+"""The stored draws that answer one measure, the best first: their weighted mean is its answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """What is to be drawn for a measurement, and what it is combined with.
+
+    `beside`: for each measure the draws that answer it once this one is stored, None in the place of this one; empty
+    where it stands alone. `law`: of the noise to be drawn. `stored_atto`: how much of the wanted rho is stored, in
+    1e-18; `charge`: what this draw costs.
+    """
+
+    law: Law
+    charge: Charge
+    beside: tuple[tuple[Draw | None, ...], ...] = ()
+    stored_atto: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class DatedDraw:
     """A stored draw, when it was charged and for what, and whether that was in the epoch of now."""
@@ -253,18 +276,18 @@ class DatedDraw:
 class Reservation:
     """What became of a claim. `entries` and `found` are aligned with `claim.measurements`.
 
-    For a measurement that is answered from the store, `entries[i]` is None and `found[i]` has one draw
-    for each of its measures, in their order: the same draw throughout when one holds them all,
-    else the best draw of each. For a measurement that must be drawn now, `found[i]` is None and
-    `entries[i]` is the ledger entry under which it is charged already.
+    For a measurement that is answered from the store, `entries[i]` is None and `found[i]` has for each of its
+    measures, in their order, the draws that answer it together. For a measurement that must be drawn now, `found[i]`
+    is None, `entries[i]` is the ledger entry under which it is charged already, and `fresh[i]` says how it is drawn.
 
     `charge`: what this claim cost (the sum over the measurements to draw).
     """
 
     entries: tuple[int | None, ...]
-    found: tuple[tuple[Draw, ...] | None, ...]
+    found: tuple[tuple[Together, ...] | None, ...]
     charge: Charge
     epoch: int
+    fresh: tuple[Fresh | None, ...] = ()
 
     @property
     def to_draw(self) -> tuple[int, ...]:

@@ -12,14 +12,15 @@ House rules:
 from __future__ import annotations
 
 import json
+import math
 import time
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import EngineFailure, LedgerError
-from ..mechanisms import Law, UnknownLaw, law_of
+from ..mechanisms import NANO, Law, UnknownLaw, law_of, precision_of, pure_epsilon
 from ..policy import Accounting
 from .claim import (
     MOST_DELTA_ATTO,
@@ -30,16 +31,19 @@ from .claim import (
     Claim,
     DatedDraw,
     Draw,
+    Fresh,
     MeasurementClaim,
     Reservation,
     StoredGrouping,
+    Together,
     require_integer,
     require_text,
+    rho_text,
 )
 from .entry import Entry, EntryState, EpochStart, Grant, Move, Status, newer, read_record
 from .filter import cap_of, in_accounting, refuse_over_cap, refuse_past
 from .ledger import GRANTED, Database, Ledger, Statement, utc_now
-from .match import choose_draws, running_draws
+from .match import MOST_COMBINED, Found, Laws, choose_draws, combined_draws, running_draws
 from .period import Rations
 from .store import never_cancelled
 from .stored_draw import MALFORMED, read_draw, stored_payload
@@ -49,6 +53,8 @@ __all__ = ["LedgerStore", "no_step"]
 _SHORTEST_PAUSE = 0.002
 """Seconds before the second look at a statement that is drawing the same measures."""
 
+_NEW = 2**62
+"""Stands for the entry of what is drawn now: newer than all that is stored."""
 _UNNUMBERED = -1
 """The `seq` of a record that the ledger has not numbered yet."""
 
@@ -61,8 +67,6 @@ _GRANTS: Statement = ("SELECT body FROM record WHERE kind = 'grant' AND state = 
 _RECORDS = "SELECT seq, body FROM record WHERE seq > ? ORDER BY seq LIMIT ?"
 _PAGE = 10_000
 
-Found = tuple[int, ...] | None
-
 
 @dataclass(slots=True)
 class _Drawn:
@@ -70,6 +74,28 @@ class _Drawn:
 
     stored: dict[int, Law] = field(default_factory=dict)
     reserved: dict[int, tuple[Law, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A measurement of a claim, and what is known of each of its measures.
+
+    `found`: the entries that answer it. `law`, `charge`: of what is drawn where none do; `beside`: the entries that
+    answer it then, `_NEW` among them; `stored_atto` as in `Fresh`.
+    """
+
+    claim: MeasurementClaim
+    known: tuple[_Drawn, ...]
+    found: Found | None
+    law: Law
+    charge: Charge
+    beside: Found = ()
+    stored_atto: int = 0
+
+    @property
+    def entries(self) -> set[int]:
+        """The stored entries that are to be read."""
+        return {entry for entries in self.found or self.beside for entry in entries if entry != _NEW}
 
 
 def no_step(name: str) -> None:
@@ -88,15 +114,29 @@ class LedgerStore:
         """Let the ledger go. What this store has reserved and not committed counts as failed."""
         self._ledger.close()
 
-    def lookup(self, measures: Sequence[bytes], law: Law) -> tuple[Draw, ...] | None:
+    def lookup(self, measures: Sequence[bytes], law: Law) -> tuple[Together, ...] | None:
         """See `BudgetStore.lookup`."""
         if not measures:
             return None
         with self._ledger.read() as db:
             with self._sound():
                 drawn = _drawn(db, measures)
-            chosen = choose_draws([drawn[key].stored for key in measures], law)
-            return self._serve(db, [(measures, law)], [chosen])[0]
+            known = [drawn[key] for key in measures]
+            found = choose_draws([each.stored for each in known], law)
+            if found is None:
+                return None
+            with self._sound():
+                draws = _load(db, {entry for entries in found for entry in entries})
+                return _together(measures, known, found, draws)
+
+    def quote(self, claim: Claim) -> tuple[Fresh | None, ...]:
+        """See `BudgetStore.quote`."""
+        with self._ledger.read() as db, self._sound():
+            drawn = _drawn(db, _keys(claim))
+        wanted = [self._find(measurement, drawn, claim.reuse) for measurement in claim.measurements]
+        return tuple(
+            Fresh(one.law, one.charge, (), one.stored_atto) if one.found is None else None for one in wanted
+        )
 
     def groupings(self, families: Sequence[bytes]) -> tuple[int, dict[bytes, list[StoredGrouping]]]:
         """See `BudgetStore.groupings`."""
@@ -146,47 +186,29 @@ class LedgerStore:
             at = utc_now()
             self._read_rations(lambda statement: db.execute(*statement).fetchall())
             asked = [db.execute(*statement) for statement in (_EPOCH, _SPENT, _GRANTS)]
-            keys = (
-                [key for measurement in claim.measurements for key in measurement.measures]
-                if claim.reuse
-                else []
-            )
             with self._sound():
-                drawn = _drawn(db, keys)
-            chosen: list[Found] = []
-            for measurement in claim.measurements:
-                found, must_wait = self._find(db, measurement, drawn) if claim.reuse else (None, False)
-                if must_wait:
-                    return None
-                chosen.append(found)
+                drawn = _drawn(db, _keys(claim))
+            wanted = [self._find(measurement, drawn, claim.reuse) for measurement in claim.measurements]
+            if claim.reuse and any(self._must_wait(db, one) for one in wanted):
+                return None
             status = self._status(*[rows.fetchall() for rows in asked], analyst=claim.analyst, at=at)
-            served = self._serve(
-                db, [(measurement.measures, measurement.law) for measurement in claim.measurements], chosen
-            )
-            missed = [v for v, found in zip(claim.measurements, chosen, strict=True) if found is None]
-            charge = sum((measurement.charge for measurement in missed), ZERO)
-            entries: tuple[int | None, ...] = (None,) * len(chosen)
+            with self._sound():  # before any charge: what is stored is there, and as it was stored
+                draws = _load(db, {entry for one in wanted for entry in one.entries})
+                found = tuple(
+                    None if one.found is None else _together(one.claim.measures, one.known, one.found, draws)
+                    for one in wanted
+                )
+                fresh = tuple(_fresh(one, draws) if one.found is None else None for one in wanted)
+            missed = [one for one in wanted if one.found is None]
+            charge = sum((one.charge for one in missed), ZERO)
+            entries: tuple[int | None, ...] = (None,) * len(wanted)
             if missed:
                 refuse_over_cap(status, charge)
                 numbers = iter(self._charge(db, claim, missed, status.epoch, at))
-                entries = tuple(next(numbers) if found is None else None for found in chosen)
-            reservation = Reservation(entries, served, charge, status.epoch)
+                entries = tuple(next(numbers) if one.found is None else None for one in wanted)
+            reservation = Reservation(entries, found, charge, status.epoch, fresh)
         self._ledger.step("reserved")
         return reservation
-
-    def _serve(
-        self, db: Database, asked: Sequence[tuple[Sequence[bytes], Law]], chosen: Sequence[Found]
-    ) -> tuple[tuple[Draw, ...] | None, ...]:
-        """Return the draws that were chosen for the measures of each measurement, with no more spread than its law.
-
-        Raises LedgerError where one is not there, or is not what was stored. So this comes before any charge.
-        """
-        with self._sound():
-            draws = _load(db, {entry for found in chosen if found is not None for entry in found})
-            return tuple(
-                None if found is None else _serving(measures, law, [draws[entry] for entry in found])
-                for (measures, law), found in zip(asked, chosen, strict=True)
-            )
 
     @contextmanager
     def _sound(self) -> Iterator[None]:
@@ -198,25 +220,35 @@ class LedgerStore:
         except MALFORMED as error:
             raise self._ledger.damage() from error
 
-    def _find(
-        self, db: Database, measurement: MeasurementClaim, drawn: dict[bytes, _Drawn]
-    ) -> tuple[Found, bool]:
-        """Return (the entries that answer the measurement, whether it is worth waiting instead)."""
-        if not measurement.measures:
-            return None, False
-        known = [drawn[key] for key in measurement.measures]
+    def _find(self, measurement: MeasurementClaim, drawn: dict[bytes, _Drawn], reuse: bool) -> _Wanted:
+        """Return what answers a measurement; else what is drawn for it, and what answers it then."""
+        own = _in_full(measurement), measurement.charge
+        if not measurement.measures or not reuse:
+            return _Wanted(measurement, (), None, *own)
+        known = tuple(drawn[key] for key in measurement.measures)
         stored = [each.stored for each in known]
         found = choose_draws(stored, measurement.law)
         if found is not None:
-            return found, False
-        holders = {entry: holder for each in known for entry, (_, holder) in each.reserved.items()}
-        dead = {entry for entry, holder in holders.items() if not self._ledger.is_running(db, entry, holder)}
-        running = [{e: law for e, (law, _) in each.reserved.items() if e not in dead} for each in known]
-        return None, bool(running_draws(stored, running, measurement.law))
+            return _Wanted(measurement, known, found, *own)
+        law, charge, worth = _topped_up(measurement, stored) or (*own, 0)
+        after = [{**laws, _NEW: law.at(place)} for place, laws in enumerate(stored)]
+        return _Wanted(measurement, known, None, law, charge, combined_draws(after, law) or (), worth)
 
-    def _charge(
-        self, db: Database, claim: Claim, missed: Sequence[MeasurementClaim], epoch: int, at: str
-    ) -> range:
+    def _must_wait(self, db: Database, wanted: _Wanted) -> bool:
+        """Return whether it is worth waiting for what another statement draws now."""
+        if wanted.found is not None:
+            return False
+        holders = {entry: holder for each in wanted.known for entry, (_, holder) in each.reserved.items()}
+        dead = {entry for entry, holder in holders.items() if not self._ledger.is_running(db, entry, holder)}
+        if wanted.claim.top_up is not None:  # what it draws counts: it is paid for once
+            return len(dead) < len(holders)
+        stored = [each.stored for each in wanted.known]
+        running = [
+            {e: law for e, (law, _) in each.reserved.items() if e not in dead} for each in wanted.known
+        ]
+        return bool(stored and running_draws(stored, running, wanted.claim.law))
+
+    def _charge(self, db: Database, claim: Claim, missed: Sequence[_Wanted], epoch: int, at: str) -> range:
         """Record the charge of what must be drawn; return the entries' numbers."""
         entries = [
             Entry(
@@ -225,13 +257,13 @@ class LedgerStore:
                 epoch=epoch,
                 analyst=claim.analyst,
                 statement=claim.statement,
-                note=measurement.note,
-                measures=measurement.measures,
-                law=measurement.law,
-                charge=measurement.charge,
-                grouping=measurement.grouping,
+                note=_note(one),
+                measures=one.claim.measures,
+                law=one.law,
+                charge=one.charge,
+                grouping=one.claim.grouping,
             )
-            for measurement in missed
+            for one in missed
         ]
         first = self._ledger.append(db, entries)
         for number, entry in enumerate(entries, first):
@@ -463,14 +495,65 @@ def _load(db: Database, chosen: Set[int]) -> dict[int, Draw]:
     return {entry: read_draw(*row) for entry, *row in rows}
 
 
-def _serving(measures: Sequence[bytes], law: Law, draws: Sequence[Draw]) -> tuple[Draw, ...]:
-    """Return the draws, one a measure. Raises one of `MALFORMED` where one does not hold its measure so."""
-    if not all(
-        key in draw.measures and draw.law.at(draw.measures.index(key)).spread <= law.at(place).spread
-        for place, (key, draw) in enumerate(zip(measures, draws, strict=True))
-    ):
-        raise ValueError("the index of measures is not that of the draws")
-    return tuple(draws)
+def _keys(claim: Claim) -> list[bytes]:
+    """Return the measures that are looked for."""
+    return [key for one in claim.measurements for key in one.measures] if claim.reuse else []
+
+
+def _in_full(measurement: MeasurementClaim) -> Law:
+    """Return the noise of a measurement beside nothing that is stored: as finely as what may be added to it later."""
+    top_up = measurement.top_up
+    return measurement.law if top_up is None or measurement.law.spread < 1 else top_up.law(top_up.rho_atto)
+
+
+def _topped_up(measurement: MeasurementClaim, stored: Sequence[Laws]) -> tuple[Law, Charge, int] | None:
+    """Return the noise and the charge of what is missing beside stored draws, and the rho that these are worth.
+
+    None where a measurement is drawn in full: nothing is stored of some measure, or its noise is below a step of the
+    lattice, where draws are not combined. What is reserved but not stored yet does not count.
+    """
+    top_up = measurement.top_up
+    if top_up is None or measurement.law.spread < 1:
+        return None
+    found = combined_draws(stored, measurement.law)
+    if found is None:
+        return None
+    most = [entries[: MOST_COMBINED - 1] for entries in found]
+    precisions = [
+        precision_of([laws[entry] for entry in entries]) for laws, entries in zip(stored, most, strict=True)
+    ]
+    rho = top_up.missing(precisions)
+    epsilon_nano = max(1, math.ceil(pure_epsilon(rho) * NANO))
+    return top_up.law(rho), Charge(epsilon_nano, 0, rho), math.floor(top_up.worth(precisions))
+
+
+def _note(wanted: _Wanted) -> str:
+    if not wanted.stored_atto:
+        return wanted.claim.note
+    return f"{wanted.claim.note}; rho {rho_text(wanted.stored_atto)} of it is stored"
+
+
+def _together(
+    measures: Sequence[bytes], known: Sequence[_Drawn], found: Found, draws: Mapping[int, Draw]
+) -> tuple[Together, ...]:
+    """Return the draws of each measure. Raises one of `MALFORMED` where one does not hold its measure as was said."""
+    for key, each, entries in zip(measures, known, found, strict=True):
+        for entry in entries:
+            draw = draws[entry]
+            if draw.law.at(draw.measures.index(key)) != each.stored[entry]:
+                raise ValueError("the index of measures is not that of the draws")
+    return tuple(tuple(draws[entry] for entry in entries) for entries in found)
+
+
+def _fresh(wanted: _Wanted, draws: Mapping[int, Draw]) -> Fresh:
+    """Return what is to be drawn. Raises as `_together`."""
+    stored = tuple(tuple(entry for entry in entries if entry != _NEW) for entries in wanted.beside)
+    if stored:
+        _together(wanted.claim.measures, wanted.known, stored, draws)
+    beside = tuple(
+        tuple(None if entry == _NEW else draws[entry] for entry in entries) for entries in wanted.beside
+    )
+    return Fresh(wanted.law, wanted.charge, beside, wanted.stored_atto)
 
 
 def _store(db: Database, number: int, entry: Entry, body: str, draw: Draw) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from ..mechanisms import Law
-from .claim import Charge, Claim, DatedDraw, Draw, Reservation, StoredGrouping
+from .claim import Charge, Claim, DatedDraw, Draw, Fresh, Reservation, StoredGrouping, Together
 from .entry import Entry, Status
 
 __all__ = ["BudgetStore", "never_cancelled"]
@@ -25,8 +25,12 @@ class BudgetStore(Protocol):
     any thread; all raise LedgerError when the ledger cannot be trusted or reached.
     """
 
-    def lookup(self, measures: Sequence[bytes], law: Law) -> tuple[Draw, ...] | None:
-        """Return one stored draw a measure, of no more spread than `law`, or None; charges nothing."""
+    def lookup(self, measures: Sequence[bytes], law: Law) -> tuple[Together, ...] | None:
+        """Return the stored draws of each measure, together of no more spread than `law`, or None; charges nothing."""
+        ...
+
+    def quote(self, claim: Claim) -> tuple[Fresh | None, ...]:
+        """Return what would be drawn now for each measurement, None for what is stored; charges nothing."""
         ...
 
     def groupings(self, families: Sequence[bytes]) -> tuple[int, dict[bytes, list[StoredGrouping]]]:

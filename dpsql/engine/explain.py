@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from textwrap import wrap
 
-from ..budget import Status, shown_epsilon
+from ..budget import Fresh, Status, shown_epsilon
 from ..mechanisms import ATTO, NANO, Gaussian, RankChoice, RankSplit, Thresholded, Truncated, half_width_of
 from ..plan.measures.bivariate import Bivariate
 from ..plan.measures.formulas import Average, Chosen, ChosenOf, Linear, Variance
@@ -33,6 +33,7 @@ from .people_above import MoreRows
 from .post_processing import Compiled, DatabasePart
 from .selection import selection_figures, selection_lines, selection_notes
 from .settings import decimal_text
+from .topped_up import said_of_top_up
 
 __all__ = ["Explanation", "bias_notes", "call_text", "expected_error", "layout_sql", "number_text"]
 
@@ -47,6 +48,7 @@ class Explanation:
 
     `origins`: what of it the store has an answer for in a grouping of other groups, in words.
     `chosen`: the epsilon that an accuracy takes, in words; None where an epsilon was set. `notes`: see `bias_notes`.
+    `more`: what would be drawn now.
     """
 
     plan: Plan
@@ -57,6 +59,7 @@ class Explanation:
     origins: tuple[str, ...] = ()
     chosen: str | None = None
     notes: tuple[str, ...] = ()
+    more: tuple[Fresh | None, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
         """Return the same for programs; numbers are exact decimals or fractions as text."""
@@ -70,6 +73,7 @@ class Explanation:
             "charge": self._charge(),
             "epsilon_left": decimal_text(Fraction(self.status.left_nano, NANO)),
             "groups_of_persons": list(group_lines(self.plan, self.status.accounting)),
+            "now": said_of_top_up(self.more),
             "chosen": self.chosen,
             "notes": list(self.notes),
             "from_the_store": list(self.origins),
@@ -107,7 +111,9 @@ class Explanation:
         lines: list[str] = []
         for number, plan in enumerate(self.plan.releases):
             lines += _release_text(number, plan, names, _sets(self.plan, plan))
-        if any(plan.taken for plan in self.plan.releases) and not self.plan.epsilon:
+        if (topped_up := said_of_top_up(self.more)) is not None:
+            charge = f"{topped_up} ({self._price()} in all)"
+        elif any(plan.taken for plan in self.plan.releases) and not self.plan.epsilon:
             charge = "nothing, it is stored"
         elif self.plan.releases:
             delta = f", delta {_small(self.plan.delta)}" if self.plan.delta else ""

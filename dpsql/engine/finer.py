@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..budget import BudgetStore, Grouping, GroupingKey, StoredGrouping
-from ..mechanisms import Summed
+from ..budget import CLOSE, MOST_COMBINED, BudgetStore, Grouping, GroupingKey, StoredGrouping
+from ..mechanisms import Box, Law, Mix, Summed, mean_of, precision_of
 from ..plan.planner import ReleasePlan
 from ..plan.privacy.keys import domain_of, environment_of
 from ..relation.catalog import Scalar
@@ -41,13 +41,13 @@ _KINDS = (Kind.TEXT, Kind.BOOLEAN, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kin
 class Finer:
     """A measurement's answer from a stored grouping, and what it is made of, in words.
 
-    `epoch`: in which it is stored; `entry`: the ledger entry of the grouping's draw, None for the question's own.
+    `epoch`: in which it is stored; `entries`: the ledger entries of the groupings' draws, none for the question's own.
     """
 
     measurement: ReleasedMeasurement
     epoch: int
     said: str
-    entry: int | None = None
+    entries: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def grouping_of(plan: ReleasePlan, number: int) -> Grouping | None:
 
 
 def find_finer(plan: ReleasePlan, number: int, groups: Groups, store: BudgetStore) -> Finer | None:
-    """Return a measurement as the best stored grouping has it, of no more spread than it is asked for; None: none has
+    """Return a measurement as stored groupings have it together, of no more spread than is asked for; None: none has
     it."""
     if plan.groups is None or plan.intermediates:
         return None
@@ -104,25 +104,56 @@ def find_finer(plan: ReleasePlan, number: int, groups: Groups, store: BudgetStor
     epoch, stored = store.groupings(list(questions))
     served = []
     for family, question in questions.items():
-        for one in stored[family]:
-            cells = _cells(question, one.grouping)
-            if (
-                cells is not None
-                and one.law.is_additive
-                and cells * one.law.spread <= plan.law(number).spread
-            ):
-                served.append((cells * one.law.spread, -one.entry, cells, one, question))
+        parts = _parts(question, stored[family])
+        if parts and _serves([part.law for part in parts], plan.law(number)):
+            served.append(
+                (1 / precision_of([part.law for part in parts]), -parts[0].stored.entry, parts, question)
+            )
     if not served:
         return None
-    _, _, cells, best, question = min(served, key=lambda it: it[:2])
+    _, _, parts, question = min(served, key=lambda it: it[:2])
+    cells = max(part.cells for part in parts)
     summed = f"sums of {cells} groups" if cells > 1 else "groups"
     said = (
         f"answered from a stored grouping by {question.name or 'finer keys'}: {summed} of it, whose bound on a "
         "person's rows is over all its groups; dpsql.reuse = off asks alone"
     )
-    return Finer(
-        _measurement(plan.measurements[number].size, question, best, cells, store), epoch, said, best.entry
+    measurement = _measurement(plan.measurements[number].size, question, parts, store)
+    return Finer(measurement, epoch, said, tuple(part.stored.entry for part in parts))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A stored grouping of which so many groups make up each group of a question: an estimate of the same number."""
+
+    stored: StoredGrouping
+    cells: int
+
+    @property
+    def law(self) -> Law:
+        return self.stored.law if self.cells == 1 else Summed(self.stored.law, self.cells)
+
+
+def _parts(question: _Question, stored: Sequence[StoredGrouping]) -> list[_Part]:
+    """Return the stored groupings that are combined for a question, the best first: all are of the same rows, measures
+    and bounds, each with noise of its own (soundness.md 3.13). What depends on each other stays alone.
+    """
+    found = []
+    for one in stored:
+        cells = _cells(question, one.grouping)
+        if cells is not None and one.law.is_additive:
+            found.append(_Part(one, cells))
+    found.sort(key=lambda part: (part.law.spread, -part.stored.entry))
+    alone = bool(found) and (found[0].law.spread < 1 or isinstance(found[0].stored.law, Box))
+    return (
+        found[:1]
+        if alone
+        else [part for part in found if not isinstance(part.stored.law, Box)][:MOST_COMBINED]
     )
+
+
+def _serves(laws: Sequence[Law], wanted: Law) -> bool:
+    return precision_of(laws) * wanted.spread * (CLOSE if len(laws) > 1 else 1) >= 1
 
 
 # --- the question ----------------------------------------------------------------------------------------------
@@ -247,15 +278,24 @@ def _cells(question: _Question, grouping: Grouping) -> int | None:
 
 
 def _measurement(
-    size: int, question: _Question, stored: StoredGrouping, cells: int, store: BudgetStore
+    size: int, question: _Question, parts: Sequence[_Part], store: BudgetStore
 ) -> ReleasedMeasurement:
-    draw = store.draw_of(stored)
+    """Return the question's numbers, of several groupings their mean with the least variance."""
+    made = [_sums_of(size, question, part, store) for part in parts]
+    if len(made) == 1:
+        return made[0]
+    mixes = [Mix.of([one.laws[place] for one in made]) for place in range(size)]
+    values = [mean_of([one.values[place] for one in made], mix.weights) for place, mix in enumerate(mixes)]
+    return ReleasedMeasurement(tuple(values), None, tuple(mixes), (None,) * size)
+
+
+def _sums_of(size: int, question: _Question, part: _Part, store: BudgetStore) -> ReleasedMeasurement:
+    draw, law = store.draw_of(part.stored), part.law
     values = decode(draw.payload, draw.law).values
     if len(values) != size:
         raise AssertionError("a family's vectors have as many coordinates")
-    law = draw.law if cells == 1 else Summed(draw.law, cells)
-    summed = tuple(_sums(one, question, stored.grouping) for one in values)
-    said = repr((cells, question.groups, question.filters)).encode()
+    summed = tuple(_sums(one, question, part.stored.grouping) for one in values)
+    said = repr((part.cells, question.groups, question.filters)).encode()
     vectors = vectors_of(law, draw.measures, draw.payload + said)
     return ReleasedMeasurement(summed, None, tuple(law.at(place) for place in range(size)), vectors)
 

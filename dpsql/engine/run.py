@@ -23,9 +23,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ..budget import BudgetStore, Charge, Claim, Draw, MeasurementClaim
+from ..budget import BudgetStore, Charge, Claim, Draw, Fresh, MeasurementClaim, Together
 from ..errors import EngineFailure, Refusal
-from ..mechanisms import ATTO, NANO, Noise
+from ..mechanisms import ATTO, NANO, Coordinate, Law, Mix, Noise, Vector, mean_of
 from ..plan.backend_sql.print_release import BackendQuery, Part
 from ..plan.planner import Plan, ReleasePlan
 from ..plan.privacy.growth import MAX_GROWN
@@ -46,6 +46,7 @@ from .released import (
     integers,
     vectors_of,
 )
+from .topped_up import said_of_top_up, top_up_of
 
 if TYPE_CHECKING:
     from ..backends import Snapshot
@@ -80,8 +81,7 @@ class ReleasedRows:
     def take(self, index: int, found: Finer) -> None:
         """Take in what the store says of a measurement in another question."""
         self.measurements[index] = found.measurement
-        if found.entry is not None:
-            self.borrowed.add(found.entry)
+        self.borrowed.update(found.entries)
 
     @property
     def is_complete(self) -> bool:
@@ -119,6 +119,7 @@ class PlanRunner:
     rows: list[ReleasedRows] = field(default_factory=list)
     intermediates: list[object] = field(default_factory=list)
     finer: dict[tuple[int, int], Finer] = field(default_factory=dict)
+    fresh: dict[tuple[int, int], Fresh] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.rows = [_known_rows(plan) for plan in self.plan.releases]
@@ -168,7 +169,7 @@ class PlanRunner:
             found = self.store.lookup(_keyset_keys(plan, relation), plan.law(plan.keyed_by))
             if found is None:
                 return False
-            rows.take_keys(found[0])
+            rows.take_keys(found[0][0])
         for index in range(len(plan.measurements)):
             if index in rows.measurements:
                 continue
@@ -219,7 +220,14 @@ class PlanRunner:
                 charge = Charge(_ceil(plan.epsilons[index] * NANO), _ceil(delta * ATTO), plan.rho_atto(index))
                 grouping = grouping_of(plan, index)
                 measurements.append(
-                    MeasurementClaim(measures, plan.law(index), charge, _note(plan, index), grouping)
+                    MeasurementClaim(
+                        measures,
+                        plan.law(index),
+                        charge,
+                        _note(plan, index),
+                        grouping,
+                        top_up_of(plan, index),
+                    )
                 )
                 places.append((number, index))
         return Claim(self.analyst, self.statement, tuple(measurements), self.reuse), places
@@ -237,6 +245,7 @@ class PlanRunner:
             salt = epoch_secret(reservation.epoch)
             owed = [place for place, e in zip(places, reservation.entries, strict=True) if e is not None]
             self._take_found(reservation, claim, places)
+            self._take_fresh(dict(zip(places, reservation.fresh, strict=True)))
             drawn: dict[tuple[int, int], Draw] = {}
             for number in range(len(self.rows)):
                 if not self._advance_intermediates(number):
@@ -281,9 +290,25 @@ class PlanRunner:
             if index in rows.measurements:
                 continue  # what was looked up first stays: the other measurements' keys speak of these groups
             if index == rows.plan.keyed_by:
-                rows.take_keys(found[0])
+                rows.take_keys(found[0][0])
             else:
                 rows.measurements[index] = assemble(measurement.measures, found)
+
+    def _take_fresh(self, fresh: dict[tuple[int, int], Fresh | None]) -> None:
+        """Take in under which noise each measurement is drawn, and what it is combined with (soundness.md 3.13)."""
+        for (number, index), one in fresh.items():
+            if one is None:
+                continue
+            rows = self.rows[number]
+            self.fresh[number, index] = one
+            if rows.plan.counted != index and rows.plan.selection != index:
+                laws = dict(rows.plan.reserved) | {index: one.law}
+                rows.plan = replace(rows.plan, reserved=tuple(laws.items()))
+
+    @property
+    def topped_up(self) -> str | None:
+        """What was charged beside what was stored, in words; None where nothing was."""
+        return said_of_top_up(list(self.fresh.values()))
 
     def _run_release(
         self, number: int, wanted: list[int], snapshot: Snapshot, salt: bytes
@@ -340,8 +365,10 @@ class PlanRunner:
             released = privatise(exact, plan, index, rows.groups, noise, ask_part)
             measures = plan.measure_keys(index, relation, rows.keyset)
             drawn = Draw(measures, plan.law(index), encode(released))
-            vectors = vectors_of(drawn.law, drawn.measures, drawn.payload)
-            rows.measurements[index] = replace(released, vectors=vectors)
+            fresh = self.fresh.get((number, index))
+            beside = fresh.beside if fresh is not None else ()
+            together = [tuple(drawn if one is None else one for one in draws) for draws in beside]
+            rows.measurements[index] = assemble(measures, together or [(drawn,)] * len(measures))
             yield index, drawn
 
     def _run_selection(
@@ -482,22 +509,42 @@ def _keyset_keys(plan: ReleasePlan, relation: bytes) -> tuple[bytes, ...]:
     return (hashlib.sha256(relation + b"published keys").digest(),)
 
 
-def assemble(measures: tuple[bytes, ...], draws: tuple[Draw, ...]) -> ReleasedMeasurement:
-    """Return the measurement of the asked measures, each from the draw that the store chose for it."""
-    decoded: dict[int, ReleasedMeasurement] = {}
+def assemble(measures: Sequence[bytes], draws: Sequence[Together]) -> ReleasedMeasurement:
+    """Return the measurement of the asked measures, each from the draws that the store chose for it: one as it is, of
+    several the mean with the least variance (soundness.md 3.13).
+    """
+    decoded = {id(one): _decoded(one) for together in draws for one in together}
     values, laws, vectors = [], [], []
-    for measure, stored in zip(measures, draws, strict=True):
-        if id(stored) not in decoded:
-            one = decode(stored.payload, stored.law)
-            decoded[id(stored)] = replace(
-                one, vectors=vectors_of(stored.law, stored.measures, stored.payload)
-            )
-        one, place = decoded[id(stored)], stored.measures.index(measure)
-        values.append(one.values[place])
-        laws.append(one.laws[place])
-        vectors.append(one.vectors[place])
+    for place, (measure, together) in enumerate(zip(measures, draws, strict=True)):
+        parts = [(decoded[id(one)], one.measures.index(measure)) for one in together]
+        one, at = parts[0]
+        value, law, vector = one.values[at], one.laws[at], one.vectors[at]
+        if len(parts) > 1:
+            law, vector = _mixed(together, [part.laws[at] for part, at in parts], place, len(measures))
+            value = mean_of([part.values[at] for part, at in parts], law.weights)
+        values.append(value)
+        laws.append(law)
+        vectors.append(vector)
     groups = next(iter(decoded.values())).groups
     return ReleasedMeasurement(tuple(values), groups, tuple(laws), tuple(vectors))
+
+
+def _decoded(stored: Draw) -> ReleasedMeasurement:
+    one = decode(stored.payload, stored.law)
+    return replace(one, vectors=vectors_of(stored.law, stored.measures, stored.payload))
+
+
+def _mixed(together: Together, laws: Sequence[Law], place: int, count: int) -> tuple[Mix, Vector | None]:
+    """Return the law of a mean, and where its noise stands in what depends on each other: whole vectors are combined
+    with one weight for all their coordinates. `place`: among `count` measures.
+    """
+    if count == 1 or not all(isinstance(law, Coordinate) for law in laws):
+        return Mix.of(laws), None
+    joint = Mix.of([one.law for one in together])
+    said = hashlib.sha256()
+    for one in together:
+        said.update(hashlib.sha256(b"".join(one.measures) + one.payload).digest())
+    return joint.at(place), Vector(said.digest(), joint, place)
 
 
 def _ceil(value: Fraction) -> int:

@@ -16,7 +16,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from ..backends import Backend
-from ..budget import ZERO, Charge, Status, shown_epsilon
+from ..budget import ZERO, Charge, Fresh, Status, shown_epsilon
 from ..errors import EngineFailure, PolicyError, Refusal
 from ..mechanisms import ATTO, NANO, Noise, SampledNoise
 from ..plan.planner import Plan, PrivacyParameters, ReleasePlan, plan
@@ -299,9 +299,8 @@ class Session:
                 if prepared.intermediates[number].in_database:
                     check_intermediate(public.answer(prepared.intermediates[number].parts[0]).rows)
             opened = snapshot.open()
-            if not reuse:
-                self.dataset.answers.clear()  # what is drawn now answers from now on
             charge = runner.from_engine(opened, self.dataset.salt)
+            self.dataset.answers.clear()  # what was drawn joins what is stored of the same numbers
             return self._answer(prepared, runner, charge, public, (key, epoch))
 
     def _runner(
@@ -461,6 +460,7 @@ class Session:
         ranks = tuple(dict.fromkeys(rank_notes(rows, level, self._counted)))
         notes += (*found_notes(rows), *ranks)
         notes += (*bias_notes(prepared.plan, self._more_rows), *runner.origins)
+        notes += (runner.topped_up,) if runner.topped_up else ()
         notes += (_WITHOUT_BARS,) if patience.without_bars else ()
         receipt = self._receipt(charge, self.budget(), reused=reused, notes=notes)
         answer = Answer(prepared.columns, found, "SELECT", receipt)
@@ -483,6 +483,7 @@ class Session:
     def _explain(self, query: AdmittedQuery, parameters: tuple[object, ...]) -> Explanation:
         status = self.budget()
         origins: tuple[str, ...] = ()
+        more: tuple[Fresh | None, ...] = ()
         with self.dataset.lazy_snapshot(self, self._cancelled) as snapshot:
             key = self._key("EXPLAIN " + query.text, parameters)
             prepared = self._prepare(query, parameters, key, snapshot)
@@ -493,9 +494,10 @@ class Session:
                     prepared, runner = other
                     runner.from_store()
                 origins = runner.origins
+                more = self.dataset.store.quote(runner.claim()[0]) if self.settings.reuse else ()
         return Explanation(
             prepared.plan, prepared.compiled, prepared.intermediates, status, self.policy.defaults.epsilon, origins,
-            prepared.chosen, bias_notes(prepared.plan, self._more_rows),
+            prepared.chosen, bias_notes(prepared.plan, self._more_rows), more,
         )  # fmt: skip
 
     # --- a plan that no text says ---------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from .laws import (
     Gaussian,
     Gaussians,
     Laplace,
+    Mix,
     Rank,
     Summed,
     Thresholded,
@@ -21,6 +22,8 @@ from .laws import (
     UnknownLaw,
     Vector,
     law_of,
+    mean_of,
+    precision_of,
 )
 from .linear_accuracy import half_width_of
 from .noise import Noise, SampledNoise
@@ -36,6 +39,7 @@ from .randomized_response import (
 )
 from .rank_choice import Near, RankChoice, Window, clamp_of, log_above
 from .rank_splitting import HASH_BITS, Ask, RankSplit
+from .top_up import TopUp
 
 __all__ = [
     "ATTO",
@@ -55,6 +59,7 @@ __all__ = [
     "Gaussians",
     "Laplace",
     "Law",
+    "Mix",
     "Near",
     "Noise",
     "RandomSource",
@@ -64,6 +69,7 @@ __all__ = [
     "SampledNoise",
     "Summed",
     "Thresholded",
+    "TopUp",
     "Truncated",
     "UnknownLaw",
     "Vector",
@@ -79,7 +85,9 @@ __all__ = [
     "is_one_report_better",
     "law_of",
     "log_above",
+    "mean_of",
     "parse_epsilon",
+    "precision_of",
     "pure_epsilon",
     "report",
     "report_bits",

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from .law import Law
 
-__all__ = ["half_width_of", "tails_of_sum"]
+__all__ = ["half_width_of", "tails_of_mean", "tails_of_sum"]
 
 _POINTS: Final = 2**17
 _FINEST: Final = Fraction(1, 10**8)
@@ -62,6 +62,24 @@ def _tails_of_sum(noises: tuple[Law, int]) -> tuple[npt.NDArray[np.float64], npt
     density = np.fft.fftshift(np.maximum(np.fft.irfft(transform, _POINTS), 0))
     places = np.arange(-_POINTS // 2, _POINTS // 2, dtype=np.float64)
     return (places if step == 1.0 else (places - 0.5) * step), np.cumsum(density[::-1])[::-1]
+
+
+@lru_cache(maxsize=256)
+def tails_of_mean(
+    noises: tuple[tuple[Law, Fraction], ...],
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return numbers in rising order, and for each Pr[Σ weight · noise >= it], to six digits: between two of them
+    what is there is spread evenly.
+    """
+    unit = reduce(_common, (abs(weight) for _, weight in noises))
+    deviation = sum(float(abs(weight) / unit) * math.sqrt(law.spread) for law, weight in noises)
+    step = max(1.0, 2 * _REACH * deviation / _POINTS)
+    transform = np.ones(_POINTS // 2 + 1, dtype=np.complex128)
+    for law, weight in noises:
+        transform = transform * np.fft.rfft(_chances(law, float(abs(weight) / unit) / step))
+    density = np.fft.fftshift(np.maximum(np.fft.irfft(transform, _POINTS), 0))
+    places = np.arange(-_POINTS // 2, _POINTS // 2, dtype=np.float64)
+    return (places - 0.5) * step * float(unit), np.cumsum(density[::-1])[::-1]
 
 
 def _common(one: Fraction, other: Fraction) -> Fraction:

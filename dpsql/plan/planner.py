@@ -125,7 +125,8 @@ class ReleasePlan:
     engine (soundness.md 1.16). `listed_from`: the public tables that keys were read from. `taken`: of each
     measurement the law on it where a stored draw has it already, which is neither charged nor asked (3.8); () for
     none. `selection`: the measurement that chooses, among `groups`, the few that the others are asked of (1.23), None
-    where all are answered; `unselected`: the plan of all of them then.
+    where all are answered; `unselected`: the plan of all of them then. `reserved`: by measurement the law
+    under which it is drawn, where the ledger has said so.
     """
 
     release: Release
@@ -159,6 +160,7 @@ class ReleasePlan:
         return tuple(Fraction(rho, ATTO) for rho in self.rhos) if self.rhos else self.epsilons
 
     selection: int | None = None
+    reserved: tuple[tuple[int, Law], ...] = ()
     unselected: ReleasePlan | None = field(default=None, repr=False)
 
     @property
@@ -203,6 +205,9 @@ class ReleasePlan:
             return self.key_law
         if self.taken and (stored := self.taken[number]) is not None:
             return stored
+        for index, law in self.reserved:
+            if index == number:
+                return law
         measurement = self.measurements[number]
         if isinstance(measurement, RankMeasurement | SplitMeasurement | ModeMeasurement):
             return measurement.law(self._choosing(number))

@@ -11,6 +11,7 @@ from .box import Box, Coordinate
 from .gaussian import Gaussian
 from .gaussians import Gaussians
 from .laplace import Laplace
+from .mix import Mix, mean_of, precision_of
 from .rank import Rank
 from .summed import Summed
 from .thresholded import Thresholded
@@ -23,6 +24,7 @@ __all__ = [
     "Gaussian",
     "Gaussians",
     "Laplace",
+    "Mix",
     "Rank",
     "Summed",
     "Thresholded",
@@ -30,6 +32,8 @@ __all__ = [
     "UnknownLaw",
     "Vector",
     "law_of",
+    "mean_of",
+    "precision_of",
 ]
 
 _READERS: dict[str, Callable[[str], Law]] = {

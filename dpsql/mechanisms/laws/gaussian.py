@@ -25,13 +25,15 @@ __all__ = ["Gaussian"]
 _FINE_LIMIT: Final = 2**20
 _PARTS: Final = 2**10
 """A deviation up to the limit is a multiple of 1 / this, beyond it a whole number."""
+_FINEST_PARTS: Final = 2**20
+"""Of what tops up stored draws: their precisions are to add up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gaussian(Independent):
     """See `Law`; `scale` is sigma.
 
-    Raises TypeError unless it is a Fraction, ValueError unless it is one that `for_rho` gives.
+    Raises TypeError unless it is a Fraction, ValueError unless it is one that `for_rho` or `finely_for_rho` gives.
     """
 
     family: ClassVar[str] = "discrete Gaussian"
@@ -42,22 +44,32 @@ class Gaussian(Independent):
     def __post_init__(self) -> None:
         if not isinstance(self.scale, Fraction):
             raise TypeError(f"a deviation is an exact Fraction, not {type(self.scale).__name__}")
-        parts = self.scale * (_PARTS if self.scale <= _FINE_LIMIT else 1)
+        parts = self.scale * (_FINEST_PARTS if self.scale <= _FINE_LIMIT else 1)
         if self.scale <= 0 or parts.denominator != 1:
-            raise ValueError("a deviation is a positive multiple of 1/1024, above 2^20 a whole number")
+            raise ValueError("a deviation is a positive multiple of 2^-20, above 2^20 a whole number")
 
     @classmethod
     def for_rho(cls, squared: int, rho: Fraction) -> Gaussian:
         """Return the least noise under which a squared L2 sensitivity costs at most `rho`.
 
+        Its deviation is a multiple of 1/1024, above 2^20 a whole number.
         Requires: both positive, `rho` exact; else TypeError or ValueError.
         """
+        return cls._for_rho(squared, rho, _PARTS)
+
+    @classmethod
+    def finely_for_rho(cls, squared: int, rho: Fraction) -> Gaussian:
+        """Return what `for_rho` does, of a deviation that is a multiple of 2^-20."""
+        return cls._for_rho(squared, rho, _FINEST_PARTS)
+
+    @classmethod
+    def _for_rho(cls, squared: int, rho: Fraction, parts: int) -> Gaussian:
         if type(squared) is not int or not isinstance(rho, Fraction):
             raise TypeError("a squared sensitivity is an integer, and rho an exact Fraction")
         if squared <= 0 or rho <= 0:
             raise ValueError("a sensitivity and rho are positive")
         variance = squared / (2 * rho)
-        fine = Fraction(_root_above(variance * _PARTS**2), _PARTS)
+        fine = Fraction(_root_above(variance * parts**2), parts)
         return cls(fine if fine <= _FINE_LIMIT else Fraction(_root_above(variance)))
 
     @classmethod

@@ -64,7 +64,7 @@ def share(place: Place, rounds: int) -> None:
         assert found is not None
         hit = reservation.found[0]
         assert hit is None or hit == found
-        print(len(reservation.to_draw), found[0].payload.hex(), flush=True)
+        print(len(reservation.to_draw), found[0][0].payload.hex(), flush=True)
 
 
 def grant(place: Place, fatal: str) -> None:

@@ -81,20 +81,20 @@ def test_a_damaged_answer_is_never_served(place: Place, how: str) -> None:
     store = place.open()
     refused(store, "c" if how == ONE_ROW_IS_NO_OTHER else "a")
     buy(store, "another", payload=b"sound")
-    assert store.reserve(claim(measurement("another"))).found == ((draw("another", payload=b"sound"),),)
+    assert store.reserve(claim(measurement("another"))).found == (((draw("another", payload=b"sound"),),),)
     spent = store.spent()
     store.close()
 
     put_back()  # the first mend that is told: the log brings the older ledger up to date
     store = place.open()
     assert store.spent() == spent
-    assert store.lookup([key("a")], Laplace(Fraction(10))) == (draw("a", payload=b"of a, noisy"),)
+    assert store.lookup([key("a")], Laplace(Fraction(10))) == ((draw("a", payload=b"of a, noisy"),),)
     store.close()
     damage(place, DAMAGES[how])
     store = place.open()
     store.advance_epoch()  # the second
     buy(store, "a", payload=b"drawn anew")
-    assert store.lookup([key("a")], Laplace(Fraction(10))) == (draw("a", payload=b"drawn anew"),)
+    assert store.lookup([key("a")], Laplace(Fraction(10))) == ((draw("a", payload=b"drawn anew"),),)
     assert store.spent() == spent + pure(TENTH)
     store.close()
 
@@ -102,7 +102,7 @@ def test_a_damaged_answer_is_never_served(place: Place, how: str) -> None:
 def test_damage_is_found_while_the_ledger_is_in_use(place: Place) -> None:
     store = place.open()
     buy(store, "a")
-    assert store.lookup([key("a")], Laplace(Fraction(10))) == (draw("a"),)
+    assert store.lookup([key("a")], Laplace(Fraction(10))) == ((draw("a"),),)
     damage(place, DAMAGES["another payload"])
     refused(store, "a")
     store.close()
@@ -112,7 +112,7 @@ def test_a_measurement_whose_keys_come_with_its_draw_is_checked_too(place: Place
     store = place.open()
     reservation = store.reserve(claim(measurement()))
     store.commit(reservation, [draw("late", payload=b"one stage on")])
-    assert store.lookup([key("late")], Laplace(Fraction(10))) == (draw("late", payload=b"one stage on"),)
+    assert store.lookup([key("late")], Laplace(Fraction(10))) == ((draw("late", payload=b"one stage on"),),)
     damage(place, DAMAGES["another payload"])
     refused(store, "late")
     store.close()
@@ -152,8 +152,8 @@ def test_answers_of_before_there_were_checksums_are_read(
     buy(store, "b", payload=b"new")
     store.close()
     store = place.open(create=False)
-    assert store.lookup([key("a")], Laplace(Fraction(10))) == (draw("a", payload=b"old"),)
-    assert store.lookup([key("b")], Laplace(Fraction(10))) == (draw("b", payload=b"new"),)
+    assert store.lookup([key("a")], Laplace(Fraction(10))) == ((draw("a", payload=b"old"),),)
+    assert store.lookup([key("b")], Laplace(Fraction(10))) == ((draw("b", payload=b"new"),),)
     assert {entry.digest for entry in store.log(9)} == {"", DIGEST}
     damage(place, "DELETE FROM draw")
     for name in "ab":

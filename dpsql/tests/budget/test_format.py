@@ -64,7 +64,7 @@ def test_a_ledger_of_the_first_version_is_read_and_then_of_this_one(place: Place
     assert store.spent() == spent
     assert store.lookup([key("a")], measurement("a").law) is not None
     buy_under(store, "b", TRUNCATED)
-    (found,) = store.lookup([key("b")], TRUNCATED) or ()
+    ((found,),) = store.lookup([key("b")], TRUNCATED) or ((),)
     assert found.law == TRUNCATED
     assert store.log(1)[0].law == TRUNCATED
     store.close()

@@ -81,7 +81,7 @@ def test_two_machines_spend_one_budget(store: LedgerStore, second: LedgerStore, 
     store.grant(None, 5, "owner")
     assert store.spent() == second.spent() == pure(TENTH, 7)
     assert second.status().epsilon_cap_nano == 10 * EPSILON + 5
-    assert second.reserve(claim(measurement("a"))).found == ((draw("a", payload=b"first"),),)
+    assert second.reserve(claim(measurement("a"))).found == (((draw("a", payload=b"first"),),),)
     assert second.secret() == store.secret()
     assert second.advance_epoch() == store.epoch == 2
     logs = [place.log.read_bytes() for place in (shared, elsewhere(shared))]
@@ -128,7 +128,7 @@ def test_a_running_charge_of_a_lost_ledger_is_not_taken_for_anothers(
         store.commit(running, [draw("a", payload=b"mine")])
     store.fail(running)
     second.commit(other, [draw("a", payload=b"other")])
-    assert store.lookup([key("a")], Laplace(Fraction(10))) == (draw("a", payload=b"other"),)
+    assert store.lookup([key("a")], Laplace(Fraction(10))) == ((draw("a", payload=b"other"),),)
     assert store.spent() == pure(*2 * [TENTH])
 
 
@@ -165,7 +165,7 @@ def test_the_same_tiles_on_two_machines_are_drawn_once(store: LedgerStore, secon
             asked.commit(reservation, [draw("a", payload=b"from %d" % number)])
         found = asked.lookup([key("a")], Laplace(Fraction(10)))
         assert found is not None
-        return found[0].payload
+        return found[0][0].payload
 
     with ThreadPoolExecutor(10) as pool:
         assert len(set(pool.map(tile, range(10)))) == 1
@@ -300,7 +300,7 @@ def test_who_was_taken_for_dead_stores_nothing(
     with pytest.raises(LedgerError, match="closed before"):
         store.commit(running, [draw("a", payload=b"late")])
     second.commit(other, [draw("a", payload=b"in time")])
-    assert store.lookup([key("a")], Laplace(Fraction(10))) == (draw("a", payload=b"in time"),)
+    assert store.lookup([key("a")], Laplace(Fraction(10))) == ((draw("a", payload=b"in time"),),)
     assert store.spent() == pure(*2 * [TENTH])
 
 

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from dpsql.budget import UNSAID, ZERO, Caps, Charge, Claim, Draw, LedgerStore, Promise, Reservation
+from dpsql.budget import CLOSE, UNSAID, ZERO, Caps, Charge, Claim, Draw, LedgerStore, Promise, Reservation
 from dpsql.errors import BudgetExhausted, EngineFailure
 from dpsql.mechanisms import Laplace, Law, epsilon_of_rho, rho_within
 from dpsql.policy import Accounting
@@ -103,8 +103,10 @@ class Ledger(RuleBasedStateMachine):
         for each, found in zip(wanted.measurements, got.found, strict=True):
             if found is not None:
                 assert wanted.reuse
-                assert all(k in one.measures for k, one in zip(each.measures, found, strict=True))
-                assert all(one.law.spread <= each.law.spread for one in found)
+                for measure, together in zip(each.measures, found, strict=True):
+                    assert all(measure in one.measures for one in together)
+                    precision = sum(1 / one.law.spread for one in together)
+                    assert precision * each.law.spread * (CLOSE if len(together) > 1 else 1) >= 1
         self.charged[wanted.analyst] += got.charge
         if missed:
             own = self.charged[wanted.analyst]

@@ -40,13 +40,15 @@ def test_a_draw_is_charged_once_and_read_back_for_ever(store: LedgerStore, place
         again = store.reserve(claim(measurement("a", "b"), analyst="bob"))
         assert again.entries == (None,)
         assert again.charge == ZERO
-        assert again.found == ((draw("a", "b", payload=b"\x00 and 'quotes'"),) * 2,)
+        assert again.found == (((draw("a", "b", payload=b"\x00 and 'quotes'"),),) * 2,)
         store.commit(again, [])
         store.fail(again)
     assert store.spent() == pure(TENTH)
     assert len(store.log(100)) == 1
     other = place.open(create=False)
-    assert other.lookup([key("b")], Laplace(Fraction(10))) == (draw("a", "b", payload=b"\x00 and 'quotes'"),)
+    assert other.lookup([key("b")], Laplace(Fraction(10))) == (
+        (draw("a", "b", payload=b"\x00 and 'quotes'"),),
+    )
     other.close()
 
 
@@ -65,20 +67,20 @@ def test_the_newest_draw_of_the_smallest_scale_answers(store: LedgerStore) -> No
     for asked in (10, 5):
         found = store.lookup([key("a")], Laplace(Fraction(asked)))
         assert found is not None
-        assert found[0].payload == b"3"
+        assert found[0][0].payload == b"3"
 
 
 def test_measures_of_different_draws_serve_one_measurement(store: LedgerStore) -> None:
     buy(store, "a", payload=b"a")
     buy(store, "b", payload=b"b")
     reservation = store.reserve(claim(measurement("b", "a")))
-    assert reservation.found == ((draw("b", payload=b"b"), draw("a", payload=b"a")),)
+    assert reservation.found == (((draw("b", payload=b"b"),), (draw("a", payload=b"a"),)),)
 
 
 def test_a_measurement_of_which_one_measure_is_missing_is_drawn_whole(store: LedgerStore) -> None:
     buy(store, "a")
     reservation = store.reserve(claim(measurement("a", "b"), measurement("a")))
-    assert reservation.found == (None, (draw("a"),))
+    assert reservation.found == (None, ((draw("a"),),))
     assert reservation.entries[0] is not None
     assert reservation.entries[1] is None
     assert reservation.charge == pure(TENTH)
@@ -96,7 +98,9 @@ def test_a_key_that_is_not_known_yet_is_charged_and_named_at_commit(store: Ledge
         assert reservation.found == (None,)
         store.commit(reservation, [draw("late", scale=3, payload=payload)])
     assert store.spent() == pure(*2 * [TENTH])
-    assert store.lookup([key("late")], Laplace(Fraction(3))) == (draw("late", scale=3, payload=b"2"),)
+    assert store.lookup([key("late")], Laplace(Fraction(3))) == (
+        (draw("late", scale=3, payload=b"2"), draw("late", scale=3, payload=b"1")),
+    )
 
 
 def test_a_large_payload_is_kept_whole(store: LedgerStore) -> None:
@@ -104,7 +108,7 @@ def test_a_large_payload_is_kept_whole(store: LedgerStore) -> None:
     buy(store, "a", payload=payload)
     found = store.lookup([key("a")], Laplace(Fraction(10)))
     assert found is not None
-    assert found[0].payload == payload
+    assert found[0][0].payload == payload
 
 
 def test_a_claim_of_nothing_costs_nothing(store: LedgerStore) -> None:
@@ -225,7 +229,7 @@ def test_a_draw_that_was_not_reserved_is_not_stored(store: LedgerStore, draws: l
         store.commit(reservation, draws)
     assert store.lookup([key("a")], Laplace(Fraction(10))) is None
     store.commit(reservation, [draw("a"), draw("b")])
-    assert store.lookup([key("a"), key("b")], Laplace(Fraction(10))) == (draw("a"), draw("b"))
+    assert store.lookup([key("a"), key("b")], Laplace(Fraction(10))) == ((draw("a"),), (draw("b"),))
 
 
 # Epochs, the audit trail, the secret.
@@ -298,7 +302,7 @@ def test_a_clock_that_runs_backwards_changes_nothing(
     buy(store, "a", reuse=False, payload=b"new")
     found = store.lookup([key("a")], Laplace(Fraction(10)))
     assert found is not None
-    assert found[0].payload == b"new"
+    assert found[0][0].payload == b"new"
     assert [entry.at[:4] for entry in store.log(1)] == ["1970"]
     assert store.spent() == pure(*2 * [TENTH])
     twin = place.open()
@@ -317,7 +321,7 @@ def test_the_same_tiles_at_once_are_drawn_once(store: LedgerStore) -> None:
             store.commit(reservation, [draw("a", payload=b"from %d" % number)])
         found = store.lookup([key("a")], Laplace(Fraction(10)))
         assert found is not None
-        return found[0].payload
+        return found[0][0].payload
 
     with ThreadPoolExecutor(10) as pool:
         payloads = set(pool.map(tile, range(10)))

@@ -13,9 +13,10 @@ import pytest
 
 from dpsql.engine import Session
 from dpsql.engine.accuracy import STEP
+from dpsql.engine.answer import Answer
 from dpsql.engine.dataset import open_ledger
 from dpsql.engine.preview import preview
-from dpsql.mechanisms import ATTO, Gaussian, Laplace, Summed, Thresholded
+from dpsql.mechanisms import ATTO, Gaussian, Laplace, Summed, Thresholded, precision_of
 from dpsql.policy import load_policy
 
 POLICY = """
@@ -204,3 +205,91 @@ def test_a_preview_has_the_plans_figures(opened: Open) -> None:
     shown = preview(session.policy, session.dataset.catalog)
     count = shown.tables[0].questions[0].figures[0]
     assert count.plus_minus[0] == 20.0
+
+
+# --- asking again for more ---------------------------------------------------------------------------------------
+
+
+def asked(session: Session, epsilon: str, sql: str = COUNT) -> tuple[Answer, str]:
+    """Return the answer at an epsilon, and what EXPLAIN said of its charge before."""
+    session.execute(f"SET dpsql.epsilon = {epsilon}")
+    (charge,) = (line for line in session.explain(sql).text().split("\n") if line.startswith("charge:"))
+    return session.execute(sql), charge
+
+
+@pytest.mark.parametrize("sql", [COUNT, CITIES, BOTH, "SELECT AVG(day) FROM visit"])
+def test_asking_again_for_more_pays_the_difference(opened: Open, sql: str) -> None:
+    """0.1, then 0.2, then 0.5 cost what 0.5 alone costs, to the last digit, and have its noise."""
+    session, alone = opened(), Fraction(125, 1000)
+    said = [asked(session, epsilon, sql) for epsilon in ("0.1", "0.2", "0.5")]
+    assert [answer.receipt.rho for answer, _ in said if answer.receipt] == [
+        5 * ATTO // 1000, 15 * ATTO // 1000, 105 * ATTO // 1000
+    ]  # fmt: skip
+    assert session.budget().rho_spent_atto == alone * ATTO
+    assert [charge.partition(";")[0] for _, charge in said] == [
+        "charge: as epsilon 0.1 (rho 0.005) (nothing, if it is answered already)",
+        "charge: 0.015 of rho more",
+        "charge: 0.105 of rho more",
+    ]
+    assert "; 0.005 is stored (as epsilon 0.2 (rho 0.02) in all)" in said[1][1]
+    again, charge = asked(session, "0.5", sql)
+    assert again.rows == said[2][0].rows
+    assert again.receipt is not None
+    assert again.receipt.rho == 0
+    assert said[1][0].receipt is not None
+    assert "0.015 of rho more; 0.005 is stored" in said[1][0].receipt.notes
+    assert "of rho more" not in charge
+    (release,) = session.explain(sql).plan.releases
+    for number in range(len(release.measurements)):
+        measures = release.measure_keys(number, release.salted(b""), b"")
+        for together in session.dataset.store.lookup(measures, release.law(number)) or ():
+            variance = 1 / precision_of([one.law for one in together])
+            assert variance <= release.law(number).spread * (1 + Fraction(1, 2**16))
+            assert len(together) == 3
+
+
+def test_its_bars_are_those_of_one_draw(opened: Open) -> None:
+    session = opened()
+    for epsilon in ("0.1", "0.2", "0.5"):
+        asked(session, epsilon)
+    session.execute("SET dpsql.intervals = 0.95")
+    ((n, low, high),) = session.execute(COUNT).rows
+    assert (n - low, high - n) == (4, 4)
+    assert Gaussian(Fraction(2)).half_width(Fraction(1, 20)) == 4
+
+
+def test_reuse_off_joins_what_is_stored(opened: Open) -> None:
+    session = opened("", "dpsql.epsilon = 0.2")
+    first = session.execute(COUNT).rows[0][0]
+    session.execute("SET dpsql.reuse = off")
+    fresh = session.execute(COUNT)
+    assert fresh.receipt is not None
+    assert fresh.receipt.rho == ATTO // 50
+    session.execute("SET dpsql.reuse = on")
+    mean = session.execute(COUNT)
+    assert abs(mean.rows[0][0] - Fraction(first + fresh.rows[0][0], 2)) <= Fraction(1, 2)
+    assert mean.receipt is not None
+    assert mean.receipt.rho == 0
+    last, charge = asked(session, "0.3")
+    assert charge.startswith("charge: 0.005 of rho more; 0.04 is stored")
+    assert session.execute(COUNT).rows == last.rows
+
+
+def test_a_new_epoch_begins_anew(opened: Open) -> None:
+    session = opened()
+    asked(session, "0.2")
+    session.dataset.store.advance_epoch()
+    again, charge = asked(session, "0.5")
+    assert "of rho more" not in charge
+    assert again.receipt is not None
+    assert again.receipt.rho == ATTO // 8
+
+
+def test_found_groups_are_paid_in_full(opened: Open) -> None:
+    """What decides which groups are shown is never combined."""
+    session = opened()
+    asked(session, "0.5", NAMES)
+    again, charge = asked(session, "1", NAMES)
+    assert "of rho more" not in charge
+    assert again.receipt is not None
+    assert again.receipt.rho == ATTO // 2

@@ -1,138 +1,281 @@
-"""What the mechanisms do together: choices of groups beside choices by rank, in zCDP datasets, and with what is stored.
+"""Stored draws of one number answer together: their weighted mean, which costs nothing and has bars of its own.
 
-Each alone is held by the tests of its own section; here are the pairs of them.
+Each is exact plus noise of its own, of one epoch; in a pure dataset whoever wants more than the mean gives pays in full.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
-from dpsql.engine import Session, run
-from dpsql.engine.dataset import Dataset, open_ledger
-from dpsql.mechanisms import Near, RankSplit
-from dpsql.plan import planner
-from dpsql.plan.backend_sql.print_release import Part
-from dpsql.plan.measures.measurements import MeasurementKind
-from dpsql.policy import Accounting, Policy
-from dpsql.testing.injected_noise import ZeroNoise
-from dpsql.tests.support.postgres_server import PostgresServer
-from dpsql.tests.support.random_databases import Database, load, policy_of
+from dpsql.budget import Draw, ledger_store
+from dpsql.engine import run, topped_up
+from dpsql.engine.answer import Answer
+from dpsql.engine.released import ReleasedMeasurement, encode, integers
+from dpsql.engine.run import assemble
+from dpsql.mechanisms import Box, Gaussian, Laplace, Law, Mix, SampledNoise, half_width_of, mean_of
 
-from .examples import visit
-from .measured import World, measure_release, world
+from .conftest import Desk, OpenDesk
+from .examples import HEAVY, ORDINARY
+from .planting import plant
+from .test_one_draw import another_session, cost, spent
 
 Patch = pytest.MonkeyPatch
-
-THREE = "PERCENTILE_CONT(ARRAY[0.25, 0.5, 0.9]) WITHIN GROUP (ORDER BY n)"
-LARGEST = f"SELECT city, COUNT(*) AS c, {THREE} FROM visit GROUP BY city ORDER BY c DESC LIMIT 1"
-
-
-def of(folder: Path, accounting: Accounting) -> Policy:
-    """Two rows count in a group and 16 groups of a unit."""
-    pure = policy_of(folder, rows=2, groups=16)
-    return replace(pure, privacy=replace(pure.privacy, accounting=accounting))
+PEOPLE = "SELECT COUNT(*) AS n FROM person"
+CITIES = "SELECT city, COUNT(*) AS n FROM visit GROUP BY city"
 
 
-@pytest.fixture(scope="module")
-def adding(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
-    folder = tmp_path_factory.mktemp("pure")
-    with world(folder, policy=of(folder, Accounting.PURE), server=engine) as made:
-        yield made
+def at(desk: Desk, epsilon: str, sql: str = PEOPLE) -> Answer:
+    desk.session.execute(f"SET dpsql.epsilon = {epsilon}")
+    return desk.session.execute(sql)
 
 
-@pytest.fixture(scope="module")
-def in_rho(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
-    folder = tmp_path_factory.mktemp("zcdp")
-    with world(folder, policy=of(folder, Accounting.ZCDP), server=engine) as made:
-        yield made
+def stored(desk: Desk, sql: str = PEOPLE) -> list[Draw]:
+    """Return the draws of a statement's first measure, the best first."""
+    (release,) = desk.session.explain(sql).plan.releases
+    measures = release.measure_keys(0, release.salted(b""), b"")
+    found = desk.session.dataset.store.lookup(measures, Laplace(Fraction(10**9)))
+    return list(found[0]) if found else []
 
 
-# --- choices by rank of groups that were chosen -------------------------------------------------------------
-
-TWO_CITIES = Database(
-    (),
-    tuple(
-        visit(unit, city=city, n=n)
-        for unit in range(1, 4)
-        for city, n, rows in (("a", "1", 2), ("a", "5", 1), ("b", "7", 60))
-        for _ in range(rows)
-    ),
-)
-"""People with a few rows in one city and very many in another, which is not measured."""
+def value(draw: Draw) -> int:
+    return int(run.decode(draw.payload, draw.law).values[0][0])
 
 
-def check_a_part(here: World) -> None:
-    """What is asked of a part weighs what it weighs in the window: rows of groups that were not chosen are in no t."""
-    here.settle(load, TWO_CITIES)
-    (release,) = here.plan(LARGEST).releases
-    (number,) = release.choices
-    split, chosen = release.choices[number], release.groups[:1] if release.groups else None
-    assert isinstance(split, RankSplit)
-    assert chosen == (("a",),)
-    with here.backend.snapshot() as snapshot:
-        weights = measure_release(release, snapshot)[number][("a",)]
-        query = release.part_query(number, Part(("a",), 0, split.candidates - 1, split.read), chosen)
-        rows = [row for chunk in snapshot.run(query.sql, []) for row in chunk]
-    assert weights
-    assert sorted((row[1], row[3]) for row in rows) == list(weights)
+def check_weights(desk: OpenDesk) -> None:
+    """Each draw counts by one over its own variance."""
+    opened = desk()
+    opened.settle(ORDINARY)
+    first = at(opened, "0.005")
+    both = at(opened, "0.01")
+    assert (cost(first), cost(both)) == (Fraction(1, 200), Fraction(1, 100))
+    fine, coarse = stored(opened)
+    mean = Fraction(4 * value(fine) + value(coarse), 5)
+    assert abs(both.rows[0][0] - mean) <= Fraction(1, 2) + Fraction(abs(value(fine) - value(coarse)), 2**19)
+    assert value(coarse) == first.rows[0][0]
 
 
-def test_a_part_of_a_chosen_group_has_the_weights_of_its_window(adding: World) -> None:
-    check_a_part(adding)
+@pytest.mark.parametrize("_", range(3))
+def test_each_draw_counts_by_its_own_variance(desk: OpenDesk, _: int) -> None:
+    check_weights(desk)
 
 
-def test_a_mutant_that_weighs_a_part_by_rows_of_all_groups(adding: World, monkeypatch: Patch) -> None:
-    original = planner.print_part
-    monkeypatch.setattr(planner, "print_part", lambda *given: original(*given[:-1]))
+def test_the_answer_is_that_of_the_set_of_draws(desk: OpenDesk) -> None:
+    """It is the same for everybody and at every epsilon that it serves, until a draw joins."""
+    opened = desk()
+    opened.settle(HEAVY)
+    at(opened, "0.1", CITIES)
+    told = at(opened, "0.2", CITIES).rows
+    before = spent(opened)
+    for epsilon in ("0.2", "0.1", "0.01", "0.22"):
+        assert at(opened, epsilon, CITIES).rows == told
+    assert another_session(opened).execute("SET dpsql.epsilon = 0.2") is not None
+    other = another_session(opened)
+    other.execute("SET dpsql.epsilon = 0.15")
+    assert other.execute(CITIES).rows == told
+    assert spent(opened) == before
+    opened.session.execute("SET dpsql.reuse = off")
+    alone = at(opened, "0.2", CITIES)
+    assert (cost(alone), alone.rows != told) == (Fraction(1, 5), True)
+    opened.session.execute("SET dpsql.reuse = on")
+    joined = at(opened, "0.2", CITIES).rows
+    assert joined != told
+    assert at(opened, "0.3", CITIES).rows == joined  # 0.01 + 0.04 + 0.04 are as good as 0.3
+    assert spent(opened) == before + 2 * 10**8
+
+
+def check_pure_charge(desk: OpenDesk) -> None:
+    """What is stored lowers no charge: rows may have changed since, and epsilons do not add up as precisions do."""
+    opened = desk()
+    opened.settle(ORDINARY)
+    assert [cost(at(opened, epsilon)) for epsilon in ("0.1", "0.2", "0.5")] == [
+        Fraction(1, 10), Fraction(1, 5), Fraction(1, 2)
+    ]  # fmt: skip
+    assert spent(opened) == 8 * 10**8
+
+
+def test_a_pure_dataset_pays_in_full(desk: OpenDesk) -> None:
+    check_pure_charge(desk)
+
+
+def check_epochs(desk: OpenDesk) -> None:
+    opened = desk()
+    opened.settle(ORDINARY)
+    at(opened, "0.1")
+    at(opened, "0.2")
+    opened.session.dataset.store.advance_epoch()
+    assert stored(opened) == []
+    fresh = at(opened, "0.3")
+    (only,) = stored(opened)
+    assert (cost(fresh), fresh.rows[0][0]) == (Fraction(3, 10), value(only))
+
+
+def test_epochs_are_never_combined(desk: OpenDesk) -> None:
+    check_epochs(desk)
+
+
+def test_the_bars_are_those_of_the_mean(desk: OpenDesk) -> None:
+    opened = desk()
+    opened.settle(ORDINARY)
+    opened.session.execute("SET dpsql.intervals = 0.95")
+    at(opened, "0.05")
+    ((n, low, high),) = at(opened, "0.05").rows
+    alone = Laplace(Fraction(20)).half_width(Fraction(1, 20))
+    assert (n - low, high - n) == (alone, alone)
+    opened.session.execute("SET dpsql.reuse = off")
+    at(opened, "0.05")
+    opened.session.execute("SET dpsql.reuse = on")
+    ((n, low, high),) = at(opened, "0.05").rows
+    noises = [(Laplace(Fraction(20)), Fraction(1, 2))] * 2
+    assert (n - low, high - n) == (half_width_of(noises, Fraction(1, 20)) // 1,) * 2
+    assert n - low < 0.75 * alone
+
+
+def test_a_tile_is_of_all_draws_of_its_grouping(desk: OpenDesk) -> None:
+    opened = desk()
+    opened.settle(HEAVY)
+    at(opened, "0.2", CITIES)
+    opened.session.execute("SET dpsql.reuse = off")
+    at(opened, "0.2", CITIES)
+    opened.session.execute("SET dpsql.reuse = on")
+    cities = dict(at(opened, "0.25", CITIES).rows)
+    tile = at(opened, "0.25", "SELECT COUNT(*) FROM visit WHERE city = 'a'")
+    assert (cost(tile), tile.rows) == (0, [(cities["a"],)])
+
+
+# --- vectors -------------------------------------------------------------------------------------------------------
+
+
+def box_draws(count: int = 1) -> tuple[list[Draw], tuple[bytes, ...], np.ndarray[Any, Any]]:
+    """Return two draws of zeros with box noise of different widths, over many groups; and the noise."""
+    measures = tuple(bytes([i]) * 32 for i in range(3))
+    draws, noises = [], []
+    for scale in (4, 9):
+        law = Box(Fraction(scale), (1, 5, 25))
+        noise = SampledNoise().vectors(law, 3, count)
+        payload = encode(
+            ReleasedMeasurement(tuple(integers(row.tolist()) for row in noise), None, (law,) * 3)
+        )
+        draws.append(Draw(measures, law, payload))
+        noises.append(noise)
+    return draws, measures, np.array(noises)
+
+
+def check_vectors(desk: OpenDesk | None = None) -> None:
+    """One weight for a whole vector: what is known of its coordinates together is known of the mean's."""
+    draws, measures, _ = box_draws(20_000)
+    found = assemble(measures, [tuple(draws)] * 3)
+    laws = [law for law in found.laws if isinstance(law, Mix)]
+    assert len(laws) == 3
+    assert len({law.weights for law in laws}) == 1
+    (vector, *others) = found.vectors
+    assert vector is not None
+    assert [one and (one.draw, one.joint, one.place) for one in others] == [
+        (vector.draw, vector.joint, place) for place in (1, 2)
+    ]
+    weights = {0: Fraction(5), 1: Fraction(-1), 2: Fraction(1, 5)}
+    half = float(half_width_of(found.law.noises(weights), Fraction(1, 20)))
+    whole = sum(float(weight) * found.values[place] for place, weight in weights.items())
+    assert float(np.mean(np.abs(np.asarray(whole)) > half)) == pytest.approx(0.05, abs=0.008)
+    simulated = vector.joint.vectors(3, 20_000, Tape())
+    squares = [np.mean(np.abs(one[0] / 1.0) > np.abs(one[1] / 5.0)) for one in (found.values, simulated)]
+    assert squares[0] == pytest.approx(squares[1], abs=0.02)
+
+
+class Tape:
+    """Random bytes for simulations."""
+
+    def __init__(self) -> None:
+        self._source = np.random.default_rng(11)
+
+    def random_bytes(self, count: int) -> bytes:
+        return self._source.bytes(count)
+
+
+def test_vectors_are_combined_whole() -> None:
+    check_vectors()
+
+
+def test_one_coordinate_of_vectors_is_a_number_like_any_other() -> None:
+    draws, measures, _ = box_draws()
+    found = assemble(measures[1:2], [tuple(draws)])
+    assert found.vectors == (None,)
+    assert found.laws[0].spread == Mix.of([draw.law.at(1) for draw in draws]).spread
+
+
+# --- the mean ------------------------------------------------------------------------------------------------------
+
+LAWS: list[list[Law]] = [
+    [Laplace(Fraction(2)), Laplace(Fraction(10))],
+    [Laplace(Fraction(10))] * 4,
+    [Laplace(Fraction(1))] * 2,
+    [Gaussian(Fraction(2)), Laplace(Fraction(3)), Gaussian(Fraction(2389, 1024))],
+]
+
+
+@pytest.mark.parametrize("laws", LAWS, ids=["far apart", "four alike", "near a step", "mixed"])
+def test_the_law_of_a_mean_is_that_of_means(laws: list[Law]) -> None:
+    count, noise = 200_000, SampledNoise()
+    mix = Mix.of(laws)
+    means = mean_of([noise.draw(law, count) for law in laws], mix.weights)
+    assert sum(mix.weights) == 1
+    assert float(mix.spread) == pytest.approx(float(1 / sum(1 / law.spread for law in laws)), rel=1e-6)
+    assert means.var() <= float(mix.spread) + 1 / 8 + 6 * float(mix.spread + 1) * (5 / count) ** 0.5
+    assert means.var() < float(laws[0].spread)
+    assert abs(means.mean()) < 6 * (float(mix.spread + 1) / count) ** 0.5
+    places = np.array([-3, 0, 1, 2, 5, 9])
+    for place, chance in zip(places, mix.tails(places), strict=True):
+        assert np.mean(means >= place) == pytest.approx(chance, abs=6 * (0.25 / count) ** 0.5)
+    for beta in (Fraction(1, 2), Fraction(1, 20), Fraction(1, 1000)):
+        missed = float(np.mean(np.abs(means) > mix.half_width(beta)))
+        assert missed <= float(beta) + 6 * (float(beta) / count) ** 0.5
+    drawn = mix.draw(count, Tape())
+    assert drawn.var() == pytest.approx(means.var(), rel=0.03)
+
+
+def test_a_mean_is_exact_and_a_tie_goes_to_the_best_draw() -> None:
+    halves = (Fraction(1, 2), Fraction(1, 2))
+    first, second = integers([5, 6, -5, 0, 10**18, 10**30]), integers([6, 5, -6, 3, 10**18 + 4, 10**30 + 2])
+    expected = [5, 6, -5, 1, 10**18 + 2, 10**30 + 1]
+    assert mean_of([first, second], halves).tolist() == expected
+    assert mean_of([first[:3].astype(np.int64), second[:3].astype(np.int64)], halves).tolist() == expected[:3]
+    shifted = mean_of([first + 1000, second + 1000], halves)
+    assert (shifted - 1000).tolist() == expected  # the noise does not depend on what is exact
+
+
+# --- mutants -------------------------------------------------------------------------------------------------------
+
+
+def test_combine_across_epochs(desk: OpenDesk, monkeypatch: Patch) -> None:
+    plant(monkeypatch, ledger_store._drawn, ("m.epoch = (SELECT", "m.epoch <= (SELECT"))
     with pytest.raises(AssertionError):
-        check_a_part(adding)
+        check_epochs(desk)
 
 
-def test_a_session_asks_for_parts_of_the_chosen_groups(tmp_path: Path, monkeypatch: Patch) -> None:
-    """No statement after the choice is asked without the filter to what was chosen."""
-    policy = of(tmp_path, Accounting.PURE)
-    asked: list[str] = []
-    original = run.PlanRunner._ask
-
-    def ask(self: run.PlanRunner, *args: object) -> None:
-        asked.append(args[2].sql)  # type: ignore[attr-defined]
-        original(self, *args)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(run.PlanRunner, "_ask", ask)
-
-    def least(split: RankSplit) -> tuple[Near, ...]:
-        """Return less than choices need."""
-        return tuple(replace(one, clamp=1) for one in split.near(0, 3, Fraction(0), Fraction(1)))
-
-    monkeypatch.setattr(RankSplit, "read", property(least))
-    with world(tmp_path, policy=policy) as made:
-        made.settle(load, TWO_CITIES)
-        store = open_ledger(policy, create=True)
-        with Session(Dataset(policy, made.backend, store), "tester", _noise=ZeroNoise()) as session:
-            assert session.execute(LARGEST).rows[0][0] == "a"
-    _, *others = asked
-    assert any("v BETWEEN" in sql for sql in others)
-    for sql in others:
-        assert all("IN ('a')" in where for where in re.findall(r'"visit" WHERE (.*?)\) AS ', sql)), sql
-        assert 'FROM "main"."visit")' not in sql
+def test_pay_the_difference_in_a_pure_dataset(desk: OpenDesk, monkeypatch: Patch) -> None:
+    plant(
+        monkeypatch,
+        topped_up.top_up_of,
+        ("not plan.is_zcdp or plan.is_empty", "plan.is_empty"),
+        ("if not isinstance(plan.law(index), Gaussian):", "if False:"),
+    )
+    with pytest.raises(AssertionError):
+        check_pure_charge(desk)
 
 
-# --- in rho ------------------------------------------------------------------------------------------------
+def test_weigh_all_draws_alike(desk: OpenDesk, monkeypatch: Patch) -> None:
+    """As by the variance that is wanted, which is the same for all."""
+    monkeypatch.setattr(
+        Mix, "of", classmethod(lambda cls, laws: cls(tuple(laws), (Fraction(1, len(laws)),) * len(laws)))
+    )
+    with pytest.raises(AssertionError):
+        check_weights(desk)
 
 
-def test_what_is_measured_of_chosen_groups_is_planned_by_rho(in_rho: World, adding: World) -> None:
-    """Under rho sums that share it are less off than a joint draw: of chosen groups as of all (soundness.md 1.25)."""
-    sql = "SELECT city, COUNT(*) AS c, VAR_POP(x) FROM visit GROUP BY city ORDER BY c DESC LIMIT 1"
-    for here, is_joint in ((in_rho, False), (adding, True)):
-        (release,) = here.plan(sql).releases
-        assert release.top is not None
-        assert release.unselected is not None
-        kinds = {measurement.kind for measurement in release.measurements} - {MeasurementKind.TOP}
-        assert kinds == {measurement.kind for measurement in release.unselected.measurements}
-        assert (MeasurementKind.BOX in kinds) == is_joint
+def test_combine_a_vector_by_coordinate(monkeypatch: Patch) -> None:
+    plant(monkeypatch, run._mixed, ("if count == 1 or not all(", "if True or not all("))
+    with pytest.raises(AssertionError):
+        check_vectors()

@@ -286,7 +286,7 @@ def test_an_edited_policy_is_asked_anew(desk: OpenDesk, tmp_path: Path) -> None:
         (finer._sums, "places = question.filters.get(key.digest, list(range(key.size)))",
          "places = [0, *question.filters.get(key.digest, list(range(key.size)))]", check_sums),
         (finer._cells, "if not key.is_complete:", "if False:", check_sums),
-        (finer.find_finer, "cells * one.law.spread <= plan", "one.law.spread <= plan", check_sums),
+        (finer.find_finer, "_serves([part.law for part in parts]", "_serves([part.stored.law for part in parts]", check_sums),
         (finer._question, "not set(term.values) <= set(values)", "False", check_other_questions_are_asked_anew),
         (finer.grouping_of, "!= groups.size or groups.tuples() != list(itertools.product(*product))", "== 0",
          check_groups_that_are_no_product),
