@@ -25,9 +25,10 @@ from .claim import (
 from .entry import UNSAID, Entry, EntryState, Promise, Scope, Status
 from .ledger import Step
 from .ledger_store import LedgerStore, no_step
+from .pending import Pending
 from .period import Ration
 from .sqlite_ledger import SqliteLedger
-from .store import BudgetStore
+from .store import BudgetStore, StoredDraws
 
 __all__ = [
     "UNSAID",
@@ -44,11 +45,13 @@ __all__ = [
     "GroupingKey",
     "LedgerStore",
     "MeasurementClaim",
+    "Pending",
     "Promise",
     "Ration",
     "Reservation",
     "Scope",
     "Status",
+    "StoredDraws",
     "StoredGrouping",
     "delta_text",
     "epsilon_text",

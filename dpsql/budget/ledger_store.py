@@ -224,7 +224,7 @@ class LedgerStore:
                 at=at,
                 epoch=epoch,
                 analyst=claim.analyst,
-                statement=claim.statement,
+                statement=claim.statement if measurement.statement is None else measurement.statement,
                 note=measurement.note,
                 measures=measurement.measures,
                 law=measurement.law,

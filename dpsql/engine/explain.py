@@ -33,7 +33,7 @@ from .post_processing import Compiled, DatabasePart
 from .selection import selection_figures, selection_lines, selection_notes
 from .settings import decimal_text
 
-__all__ = ["Explanation", "bias_notes", "expected_error", "layout_sql"]
+__all__ = ["Explanation", "bias_notes", "expected_error", "expected_errors", "layout_sql"]
 
 Names = dict[tuple[Release, int], str]
 _MISSING = Fraction(1, 20)
@@ -479,6 +479,18 @@ def _expected(plan: ReleasePlan, index: int, cells: int = 1) -> str:
         return f"± {shown}"
     of = {Variance: " (of the variance)", Bivariate: " (of the covariance)"}.get(type(formula), "")
     return f"± {shown} / n at most{of}"
+
+
+def expected_errors(plan: Plan, compiled: Compiled) -> Iterator[tuple[str, str]]:
+    """Yield the aggregates that an answer is made of, by the names of their columns, with their expected errors."""
+    names, asked = _result_names(compiled.relation), set(releases_of(plan.root))
+    for release in plan.releases:
+        if release.release not in asked or release.is_empty:
+            continue
+        for index, call in enumerate(release.release.aggregates):
+            name = names.get((release.release, len(release.release.keys) + index))
+            at = "" if isinstance(release.formulas[index], Chosen) else " at 95 %"
+            yield name or _call_text(call, release.release.rows), _expected(release, index) + at
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..budget import BudgetStore, Grouping, GroupingKey, StoredGrouping
+from ..budget import Grouping, GroupingKey, StoredDraws, StoredGrouping
 from ..mechanisms import Summed
 from ..plan.planner import ReleasePlan
 from ..plan.privacy.keys import domain_of, environment_of
@@ -90,7 +90,7 @@ def grouping_of(plan: ReleasePlan, number: int) -> Grouping | None:
     return Grouping(family, tuple(found))
 
 
-def find_finer(plan: ReleasePlan, number: int, groups: Groups, store: BudgetStore) -> Finer | None:
+def find_finer(plan: ReleasePlan, number: int, groups: Groups, store: StoredDraws) -> Finer | None:
     """Return a measurement as the best stored grouping has it, of no more spread than it is asked for; None: none has
     it."""
     if plan.groups is None or plan.intermediates:
@@ -247,7 +247,7 @@ def _cells(question: _Question, grouping: Grouping) -> int | None:
 
 
 def _measurement(
-    size: int, question: _Question, stored: StoredGrouping, cells: int, store: BudgetStore
+    size: int, question: _Question, stored: StoredGrouping, cells: int, store: StoredDraws
 ) -> ReleasedMeasurement:
     draw = store.draw_of(stored)
     values = decode(draw.payload, draw.law).values
