@@ -28,9 +28,10 @@ from .entry import UNSAID, Entry, EntryState, Promise, Scope, Status
 from .ledger import Step
 from .ledger_store import LedgerStore, no_step
 from .match import CLOSE, MOST_COMBINED
+from .pending import Pending
 from .period import Ration
 from .sqlite_ledger import SqliteLedger
-from .store import BudgetStore
+from .store import BudgetStore, StoredDraws
 
 __all__ = [
     "CLOSE",
@@ -50,11 +51,13 @@ __all__ = [
     "GroupingKey",
     "LedgerStore",
     "MeasurementClaim",
+    "Pending",
     "Promise",
     "Ration",
     "Reservation",
     "Scope",
     "Status",
+    "StoredDraws",
     "StoredGrouping",
     "Together",
     "delta_text",

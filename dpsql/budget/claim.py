@@ -191,7 +191,8 @@ class MeasurementClaim:
     Empty `measures` means that the key is not known yet, since it holds an earlier intermediate result's bytes
     (soundness.md 1.14(6)): such a measurement is always charged and never looked up; its keys come with `commit`.
     `grouping`: what it may answer besides, where it may. `top_up`: where what is stored of it lowers what is to be
-    drawn and charged, in a ledger that is kept in rho (soundness.md 3.13).
+    drawn and charged, in a ledger that is kept in rho (soundness.md 3.13). `statement`: what it is drawn for, where
+    that is not all that the claim is for.
     """
 
     measures: tuple[bytes, ...]
@@ -200,6 +201,7 @@ class MeasurementClaim:
     note: str
     grouping: Grouping | None = None
     top_up: TopUp | None = None
+    statement: str | None = None
 
     def __post_init__(self) -> None:
         _require_keys(self.measures)
@@ -207,11 +209,12 @@ class MeasurementClaim:
         require_integer("delta_atto", self.charge.delta_atto, 0, MOST_DELTA_ATTO)
         require_integer("rho_atto", self.charge.rho_atto, 1, MOST_RHO_ATTO)
         require_text("note", self.note)
+        require_text("statement", self.statement or "")
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """All that one statement wants, for all its intermediate results at once (soundness.md 1.14(5)).
+    """All that one statement wants, for all its intermediate results at once (soundness.md 1.14(5)), or one batch.
 
     `statement`: canonical SQL for the audit trail. `reuse`: False draws anew and pays, whatever is
     stored.

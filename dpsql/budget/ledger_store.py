@@ -256,7 +256,7 @@ class LedgerStore:
                 at=at,
                 epoch=epoch,
                 analyst=claim.analyst,
-                statement=claim.statement,
+                statement=claim.statement if one.claim.statement is None else one.claim.statement,
                 note=_note(one),
                 measures=one.claim.measures,
                 law=one.law,

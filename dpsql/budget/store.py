@@ -9,7 +9,7 @@ from ..mechanisms import Law
 from .claim import Charge, Claim, DatedDraw, Draw, Fresh, Reservation, StoredGrouping, Together
 from .entry import Entry, Status
 
-__all__ = ["BudgetStore", "never_cancelled"]
+__all__ = ["BudgetStore", "StoredDraws", "never_cancelled"]
 
 
 def never_cancelled() -> bool:
@@ -17,7 +17,28 @@ def never_cancelled() -> bool:
     return False
 
 
-class BudgetStore(Protocol):
+class StoredDraws(Protocol):
+    """What was drawn, as far as it may answer again; reading it charges nothing."""
+
+    def lookup(self, measures: Sequence[bytes], law: Law) -> tuple[Together, ...] | None:
+        """Return the stored draws of each measure, together of no more spread than `law`, or None."""
+        ...
+
+    def groupings(self, families: Sequence[bytes]) -> tuple[int, dict[bytes, list[StoredGrouping]]]:
+        """Return the epoch, and the stored draws of each family in it."""
+        ...
+
+    def draw_of(self, stored: StoredGrouping) -> Draw:
+        """Return a stored draw of a family."""
+        ...
+
+    @property
+    def epoch(self) -> int:
+        """The dataset's epoch, from 1."""
+        ...
+
+
+class BudgetStore(StoredDraws, Protocol):
     """The ledger and the releases of one dataset.
 
     Invariant, at all times and through any crash: what is spent >= the sum of the charges of all
@@ -25,20 +46,8 @@ class BudgetStore(Protocol):
     any thread; all raise LedgerError when the ledger cannot be trusted or reached.
     """
 
-    def lookup(self, measures: Sequence[bytes], law: Law) -> tuple[Together, ...] | None:
-        """Return the stored draws of each measure, together of no more spread than `law`, or None; charges nothing."""
-        ...
-
     def quote(self, claim: Claim) -> tuple[Fresh | None, ...]:
         """Return what would be drawn now for each measurement, None for what is stored; charges nothing."""
-        ...
-
-    def groupings(self, families: Sequence[bytes]) -> tuple[int, dict[bytes, list[StoredGrouping]]]:
-        """Return the epoch, and the stored draws of each family in it; charges nothing."""
-        ...
-
-    def draw_of(self, stored: StoredGrouping) -> Draw:
-        """Return a stored draw of a family."""
         ...
 
     def newest(self, measures: Sequence[bytes]) -> DatedDraw | None:
@@ -97,11 +106,6 @@ class BudgetStore(Protocol):
 
         Raises LedgerError where what was spent does not fit, or the ledger is kept so already; nothing is changed then.
         """
-        ...
-
-    @property
-    def epoch(self) -> int:
-        """The dataset's epoch, from 1."""
         ...
 
     def advance_epoch(self) -> int:

@@ -28,6 +28,7 @@ from .init import init
 from .local import local
 from .query import query
 from .refresh import refresh
+from .release import release
 from .serve import serve
 from .settings import CommandSettings
 from .streams import fill_closed
@@ -106,7 +107,7 @@ def program(ctx: click.Context, policy_path: str, analyst: str) -> None:
 
 
 for _command in (
-    query, explain, check, audit, bounds, init, convert, budget, refresh, serve, user, local, demo, docs,
+    query, explain, release, check, audit, bounds, init, convert, budget, refresh, serve, user, local, demo, docs,
 ):  # fmt: skip
     program.add_command(_command)
 

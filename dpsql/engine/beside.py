@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from ..budget import BudgetStore
+from ..budget import StoredDraws
 from ..errors import Refusal
 from ..mechanisms import Law, half_width_of
 from ..plan.measures.formulas import Chosen, Linear
@@ -38,7 +38,7 @@ class Beside:
 
 
 def find_beside(
-    plan: Plan, known: Sequence[ReleasedRows], store: BudgetStore, level: Fraction
+    plan: Plan, known: Sequence[ReleasedRows], store: StoredDraws, level: Fraction
 ) -> Beside | None:
     """Return the plan that the store makes cheaper, or better at the same charge; None: the statement's own is best.
 
@@ -64,7 +64,7 @@ def find_beside(
 class _Found:
     """What the store has of measurements, each looked up once; all of it is of one epoch."""
 
-    def __init__(self, store: BudgetStore, epoch: int) -> None:
+    def __init__(self, store: StoredDraws, epoch: int) -> None:
         self._store, self._epoch = store, epoch
         self._known: dict[tuple[tuple[bytes, ...], Law], Finer | None] = {}
 

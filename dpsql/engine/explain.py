@@ -35,7 +35,15 @@ from .selection import selection_figures, selection_lines, selection_notes
 from .settings import decimal_text
 from .topped_up import said_of_top_up
 
-__all__ = ["Explanation", "bias_notes", "call_text", "expected_error", "layout_sql", "number_text"]
+__all__ = [
+    "Explanation",
+    "bias_notes",
+    "call_text",
+    "expected_error",
+    "expected_errors",
+    "layout_sql",
+    "number_text",
+]
 
 Names = dict[tuple[Release, int], str]
 _MISSING = Fraction(1, 20)
@@ -530,6 +538,18 @@ def _expected(plan: ReleasePlan, index: int, cells: int = 1) -> str:
         return f"± {shown}"
     of = {Variance: " (of the variance)", Bivariate: " (of the covariance)"}.get(type(formula), "")
     return f"± {shown} / n at most{of}"
+
+
+def expected_errors(plan: Plan, compiled: Compiled) -> Iterator[tuple[str, str]]:
+    """Yield the aggregates that an answer is made of, by the names of their columns, with their expected errors."""
+    names, asked = _result_names(compiled.relation), set(releases_of(plan.root))
+    for release in plan.releases:
+        if release.release not in asked or release.is_empty:
+            continue
+        for index, call in enumerate(release.release.aggregates):
+            name = names.get((release.release, len(release.release.keys) + index))
+            at = "" if isinstance(release.formulas[index], Chosen) else " at 95 %"
+            yield name or call_text(call, release.release.rows), _expected(release, index) + at
 
 
 @dataclass(frozen=True, slots=True)

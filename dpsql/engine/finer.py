@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..budget import CLOSE, MOST_COMBINED, BudgetStore, Grouping, GroupingKey, StoredGrouping
+from ..budget import CLOSE, MOST_COMBINED, Grouping, GroupingKey, StoredDraws, StoredGrouping
 from ..mechanisms import Box, Law, Mix, Summed, mean_of, precision_of
 from ..plan.planner import ReleasePlan
 from ..plan.privacy.keys import domain_of, environment_of
@@ -90,7 +90,7 @@ def grouping_of(plan: ReleasePlan, number: int) -> Grouping | None:
     return Grouping(family, tuple(found))
 
 
-def find_finer(plan: ReleasePlan, number: int, groups: Groups, store: BudgetStore) -> Finer | None:
+def find_finer(plan: ReleasePlan, number: int, groups: Groups, store: StoredDraws) -> Finer | None:
     """Return a measurement as stored groupings have it together, of no more spread than is asked for; None: none has
     it."""
     if plan.groups is None or plan.intermediates:
@@ -278,7 +278,7 @@ def _cells(question: _Question, grouping: Grouping) -> int | None:
 
 
 def _measurement(
-    size: int, question: _Question, parts: Sequence[_Part], store: BudgetStore
+    size: int, question: _Question, parts: Sequence[_Part], store: StoredDraws
 ) -> ReleasedMeasurement:
     """Return the question's numbers, of several groupings their mean with the least variance."""
     made = [_sums_of(size, question, part, store) for part in parts]
@@ -289,7 +289,7 @@ def _measurement(
     return ReleasedMeasurement(tuple(values), None, tuple(mixes), (None,) * size)
 
 
-def _sums_of(size: int, question: _Question, part: _Part, store: BudgetStore) -> ReleasedMeasurement:
+def _sums_of(size: int, question: _Question, part: _Part, store: StoredDraws) -> ReleasedMeasurement:
     draw, law = store.draw_of(part.stored), part.law
     values = decode(draw.payload, draw.law).values
     if len(values) != size:

@@ -1,10 +1,10 @@
-"""One statement's releases: looked up, reserved, run, noised, stored. The spine's delicate half.
+"""One statement's releases, or those of a batch: looked up, reserved, run, noised, stored. The spine's delicate half.
 
 House rules (laws L5, L6, L7; soundness.md 1.14(5), 3.2 and 3.5):
 
 1. Nothing of private rows is asked of the engine before `BudgetStore.reserve` has returned (public ones are counted
-   here, and fetched by `session`): all intermediate results of the statement are reserved at once, and nothing is
-   ever given back.
+   here, and fetched by `session`): all intermediate results of the statement, and all statements of a batch, are
+   reserved at once, and nothing is ever given back.
 2. Nothing reaches the analyst before `BudgetStore.commit` has returned: what was drawn is stored, and
    the answer is made from what was stored.
 3. Which way is taken (store, engine) depends on the store's noisy content alone. A measurement's own stored draw goes
@@ -23,7 +23,21 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ..budget import BudgetStore, Charge, Claim, Draw, Fresh, MeasurementClaim, Together
+import numpy as np
+
+from ..budget import (
+    ZERO,
+    BudgetStore,
+    Charge,
+    Claim,
+    Draw,
+    Fresh,
+    MeasurementClaim,
+    Pending,
+    Reservation,
+    StoredDraws,
+    Together,
+)
 from ..errors import EngineFailure, Refusal
 from ..mechanisms import ATTO, NANO, Coordinate, Law, Mix, Noise, Vector, mean_of
 from ..plan.backend_sql.print_release import BackendQuery, Part
@@ -50,9 +64,21 @@ from .topped_up import said_of_top_up, top_up_of
 
 if TYPE_CHECKING:
     from ..backends import Snapshot
-    from ..budget import Reservation
 
-__all__ = ["IntermediateRows", "PlanRunner", "ReleasedRows", "assemble", "carried", "check_intermediate"]
+__all__ = [
+    "IntermediateRows",
+    "Place",
+    "PlanRunner",
+    "ReleasedRows",
+    "Wanted",
+    "assemble",
+    "carried",
+    "carry_out",
+    "check_intermediate",
+]  # fmt: skip
+
+Place = tuple[int, int]
+"""A release of a plan, and a measurement of it."""
 
 MAX_INTERMEDIATE_ROWS = 100_000
 """Most rows of a released or public subquery that go down again beside private rows."""
@@ -104,6 +130,7 @@ class PlanRunner:
     `IntermediateRows`. `hold()` waits until it may be known that what was drawn is there (soundness.md 3.6): before
     that moment nobody finds it in the store. `cost` is kept up to date. `finer`: what stored draws of other questions
     say, by release and measurement; what is there from the start is what the plan takes (`public_inputs`).
+    `pending`: in a batch, the store with what is drawn and not stored yet.
     """
 
     plan: Plan
@@ -120,11 +147,17 @@ class PlanRunner:
     intermediates: list[object] = field(default_factory=list)
     finer: dict[tuple[int, int], Finer] = field(default_factory=dict)
     fresh: dict[tuple[int, int], Fresh] = field(default_factory=dict)
+    pending: Pending | None = None
 
     def __post_init__(self) -> None:
         self.rows = [_known_rows(plan) for plan in self.plan.releases]
         for (number, index), found in self.finer.items():
             self.rows[number].take(index, found)
+
+    @property
+    def draws(self) -> StoredDraws:
+        """Where draws are looked up."""
+        return self.store if self.pending is None else self.pending
 
     @property
     def origins(self) -> tuple[str, ...]:
@@ -166,7 +199,7 @@ class PlanRunner:
             return True
         relation = self._relation_key(number)
         if plan.keyed_by is not None:
-            found = self.store.lookup(_keyset_keys(plan, relation), plan.law(plan.keyed_by))
+            found = self.draws.lookup(_keyset_keys(plan, relation), plan.law(plan.keyed_by))
             if found is None:
                 return False
             rows.take_keys(found[0][0])
@@ -174,7 +207,7 @@ class PlanRunner:
             if index in rows.measurements:
                 continue
             measures = plan.measure_keys(index, relation, rows.keyset)
-            draws = self.store.lookup(measures, plan.law(index))
+            draws = self.draws.lookup(measures, plan.law(index))
             if draws is not None:
                 rows.measurements[index] = assemble(measures, draws)
             elif rows.groups is not None:
@@ -184,7 +217,7 @@ class PlanRunner:
     def _take_finer(self, number: int, index: int, groups: Groups) -> None:
         """Take in what a stored grouping says of a measurement, where one says it well enough."""
         rows = self.rows[number]
-        found = find_finer(rows.plan, index, groups, self.store)
+        found = find_finer(rows.plan, index, groups, self.draws)
         if found is not None:
             self.finer[number, index] = found
             rows.take(index, found)
@@ -194,6 +227,31 @@ class PlanRunner:
             repr(self.intermediates[intermediate]) for intermediate in self.rows[number].plan.intermediates
         ]
         return self.rows[number].plan.salted("\x1f".join(values).encode())
+
+    def imagined(self, number: int, index: int) -> Draw:
+        """Return a draw of a measurement without any content: for finding out, beforehand, what it would serve."""
+        rows, plan, measures = self.rows[number], self.rows[number].plan, self.measures_of(number, index)
+        size, groups = 0 if rows.groups is None else rows.groups.size, None
+        if index == plan.keyed_by:
+            size, groups = 0, Groups(tuple([] for _ in plan.release.keys), 0)
+        values = tuple(np.zeros(size, dtype=np.int64) for _ in range(len(measures)))
+        if index == plan.selection:
+            values = ()
+        law = plan.law(index)
+        empty = ReleasedMeasurement(values, groups, tuple(law.at(place) for place in range(len(values))))
+        return Draw(measures, law, encode(empty))
+
+    def measures_of(self, number: int, index: int) -> tuple[bytes, ...]:
+        """Return what a measurement is stored under; where groups are found or chosen, once they are known."""
+        rows, relation = self.rows[number], self._relation_key(number)
+        if index == rows.plan.keyed_by:
+            return _keyset_keys(rows.plan, relation)
+        return rows.plan.measure_keys(index, relation, rows.keyset)
+
+    def look_up(self, number: int) -> None:
+        """Take in what there is of a release, once what it depends on is known."""
+        if self._advance_intermediates(number):
+            self._look_up(number)
 
     # --- the charge ------------------------------------------------------------------------------------
 
@@ -236,32 +294,30 @@ class PlanRunner:
 
     def from_engine(self, snapshot: Snapshot, epoch_secret: Callable[[int], bytes]) -> Charge:
         """Reserve, run, noise and store what the store did not have; return what was charged."""
-        for rows in self.rows:
-            self._check_growth(rows.plan, snapshot)  # of public rows: a refusal here is free
         claim, places = self.claim()
-        with self._reserved(claim) as reservation:  # durable: private rows may be asked for (law L5)
-            if any(found.epoch != reservation.epoch for found in self.finer.values()):
-                raise EngineFailure("the epoch was advanced while this statement began")
-            salt = epoch_secret(reservation.epoch)
-            owed = [place for place, e in zip(places, reservation.entries, strict=True) if e is not None]
-            self._take_found(reservation, claim, places)
-            self._take_fresh(dict(zip(places, reservation.fresh, strict=True)))
-            drawn: dict[tuple[int, int], Draw] = {}
-            for number in range(len(self.rows)):
-                if not self._advance_intermediates(number):
-                    raise AssertionError("an intermediate result was not ready in its order")
-                wanted = [index for release, index in owed if release == number]
-                for index, measurement_draw in self._run_release(number, wanted, snapshot, salt):
-                    drawn[number, index] = measurement_draw
-            if owed:
-                self.hold()
-            # Before anybody sees it: whoever asks again gets what is stored (law L7).
-            self.store.commit(reservation, [drawn[place] for place in owed])
-            self.cost.is_stored = True
-        return reservation.charge
+        return carry_out([Wanted(self, claim.measurements, places)], snapshot, epoch_secret)[0]
+
+    def draw_owed(
+        self, reservation: Reservation, wanted: Wanted, snapshot: Snapshot, salt: bytes
+    ) -> list[Draw]:
+        """Run and noise what is reserved; return the draws in the order of their entries."""
+        claimed = zip(wanted.places, reservation.entries, strict=True)
+        owed = [place for place, entry in claimed if entry is not None]
+        self._take_found(reservation, wanted)
+        self._take_fresh(dict(zip(wanted.places, reservation.fresh, strict=True)))
+        drawn: dict[Place, Draw] = {}
+        for number in range(len(self.rows)):
+            if not self._advance_intermediates(number):
+                raise AssertionError("an intermediate result was not ready in its order")
+            if self.pending is not None:  # what an earlier statement of the batch drew
+                self._look_up(number)
+            asked = [index for release, index in owed if release == number]
+            for index, measurement_draw in self._run_release(number, asked, snapshot, salt):
+                drawn[number, index] = measurement_draw
+        return [drawn[place] for place in owed]
 
     @contextmanager
-    def _reserved(self, claim: Claim) -> Iterator[Reservation]:
+    def reserved(self, claim: Claim) -> Iterator[Reservation]:
         """Reserve; whatever goes wrong afterwards, the entries are closed and stay spent."""
         reservation = self.store.reserve(claim, cancelled=self.cancelled)
         self.cost.charge = reservation.charge
@@ -277,10 +333,10 @@ class PlanRunner:
             if not done:
                 self.store.fail(reservation)
 
-    def _take_found(self, reservation: Reservation, claim: Claim, places: list[tuple[int, int]]) -> None:
+    def _take_found(self, reservation: Reservation, wanted: Wanted) -> None:
         """Take in what another statement stored since `from_store` looked."""
         for (number, index), found, measurement in zip(
-            places, reservation.found, claim.measurements, strict=True
+            wanted.places, reservation.found, wanted.claims, strict=True
         ):
             rows = self.rows[number]
             if found is None:
@@ -318,7 +374,7 @@ class PlanRunner:
         if not wanted:
             return []
         if any(fan.intermediates for work in plan.works for fan in work.fans):
-            self._check_growth(plan, snapshot)
+            self.check_growth(plan, snapshot)
         relation = self._relation_key(number)
         if plan.selection in wanted:
             return self._run_selection(number, wanted, snapshot, _short_salt(salt, relation))
@@ -402,7 +458,7 @@ class PlanRunner:
         for query in rows.plan.queries(tuple(wanted), _chosen_groups(rows)):
             self._ask(exact, rows.plan, query, snapshot, salt)
 
-    def _check_growth(self, plan: ReleasePlan, snapshot: Snapshot) -> None:
+    def check_growth(self, plan: ReleasePlan, snapshot: Snapshot) -> None:
         """Count the public rows that one person's are joined with (law L10), as far as they are known yet.
 
         Raises:
@@ -457,6 +513,61 @@ class PlanRunner:
             return
         values = dict(zip(places, columns[len(keys) :], strict=True))
         exact.add(columns[: len(keys)], values, size)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a statement is to have drawn: a claim for each of some places of its plan."""
+
+    runner: PlanRunner
+    claims: tuple[MeasurementClaim, ...]
+    places: list[Place]
+
+    def of(self, reservation: Reservation, start: int) -> Reservation:
+        """Return its part of a reservation, which begins at a place among all claims."""
+        part = slice(start, start + len(self.claims))
+        fresh = reservation.fresh[part]
+        charge = sum((one.charge for one in fresh if one is not None), ZERO)
+        return Reservation(
+            reservation.entries[part], reservation.found[part], charge, reservation.epoch, fresh
+        )
+
+
+def carry_out(
+    wanted: Sequence[Wanted], snapshot: Snapshot, epoch_secret: Callable[[int], bytes]
+) -> list[Charge]:
+    """Reserve, run, noise and store what statements want, all together or nothing; return what each was charged.
+
+    One after the other: what one draws may answer the next. They share one store, analyst, cost and `hold`.
+    """
+    first = wanted[0].runner
+    for one in wanted:
+        for rows in one.runner.rows:
+            one.runner.check_growth(rows.plan, snapshot)  # of public rows: a refusal here is free
+    claims = tuple(claim for one in wanted for claim in one.claims)
+    whole = Claim(first.analyst, first.statement, claims, first.reuse)
+    charges, drawn = [], list[Draw]()
+    with first.reserved(whole) as reservation:  # durable: private rows may be asked for (law L5)
+        if any(found.epoch != reservation.epoch for one in wanted for found in one.runner.finer.values()):
+            raise EngineFailure("the epoch was advanced while this statement began")
+        salt, start = epoch_secret(reservation.epoch), 0
+        for one in wanted:
+            part, start = one.of(reservation, start), start + len(one.claims)
+            draws = one.runner.draw_owed(part, one, snapshot, salt)
+            if one.runner.pending is not None:
+                groupings = (
+                    c.grouping for c, e in zip(one.claims, part.entries, strict=True) if e is not None
+                )
+                for entry, draw_, grouping in zip(part.to_draw, draws, groupings, strict=True):
+                    one.runner.pending.add(entry, draw_, grouping)
+            drawn += draws
+            charges.append(part.charge)
+        if drawn:
+            first.hold()
+        # Before anybody sees it: whoever asks again gets what is stored (law L7).
+        first.store.commit(reservation, drawn)
+        first.cost.is_stored = True
+    return charges
 
 
 def _short_salt(secret: bytes, relation: bytes) -> str:

@@ -322,11 +322,7 @@ class Session:
         if (unselected := self._unselected(prepared, runner)) is not None:
             return unselected
         level = self._level() if prepared.chosen else DEFAULT_LEVEL
-        found = (
-            find_beside(prepared.plan, runner.rows, self.dataset.store, level)
-            if self.settings.reuse
-            else None
-        )
+        found = find_beside(prepared.plan, runner.rows, runner.draws, level) if self.settings.reuse else None
         if found is None:
             return None
         compiled = self._compiled(found.plan)

@@ -273,6 +273,20 @@ class ReleasePlan:
             each = _Share(pure_epsilon(rho), rho)
         return None if each.is_nothing else self._with(each)
 
+    def spending(self, losses: Sequence[Fraction]) -> ReleasePlan:
+        """Return the plan in which each measurement costs what is said, in what adds up: whole 1e-9, or 1e-18 of rho.
+
+        Nothing of it is taken from the store beforehand.
+        """
+        rhos = tuple(int(loss * ATTO) for loss in losses) if self.rhos else ()
+        epsilons = tuple(map(pure_epsilon, rhos)) if rhos else tuple(losses)
+        law, tau = self.key_law, self.tau
+        if law is not None and self.counted is not None and tau is not None:
+            each = _Share(epsilons[self.counted], rhos[self.counted] if rhos else None)
+            new = _key_law(self.measurements[self.counted], each, self.delta, self.bounding.together)
+            law, tau = new, tau - law.bound + new.bound
+        return replace(self, epsilons=epsilons, rhos=rhos, key_law=law, tau=tau, taken=())
+
     def _with(self, each: _Share) -> ReleasePlan:
         count = len(self.measurements)
         rhos = () if each.rho is None else (each.rho,) * count

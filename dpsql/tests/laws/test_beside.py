@@ -19,7 +19,7 @@ from dpsql import Session
 from dpsql.engine import beside
 from dpsql.engine.dataset import open_ledger
 from dpsql.engine.explain import expected_error
-from dpsql.engine.run import PlanRunner
+from dpsql.engine.run import carry_out
 from dpsql.errors import EngineFailure
 from dpsql.plan.measures.measurements import Centred, MeasurementKind
 from dpsql.plan.planner import Plan, ReleasePlan, other_measures
@@ -506,7 +506,7 @@ def test_take_what_is_another(
 
 
 def test_stand_beside_another_epoch(session: Session, monkeypatch: Patch) -> None:
-    plant(monkeypatch, PlanRunner.from_engine, ("found.epoch != reservation.epoch", "False"))
+    plant(monkeypatch, carry_out, ("found.epoch != reservation.epoch", "False"))
     with pytest.raises(pytest.fail.Exception):
         check_an_epoch_that_begins_meanwhile(session, monkeypatch)
 

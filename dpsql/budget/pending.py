@@ -1,0 +1,63 @@
+"""Stored draws, and those of a batch that are not stored yet: what each of its statements finds of the ones before.
+
+A batch is stored as a whole, at its end, and what one statement draws may answer another one before that. The same
+class stands in where a batch is planned: draws that would be made serve as they will when they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..mechanisms import Law
+from .claim import Draw, Grouping, StoredGrouping, Together
+from .match import Found, choose_draws
+from .store import StoredDraws
+
+__all__ = ["Pending"]
+
+
+class Pending:
+    """See `StoredDraws`. `base`: what is stored; None: as if nothing were."""
+
+    def __init__(self, base: StoredDraws | None, epoch: int) -> None:
+        self._base, self.epoch = base, epoch
+        self._draws: dict[int, Draw] = {}
+        self._laws: dict[bytes, dict[int, Law]] = {}
+        self._families: dict[bytes, list[StoredGrouping]] = {}
+
+    def add(self, entry: int, draw: Draw, grouping: Grouping | None) -> None:
+        """Take in a draw under the number of its ledger entry."""
+        self._draws[entry] = draw
+        for place, key in enumerate(draw.measures):
+            self._laws.setdefault(key, {})[entry] = draw.law.at(place)
+        if grouping is not None:
+            self._families.setdefault(grouping.family, []).append(StoredGrouping(entry, draw.law, grouping))
+
+    def entries(self, measures: Sequence[bytes], law: Law) -> Found | None:
+        """Return which draws of the batch answer each of the measures; None: they do not."""
+        return choose_draws([self._laws.get(key, {}) for key in measures], law) if measures else None
+
+    def lookup(self, measures: Sequence[bytes], law: Law) -> tuple[Together, ...] | None:
+        """See `StoredDraws.lookup`; what is stored goes first."""
+        found = None if self._base is None else self._base.lookup(measures, law)
+        if found is not None:
+            return found
+        drawn = self.entries(measures, law)
+        if drawn is None:
+            return None
+        return tuple(tuple(self._draws[entry] for entry in entries) for entries in drawn)
+
+    def groupings(self, families: Sequence[bytes]) -> tuple[int, dict[bytes, list[StoredGrouping]]]:
+        """See `StoredDraws.groupings`."""
+        epoch, found = self.epoch, {family: list[StoredGrouping]() for family in families}
+        if self._base is not None:
+            epoch, found = self._base.groupings(families)
+        return epoch, {family: found[family] + self._families.get(family, []) for family in families}
+
+    def draw_of(self, stored: StoredGrouping) -> Draw:
+        """See `StoredDraws.draw_of`."""
+        if stored.entry in self._draws:
+            return self._draws[stored.entry]
+        if self._base is None:
+            raise KeyError("no draw has this number")
+        return self._base.draw_of(stored)

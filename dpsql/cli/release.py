@@ -1,0 +1,200 @@
+"""`dpsql release`: a file of known statements, planned together, priced before anything is spent, charged once."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import click
+
+from ..errors import DpsqlError
+from . import interrupts
+from .asking import script_text
+from .failure import Failure, tell
+from .render import FORMATS, receipt_line, render
+from .settings import CommandSettings, json_option, pass_settings, wants_json
+from .streams import require_output
+from .text_cells import terminal_text
+from .worker import RunningSession, open_session
+
+if TYPE_CHECKING:
+    from ..engine import Answer
+    from ..engine.batch import BatchStatement, PricedBatch
+
+__all__ = ["release"]
+
+_SHOWN = 72
+"""Characters of a statement in the list of prices."""
+
+
+@click.command()
+@click.argument("source_file", metavar="FILE", type=click.File("r", encoding="utf-8-sig"))
+@click.option(
+    "--epsilon",
+    metavar="TOTAL",
+    help="What all statements together may spend: split for the least total error. Without it each is as exact as "
+    "asked alone, and the price is found.",
+)
+@click.option("--dry-run", is_flag=True, help="Show the price and the error bars, and spend nothing.")
+@click.option("--yes", is_flag=True, help="Spend the price without being asked.")
+@click.option(
+    "--output",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write the answers to this new or empty folder, one CSV file a statement: all of them, or none.",
+)
+@click.option(
+    "--format",
+    "format_name",
+    type=click.Choice(FORMATS),
+    default="table",
+    show_default=True,
+    help="How answers are printed.",
+)
+@json_option
+@pass_settings
+def release(
+    settings: CommandSettings,
+    source_file: IO[str],
+    epsilon: str | None,
+    dry_run: bool,
+    yes: bool,
+    folder: Path | None,
+    format_name: str,
+) -> None:
+    """Release a dashboard or a report: all queries of FILE planned together, and charged once.
+
+    What several statements need is measured once, and what one draws answers the others. The price and the error bars
+    of each statement are shown before anything is spent. All or nothing: if one statement is refused, or the price is
+    more than is left, nothing is spent. Running the file again is free.
+
+    SET lines in FILE hold for the queries after them: SET dpsql.accuracy = 50 says how far off the next ones may be,
+    SET dpsql.epsilon = 0.2 that they are to be as exact as asked alone at 0.2.
+
+    \b
+      dpsql release dashboard.sql --dry-run
+      dpsql release report.sql --epsilon 1 --yes --output report
+    """
+    from ..engine.batch import price_batch, read_batch, run_batch
+    from ..mechanisms import parse_epsilon
+
+    require_output()
+    chosen = "json" if wants_json() else format_name
+    script = script_text(None, source_file)
+    assert script is not None
+    total = None if epsilon is None else parse_epsilon(epsilon)
+    with _new_folder(folder) as draft, open_session(settings.policy_path, settings.analyst) as running:
+        try:
+            statements = running.run(read_batch, running.session, script)
+            price = running.run(price_batch, running.session, statements, total)
+            _show(price, is_json=chosen == "json", alone=dry_run)
+            if dry_run:
+                return
+            _require_consent(price, yes=yes)
+            answers = running.run(run_batch, running.session, statements, total, price.charge)
+        except DpsqlError as error:
+            raise Failure(error, script) from None
+        _write(running, statements, answers, chosen, draft, folder)
+
+
+def _show(price: PricedBatch, *, is_json: bool, alone: bool) -> None:
+    """Show what each statement would get: on standard output where that is all, else for people on standard error."""
+    from ..engine.batch_text import batch_dict, batch_lines
+
+    if is_json:
+        if alone:
+            click.echo(json.dumps(batch_dict(price)))
+        return
+    lines = "\n".join(map(terminal_text, batch_lines(price, _SHOWN)))
+    if alone:
+        click.echo(lines)
+    else:
+        tell(lines)
+
+
+def _require_consent(price: PricedBatch, *, yes: bool) -> None:
+    """Ask whether to spend the price, unless it is nothing. Raises Exit, UsageError where nobody can be asked."""
+    from ..budget import ZERO
+
+    if yes or price.charge == ZERO:
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise click.UsageError("Say --yes to spend this, or --dry-run to look at it.")
+    with interrupts.unwinding():
+        if not click.confirm("Spend it?", err=True):
+            tell("Nothing was charged.")
+            raise click.exceptions.Exit(1)
+
+
+# --- the answers -----------------------------------------------------------------------------------------------
+
+
+def _write(
+    running: RunningSession,
+    statements: Sequence[BatchStatement],
+    answers: Sequence[Answer],
+    format_name: str,
+    draft: Path | None,
+    folder: Path | None,
+) -> None:
+    """Print the answers, or put them into the folder. What cannot be written is stored: running again is free."""
+    try:
+        if draft is not None and folder is not None:
+            _fill(draft, folder, statements, answers)
+        else:
+            for answer in answers:
+                click.echo(render(answer, format_name))
+    except OSError as error:
+        tell("Not all answers were written; they are stored: running the file again is free.")
+        if draft is None:
+            raise
+        raise click.UsageError(f"{folder} cannot be written: {error.strerror}.") from None
+    if format_name != "json" or draft is not None:
+        for statement, answer in zip(statements, answers, strict=True):
+            if answer.receipt is not None:
+                tell(f"{statement.number}: {receipt_line(answer.receipt)}")
+    if draft is not None:
+        tell(f"{len(answers)} files in {folder}")
+
+
+@contextmanager
+def _new_folder(folder: Path | None) -> Iterator[Path | None]:
+    """Give a folder beside the one that is asked for, to be put in its place; before anything is spent.
+
+    Raises UsageError: there is something in it, or nothing can be written there.
+    """
+    if folder is None:
+        yield None
+        return
+    try:
+        if folder.exists() and any(folder.iterdir()):
+            raise click.UsageError(f"{folder} is not empty: name a new folder.")
+        folder.absolute().parent.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.absolute().parent))
+    except OSError as error:
+        raise click.UsageError(f"{folder} cannot be written: {error.strerror}.") from None
+    try:
+        yield draft
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _fill(draft: Path, folder: Path, statements: Sequence[BatchStatement], answers: Sequence[Answer]) -> None:
+    """Write one CSV a statement, then give all of them their name at once."""
+    width = max(2, len(str(len(answers))))
+    for statement, answer in zip(statements, answers, strict=True):
+        with open(draft / f"{statement.number:0{width}}.csv", "w", encoding="utf-8", newline="") as file:
+            file.write(render(answer, "csv") + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+    mask = os.umask(0)
+    os.umask(mask)
+    draft.chmod(0o777 & ~mask)
+    draft.rename(folder.absolute())

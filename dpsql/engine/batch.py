@@ -1,0 +1,576 @@
+"""A batch of known statements, a dashboard or a yearly report: planned together, charged once, answered alike.
+
+Each statement is planned as if it were asked after those before it, over a store with what they would have drawn; so
+what one draws answers the others in every way that a store does (`finer`, `beside`). Of some orders of asking the best
+one is taken. Then all is reserved at once, drawn in one snapshot, and stored at once.
+
+House rules (soundness.md 3.13):
+
+1. Planning reads text, policy, settings, public keys and what is stored; nothing of people, and nothing is charged.
+2. All statements are planned, tried out over empty tables, and their public rows fetched, before the one charge.
+3. Answers are made of what is stored afterwards, as they are when the file is run again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from ..budget import ZERO, Charge, MeasurementClaim, Pending, Status, StoredDraws
+from ..errors import DpsqlError, EngineFailure, Position, Refusal
+from ..mechanisms import ATTO
+from ..plan.planner import Plan
+from ..sql.script import split_statements
+from ..sql.statement import AdmittedQuery, ResetSetting, SetSetting, parse_statement
+from .answer import Answer
+from .batch_split import Drawn, relative_errors, split, wishing
+from .cost import Cost, telling
+from .dataset import LazySnapshot, PreparedPlan
+from .finer import grouping_of
+from .post_processing import PublicRows, check_public
+from .run import Place, PlanRunner, ReleasedRows, Wanted, carry_out, check_intermediate
+from .settings import Settings, decimal_text
+
+if TYPE_CHECKING:
+    from .session import Session
+
+__all__ = ["BatchStatement", "PricedBatch", "PricedStatement", "price_batch", "read_batch", "run_batch"]
+
+_MOST = 200
+"""Statements of a batch."""
+_IMAGINED = 2**62
+"""Draws that are only planned have numbers from here on."""
+
+
+@dataclass(frozen=True)
+class BatchStatement:
+    """A query of a file. `number` from 1; `place`: where it begins; `settings`: those that SET lines before it leave.
+
+    `has_own`: these name its epsilon or its accuracy, so that it has no part in what is split.
+    """
+
+    number: int
+    query: AdmittedQuery
+    place: Position
+    settings: Settings
+    has_own: bool
+
+    @property
+    def text(self) -> str:
+        """The statement on one line."""
+        return " ".join(self.query.text.split())
+
+
+@dataclass(frozen=True)
+class PricedStatement:
+    """What a statement would get. `charge`: of what is drawn for it first; `uses`: the statements of the batch whose
+    draws it takes besides; `is_stored`: it is answered free, now.
+    """
+
+    statement: BatchStatement
+    prepared: PreparedPlan
+    actual: Plan
+    charge: Charge
+    uses: tuple[int, ...]
+    is_stored: bool
+
+
+@dataclass(frozen=True)
+class PricedBatch:
+    """All statements, and what they cost together; `status` is the ledger's now."""
+
+    statements: tuple[PricedStatement, ...]
+    charge: Charge
+    status: Status
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A statement as it is to be asked; `alone`: its plan before anything was known of the others."""
+
+    statement: BatchStatement
+    prepared: PreparedPlan
+    alone: Plan
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A statement as it was asked: its plan then, and what it draws. `claims`: what that costs, by place."""
+
+    asked: _Asked
+    prepared: PreparedPlan
+    drawn: Drawn
+    claims: Mapping[Place, MeasurementClaim]
+
+    @property
+    def charge(self) -> Charge:
+        return sum((claim.charge for claim in self.claims.values()), ZERO)
+
+
+# --- the file --------------------------------------------------------------------------------------------------
+
+
+def read_batch(session: Session, script: str) -> list[BatchStatement]:
+    """Return the queries of a file, each under the settings of the SET and RESET lines before it.
+
+    Raises:
+        Refusal: what is neither; more queries than a batch takes. Its place is that in the file.
+    """
+    found: list[BatchStatement] = []
+    settings, owns = session.settings, {"dpsql.epsilon": False}
+    for piece in split_statements(script):
+        place = _place_in(script, piece.start)
+        with _naming(len(found) + 1, place):
+            said = parse_statement(piece.text)
+            if isinstance(said, AdmittedQuery):
+                has_own = owns["dpsql.epsilon"] or settings.accuracy is not None
+                found.append(BatchStatement(len(found) + 1, said, place, settings, has_own))
+            elif isinstance(said, SetSetting):
+                settings = settings.set(said.name, said.value, session.policy)
+                owns[said.name] = said.value.lower() != "default"
+            elif isinstance(said, ResetSetting):
+                settings = settings.reset(said.name, session.policy)
+                owns[said.name] = False
+            else:
+                raise Refusal(
+                    "a release is of queries; SET and RESET stand before them",
+                    sqlstate="0A000", hint="leave it out: dpsql release --dry-run shows what each query would get",
+                )  # fmt: skip
+            if not settings.reuse:
+                raise Refusal(
+                    "a release takes what is stored, so that running it again is free", sqlstate="22023",
+                    hint="ask what is to be drawn anew with dpsql query",
+                )  # fmt: skip
+            if len(found) > _MOST:
+                raise Refusal(f"a release has at most {_MOST} queries", sqlstate="54001", hint="cut the file")
+    if not found:
+        raise Refusal("there is no query to release", sqlstate="42601", hint="write a SELECT")
+    return found
+
+
+def _place_in(script: str, start: int) -> Position:
+    before = script[:start]
+    return Position(before.count("\n") + 1, start - before.rfind("\n"), start)
+
+
+@contextmanager
+def _naming(number: int, place: Position) -> Iterator[None]:
+    """Have an error that leaves the block name the statement, and its place in the file."""
+    try:
+        yield
+    except DpsqlError as error:
+        error.message = f"statement {number}: {error.message}"
+        at = error.position or Position(1, 1, 0)
+        column = at.column + place.column - 1 if at.line == 1 else at.column
+        error.position = Position(place.line + at.line - 1, column, place.offset + at.offset)
+        raise
+
+
+# --- planning --------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Planner:
+    """Plans a batch for a session. `total`: the epsilon of all statements together; None: each as asked alone."""
+
+    session: Session
+    statements: Sequence[BatchStatement]
+    total: Fraction | None
+    snapshot: LazySnapshot
+    _values: dict[object, str] = field(default_factory=dict)
+
+    def steps(self) -> list[_Step]:
+        """Return what each statement draws, in the order in which they are to be asked."""
+        asked = [self._asked(one) for one in self.statements]
+        base = self.session.dataset.store if self.total is None else None
+        found: list[tuple[float | Fraction, list[_Step], dict[int, Fraction]]] = []
+        for order in self._orders(asked):
+            walk, _ = self._walk(order, base, is_final=False)
+            losses = _losses(walk) if self.total is None else self._split(walk)
+            found.append(
+                (self._price(walk) if self.total is None else _total_error(walk, losses), walk, losses)
+            )
+        for _, walk, losses in sorted(found, key=lambda one: one[0]):
+            drawn = [step.drawn for step in walk]
+            final = [self._with(step, wishing(step.drawn, losses, drawn)) for step in walk]
+            steps, pending = self._walk(final, self.session.dataset.store, is_final=True)
+            unsettled = [step for step in steps if not self._is_settled(step, pending)]
+            if not unsettled:
+                return steps
+        with self._under(unsettled[0].asked.statement):
+            raise Refusal(
+                "another statement makes a subquery's result more exact, and this one would be charged again then",
+                sqlstate="0A000", hint="release it by itself, after the others",
+            )  # fmt: skip
+
+    def _is_settled(self, step: _Step, pending: Pending) -> bool:
+        """Say whether all that is drawn still answers a statement of intermediate results as it is answered first."""
+        if not step.prepared.plan.intermediates or not step.drawn.owed:
+            return True
+        return self._imagining(step.asked.statement, step.prepared, pending).from_store()
+
+    def _asked(self, one: BatchStatement) -> _Asked:
+        shared = sum(not statement.has_own for statement in self.statements)
+        settings = one.settings
+        if self.total is not None and not one.has_own:
+            most = self.session.policy.defaults.max_epsilon
+            settings = replace(settings, epsilon=min(most, self._part(shared)))
+        with self._under(replace(one, settings=settings)):
+            prepared = self.session._planned(one.query, (), self.snapshot)
+        return _Asked(replace(one, settings=settings), prepared, prepared.plan)
+
+    def _part(self, count: int) -> Fraction:
+        """Return the epsilon of one of so many statements that share the total."""
+        assert self.total is not None
+        if self.session.policy.privacy.accounting.value != "zcdp":
+            return self.total / count
+        return Fraction(int(float(self.total) / count**0.5 * 10**9), 10**9)
+
+    def _orders(self, asked: Sequence[_Asked]) -> list[list[_Asked]]:
+        """Return orders of asking: as in the file, the most exact and finest first, counts before what is summed."""
+
+        def is_free(one: _Asked) -> bool:
+            return self.total is not None and not one.statement.has_own
+
+        def groups(one: _Asked) -> int:
+            return sum(len(release.groups or ()) for release in one.alone.releases)
+
+        def values(one: _Asked) -> int:
+            return sum(bool(m.values) for release in one.alone.releases for m in release.measurements)
+
+        keys: list[Callable[[_Asked], tuple[object, ...]]] = [
+            lambda one: (is_free(one),),
+            lambda one: (is_free(one), -one.alone.epsilon, -groups(one), values(one)),
+            lambda one: (is_free(one), values(one), -one.alone.epsilon, -groups(one)),
+            lambda one: (is_free(one), -groups(one), -values(one), -one.alone.epsilon),
+        ]
+        found: list[list[_Asked]] = []
+        for key in keys:
+            order = sorted(asked, key=key)
+            last = sorted(order, key=lambda one: (is_free(one), bool(one.alone.intermediates)))
+            found += [one for one in (order, last) if one not in found]
+        return found
+
+    def _price(self, walk: Sequence[_Step]) -> Fraction:
+        return sum((loss for step in walk for loss in step.drawn.losses().values()), Fraction(0))
+
+    def _split(self, walk: Sequence[_Step]) -> dict[int, Fraction]:
+        """Return what each draw is to cost: what the file's own settings need first, the rest for the others."""
+        assert self.total is not None
+        is_zcdp = self.session.policy.privacy.accounting.value == "zcdp"
+        own = [step for step in walk if step.asked.statement.has_own]
+        kept = frozenset(entry for step in own for entry in step.drawn.owed.values())
+        needed = self._price(own)
+        total, most = self.total, self.session.policy.defaults.max_epsilon
+        if is_zcdp:
+            total, most = total**2 / 2, most**2 / 2
+        if needed > total or (needed == total and any(step.drawn.owed for step in walk if step not in own)):
+            said = decimal_text(
+                needed if not is_zcdp else Fraction(int((2 * needed * ATTO * ATTO) ** 0.5), ATTO)
+            )
+            raise Refusal(
+                f"what the file itself asks for takes epsilon {said}, and all of it is to take "
+                f"{decimal_text(self.total)}",
+                sqlstate="PV301", hint="give more, or leave --epsilon out: then the price is found",
+            )  # fmt: skip
+        return split([step.drawn for step in walk], kept, total - needed, most, is_zcdp=is_zcdp)
+
+    def _with(self, step: _Step, plan: Plan) -> _Asked:
+        if plan == step.prepared.plan:
+            return _Asked(step.asked.statement, step.prepared, step.asked.alone)
+        with self._under(step.asked.statement):
+            compiled = self.session._compiled(plan)
+        prepared = replace(step.prepared, plan=plan, compiled=compiled)
+        return _Asked(step.asked.statement, prepared, step.asked.alone)
+
+    # --- asking, as if -----------------------------------------------------------------------------------
+
+    def _walk(
+        self, order: Sequence[_Asked], base: StoredDraws | None, *, is_final: bool
+    ) -> tuple[list[_Step], Pending]:  # fmt: skip
+        """Ask one after the other, over what is stored and what the ones before would have drawn; return that too."""
+        pending = Pending(base, self.session.dataset.store.epoch)
+        numbers = itertools.count(_IMAGINED)
+        found = []
+        for asked in order:
+            with self._under(asked.statement):
+                found.append(self._step(asked, pending, numbers, base, is_final=is_final))
+        return found, pending
+
+    def _step(
+        self, asked: _Asked, pending: Pending, numbers: Iterator[int], base: StoredDraws | None, *, is_final: bool
+    ) -> _Step:  # fmt: skip
+        prepared = asked.prepared
+        if base is not None and prepared.plan.intermediates:
+            runner = _runner(
+                self.session, asked.statement, prepared, PublicRows(self.snapshot.open), Cost(), _nothing
+            )
+            if runner.from_store():
+                return _Step(asked, prepared, Drawn(runner, {}, {}, asked.alone), {})
+        runner = self._imagining(asked.statement, prepared, pending)
+        if not runner.from_store() and not is_final:
+            other = self.session._beside(prepared, runner)
+            if other is not None:
+                prepared, runner = other
+                runner.from_store()
+        owed: dict[Place, int] = {}
+        for number, rows in enumerate(runner.rows):
+            runner.look_up(number)
+            order = sorted(range(len(rows.plan.measurements)), key=lambda i: i != rows.plan.keyed_by)
+            for index in order:
+                if rows.plan.is_empty or index in rows.measurements:
+                    continue
+                owed[number, index] = entry = next(numbers)
+                pending.add(entry, runner.imagined(number, index), grouping_of(rows.plan, index))
+                runner.look_up(number)
+        claim, places = runner.claim() if owed else (None, [])
+        claims = (
+            {}
+            if claim is None
+            else {place: one for place, one in zip(places, claim.measurements, strict=True) if place in owed}
+        )
+        sources = _sources(runner, owed, pending, base)
+        return _Step(asked, prepared, Drawn(runner, owed, sources, asked.alone), claims)
+
+    def _imagining(self, statement: BatchStatement, prepared: PreparedPlan, pending: Pending) -> PlanRunner:
+        """Return a runner that asks nothing: an intermediate result is told from others, and has no value."""
+        plan = prepared.plan
+
+        def value(number: int, rows: Sequence[ReleasedRows]) -> object:
+            laws = tuple(repr(one.laws) for row in rows for one in row.measurements.values())
+            return self._values.setdefault(
+                (plan.intermediates[number], laws), f"imagined {len(self._values)}"
+            )
+
+        return PlanRunner(
+            plan, self.session.dataset.store, self.session._noise, self.session.analyst, statement.text, True, value,
+            self.session._cancelled.is_set, _nothing, Cost(), pending=pending,
+        )  # fmt: skip
+
+    @contextmanager
+    def _under(self, statement: BatchStatement) -> Iterator[None]:
+        with _under(self.session, statement), _naming_refusals(statement):
+            yield
+
+
+def _losses(walk: Sequence[_Step]) -> dict[int, Fraction]:
+    return {entry: loss for step in walk for entry, loss in step.drawn.losses().items()}
+
+
+def _total_error(walk: Sequence[_Step], losses: Mapping[int, Fraction]) -> float:
+    """Return the sum of all statements' relative errors under a split."""
+    before, total = _losses(walk), 0.0
+    power = 1 if any(release.is_zcdp for step in walk for release in step.prepared.plan.releases) else 2
+    for step in walk:
+        for entry, error in relative_errors(step.drawn).items():
+            total += error * float(before[entry] / losses[entry]) ** power
+    return total
+
+
+def _sources(
+    runner: PlanRunner, owed: Mapping[Place, int], pending: Pending, base: StoredDraws | None
+) -> dict[Place, tuple[int, ...]]:
+    """Return by place the draws of the batch that a statement is answered from."""
+    found: dict[Place, tuple[int, ...]] = {}
+    for number, rows in enumerate(runner.rows):
+        for index in rows.measurements:
+            if rows.plan.is_empty or (number, index) in owed:
+                continue
+            finer = runner.finer.get((number, index))
+            if finer is not None and finer.entries:
+                found[number, index] = tuple(entry for entry in finer.entries if entry >= _IMAGINED)
+                continue
+            measures, law = runner.measures_of(number, index), rows.plan.law(index)
+            if base is None or base.lookup(measures, law) is None:
+                drawn = pending.entries(measures, law) or ()
+                found[number, index] = tuple(dict.fromkeys(entry for entries in drawn for entry in entries))
+    return found
+
+
+# --- price -----------------------------------------------------------------------------------------------------
+
+
+def price_batch(
+    session: Session, statements: Sequence[BatchStatement], total: Fraction | None = None
+) -> PricedBatch:
+    """Return what each statement would get, and what all of them cost; costs nothing.
+
+    `total`: the epsilon of all together, split for the least total error; None: each is to be as exact as asked alone
+    under its settings, and the price is found.
+
+    Raises:
+        Refusal: of the first statement that would not be answered; it names the statement.
+    """
+    status = session.budget()
+    with _begun(session) as snapshot:
+        steps = _Planner(session, statements, total, snapshot).steps()
+    numbers = _numbers(steps)
+    priced = [
+        PricedStatement(
+            step.asked.statement,
+            step.prepared,
+            replace(
+                step.prepared.plan, releases=tuple(map(step.drawn.actual, range(len(step.drawn.runner.rows))))
+            ),
+            step.charge,
+            tuple(sorted({numbers[e] for e in step.drawn.draws} - {step.asked.statement.number})),
+            not step.drawn.draws and bool(step.drawn.runner.rows),
+        )
+        for step in steps
+    ]
+    priced.sort(key=lambda one: one.statement.number)
+    return PricedBatch(tuple(priced), sum((step.charge for step in steps), ZERO), status)
+
+
+def _numbers(steps: Sequence[_Step]) -> dict[int, int]:
+    """Return which statement makes each draw."""
+    return {entry: step.asked.statement.number for step in steps for entry in step.drawn.owed.values()}
+
+
+# --- running ---------------------------------------------------------------------------------------------------
+
+
+def run_batch(
+    session: Session, statements: Sequence[BatchStatement], total: Fraction | None, agreed: Charge
+) -> list[Answer]:
+    """Return the answers in the order of the file: all are charged and stored together, or nothing is.
+
+    Raises:
+        Refusal: a statement is refused, or the price is above what was agreed to; nothing was charged.
+        BudgetExhausted: the price does not fit; nothing was charged.
+        EngineFailure: as of one statement; `cost` says what was spent.
+    """
+    cost = Cost()
+    with _begun(session) as snapshot, telling(cost, reuse=True):
+        steps = _Planner(session, statements, total, snapshot).steps()
+        _check_agreed(steps, agreed)
+        hold = lambda: session._hold(snapshot.close)  # noqa: E731
+        publics = [PublicRows(snapshot.open) for _ in steps]
+        wanted: dict[int, Wanted] = {}
+        if any(step.drawn.owed for step in steps):
+            for step, public in zip(steps, publics, strict=True):
+                with _under(session, step.asked.statement), _naming_refusals(step.asked.statement):
+                    _try_out(session, step.prepared, public)
+            wanted = _wanted(session, steps, publics, cost, hold)
+        charges: dict[int, Charge] = {}
+        if wanted:
+            session.dataset.answers.clear()  # what is drawn now answers from now on
+            charged = carry_out(list(wanted.values()), snapshot.open(), session.dataset.salt)
+            charges = dict(zip(wanted, charged, strict=True))
+        answers: dict[int, Answer] = {}
+        for step, public in zip(steps, publics, strict=True):
+            statement = step.asked.statement
+            with _under(session, statement), _naming_refusals(statement):
+                runner = _runner(session, statement, step.prepared, public, Cost(), _nothing)
+                if not runner.from_store():
+                    raise EngineFailure("what a batch has stored does not answer it")
+                charge = charges.get(statement.number, ZERO)
+                answers[statement.number] = session._answer(step.prepared, runner, charge, public, None)
+    return [session._once(answers[statement.number]) for statement in statements]
+
+
+def _check_agreed(steps: Sequence[_Step], agreed: Charge) -> None:
+    """Refuse what has become dearer since its price was shown. Raises Refusal."""
+    price = sum((step.charge for step in steps), ZERO)
+    if price.epsilon_nano > agreed.epsilon_nano or price.delta_atto > agreed.delta_atto or (
+        price.rho_atto > agreed.rho_atto
+    ):  # fmt: skip
+        raise Refusal(
+            "the price is no longer the one that was shown: what is stored has changed meanwhile",
+            sqlstate="PV301", hint="run it again",
+        )  # fmt: skip
+
+
+def _try_out(session: Session, prepared: PreparedPlan, public: PublicRows) -> None:
+    """Run a statement's post-processing over no rows, and fetch its public ones: what fails here is free."""
+    for compiled in (*prepared.intermediates, prepared.compiled):
+        check_public(compiled, prepared.plan.releases, session._sealed)
+        public.fetch(compiled)
+    for number in prepared.plan.tables:
+        if prepared.intermediates[number].in_database:
+            check_intermediate(public.answer(prepared.intermediates[number].parts[0]).rows)
+
+
+def _wanted(
+    session: Session, steps: Sequence[_Step], publics: Sequence[PublicRows], cost: Cost, hold: Callable[[], None]
+) -> dict[int, Wanted]:  # fmt: skip
+    """Return what is to be drawn, by the statement that draws it."""
+    pending = Pending(session.dataset.store, session.dataset.store.epoch)
+    labels, found = _labels(steps), {}
+    for step, public in zip(steps, publics, strict=True):
+        if not step.drawn.owed:
+            continue
+        runner = _runner(session, step.asked.statement, step.prepared, public, cost, hold, pending)
+        runner.from_store()
+        claim, places = runner.claim()
+        owed = [
+            # At the price that was shown: what is stored already combines with it, and lowers nothing.
+            (replace(one, statement=labels[step.drawn.owed[place]], top_up=None), place)
+            for place, one in zip(places, claim.measurements, strict=True)
+            if place in step.drawn.owed
+        ]
+        if owed:
+            claims, at = zip(*owed, strict=True)
+            found[step.asked.statement.number] = Wanted(runner, claims, list(at))
+    return found
+
+
+def _labels(steps: Sequence[_Step]) -> dict[int, str]:
+    """Return what the ledger keeps of each draw: which batch it is of, and the statements that it answers."""
+    statements = sorted((step.asked.statement for step in steps), key=lambda one: one.number)
+    batch = hashlib.sha256("\n".join(one.text for one in statements).encode()).hexdigest()[:8]
+    found: dict[int, str] = {}
+    for entry in _numbers(steps):
+        served = sorted(
+            (s.asked.statement for s in steps if entry in s.drawn.draws), key=lambda one: one.number
+        )
+        texts = "; ".join(f"{one.number}: {one.text}" for one in served)
+        found[entry] = f"release {batch} of {len(statements)} statements, {texts}"
+    return found
+
+
+def _runner(
+    session: Session, statement: BatchStatement, prepared: PreparedPlan, public: PublicRows, cost: Cost,
+    hold: Callable[[], None], pending: Pending | None = None,
+) -> PlanRunner:  # fmt: skip
+    made = session._runner(prepared, statement.query, public, cost, hold)
+    return replace(made, reuse=True, pending=pending, rows=[], intermediates=[])
+
+
+@contextmanager
+def _begun(session: Session) -> Iterator[LazySnapshot]:
+    session._cancelled.clear()
+    session._expired.clear()
+    session._began = time.monotonic()
+    with session.dataset.lazy_snapshot(session, session._cancelled) as snapshot:
+        yield snapshot
+
+
+@contextmanager
+def _under(session: Session, statement: BatchStatement) -> Iterator[None]:
+    """Have the session take a statement's settings until the block ends."""
+    before, session.settings = session.settings, statement.settings
+    try:
+        yield
+    finally:
+        session.settings = before
+
+
+@contextmanager
+def _naming_refusals(statement: BatchStatement) -> Iterator[None]:
+    """Have a refusal name its statement; what else goes wrong is not the statement's."""
+    try:
+        yield
+    except Refusal as error:
+        with _naming(statement.number, statement.place):
+            raise error
+
+
+def _nothing() -> None:
+    """Hold nothing back: nothing is drawn."""
