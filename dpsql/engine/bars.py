@@ -21,7 +21,8 @@ import numpy.typing as npt
 
 from ..errors import EngineFailure, Refusal
 from ..mechanisms import Assembled, Law, Thresholded, Truncated, Vector, half_width_of
-from ..plan.measures.formulas import Variance
+from ..plan.measures.formulas import Chosen, Variance
+from ..plan.measures.value_bars import END_MISSES
 from ..plan.planner import ReleasePlan
 from ..postprocess import ReleasedColumn, ReleasedTable, SealedEngine, error_bars
 from ..postprocess.bars import Bar
@@ -113,6 +114,8 @@ class Maker:
 
     def _with_bar(self, number: int, table: ReleasedTable, index: int, bar: Bar) -> ReleasedTable:
         beta = self._missing(bar)
+        if bar.chosen is not None:
+            return _with_ends(table, index, self._drawn_ends(number, bar.chosen, beta))
         if bar.terms is None:
             return _with_ends(table, index, self._simulated(number, table, bar))
         if not bar.is_shown:
@@ -128,6 +131,28 @@ class Maker:
         ends = sorted((fewest, most), key=lambda end: float(weight) * float(end.sum()))
         low, high = ((constant + float(weight) * end).tolist() for end in ends)
         return _with_ends(table, index, (low, high))
+
+    def _drawn_ends(self, number: int, chosen: Chosen, beta: Fraction) -> Ends:
+        """Return the values at both ends of a chosen one's bar; NULL where what was drawn misses by more (1.21)."""
+        rows, ends = self.rows[number], chosen.ends
+        assert ends is not None
+        assert chosen.coordinate is not None
+        middle = _released(rows, chosen.coordinate).tolist()
+        places = [place for place in (ends.low, ends.high) if place is not None]
+        if any(_law_of(rows, place).half_width(END_MISSES * beta) > ends.rows for place in places):
+            return [None] * len(middle), [None] * len(middle)
+        low, high = (
+            [end] * len(middle) if place is None else _released(rows, place).tolist()
+            for place, end in ((ends.low, ends.lowest), (ends.high, ends.highest))
+        )
+        step = chosen.step
+        return (
+            [min(one, mid) * step.numerator / step.denominator for one, mid in zip(low, middle, strict=True)],
+            [
+                max(one, mid) * step.numerator / step.denominator
+                for one, mid in zip(high, middle, strict=True)
+            ],
+        )
 
     def _missing(self, bar: Bar) -> Fraction:
         """Return how often a bar may miss, so that all bars that are to hold at once do, at the level."""

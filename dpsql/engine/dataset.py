@@ -49,7 +49,7 @@ class PreparedPlan:
     is short and does not read the clock.
 
     `is_checked`: the sealed engine has bound the post-processing over empty tables. `chosen`: the epsilon that was
-    found for an accuracy, in words.
+    found for an accuracy, in words. `bar_notes`: on chosen values without bars.
     """
 
     plan: Plan
@@ -58,6 +58,7 @@ class PreparedPlan:
     is_lasting: bool
     is_checked: bool = False
     chosen: str | None = None
+    bar_notes: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[AnswerColumn, ...]:

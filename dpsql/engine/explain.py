@@ -17,6 +17,7 @@ from ..plan.measures.formulas import Average, Chosen, ChosenOf, Linear, Variance
 from ..plan.measures.measurements import Joint, MeasurementKind
 from ..plan.measures.mode import ModeMeasurement
 from ..plan.measures.ranks import RankMeasurement, SplitMeasurement, share_of
+from ..plan.measures.value_bars import Ends
 from ..plan.planner import Plan, ReleasePlan, releases_of
 from ..plan.privacy.keys import environment_of
 from ..plan.privacy.rows import OwnedRows, Release
@@ -43,6 +44,7 @@ __all__ = [
     "expected_errors",
     "layout_sql",
     "number_text",
+    "origin_of",
 ]
 
 Names = dict[tuple[Release, int], str]
@@ -482,6 +484,20 @@ def _wanted(share: Fraction) -> str:
     return "the middle one" if share == Fraction(1, 2) else f"the one at {number_text(share)}"
 
 
+def _ends_text(plan: ReleasePlan, coordinate: int, ends: Ends) -> str:
+    """Return between which values a bar is."""
+    number = plan.measurement_of(coordinate)
+    measurement, first = plan.measurements[number], sum(one.size for one in plan.measurements[:number])
+    assert isinstance(measurement, SplitMeasurement)
+    low, high = (
+        "the end of the bounds"
+        if place is None
+        else f"the value at {number_text(measurement.shares[place - first])}"
+        for place in (ends.low, ends.high)
+    )
+    return f"its bars from {low} to {high}"
+
+
 def _half_width(plan: ReleasePlan, number: int) -> int:
     return 0 if plan.is_empty else plan.law(number).half_width(_MISSING)
 
@@ -530,7 +546,10 @@ def _expected(plan: ReleasePlan, index: int, cells: int = 1) -> str:
             rows = _half_width(plan, plan.measurement_of(formula.coordinate))
             return f"at most {rows} rows fewer than the most frequent value at 95 %"
         share = share_of(plan.release.aggregates[index])
-        return _expected_rank(plan, plan.measurement_of(formula.coordinate), share)
+        rank = _expected_rank(plan, plan.measurement_of(formula.coordinate), share)
+        return (
+            rank if formula.ends is None else f"{rank}, {_ends_text(plan, formula.coordinate, formula.ends)}"
+        )
     half, is_per_row = expected_error(plan, index, cells=cells)
     is_one = isinstance(formula, Linear) and len(formula.terms) == 1 and cells == 1
     shown = _half_width_text(half) if is_one else f"{float(half):.6g}"
@@ -653,13 +672,13 @@ def _result_names(root: Relation) -> Names:
     """Return the analyst's column names of release outputs that reach the result as they are."""
     names: Names = {}
     for index, column in enumerate(root.columns):
-        origin = _origin(root, index)
+        origin = origin_of(root, index)
         if origin is not None and column.name:
             names.setdefault(origin, column.name)
     return names
 
 
-def _origin(relation: Relation, index: int) -> tuple[Release, int] | None:
+def origin_of(relation: Relation, index: int) -> tuple[Release, int] | None:
     """Return the release and its output that column `index` of a relation carries unchanged, if one."""
     while True:
         if isinstance(relation, Release):

@@ -53,6 +53,7 @@ from .rank_notes import rank_notes
 from .run import IntermediateRows, PlanRunner, ReleasedRows, carried, check_intermediate
 from .settings import Settings
 from .stored_count import stored_count
+from .value_bars import Barred, draw_bars
 
 __all__ = ["Session"]
 
@@ -371,6 +372,8 @@ class Session:
             planned = self._plan(relation, most, keys)
             chosen = choose(planned, self.settings.accuracy, level, most, self._counted)
             planned = planned if chosen is None else self._plan(relation, chosen.epsilon, keys)
+        barred = self._barred(planned)
+        planned = barred.plan
         compiled = self._compiled(planned)
         intermediates = tuple(
             compile_public(one, planned.releases, self.dataset.dialect) for one in planned.intermediates
@@ -378,7 +381,16 @@ class Session:
         lasting = not any(word in query.text.lower() for word in ("now", "current", "localtime"))
         lasting = lasting and not keys.are_read  # another list next time, where the table has changed
         lasting = lasting and _is_small(query.text, parameters) and not (chosen and chosen.uses_store)
-        return PreparedPlan(planned, compiled, intermediates, lasting, chosen=chosen.said if chosen else None)
+        return PreparedPlan(
+            planned, compiled, intermediates, lasting and not barred.uses_store,
+            chosen=chosen.said if chosen else None, bar_notes=barred.notes,
+        )  # fmt: skip
+
+    def _barred(self, planned: Plan) -> Barred:
+        """Return the plan with the bars of chosen values, where error bars are on."""
+        if self.settings.intervals is None:
+            return Barred(planned)
+        return draw_bars(planned, self.catalog, planned.privacy, self.settings.intervals, self._counted_at)
 
     def _compiled(self, planned: Plan) -> Compiled:
         """Return the statement above its releases, with the columns of its bars."""
@@ -413,7 +425,9 @@ class Session:
 
     def _counted(self, release: ReleasePlan, call: AggregateCall) -> int | None:
         """Return how many rows an aggregate takes in at least, in its smallest group, as far as the store can tell."""
-        level = self._level()
+        return self._counted_at(release, call, self._level())
+
+    def _counted_at(self, release: ReleasePlan, call: AggregateCall, level: Fraction) -> int | None:
         privacy = self._privacy(self.settings.epsilon)
         return stored_count(release, call, self.catalog, privacy, self.dataset.store, level)
 
@@ -454,7 +468,7 @@ class Session:
         reused = charge == ZERO and any(row.plan.measurements and not row.plan.is_empty for row in rows)
         notes: tuple[str, ...] = (prepared.chosen,) if prepared.chosen else ()
         ranks = tuple(dict.fromkeys(rank_notes(rows, level, self._counted)))
-        notes += (*found_notes(rows), *ranks)
+        notes += (*found_notes(rows), *ranks, *prepared.bar_notes)
         notes += (*bias_notes(prepared.plan, self._more_rows), *runner.origins)
         notes += (runner.topped_up,) if runner.topped_up else ()
         notes += (_WITHOUT_BARS,) if patience.without_bars else ()
@@ -493,7 +507,7 @@ class Session:
                 more = self.dataset.store.quote(runner.claim()[0]) if self.settings.reuse else ()
         return Explanation(
             prepared.plan, prepared.compiled, prepared.intermediates, status, self.policy.defaults.epsilon, origins,
-            prepared.chosen, bias_notes(prepared.plan, self._more_rows), more,
+            prepared.chosen, (*prepared.bar_notes, *bias_notes(prepared.plan, self._more_rows)), more,
         )  # fmt: skip
 
     # --- a plan that no text says ---------------------------------------------------------------------------

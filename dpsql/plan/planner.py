@@ -51,6 +51,7 @@ from .measures.measurements import Bounding, BoundingQuery, Joint, Measurement, 
 from .measures.mode import ModeMeasurement
 from .measures.ranks import RANK_FUNCTIONS, Choice, RankMeasurement, SplitMeasurement
 from .measures.top import TopGroups, among, top_groups
+from .measures.value_bars import NO_BARS, Bars
 from .privacy.analyze import analyze
 from .privacy.contradiction import has_no_rows
 from .privacy.existing import Looking
@@ -71,7 +72,7 @@ from .top_rows import TopRows, top_rows
 
 __all__ = [
     "Plan", "PrivacyParameters", "ReadKeys", "ReleasePlan", "Work", "count_of", "counting", "other_measures", "plan",
-    "releases_of",
+    "releases_of", "with_bars",
 ]  # fmt: skip
 
 
@@ -126,7 +127,7 @@ class ReleasePlan:
     measurement the law on it where a stored draw has it already, which is neither charged nor asked (3.8); () for
     none. `selection`: the measurement that chooses, among `groups`, the few that the others are asked of (1.23), None
     where all are answered; `unselected`: the plan of all of them then. `reserved`: by measurement the law
-    under which it is drawn, where the ledger has said so.
+    under which it is drawn, where the ledger has said so. `bars`: of which chosen values (1.21).
     """
 
     release: Release
@@ -148,6 +149,7 @@ class ReleasePlan:
     listed_from: tuple[str, ...] = ()
     taken: tuple[Law | None, ...] = ()
     rhos: tuple[int, ...] = ()
+    bars: Bars = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def is_zcdp(self) -> bool:
@@ -527,7 +529,7 @@ def _check_size(relation: Relation) -> None:
 
 def _plan_release(
     release: Release, catalog: Catalog, privacy: PrivacyParameters, blocks: Fraction, read: ReadKeys | None,
-    looking: Looking,
+    looking: Looking, bars: Bars = NO_BARS,
 ) -> ReleasePlan:  # fmt: skip
     rows = release.rows
     env = environment_of(rows.columns, rows.predicate)
@@ -546,7 +548,7 @@ def _plan_release(
     bounding = _bounding(release, env, privacy, groups)
     is_zcdp = privacy.accounting is Accounting.ZCDP
     measured = choose_measurements(
-        release.aggregates, env, bounding, rows.units, threshold=groups is None, is_zcdp=is_zcdp
+        release.aggregates, env, bounding, rows.units, threshold=groups is None, is_zcdp=is_zcdp, bars=bars
     )
     texts = [*release.keys, *dict.fromkeys(value for v in measured.measurements for value in v.values)]
     text_of_row(
@@ -619,6 +621,7 @@ def _plan_release(
         dialect,
         tuple(dict.fromkeys(name for one in listed for name in one.tables)),
         rhos=() if each.rho is None else (each.rho,) * count,
+        bars=bars,
     )
 
 
@@ -750,6 +753,18 @@ def _share_of(
     return _Share(pure_epsilon(rho), rho)
 
 
+def with_bars(
+    release: ReleasePlan, bars: Bars, catalog: Catalog, privacy: PrivacyParameters, blocks: Fraction
+) -> ReleasePlan:
+    """Return the plan of a release that draws bars of some chosen values. `blocks`: the sum of all releases' shares.
+
+    Requires: groups that are known from text and policy. Raises Refusal as `plan` does.
+    """
+    planned = _plan_release(release.release, catalog, privacy, blocks, None, Looking(), bars)
+    planned.queries(tuple(range(len(planned.measurements))))
+    return planned
+
+
 def count_of(call: AggregateCall) -> AggregateCall:
     """Return the count of the very rows that an aggregate takes in; of a count, itself."""
     if call.function == "count":
@@ -776,7 +791,7 @@ def other_measures(release: ReleasePlan) -> Iterator[ReleasePlan]:
     rows, epsilon, rho = release.release.rows, sum(release.epsilons, Fraction(0)), sum(release.rhos)
     env = environment_of(rows.columns, rows.predicate)
     seen = {frozenset(release.measurements)}
-    for measured in others(release.release.aggregates, env, release.bounding, rows.units):
+    for measured in others(release.release.aggregates, env, release.bounding, rows.units, release.bars):
         measurements = frozenset(measured.measurements)
         if measurements not in seen and len(measurements) <= MAX_MEASUREMENTS:
             seen.add(measurements)

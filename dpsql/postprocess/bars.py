@@ -61,7 +61,7 @@ class Bar:
     `coordinates`: the noisy numbers that it is made of; none where its text alone is the answer. `terms`: those
     with their weights, when it is their sum and so has exact bars; None: to be simulated. `together`: the bars are
     to hold for all rows at once. `is_shown`: its one noisy number is the count that the release's rows were
-    shown by, so its bars are those of a count that was shown.
+    shown by, so its bars are those of a count that was shown. `chosen`: it is a value that was drawn with its ends.
     """
 
     expr: Expr
@@ -69,6 +69,7 @@ class Bar:
     terms: tuple[tuple[int, Fraction], ...] | None
     together: bool = False
     is_shown: bool = False
+    chosen: Chosen | None = None
 
     @property
     def is_even(self) -> bool:
@@ -362,6 +363,14 @@ def _bar(release: Release, plan: ReleasePlan, wanted: _Wanted) -> Bar | None:
         return None
     if plan.is_empty:
         return Bar(expr, (), ())
+    formula = plan.formulas[used[0]]
+    if (
+        isinstance(formula, Chosen)
+        and formula.ends is not None
+        and isinstance(expr, Field)
+        and not wanted.together
+    ):
+        return Bar(expr, formula.coordinates, None, chosen=formula)
     if any(
         isinstance(plan.formulas[i], Chosen) for i in used
     ):  # what is known is how far its rank may be off

@@ -14,6 +14,7 @@ from ...relation.expressions import Literal
 from ...relation.types import Kind, SqlType
 from ..dialects.quote import literal, text
 from .bivariate import Bivariate, print_bivariate
+from .value_bars import Ends
 
 __all__ = [
     "Average",
@@ -103,11 +104,15 @@ class Variance:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """step · coordinate, a value of a lattice that was chosen; without a coordinate the one value there is, or none."""
+    """step · coordinate, a value of a lattice that was chosen; without a coordinate the one value there is, or none.
+
+    `ends`: the values of its bar, where they are drawn with it.
+    """
 
     coordinate: int | None
     step: Fraction
     constant: Fraction | None = Fraction(0)
+    ends: Ends | None = None
 
     @property
     def coordinates(self) -> tuple[int, ...]:

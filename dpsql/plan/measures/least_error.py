@@ -42,6 +42,7 @@ from .normal_form import (
     share_counts,
 )
 from .ranks import LEAST_SPLIT, MAX_FRACTIONS, RankMeasurement, SplitMeasurement, share_of
+from .value_bars import NO_BARS, Bars, Ends, ValueBar, around
 
 __all__ = ["ChosenMeasurements", "choose_measurements", "others"]
 
@@ -72,11 +73,12 @@ def choose_measurements(
     *,
     threshold: bool,
     is_zcdp: bool = False,
+    bars: Bars = NO_BARS,
 ) -> ChosenMeasurements:
     """Return the measurements that answer the aggregates, and how each aggregate is computed from them.
 
-    `units`: the columns that hold the owner. `is_zcdp`: rho is shared, so that of n measurements each has √n times the
-    noise of one alone, not n times.
+    `units`: the columns that hold the owner. `bars`: of which chosen values. `is_zcdp`: rho is shared, so that of n
+    measurements each has √n times the noise of one alone, not n times.
 
     Raises:
         Refusal: an aggregate that has no private answer (PV001), bounds that are not declared (PV101).
@@ -85,18 +87,24 @@ def choose_measurements(
     choices = []
     if not any(want.function in BIVARIATE for want in wanted):
         choices = [
-            _build(wanted, env, bounding, threshold, carrier, is_zcdp=is_zcdp)
+            _build(wanted, env, bounding, threshold, carrier, is_zcdp=is_zcdp, bars=bars)
             for carrier in _carriers(wanted, env)
         ]
     # Under rho the joint draw of variances is no better than its parts, which share rho (soundness.md 1.25).
     joined = BIVARIATE if is_zcdp else (*SPREAD, *BIVARIATE)
     if any(want.function in joined for want in wanted):
-        choices.append(_build(wanted, env, bounding, threshold, None, _Form.JOINT, is_zcdp=is_zcdp))
+        choices.append(
+            _build(wanted, env, bounding, threshold, None, _Form.JOINT, is_zcdp=is_zcdp, bars=bars)
+        )
     return min(choices, key=lambda choice: choice[0])[1]
 
 
 def others(
-    aggregates: Sequence[AggregateCall], env: Environment, bounding: Bounding, units: frozenset[int]
+    aggregates: Sequence[AggregateCall],
+    env: Environment,
+    bounding: Bounding,
+    units: frozenset[int],
+    bars: Bars = NO_BARS,
 ) -> Iterator[ChosenMeasurements]:
     """Yield all sets of measurements that answer the aggregates over groups that are known beforehand.
 
@@ -106,10 +114,10 @@ def others(
     is_of_pairs = any(want.function in BIVARIATE for want in wanted)
     for form in (_Form.JOINT, _Form.PARTS) if is_of_pairs else _Form:
         if form in (_Form.PARTS, _Form.PARTS_OF_SQUARES):
-            yield _build(wanted, env, bounding, False, None, form)[1]
+            yield _build(wanted, env, bounding, False, None, form, bars=bars)[1]
             continue
         for carrier in _carriers(wanted, env)[: 1 if form in (_Form.CENTRED, _Form.JOINT) else _MOST_RIDES]:
-            yield _build(wanted, env, bounding, False, carrier, form)[1]
+            yield _build(wanted, env, bounding, False, carrier, form, bars=bars)[1]
 
 
 # --- measurements -----------------------------------------------------------------------------------------
@@ -145,8 +153,9 @@ def _carriers(wanted: Sequence[NormalizedAggregate], env: Environment) -> list[E
 class _Builder:
     """Collects measurements and hands out coordinate numbers."""
 
-    def __init__(self, env: Environment, bounding: Bounding, *, is_zcdp: bool) -> None:
+    def __init__(self, env: Environment, bounding: Bounding, *, is_zcdp: bool, bars: Bars) -> None:
         self.env = env
+        self.bars = bars
         self.bounding = bounding
         self.is_zcdp = is_zcdp
         self.measurements: list[Measurement] = []
@@ -192,9 +201,9 @@ class _Builder:
 
 def _build(
     wanted: Sequence[NormalizedAggregate], env: Environment, bounding: Bounding, threshold: bool, carrier: Expr | None,
-    form: _Form = _Form.LEAST, *, is_zcdp: bool = False,
+    form: _Form = _Form.LEAST, *, is_zcdp: bool = False, bars: Bars = NO_BARS,
 ) -> tuple[tuple[Fraction, int], ChosenMeasurements]:  # fmt: skip
-    builder = _Builder(env, bounding, is_zcdp=is_zcdp)
+    builder = _Builder(env, bounding, is_zcdp=is_zcdp, bars=bars)
     joined: dict[int, Joined] = {}
     if form in (_Form.JOINT, _Form.PARTS, _Form.PARTS_OF_SQUARES):
         joined = add_joints(
@@ -564,11 +573,14 @@ def _rank(builder: _Builder, want: NormalizedAggregate, wanted: Sequence[Normali
         return Chosen(None, lattice.step, lattice.low * lattice.step)
     masks = (Mask(()) if want.filter is None else Mask(((want.filter, True),)),)
     share = share_of(want.call)
-    of = (want.value, lattice, masks, False, 0, builder.bounding)
+    of: _Of = (want.value, lattice, masks, False, 0, builder.bounding)
     shares = [share] if _is_extreme(want) else sorted({
         share_of(one.call) for one in wanted
         if one.function == "rank" and (one.value, one.filter) == (want.value, want.filter) and not _is_extreme(one)
     })  # fmt: skip
+    bar = None if _is_extreme(want) else builder.bars.get((want.value, masks))
+    if bar is not None:
+        return _with_bar(builder, of, shares, share, bar)
     if len(shares) > MAX_FRACTIONS:
         raise Refusal(
             f"these are {len(shares)} percentiles of the same rows; at most {MAX_FRACTIONS} are answered",
@@ -578,6 +590,25 @@ def _rank(builder: _Builder, want: NormalizedAggregate, wanted: Sequence[Normali
         return Chosen(builder.starts[builder.number_of(RankMeasurement(*of, share))], lattice.step)
     number = builder.number_of(SplitMeasurement(*of, tuple(shares)))
     return Chosen(builder.starts[number] + shares.index(share), lattice.step)
+
+
+def _with_bar(
+    builder: _Builder, of: _Of, shares: Sequence[Fraction], share: Fraction, bar: ValueBar
+) -> Chosen:
+    """Return the coordinate of a fraction, and of those at the ends of its bar: all of them are one measurement."""
+    drawn, lattice = around(shares, bar.half), of[1]
+    start = builder.starts[builder.number_of(SplitMeasurement(*of, drawn))]
+    low, high = (
+        start + drawn.index(one) if one in drawn else None for one in (share - bar.half, share + bar.half)
+    )
+    ends = None
+    if 0 < share < 1 and (low, high) != (None, None):
+        ends = Ends(low, high, lattice.low, lattice.high, bar.rows)
+    return Chosen(start + drawn.index(share), lattice.step, ends=ends)
+
+
+_Of = tuple[Expr, Lattice, tuple[Mask, ...], bool, int, Bounding]
+"""What a measurement of values by rank is of."""
 
 
 def _mode(builder: _Builder, want: NormalizedAggregate) -> Chosen:
