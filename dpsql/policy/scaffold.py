@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..relation.types import Kind
-from .live_schema import LiveColumn, LiveForeignKey, LiveSchema, LiveTable
+from .live_schema import KEY_TYPES, LiveColumn, LiveForeignKey, LiveSchema, LiveTable
 from .owners import unit_text
 from .people_guess import Guess, guess_people, single_key
 from .personal import is_named_for_people, names_person_of, personal_columns
 from .section import plain, quote_key, quote_text
+from .units import can_identify_unit
 
 __all__ = ["Scaffold", "left_out", "scaffold"]
 
@@ -266,7 +267,11 @@ def _declaration(
     if target is not None and guess.is_private(target.table):
         return None, "leads to people: as a group key it singles them out"
     if table.is_unique(column.name):
+        if _is_pointed_at(table, column, made.live):
+            return "{}", "other tables point at it: for joins"
         return None, "a key: as a group key it singles people out"
+    if kind.kind is Kind.OPAQUE and target is not None and column.engine_type in KEY_TYPES:
+        return "{}", f"a key of {quote_key(made.live.name_of(target.table))}: for joins"
     if kind.kind is Kind.OPAQUE:
         return None, f"{kind.kind.value}: COUNT only"
     if column.enum_values is not None and len(column.enum_values) <= _MOST_LABELS:
@@ -276,6 +281,14 @@ def _declaration(
     if target is not None:
         return _of_lookup(column, target, made)
     return "{}", _note(column)
+
+
+def _is_pointed_at(table: LiveTable, column: LiveColumn, live: LiveSchema) -> bool:
+    return can_identify_unit(column) and any(
+        key.table == table.path and key.referenced == (column.name,)
+        for other in live.tables
+        for key in other.foreign_keys
+    )
 
 
 def _of_lookup(column: LiveColumn, target: LiveForeignKey, made: Scaffold) -> tuple[str, str]:

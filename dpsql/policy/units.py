@@ -78,7 +78,7 @@ def build_unit(where: str, policy: Policy, declared: TablePolicy, live: LiveSche
         declared_parent = policy.tables.get(references[0])
         holds_owner = declared_parent is not None and declared_parent.unit == UnitPolicy(references[1])
         if not holds_owner:
-            _require_key(place, parent, key)
+            _require_key(place, parent, key, None if declared_parent is None else declared_parent.unit)
         if column.type != key.type or (
             key.type.kind in _MANY_ENGINE_TYPES and column.engine_type != key.engine_type
         ):
@@ -130,7 +130,8 @@ def _require_one_unit(
                 f'{where}: "{column.name}" is a key of this table and "{known.name}" one of {other.name}, so that '
                 "equal values may well be two people; if they are one person's, write "
                 f"unit = {{ column = {quote_text(column.name)}, "
-                f"references = {quote_text(f'{other.name}.{known.name}')} }}"
+                f"references = {quote_text(f'{other.name}.{known.name}')} }}; if they are two kinds of people, one "
+                "kind is protected: leave the other's table out, or number all people in one column"
             )
 
 
@@ -202,12 +203,19 @@ def _unit_column(where: str, table: LiveTable, name: str) -> LiveColumn:
     return column
 
 
-def _require_key(where: str, table: LiveTable, column: LiveColumn) -> None:
-    if not table.is_unique(column.name) or not column.not_null:
+def _require_key(where: str, table: LiveTable, column: LiveColumn, unit: UnitPolicy | None) -> None:
+    """Raise PolicyError unless a column is an enforced key; `unit`: how its table's own rows find their owner."""
+    if table.is_unique(column.name) and column.not_null:
+        return
+    if unit is not None and unit.references is not None and unit.column == column.name:
         raise PolicyError(
-            f'{where}: the database does not enforce that "{column.name}" of "{table.path[1]}" is unique; '
-            f"add PRIMARY KEY ({column.name}), or UNIQUE and NOT NULL"
+            f'{where}: "{column.name}" of "{table.path[1]}" is no key, it says whose a row is there; write '
+            f"references = {quote_text('.'.join(unit.references))} here too"
         )
+    raise PolicyError(
+        f'{where}: the database does not enforce that "{column.name}" of "{table.path[1]}" is unique; '
+        f"add PRIMARY KEY ({column.name}), or UNIQUE and NOT NULL, or write the person's number into the rows, as unit"
+    )
 
 
 def _both_types(column: LiveColumn, other: LiveColumn) -> list[str]:

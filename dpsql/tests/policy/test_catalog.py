@@ -170,7 +170,8 @@ SCHEMA_ERRORS = [
     (
         loan("student.mentor"),
         'tables.loan.unit.references: the database does not enforce that "mentor" of '
-        '"student" is unique; add PRIMARY KEY (mentor), or UNIQUE and NOT NULL',
+        '"student" is unique; add PRIMARY KEY (mentor), or UNIQUE and NOT NULL, or write the person\'s number into the '
+        "rows, as unit",
     ),
     (
         loan(table="odd"),

@@ -75,19 +75,19 @@ def test_three_hops_are_told(bank: LiveSchema) -> None:
             "account (nr INTEGER PRIMARY KEY",
             "account (nr INTEGER NOT NULL",
             'tables.transfer.unit.references: the database does not enforce that "nr" of "account" is unique; '
-            "add PRIMARY KEY (nr), or UNIQUE and NOT NULL",
+            "add PRIMARY KEY (nr), or UNIQUE and NOT NULL, or write the person's number into the rows, as unit",
         ),
         (
             "account (nr INTEGER PRIMARY KEY",
             "account (nr INTEGER UNIQUE",
             'tables.transfer.unit.references: the database does not enforce that "nr" of "account" is unique; '
-            "add PRIMARY KEY (nr), or UNIQUE and NOT NULL",
+            "add PRIMARY KEY (nr), or UNIQUE and NOT NULL, or write the person's number into the rows, as unit",
         ),
         (
             "account (nr INTEGER PRIMARY KEY, student_id INTEGER NOT NULL",
             "account (nr INTEGER, student_id INTEGER NOT NULL, PRIMARY KEY (nr, student_id)",
             'tables.transfer.unit.references: the database does not enforce that "nr" of "account" is unique; '
-            "add PRIMARY KEY (nr), or UNIQUE and NOT NULL",
+            "add PRIMARY KEY (nr), or UNIQUE and NOT NULL, or write the person's number into the rows, as unit",
         ),
         (
             "account (nr INTEGER",
@@ -155,7 +155,8 @@ def test_without_a_unit_the_possible_owners_are_named(bank: LiveSchema) -> None:
     assert problems(bank, BASE + ACCOUNT + "[tables.transfer]\ncolumns.amount = {}\n" + NOTE) == (
         'campus.toml: tables.transfer: has no unit, and "sender" and "receiver" each lead to an owner, of whom '
         "only the one that you name is protected; "
-        'write unit = { column = "sender", references = "account.nr" }, or the like with the other',
+        'write unit = { column = "sender", references = "account.nr" }, or the like with the other: '
+        "see Two people in a row in dpsql docs owner",
     )
 
 

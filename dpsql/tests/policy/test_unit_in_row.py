@@ -91,7 +91,8 @@ REFUSED = {
         "CREATE TABLE visit (patient_id INTEGER PRIMARY KEY); CREATE TABLE drug (patient_id INTEGER PRIMARY KEY)",
         'tables.drug.unit: "patient_id" is a key of this table and "patient_id" one of visit, so that equal values '
         "may well be two people; if they are one person's, write "
-        'unit = { column = "patient_id", references = "visit.patient_id" }',
+        'unit = { column = "patient_id", references = "visit.patient_id" }; if they are two kinds of people, one kind is '
+        "protected: leave the other's table out, or number all people in one column",
     ),
     "a collation": (
         "CREATE TABLE visit (patient_id VARCHAR COLLATE NOCASE); CREATE TABLE drug (patient_id VARCHAR)",
@@ -146,3 +147,24 @@ def test_a_foreign_key_between_columns_of_the_unit_is_no_second_person(read_live
         "CREATE TABLE drug (patient_id INTEGER NOT NULL REFERENCES visit)"
     )
     assert check(policy_from(HEAD + VISIT + DRUG), live).warnings == ()
+
+
+def test_events_are_no_key_of_other_events(read_live: ReadLive) -> None:
+    live = read_live(
+        "CREATE TABLE patient (id INTEGER PRIMARY KEY); CREATE TABLE visit (patient_id INTEGER);"
+        "CREATE TABLE drug (patient_id INTEGER)"
+    )
+    text = (
+        HEAD
+        + '[tables.patient]\nunit = "id"\n'
+        + "".join(
+            f'[tables.{name}]\nunit = {{ column = "patient_id", references = "{parent}" }}\n'
+            for name, parent in (("visit", "patient.id"), ("drug", "visit.patient_id"))
+        )
+    )
+    with pytest.raises(PolicyError) as caught:
+        build_catalog(policy_from(text), live)
+    assert caught.value.message == (
+        'campus.toml: tables.drug.unit.references: "patient_id" of "visit" is no key, it says whose a row is there; '
+        'write references = "patient.id" here too'
+    )
