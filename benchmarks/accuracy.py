@@ -16,7 +16,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from benchmarks import combined, one_budget
+from benchmarks import combined, one_batch, one_budget
 from benchmarks.demo import make_campus
 from benchmarks.figure import Figure, Size
 from benchmarks.many_draws import Number, answers
@@ -99,11 +99,12 @@ _ASKED = {
 
 
 def measure(size: Size) -> Iterator[Figure]:
-    """Yield the errors beside plain Laplace noise, how often bars hold the truth, and what one budget holds."""
+    """Yield the errors beside plain Laplace noise, how often bars hold the truth, what one budget holds, and a dashboard as a batch."""
     yield from _beside_laplace(size)
     yield from _monthly_visits(size)
     yield from one_budget.measure(size)
     yield from combined.measure(size)
+    yield from one_batch.measure(size)
     yield from _demo(size)
 
 

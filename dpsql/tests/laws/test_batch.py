@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,9 +25,10 @@ from dpsql.errors import BudgetExhausted, EngineFailure, Refusal
 from dpsql.plan.measures.formulas import Chosen, Linear
 from dpsql.plan.planner import ReleasePlan
 from dpsql.policy import Policy, parse_policy
+from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import policy_text
 
-from .conftest import Desk, OpenDesk
+from .conftest import Desk, OpenDesk, make_desk
 from .examples import HEAVY
 from .planting import plant
 from .test_finer import CITIES, DRILLED, FLAGS, TOTAL
@@ -61,13 +63,13 @@ MANY = (
 ACCOUNTINGS = ("pure", "zcdp")
 
 
-def policy_in(folder: Any, accounting: str) -> Policy:
+def policy_in(folder: Path, accounting: str) -> Policy:
     text = policy_text(epsilon="1").replace("[privacy]", f'[privacy]\naccounting = "{accounting}"')
     return parse_policy(text, folder / "laws.toml")
 
 
 @pytest.fixture(params=ACCOUNTINGS)
-def opens(request: pytest.FixtureRequest, desk: OpenDesk, tmp_path: Any) -> Callable[[], Desk]:
+def opens(request: pytest.FixtureRequest, desk: OpenDesk, tmp_path: Path) -> Callable[[], Desk]:
     """Open desks over the same rows, in either accounting, with nothing spent yet."""
     numbers = iter(range(1000))
 
@@ -262,6 +264,19 @@ def test_a_dashboard_costs_what_its_measures_cost(desk: OpenDesk) -> None:
 
 def test_a_total_is_spent_and_no_more(desk: OpenDesk) -> None:
     check_total_is_kept(desk)
+
+
+def test_on_either_engine(engine: PostgresServer | None, tmp_path: Path) -> None:
+    """The same price, one charge, one snapshot's answers, free again."""
+    with ExitStack() as stack:
+        opened = make_desk(stack, tmp_path, server=engine)
+        opened.settle(HEAVY)
+        script = ";\n".join((*DASHBOARD, "SELECT city, AVG(n) FROM visit GROUP BY city", BELOW))
+        answers = released(opened.session, script)
+        assert spent(opened) == 5 * 10**9
+        assert answers[2] == [row for row in answers[6] if row[0] in ("a", "c")]
+        assert released(opened.session, script) == answers
+        assert spent(opened) == 5 * 10**9
 
 
 def test_the_ledger_has_it_as_one_act_with_its_statements(full: Desk) -> None:
