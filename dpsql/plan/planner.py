@@ -212,7 +212,7 @@ class ReleasePlan:
                 return law
         measurement = self.measurements[number]
         if isinstance(measurement, RankMeasurement | SplitMeasurement | ModeMeasurement):
-            return measurement.law(self._choosing(number))
+            return measurement.law(self._made_at(number))
         if isinstance(measurement, TopGroups):
             assert self.groups is not None
             return measurement.law_among(self.epsilons[number], len(self.groups))
@@ -236,13 +236,20 @@ class ReleasePlan:
         is_flip = isinstance(self.measurements[number], ModeMeasurement)
         return self.epsilons[number] * (2 if self.rhos and not is_flip else 1)
 
+    def _made_at(self, number: int) -> Fraction:
+        """Return the same for what has an equal part of it at each depth: of rho, that is 1 / √D of epsilon (1.25)."""
+        measurement, epsilon = self.measurements[number], self._choosing(number)
+        if self.rhos and isinstance(measurement, SplitMeasurement):
+            return epsilon * measurement.root_of_depths
+        return epsilon
+
     @cached_property
     def choices(self) -> Mapping[int, Choice]:
         """What is chosen for each group, by measurement; none of what is empty, or taken as it was chosen before."""
         if self.is_empty:
             return {}
         return {
-            number: measurement.choice(self._choosing(number))
+            number: measurement.choice(self._made_at(number))
             for number, measurement in enumerate(self.measurements)
             if isinstance(measurement, RankMeasurement | SplitMeasurement | ModeMeasurement)
             and number in self.fresh

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from ...mechanisms import HASH_BITS, FlipChoice, Law, Rank, RankChoice, RankSplit, clamp_of, log_above
+from ...mechanisms import HASH_BITS, NANO, FlipChoice, Law, Rank, RankChoice, RankSplit, clamp_of, log_above
 from ...relation.expressions import Literal
 from ...relation.relations import AggregateCall
 from .measurements import Bounding, BoundingQuery, Measurement, MeasurementKind, Sums
@@ -147,6 +147,11 @@ class SplitMeasurement(Measurement):
     def depths(self) -> int:
         """Choices that a row can have a part in, one after the other: ceil(log2(k + 1)) of k fractions."""
         return len(self.shares).bit_length()
+
+    @property
+    def root_of_depths(self) -> Fraction:
+        """√D, rounded down to 10^-9."""
+        return Fraction(math.isqrt(self.depths * NANO**2), NANO)
 
     def whole(self, sums: Sums) -> list[str]:
         raise AssertionError("a choice is made from a window of rows, not from sums")

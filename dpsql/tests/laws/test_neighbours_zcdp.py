@@ -5,6 +5,7 @@ That Σ change² stays within each claim is held by the other neighbour tests as
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -13,10 +14,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpsql.mechanisms import ATTO, Gaussian, Rank, Thresholded, Truncated, rho_of_pure
+from dpsql.mechanisms import ATTO, Gaussian, Rank, RankSplit, Thresholded, Truncated, rho_of_pure
 from dpsql.plan import planner
 from dpsql.plan.measures.measurements import Count, Joint, Measurement, Sum
-from dpsql.plan.measures.ranks import RankMeasurement
+from dpsql.plan.measures.ranks import RankMeasurement, SplitMeasurement
 from dpsql.plan.planner import ReleasePlan
 from dpsql.policy import Accounting
 from dpsql.tests.support.postgres_server import PostgresServer
@@ -329,6 +330,47 @@ def test_a_choice_at_four_times_epsilon(adding: World, monkeypatch: pytest.Monke
     monkeypatch.setattr(ReleasePlan, "_choosing", lambda release, number: 4 * release.epsilons[number])
     with pytest.raises(AssertionError):
         check(adding, REACHED[-1], ONE_CITY, [without(ONE_CITY, 1)])
+
+
+SPLITS = {
+    2: "PERCENTILE_CONT(ARRAY[0.1, 0.5, 0.9]) WITHIN GROUP (ORDER BY n)",
+    3: "PERCENTILE_CONT(ARRAY[0.1, 0.3, 0.5, 0.7, 0.9]) WITHIN GROUP (ORDER BY n)",
+}
+"""Fractions of the same rows, by how many depths they are chosen at."""
+
+
+def rho_of_split(release: ReleasePlan) -> Fraction:
+    """Return what choices of all depths cost: each is bounded range, and a unit may have all its weight in one part."""
+    split, measurement = release.choices[0], release.measurements[0]
+    assert isinstance(split, RankSplit)
+    ranges: defaultdict[int, Fraction] = defaultdict(Fraction)
+    for share, depth in zip(split.between, split.depths, strict=True):
+        one = split.choice(share, split.candidates)
+        reach = 2 * one.gamma * max(one.p, one.q - one.p) * measurement.sensitivity
+        ranges[depth] = max(ranges[depth], reach)
+    return sum((reach**2 / 8 for reach in ranges.values()), Fraction(0))
+
+
+def check_depths(adding: World, depths: int) -> None:
+    (release,) = adding.plan(f"SELECT {SPLITS[depths]} FROM visit").releases
+    rho = Fraction(release.rhos[0], ATTO)
+    assert rho * (1 - Fraction(1, 10**6)) <= rho_of_split(release) <= rho
+
+
+@pytest.mark.parametrize("depths", [2, 3])
+def test_the_depths_of_a_split_add_up_to_its_rho(adding: World, depths: int) -> None:
+    """Each has 2e / √D: rho adds, and all of it is used."""
+    check_depths(adding, depths)
+
+
+@pytest.mark.parametrize("root", [Fraction(1), Fraction(3, 2), Fraction(2)])
+def test_depths_that_have_more_or_less(
+    adding: World, monkeypatch: pytest.MonkeyPatch, root: Fraction
+) -> None:
+    """Mutants: as if losses were added, a root that is rounded up, the whole for each depth."""
+    monkeypatch.setattr(SplitMeasurement, "root_of_depths", root)
+    with pytest.raises(AssertionError):
+        check_depths(adding, 2)
 
 
 @pytest.mark.parametrize("fewer", [1, 2])
