@@ -19,13 +19,15 @@ from dpsql.mechanisms import Near, RankSplit
 from dpsql.plan import planner
 from dpsql.plan.backend_sql.print_release import Part
 from dpsql.plan.measures.measurements import MeasurementKind
+from dpsql.plan.planner import ReleasePlan
 from dpsql.policy import Accounting, Policy
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import Database, load, policy_of
 
-from .examples import visit
+from .examples import NOBODY, visit
 from .measured import World, measure_release, world
+from .test_neighbours import check
 
 Patch = pytest.MonkeyPatch
 
@@ -136,3 +138,20 @@ def test_what_is_measured_of_chosen_groups_is_planned_by_rho(in_rho: World, addi
         kinds = {measurement.kind for measurement in release.measurements} - {MeasurementKind.TOP}
         assert kinds == {measurement.kind for measurement in release.unselected.measurements}
         assert (MeasurementKind.BOX in kinds) == is_joint
+
+
+MODES = "SELECT MODE() WITHIN GROUP (ORDER BY city) FROM visit"
+ONE_CITY = Database((), tuple(visit(1, city="a") for _ in range(40)))
+
+
+def test_the_most_frequent_value_takes_all_of_its_rho(in_rho: World) -> None:
+    """It is a pure draw: one person who has all rows moves it by its whole epsilon, and rho is half of that squared."""
+    worst = check(in_rho, MODES, ONE_CITY, [NOBODY])
+    assert worst is not None
+    assert 0.98 < worst <= 1
+
+
+def test_a_mutant_that_takes_mode_for_a_choice_by_rank(in_rho: World, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(ReleasePlan, "_choosing", lambda release, number: 2 * release.epsilons[number])
+    with pytest.raises(AssertionError):
+        check(in_rho, MODES, ONE_CITY, [NOBODY])
