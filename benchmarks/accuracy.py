@@ -99,7 +99,7 @@ _ASKED = {
 
 
 def measure(size: Size) -> Iterator[Figure]:
-    """Yield the errors beside plain Laplace noise, how often bars hold the truth, what one budget holds, and a dashboard as a batch."""
+    """Yield errors beside plain Laplace noise, how often bars hold the truth, what a budget holds, and a dashboard."""
     yield from _beside_laplace(size)
     yield from _monthly_visits(size)
     yield from one_budget.measure(size)

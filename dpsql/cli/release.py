@@ -95,9 +95,8 @@ def release(
             statements = running.run(read_batch, running.session, script)
             price = running.run(price_batch, running.session, statements, total)
             _show(price, is_json=chosen == "json", alone=dry_run)
-            if dry_run:
+            if dry_run or not _is_agreed(price, yes=yes):
                 return
-            _require_consent(price, yes=yes)
             answers = running.run(run_batch, running.session, statements, total, price.charge)
         except DpsqlError as error:
             raise Failure(error, script) from None
@@ -119,18 +118,19 @@ def _show(price: PricedBatch, *, is_json: bool, alone: bool) -> None:
         tell(lines)
 
 
-def _require_consent(price: PricedBatch, *, yes: bool) -> None:
-    """Ask whether to spend the price, unless it is nothing. Raises Exit, UsageError where nobody can be asked."""
+def _is_agreed(price: PricedBatch, *, yes: bool) -> bool:
+    """Ask whether to spend the price, unless it is nothing. Raises UsageError where nobody can be asked."""
     from ..budget import ZERO
 
     if yes or price.charge == ZERO:
-        return
+        return True
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise click.UsageError("Say --yes to spend this, or --dry-run to look at it.")
     with interrupts.unwinding():
-        if not click.confirm("Spend it?", err=True):
-            tell("Nothing was charged.")
-            raise click.exceptions.Exit(1)
+        agreed = click.confirm("Spend it?", err=True)
+    if not agreed:
+        tell("Nothing was charged.")
+    return agreed
 
 
 # --- the answers -----------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -127,6 +128,26 @@ def test_what_cannot_be_written_is_stored(
     before = spent(run)
     ok(run("release", file, "--output", str(tmp_path / "report")))
     assert spent(run) == before == 0.2899
+
+
+@pytest.mark.parametrize(("said", "price"), [("n", 0), ("y", 0.2899)])
+def test_at_a_terminal_it_asks(run: Run, campus: Path, file: str, said: str, price: float) -> None:
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dpsql.cli", "-P", str(campus), "release", file, "--format", "csv"],
+        stdin=theirs, stdout=subprocess.PIPE, stderr=theirs,
+    )  # fmt: skip
+    os.close(theirs)
+    shown = b""
+    while b"Spend it?" not in shown:
+        shown += os.read(ours, 1000)
+    assert b"all 4 statements: epsilon 0.2899" in shown
+    os.write(ours, said.encode() + b"\n")
+    answers, _ = process.communicate()
+    assert process.returncode == 0
+    os.close(ours)
+    assert (b"major,n" in answers) == bool(price)
+    assert spent(run) == price
 
 
 STOPPED = """
