@@ -90,13 +90,19 @@ def allowed_text(column: Column) -> str:
     """Return which aggregates of a private column are answered as it is declared."""
     if column.randomized is not None:
         return "estimates: COUNT, SUM and AVG of other columns where it has some values"
+    mode = ", MODE" if _is_listed(column) else ""
     if column.bounds is None:
-        return "COUNT only"
-    return (
-        "COUNT, SUM, AVG, STDDEV, CORR, MEDIAN, MIN, MAX"
-        if column.type.is_number
-        else "COUNT, MEDIAN, MIN, MAX"
-    )
+        return f"COUNT{mode}" if mode else "COUNT only"
+    sums = ", SUM, AVG, STDDEV, CORR, REGR" if column.type.is_number else ""
+    return f"COUNT{sums}, MEDIAN, percentiles, MIN, MAX{mode}"
+
+
+def _is_listed(column: Column) -> bool:
+    """Say whether all values of a column are known beforehand: what MODE is chosen among."""
+    if column.values is not None or column.type.kind is Kind.BOOLEAN:
+        return True
+    steps = None if column.type.is_float else _steps(column)
+    return steps is not None and steps <= MAX_DERIVED
 
 
 def keys_text(column: Column, has_delta: bool) -> str:

@@ -554,18 +554,18 @@ def test_columns_and_what_may_be_done_with_them(free: sa.Connection) -> None:
             "day",
             "DATE",
             True,
-            "when; bounds 2020-01-01 to 2020-12-31; COUNT, MEDIAN, MIN, MAX; group keys: 366 values inside the bounds",
+            "when; bounds 2020-01-01 to 2020-12-31; COUNT, MEDIAN, percentiles, MIN, MAX, MODE; group keys: 366 values inside the bounds",
         ),
         (
             "cost",
             "NUMERIC(9, 2)",
             True,
-            "bounds 0 to 50, step 0.5; COUNT, SUM, AVG, STDDEV, CORR, MEDIAN, MIN, MAX; GROUP BY needs values, or a delta",
+            "bounds 0 to 50, step 0.5; COUNT, SUM, AVG, STDDEV, CORR, REGR, MEDIAN, percentiles, MIN, MAX; GROUP BY needs values, or a delta",
         ),
     ]
     person = {c["name"]: (c["nullable"], c["comment"]) for c in sa.inspect(free).get_columns("person")}
     assert person["id"] == (False, "whose row it is: to join on, and for COUNT(DISTINCT id)")
-    assert person["city"] == (True, "COUNT only; group keys: 'north', 'south'")
+    assert person["city"] == (True, "COUNT, MODE; group keys: 'north', 'south'")
     probe = {c["name"]: c["comment"] for c in sa.inspect(free).get_columns("probe", "lab")}
     assert probe == {
         "Code": "public",

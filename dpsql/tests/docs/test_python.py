@@ -65,7 +65,7 @@ def test_sqlalchemy(reader: Path) -> None:
     lines = printed(only("dpsql:///")).splitlines()
     assert lines[0].split() == ["major", "gpa"]
     assert lines[1].split()[:2] == ["0", "Biology"]
-    comment = 'private, one row per unit in "id" | bounds 2 to 4, step 0.01; COUNT, SUM, AVG, STDDEV, CORR, MEDIAN, MIN, MAX; group keys: 201'
+    comment = 'private, one row per unit in "id" | bounds 2 to 4, step 0.01; COUNT, SUM, AVG, STDDEV, CORR, REGR, MEDIAN, percentiles, MIN, MAX, MODE; group keys: 201'
     assert lines[-2].startswith(comment)
     assert int(lines[-1]) > 0
 

@@ -38,13 +38,13 @@ credits = {}
 def test_what_each_column_allows(campus: LiveSchema) -> None:
     assert allowed(report_on(campus, HEAD + STUDENT + COLUMNS)) == {
         "name": "COUNT only; group keys by threshold",
-        "gpa": "COUNT, SUM, AVG, STDDEV, CORR, MEDIAN, MIN, MAX; group keys: 201 values inside the bounds",
+        "gpa": "COUNT, SUM, AVG, STDDEV, CORR, REGR, MEDIAN, percentiles, MIN, MAX, MODE; group keys: 201 values inside the bounds",
         "height": "COUNT only; no GROUP BY",
-        "major": "COUNT only; group keys: 3 public values",
+        "major": "COUNT, MODE; group keys: 3 public values",
         "born": "COUNT only; group keys by threshold",
-        "seen": "COUNT, MEDIAN, MIN, MAX; group keys by threshold",
-        "state": "COUNT only; group keys: 2 public values",
-        "active": "COUNT only; group keys: 3 public values",
+        "seen": "COUNT, MEDIAN, percentiles, MIN, MAX; group keys by threshold",
+        "state": "COUNT, MODE; group keys: 2 public values",
+        "active": "COUNT, MODE; group keys: 3 public values",
         "badge": "COUNT only; no GROUP BY",
         "credits": "COUNT only; group keys by threshold",
     }
@@ -53,7 +53,7 @@ def test_what_each_column_allows(campus: LiveSchema) -> None:
 def test_without_a_delta_keys_must_be_declared(campus: LiveSchema) -> None:
     report = report_on(campus, HEAD.replace("delta = 1e-6", "") + STUDENT + COLUMNS)
     assert allowed(report)["name"] == "COUNT only; GROUP BY needs values, or a delta"
-    assert allowed(report)["major"] == "COUNT only; group keys: 3 public values"
+    assert allowed(report)["major"] == "COUNT, MODE; group keys: 3 public values"
 
 
 def test_what_is_missing(campus: LiveSchema) -> None:
@@ -151,7 +151,7 @@ warning: campus.toml: tables.loan: rows whose "student_id" is NULL have no owner
 
 student: root, one row per unit in "id"
   name  text [at most 9 characters]: COUNT only; group keys by threshold
-  gpa   numeric(3,2) [bounds 2 to 4, step 0.01]: COUNT, SUM, AVG, STDDEV, CORR, MEDIAN, MIN, MAX; group keys: 201 values inside the bounds
+  gpa   numeric(3,2) [bounds 2 to 4, step 0.01]: COUNT, SUM, AVG, STDDEV, CORR, REGR, MEDIAN, percentiles, MIN, MAX, MODE; group keys: 201 values inside the bounds
   hidden, not declared: major, born, seen, height, credits, state, active, badge, alias, twice, mentor, country
 
 loan: private, owned through "student_id" by student.id
@@ -178,6 +178,6 @@ def test_the_text_and_json_of_a_report(campus: LiveSchema) -> None:
     read_back = json.loads(json.dumps(report.to_json()))
     assert (
         read_back["tables"][0]["columns"][1]["allows"]
-        == "COUNT, SUM, AVG, STDDEV, CORR, MEDIAN, MIN, MAX; group keys: 201 values inside the bounds"
+        == "COUNT, SUM, AVG, STDDEV, CORR, REGR, MEDIAN, percentiles, MIN, MAX, MODE; group keys: 201 values inside the bounds"
     )
     assert read_back["problems"] == []

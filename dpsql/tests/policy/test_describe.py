@@ -34,15 +34,15 @@ def private(column: Column) -> Table:
     [
         (Column("c", INTEGER), "COUNT only; group keys by threshold"),
         (Column("c", DOUBLE, bounds=BOUNDS, step=Fraction(1, 8)),
-         "bounds 0 to 1.5, step 0.125; COUNT, SUM, AVG, STDDEV, CORR, MEDIAN, MIN, MAX; no GROUP BY"),
-        (Column("c", numeric(5, 1), bounds=BOUNDS), "bounds 0 to 1.5; COUNT, SUM, AVG, STDDEV, CORR, MEDIAN, MIN, MAX; group keys: 16 values inside the bounds"),
-        (Column("c", numeric(5, 4), bounds=BOUNDS), "bounds 0 to 1.5; COUNT, SUM, AVG, STDDEV, CORR, MEDIAN, MIN, MAX; group keys by threshold"),
+         "bounds 0 to 1.5, step 0.125; COUNT, SUM, AVG, STDDEV, CORR, REGR, MEDIAN, percentiles, MIN, MAX; no GROUP BY"),
+        (Column("c", numeric(5, 1), bounds=BOUNDS), "bounds 0 to 1.5; COUNT, SUM, AVG, STDDEV, CORR, REGR, MEDIAN, percentiles, MIN, MAX, MODE; group keys: 16 values inside the bounds"),
+        (Column("c", numeric(5, 4), bounds=BOUNDS), "bounds 0 to 1.5; COUNT, SUM, AVG, STDDEV, CORR, REGR, MEDIAN, percentiles, MIN, MAX; group keys by threshold"),
         (Column("c", TEXT, max_length=30, description="a name"), "a name; at most 30 characters; COUNT only; group keys by threshold"),
         (Column("c", OPAQUE), "COUNT only; no GROUP BY"),
         (Column("c", DATE, bounds=(Fraction(-1), Fraction(10957))),
-         "bounds 1969-12-31 to 2000-01-01; COUNT, MEDIAN, MIN, MAX; group keys by threshold"),
+         "bounds 1969-12-31 to 2000-01-01; COUNT, MEDIAN, percentiles, MIN, MAX; group keys by threshold"),
         (Column("c", TIMESTAMP, bounds=(Fraction(0), Fraction(1_500_000))),
-         "bounds 1970-01-01 00:00:00 to 1970-01-01 00:00:01.500000; COUNT, MEDIAN, MIN, MAX; group keys by threshold"),
+         "bounds 1970-01-01 00:00:00 to 1970-01-01 00:00:01.500000; COUNT, MEDIAN, percentiles, MIN, MAX; group keys by threshold"),
     ],
 )  # fmt: skip
 def test_a_private_column(column: Column, expected: str) -> None:
@@ -68,7 +68,7 @@ def test_without_a_delta() -> None:
 )
 def test_public_values(type_: SqlType, values: tuple[Scalar, ...], expected: str) -> None:
     column = Column("c", type_, values=values)
-    assert column_comment(private(column), "c", has_delta=True) == f"COUNT only; {expected}"
+    assert column_comment(private(column), "c", has_delta=True) == f"COUNT, MODE; {expected}"
 
 
 def test_the_unit_column() -> None:
