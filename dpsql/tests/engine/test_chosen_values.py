@@ -232,13 +232,14 @@ def test_a_chosen_value_is_never_served_from_other_groups(session: Session) -> N
 
 
 def test_a_mutant_that_stores_it_as_a_grouping(session: Session, monkeypatch: Patch) -> None:
-    """The kind of its query keeps it out, and its law as well: both have to be forgotten."""
+    """The kind of its query keeps it out, and its law as well; with both forgotten, that a rank has no noise."""
     plant(monkeypatch, ReleasePlan.family, ("measurement.query is not BoundingQuery.SCALED", "False"))
     check_stored(session)
     monkeypatch.setattr(Rank, "is_additive", True)
     session.execute("SET dpsql.epsilon = 1.0")
     assert charged(session, "SELECT city, MIN(age) FROM person GROUP BY city")
-    assert not charged(session, "SELECT MIN(age) FROM person WHERE city = 'a'")
+    with pytest.raises(TypeError, match="no noise is on it"):
+        charged(session, "SELECT MIN(age) FROM person WHERE city = 'a'")
 
 
 # --- accuracies ---------------------------------------------------------------------------------------------

@@ -281,7 +281,7 @@ def test_an_edited_policy_is_asked_anew(desk: OpenDesk, tmp_path: Path) -> None:
          check_other_questions_are_asked_anew),
         (ReleasePlan.family, "(bounding.in_all, bounding", "(bounding",
          check_other_questions_are_asked_anew),
-        (ReleasePlan.family, "if measurement.query is not BoundingQuery.SCALED:", "if False:",
+        (ReleasePlan.family, "measurement.query is not BoundingQuery.SCALED", "False",
          check_other_questions_are_asked_anew),
         (finer._sums, "places = question.filters.get(key.digest, list(range(key.size)))",
          "places = [0, *question.filters.get(key.digest, list(range(key.size)))]", check_sums),

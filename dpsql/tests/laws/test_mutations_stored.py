@@ -91,9 +91,11 @@ def test_share_draws_inside_a_measurement(desk: OpenDesk, monkeypatch: Patch, wh
 def test_leave_one_group_exact(desk: OpenDesk, monkeypatch: Patch) -> None:
     original = noised.privatise
 
-    def mutant(exact: Any, plan: ReleasePlan, number: int, groups: Any, noise: tuple[Any, ...]) -> Any:
+    def mutant(
+        exact: Any, plan: ReleasePlan, number: int, groups: Any, noise: tuple[Any, ...], ask: Any
+    ) -> Any:
         bare = tuple(np.concatenate([part[:-1], part[-1:] * 0]) for part in noise)
-        return original(exact, plan, number, groups, bare if groups.size > 1 else noise)
+        return original(exact, plan, number, groups, bare if groups.size > 1 else noise, ask)
 
     monkeypatch.setattr(run, "privatise", mutant)
     with pytest.raises(AssertionError):
