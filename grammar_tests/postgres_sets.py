@@ -46,7 +46,7 @@ class PostgresData:
             self.tame = self._backend(self.tame_database)
 
     def _backend(self, database: str) -> PostgresBackend:
-        self._backends.append(PostgresBackend(self._server.url(database, READER), self.policy.tables))
+        self._backends.append(PostgresBackend(self._server.url(database, READER), self.policy.read_from))
         return self._backends[-1]
 
     @contextmanager

@@ -50,12 +50,14 @@ def check(settings: CommandSettings, is_preview: bool) -> None:
     averages of each table would be for how many people, around the bounds and epsilon that are declared.
     """
     from ..engine.preview import preview, warnings_of
-    from ..policy import build_catalog, load_policy
+    from ..plan.check_views import view_reports
+    from ..plan.views import build_catalog
     from ..policy import check as check_policy
+    from ..policy import load_policy
 
     policy = load_policy(settings.policy_path)
     live = read_live_schema(policy.database, policy.files)
-    report = check_policy(policy, live)
+    report = view_reports(check_policy(policy, live), policy, live)
     catalog = None if report.problems else build_catalog(policy, live)
     if catalog is not None and is_preview:
         shown = preview(policy, catalog)
@@ -97,7 +99,7 @@ def _with_deployment(report: Report, policy: Policy, catalog: Catalog | None) ->
     from ..backends.deployment import Severity
     from ..policy import is_open_to_others
 
-    backend = open_backend(policy.database, policy.tables, policy.files, is_recorded=False)
+    backend = open_backend(policy.database, policy.read_from, policy.files, is_recorded=False)
     findings = backend.findings()
     if catalog is not None and backend.dialect == "postgres":
         from ..backends.postgres_advice import missing_indexes

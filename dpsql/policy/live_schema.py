@@ -85,7 +85,7 @@ class LiveTable:
 
     `unusable`: what it is that no policy may declare, and what to do, as the end of a sentence; None for a
     table whose constraints hold for every row that a query sees. `version`: what its rows are read from, where that
-    is fixed; "" where the database itself says what they are.
+    is fixed; "" where the database itself says what they are. `definition`: the text of a view, as the engine has it.
     """
 
     path: tuple[str, str]
@@ -96,6 +96,7 @@ class LiveTable:
     unusable: str | None = None
     is_partitioned: bool = False
     version: str = ""
+    definition: str = ""
 
     def column(self, name: str) -> LiveColumn | None:
         """Return the column of exactly this name, or None."""

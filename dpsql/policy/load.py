@@ -30,6 +30,7 @@ from .model import (
     Rationing,
     ServerPolicy,
     TablePolicy,
+    ViewPolicy,
 )
 from .owners import NO_UNIT
 from .section import Section, plain, quote_key, read_decimal, suggest
@@ -82,13 +83,14 @@ def parse_policy(text: str, path: Path) -> Policy:
     dataset = top.text("dataset")
     privacy = _read_privacy(top)
     defaults = _read_defaults(top, privacy)
-    tables, undecided = read_tables(top)
+    tables, undecided, views = read_tables(top)
     analysts = _read_analysts(top, privacy)
     server = _read_server(top)
     top.finish()
     root = _find_root(top, tables, undecided)
     _check_references(top, tables, undecided)
     _check_sources(top, database, tables)
+    _check_views(top, database, tables, views)
     place = written if database != FILES else f"{written}{tables[root].source[0]}"
     return Policy(
         path=path.absolute(),
@@ -104,6 +106,7 @@ def parse_policy(text: str, path: Path) -> Policy:
         analysts=analysts,
         server=server,
         undecided=undecided,
+        views=views,
     )
 
 
@@ -322,6 +325,24 @@ def _check_sources(top: Section, database: str, tables: dict[str, TablePolicy]) 
                 f'is for database = "{FILES}", where every table is files; write that, or take it out',
                 "tables", name, "source",
             )  # fmt: skip
+
+
+def _check_views(
+    top: Section, database: str, tables: dict[str, TablePolicy], views: dict[str, ViewPolicy]
+) -> None:
+    """Raise PolicyError for views where there is no database, and for tables that are hidden with no view."""
+    if views and database == FILES:
+        raise top.error(
+            "is of a database, and here all tables are files; name the files", "tables", next(iter(views))
+        )
+    hidden = next((name for name, table in tables.items() if table.is_hidden), None)
+    if hidden is not None and not views:
+        raise top.error(
+            "is for tables that only views read, and no view is declared; take it out",
+            "tables",
+            hidden,
+            "hidden",
+        )
 
 
 def _check_references(top: Section, tables: dict[str, TablePolicy], undecided: tuple[str, ...]) -> None:

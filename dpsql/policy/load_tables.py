@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from fractions import Fraction
 
-from .model import Bound, ColumnPolicy, Key, RandomizedPolicy, TablePolicy, UnitPolicy
+from .model import Bound, ColumnPolicy, Key, RandomizedPolicy, TablePolicy, UnitPolicy, ViewPolicy
 from .section import Section, exact, plain
 
 __all__ = ["read_bounds", "read_tables"]
@@ -20,25 +20,56 @@ _WIDEST_STEP = Fraction(10**150)
 """A double still holds its square, and the square of one over it, so that variances are numbers too."""
 
 
-def read_tables(top: Section) -> tuple[dict[str, TablePolicy], tuple[str, ...]]:
-    """Return the declared tables by name, in the file's order, and the names of those that say no unit.
+def read_tables(top: Section) -> tuple[dict[str, TablePolicy], tuple[str, ...], dict[str, ViewPolicy]]:
+    """Return the declared tables by name, in the file's order, the names of those that say no unit, and the views.
 
-    The latter, neither public nor private yet, are not among the former. Raises PolicyError.
+    The second, neither public nor private yet, and the views are not among the first. Raises PolicyError.
     """
     section = top.section("tables") or Section(top.source, {})
     tables: dict[str, TablePolicy] = {}
+    views: dict[str, ViewPolicy] = {}
     undecided = []
     for name in section.names():
         table = section.section(name)
         assert table is not None, "the key was just listed"
         if not all(name.split(".")) or name.count(".") > 1:
             raise section.error('write [tables.<table>] or [tables."<schema>.<table>"]', name)
+        if table.flag("view"):
+            views[name] = _read_view(name, table)
+            continue
         declared = _read_table(name, table)
         if declared is None:
             undecided.append(name)
         else:
             tables[name] = declared
-    return tables, tuple(undecided)
+    return tables, tuple(undecided), views
+
+
+def _read_view(name: str, section: Section) -> ViewPolicy:
+    """Return a view, of which nothing is declared that its text and its tables say. Raises PolicyError."""
+    for key in ("unit", "public"):
+        if section.take(key) is not None:
+            raise section.error("is read in the view's text, from its tables; declare it on those", key)
+    for key in _BOUNDS:
+        if section.take(key) is not None:
+            raise section.error("bounds the rows of a table; declare it on those that the view reads", key)
+    source = section.text("source") or name
+    if not all(source.split(".")) or source.count(".") > 1:
+        raise section.error('write the view\'s name in the database, "<view>" or "<schema>.<view>"', "source")
+    columns = _read_columns(section)
+    view = ViewPolicy(name, source, columns, section.note("description"), bool(section.flag("hidden")))
+    section.finish()
+    return view
+
+
+def _read_columns(section: Section) -> tuple[ColumnPolicy, ...]:
+    columns = []
+    declared = section.section("columns") or Section(section.source, {})
+    for column_name in declared.names():
+        column = declared.section(column_name)
+        assert column is not None, "the key was just listed"
+        columns.append(_read_column(column_name, column))
+    return tuple(columns)
 
 
 def _read_table(name: str, section: Section) -> TablePolicy | None:
@@ -48,18 +79,14 @@ def _read_table(name: str, section: Section) -> TablePolicy | None:
     if is_public and unit is not None:
         raise section.error("is both public and owned by a unit; keep either public or unit", "public")
     bounds = _read_contribution(section, is_public=bool(is_public))
-    columns = []
-    declared = section.section("columns") or Section(section.source, {})
-    for column_name in declared.names():
-        column = declared.section(column_name)
-        assert column is not None, "the key was just listed"
-        columns.append(_read_column(column_name, column))
+    columns = _read_columns(section)
     description = section.note("description")
     source = _read_source(section)
+    is_hidden = bool(section.flag("hidden"))
     section.finish()
     if unit is None and not is_public:
         return None
-    return TablePolicy(name, unit, tuple(columns), *bounds, description, source)
+    return TablePolicy(name, unit, columns, *bounds, description, source, is_hidden)
 
 
 def _read_source(section: Section) -> tuple[str, ...]:

@@ -59,7 +59,8 @@ _TAIL = """
 
 
 def scaffold(live: LiveSchema, database_url: str) -> str:
-    """Return TOML text for a new policy. Views, and names that a policy cannot write, are left out.
+    """Return TOML text for a new policy. Names that a policy cannot write are left out, and views are
+    comments.
 
     The root is a guess: a table with a one-column primary key that most tables lead to. Where no
     table has such a key, every table is commented out. Other tables are owned over one or more foreign keys;
@@ -84,7 +85,20 @@ def scaffold(live: LiveSchema, database_url: str) -> str:
             parts.append(_owned_text(table, keys, live))
         else:
             parts.append(_unowned_text(table, known, live))
-    return "".join(parts) + _TAIL
+    return "".join(parts) + _views_text(live) + _TAIL
+
+
+def _views_text(live: LiveSchema) -> str:
+    """Return the views, which wait for the owner: each may show what no analyst should see."""
+    names = [live.name_of(table.path) for table in live.tables if table.definition]
+    names = [name for name in names if name.count(".") <= 1 and all(name.split("."))]
+    if not names:
+        return ""
+    text = (
+        "\n# Views. Analysts see what a view shows. The tables that it reads are declared too, with hidden = true where"
+        "\n# only views may read them:\n"
+    )
+    return text + "".join(f"# [tables.{quote_key(name)}]\n# view = true\n" for name in names)
 
 
 def _known(
