@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -46,7 +47,7 @@ class PostgresData:
             self.tame = self._backend(self.tame_database)
 
     def _backend(self, database: str) -> PostgresBackend:
-        self._backends.append(PostgresBackend(self._server.url(database, READER), self.policy.tables))
+        self._backends.append(PostgresBackend(self._server.url(database, READER), self.policy.read_from))
         return self._backends[-1]
 
     @contextmanager
@@ -76,6 +77,8 @@ def _copied(owner: Owner, source: PolicyData) -> list[str]:
         _run(owner, f"CREATE SCHEMA IF NOT EXISTS {schema}")
         copy_schema(connection, owner, schema)
         copy_rows(connection, owner, schema)
+    for view in re.findall(r"CREATE VIEW [^;]*;", source.schema):
+        _run(owner, view)
     return list(sources)
 
 

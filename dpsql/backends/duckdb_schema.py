@@ -44,7 +44,7 @@ _DECIMAL = re.compile(r"DECIMAL\(([0-9]+),([0-9]+)\)")
 _LABEL = r"'(?:[^']|'')*'"
 _ENUM = re.compile(rf"ENUM\(({_LABEL}(?:, {_LABEL})*)\)")
 
-_VIEW = "is a view, which can show anybody's rows; declare its base tables"
+_VIEW = "is a view; write view = true, and declare the tables that it reads"
 _COLLATION = (exp.CollateColumnConstraint, exp.Collate)
 _GENERATED = (exp.ComputedColumnConstraint, exp.GeneratedAsIdentityColumnConstraint)
 
@@ -52,7 +52,7 @@ _TABLES = """
 SELECT schema_name, table_name, sql, false FROM duckdb_tables()
 WHERE database_name = current_database() AND NOT internal
 UNION ALL
-SELECT schema_name, view_name, '', true FROM duckdb_views()
+SELECT schema_name, view_name, sql, true FROM duckdb_views()
 WHERE database_name = current_database() AND NOT internal
 ORDER BY 1, 2"""
 _COLUMNS = """
@@ -125,8 +125,9 @@ def _read_table(
                 for name, interval in read_bounds(expression, kinds, "duckdb").items():
                     bounds[name] = bounds.get(name, ValueRange()).intersect(interval)
     text_columns = {name for name, kind in kinds.items() if kind == types.TEXT}
-    collated = _columns_with("collate", _COLLATION, sql, text_columns)
-    generated = _columns_with("generated", _GENERATED, sql, set(kinds))
+    made = "" if is_view else sql
+    collated = _columns_with("collate", _COLLATION, made, text_columns)
+    generated = _columns_with("generated", _GENERATED, made, set(kinds))
     columns = []
     for name, engine_type, not_null in column_rows:
         kind, labels = read_type(engine_type)
@@ -146,7 +147,10 @@ def _read_table(
             )
         )
     unusable = _VIEW if is_view else None
-    return LiveTable(path, tuple(columns), primary_key, tuple(unique), tuple(foreign_keys), unusable)
+    return LiveTable(
+        path, tuple(columns), primary_key, tuple(unique), tuple(foreign_keys), unusable,
+        definition=sql if is_view else "",
+    )  # fmt: skip
 
 
 def _columns_with(word: str, nodes: tuple[type[exp.Expr], ...], sql: str, names: set[str]) -> set[str]:

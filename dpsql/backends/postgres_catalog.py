@@ -43,6 +43,7 @@ SELECT pg_catalog.json_build_object('tables', (
   SELECT pg_catalog.json_agg(pg_catalog.json_build_object(
     'schema', n.nspname, 'name', c.relname, 'kind', c.relkind, 'row_security', c.relrowsecurity,
     'is_partition', c.relispartition,
+    'definition', CASE WHEN c.relkind = 'v' THEN pg_catalog.pg_get_viewdef(c.oid) END,
     'has_children', c.relkind = 'r' AND EXISTS (
       SELECT FROM pg_catalog.pg_inherits AS i WHERE i.inhparent = c.oid),
     'has_foreign', c.relkind = 'p' AND EXISTS (
@@ -137,6 +138,9 @@ SELECT pg_catalog.string_agg(part, ' ' ORDER BY part COLLATE pg_catalog."C") FRO
   UNION ALL
   SELECT pg_catalog.concat_ws('.', 'constraint', k.oid, k.xmin)
   FROM pg_catalog.pg_constraint AS k WHERE k.conrelid = ANY ('{oids}'::pg_catalog.oid[])
+  UNION ALL
+  SELECT pg_catalog.concat_ws('.', 'rule', r.oid, r.xmin)
+  FROM pg_catalog.pg_rewrite AS r WHERE r.ev_class = ANY ('{oids}'::pg_catalog.oid[])
   UNION ALL
   SELECT pg_catalog.concat_ws('.', 'partition', p.relid, p.parentrelid)
   FROM pg_catalog.pg_class AS c, pg_catalog.pg_partition_tree(c.oid) AS p

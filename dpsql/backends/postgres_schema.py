@@ -61,8 +61,8 @@ _TYPES = {
 _NUMERIC = 1700
 _COLLATIONS = ("pg_c_utf8", "C.utf8", "C.UTF-8", "und-x-icu")
 _KINDS = {
-    "v": "is a view, which can show anybody's rows; declare its base tables",
-    "m": "is a materialized view, which can show anybody's rows; declare its base tables",
+    "v": "is a view; write view = true, and declare the tables that it reads",
+    "m": "is a materialized view, whose rows are a copy of anybody's; declare the tables that it reads",
     "f": "is a foreign table, of which this server enforces nothing; copy its rows into a table",
 }
 
@@ -182,6 +182,7 @@ def _read_table(content: dict[str, Any]) -> LiveTable:
         _why_unusable(content),
         content["kind"] == "p",
         is_partition=content["is_partition"],
+        definition=content["definition"] or "",
     )
 
 

@@ -51,8 +51,10 @@ def check(settings: CommandSettings, is_preview: bool) -> None:
     averages of each table would be for how many people, around the bounds and epsilon that are declared.
     """
     from ..engine.preview import preview, warnings_of
-    from ..policy import build_catalog, inspect_policy
+    from ..plan.check_views import view_reports
+    from ..plan.views import build_catalog
     from ..policy import check as check_policy
+    from ..policy import inspect_policy
 
     policy, wrong = inspect_policy(settings.policy_path)
     if policy is None:
@@ -63,7 +65,7 @@ def check(settings: CommandSettings, is_preview: bool) -> None:
     except PolicyError as error:
         _tell_all(settings, (*wrong, error))
         return
-    report = check_policy(policy, live)
+    report = view_reports(check_policy(policy, live), policy, live)
     report = replace(report, problems=(*(error.message for error in wrong), *report.problems))
     catalog = None if report.problems else build_catalog(policy, live)
     if catalog is not None and is_preview:
@@ -119,7 +121,7 @@ def _with_deployment(report: Report, policy: Policy, catalog: Catalog | None) ->
     from ..backends.deployment import Severity
     from ..policy import is_open_to_others
 
-    backend = open_backend(policy.database, policy.tables, policy.files, is_recorded=False)
+    backend = open_backend(policy.database, policy.read_from, policy.files, is_recorded=False)
     findings = backend.findings()
     if catalog is not None and backend.dialect == "postgres":
         from ..backends.postgres_advice import missing_indexes

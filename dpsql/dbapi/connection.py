@@ -77,7 +77,7 @@ def _open(policy: str | os.PathLike[str] | Policy, analyst: str, connection: obj
     elif "psycopg" in sys.modules and isinstance(connection, sys.modules["psycopg"].Connection):
         from ..backends import PostgresBackend
 
-        backend = PostgresBackend.over(connection, known.tables)
+        backend = PostgresBackend.over(connection, known.read_from)
     elif connection is not None:
         raise errors.InterfaceError("the connection handed in is not one of DuckDB or psycopg")
     return Session.open(known, analyst=analyst, backend=backend)

@@ -34,7 +34,7 @@ from sqlalchemy.engine.interfaces import (
 )
 
 from ..policy.describe import column_comment, table_comment
-from ..relation.catalog import Catalog, Column, Enforced, Table
+from ..relation.catalog import Catalog, Column, Enforced, Table, View
 from ..relation.types import Kind, SqlType
 from .connection import Connection
 from .errors import InterfaceError, NotSupportedError
@@ -159,7 +159,7 @@ class DpsqlDialect(DefaultDialect):
     def get_schema_names(self, connection: EngineConnection, **kw: Any) -> list[str]:
         """Return the schemas that hold a declared table, and the default one."""
         catalog = _catalog(connection)
-        return sorted({catalog.default_schema, *(table.path[0] for table in catalog.tables.values())})
+        return sorted({catalog.default_schema, *(table.path[0] for table in catalog.shown.values())})
 
     def get_table_names(
         self, connection: EngineConnection, schema: str | None = None, **kw: Any
@@ -167,7 +167,7 @@ class DpsqlDialect(DefaultDialect):
         """Return the declared tables of a schema."""
         catalog = _catalog(connection)
         sought = schema or catalog.default_schema
-        return sorted(table.path[1] for table in catalog.tables.values() if table.path[0] == sought)
+        return sorted(table.path[1] for table in catalog.shown.values() if table.path[0] == sought)
 
     def has_table(
         self, connection: EngineConnection, table_name: str, schema: str | None = None, **kw: Any
@@ -206,17 +206,18 @@ class DpsqlDialect(DefaultDialect):
     ) -> list[ReflectedUniqueConstraint]:
         """Return the other keys that the database enforces."""
         table = _table(connection, table_name, schema)
-        others = [key for key in table.keys if key != _primary_key(table)]
+        keys = () if isinstance(table, View) else table.keys
+        others = [key for key in keys if key != _primary_key(table)]
         return [{"column_names": list(key), "name": None} for key in others]
 
     def get_foreign_keys(
         self, connection: EngineConnection, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[ReflectedForeignKeyConstraint]:
         """Return the foreign key that leads to the owner of a table's rows, the one that is declared."""
-        unit = _table(connection, table_name, schema).unit
-        if unit is None or unit.references is None:
+        table, catalog = _table(connection, table_name, schema), _catalog(connection)
+        unit = None if isinstance(table, View) else table.unit
+        if unit is None or unit.references is None or catalog.tables[unit.references[0]].is_hidden:
             return []
-        catalog = _catalog(connection)
         name, column = unit.references
         referred = catalog.tables[name].path
         return [
@@ -281,13 +282,13 @@ def _catalog(connection: EngineConnection) -> Catalog:
     return _driver(connection).catalog
 
 
-def _find(connection: EngineConnection, name: str, schema: str | None) -> Table | None:
+def _find(connection: EngineConnection, name: str, schema: str | None) -> Table | View | None:
     catalog = _catalog(connection)
     path = (schema or catalog.default_schema, name)
-    return next((table for table in catalog.tables.values() if table.path == path), None)
+    return next((table for table in catalog.shown.values() if table.path == path), None)
 
 
-def _table(connection: EngineConnection, name: str, schema: str | None) -> Table:
+def _table(connection: EngineConnection, name: str, schema: str | None) -> Table | View:
     """Return a declared table. Raises NoSuchTableError, the same whether it is missing or not declared."""
     table = _find(connection, name, schema)
     if table is None:
@@ -295,15 +296,17 @@ def _table(connection: EngineConnection, name: str, schema: str | None) -> Table
     return table
 
 
-def _nameable_columns(table: Table) -> Iterator[Column]:
+def _nameable_columns(table: Table | View) -> Iterator[Column]:
     """Yield the columns that a statement can name: the unit column, if it is not declared, and the declared ones."""
-    unit = table.unit
+    unit = None if isinstance(table, View) else table.unit
     if unit is not None and table.column(unit.column) is None:
         yield Column(unit.column, unit.type, Enforced(unit.is_not_null))
     yield from table.columns
 
 
-def _primary_key(table: Table) -> tuple[str, ...]:
+def _primary_key(table: Table | View) -> tuple[str, ...]:
+    if isinstance(table, View):
+        return ()
     never_null = {column.name for column in _nameable_columns(table) if column.enforced.not_null}
     return next((key for key in table.keys if never_null.issuperset(key)), ())
 

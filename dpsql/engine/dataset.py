@@ -20,7 +20,8 @@ from ..errors import EngineFailure
 from ..mechanisms import ATTO, NANO
 from ..plan.dialects import dialect_of
 from ..plan.planner import Plan
-from ..policy import Policy, build_catalog, load_policy
+from ..plan.views import build_catalog
+from ..policy import Policy, load_policy
 from ..policy.measured import people_policy
 from ..postprocess import SealedEngine
 from ..relation.catalog import Catalog
@@ -156,7 +157,7 @@ class Dataset:
         known = policy if isinstance(policy, Policy) else load_policy(policy)
         with ExitStack() as undo:
             if backend is None:
-                backend = open_backend(known.database, known.tables, known.files)
+                backend = open_backend(known.database, known.read_from, known.files)
                 undo.callback(backend.close_idle)
                 refuse_unsafe(backend.findings())
             store = open_ledger(known, create=False)

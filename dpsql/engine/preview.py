@@ -121,7 +121,7 @@ def warnings_of(policy: Policy, catalog: Catalog) -> tuple[str, ...]:
 
 
 def _private(catalog: Catalog) -> list[Table]:
-    return [table for table in catalog.tables.values() if table.unit is not None]
+    return [table for table in catalog.tables.values() if table.unit is not None and not table.is_hidden]
 
 
 def _budget_lines(policy: Policy) -> Iterator[str]:

@@ -44,6 +44,7 @@ from .beside import find_beside
 from .cost import Cost, telling
 from .dataset import Dataset, LazySnapshot, PreparedPlan
 from .explain import Explanation, bias_notes
+from .hidden import without_hidden
 from .left import budget_text, left_text
 from .listed_keys import ListedKeys
 from .notes import found_notes
@@ -405,11 +406,13 @@ class Session:
 
     def _bound(self, query: AdmittedQuery, parameters: tuple[object, ...]) -> Relation:
         check_parameters(query, len(parameters))
-        return bind(query, BindingContext(self.catalog, query.text, parameters, time.time_ns() // 1000, {}))
+        context = BindingContext(self.catalog, query.text, parameters, time.time_ns() // 1000, {})
+        return without_hidden(self.catalog, lambda: bind(query, context))
 
     def _plan(self, relation: Relation, epsilon: Fraction, keys: ListedKeys) -> Plan:
         """Plan a bound statement at an epsilon, under this session's other settings."""
-        return plan(relation, self.catalog, self._privacy(epsilon), keys.read)
+        privacy = self._privacy(epsilon)
+        return without_hidden(self.catalog, lambda: plan(relation, self.catalog, privacy, keys.read))
 
     def _privacy(self, epsilon: Fraction) -> PrivacyParameters:
         return PrivacyParameters(

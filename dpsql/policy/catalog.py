@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
@@ -17,7 +18,7 @@ from .owners import without_unit
 from .section import quote_key, suggest
 from .units import build_unit, enforced_keys, find_live_table
 
-__all__ = ["build_catalog", "column_key", "database_names", "match_column", "table_key"]
+__all__ = ["build_catalog", "column_key", "database_names", "match_column", "table_key", "whole_table"]
 
 
 def build_catalog(policy: Policy, live: LiveSchema) -> Catalog:
@@ -25,6 +26,7 @@ def build_catalog(policy: Policy, live: LiveSchema) -> Catalog:
 
     A table is found under the name that the policy gives it: `table`, or `schema.table` outside the
     default schema. Ensures: what `build_unit`, `build_column` and `enforced_keys` ensure, for every table.
+    Views are not among them: to read their texts takes the binder (`plan.views`).
     Raises PolicyError on the first disagreement, a table without a unit first; `check` lists them all.
     """
     for name in policy.undecided:
@@ -63,7 +65,13 @@ def match_column(where: str, declared: ColumnPolicy, table: LiveTable) -> LiveCo
     return column
 
 
-def _build_table(policy: Policy, declared: TablePolicy, live: LiveSchema) -> Table:
+def whole_table(policy: Policy, name: str, live: LiveSchema) -> Table:
+    """Return a table with all of its columns, as views read it. Raises PolicyError."""
+    return _build_table(policy, policy.tables[name], live, is_whole=True)
+
+
+def _build_table(policy: Policy, declared: TablePolicy, live: LiveSchema, *, is_whole: bool = False) -> Table:
+    is_whole = is_whole or declared.is_hidden
     where = table_key(policy, declared.name)
     table = find_live_table(where, declared.name, live)
     unit = build_unit(where, policy, declared, live)
@@ -75,13 +83,14 @@ def _build_table(policy: Policy, declared: TablePolicy, live: LiveSchema) -> Tab
     for live_column in table.columns:
         if live_column.name in columns:
             ordered.append(columns[live_column.name])
-        elif unit is None and not (live_column.is_generated or live_column.refused):
+        elif (unit is None or is_whole) and not (live_column.is_generated or live_column.refused):
             ordered.append(describe_column(live_column))
     known = {column.name for column in ordered} | (set() if unit is None else {unit.column})
     keys = enforced_keys(table, known)
     return Table(
-        declared.name, table.path, tuple(ordered), unit, declared.description, keys, table.is_partitioned
-    )
+        declared.name, table.path, tuple(ordered), unit, declared.description, keys, table.is_partitioned,
+        declared.is_hidden,
+    )  # fmt: skip
 
 
 def _fingerprint(policy: Policy, tables: dict[str, Table], live: LiveSchema) -> str:
@@ -99,6 +108,7 @@ def _fingerprint(policy: Policy, tables: dict[str, Table], live: LiveSchema) -> 
         "default_schema": live.default_schema,
         **({} if live.dialect == "duckdb" else {"engine": [live.dialect, live.case_collation]}),
         "tables": {name: _table_content(table, live) for name, table in tables.items()},
+        **({"views": _views_content(policy, live)} if policy.views else {}),
     }
     text = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()
@@ -114,6 +124,22 @@ def _table_content(table: Table, live: LiveSchema) -> dict[str, object]:
         "unit": None if table.unit is None else _unit_content(table.unit, engine_types),
         "keys": table.keys,
         "columns": [_column_content(column, engine_types[column.name]) for column in table.columns],
+    }
+
+
+def _views_content(policy: Policy, live: LiveSchema) -> dict[str, object]:
+    """Return the views' own texts, and what is declared of their columns; with all that their tables enforce."""
+    return {
+        "declared": {
+            name: [view.source, repr([replace(column, description=None) for column in view.columns])]
+            for name, view in policy.views.items()
+        },
+        "texts": {
+            view.source: found.definition
+            for view in policy.views.values()
+            if (found := live.table(live.path_of(view.source))) is not None
+        },
+        "whole": repr([live.table(live.path_of(name)) for name in policy.tables]),
     }
 
 

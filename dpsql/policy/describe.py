@@ -10,7 +10,7 @@ from datetime import date, datetime, timedelta
 from fractions import Fraction
 
 from ..mechanisms import Channel
-from ..relation.catalog import MAX_DERIVED, Column, Scalar, Table, Unit
+from ..relation.catalog import MAX_DERIVED, Column, Scalar, Table, Unit, View
 from ..relation.facts import grid_of
 from ..relation.types import Kind, SqlType
 from .section import plain
@@ -21,9 +21,19 @@ _MOST_LISTED = 20
 _EPOCH = datetime(1970, 1, 1)
 
 
-def table_comment(table: Table) -> str:
+VIEWS = {
+    "private": "private, each row is one person's",
+    "public": "public, nobody's data: answered exactly and free",
+    "released": "noisy answers over people's rows: a statement that reads it is charged",
+}
+"""What a view's rows are, by its role."""
+
+
+def table_comment(table: Table | View) -> str:
     """Return what a catalog says of a table: the owner's note, whose rows they are, and what counts of them."""
     parts = [] if table.description is None else [table.description]
+    if isinstance(table, View):
+        return "; ".join([*parts, f"a view: {VIEWS[table.role]}"])
     unit = table.unit
     if unit is None:
         return "; ".join([*parts, "public, nobody's data: answered exactly and free"])
@@ -41,13 +51,16 @@ def table_comment(table: Table) -> str:
     return "; ".join(parts)
 
 
-def column_comment(table: Table, name: str, has_delta: bool) -> str:
+def column_comment(table: Table | View, name: str, has_delta: bool) -> str:
     """Return what a catalog says of a column: the owner's note, what is declared, and what that allows.
 
     `name`: a declared column of the table, or its unit column. `has_delta`: whether undeclared group keys can
     be found by threshold.
     """
-    column, unit = table.column(name), table.unit
+    column = table.column(name)
+    if isinstance(table, View):
+        return _view_column_comment(table, column, has_delta)
+    unit = table.unit
     parts = []
     if column is not None:
         parts += [text for text in (column.description, declared_text(column)) if text]
@@ -57,6 +70,17 @@ def column_comment(table: Table, name: str, has_delta: bool) -> str:
         parts += [_listed(column), "public"]
         parts += [] if column.randomized is None else [allowed_text(column)]
     elif column is not None:
+        parts += [allowed_text(column), _listed(column) or keys_text(column, has_delta)]
+    return "; ".join(part for part in parts if part)
+
+
+def _view_column_comment(view: View, column: Column | None, has_delta: bool) -> str:
+    if column is None:
+        return ""
+    parts = [column.description or "", declared_text(column)]
+    if view.role == "public":
+        parts += [_listed(column), "public"]
+    elif view.role == "private":
         parts += [allowed_text(column), _listed(column) or keys_text(column, has_delta)]
     return "; ".join(part for part in parts if part)
 

@@ -85,7 +85,8 @@ class LiveTable:
 
     `unusable`: what it is that no policy may declare, and what to do, as the end of a sentence; None for a
     table whose constraints hold for every row that a query sees. `version`: what its rows are read from, where that
-    is fixed; "" where the database itself says what they are. `is_partition`: its rows are those of another table too.
+    is fixed; "" where the database itself says what they are. `definition`: the text of a view, as the engine has it.
+    `is_partition`: its rows are those of another table too.
     """
 
     path: tuple[str, str]
@@ -97,6 +98,7 @@ class LiveTable:
     is_partitioned: bool = False
     version: str = ""
     is_partition: bool = False
+    definition: str = ""
 
     def column(self, name: str) -> LiveColumn | None:
         """Return the column of exactly this name, or None."""

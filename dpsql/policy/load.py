@@ -128,6 +128,7 @@ def _read_policy(text: str, path: Path) -> tuple[Policy | None, tuple[PolicyErro
         _check_references(top, read)
     if read is not None and database is not None:
         _check_sources(top, database[1], read.tables)
+        _check_views(top, database[1], read)
     wrong = tuple({error.message: error for error in reversed(top.found)}.values())[::-1]
     if database is None or ledger is None or privacy is None or read is None or root is None:
         return None, wrong
@@ -147,6 +148,7 @@ def _read_policy(text: str, path: Path) -> tuple[Policy | None, tuple[PolicyErro
         analysts=analysts or {},
         server=server or ServerPolicy(),
         undecided=read.undecided,
+        views=read.views,
     ), wrong
 
 
@@ -379,6 +381,17 @@ def _check_sources(top: Section, database: str, tables: dict[str, TablePolicy]) 
         else:
             continue
         top.found.append(top.error(problem, "tables", name, "source"))
+
+
+def _check_views(top: Section, database: str, read: ReadTables) -> None:
+    """Note what is wrong: views where there is no database, and tables that are hidden with no view."""
+    if read.views and database == FILES:
+        problem = "is of a database, and here all tables are files; name the files"
+        top.found.append(top.error(problem, "tables", next(iter(read.views))))
+    hidden = next((name for name, table in read.tables.items() if table.is_hidden), None)
+    if hidden is not None and not read.views:
+        problem = "is for tables that only views read, and no view is declared; take it out"
+        top.found.append(top.error(problem, "tables", hidden, "hidden"))
 
 
 def _check_references(top: Section, read: ReadTables) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from fractions import Fraction
 from functools import partial
 
-from .model import Bound, ColumnPolicy, Key, RandomizedPolicy, TablePolicy, UnitPolicy
+from .model import Bound, ColumnPolicy, Key, RandomizedPolicy, TablePolicy, UnitPolicy, ViewPolicy
 from .section import Section, exact, plain
 
 __all__ = ["ReadTables", "read_bounds", "read_tables"]
@@ -25,36 +25,63 @@ _WIDEST_STEP = Fraction(10**150)
 @dataclass(frozen=True, slots=True)
 class ReadTables:
     """The declared tables by name, in the file's order; the names of those that say no unit, neither public nor private
-    yet; and of those that are wrong, of which it is noted why. Each is in one of the three."""
+    yet; of those that are wrong, of which it is noted why; and the views. Each is in one of the four."""
 
     tables: dict[str, TablePolicy]
     undecided: tuple[str, ...] = ()
     broken: tuple[str, ...] = ()
+    views: dict[str, ViewPolicy] = field(default_factory=dict)
 
 
 def read_tables(top: Section) -> ReadTables:
     """Return the tables of a file; what is wrong within one is noted. Raises PolicyError."""
     section = top.section("tables") or Section(top.source, {}, found=top.found)
     tables: dict[str, TablePolicy] = {}
+    views: dict[str, ViewPolicy] = {}
     undecided, broken = [], []
     for name in section.names():
         before = len(section.found)
         declared = section.attempt(partial(_read_named, section, name))
-        if declared is not None:
+        if isinstance(declared, ViewPolicy):
+            views[name] = declared
+        elif declared is not None:
             tables[name] = declared
         elif len(section.found) == before:
             undecided.append(name)
         else:
             broken.append(name)
-    return ReadTables(tables, tuple(undecided), tuple(broken))
+    return ReadTables(tables, tuple(undecided), tuple(broken), views)
 
 
-def _read_named(section: Section, name: str) -> TablePolicy | None:
+def _read_named(section: Section, name: str) -> TablePolicy | ViewPolicy | None:
     table = section.section(name)
     assert table is not None, "the key was just listed"
     if not all(name.split(".")) or name.count(".") > 1:
         raise section.error('write [tables.<table>] or [tables."<schema>.<table>"]', name)
-    return _read_table(name, table)
+    return _read_view(name, table) if table.flag("view") else _read_table(name, table)
+
+
+def _read_view(name: str, section: Section) -> ViewPolicy:
+    """Return a view, of which nothing is declared that its text and its tables say. Raises PolicyError."""
+    for key in ("unit", "public"):
+        if section.take(key) is not None:
+            raise section.error("is read in the view's text, from its tables; declare it on those", key)
+    for key in _BOUNDS:
+        if section.take(key) is not None:
+            raise section.error("bounds the rows of a table; declare it on those that the view reads", key)
+    source = section.text("source") or name
+    if not all(source.split(".")) or source.count(".") > 1:
+        raise section.error('write the view\'s name in the database, "<view>" or "<schema>.<view>"', "source")
+    columns = _read_columns(section)
+    view = ViewPolicy(name, source, columns, section.note("description"), bool(section.flag("hidden")))
+    section.finish()
+    return view
+
+
+def _read_columns(section: Section) -> tuple[ColumnPolicy, ...]:
+    declared = section.section("columns") or Section(section.source, {})
+    found = (declared.attempt(partial(_read_column, name, declared)) for name in declared.names())
+    return tuple(column for column in found if column is not None)
 
 
 def _read_table(name: str, section: Section) -> TablePolicy | None:
@@ -64,17 +91,14 @@ def _read_table(name: str, section: Section) -> TablePolicy | None:
     if is_public and unit is not None:
         raise section.error("is both public and owned by a unit; keep either public or unit", "public")
     bounds = _read_contribution(section, is_public=bool(is_public))
-    columns = []
-    declared = section.section("columns") or Section(section.source, {})
-    for column_name in declared.names():
-        column = declared.attempt(partial(_read_column, column_name, declared))
-        columns += [] if column is None else [column]
+    columns = _read_columns(section)
     description = section.note("description")
     source = _read_source(section)
+    is_hidden = bool(section.flag("hidden"))
     section.attempt(section.finish)
     if unit is None and not is_public:
         return None
-    return TablePolicy(name, unit, tuple(columns), *bounds, description, source)
+    return TablePolicy(name, unit, columns, *bounds, description, source, is_hidden)
 
 
 def _read_source(section: Section) -> tuple[str, ...]:

@@ -96,7 +96,7 @@ def column_policy(policy: Policy, name: str, column: ColumnPolicy) -> Policy:
 
 
 def _of(policy: Policy, tables: dict[str, TablePolicy]) -> Policy:
-    return replace(policy, tables=tables, defaults=replace(policy.defaults, minimum_units=1))
+    return replace(policy, tables=tables, views={}, defaults=replace(policy.defaults, minimum_units=1))
 
 
 def _bare(table: TablePolicy, columns: set[str], max_rows: int | None) -> TablePolicy:

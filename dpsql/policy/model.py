@@ -31,6 +31,7 @@ __all__ = [
     "ServerPolicy",
     "TablePolicy",
     "UnitPolicy",
+    "ViewPolicy",
 ]
 
 FILES = "duckdb:"
@@ -153,7 +154,8 @@ class TablePolicy:
     """A declared table; `unit` is None exactly for public ones. `name` is `table` or `schema.table`.
 
     `max_rows`, `max_rows_per_group`, `max_groups`: as in `relation.catalog.Unit`. `source`: the Parquet files that it
-    is, as names or patterns relative to the policy's folder; () for a table of the database.
+    is, as names or patterns relative to the policy's folder; () for a table of the database. `is_hidden`: views
+    read it, and analysts do not.
     """
 
     name: str
@@ -164,6 +166,18 @@ class TablePolicy:
     max_groups: int | None = None
     description: str | None = None
     source: tuple[str, ...] = ()
+    is_hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ViewPolicy:
+    """A declared view: whose rows it shows is in its text. `source`: the name that the database has for it."""
+
+    name: str
+    source: str
+    columns: tuple[ColumnPolicy, ...] = ()
+    description: str | None = None
+    is_hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +225,7 @@ class Policy:
     `ledger_log`: beside the file; what this machine charges to a ledger on a server is logged there.
     `dataset_id`: what the ledger is bound to; the `dataset` key, or the root's name and the database URL
     as it is written in the file. `root`: the name of the one table whose rows are the privacy units.
+    `views`: the declared views by name, none of which is among `tables`.
     `undecided`: declared tables that are neither public nor say their unit. They are not among `tables`, and
     no catalog is built while there are any: the live foreign keys are needed to tell the owner the choice.
     """
@@ -228,6 +243,12 @@ class Policy:
     analysts: Mapping[str, Analyst]
     server: ServerPolicy
     undecided: tuple[str, ...] = ()
+    views: Mapping[str, ViewPolicy] = field(default_factory=dict)
+
+    @property
+    def read_from(self) -> tuple[str, ...]:
+        """The names of all that is read of the database: its tables, and the views whose texts are read."""
+        return (*self.tables, *(view.source for view in self.views.values()))
 
     @property
     def files(self) -> FileSources | None:

@@ -107,7 +107,20 @@ def scaffold(
     parts += [f"\n{made.head_of(table)}public = true\n" for table in public]
     if said := left_out(live):
         parts.append("\n# Left out:\n" + "".join(f"#   {one}\n" for one in said))
-    return "".join(parts) + _TAIL
+    return "".join(parts) + _views_text(live) + _TAIL
+
+
+def _views_text(live: LiveSchema) -> str:
+    """Return the views, which wait for the owner: each may show what no analyst should see."""
+    names = [live.name_of(table.path) for table in live.tables if table.definition]
+    names = [name for name in names if name.count(".") <= 1 and all(name.split("."))]
+    if not names:
+        return ""
+    text = (
+        "\n# Views. Analysts see what a view shows. The tables that it reads are declared too, with hidden = true where"
+        "\n# only views may read them:\n"
+    )
+    return text + "".join(f"# [tables.{quote_key(name)}]\n# view = true\n" for name in names)
 
 
 def left_out(live: LiveSchema) -> tuple[str, ...]:

@@ -18,8 +18,9 @@ from .types import SqlType
 
 if TYPE_CHECKING:
     from .facts import Facts
+    from .relations import Relation
 
-__all__ = ["MAX_DERIVED", "Catalog", "Column", "Enforced", "Scalar", "Table", "Unit"]
+__all__ = ["MAX_DERIVED", "Catalog", "Column", "Enforced", "Scalar", "Table", "Unit", "View"]
 
 MAX_DERIVED = 1_000
 """Most public group keys that come from a column's bounds; wider ranges are undeclared keys."""
@@ -107,7 +108,7 @@ class Table:
     `keys` are sets of columns, by name, that the engine enforces to be unique (PRIMARY KEY, UNIQUE) and
     whose equality is that of their values; each is a column above or the unit column. A UNIQUE key may
     hold NULL, and then any number of times: such rows equal none. `is_partitioned`: its rows are its
-    partitions'; of any other table only its own rows are read.
+    partitions'; of any other table only its own rows are read. `is_hidden`: views read it, and no statement names it.
     """
 
     name: str
@@ -117,9 +118,32 @@ class Table:
     description: str | None = None
     keys: tuple[tuple[str, ...], ...] = ()
     is_partitioned: bool = False
+    is_hidden: bool = False
 
     def column(self, name: str) -> Column | None:
         """Return the declared column of this name."""
+        return next((column for column in self.columns if column.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A declared view: what its text means, as if it stood in the statement itself (soundness.md 1.28).
+
+    `relation`: that text, bound. `columns`: its columns as they are known and declared. `role`: `private`, each row
+    is one person's; `public`, nobody's; `released`, noisy answers. `reads`: the names of the tables that it reads, in
+    the order of its text.
+    """
+
+    name: str
+    path: tuple[str, ...]
+    columns: tuple[Column, ...]
+    relation: Relation
+    role: str
+    reads: tuple[str, ...]
+    description: str | None = None
+
+    def column(self, name: str) -> Column | None:
+        """Return the column of this name."""
         return next((column for column in self.columns if column.name == name), None)
 
 
@@ -130,7 +154,7 @@ class Catalog:
     `fingerprint` is a hex digest over everything a plan may rely on (declarations, types, engine
     constraints): two catalogs with one fingerprint give the same plans. `dialect`: how the engine is
     spoken to; `case_collation`: its collation for lower() and upper(), where it needs one. `databases`: what the
-    database is called by those who connect to it.
+    database is called by those who connect to it. `views`: the declared views by name, without the hidden ones.
     """
 
     tables: Mapping[str, Table]
@@ -139,3 +163,9 @@ class Catalog:
     dialect: str = "duckdb"
     case_collation: str | None = None
     databases: tuple[str, ...] = ()
+    views: Mapping[str, View] = field(default_factory=dict)
+
+    @property
+    def shown(self) -> dict[str, Table | View]:
+        """What a statement can name: the tables that are not hidden, and the views."""
+        return {**{name: table for name, table in self.tables.items() if not table.is_hidden}, **self.views}

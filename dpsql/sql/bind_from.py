@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from ..errors import Position, Refusal
+from ..relation.catalog import View
 from ..relation.expressions import TRUE, Expr, Field, Literal, conjunction, conjuncts
 from ..relation.functions import common_type
+from ..relation.placed import placed
 from ..relation.relations import Join, OutputColumn, Project, Relation, Scan, Values
 from .attach import Attacher, attached_in
 from .bind_expression import Binder, Grammar, call, cast
@@ -86,7 +88,12 @@ class _Items:
             else:
                 table = find_table(context, node, position)
                 schemas = schemas_of(context, table) if name is None else frozenset()
-                relation, name = Scan(table, position=position), name or table.name.rpartition(".")[2]
+                name = name or table.name.rpartition(".")[2]
+                relation = (
+                    placed(table.relation, position)
+                    if isinstance(table, View)
+                    else Scan(table, position=position)
+                )
         elif isinstance(node, exp.Subquery) and _holds_join(node, position):
             relation, scope = self.item(node.args["this"])
             if alias is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from ..errors import Position, Refusal
-from ..relation.catalog import Catalog, Table
+from ..relation.catalog import Catalog, Table, View
 from ..relation.expressions import Expr, Field, map_children
 from ..relation.relations import OutputColumn, Relation
 from .outer import Outer
@@ -61,8 +61,8 @@ def _matches(written: str, quoted: bool, names: Sequence[str]) -> list[int]:
     return [index for index, name in enumerate(names) if name and name.lower() == written]
 
 
-def find_table(context: BindingContext, node: exp.Table, position: Position | None) -> Table:
-    """Return the declared table that a FROM item names.
+def find_table(context: BindingContext, node: exp.Table, position: Position | None) -> Table | View:
+    """Return the declared table or view that a FROM item names.
 
     Raises:
         Refusal: 42P01, the same whether the table is missing or not declared.
@@ -74,7 +74,8 @@ def find_table(context: BindingContext, node: exp.Table, position: Position | No
             f'the database "{fold_name(database)[0]}" is not this one', sqlstate="0A000", position=position,
             hint="leave it out: schema.table, or table alone",
         )  # fmt: skip
-    known = ", ".join(sorted(context.catalog.tables)) or "none"
+    shown = context.catalog.shown
+    known = ", ".join(sorted(shown)) or "none"
     if not isinstance(identifier, exp.Identifier):
         said = said_of(identifier, context.text) if isinstance(identifier, exp.Expr) else "this form"
         raise Refusal(
@@ -82,10 +83,10 @@ def find_table(context: BindingContext, node: exp.Table, position: Position | No
         )
     name, quoted = fold_name(identifier)
     written = name if schema is None else f"{fold_name(schema)[0]}.{name}"
-    names = list(context.catalog.tables)
+    names = list(shown)
     for sought in dict.fromkeys((written, name)):
         found = _matches(sought, quoted, names)
-        table = context.catalog.tables[names[found[0]]] if len(found) == 1 else None
+        table = shown[names[found[0]]] if len(found) == 1 else None
         if table is not None and (schema is None or fold_name(schema)[0] in schemas_of(context, table)):
             return table
     raise Refusal(
@@ -93,14 +94,14 @@ def find_table(context: BindingContext, node: exp.Table, position: Position | No
     )
 
 
-def schemas_of(context: BindingContext, table: Table) -> frozenset[str]:
+def schemas_of(context: BindingContext, table: Table | View) -> frozenset[str]:
     """Return the names of the schema that a table is in.
 
     The default one may be written as Postgres names it, which is what tools do unasked, where no other is called so.
     """
     default = context.catalog.default_schema
     own = table.path[0] if len(table.path) > 1 else default
-    others = {other.path[0] for other in context.catalog.tables.values() if len(other.path) > 1}
+    others = {other.path[0] for other in context.catalog.shown.values() if len(other.path) > 1}
     return frozenset({own, "public"} if own == default and "public" not in others else {own})
 
 

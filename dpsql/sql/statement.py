@@ -16,9 +16,10 @@ from sqlglot.tokenizer_core import TokenType
 
 from ..errors import Refusal
 from .admit import admit
-from .text import blank_prefix, dialect_of, place, tokenize
+from .text import blank_prefix, dialect_of, place, position_of, tokenize
 
 if TYPE_CHECKING:
+    from sqlglot.dialects.postgres import Postgres
     from sqlglot.tokenizer_core import Token
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "Statement",
     "check_parameters",
     "parse_statement",
+    "parse_view",
 ]  # fmt: skip
 
 
@@ -150,7 +152,20 @@ _STARTS = ("select", "with", "values", "(", "table")
 _LIKE_QUERIES = ("select", "with", "values", "table", "explain")
 
 
-def _parse_query(text: str) -> AdmittedQuery:
+def parse_view(text: str, dialect: type[Postgres]) -> AdmittedQuery:
+    """Return the query that a view's text is, held against the same list as a statement.
+
+    Raises:
+        Refusal: as `parse_statement` does; PV001 for what stands for something that is given later.
+    """
+    query = _parse_query(text, dialect)
+    given = query.tree.find(exp.Parameter)
+    if given is not None:
+        raise Refusal("a view has no parameters", position=position_of(text, given))
+    return query
+
+
+def _parse_query(text: str, dialect: type[Postgres] | None = None) -> AdmittedQuery:
     tokens = tokenize(text)
     first = _word(tokens[0]) if tokens else ""
     known = first in _STARTS or first in _LIKE_QUERIES
@@ -168,7 +183,7 @@ def _parse_query(text: str) -> AdmittedQuery:
             hint="write a SELECT with aggregates",
         )
     try:
-        trees = [tree for tree in sqlglot.parse(text, read=dialect_of(text)) if tree is not None]
+        trees = [tree for tree in sqlglot.parse(text, read=dialect or dialect_of(text)) if tree is not None]
     except ParseError as error:
         raise _syntax_error(text, error) from None
     except (

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ..policy.describe import column_comment, table_comment
-from ..relation.catalog import Catalog, Column, Enforced, Table
+from ..relation.catalog import Catalog, Column, Enforced, Table, View
 from ..relation.types import Kind, SqlType
 
 __all__ = ["FIRST_OID", "OWNER", "Attribute", "Constraint", "DeclaredTable", "Objects", "object_oid"]
@@ -89,7 +89,7 @@ class Objects:
     _taken: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        declared = sorted(self.catalog.tables.values(), key=lambda table: table.path)
+        declared = sorted(self.catalog.shown.values(), key=lambda table: table.path)
         for schema in sorted({self.catalog.default_schema, *(table.path[0] for table in declared)}):
             self.schemas[schema] = _PUBLIC if schema == "public" else self._oid("schema", schema)
         bare = {table.path: self._table(table) for table in declared}
@@ -115,7 +115,7 @@ class Objects:
         self._taken.add(oid)
         return oid
 
-    def _table(self, table: Table) -> DeclaredTable:
+    def _table(self, table: Table | View) -> DeclaredTable:
         schema, name = table.path[0], table.path[-1]
         path = f"{schema}\0{name}"
         attributes = tuple(
@@ -132,7 +132,9 @@ class Objects:
         oids = (self._oid("table", path), self._oid("row type", path), self._oid("row array", path))
         return DeclaredTable(oids[0], schema, name, oids[1], oids[2], table_comment(table), attributes)
 
-    def _keys(self, table: Table, bare: DeclaredTable) -> tuple[Constraint, ...]:
+    def _keys(self, table: Table | View, bare: DeclaredTable) -> tuple[Constraint, ...]:
+        if isinstance(table, View):
+            return ()
         never_null = {attribute.name for attribute in bare.attributes if attribute.is_not_null}
         primary = next((key for key in table.keys if never_null.issuperset(key)), None)
         found: list[Constraint] = []
@@ -159,12 +161,12 @@ class Objects:
 
     def _references(
         self,
-        table: Table,
+        table: Table | View,
         bare: dict[tuple[str, ...], DeclaredTable],
         keys: dict[tuple[str, ...], tuple[Constraint, ...]],
     ) -> Iterator[Constraint]:
-        unit = table.unit
-        if unit is None or unit.references is None:
+        unit = None if isinstance(table, View) else table.unit
+        if unit is None or unit.references is None or self.catalog.tables[unit.references[0]].is_hidden:
             return
         name, column = unit.references
         path = self.catalog.tables[name].path
@@ -196,9 +198,9 @@ def _with(table: DeclaredTable, constraints: tuple[Constraint, ...]) -> Declared
     )  # fmt: skip
 
 
-def _nameable(table: Table) -> Iterator[Column]:
+def _nameable(table: Table | View) -> Iterator[Column]:
     """Yield the columns that a statement can name: the unit column, if it is not declared, and the declared ones."""
-    unit = table.unit
+    unit = None if isinstance(table, View) else table.unit
     if unit is not None and table.column(unit.column) is None:
         yield Column(unit.column, unit.type, Enforced(unit.is_not_null))
     yield from table.columns

@@ -22,7 +22,8 @@ from ...backends import DuckDBBackend
 from ...errors import DpsqlError, EngineFailure, Refusal
 from ...mechanisms import ATTO, Box, FlipChoice, Noise, SampledNoise
 from ...plan.planner import Plan, PrivacyParameters, ReleasePlan, plan
-from ...policy import Accounting, Neighbours, Policy, build_catalog
+from ...plan.views import build_catalog
+from ...policy import Accounting, Neighbours, Policy
 from ...policy.live_schema import LiveSchema
 from ...relation.catalog import Catalog, Scalar, Table
 from ...relation.types import Kind
@@ -151,7 +152,7 @@ def _given(policy: Policy, catalog: Catalog, statements: Sequence[str]) -> Itera
 def _usual(policy: Policy, catalog: Catalog) -> Iterator[tuple[str, Plan]]:
     """Yield what is asked of each table of people, as far as the policy lets it be asked."""
     for table in catalog.tables.values():
-        for sql in _questions(table) if table.unit is not None else ():
+        for sql in _questions(table) if table.unit is not None and not table.is_hidden else ():
             try:
                 yield sql, _plan(policy, catalog, sql)
             except Refusal:

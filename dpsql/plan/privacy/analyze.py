@@ -65,7 +65,7 @@ from .rows import (
     Release,
 )
 
-__all__ = ["Analyzed", "analyze"]
+__all__ = ["Analyzed", "analyze", "private_rows"]
 
 MAX_EXPRESSION = 1_000
 """Most nodes of one expression on private rows, its subqueries' columns put in."""
@@ -92,6 +92,19 @@ def analyze(relation: Relation, catalog: Catalog) -> Analyzed:
     analysis = _Analysis(catalog)
     root = analysis.public(relation)
     return Analyzed(root, tuple(analysis.intermediates), frozenset(analysis.tables))
+
+
+def private_rows(relation: Relation, catalog: Catalog) -> PrivateBlock | None:
+    """Return a relation as a block of rows that are one person's each; None: it is public.
+
+    Raises:
+        Refusal: PV0xx, when it is not derivable as private or public.
+    """
+    found = _Analysis(catalog).relation(relation)
+    if not isinstance(found, PrivateBlock):
+        return None
+    resolve_owner(found, catalog, relation.position)
+    return found
 
 
 @dataclass

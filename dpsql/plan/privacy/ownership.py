@@ -275,7 +275,7 @@ def _join_parent(items: tuple[Item, ...], catalog: Catalog) -> tuple[tuple[Item,
             continue
         for index, (name, key) in sorted(item.source.identities.items()):
             parent = catalog.tables[name]
-            if isinstance(item.source, TableSource) and item.source.table is parent:
+            if isinstance(item.source, TableSource) and item.source.table.path == parent.path:
                 continue  # a key of the table itself: its unit leads on
             child = item.columns[index]
             # The parent's key is unique, so the join copies no row; a row without a parent is nobody's and drops out.

@@ -173,7 +173,7 @@ def test_what_cannot_be_declared(schema_of: Read, emptied: psycopg.Connection[An
     assert usable == {"plain", "child", "parted", "part", "fast"}
     reasons = {name: (why or "").split(",")[0] for name, why in found.items() if name not in usable}
     expected = {
-        "seen": "is a view",
+        "seen": "is a view; write view = true",
         "kept": "is a materialized view",
         "secured": "has row level security",
         "parent": "has inheritance children",

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from dpsql.policy import build_catalog
+from dpsql.plan.views import build_catalog
 from dpsql.tests.support.postgres_copy import keep_representable
 from dpsql.tests.support.postgres_server import PostgresServer
 

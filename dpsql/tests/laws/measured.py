@@ -18,7 +18,8 @@ from dpsql.mechanisms import ATTO, FlipChoice, Gaussian, Gaussians, Thresholded,
 from dpsql.plan.measures.measurements import MeasurementKind
 from dpsql.plan.planner import Plan, PrivacyParameters, ReleasePlan, plan
 from dpsql.plan.privacy.rows import Block, OwnedRows, Released, selects_in
-from dpsql.policy import Accounting, Neighbours, Policy, build_catalog
+from dpsql.plan.views import build_catalog
+from dpsql.policy import Accounting, Neighbours, Policy
 from dpsql.relation.catalog import Catalog
 from dpsql.relation.types import Kind as TypeKind
 from dpsql.relation.types import SqlType
@@ -89,26 +90,32 @@ def world(
     policy: Policy | None = None,
     schema: str = SCHEMA,
     server: PostgresServer | None = None,
+    views: str = "",
 ) -> Iterator[World]:
-    """Open a world in DuckDB, or on a server of Postgres."""
+    """Open a world in DuckDB, or on a server of Postgres. `views`: SQL that makes views over the schema's tables."""
     policy = policy or policy_of(folder, replace_one=replace_one)
     with ExitStack() as stack:
         connection = stack.enter_context(duckdb.connect())
         connection.execute(schema)
-        twin, backend = engine_of(stack, connection, policy, server)
+        twin, backend = engine_of(stack, connection, policy, server, views)
         with backend.snapshot() as snapshot:
             catalog = build_catalog(policy, snapshot.schema())
         yield World(connection, twin, backend, policy, catalog)
 
 
 def engine_of(
-    stack: ExitStack, connection: duckdb.DuckDBPyConnection, policy: Policy, server: PostgresServer | None
+    stack: ExitStack,
+    connection: duckdb.DuckDBPyConnection,
+    policy: Policy,
+    server: PostgresServer | None,
+    views: str = "",
 ) -> tuple[PostgresTwin | None, Backend]:
     """Return the backend over a database, or over its copy on a server of Postgres; the stack ends both."""
     if server is None:
+        connection.execute(views)
         return None, DuckDBBackend.over(connection)
-    twin = stack.enter_context(PostgresTwin(server, connection))
-    backend = twin.backend(policy.tables)
+    twin = stack.enter_context(PostgresTwin(server, connection, views))
+    backend = twin.backend(policy.read_from)
     stack.callback(backend.close_idle)
     return twin, backend
 

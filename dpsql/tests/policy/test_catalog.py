@@ -153,11 +153,11 @@ SCHEMA_ERRORS = [
     (loan(table="main.loan"), 'tables."main.loan": "main" is the default schema; write loan alone'),
     (
         "[tables.everybody]\npublic = true",
-        "tables.everybody: is a view, which can show anybody's rows; declare its base tables",
+        "tables.everybody: is a view; write view = true, and declare the tables that it reads",
     ),
     (
         loan(column="id", table="everybody"),
-        "tables.everybody: is a view, which can show anybody's rows; declare its base tables",
+        "tables.everybody: is a view; write view = true, and declare the tables that it reads",
     ),
     (
         loan(column="studentid"),

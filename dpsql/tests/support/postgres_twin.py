@@ -23,13 +23,16 @@ READER = "reader"
 class PostgresTwin:
     """A database of its own on `server`, with the tables of `source`; it is dropped when the `with` block ends."""
 
-    def __init__(self, server: PostgresServer, source: duckdb.DuckDBPyConnection) -> None:
-        self._server, self._source = server, source
+    def __init__(self, server: PostgresServer, source: duckdb.DuckDBPyConnection, views: str = "") -> None:
+        """`views`: SQL that makes views over the tables, which the source has too."""
+        self._server, self._source, self._views = server, source, views
 
     def __enter__(self) -> Self:
         self.database = self._server.create_database()
         self.owner: psycopg.Connection[Any] = self._server.admin(self.database)
         copy_schema(self._source, self.owner)
+        if self._views:
+            self.owner.execute(self._views.encode())
         self._tables = tables_of(self._source)
         let_read(self.owner, "public")
         return self

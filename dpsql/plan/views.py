@@ -1,0 +1,411 @@
+"""The views of a policy: their texts, as the engine keeps them, become relations of ours (soundness.md 1.28).
+
+House rules:
+
+1. A view is what its text means to our binder over the tables that the policy declares, and it is judged as a derived
+   table of a statement is. The engine's view is never read, and nothing that the engine says of it is relied on: its
+   columns' names and kinds are compared, so that an owner and an analyst mean one thing.
+2. A view is whole when the policy is checked: a text that is refused is the owner's error, with its place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from types import MappingProxyType
+from typing import NoReturn
+
+from ..errors import PolicyError, Refusal
+from ..policy import LiveColumn, LiveSchema, LiveTable, Neighbours, Policy
+from ..policy import build_catalog as build_tables
+from ..policy.catalog import column_key, database_names, match_column, table_key, whole_table
+from ..policy.columns import build_column
+from ..policy.model import ViewPolicy
+from ..policy.section import suggest
+from ..relation.catalog import Catalog, Column, Enforced, Table, View
+from ..relation.expressions import Call, Field, Scalar, walk
+from ..relation.intervals import Environment, facts_of
+from ..relation.relations import Filter, Join, Limit, Project, Relation, Scan, Sort, expressions
+from ..relation.types import Kind, SqlType
+from ..sql.bind_select import bind
+from ..sql.scope import BindingContext
+from ..sql.statement import AdmittedQuery, parse_statement
+from ..sql.view_text import tables_in, view_query
+from .planner import PrivacyParameters, plan
+from .privacy.analyze import private_rows
+from .privacy.rows import columns_of
+
+__all__ = ["build_catalog", "build_views"]
+
+_A_YEAR = 400 * 24 * 3600 * 1_000_000
+
+
+def build_catalog(policy: Policy, live: LiveSchema) -> Catalog:
+    """Return all that statements can name, with the types and constraints that the database has right now.
+
+    Raises PolicyError on the first disagreement; `check` lists them all.
+    """
+    catalog = build_tables(policy, live)
+    if not policy.views:
+        return catalog
+    found, problems = build_views(policy, live)
+    if problems:
+        raise problems[0]
+    shown = {name: view for name, view in found.items() if not policy.views[name].is_hidden}
+    return replace(catalog, views=MappingProxyType(shown))
+
+
+def build_views(policy: Policy, live: LiveSchema) -> tuple[dict[str, View], list[PolicyError]]:
+    """Return the views by name that are whole, hidden ones too, and what is wrong with each other one."""
+    reader = _Reader(policy, live)
+    found: dict[str, View] = {}
+    problems: list[PolicyError] = []
+    for name in policy.views:
+        try:
+            found[name] = reader.view(name)
+        except PolicyError as error:
+            problems.append(error)
+    return found, problems
+
+
+@dataclass
+class _Reader:
+    """Reads the views of a policy, each once, those that a view reads before it."""
+
+    policy: Policy
+    live: LiveSchema
+    known: dict[str, View] = field(default_factory=dict)
+    reading: list[str] = field(default_factory=list)
+
+    def view(self, name: str) -> View:
+        """Return a view. Raises PolicyError."""
+        where, declared = table_key(self.policy, name), self.policy.views[name]
+        if name in self.reading:
+            raise PolicyError(
+                f"{where}: is read by a view that it reads itself; a view is made of tables in the end"
+            )
+        if name not in self.known:
+            self.reading.append(name)
+            try:
+                self.known[name] = self._read(where, declared)
+            finally:
+                self.reading.pop()
+        return self.known[name]
+
+    def _read(self, where: str, declared: ViewPolicy) -> View:
+        found = self._live_view(where, declared)
+        try:
+            query = view_query(found.definition, self.live.dialect)
+            catalog = self._catalog_of(where, found, query)
+            relation = _bound(query, catalog)
+            _check_meaning(relation, self.live.dialect)
+            relation = self._shown(where, declared, found, relation)
+            view = View(
+                declared.name, self.live.path_of(declared.name), (), relation, _role(relation, catalog),
+                _tables_of(relation), declared.description,
+            )  # fmt: skip
+            self._check_count(view, catalog)
+        except Refusal as refusal:
+            problem = _refused(where, refusal)
+        else:
+            return replace(view, columns=self._known_columns(declared, relation, catalog))
+        raise problem
+
+    def _live_view(self, where: str, declared: ViewPolicy) -> LiveTable:
+        found = self.live.table(self.live.path_of(declared.source))
+        if found is None:
+            views = [self.live.name_of(one.path) for one in self.live.tables if one.definition]
+            raise PolicyError(
+                f'{where}: the database has no view "{declared.source}"{suggest(declared.source, views)}'
+            )
+        if not found.definition:
+            said = (
+                found.unusable or "is a table, and no view; take view = true out, and say whose its rows are"
+            )
+            raise PolicyError(f"{where}: {said}")
+        return found
+
+    def _catalog_of(self, where: str, found: LiveTable, query: AdmittedQuery) -> Catalog:
+        """Return what a view's text can name: declared tables with all of their columns, and declared views."""
+        tables: dict[str, Table] = {}
+        views: dict[str, View] = {}
+        by_source = {view.source: name for name, view in self.policy.views.items()}
+        for schema, name in tables_in(query):
+            path = self._path_of(where, found, schema, name)
+            known = None if path is None else self.live.name_of(path)
+            if known is None:
+                continue  # the binder says that there is no such table
+            if known in by_source:
+                views[known] = replace(self.view(by_source[known]), name=known)
+            elif known in self.policy.tables:
+                tables[known] = replace(whole_table(self.policy, known, self.live), is_hidden=False)
+            else:
+                raise PolicyError(
+                    f'{where}: reads "{name}", which is not declared; declare it, with hidden = true if only views '
+                    "may read it"
+                )
+        # The owner's way may lead over tables that the text does not name.
+        others = {
+            name: replace(whole_table(self.policy, name, self.live), is_hidden=True)
+            for name in self.policy.tables
+            if name not in tables
+        }
+        ordered = {name: ({**tables, **others})[name] for name in self.policy.tables}
+        return Catalog(
+            MappingProxyType(ordered), self.live.default_schema, "", self.live.dialect, self.live.case_collation,
+            database_names(self.policy), views,
+        )  # fmt: skip
+
+    def _path_of(self, where: str, found: LiveTable, schema: str, name: str) -> tuple[str, str] | None:
+        """Return the live table or view that a text names, as it is found whatever its case; None: there is none."""
+        default, own = self.live.default_schema, found.path[0]
+
+        def sought(space: str) -> tuple[str, str] | None:
+            for fold in (str, str.lower):
+                for table in self.live.tables:
+                    if (fold(table.path[0]), fold(table.path[1])) == (fold(space), fold(name)):
+                        return table.path
+            return None
+
+        if not schema and own != default and sought(own) is not None:
+            raise PolicyError(f'{where}: names "{name}" without its schema; write {own}.{name} in the view')
+        return sought(schema or default)
+
+    def _shown(self, where: str, declared: ViewPolicy, found: LiveTable, relation: Relation) -> Relation:
+        """Return a view's relation with the columns that the engine shows, and what is declared of them."""
+        if len(relation.columns) != len(found.columns):
+            raise PolicyError(
+                f"{where}: the database shows other columns than the view's text has; make it anew"
+            )
+        for mine, theirs in zip(relation.columns, found.columns, strict=True):
+            if _family(mine.type) != _family(theirs.type):
+                raise PolicyError(
+                    f'{where}: "{theirs.name}" is {theirs.engine_type.lower()} to the database and {mine.type} in '
+                    "SQL as dpsql reads it; write a CAST in the view"
+                )
+        names = tuple(column.name for column in found.columns)
+        fields = tuple(
+            Field(c.type, i, n) for i, (c, n) in enumerate(zip(relation.columns, names, strict=True))
+        )
+        shown: Relation = Project(relation, fields, names)
+        for column in declared.columns:
+            place = column_key(self.policy, declared.name, column.name)
+            index = names.index(match_column(place, column, found).name)
+            known = _column_at(shown, index)
+            built = build_column(place, column, _as_live(names[index], shown.columns[index].type, known))
+            if column.values is None:
+                built = replace(built, values=None)
+            shown = _with_declared(place, shown, index, built, known)
+        return shown
+
+    def _known_columns(
+        self, declared: ViewPolicy, relation: Relation, catalog: Catalog
+    ) -> tuple[Column, ...]:
+        """Return a view's columns as a table's would be declared: with the bounds and values that they have."""
+        notes = {column.name: column.description for column in declared.columns}
+        ranges = _ranges(relation, catalog)
+        columns = []
+        for index, output in enumerate(relation.columns):
+            known = _column_at(relation, index) or Column(output.name, output.type, bounds=ranges.get(index))
+            note = notes.get(output.name) or known.description
+            # What a table enforces holds no longer where a join leaves NULL.
+            columns.append(replace(known, name=output.name, enforced=Enforced(), description=note))
+        return tuple(columns)
+
+    def _check_count(self, view: View, catalog: Catalog) -> None:
+        """Raise Refusal unless a view's rows, if they are people's, can be counted."""
+        if view.role != "private":
+            return
+        query = parse_statement("SELECT COUNT(*) FROM v")
+        assert isinstance(query, AdmittedQuery)
+        policy, known = self.policy, replace(catalog, views={"v": replace(view, name="v")})
+        delta = policy.defaults.delta if policy.privacy.delta else Fraction(0)
+        privacy = PrivacyParameters(
+            policy.defaults.epsilon, delta, policy.defaults.minimum_units,
+            policy.privacy.neighbours is Neighbours.REPLACE_ONE, None, policy.privacy.together,
+            policy.privacy.accounting,
+        )  # fmt: skip
+        plan(_bound(query, known), known, privacy)
+
+
+def _ranges(relation: Relation, catalog: Catalog) -> dict[int, tuple[Fraction, Fraction]]:
+    """Return the range of each number that people's rows hold, where declarations give it one."""
+    found = {}
+    rows = private_rows(relation, catalog)
+    if rows is None:
+        return {}
+    env = Environment(columns_of(rows.items), {})
+    for index, expr in enumerate(rows.outputs):
+        if not (expr.type.is_number or expr.type.is_temporal):
+            continue
+        try:
+            facts = facts_of(expr, env)
+        except Refusal:  # of texts in it, which may be long
+            continue
+        if facts.declared and facts.lo is not None and facts.hi is not None:
+            found[index] = facts.lo, facts.hi
+    return found
+
+
+def _role(relation: Relation, catalog: Catalog) -> str:
+    """Return what a view's rows are. Raises Refusal: they are neither public nor one person's each."""
+    if private_rows(relation, catalog) is not None:
+        return "private"
+    private = {name for name, table in catalog.tables.items() if table.unit is not None}
+    return "released" if private.intersection(_tables_of(relation)) else "public"
+
+
+def _bound(query: AdmittedQuery, catalog: Catalog) -> Relation:
+    """Return the relation of a query. Raises Refusal; 0A000 for one that is another at another time."""
+    first, later = (bind(query, BindingContext(catalog, query.text, (), now, {})) for now in (0, _A_YEAR))
+    if first != later:
+        raise Refusal(
+            "a view that reads the clock shows other rows each day", sqlstate="0A000",
+            hint="take the condition out of the view, and write it in statements",
+        )  # fmt: skip
+    return first
+
+
+def _refused(where: str, refusal: Refusal) -> PolicyError:
+    """Return what a refusal of a view's text is to its owner."""
+    at = "" if refusal.position is None else f" at {refusal.position}"
+    hint = "" if refusal.hint is None else f"; {refusal.hint}"
+    return PolicyError(f"{where}: the view's text{at}: {refusal.message}{hint}")
+
+
+def _check_meaning(relation: Relation, engine: str) -> None:
+    """Raise Refusal where DuckDB means something else by the words of a text: its / of whole numbers is a fraction."""
+    if engine != "duckdb":
+        return
+    for node in _nodes(relation):
+        for expr in expressions(node):
+            for part in walk(expr):
+                if isinstance(part, Scalar):
+                    _check_meaning(part.relation, engine)
+                if isinstance(part, Call) and part.function == "div" and not part.type.is_float:
+                    raise Refusal(
+                        "/ of these numbers is a fraction to DuckDB, and rounded in SQL as dpsql reads it",
+                        sqlstate="42804", position=part.position,
+                        hint="write CAST(… AS DOUBLE) around one of them",
+                    )  # fmt: skip
+
+
+def _nodes(relation: Relation) -> list[Relation]:
+    found, stack = [], [relation]
+    while stack:
+        found.append(stack.pop())
+        stack += found[-1].inputs
+    return found
+
+
+def _tables_of(relation: Relation) -> tuple[str, ...]:
+    """Return the names of the tables that a relation reads, in the order of its text."""
+    names: list[str] = []
+
+    def look(node: Relation) -> None:
+        if isinstance(node, Scan):
+            names.append(node.table.name)
+        for below in node.inputs:
+            look(below)
+        for expr in expressions(node):
+            for part in walk(expr):
+                if isinstance(part, Scalar):
+                    look(part.relation)
+
+    look(relation)
+    return tuple(dict.fromkeys(names))
+
+
+_FAMILIES = {
+    Kind.SMALLINT: "number", Kind.INTEGER: "number", Kind.BIGINT: "number", Kind.NUMERIC: "number",
+    Kind.REAL: "number", Kind.DOUBLE: "number",
+}  # fmt: skip
+
+
+def _family(type_: SqlType) -> str:
+    return _FAMILIES.get(type_.kind, type_.kind.value)
+
+
+def _as_live(name: str, type_: SqlType, known: Column | None) -> LiveColumn:
+    """Return a view's column as one of a table, for the rules of what may be declared of it."""
+    enforced = None if known is None else known.enforced
+    return LiveColumn(
+        name, type_, type_.engine or str(type_), not_null=enforced is not None and enforced.not_null,
+        lo=None if enforced is None else enforced.lo, hi=None if enforced is None else enforced.hi,
+    )  # fmt: skip
+
+
+# --- what is declared of a view's columns ------------------------------------------------------------------
+
+
+def _column_at(node: Relation, index: int) -> Column | None:
+    """Return the column of a table that a column of a relation is, value for value; None: it is computed."""
+    scan = _scan_at(node, index)
+    return None if scan is None else scan[0].table.columns[scan[1]]
+
+
+def _scan_at(node: Relation, index: int) -> tuple[Scan, int] | None:
+    if isinstance(node, Scan):
+        return (node, index) if index < len(node.table.columns) else None
+    if isinstance(node, Project):
+        expr = node.exprs[index]
+        return _scan_at(node.input, expr.index) if isinstance(expr, Field) else None
+    if isinstance(node, (Filter, Sort, Limit)):
+        return _scan_at(node.input, index)
+    if isinstance(node, Join):
+        width = len(node.left.columns)
+        if index < width:
+            return _scan_at(node.left, index)
+        return None if node.kind == "mark" else _scan_at(node.right, index - width)
+    return None
+
+
+def _with_declared(where: str, node: Relation, index: int, built: Column, known: Column | None) -> Relation:
+    """Return a view's relation with what is declared of one of its columns.
+
+    Of a table's column it is declared in that place, for this view alone. What is computed has what follows from the
+    columns that it is made of. Raises PolicyError.
+    """
+    if built.randomized is not None:
+        _fail(where, "randomized", "is of answers as they were given; declare it on the table")
+    if known is not None:
+        if built.type != known.type:
+            _fail(where, "step", "makes another type of the column; declare it on the table")
+        declared = replace(
+            known,
+            bounds=built.bounds or known.bounds,
+            step=built.step or known.step,
+            values=known.values if built.values is None else built.values,
+            max_length=built.max_length or known.max_length,
+        )
+        return _replaced(node, index, declared)
+    for key in ("bounds", "step", "values", "max_length"):
+        if getattr(built, key) is not None:
+            _fail(
+                where,
+                key,
+                "is for a column of a table, and this one is computed; declare those that it is made of",
+            )
+    return node
+
+
+def _replaced(node: Relation, index: int, column: Column) -> Relation:
+    """Return a relation with another declaration of the table's column that one of its columns is."""
+    if isinstance(node, Scan):
+        columns = (*node.table.columns[:index], column, *node.table.columns[index + 1 :])
+        return replace(node, table=replace(node.table, columns=columns))
+    if isinstance(node, Project):
+        expr = node.exprs[index]
+        assert isinstance(expr, Field)
+        return replace(node, input=_replaced(node.input, expr.index, column))
+    if isinstance(node, Join):
+        width = len(node.left.columns)
+        if index < width:
+            return replace(node, left=_replaced(node.left, index, column))
+        return replace(node, right=_replaced(node.right, index - width, column))
+    assert isinstance(node, (Filter, Sort, Limit))
+    return replace(node, input=_replaced(node.input, index, column))
+
+
+def _fail(where: str, key: str, problem: str) -> NoReturn:
+    raise PolicyError(f"{where}.{key}: {problem}")

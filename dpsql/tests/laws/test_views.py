@@ -1,0 +1,253 @@
+"""L1, L2, L4 and L9 over views: what a statement asks of them is asked of their tables (soundness.md 1.28).
+
+The statements of several tables, in the world of `random_joins`, each of whose tables a view stands for: the tables
+themselves are hidden, and the views have their names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsql import Session
+from dpsql.engine.dataset import Dataset, SchemaChanged, open_ledger
+from dpsql.plan import views
+from dpsql.policy import Policy, parse_policy
+from dpsql.policy.live_schema import LiveTable
+from dpsql.testing.injected_noise import ZeroNoise
+from dpsql.tests.support.postgres_server import PostgresServer
+from dpsql.tests.support.random_joined_statements import statements
+from dpsql.tests.support.random_joins import (
+    SCHEMA,
+    Database,
+    databases,
+    policy_text,
+    replaced,
+    row,
+    units_of,
+    without,
+)
+
+from .measured import World, world
+from .planting import plant
+from .test_neighbours_joined import FUZZ as MANY_EXAMPLES
+from .test_neighbours_joined import LONG, check, check_all, less
+from .test_total import answer
+from .test_total_joined import Desk
+
+Patch = pytest.MonkeyPatch
+FUZZ = settings(MANY_EXAMPLES, max_examples=6)
+
+STANDING = {
+    "person": "SELECT * FROM person WHERE age IS NULL OR age < 200",
+    "account": "SELECT no, person_id, kind, balance, opened FROM account",
+    "booking": "SELECT b.id, b.account_no, b.n, b.amount, b.x, b.big, b.city, b.seen, b.flag FROM booking b "
+    "JOIN v_account a ON a.no = b.account_no WHERE b.n IS NULL OR b.n <> 100",
+    "note": "SELECT person_id, ref, n + 0 AS n, x * 2 AS x, fine, tag, city, day, COALESCE(flag, FALSE) AS flag FROM note",
+    "profile": "SELECT f.person_id, f.city, f.level, f.score FROM person p LEFT JOIN profile f ON f.person_id = p.id",
+    "region": "SELECT name, weight, zone FROM region",
+    "rate": "SELECT * FROM rate WHERE value IS NOT NULL",
+    "tag": "SELECT tag, grp, n FROM tag",
+}
+"""The text of the view that stands for each table."""
+
+MORE = {
+    "per_person": "SELECT person_id, COUNT(*) AS notes, SUM(n) AS total FROM note GROUP BY person_id",
+    "members": "SELECT person_id FROM account UNION ALL SELECT person_id FROM note",
+    "nested": "SELECT p.team, b.n, b.account_no FROM v_booking b JOIN v_account a ON a.no = b.account_no "
+    "JOIN v_person p ON p.id = a.person_id",
+    "numbered": "SELECT person_id, n, ROW_NUMBER() OVER (PARTITION BY person_id ORDER BY ref, n, x, tag) AS place FROM note",
+    "having_notes": "SELECT p.id, p.height FROM person p WHERE EXISTS (SELECT 1 FROM note n WHERE n.person_id = p.id)",
+}
+TEXTS = {**{f"v_{name}": text for name, text in STANDING.items()}, **MORE}
+MADE = "".join(f"CREATE VIEW {name} AS {text};" for name, text in TEXTS.items())
+
+
+def view_policy(folder: Path, *, replace_one: bool = False, epsilon: str = "1") -> Policy:
+    """Return the policy of `random_joins` with its tables hidden, and the views."""
+    hidden = re.sub(
+        r"(\[tables\.\w+\]\n)",
+        r"\1hidden = true\n",
+        policy_text(replace_one=replace_one, rows=3, groups=2, epsilon=epsilon),
+    )
+    declared = "".join(f"[tables.{name}]\nview = true\n" for name in TEXTS)
+    bounds = '[tables.v_note.columns]\ncity = { values = ["a", "b"] }\n[tables.v_person.columns]\nage = { bounds = [5, 60] }\n'
+    return parse_policy(hidden + declared + bounds, folder / "laws.toml")
+
+
+@contextmanager
+def opened(policy: Policy, engine: PostgresServer | None) -> Iterator[World]:
+    """Open a world in which the views have the names of the tables that they stand for."""
+    with world(policy.path.parent, policy=policy, schema=SCHEMA, server=engine, views=MADE) as made:
+        named = {name.removeprefix("v_"): view for name, view in made.catalog.views.items()}
+        known = {name: replace(view, name=name) for name, view in named.items()}
+        yield replace(made, catalog=replace(made.catalog, views=known))
+
+
+@pytest.fixture(scope="module")
+def adding(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
+    with opened(view_policy(tmp_path_factory.mktemp("add")), engine) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def replacing(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
+    with opened(view_policy(tmp_path_factory.mktemp("replace"), replace_one=True), engine) as made:
+        yield made
+
+
+@FUZZ
+@given(st.lists(statements(), min_size=1, max_size=2), databases())
+def test_one_unit_less(adding: World, sqls: list[str], database: Database) -> None:
+    check_all(adding, sqls, database, less(database))
+
+
+@FUZZ
+@given(st.lists(statements(), min_size=1, max_size=2), databases(), databases(most=6))
+def test_one_unit_replaced(replacing: World, sqls: list[str], database: Database, newcomer: Database) -> None:
+    check_all(replacing, sqls, database, [replaced(database, unit, newcomer) for unit in units_of(database)])
+
+
+@pytest.mark.long
+@LONG
+@given(st.lists(statements(), min_size=1, max_size=4), databases(most=14))
+def test_one_unit_less_at_length(adding: World, sqls: list[str], database: Database) -> None:
+    check_all(adding, sqls, database, less(database))
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[Desk]:
+    with ExitStack() as stack:
+        policy = view_policy(tmp_path_factory.mktemp("total"), epsilon="0.001")
+        store = open_ledger(policy, create=True)
+        made = stack.enter_context(opened(policy, engine))
+        dataset = Dataset(policy, made.backend, store)
+        dataset.catalog = made.catalog
+        session = Session(dataset, "tester", _noise=ZeroNoise())
+        session.execute("SET dpsql.reuse = off")
+        yield Desk(stack.enter_context(session), made.connection, made.twin)
+
+
+@FUZZ
+@given(st.lists(statements(), min_size=1, max_size=2), databases())
+def test_nothing_raises(desk: Desk, sqls: list[str], database: Database) -> None:
+    desk.settle(database)
+    for sql in sqls:
+        answer(desk, sql)
+
+
+MANY = Database(
+    {
+        "person": tuple(row("person", i, height="2.5", age="30", team="'red'") for i in (1, 2, 3)),
+        "account": tuple(row("account", i, 1) for i in range(8)),
+        "booking": tuple(row("booking", i, i, n="5") for i in range(8)),
+        "note": tuple(row("note", 1, ref=str(i), n="5", x="9", city="'a'") for i in range(9)),
+        "profile": (row("profile", 1),),
+    }
+)
+"""The first person has more rows than count, of every table."""
+
+TIGHT = (
+    "SELECT COUNT(*) FROM person",
+    "SELECT COUNT(*) FROM note",
+    "SELECT COUNT(*) FROM members",
+    "SELECT COUNT(*) FROM nested",
+    "SELECT SUM(x) FROM note",
+    "SELECT COUNT(*) FROM having_notes",
+    "SELECT SUM(height) FROM having_notes WHERE height = 2.5",
+    "SELECT COUNT(*) FROM per_person",
+    "SELECT COUNT(*) FROM numbered",
+    "SELECT COUNT(*) FROM per_person p JOIN note n ON n.person_id = p.person_id",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("sql", TIGHT)
+def test_the_bound_is_reached(adding: World, sql: str) -> None:
+    """A heavy person moves some answer by all that is claimed: the scale is neither too small nor too large."""
+    assert check(adding, sql, MANY, [without(MANY, 1)]) == 1
+
+
+def test_an_answer_over_a_view_is_that_over_its_text(adding: World) -> None:
+    plans = [
+        adding.plan(sql)
+        for sql in ("SELECT COUNT(*) FROM having_notes", f"SELECT COUNT(*) FROM ({MORE['having_notes']}) t")
+    ]
+    sqls = [plan.releases[0].queries(plan.releases[0].fresh)[0].sql for plan in plans]
+    assert "having_notes" not in sqls[0]
+    assert '"person"' in sqls[0]
+
+
+# --- the text is part of what is known of the data ---------------------------------------------------------
+
+
+def changed_while_open(folder: Path, engine: PostgresServer | None, change: str) -> None:
+    """Change a view between the start and a statement: nothing is answered, and nothing charged."""
+    with ExitStack() as stack:
+        policy = view_policy(folder)
+        store = open_ledger(policy, create=True)
+        made = stack.enter_context(opened(policy, engine))
+        session = stack.enter_context(
+            Session(Dataset(policy, made.backend, store), "tester", _noise=ZeroNoise())
+        )
+        session.execute("SELECT COUNT(*) FROM v_person")
+        spent = store.spent().epsilon_nano
+        if made.twin is None:
+            made.connection.execute(change)
+        else:
+            made.twin.owner.execute(change.encode())
+        with pytest.raises(SchemaChanged):
+            session.execute("SELECT COUNT(*) FROM v_person WHERE height > 1")
+        assert store.spent().epsilon_nano == spent
+        again = Dataset(policy, made.backend, store)
+        assert again.catalog.fingerprint != session.catalog.fingerprint
+
+
+CHANGE = "CREATE OR REPLACE VIEW v_person AS SELECT * FROM person WHERE age IS NULL OR age < 100"
+
+
+def test_a_changed_text_is_a_changed_schema(tmp_path: Path, engine: PostgresServer | None) -> None:
+    changed_while_open(tmp_path, engine, CHANGE)
+
+
+def test_a_changed_text_under_a_view_is_one_too(tmp_path: Path, engine: PostgresServer | None) -> None:
+    changed_while_open(
+        tmp_path,
+        engine,
+        CHANGE.replace("v_person", "v_tag")
+        .replace("person", "tag")
+        .replace("age IS NULL OR age < 100", "n = 1"),
+    )
+
+
+# --- mutants -----------------------------------------------------------------------------------------------
+
+
+def test_believe_the_text_of_the_start(
+    tmp_path: Path, engine: PostgresServer | None, monkeypatch: Patch
+) -> None:
+    same = LiveTable.__eq__
+
+    def apart_from_its_text(left: LiveTable, right: object) -> bool:
+        return same(
+            replace(left, definition=""),
+            replace(right, definition="") if isinstance(right, LiveTable) else right,
+        )
+
+    monkeypatch.setattr(LiveTable, "__eq__", apart_from_its_text)
+    with pytest.raises(pytest.fail.Exception):
+        changed_while_open(tmp_path, engine, CHANGE)
+
+
+def test_forget_whose_the_rows_of_a_view_are(
+    tmp_path: Path, engine: PostgresServer | None, monkeypatch: Patch
+) -> None:
+    plant(monkeypatch, views._Reader._catalog_of, ("is_hidden=False)", "is_hidden=False, unit=None)"))
+    with opened(view_policy(tmp_path), engine) as made, pytest.raises(AssertionError):
+        assert check(made, TIGHT[1], MANY, [without(MANY, 1)]) == 1
