@@ -149,7 +149,7 @@ def test_one_csv_of_events(trial: Trial) -> None:
 
 
 def test_a_duckdb_file_of_views(trial: Trial) -> None:
-    """Views are named as left out, with what to do: their base tables are declared."""
+    """Views are named as left out, with what to do: they wait as comments beside the tables that they read."""
     with duckdb.connect("lake.duckdb") as database:
         database.execute(
             "CREATE TABLE raw_events AS SELECT i % 200 AS user_id, i % 50 AS amount FROM range(1000) AS t (i);"
@@ -158,9 +158,12 @@ def test_a_duckdb_file_of_views(trial: Trial) -> None:
         )
     said = trial.run("init", "lake.duckdb")
     for view in ("events", "totals"):
-        assert f"left out: {view}: is a view, which can show anybody's rows; declare its base tables" in said
-    trial.write(("amount = {}", "amount = { bounds = [0, 50] }"))
-    trial.finish("SELECT SUM(amount) AS total FROM raw_events WHERE amount > 1")
+        assert f"left out: {view}: is a view; write view = true, and declare the tables that it reads" in said
+    trial.write(
+        ("amount = {}", "amount = { bounds = [0, 50] }"),
+        ("# [tables.events]\n# view = true", "[tables.events]\nview = true"),
+    )
+    trial.finish("SELECT SUM(amount) AS total FROM events")
     trial.as_in_the_manual("A DuckDB file of views")
 
 

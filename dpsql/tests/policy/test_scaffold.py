@@ -57,7 +57,7 @@ def test_the_comments_tell_what_to_fill_in(campus: LiveSchema) -> None:
         "country = {}  # a key of country: if that is public, init with --public lists its keys here, as public group "
         "keys",
         "# max_rows   =   # most rows of one unit that count in one result; dpsql bounds measures it, at a price",
-        "#   everybody: is a view, which can show anybody's rows; declare its base tables",
+        "#   everybody: is a view; write view = true, and declare the tables that it reads",
         "id = {}  # other tables point at it: for joins",
         "# guarantor_id = {}  # leads to people: as a group key it singles them out",
         "# A row leads to more than one owner, and only the one you choose is protected. "
