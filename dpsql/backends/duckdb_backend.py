@@ -240,7 +240,7 @@ class DuckDBBackend:
             path = str(self._path)
             config: dict[str, Any] = {**MEANING, **NO_WAY_OUT, "lock_configuration": "true"}
             self._connection = guarded("open", lambda: duckdb.connect(path, read_only=True, config=config))
-        return guarded("open", self._connection.cursor)
+        return guarded("cursor", self._connection.cursor)
 
 
 def _nothing() -> None:
