@@ -220,7 +220,7 @@ def pick_groups(exact: Exact, plan: ReleasePlan, groups: Groups, bits: Bits) -> 
     number = plan.selection
     assert number is not None
     scores = [int(score) for score in _over(exact, (number, 0), groups, 0)]
-    left, gamma, first = list(range(groups.size)), 1 / plan.scale(number), bits.first
+    left, gamma, first = list(range(groups.size)), Fraction(1) / plan.scale(number), bits.first
     for size in _left(plan, groups.size):
         need = first_bytes_of(size)
         place = bits.noise.pick([scores[group] for group in left], gamma, first[:need])

@@ -217,8 +217,10 @@ def test_leave_a_count_exact(desk: OpenDesk, monkeypatch: Patch) -> None:
     """AVG over an exact n, in the general form: one coordinate of a measurement goes out without noise."""
     original = noised.privatise
 
-    def mutant(exact: Any, plan: ReleasePlan, number: int, groups: Any, noise: tuple[Any, ...]) -> Any:
-        return original(exact, plan, number, groups, (*noise[:-1], noise[-1] * 0))
+    def mutant(
+        exact: Any, plan: ReleasePlan, number: int, groups: Any, noise: tuple[Any, ...], ask: Any
+    ) -> Any:
+        return original(exact, plan, number, groups, (*noise[:-1], noise[-1] * 0), ask)
 
     monkeypatch.setattr(run, "privatise", mutant)
     with pytest.raises(AssertionError):

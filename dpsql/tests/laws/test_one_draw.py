@@ -163,13 +163,17 @@ def check_the_outer_answer_goes_with_the_inner_one(desk: OpenDesk) -> None:
     )
     opened.session.execute("SET dpsql.epsilon = 0.01")
     first = opened.session.execute(sql)
-    was = opened.session.execute(inner).rows
-    assert cost(opened.session.execute(sql)) == 0
-    opened.session.execute("SET dpsql.reuse = off")
     opened.session.execute("SET dpsql.epsilon = 0.005")
-    while opened.session.execute(inner).rows == was:
-        pass
-    opened.session.execute("SET dpsql.reuse = on")
+    was = opened.session.execute(inner).rows
+    opened.session.execute("SET dpsql.epsilon = 0.01")
+    assert cost(opened.session.execute(sql)) == 0
+    opened.session.execute("SET dpsql.epsilon = 0.005")
+    while (
+        opened.session.execute(inner).rows == was
+    ):  # until what all its draws say together is another number
+        opened.session.execute("SET dpsql.reuse = off")
+        opened.session.execute(inner)
+        opened.session.execute("SET dpsql.reuse = on")
     opened.session.execute("SET dpsql.epsilon = 0.01")
     again = opened.session.execute(sql)
     assert cost(again) == Fraction("0.005")

@@ -250,7 +250,7 @@ def test_what_is_not_the_text_of_a_law_is_an_error(text: str) -> None:
 
 def test_a_law_of_a_later_version_is_told_from_damage() -> None:
     with pytest.raises(UnknownLaw):
-        law_of("gaussian 3 4")
+        law_of("levy 3 4")
     for text in ("", "1 2", "tru-ncated 1 5 7"):
         with pytest.raises(ValueError, match=r".") as caught:
             law_of(text)

@@ -185,6 +185,9 @@ def test_every_rule_has_a_form() -> None:
         if isinstance(part, Call)
     }
     assert set(FUNCTIONS) - seen <= {
+        "array",  # these three take apart what stands above the release
+        "element",
+        "cardinality",
         "estimated",  # these two are written by dpsql alone, above the release
         "deviate",
         "eq",

@@ -37,7 +37,6 @@ def test_every_type_there_and_back(connection: Any) -> None:
     assert cursor.fetchone()[0] > 1500
 
 
-@pytest.mark.xfail(reason="timestamptz is no type of the SQL that is answered")
 def test_a_moment_with_its_zone(connection: Any) -> None:
     cursor = connection.cursor()
     cursor.execute("SELECT id FROM thing WHERE moment = %s", [datetime(2020, 2, 29, 12, 30, 0, 1, UTC)])
