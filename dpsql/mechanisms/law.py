@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from .random_source import RandomSource
 
-__all__ = ["Independent", "Law"]
+__all__ = ["Independent", "Law", "WholeVectors"]
 
 
 class Law(Protocol):
@@ -110,3 +110,39 @@ class Independent:
     def vectors(self, size: int, count: int, source: RandomSource) -> npt.NDArray[Any]:
         drawn: npt.NDArray[Any] = self.draw(size * count, source)  # type: ignore[attr-defined]
         return drawn.reshape(size, count)
+
+
+class WholeVectors:
+    """Of a `Law` whose draws are vectors of one coordinate for each of `reaches`, with a law of its own.
+
+    Coordinates are numbered on from one vector to the next. Raises TypeError where one figure is asked of all.
+    """
+
+    __slots__ = ()
+
+    reaches: tuple[int, ...]
+
+    @property
+    def is_joint(self) -> bool:
+        return True
+
+    def size_of(self, size: int) -> int:
+        return -(-size // len(self.reaches)) * len(self.reaches)
+
+    def vectors_in(self, size: int) -> int:
+        """Return how many vectors so many coordinates are. Raises ValueError: no whole number."""
+        if size % len(self.reaches):
+            raise ValueError("noise is drawn in whole vectors")
+        return size // len(self.reaches)
+
+    def half_width(self, beta: Fraction) -> int:
+        raise TypeError("each coordinate of a vector has a law of its own")
+
+    def upper_quantile(self, probability: Fraction) -> int:
+        raise TypeError("each coordinate of a vector has a law of its own")
+
+    def tails(self, at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        raise TypeError("each coordinate of a vector has a law of its own")
+
+    def draw(self, count: int, source: RandomSource) -> npt.NDArray[Any]:
+        raise TypeError("noise is drawn in whole vectors")

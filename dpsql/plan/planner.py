@@ -49,7 +49,7 @@ from .measures.formulas import Formula, Linear
 from .measures.least_error import choose_measurements, others
 from .measures.measurements import Bounding, BoundingQuery, Joint, Measurement, MeasurementKind, counted_in
 from .measures.mode import ModeMeasurement
-from .measures.ranks import RANK_FUNCTIONS, Choice, RankMeasurement, SplitMeasurement
+from .measures.ranks import RANK_FUNCTIONS, Choice, RankMeasurement, SplitMeasurement, WeighedChoice
 from .measures.top import TopGroups, among, top_groups
 from .measures.value_bars import NO_BARS, Bars
 from .privacy.analyze import analyze
@@ -188,7 +188,7 @@ class ReleasePlan:
         if number not in self.fresh:
             return self.law(number).scale
         measurement = self.measurements[number]
-        if isinstance(measurement, RankMeasurement | SplitMeasurement | ModeMeasurement):
+        if isinstance(measurement, WeighedChoice):
             return measurement.scale(self._choosing(number))
         if self.rhos and not isinstance(measurement, TopGroups):
             return self.law(number).scale
@@ -211,7 +211,7 @@ class ReleasePlan:
             if index == number:
                 return law
         measurement = self.measurements[number]
-        if isinstance(measurement, RankMeasurement | SplitMeasurement | ModeMeasurement):
+        if isinstance(measurement, WeighedChoice):
             return measurement.law(self._made_at(number))
         if isinstance(measurement, TopGroups):
             assert self.groups is not None
@@ -251,8 +251,7 @@ class ReleasePlan:
         return {
             number: measurement.choice(self._made_at(number))
             for number, measurement in enumerate(self.measurements)
-            if isinstance(measurement, RankMeasurement | SplitMeasurement | ModeMeasurement)
-            and number in self.fresh
+            if isinstance(measurement, WeighedChoice) and number in self.fresh
         }
 
     def under(self, epsilon: Fraction, blocks: Fraction) -> ReleasePlan | None:
@@ -540,45 +539,15 @@ def _plan_release(
 ) -> ReleasePlan:  # fmt: skip
     rows = release.rows
     env = environment_of(rows.columns, rows.predicate)
-    domains = [domain_of(key, env) for key in release.keys]
-    declared = [domain for domain in domains if domain is not None]
     dialect = dialect_of(catalog.dialect, catalog.case_collation)
-    groups, listed = _read_groups(release, domains, env, dialect, read, looking)
-    if groups is None and len(declared) == len(domains):
-        groups = existing_groups(release.keys, declared, env, rows.predicate, looking)
-        domains = [_listed_in(groups, place, domain) for place, domain in enumerate(declared)]
-    elif groups is not None:
-        domains = [
-            None if any(place in one.numbers for one in listed) else domain
-            for place, domain in enumerate(domains)
-        ]
+    groups, domains, listed = _known_groups(release, env, dialect, read, looking)
     bounding = _bounding(release, env, privacy, groups)
     is_zcdp = privacy.accounting is Accounting.ZCDP
     measured = choose_measurements(
         release.aggregates, env, bounding, rows.units, threshold=groups is None, is_zcdp=is_zcdp, bars=bars
     )
-    texts = [*release.keys, *dict.fromkeys(value for v in measured.measurements for value in v.values)]
-    text_of_row(
-        ((facts_of(expr, env).size, expr.position) for expr in texts if expr.type.kind is SqlKind.TEXT),
-        joined_rows(rows.reach),
-    )
+    _check_measured(release, measured.measurements, groups, env)
     count = len(measured.measurements)
-    if count > MAX_MEASUREMENTS:
-        raise Refusal(
-            f"these aggregates need {count} measures; at most {MAX_MEASUREMENTS} are answered in one query",
-            sqlstate="54001",
-            position=release.position,
-            hint="ask for fewer aggregates at a time",
-        )
-    for measurement in measured.measurements:
-        if (
-            isinstance(measurement, ModeMeasurement)
-            and len(groups or ()) * len(measurement.candidates) > MAX_SCORED
-        ):
-            raise Refusal(
-                f"mode of {len(measurement.candidates)} values in {len(groups or ())} groups is too much",
-                sqlstate="54001", position=release.position, hint="list fewer values or fewer groups in WHERE",
-            )  # fmt: skip
     each = _share_of(release, privacy.epsilon, blocks, count, is_zcdp=is_zcdp)
     if count and each.is_nothing:
         raise Refusal(
@@ -591,16 +560,7 @@ def _plan_release(
         each = _Share(Fraction(0), 0 if is_zcdp else None)
     delta, key_law, tau = Fraction(0), None, None
     if measured.counted is not None and not is_empty:
-        delta = privacy.delta * Fraction(*release.share)
-        if delta <= 0:
-            raise Refusal(
-                "these group keys are not declared, and there is no delta to find them with",
-                sqlstate="PV103",
-                position=next(
-                    key for key, d in zip(release.keys, domains, strict=True) if d is None
-                ).position,
-                hint="declare the key's values, list them in WHERE key IN (…), or ask the owner for a delta",
-            )
+        delta = _delta_of(release, domains, privacy)
         key_law = _key_law(measured.measurements[measured.counted], each, delta, privacy.together)
         tau = privacy.minimum_units + key_law.bound
     said: tuple[object, ...] = (catalog.fingerprint, rows.identity(), release.keys, bounding, domains,
@@ -630,6 +590,64 @@ def _plan_release(
         rhos=() if each.rho is None else (each.rho,) * count,
         bars=bars,
     )
+
+
+def _known_groups(
+    release: Release, env: Environment, dialect: Dialect, read: ReadKeys | None, looking: Looking
+) -> tuple[tuple[tuple[Scalar, ...], ...] | None, list[Domain | None], tuple[KeyList, ...]]:
+    """Return the groups that are known beforehand, None where they are found; the keys' domains; the lists read."""
+    domains = [domain_of(key, env) for key in release.keys]
+    declared = [domain for domain in domains if domain is not None]
+    groups, listed = _read_groups(release, domains, env, dialect, read, looking)
+    if groups is None and len(declared) == len(domains):
+        groups = existing_groups(release.keys, declared, env, release.rows.predicate, looking)
+        return groups, [_listed_in(groups, place, domain) for place, domain in enumerate(declared)], listed
+    if groups is not None:
+        apart = {place for one in listed for place in one.numbers}
+        domains = [None if place in apart else domain for place, domain in enumerate(domains)]
+    return groups, domains, listed
+
+
+def _check_measured(
+    release: Release, measurements: Sequence[Measurement], groups: Sequence[tuple[Scalar, ...]] | None,
+    env: Environment,
+) -> None:  # fmt: skip
+    """Refuse what is too large, by text and policy alone (law L10). Raises Refusal (54001)."""
+    texts = [*release.keys, *dict.fromkeys(value for v in measurements for value in v.values)]
+    text_of_row(
+        ((facts_of(expr, env).size, expr.position) for expr in texts if expr.type.kind is SqlKind.TEXT),
+        joined_rows(release.rows.reach),
+    )
+    count = len(measurements)
+    if count > MAX_MEASUREMENTS:
+        raise Refusal(
+            f"these aggregates need {count} measures; at most {MAX_MEASUREMENTS} are answered in one query",
+            sqlstate="54001",
+            position=release.position,
+            hint="ask for fewer aggregates at a time",
+        )
+    for measurement in measurements:
+        if (
+            isinstance(measurement, ModeMeasurement)
+            and len(groups or ()) * len(measurement.candidates) > MAX_SCORED
+        ):
+            raise Refusal(
+                f"mode of {len(measurement.candidates)} values in {len(groups or ())} groups is too much",
+                sqlstate="54001", position=release.position, hint="list fewer values or fewer groups in WHERE",
+            )  # fmt: skip
+
+
+def _delta_of(release: Release, domains: Sequence[Domain | None], privacy: PrivacyParameters) -> Fraction:
+    """Return what a release has of delta to find groups with. Raises Refusal (PV103): nothing."""
+    delta = privacy.delta * Fraction(*release.share)
+    if delta <= 0:
+        unknown = next(key for key, d in zip(release.keys, domains, strict=True) if d is None)
+        raise Refusal(
+            "these group keys are not declared, and there is no delta to find them with",
+            sqlstate="PV103", position=unknown.position,
+            hint="declare the key's values, list them in WHERE key IN (…), or ask the owner for a delta",
+        )  # fmt: skip
+    return delta
 
 
 def _selecting(

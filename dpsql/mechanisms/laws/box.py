@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from ..discrete_laplace import ARRAY_LIMIT, draw_geometric
 from ..laplace_accuracy import bounds_of_exp
-from ..law import Independent, Law
+from ..law import Independent, Law, WholeVectors
 from ..random_source import RandomSource
 from ..scale import sampled_scale
 from ..uniform import draw_below_each, draw_one_below
@@ -47,7 +47,7 @@ _INT64 = 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class Box(WholeVectors):
     """See `Law`; of vectors of one coordinate for each of `reaches`, D.
 
     Raises TypeError unless the scale is a Fraction and reaches are integers, ValueError unless all are positive.
@@ -56,7 +56,6 @@ class Box:
     family: ClassVar[str] = "box"
     name: ClassVar[str] = "box"
     is_additive: ClassVar[bool] = True
-    is_joint: ClassVar[bool] = True
     scale: Fraction
     reaches: tuple[int, ...]
 
@@ -80,9 +79,6 @@ class Box:
     def spread(self) -> Fraction:
         """The variance of the widest coordinate."""
         return max(self.at(place).spread for place in range(len(self.reaches)))
-
-    def size_of(self, size: int) -> int:
-        return -(-size // len(self.reaches)) * len(self.reaches)
 
     def at(self, place: int) -> Coordinate:
         """See `Law`. Coordinates are numbered on from one vector to the next."""
@@ -108,23 +104,9 @@ class Box:
         top = math.gcd(*whole)
         return Weighted(self, tuple(weight // top for weight in whole)), Fraction(top, bottom)
 
-    def half_width(self, beta: Fraction) -> int:
-        raise TypeError("each coordinate of a vector has a law of its own")
-
-    def upper_quantile(self, probability: Fraction) -> int:
-        raise TypeError("each coordinate of a vector has a law of its own")
-
-    def tails(self, at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        raise TypeError("each coordinate of a vector has a law of its own")
-
-    def draw(self, count: int, source: RandomSource) -> npt.NDArray[Any]:
-        raise TypeError("box noise is drawn in whole vectors")
-
     def vectors(self, size: int, count: int, source: RandomSource) -> npt.NDArray[Any]:
         """See `Law`: `size` / k vectors for each of the `count` columns, one below the other."""
-        if size % len(self.reaches):
-            raise ValueError("box noise is drawn in whole vectors")
-        many = size // len(self.reaches)
+        many = self.vectors_in(size)
         drawn = _draw(self, many * count, source)
         return np.concatenate([drawn[:, i * count : (i + 1) * count] for i in range(many)])
 

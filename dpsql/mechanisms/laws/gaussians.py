@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ..law import Law
+from ..law import Law, WholeVectors
 from ..random_source import RandomSource
 from .gaussian import Gaussian
 
@@ -21,7 +21,7 @@ __all__ = ["Gaussians"]
 
 
 @dataclass(frozen=True, slots=True)
-class Gaussians:
+class Gaussians(WholeVectors):
     """See `Law`; of vectors of one coordinate for each of `reaches`, whose deviation is `scale` times its reach.
 
     Raises TypeError unless the scale is a Fraction and reaches are integers, ValueError unless it is a deviation of
@@ -31,7 +31,6 @@ class Gaussians:
     family: ClassVar[str] = "discrete Gaussian"
     name: ClassVar[str] = "gaussians"
     is_additive: ClassVar[bool] = True
-    is_joint: ClassVar[bool] = True
     scale: Fraction
     reaches: tuple[int, ...]
 
@@ -57,9 +56,6 @@ class Gaussians:
         """The variance of the widest coordinate, from above."""
         return self.at(self.reaches.index(max(self.reaches))).spread
 
-    def size_of(self, size: int) -> int:
-        return -(-size // len(self.reaches)) * len(self.reaches)
-
     def at(self, place: int) -> Gaussian:
         """See `Law`. Coordinates are numbered on from one vector to the next."""
         return Gaussian.of_at_least(self.scale * self.reaches[place % len(self.reaches)])
@@ -67,22 +63,9 @@ class Gaussians:
     def noises(self, weights: Mapping[int, Fraction]) -> list[tuple[Law, Fraction]]:
         return [(self.at(place), weight) for place, weight in weights.items()]
 
-    def half_width(self, beta: Fraction) -> int:
-        raise TypeError("each coordinate of a vector has a law of its own")
-
-    def upper_quantile(self, probability: Fraction) -> int:
-        raise TypeError("each coordinate of a vector has a law of its own")
-
-    def tails(self, at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        raise TypeError("each coordinate of a vector has a law of its own")
-
-    def draw(self, count: int, source: RandomSource) -> npt.NDArray[Any]:
-        raise TypeError("each coordinate of a vector has a law of its own")
-
     def vectors(self, size: int, count: int, source: RandomSource) -> npt.NDArray[Any]:
         """See `Law`."""
-        if size % len(self.reaches):
-            raise ValueError("noise is drawn in whole vectors")
+        self.vectors_in(size)
         columns = [self.at(place).draw(count, source) for place in range(size)]
         exact = any(column.dtype == object for column in columns)
         return np.array([column.astype(object) if exact else column for column in columns]).reshape(

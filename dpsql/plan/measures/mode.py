@@ -14,39 +14,20 @@ from fractions import Fraction
 
 from ...mechanisms import FlipChoice, Rank
 from ...relation.catalog import Scalar
-from .measurements import BoundingQuery, Measurement, MeasurementKind, Sums
-from .ranks import weight_unit
+from .measurements import MeasurementKind
+from .ranks import WeighedChoice
 
 __all__ = ["ModeMeasurement"]
 
 
 @dataclass(frozen=True, slots=True)
-class ModeMeasurement(Measurement):
+class ModeMeasurement(WeighedChoice):
     """The number of a candidate whose rows are nearly the most, by permute-and-flip."""
 
     kind = MeasurementKind.MODE
-    query = BoundingQuery.RANK
     label = "choice of a value"
 
     candidates: tuple[Scalar, ...]
-
-    @property
-    def unit(self) -> int:
-        """U: the weight of a row of a unit with at most R of them."""
-        return weight_unit(self.bounding)
-
-    @property
-    def claim_unit(self) -> int:
-        """What the claim is counted in: parts of a row, 1 / this."""
-        return self.unit
-
-    @property
-    def added(self) -> int:
-        """R·U: a unit's weights only raise scores, by so much together."""
-        return self.bounding.in_all * self.unit
-
-    def whole(self, sums: Sums) -> list[str]:
-        raise AssertionError("a choice is made from the rows of each value, not from sums")
 
     def choice(self, epsilon: Fraction) -> FlipChoice:
         """Return the choice that is made for each group."""

@@ -11,6 +11,7 @@ House rules:
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -28,6 +29,7 @@ __all__ = [
     "Choice",
     "RankMeasurement",
     "SplitMeasurement",
+    "WeighedChoice",
     "share_of",
     "split_of",
     "weight_unit",
@@ -58,15 +60,44 @@ Choice = RankChoice | RankSplit | FlipChoice
 """What is made for each group."""
 
 
+class WeighedChoice(Measurement):
+    """A choice whose scores are weights of rows: a unit's weigh R·U at most, over all groups."""
+
+    __slots__ = ()
+
+    query = BoundingQuery.RANK
+
+    @property
+    def unit(self) -> int:
+        """U: the weight of a row of a unit with at most R of them."""
+        return weight_unit(self.bounding)
+
+    @property
+    def claim_unit(self) -> int:
+        """What the claim is counted in: parts of a row, 1 / this."""
+        return self.unit
+
+    @property
+    def added(self) -> int:
+        """R·U: what a unit weighs."""
+        return self.bounding.in_all * self.unit
+
+    def whole(self, sums: Sums) -> list[str]:
+        raise AssertionError("a choice is made from weights of rows, not from sums")
+
+    @abstractmethod
+    def choice(self, epsilon: Fraction) -> Choice:
+        """Return the choice that is made for each group, or the choices."""
+
+
 @dataclass(frozen=True, slots=True)
-class RankMeasurement(Measurement):
+class RankMeasurement(WeighedChoice):
     """One value of the lattice whose rank is near `share` of all rows; 0 is MIN, 1 is MAX.
 
     A unit with t rows that have a value weighs min(R, t) in all: each of them R·U div max(t, R), in 1 / U.
     """
 
     kind = MeasurementKind.RANK
-    query = BoundingQuery.RANK
     label = "choice by rank"
 
     share: Fraction
@@ -75,11 +106,6 @@ class RankMeasurement(Measurement):
     def shares(self) -> tuple[Fraction, ...]:
         """The fractions, one a coordinate."""
         return (self.share,)
-
-    @property
-    def unit(self) -> int:
-        """U: the weight of a row of a unit with at most R of them."""
-        return weight_unit(self.bounding)
 
     @property
     def claim_unit(self) -> int:
@@ -97,9 +123,6 @@ class RankMeasurement(Measurement):
         """R·U·q: what goes and what comes stand on opposite sides at worst."""
         return self.bounding.in_all * self.unit * self.share.denominator
 
-    def whole(self, sums: Sums) -> list[str]:
-        raise AssertionError("a choice is made from a window of rows, not from sums")
-
     def choice(self, epsilon: Fraction) -> RankChoice:
         """Return the choice that is made for each group."""
         return _choice(self.share, self.known_lattice.width, self.scale(epsilon))
@@ -111,7 +134,7 @@ class RankMeasurement(Measurement):
 
 
 @dataclass(frozen=True, slots=True)
-class SplitMeasurement(Measurement):
+class SplitMeasurement(WeighedChoice):
     """Values near several fractions of the same rows, ascending: choices from disjoint parts, depth by depth.
 
     The claim is about weights: those of a unit are R·U at most, over all groups and, at each depth, over all parts.
@@ -119,25 +142,9 @@ class SplitMeasurement(Measurement):
     """
 
     kind = MeasurementKind.RANK
-    query = BoundingQuery.RANK
     label = "choices by rank"
 
     shares: tuple[Fraction, ...]
-
-    @property
-    def unit(self) -> int:
-        """U: the weight of a row of a unit with at most R of them."""
-        return weight_unit(self.bounding)
-
-    @property
-    def claim_unit(self) -> int:
-        """What the claim is counted in: parts of a row, 1 / this."""
-        return self.unit
-
-    @property
-    def added(self) -> int:
-        """R·U: what a unit weighs; each weight moves the scores of its own part alone."""
-        return self.bounding.in_all * self.unit
 
     @property
     def per_mask(self) -> int:
@@ -152,9 +159,6 @@ class SplitMeasurement(Measurement):
     def root_of_depths(self) -> Fraction:
         """√D, rounded down to 10^-9."""
         return Fraction(math.isqrt(self.depths * NANO**2), NANO)
-
-    def whole(self, sums: Sums) -> list[str]:
-        raise AssertionError("a choice is made from a window of rows, not from sums")
 
     def choice(self, epsilon: Fraction) -> RankSplit:
         """Return the choices that are made for each group; each depth has an equal part of epsilon."""
