@@ -14,12 +14,13 @@ from dpsql import Session
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.mechanisms import Noise, SampledNoise
 from dpsql.policy import Policy
+from dpsql.tests.support import random_joins
 from dpsql.tests.support.postgres_fixtures import postgres_majors
 from dpsql.tests.support.postgres_server import Installation, PostgresServer
 from dpsql.tests.support.postgres_twin import PostgresTwin
 from dpsql.tests.support.random_databases import SCHEMA, Database, load, policy_of
 
-from .measured import engine_of
+from .measured import World, engine_of, world
 
 _NEWEST = postgres_majors()[-1]
 _OTHERS = [pytest.param(one, marks=pytest.mark.long) for one in postgres_majors()[:-1]]
@@ -91,3 +92,17 @@ def desk(tmp_path: Path) -> Iterator[OpenDesk]:
             return make_desk(stack, place, noise, epsilon, policy=policy)
 
         yield open_one
+
+
+@pytest.fixture(scope="module")
+def single(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
+    with world(tmp_path_factory.mktemp("single"), server=engine) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def joined(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("joined")
+    policy = random_joins.policy_of(folder)
+    with world(folder, policy=policy, schema=random_joins.SCHEMA, server=engine) as made:
+        yield made

@@ -5,7 +5,7 @@ plain form of the same bound: every unit's part of every group, divided by its r
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -19,7 +19,6 @@ from dpsql.plan.backend_sql.print_sums import UnitSums, integer_type
 from dpsql.plan.measures.measurements import BoundingQuery, Measurement, MeasurementKind, counted_in
 from dpsql.plan.planner import Plan, ReleasePlan
 from dpsql.tests.support import random_joined_statements, random_joins
-from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import Database, databases, load, statements
 
 from .examples import HEAVY, ORDINARY, REPEATED, visit
@@ -28,20 +27,6 @@ from .measured import World, fixed_intermediates, measure_release, world
 FUZZ = settings(REPEATED, max_examples=40)
 LONG = settings(FUZZ, max_examples=3000, derandomize=False)
 Patch = pytest.MonkeyPatch
-
-
-@pytest.fixture(scope="module")
-def single(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
-    with world(tmp_path_factory.mktemp("single"), server=engine) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def joined(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
-    folder = tmp_path_factory.mktemp("joined")
-    policy = random_joins.policy_of(folder)
-    with world(folder, policy=policy, schema=random_joins.SCHEMA, server=engine) as made:
-        yield made
 
 
 # --- the plain form ------------------------------------------------------------------------------------------

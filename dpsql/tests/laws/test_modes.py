@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from dpsql.engine import privatise
-from dpsql.mechanisms import FlipChoice, SampledNoise, first_bytes_of
+from dpsql.mechanisms import FlipChoice, first_bytes_of
 from dpsql.plan.measures import mode
 from dpsql.plan.measures.mode import ModeMeasurement
-from dpsql.testing.injected_noise import SeededSource, ZeroNoise
+from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.mechanisms.test_permute_and_flip import law_of
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import Database, load
@@ -23,6 +22,7 @@ from .examples import HEAVY, ORDINARY, WIDE, person, visit
 from .measured import World, measure_release, world
 from .test_mutations import holds, rewrite
 from .test_ranks import _cells, crowd
+from .watching import order_of
 
 Patch = pytest.MonkeyPatch
 CALL = "SELECT MODE() WITHIN GROUP (ORDER BY {}) AS m FROM visit"
@@ -149,24 +149,9 @@ def test_without_noise_it_is_the_most_frequent_value(desk: OpenDesk, column: str
 def test_the_bits_of_declared_groups_are_drawn_before_the_engine_is_asked(
     desk: OpenDesk, monkeypatch: Patch
 ) -> None:
-    order: list[str] = []
-
-    class Watched(SampledNoise):
-        def bits(self, count: int) -> bytes:
-            order.append(f"bits {count}")
-            return super().bits(count)
-
-    opened = desk(Watched(SeededSource(1)))
-    opened.settle(ORDINARY)
-    original = privatise.Exact.add_windows
-
-    def add_windows(self: Any, *args: Any) -> None:
-        order.append("rows")
-        original(self, *args)
-
-    monkeypatch.setattr(privatise.Exact, "add_windows", add_windows)
-    opened.session.execute("SELECT city, MODE() WITHIN GROUP (ORDER BY flag) FROM visit GROUP BY city")
-    assert order == [f"bits {4 * first_bytes_of(2)}", "rows"]
+    assert order_of(
+        desk, monkeypatch, "SELECT city, MODE() WITHIN GROUP (ORDER BY flag) FROM visit GROUP BY city"
+    ) == [f"bits {4 * first_bytes_of(2)}", "rows"]
 
 
 def test_too_many_candidates_for_too_many_groups_are_refused(adding: World, monkeypatch: Patch) -> None:

@@ -5,7 +5,7 @@ And the groups that come to the test of soundness.md 1.7: those that keep people
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,11 +19,10 @@ from dpsql.plan.planner import Plan, ReleasePlan
 from dpsql.plan.privacy.rows import Cut, selects_in
 from dpsql.testing.injected_noise import CountingNoise
 from dpsql.tests.support import random_joined_statements, random_joins
-from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import Database, databases, load
 
 from .examples import HEAVY, REPEATED, WIDE, visit
-from .measured import Groups, World, fixed_intermediates, measure_release, world
+from .measured import Groups, World, fixed_intermediates, measure_release
 from .planting import plant
 from .test_mutations import adding, holds
 
@@ -32,20 +31,6 @@ __all__ = ["adding"]
 FUZZ = settings(REPEATED, max_examples=40)
 LONG = settings(FUZZ, max_examples=3000, derandomize=False)
 Patch = pytest.MonkeyPatch
-
-
-@pytest.fixture(scope="module")
-def single(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
-    with world(tmp_path_factory.mktemp("single"), server=engine) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def joined(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
-    folder = tmp_path_factory.mktemp("joined")
-    policy = random_joins.policy_of(folder)
-    with world(folder, policy=policy, schema=random_joins.SCHEMA, server=engine) as made:
-        yield made
 
 
 PEOPLE = "SELECT tag, COUNT(DISTINCT person_id), COUNT(*), SUM(n) FROM visit GROUP BY tag"

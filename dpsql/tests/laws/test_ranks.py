@@ -12,13 +12,12 @@ from typing import Any
 
 import pytest
 
-from dpsql.engine import privatise
 from dpsql.engine.audit.windows import moved, steps_of
-from dpsql.mechanisms import RankChoice, SampledNoise, Window
+from dpsql.mechanisms import RankChoice, Window
 from dpsql.plan.measures import ranks
 from dpsql.plan.measures.ranks import RankMeasurement
 from dpsql.plan.planner import ReleasePlan
-from dpsql.testing.injected_noise import SeededSource, ZeroNoise
+from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import Database, load, policy_of
 
@@ -27,6 +26,7 @@ from .examples import HEAVY, NOBODY, ORDINARY, WIDE, person, visit
 from .measured import World, measure_release, world
 from .test_mutations import holds, rewrite
 from .test_neighbours import neighbours_of
+from .watching import order_of
 
 Patch = pytest.MonkeyPatch
 
@@ -368,24 +368,10 @@ def test_without_noise_a_percentile_is_the_engine_s(desk: OpenDesk) -> None:
 def test_the_bits_of_declared_groups_are_drawn_before_the_engine_is_asked(
     desk: OpenDesk, monkeypatch: Patch
 ) -> None:
-    order: list[str] = []
-
-    class Watched(SampledNoise):
-        def bits(self, count: int) -> bytes:
-            order.append(f"bits {count}")
-            return super().bits(count)
-
-    opened = desk(Watched(SeededSource(1)))
-    opened.settle(ORDINARY)
-    original = privatise.Exact.add_windows
-
-    def add_windows(self: Any, *args: Any) -> None:
-        order.append("rows")
-        original(self, *args)
-
-    monkeypatch.setattr(privatise.Exact, "add_windows", add_windows)
-    opened.session.execute("SELECT city, MEDIAN(n) FROM visit GROUP BY city")
-    assert order == [f"bits {4 * 16}", "rows"]
+    assert order_of(desk, monkeypatch, "SELECT city, MEDIAN(n) FROM visit GROUP BY city") == [
+        f"bits {4 * 16}",
+        "rows",
+    ]
 
 
 def test_only_the_chosen_values_are_stored(desk: OpenDesk) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dpsql.engine import privatise, run
+from dpsql.engine import run
 from dpsql.engine.audit.windows import Weights
 from dpsql.mechanisms import RankSplit, SampledNoise
 from dpsql.plan.backend_sql import print_release
@@ -21,7 +21,7 @@ from dpsql.plan.dialects import Dialect, dialect_of
 from dpsql.plan.measures.ranks import SplitMeasurement
 from dpsql.plan.planner import ReleasePlan
 from dpsql.relation.types import BIGINT, TEXT
-from dpsql.testing.injected_noise import SeededSource, ZeroNoise
+from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import Database, load
 
@@ -31,6 +31,7 @@ from .measured import World, measure_release, world
 from .planting import plant
 from .test_mutations import holds, rewrite
 from .test_ranks import _cells, crowd, place_of
+from .watching import order_of
 
 Patch = pytest.MonkeyPatch
 THREE = (
@@ -277,24 +278,7 @@ def test_what_was_not_read_is_asked_for_and_changes_nothing(desk: OpenDesk, monk
 def test_the_bits_of_all_fractions_are_drawn_before_the_engine_is_asked(
     desk: OpenDesk, monkeypatch: Patch
 ) -> None:
-    order: list[str] = []
-
-    class Watched(SampledNoise):
-        def bits(self, count: int) -> bytes:
-            order.append(f"bits {count}")
-            return super().bits(count)
-
-    opened = desk(Watched(SeededSource(1)))
-    opened.settle(ORDINARY)
-    original = privatise.Exact.add_windows
-
-    def add_windows(self: Any, *args: Any) -> None:
-        order.append("rows")
-        original(self, *args)
-
-    monkeypatch.setattr(privatise.Exact, "add_windows", add_windows)
-    opened.session.execute(SESSION)
-    assert order == [f"bits {4 * 3 * 16}", "rows"]
+    assert order_of(desk, monkeypatch, SESSION) == [f"bits {4 * 3 * 16}", "rows"]
 
 
 def test_each_fraction_has_bits_of_its_own(desk: OpenDesk, monkeypatch: Patch) -> None:
