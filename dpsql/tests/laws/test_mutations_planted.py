@@ -43,7 +43,7 @@ FAULTS: dict[str, tuple[Function, str, str, str]] = {
         "self.key_names, self.bounding.groups + 1)", "SELECT tag, COUNT(DISTINCT person_id) FROM visit GROUP BY tag",
     ),
     "all of delta for each grouping set": (
-        planner._plan_release, "privacy.delta * Fraction(*release.share)", "privacy.delta",
+        planner._delta_of, "privacy.delta * Fraction(*release.share)", "privacy.delta",
         "SELECT tag, n, COUNT(*) FROM visit GROUP BY ROLLUP (tag, n)",
     ),
     "all of epsilon for each block": (
