@@ -12,7 +12,7 @@ from typing import Any
 import sqlglot
 from outcomes import queries_of
 
-from dpsql.engine.audit.measure import distance
+from dpsql.engine.audit.measure import distance, drawn_scale
 from dpsql.engine.audit.windows import moved as most_moved
 from dpsql.engine.audit.windows import steps_of, windows_of
 from dpsql.engine.explain import Explanation
@@ -158,20 +158,20 @@ def check_claim(plan: Plan, asked: Sequence[Asked], here: Sequence[Cells], there
                     square += measured.square(moves)
             moved[one.number, measurement] += change
             squared[one.number, measurement] += square
-            total += change / one.release.scale(measurement)
+            total += change / drawn_scale(one.release, measurement)
     rho = Fraction(0)
     for (number, measurement), change in moved.items():
         release = plan.releases[number]
         assert change <= release.measurements[measurement].sensitivity
         if measurement == release.selection or isinstance(release.choices.get(measurement), FlipChoice):
-            rho += (change / release.scale(measurement)) ** 2 / 2
+            rho += (change / drawn_scale(release, measurement)) ** 2 / 2
             continue
         if measurement in release.choices:
-            rho += (change / release.scale(measurement)) ** 2 / 8
+            rho += (change / drawn_scale(release, measurement)) ** 2 / 8
             continue
         square = squared[number, measurement]
         assert square <= release.measurements[measurement].squared_sensitivity
-        rho += square / (2 * release.scale(measurement) ** 2)
+        rho += square / (2 * drawn_scale(release, measurement) ** 2)
     if plan.privacy.accounting is Accounting.ZCDP:
         assert rho <= Fraction(plan.rho_atto, ATTO)
     else:

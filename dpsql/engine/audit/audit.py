@@ -33,7 +33,7 @@ from ...sql.statement import AdmittedQuery, parse_statement
 from ..explain import number_text
 from ..preview import sql_name
 from ..privatise import Exact, publish
-from .measure import Groups, distance, measure_release, squared_distance
+from .measure import Groups, distance, drawn_scale, measure_release, squared_distance
 from .statistics import Attack, allowed, at_least, attack
 from .twins import CROWD, PATTERNS, Person, Twin
 
@@ -270,7 +270,7 @@ class _Compared:
         if loss > self.loss:
             self.loss, self.by = loss, by
         changes = [
-            release.measurements[number].norm(moved) / float(release.scale(number))
+            release.measurements[number].norm(moved) / float(drawn_scale(release, number))
             for release, *both in zip(self.plan.releases, left, right, strict=True)
             for number, moved in _changes(release, *both)
         ]
@@ -351,7 +351,7 @@ def scores(planned: Plan, centre: Measures, other: Measures, noise: Noise, runs:
     total = np.zeros(runs)
     for release, here, there in zip(planned.releases, centre, other, strict=True):
         for number, moved in _changes(release, here, there):
-            scale, law = float(release.scale(number)), release.law(number)
+            scale, law = float(drawn_scale(release, number)), release.law(number)
             change = np.array(moved, dtype=float)[:, None]
             if law.is_joint:
                 drawn = noise.vectors(law, len(moved), runs).astype(float)
@@ -380,11 +380,11 @@ def _loss(release: ReleasePlan, number: int, here: Groups, there: Groups, *, in_
     a pure choice it is the same, of one by rank a quarter of it (soundness.md 1.25).
     """
     if not in_rho:
-        return Fraction(distance(release, number, here, there)) / release.scale(number)
+        return Fraction(distance(release, number, here, there)) / drawn_scale(release, number)
     choice = release.choices.get(number)
     if choice is None and number != release.selection:
-        return squared_distance(release, number, here, there) / (2 * release.law(number).scale ** 2)
-    moved = Fraction(distance(release, number, here, there)) / release.scale(number)
+        return squared_distance(release, number, here, there) / (2 * drawn_scale(release, number) ** 2)
+    moved = Fraction(distance(release, number, here, there)) / drawn_scale(release, number)
     return moved**2 / (2 if choice is None or isinstance(choice, FlipChoice) else 8)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ...backends import Snapshot
     from ...plan.backend_sql.print_release import BackendQuery
 
-__all__ = ["SALT", "Groups", "distance", "measure_release", "parameter_of", "squared_distance"]
+__all__ = ["SALT", "Groups", "distance", "drawn_scale", "measure_release", "parameter_of", "squared_distance"]
 
 Key = tuple[Scalar, ...]
 Groups = dict[Key, tuple[Any, ...]]
@@ -136,3 +136,10 @@ def squared_distance(release: ReleasePlan, number: int, left: Groups, right: Gro
         ),
         Fraction(0),
     )
+
+
+def drawn_scale(release: ReleasePlan, number: int) -> Fraction:
+    """Return the scale of the noise that is really drawn: of the law, and of a choice what its weights decay by."""
+    if number in release.choices or number == release.selection:
+        return release.scale(number)
+    return release.law(number).scale

@@ -13,7 +13,7 @@ import duckdb
 from hypothesis.vendor.pretty import RepresentationPrinter
 
 from dpsql.backends import Backend, DuckDBBackend
-from dpsql.engine.audit.measure import SALT, Groups, distance, measure_release, squared_distance
+from dpsql.engine.audit.measure import SALT, Groups, distance, drawn_scale, measure_release, squared_distance
 from dpsql.mechanisms import ATTO, FlipChoice, Gaussian, Gaussians, Thresholded, Truncated, bounds_of_exp
 from dpsql.plan.measures.measurements import MeasurementKind
 from dpsql.plan.planner import Plan, PrivacyParameters, ReleasePlan, plan
@@ -174,20 +174,20 @@ def rho_of(release: ReleasePlan, number: int, left: Groups, right: Groups) -> Fr
     law = release.law(number)
     if isinstance(law, (Gaussian, Gaussians, Thresholded)):
         return squared_distance(release, number, left, right) / (2 * law.scale**2)
-    moved = Fraction(distance(release, number, left, right)) / release.scale(number)
+    moved = Fraction(distance(release, number, left, right)) / drawn_scale(release, number)
     if number == release.selection or isinstance(release.choices.get(number), FlipChoice):
         return moved**2 / 2
     if number in release.choices:
         return moved**2 / 8
     assert isinstance(law, Truncated)  # each key by itself, at most by one step
     assert all(abs(here - there) <= 1 for here, there in _beside(left, right))
-    return moved / release.scale(number) / 2
+    return moved / drawn_scale(release, number) / 2
 
 
 def loss(release: ReleasePlan, left: dict[int, Groups], right: dict[int, Groups]) -> Fraction:
     """Return Σ over measurements, groups and coordinates of |change| / scale: the privacy loss at worst."""
     return sum(
-        (Fraction(distance(release, number, left[number], right[number])) / release.scale(number) for number in left),
+        (Fraction(distance(release, number, left[number], right[number])) / drawn_scale(release, number) for number in left),
         Fraction(0),
     )  # fmt: skip
 

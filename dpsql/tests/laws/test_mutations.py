@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ import pytest
 from dpsql.engine import privatise as noised
 from dpsql.engine import run
 from dpsql.engine.run import PlanRunner
+from dpsql.mechanisms import Laplace, Law
 from dpsql.plan.backend_sql import print_release
 from dpsql.plan.backend_sql.print_release import BackendQuery
 from dpsql.plan.dialects.dialect import Dialect
@@ -89,9 +91,19 @@ def test_the_laws_hold_without_a_mutant(adding: World, sql: str) -> None:
     by_order(adding, sql)
 
 
+def scaled(patch: Patch, by: Fraction) -> None:
+    """Draw all Laplace noise at a multiple of its scale, for as long as the patch stands."""
+    original = ReleasePlan.law
+
+    def law(self: ReleasePlan, number: int) -> Law:
+        wanted = original(self, number)
+        return Laplace(wanted.scale * by) if isinstance(wanted, Laplace) else wanted
+
+    patch.setattr(ReleasePlan, "law", law)
+
+
 def test_half_the_scale(adding: World, monkeypatch: Patch) -> None:
-    original = ReleasePlan.scale
-    monkeypatch.setattr(ReleasePlan, "scale", lambda self, number: original(self, number) / 2)
+    scaled(monkeypatch, Fraction(1, 2))
     with pytest.raises(AssertionError):
         holds(adding, CITY)
 
@@ -323,9 +335,8 @@ def test_scale_for_replace_one_as_for_add_remove(tmp_path_factory: pytest.TempPa
 
         neighbour = [replaced(here, 1, newcomer)]
         assert check(replacing, CITY, here, neighbour) is not None
-        original = ReleasePlan.scale
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(ReleasePlan, "scale", lambda self, number: original(self, number) * 3 / 4)
+            scaled(patch, Fraction(3, 4))
             two_cities = Database((), tuple(visit(1, city=c) for c in ("a", "b") for _ in range(4)))
             arrival = Database((), tuple(visit(9, city="c") for _ in range(4)) + (visit(9, city=None),) * 4)
             with pytest.raises(AssertionError):
