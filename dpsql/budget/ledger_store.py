@@ -377,6 +377,11 @@ class LedgerStore:
 
         return replace(kept, rations=self._rations.scopes(kept, analyst, at or utc_now(), cap))
 
+    def analysts(self) -> list[str]:
+        """See `BudgetStore.analysts`."""
+        (rows,) = self._ledger.read_settled(_SPENT)
+        return sorted(name for name, *_ in rows)
+
     def log(self, limit: int) -> list[Entry]:
         """See `BudgetStore.log`."""
         (rows,) = self._ledger.read_settled(

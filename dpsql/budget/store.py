@@ -93,6 +93,10 @@ class BudgetStore(StoredDraws, Protocol):
         """Return what `status` does; None where that takes more than a moment. For a thread that must not wait."""
         ...
 
+    def analysts(self) -> list[str]:
+        """Return the names of those who were charged, in order."""
+        ...
+
     def log(self, limit: int) -> list[Entry]:
         """Return the newest `limit` entries, newest first."""
         ...

@@ -6,7 +6,6 @@ import json
 from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import click
 
@@ -14,10 +13,8 @@ from ..errors import LedgerError, PolicyError
 from .failure import tell
 from .owner import login_name, open_ledger, verified_files
 from .settings import CommandSettings, json_option, pass_settings, wants_json
+from .spending import dataset_text, spending_body, spending_lines
 from .text_cells import decimal_text, terminal_text
-
-if TYPE_CHECKING:
-    from ..budget import Status
 
 __all__ = ["budget"]
 
@@ -52,79 +49,30 @@ def create(settings: CommandSettings) -> None:
     record()
     click.echo("The ledger was there already." if was_there else "The ledger is made. Keep it, and its log.")
     head = "" if status.in_rho else "epsilon  "
-    click.echo(f"{head}{_spent(status, _usual(settings))}")
+    click.echo(f"{head}{dataset_text(status, _usual(settings))}")
 
 
 @budget.command()
 @json_option
 @pass_settings
 def show(settings: CommandSettings) -> None:
-    """Show what is spent and what is left, for everybody together and for --analyst."""
+    """Show what is spent and what is left, for everybody together and for each analyst.
+
+    Listed are those who have a section in the policy, those who were charged, and --analyst.
+    """
+    from ..policy import load_policy
+
+    policy = load_policy(settings.policy_path)
+    usual = policy.defaults.epsilon
     with open_ledger(settings.policy_path) as ledger:
-        status = ledger.status(settings.analyst)
-        epoch = ledger.epoch
-    if status.in_rho:
-        _show_in_rho(settings, status)
-        return
-    epsilon, cap = _epsilon(status.epsilon_spent_nano), _epsilon(status.epsilon_cap_nano)
-    delta, delta_cap = Fraction(status.delta_spent_atto, _ATTO), Fraction(status.delta_cap_atto, _ATTO)
-    own = _epsilon(status.analyst_spent_nano)
-    own_cap = None if status.analyst_cap_nano is None else _epsilon(status.analyst_cap_nano)
+        status = ledger.status()
+        names = {settings.analyst, *policy.analysts, *ledger.analysts()}
+        analysts = {name: ledger.status(name) for name in sorted(names)}
     if wants_json():
-        body = {
-            "epsilon": _scope(epsilon, cap),
-            "delta": _scope(delta, delta_cap),
-            "analyst": {"name": settings.analyst, **_scope(own, own_cap)},
-            **_rations(status),
-            "epoch": epoch,
-        }
-        click.echo(json.dumps(body))
+        click.echo(json.dumps(spending_body(status, analysts, usual, settings.analyst)))
         return
-    click.echo(f"epsilon  {_line(epsilon, cap)}")
-    click.echo(f"delta    {_line(delta, delta_cap)}")
-    click.echo(f"analyst  {terminal_text(settings.analyst)}: epsilon {_line(own, own_cap)}")
-    _show_rations(status)
-    click.echo(f"epoch    {epoch}")
-
-
-def _show_in_rho(settings: CommandSettings, status: Status) -> None:
-    from ..engine.left import spent_text, statements_left
-
-    usual = _usual(settings)
-    if wants_json():
-        own, cap = status.analyst_rho_spent_atto, status.analyst_rho_cap_atto
-        body = {
-            "epsilon": {
-                "spent": float(_epsilon(status.epsilon_spent_nano)),
-                "cap": float(_epsilon(status.epsilon_cap_nano)),
-            },
-            "conversion_delta": status.conversion_delta_atto / _ATTO,
-            "rho": _scope(_atto(status.rho_spent_atto), _atto(status.rho_cap_atto)),
-            "delta": _scope(_atto(status.delta_spent_atto), _atto(status.delta_cap_atto)),
-            "analyst": {
-                "name": settings.analyst,
-                "rho": _scope(_atto(own), None if cap is None else _atto(cap)),
-            },
-            "statements_left": {"epsilon": float(usual), "number": statements_left(status, usual)},
-            **_rations(status),
-            "epoch": status.epoch,
-        }
-        click.echo(json.dumps(body))
-        return
-    own_text = spent_text(
-        status.analyst_spent_nano,
-        status.analyst_cap_nano,
-        status.analyst_rho_spent_atto,
-        status.analyst_rho_cap_atto,
-        status,
-    )
-    click.echo(_spent(status, usual))
-    click.echo(
-        f"delta {_line(_atto(status.delta_spent_atto), _atto(status.delta_cap_atto))}, for groups that are found"
-    )
-    click.echo(f"analyst {terminal_text(settings.analyst)}: {own_text}")
-    _show_rations(status)
-    click.echo(f"epoch {status.epoch}")
+    for line in spending_lines(status, analysts, usual):
+        click.echo(line)
 
 
 @budget.command()
@@ -215,23 +163,7 @@ def account(settings: CommandSettings, accounting: str) -> None:
             conversion = int(policy.privacy.conversion_delta * _ATTO)
             status, was_moved = ledger.move_to_zcdp(conversion, by=login_name()), False
     click.echo("The ledger adds up rho already." if was_moved else "The ledger adds up rho from now on.")
-    click.echo(_spent(status, policy.defaults.epsilon))
-
-
-def _show_rations(status: Status) -> None:
-    """Say what is spent of the caps of the running period: a ration inside the total, and no promise."""
-    from ..engine.left import ration_text
-
-    for scope in status.rations:
-        click.echo(ration_text(scope, status))
-
-
-def _rations(status: Status) -> dict[str, object]:
-    unit = _ATTO if status.in_rho else _NANO
-    return {"rations": [
-        {"of": scope.whose, "until": scope.until, **_scope(Fraction(scope.spent, unit), Fraction(scope.cap, unit))}
-        for scope in status.rations
-    ]} if status.rations else {}  # fmt: skip
+    click.echo(dataset_text(status, policy.defaults.epsilon))
 
 
 def _usual(settings: CommandSettings) -> Fraction:
@@ -241,36 +173,5 @@ def _usual(settings: CommandSettings) -> Fraction:
     return load_policy(settings.policy_path).defaults.epsilon
 
 
-def _spent(status: Status, usual: Fraction) -> str:
-    from ..engine.left import left_text, spent_text
-
-    if not status.in_rho:
-        return _line(_epsilon(status.epsilon_spent_nano), _epsilon(status.epsilon_cap_nano))
-    spent = spent_text(
-        status.epsilon_spent_nano,
-        status.epsilon_cap_nano,
-        status.rho_spent_atto,
-        status.rho_cap_atto,
-        status,
-    )
-    return f"{spent}; {left_text(status, usual)}"
-
-
-def _atto(units: int) -> Fraction:
-    return Fraction(units, _ATTO)
-
-
 def _epsilon(nano: int) -> Fraction:
     return Fraction(nano, _NANO)
-
-
-def _scope(spent: Fraction, cap: Fraction | None) -> dict[str, float | None]:
-    left = None if cap is None else float(max(cap - spent, Fraction(0)))
-    return {"spent": float(spent), "cap": None if cap is None else float(cap), "left": left}
-
-
-def _line(spent: Fraction, cap: Fraction | None) -> str:
-    if cap is None:
-        return f"{decimal_text(spent)} spent, no cap of their own"
-    left = max(cap - spent, Fraction(0))
-    return f"{decimal_text(spent)} of {decimal_text(cap)} spent, {decimal_text(left)} left"

@@ -12,7 +12,15 @@ from ..budget import Scope, Status, epsilon_text, rho_text, shown_epsilon
 from ..mechanisms import ATTO, NANO, rho_of_pure
 from .settings import decimal_text
 
-__all__ = ["budget_text", "charged_text", "left_text", "ration_text", "spent_text", "statements_left"]
+__all__ = [
+    "budget_text",
+    "charged_text",
+    "in_statements",
+    "left_text",
+    "ration_text",
+    "spent_text",
+    "statements_left",
+]
 
 
 def statements_left(status: Status, each: Fraction) -> int:
@@ -25,6 +33,11 @@ def left_text(status: Status, each: Fraction) -> str:
     """Return what is left; `each`: the epsilon of a statement, where it is told in statements."""
     if not status.in_rho:
         return f"{decimal_text(Fraction(status.left_nano, NANO))} left"
+    return in_statements(status, each)
+
+
+def in_statements(status: Status, each: Fraction) -> str:
+    """Return how many statements of an epsilon still fit, in words."""
     number = statements_left(status, each)
     return f"about {number:,} more statement{'' if number == 1 else 's'} at {decimal_text(each)}"
 

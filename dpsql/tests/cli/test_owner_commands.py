@@ -78,11 +78,17 @@ def test_budget_create(run: Run, campus: Path) -> None:
     remove_ledger(campus)
     result = run("budget", "create")
     assert (result.exit_code, result.stderr) == (0, "")
-    assert result.stdout == "The ledger is made. Keep it, and its log.\nepsilon  0 of 10 spent, 10 left\n"
+    assert (
+        result.stdout
+        == "The ledger is made. Keep it, and its log.\nepsilon  0 of 10 spent, 10 left; about 100 more statements at 0.1\n"
+    )
     assert run("query", "SELECT COUNT(*) FROM student").exit_code == 0
     assert run("check").exit_code == 0
     again = run("budget", "create").stdout
-    assert again == "The ledger was there already.\nepsilon  0.1 of 10 spent, 9.9 left\n"
+    assert (
+        again
+        == "The ledger was there already.\nepsilon  0.1 of 10 spent, 9.9 left; about 99 more statements at 0.1\n"
+    )
 
 
 def test_a_lost_ledger_comes_back_from_its_log(run: Run, campus: Path) -> None:
@@ -115,6 +121,7 @@ def test_a_ledger_that_is_made_for_zcdp_says_so_everywhere(run: Run, campus: Pat
     assert run("budget", "show").stdout.splitlines() == [
         spent,
         "delta 0 of 5e-7 spent, 5e-7 left, for groups that are found",
+        "analyst analyst: epsilon 0 of 5 spent at delta 5e-7 (rho 0 of 0.4417); about 88 more statements at 0.1",
         "analyst local: epsilon 0.4452 spent at delta 5e-7 (rho 0.005), no cap of their own",
         "epoch 1",
     ]
@@ -334,6 +341,35 @@ def test_budget_show(run: Run) -> None:
         "cap": 10.0,
         "left": 10.0,
     }
+
+
+def test_the_budget_of_all_analysts(run: Run, campus: Path) -> None:
+    """Those of the policy, those who were charged, and the one who is asked for; with what is left in statements."""
+    with campus.open("a", encoding="utf-8") as file:
+        file.write("\n[analysts.alice]\nepsilon = 0.5\n")
+    run("--analyst", "alice", "query", "SELECT COUNT(*) FROM student")
+    run("--analyst", "carol", "query", "SELECT SUM(gpa) FROM student")
+    assert run("budget", "show").stdout.splitlines() == [
+        "epsilon  0.2 of 10 spent, 9.8 left; about 98 more statements at 0.1",
+        "delta    0 of 1e-6 spent, 1e-6 left",
+        "analyst  alice: epsilon 0.1 of 0.5 spent, 0.4 left; about 4 more statements at 0.1",
+        "analyst  analyst: epsilon 0 of 5 spent, 5 left; about 50 more statements at 0.1",
+        "analyst  carol: epsilon 0.1 spent, no cap of their own",
+        "analyst  local: epsilon 0 spent, no cap of their own",
+        "epoch    1",
+    ]
+    body = json.loads(run("budget", "show", "--json").stdout)
+    assert body["analyst"] == {
+        "name": "local",
+        "spent": 0.0,
+        "cap": None,
+        "left": None,
+        "statements_left": 98,
+    }
+    assert [(one["name"], one["spent"], one["statements_left"]) for one in body["analysts"]] == [
+        ("alice", 0.1, 4), ("analyst", 0.0, 50), ("carol", 0.1, 98), ("local", 0.0, 98),
+    ]  # fmt: skip
+    assert body["statements_left"] == {"epsilon": 0.1, "number": 98}
 
 
 def test_budget_grant_raises_the_cap(run: Run) -> None:

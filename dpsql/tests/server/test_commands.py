@@ -32,6 +32,55 @@ def test_user_add_takes_no_empty_password() -> None:
     assert CliRunner().invoke(program, ["user", "add", "bob"], input="\n").exit_code == 2
 
 
+def test_users_are_listed(tmp_path: Path) -> None:
+    policy = make_dataset(tmp_path)
+    done = CliRunner().invoke(program, ["-P", str(policy), "user", "list"])
+    assert done.stdout.splitlines() == [
+        "alice  epsilon 500  may connect",
+        "poor  epsilon 0.15  may connect",
+        "nameless  epsilon 1  has no password, cannot connect",
+    ]
+
+
+def test_a_user_who_is_removed_keeps_their_cap(tmp_path: Path) -> None:
+    """Their line goes and nothing else: not what looks like it, not the same password of another, no right on the file."""
+    policy = make_dataset(tmp_path)
+    text = "# password = 'not this one'\n" + policy.read_text()
+    policy.write_text(text)
+    policy.chmod(0o640)
+    done = CliRunner().invoke(program, ["-P", str(policy), "user", "remove", "poor"])
+    assert (done.exit_code, done.output) == (
+        0,
+        "poor cannot connect any more. A running server reads it at SIGHUP.\n",
+    )
+    head, tail = text.split("epsilon = 0.15\n")
+    assert policy.read_text() == head + "epsilon = 0.15\n" + tail.split("\n", 1)[1]
+    assert policy.stat().st_mode & 0o777 == 0o640
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("name", ["poor", "nameless", "nobody"])
+def test_a_user_without_a_password_cannot_be_removed(tmp_path: Path, name: str) -> None:
+    policy = make_dataset(tmp_path)
+    CliRunner().invoke(program, ["-P", str(policy), "user", "remove", "poor"])
+    before = policy.read_text()
+    done = CliRunner().invoke(program, ["-P", str(policy), "user", "remove", name])
+    assert (done.exit_code, policy.read_text()) == (2, before)
+    assert f"no password of {name}" in done.output
+
+
+def test_a_password_inside_a_line_of_others_is_left_to_its_owner(tmp_path: Path) -> None:
+    policy = make_dataset(tmp_path)
+    text = re.sub(r"\[analysts\.poor\]\nepsilon = 0.15\n(password = .*)\n", "", policy.read_text())
+    line = CliRunner().invoke(program, ["user", "add", "poor"], input="a password\n").stdout.strip()
+    alone = re.sub(r"\[analysts(.|\n)*", "", text)
+    policy.write_text(alone + f"[analysts]\npoor = {{ epsilon = 1, {line} }}\n")
+    before = policy.read_text()
+    done = CliRunner().invoke(program, ["-P", str(policy), "user", "remove", "poor"])
+    assert (done.exit_code, policy.read_text()) == (5, before)
+    assert "take it out of the policy by hand" in done.output
+
+
 @pytest.mark.parametrize("text", ["correct horse", "SCRAM-SHA-256$4096:c2FsdA==$x:y", "md5" + "0" * 32])
 def test_a_plain_password_in_the_policy_is_refused_and_not_shown(text: str) -> None:
     with pytest.raises(PolicyError, match=r"analysts\.bob\.password: is no verifier") as caught:
