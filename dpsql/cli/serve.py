@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,10 +53,14 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--grace", type=click.FloatRange(0), default=10.0, show_default=True,
     help="Seconds that running statements have to finish when the server is told to stop.",
 )  # fmt: skip
+@click.option(
+    "--metrics", metavar="[HOST:]PORT", callback=lambda *given: _address(given[-1]),
+    help="Serve counts to Prometheus on an address of their own; without HOST on this machine alone.",
+)  # fmt: skip
 @pass_settings
 def serve(
     settings: CommandSettings, host: str, port: int, certificate: Path | None, key: Path | None,
-    max_connections: int, idle: float, grace: float,
+    max_connections: int, idle: float, grace: float, metrics: tuple[str, int] | None,
 ) -> None:  # fmt: skip
     """Serve the policy to analysts over Postgres' protocol, until SIGTERM or Ctrl-C.
 
@@ -71,7 +76,10 @@ def serve(
 
     options = Options(
         host, port, certificate, key, max_connections=max_connections, idle_seconds=idle, grace_seconds=grace,
+        metrics=metrics,
     )  # fmt: skip
+    if metrics is not None and find_spec("prometheus_client") is None:
+        raise click.UsageError('--metrics takes an optional part: pip install "dpsql[metrics]".')
     policy = load_policy(settings.policy_path)
     analysts = [name for name, analyst in policy.analysts.items() if analyst.password is not None]
 
@@ -87,7 +95,7 @@ def run_server(policy: Policy, options: Options, announce: Callable[[int], None]
 
     Raises what the owner has to mend: PolicyError, LedgerError, EngineFailure, click.UsageError.
     """
-    from ..server import Server
+    from ..server import CannotListen, Server
 
     try:
         server = Server(policy, options)
@@ -95,8 +103,8 @@ def run_server(policy: Policy, options: Options, announce: Callable[[int], None]
         raise click.UsageError(f"{error}. See --certificate and --key.") from None
     try:
         asyncio.run(server.run(announce))
-    except OSError as error:
-        raise click.UsageError(_why_not(options.host, options.port, error)) from None
+    except CannotListen as error:
+        raise click.UsageError(_why_not(error.host, error.port, error.reason)) from None
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second Ctrl-C ends what is left, without a traceback
 
 
@@ -113,6 +121,16 @@ def psql_line(host: str, port: int, user: str, database: str) -> str:
         database,
     ]
     return terminal_text(shlex.join(words))
+
+
+def _address(given: str | None) -> tuple[str, int] | None:
+    """Return host and port of what is given as [HOST:]PORT, an IPv6 address in brackets."""
+    if given is None:
+        return None
+    host, _, port = given.rpartition(":")
+    if not (port.isascii() and port.isdecimal() and int(port) <= 65535):
+        raise click.BadParameter(f"{given} is no address: write PORT or HOST:PORT.")
+    return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
 
 
 def _why_not(host: str, port: int, error: OSError) -> str:

@@ -15,5 +15,6 @@ from __future__ import annotations
 
 from .listener import Server
 from .options import Options
+from .sockets import CannotListen
 
-__all__ = ["Options", "Server"]
+__all__ = ["CannotListen", "Options", "Server"]

@@ -282,7 +282,7 @@ class Client:
         for name, value in own.items():
             session.settings = session.settings.set(name, value, session.policy)
         catalog = server.sessions.catalog(session)
-        queries = Queries(self._worker, catalog, startup.database, self.process_id)
+        queries = Queries(self._worker, catalog, startup.database, self.process_id, server.tally)
         commands = Commands(self._worker, queries, client, session.settings)
         self.key = secrets.token_bytes(32 if startup.version >= (3, 2) else 4)
         statuses = [ParameterStatus(name, value) for name, value in client.reported().items()]

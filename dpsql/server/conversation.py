@@ -57,7 +57,9 @@ class Conversation:
         except ClientGone:
             raise
         except Exception as error:  # noqa: BLE001  # `report` tells a bug from an error, and the text of neither
-            self._outbox.send(report(error, self._start or self._extended.start), *self._runner.abort())
+            told = report(error, self._start or self._extended.start)
+            self._runner.commands.queries.refused(told.sqlstate)
+            self._outbox.send(told, *self._runner.abort())
         if self._outbox.state in (State.QUERY_FAILED, State.QUERY_NEXT):
             await self._ready()
 

@@ -9,12 +9,13 @@ import secrets
 import signal
 import socket
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ..errors import DpsqlError, PolicyError
 from ..policy import Policy, is_open_to_others, load_policy
+from .budget_watch import BudgetWatch
 from .channel import Channel
 from .client import Client
 from .encryption import load_encryption
@@ -24,7 +25,8 @@ from .login import Logins
 from .options import Options, is_loopback
 from .report import changed, removed, stopping
 from .sessions import Sessions
-from .sockets import accepted, open_listeners
+from .sockets import CannotListen, accepted, open_listeners
+from .tally import Tally
 from .throttle import Throttle
 
 __all__ = ["Server"]
@@ -54,6 +56,8 @@ class Server:
         self.logins = _logins(policy, self._secret)
         self.pool = ThreadPoolExecutor(options.max_connections + 1, thread_name_prefix="dpsql")
         self.throttle = Throttle()
+        self.tally = Tally()
+        self._budget_watch = BudgetWatch()
         self.stopping = asyncio.Event()
         self._health = Health(self._look_at_ledger, self.pool, options.probe_seconds)
         self._hangup = asyncio.Event()
@@ -66,7 +70,7 @@ class Server:
     async def run(self, announce: Callable[[int], None] | None = None) -> None:
         """Listen until told to stop; `announce` is called with the port before the log begins.
 
-        Raises OSError: the address cannot be had.
+        Raises CannotListen: an address cannot be had.
         """
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(_tell_bug)
@@ -74,13 +78,20 @@ class Server:
             "asyncio"
         ).disabled = True  # its words are no lines of the log, and may quote values
         listeners = open_listeners(self.options.host, self.options.port)
+        try:
+            metrics, end_metrics = self._serve_metrics()
+        except CannotListen:
+            _close(listeners)
+            raise
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop)
         loop.add_signal_handler(signal.SIGHUP, self._hangup.set)
         port = listeners[0].getsockname()[1]
         if announce is not None:
             announce(port)
-        log("listening", host=self.options.host, port=port, encrypted=self.encryption is not None)
+        log(
+            "listening", host=self.options.host, port=port, encrypted=self.encryption is not None, metrics=metrics
+        )  # fmt: skip
         _look_at_file(self.policy)
         background = [asyncio.ensure_future(self._let_in(listener)) for listener in listeners]
         background += [
@@ -96,8 +107,8 @@ class Server:
         for task in background:
             task.cancel()
         await asyncio.wait(background)
-        for listener in listeners:
-            listener.close()
+        _close(listeners)
+        end_metrics()
         self.sessions.shut()
         self.pool.shutdown(wait=False, cancel_futures=True)
         log("stopped")
@@ -227,8 +238,19 @@ class Server:
             await asyncio.get_running_loop().run_in_executor(self.pool, self.sessions.rest)
 
     def _look_at_ledger(self) -> None:
-        """Raise LedgerError where the ledger cannot be used."""
-        self.sessions.dataset.store.status()
+        """Raise LedgerError where the ledger cannot be used; warn of what is nearly spent."""
+        self._budget_watch.look(self.sessions.dataset.store, list(self.policy.analysts))
+
+    def _serve_metrics(self) -> tuple[int | None, Callable[[], None]]:
+        """Serve what is counted, where the owner wants it; return the port, and what ends it. Raises CannotListen."""
+        if self.options.metrics is None:
+            return None, lambda: None
+        from .metrics import serve_metrics  # what it is made with is an optional part
+
+        host, port = self.options.metrics
+        return serve_metrics(
+            host, port, self.tally, lambda: len(self._admitted), lambda: self.sessions.dataset.store.status()
+        )
 
     # --- the end -----------------------------------------------------------------------------------
 
@@ -249,6 +271,11 @@ class Server:
             client.stop()
         if self._clients:
             await asyncio.wait(list(self._clients), timeout=_LAST_SECONDS)
+
+
+def _close(listeners: Sequence[socket.socket]) -> None:
+    for listener in listeners:
+        listener.close()
 
 
 def _logins(policy: Policy, secret: bytes) -> Logins:

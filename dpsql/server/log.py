@@ -26,10 +26,14 @@ __all__ = ["EVENTS", "Seldom", "log", "place_of", "write_out"]
 
 EVENTS = MappingProxyType(
     {
-        "listening": "the server is up: `host`, `port`, `encrypted`",
+        "listening": "the server is up: `host`, `port`, `encrypted`, and the port of `metrics` where there is one",
         "connected": "`analyst` has logged in from `peer`; `process` names the connection from here on",
         "disconnected": "the connection has ended",
-        "answered": "a statement that charged, or was answered from the store: what it cost",
+        "answered": "a statement that charged, or was answered from the store: what it cost, and in how many "
+        "milliseconds, `ms`",
+        "refused": "a statement ended in an error: `sqlstate`; of each analyst and code one line in ten seconds",
+        "budget low": "80, or 95, per cent of a cap are spent, now `percent`: of an analyst's, or everybody's (`of`), "
+        "in `what`",
         "cancelled": "a client asked to stop the statement of the connection `process`",
         "login refused": "`reason`: the password, the user or the database; the client is not told which. "
         "`delay`: seconds until it is told",

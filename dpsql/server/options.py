@@ -17,6 +17,7 @@ class Options:
 
     `certificate` and `key`: PEM files, given together; without them nothing is encrypted. `write_seconds`: how long
     a client may leave unread what it is sent. `probe_seconds`: between two looks at the ledger.
+    `metrics`: the address on which counts are served to Prometheus; None for none.
     """
 
     host: str = "127.0.0.1"
@@ -29,6 +30,7 @@ class Options:
     write_seconds: float = 120.0
     grace_seconds: float = 10.0
     probe_seconds: float = 10.0
+    metrics: tuple[str, int] | None = None
 
     @property
     def max_strangers(self) -> int:

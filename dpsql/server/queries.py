@@ -5,6 +5,7 @@ House rule: which of the two answers is decided by what a query reads. One that 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -18,6 +19,7 @@ from .columns import columns_of, oid_of, sql_type
 from .log import log
 from .report import Fault
 from .statements import CatalogQuery, Engine, Result
+from .tally import Outcome, Tally
 from .worker import Worker
 
 __all__ = ["Queries", "Query"]
@@ -29,8 +31,10 @@ Query = Engine | CatalogQuery
 class Queries:
     """Describes and answers the queries of a connection."""
 
-    def __init__(self, worker: Worker, catalog: SystemCatalog, database: str, process_id: int) -> None:
-        self.worker = worker
+    def __init__(
+        self, worker: Worker, catalog: SystemCatalog, database: str, process_id: int, tally: Tally
+    ) -> None:
+        self.worker, self._tally = worker, tally
         self._catalog, self._database, self._process_id = catalog, database, process_id
 
     def sort(self, text: str) -> Query:
@@ -67,6 +71,7 @@ class Queries:
 
     async def run(self, query: Query, values: Sequence[object], client: ClientSettings) -> Result:
         """Answer a query once. Raises DpsqlError, Fault, ClientGone."""
+        start = time.monotonic()
         if isinstance(query, CatalogQuery):
             facts = self._facts(client)
             found = self.worker.look_up(
@@ -77,12 +82,15 @@ class Queries:
                 columns, rows = await found
             except CatalogRefusal as refusal:
                 raise self._told(refusal) from None
+            self._tally.answer("catalog", time.monotonic() - start)
             return Result("SELECT", _columns(columns), rows)
         answer = await self.worker.execute(query.text, values, client.timeout)
+        seconds = time.monotonic() - start
+        self._tally.answer(_outcome(answer.receipt), seconds)
         if answer.receipt is not None:
             log(
                 "answered", analyst=self.worker.session.analyst, epsilon=decimal_text(answer.receipt.epsilon),
-                left=decimal_text(answer.receipt.left), process=self._process_id,
+                left=decimal_text(answer.receipt.left), ms=round(1000 * seconds), process=self._process_id,
             )  # fmt: skip
         return Result(answer.command, columns_of(answer.columns), answer.rows, _notices(answer, client))
 
@@ -99,6 +107,10 @@ class Queries:
             raise self._told(refusal) from None
         return _columns(columns), types
 
+    def refused(self, sqlstate: str) -> None:
+        """Have the owner know of a statement that ended in an error."""
+        self._tally.refuse(sqlstate, self.worker.session.analyst, self._process_id)
+
     def _told(self, refusal: CatalogRefusal) -> CatalogRefusal:
         """Have the owner told which kind of query of a client is not answered."""
         log("catalog query refused", reason=refusal.kind[:80], process=self._process_id)
@@ -107,6 +119,12 @@ class Queries:
     def _facts(self, client: ClientSettings) -> ConnectionFacts:
         settings = {name.lower(): value for name, value in client.show_all()}
         return ConnectionFacts(client.user, self._database, self._process_id, settings)
+
+
+def _outcome(receipt: Receipt | None) -> Outcome:
+    if receipt is None:
+        return "public"
+    return "charged" if receipt.epsilon else "stored"
 
 
 def _columns(columns: Sequence[ResultColumn]) -> tuple[FieldDescription, ...]:

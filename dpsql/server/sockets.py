@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 
 from .log import Seldom
 
-__all__ = ["accepted", "open_listeners"]
+__all__ = ["CannotListen", "accepted", "open_listeners"]
 
 _BACKLOG = 512
 _OUT_OF_MEANS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -20,12 +20,27 @@ _KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 """A client whose machine is gone is noticed after two minutes; the names that this system knows are set."""
 
 
+class CannotListen(OSError):
+    """An address cannot be had; `reason`: what the system says."""
+
+    def __init__(self, host: str, port: int, reason: OSError) -> None:
+        super().__init__(reason.errno, reason.strerror)
+        self.host, self.port, self.reason = host, port, reason
+
+
 def open_listeners(host: str, port: int) -> list[socket.socket]:
     """Return sockets that listen on each address of a host; port 0 takes a free one, the same for all.
 
     An address that this machine lacks is left out where it has another (localhost without IPv6).
-    Raises OSError: no address can be had.
+    Raises CannotListen: no address can be had.
     """
+    try:
+        return _listeners(host, port)
+    except OSError as error:
+        raise CannotListen(host, port, error) from None
+
+
+def _listeners(host: str, port: int) -> list[socket.socket]:
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     listeners: list[socket.socket] = []
     missing: OSError | None = None

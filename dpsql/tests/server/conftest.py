@@ -67,11 +67,12 @@ INSERT INTO thing VALUES
 
 @dataclass
 class Served:
-    """A running server: its port and the lines of its log."""
+    """A running server: its port, the first line of its log and the others."""
 
     port: int
     process: subprocess.Popen[str]
     lines: list[dict[str, Any]] = field(default_factory=list)
+    first: dict[str, Any] = field(default_factory=dict)
 
     def connect(self, **options: Any) -> psycopg.Connection[Any]:
         return psycopg.connect(**self.address(**options), autocommit=True)
@@ -120,7 +121,7 @@ def run_server(policy: Path, *options: str, code: str = TUNED, **tuned: float) -
     assert process.stderr is not None
     first = process.stderr.readline()
     assert first.startswith("{"), first + process.stderr.read()
-    served = Served(json.loads(first)["port"], process)
+    served = Served(json.loads(first)["port"], process, first=json.loads(first))
     stream = process.stderr
     reader = threading.Thread(target=lambda: served.lines.extend(map(json.loads, iter(stream.readline, ""))))
     reader.start()

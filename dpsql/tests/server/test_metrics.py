@@ -1,0 +1,132 @@
+"""What the owner's tools are told: counts for Prometheus, refusals and warnings in the log."""
+
+from __future__ import annotations
+
+import re
+import urllib.request
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+from click.testing import CliRunner
+from prometheus_client.parser import text_string_to_metric_families
+
+from dpsql.cli.application import program
+from dpsql.engine.dataset import open_ledger
+from dpsql.policy import load_policy
+from dpsql.server import budget_watch
+from dpsql.server.budget_watch import BudgetWatch
+from dpsql.server.tally import SECONDS, Tally
+
+from .conftest import COUNT, Served, make_dataset, run_server
+
+
+@pytest.fixture
+def measured(tmp_path: Path) -> Iterator[Served]:
+    with run_server(make_dataset(tmp_path), "--metrics", "0") as served:
+        yield served
+
+
+def samples(served: Served) -> dict[str, float]:
+    port = served.first["metrics"]
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+        text = answer.read().decode()
+    return {
+        name + "".join(f" {value}" for value in labels.values()): value
+        for family in text_string_to_metric_families(text)
+        for name, labels, value, *_ in family.samples
+    }
+
+
+def test_what_is_counted(measured: Served) -> None:
+    before = samples(measured)
+    assert (before["dpsql_connections"], before["dpsql_epsilon_spent"], before["dpsql_ledger_up"]) == (
+        0,
+        0,
+        1,
+    )
+    with measured.connect() as connection:
+        for sql in (COUNT, COUNT, "SELECT count(*) FROM pg_class", "SHOW dpsql.epsilon"):
+            connection.execute(sql)
+        for _ in range(2):
+            with pytest.raises(psycopg.Error):
+                connection.execute("SELECT city FROM person WHERE city LIKE 'secret%'")
+        now = samples(measured)
+    found = {outcome: now[f"dpsql_answered_total {outcome}"] for outcome in ("charged", "stored", "catalog")}
+    assert found["charged"] == found["stored"] == 1
+    assert found["catalog"] >= 1
+    assert now["dpsql_answer_seconds_count"] == sum(
+        value for name, value in now.items() if name.startswith("dpsql_answered_total")
+    )
+    refused = {name: value for name, value in now.items() if name.startswith("dpsql_refused_total")}
+    assert sum(refused.values()) == 2
+    assert now["dpsql_connections"] == 1
+    assert now["dpsql_epsilon_spent"] + now["dpsql_epsilon_left"] == pytest.approx(now["dpsql_epsilon_cap"])
+    assert now["dpsql_epsilon_spent"] > 0
+    assert now["process_resident_memory_bytes"] > 10**6
+    (line,) = (line for line in measured.lines if line["event"] == "refused")
+    assert (line["analyst"], line["times"]) == ("alice", 1), "the second within ten seconds is counted alone"
+    assert all("ms" in line for line in measured.lines if line["event"] == "answered")
+    assert "secret" not in str(measured.lines) + str(now)
+
+
+def test_classes_of_durations_end_where_they_say() -> None:
+    tally = Tally()
+    for seconds in (0.0, SECONDS[0], SECONDS[1], SECONDS[-1], SECONDS[-1] + 1):
+        tally.answer("public", seconds)
+    assert (tally.durations[0], tally.durations[1], tally.durations[-2], tally.durations[-1]) == (2, 1, 1, 1)
+
+
+@pytest.mark.parametrize("given", ["here", "1:2:x", "65536", ":", "-1"])
+def test_an_address_that_is_none(given: str, tmp_path: Path) -> None:
+    done = CliRunner().invoke(program, ["-P", str(make_dataset(tmp_path)), "serve", "--metrics", given])
+    assert done.exit_code == 2
+    assert "write PORT or HOST:PORT" in re.sub(r"\s+", " ", done.output)
+
+
+def test_a_port_that_is_taken_is_named(measured: Served, tmp_path: Path) -> None:
+    port = measured.first["metrics"]
+    folder = tmp_path / "second"
+    folder.mkdir()
+    options = ["-P", str(make_dataset(folder)), "serve", "--port", "0", "--metrics", str(port)]
+    done = CliRunner().invoke(program, options)
+    assert done.exit_code == 2
+    assert f"Port {port} is taken" in done.output
+
+
+def test_a_budget_that_is_nearly_spent_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[object, ...]] = []
+    monkeypatch.setattr(budget_watch, "log", lambda event, **said: told.append((event, *said.values())))
+    path = make_dataset(tmp_path)
+    path.write_text(
+        path.read_text().replace("epsilon = 1000", "epsilon = 2").replace("epsilon = 500", "epsilon = 1")
+    )
+    policy, watch = load_policy(path), BudgetWatch()
+
+    options = ["-P", str(path), "--analyst"]
+
+    def spend(analyst: str, epsilon: str, condition: str) -> None:
+        done = CliRunner().invoke(
+            program,
+            [*options, analyst, "query", "--epsilon", epsilon, f"{COUNT} WHERE {condition}"],
+        )
+        assert done.exit_code == 0, done.output
+        watch.look(store, policy.analysts)
+
+    with closing(open_ledger(policy, create=False)) as store:
+        spend("alice", "0.79", "age > 1")
+        assert told == []
+        spend("alice", "0.01", "age > 2")
+        spend("alice", "0.1", "age > 3")
+        assert told == [("budget low", "alice", "epsilon", 80)]
+        spend("alice", "0.1", "age > 4")
+        spend("bob", "0.9", "age > 5")
+        assert told[1:] == [
+            ("budget low", "alice", "epsilon", 100),
+            ("budget low", "everybody", "epsilon", 95),
+        ]
+        store.grant("alice", 10**9, by="the owner")
+        spend("alice", "0.01", "age > 6")
+        assert len(told) == 3
