@@ -68,10 +68,14 @@ def create_journal(path: Path, header: str) -> None:
 
     Requires: nobody else creates it at the same time.
     """
+    _make(path, _line(header))
+
+
+def _make(path: Path, content: bytes) -> None:
     draft = path.with_name(path.name + ".new")
     fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
-        _write_all(fd, _line(header))
+        _write_all(fd, content)
         _sync(fd)
     finally:
         os.close(fd)
@@ -122,6 +126,11 @@ class Journal:
         except BlockingIOError:
             return False
         return True
+
+    def copy(self, path: Path) -> None:
+        """Write the lines that are whole to another file; it is there whole and durable, or not at all."""
+        lines = self.path.read_bytes()
+        _make(path, lines[: lines.rfind(b"\n") + 1])
 
     def size(self) -> int:
         """Return the length in bytes."""

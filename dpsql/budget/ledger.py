@@ -128,6 +128,14 @@ class Ledger(ABC):
         """Let everything go. What is still reserved counts as failed from now on."""
 
     @abstractmethod
+    def back_up(self, folder: Path) -> list[Path]:
+        """Copy ledger and log, as they are together at one moment, into a folder that is there; return the copies.
+
+        What is written meanwhile may be in the log's copy alone, which is how a ledger after a crash looks. Raises
+        LedgerError.
+        """
+
+    @abstractmethod
     def _alone(self) -> AbstractContextManager[None]:
         """Keep this process's other threads, and whoever else writes this log, out of a change."""
 

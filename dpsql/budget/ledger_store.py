@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from ..errors import EngineFailure, LedgerError
@@ -376,6 +377,10 @@ class LedgerStore:
             return cap_of(epsilon_nano, promise, self._caps.delta_atto)
 
         return replace(kept, rations=self._rations.scopes(kept, analyst, at or utc_now(), cap))
+
+    def back_up(self, folder: Path) -> list[Path]:
+        """Copy the ledger and its log; see `Ledger.back_up`."""
+        return self._ledger.back_up(folder)
 
     def analysts(self) -> list[str]:
         """See `BudgetStore.analysts`."""

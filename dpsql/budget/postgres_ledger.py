@@ -121,6 +121,13 @@ class PostgresLedger(Ledger):
             undo.pop_all()
         return ledger
 
+    def back_up(self, folder: Path) -> list[Path]:
+        """See `Ledger.back_up`. Raises LedgerError: the server has means of its own."""
+        raise LedgerError(
+            "a ledger on Postgres is backed up with its server",
+            hint=f"pg_dump --schema=dpsql, and then a copy of {self._journal.path.name} of each machine",
+        )
+
     @property
     def holder(self) -> str:
         """See `Ledger.holder`: the number of an advisory lock."""

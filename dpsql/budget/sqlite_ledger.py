@@ -13,7 +13,7 @@ import secrets
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +110,15 @@ class SqliteLedger(Ledger):
         super().check_in_place()
         if identity(self._path) != self._file:
             raise LedgerError("the ledger or its log was replaced while in use", hint="restart dpsql")
+
+    def back_up(self, folder: Path) -> list[Path]:
+        """See `Ledger.back_up`: the ledger first, so that the log's copy lacks nothing that the ledger's has."""
+        copy = folder / self._path.name
+        with self._alone(), closing(_connect(copy)) as target:
+            self._db.backup(target)
+        with _as_ledger_errors(folder):
+            self._journal.copy(_log(copy))
+        return [copy, _log(copy)]
 
     @contextmanager
     def read(self) -> Iterator[Database]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import click
 
@@ -73,6 +76,30 @@ def show(settings: CommandSettings) -> None:
         return
     for line in spending_lines(status, analysts, usual):
         click.echo(line)
+
+
+@budget.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@pass_settings
+def backup(settings: CommandSettings, folder: Path) -> None:
+    """Copy the ledger and its log into FOLDER, which is made; servers may go on running.
+
+    To restore, put both files back in their places while nothing runs. The log that is there since the backup is worth
+    more than its copy: keep it, and nothing that was spent is forgotten.
+    """
+    draft = folder.with_name(f".{folder.name}.{os.getpid()}")
+    if folder.exists():
+        raise click.UsageError(f"{folder} is there already; name a new folder.")
+    with open_ledger(settings.policy_path) as ledger:
+        try:
+            draft.mkdir(0o700)
+            names = [path.name for path in ledger.back_up(draft)]
+            draft.rename(folder)
+        except OSError as error:
+            raise click.UsageError(f"{folder} cannot be written: {error.strerror}.") from None
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+    click.echo(f"Copied to {terminal_text(str(folder))}: {' and '.join(names)}")
 
 
 @budget.command()

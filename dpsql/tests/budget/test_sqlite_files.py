@@ -75,3 +75,30 @@ def test_files_are_for_their_owner_alone(file: Place, tmp_path: Path) -> None:
     assert modes.pop("ledger.db.holders") == 0o700
     assert set(modes.values()) == {0o600}
     assert {"ledger.db", "ledger.db-wal", "ledger.db.log"} <= set(modes)
+
+
+def test_a_backup_beside_a_newer_log_forgets_nothing(file: Place, tmp_path: Path) -> None:
+    """Taken while the ledger is in use; a torn last line of the log is not in it."""
+    folder = tmp_path / "copy"
+    folder.mkdir()
+    store = file.open()
+    buy(store, "a")
+    with file.log.open("ab") as log:
+        log.write(b"torn")
+    copies = store.back_up(folder)
+    assert [path.name for path in copies] == ["ledger.db", "ledger.db.log"]
+    assert {path.stat().st_mode & 0o777 for path in copies} == {0o600}
+    assert not (folder / "ledger.db.log").read_bytes().endswith(b"torn")
+    before = store.spent()
+    buy(store, "b")
+    after = store.spent()
+    store.close()
+    copied = Place(f"sqlite:{folder / 'ledger.db'}", folder / "ledger.db.log").open(create=False)
+    assert copied.spent() == before
+    copied.close()
+    file.file.write_bytes((folder / "ledger.db").read_bytes())
+    for rest in ("-wal", "-shm"):
+        file.file.with_name(file.file.name + rest).unlink(missing_ok=True)
+    restored = file.open(create=False)
+    assert restored.spent() == after != before
+    restored.close()

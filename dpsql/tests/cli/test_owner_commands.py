@@ -467,3 +467,25 @@ def test_the_audit(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "1 of 1 failed. " in failed.stdout
     assert run("audit", "--sql", "SELECT gpa FROM student").exit_code == 3
     assert run("budget", "show").stdout == before
+
+
+def test_a_backup_is_a_new_folder_and_a_ledger(run: Run, campus: Path, tmp_path: Path) -> None:
+    run("query", "SELECT COUNT(*) FROM student")
+    folder = tmp_path / "monday"
+    done = run("budget", "backup", str(folder))
+    assert (done.exit_code, done.stdout) == (
+        0,
+        f"Copied to {folder}: campus-ledger.db and campus-ledger.db.log\n",
+    )
+    again = run("budget", "backup", str(folder))
+    assert (again.exit_code, again.stdout) == (2, "")
+    assert "is there already" in again.stderr
+    nowhere = run("budget", "backup", str(tmp_path / "none" / "monday"))
+    assert (nowhere.exit_code, "cannot be written" in nowhere.stderr) == (2, True)
+    remove_ledger(campus)
+    for copy in folder.iterdir():
+        shutil.copy(copy, campus.parent)
+    assert "0.1 of 10 spent" in run("budget", "show").stdout
+    assert run("query", "SELECT COUNT(*) FROM student").stderr.startswith(
+        "free: answered from stored releases"
+    )

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import configparser
 import re
+import shlex
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -58,3 +62,24 @@ def test_lines_fit_a_screen(name: str) -> None:
     """Tables apart, and what a program printed."""
     plain = re.sub(r"^```.*?^```$", "", text(name), flags=re.DOTALL | re.MULTILINE)
     assert [line for line in plain.splitlines() if len(line) > 125 and not line.startswith("|")] == []
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not there to read the unit")
+def test_systemd_takes_the_unit(tmp_path: Path) -> None:
+    (unit,) = re.findall(r"```ini\n(\[Unit\].*?)```", text("operator"), re.DOTALL)
+    read = configparser.ConfigParser(interpolation=None)
+    read.optionxform = str  # type: ignore[assignment,method-assign]  # its keys are written as systemd's
+    read.read_string(unit)
+    program_path, *arguments = shlex.split(read["Service"]["ExecStart"])
+    path = tmp_path / "dpsql.service"
+    path.write_text(unit.replace(program_path, sys.executable))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", str(path)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, "dpsql.service" in done.stderr) == (0, False), done.stderr
+    certificate, key = (tmp_path / name for name in ("server.pem", "server.key"))
+    for file in (certificate, key):
+        file.touch()
+        arguments[arguments.index(file.name)] = str(file)
+    tried = CliRunner().invoke(program, arguments)
+    assert "campus.toml: cannot be read" in tried.output, "the options are those of the command"
