@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import ipaddress
 import os
 import shlex
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ from .text_cells import terminal_text
 if TYPE_CHECKING:
     from ..policy import Policy
     from ..server import Options
+    from ..server.options import Network
 
 __all__ = ["psql_line", "run_server", "serve"]
 
@@ -57,10 +59,15 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--metrics", metavar="[HOST:]PORT", callback=lambda *given: _address(given[-1]),
     help="Serve counts to Prometheus on an address of their own; without HOST on this machine alone.",
 )  # fmt: skip
+@click.option(
+    "--trusted-proxy", "proxies", metavar="ADDRESS", multiple=True, callback=lambda *given: _networks(given[-1]),
+    help="A proxy, or a network of them, that says by the PROXY protocol, version 2, whom it speaks for. Repeatable.",
+)  # fmt: skip
 @pass_settings
 def serve(
     settings: CommandSettings, host: str, port: int, certificate: Path | None, key: Path | None,
     max_connections: int, idle: float, grace: float, metrics: tuple[str, int] | None,
+    proxies: tuple[Network, ...],
 ) -> None:  # fmt: skip
     """Serve the policy to analysts over Postgres' protocol, until SIGTERM or Ctrl-C.
 
@@ -76,7 +83,7 @@ def serve(
 
     options = Options(
         host, port, certificate, key, max_connections=max_connections, idle_seconds=idle, grace_seconds=grace,
-        metrics=metrics,
+        metrics=metrics, trusted_proxies=proxies,
     )  # fmt: skip
     if metrics is not None and find_spec("prometheus_client") is None:
         raise click.UsageError('--metrics takes an optional part: pip install "dpsql[metrics]".')
@@ -131,6 +138,13 @@ def _address(given: str | None) -> tuple[str, int] | None:
     if not (port.isascii() and port.isdecimal() and int(port) <= 65535):
         raise click.BadParameter(f"{given} is no address: write PORT or HOST:PORT.")
     return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
+
+
+def _networks(given: Sequence[str]) -> tuple[Network, ...]:
+    try:
+        return tuple(ipaddress.ip_network(one) for one in given)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}.") from None
 
 
 def _why_not(host: str, port: int, error: OSError) -> str:

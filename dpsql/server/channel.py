@@ -8,6 +8,8 @@ import ssl
 from contextlib import suppress
 
 from .encryption import ALPN, Encryption
+from .log import Seldom
+from .proxy_header import ProxyHeaderError, read_proxy_header
 from .report import ClientGone
 
 __all__ = ["Channel"]
@@ -15,6 +17,9 @@ __all__ = ["Channel"]
 _READ_AHEAD = 256 * 1024
 _TLS_RECORD = b"\x16"
 """The first byte of a client that begins with TLS; no packet of the protocol before tags has it."""
+
+
+_NO_HEADER = Seldom("no proxy header")
 
 
 class Channel(asyncio.Protocol):
@@ -59,6 +64,16 @@ class Channel(asyncio.Protocol):
         self._writable.set()
 
     # --- called by the client's task -------------------------------------------------------------
+
+    async def read_proxy_header(self) -> str | None:
+        """Return whom a trusted proxy speaks for, which it says first. Raises ClientGone."""
+        try:
+            return await read_proxy_header(self._socket)
+        except ProxyHeaderError:
+            _NO_HEADER.log(peer=self.peer)
+        except OSError:
+            pass
+        raise ClientGone
 
     async def begin(self, encryption: Encryption | None, seconds: float) -> bool:
         """Wait for the client's first byte; return whether it begins TLS, which is then spoken from here on.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING
 
 from ..pgwire import (
@@ -71,7 +71,9 @@ class Client:
         self.process_id = process_id
         self.key = b""
         self.analyst: str | None = None
+        self._turn = AsyncExitStack()
         self.peer = channel.peer
+        self.is_idle = True
 
     async def run(self) -> None:
         """Serve the client until it leaves, breaks the protocol or has to go; raises nothing."""
@@ -88,6 +90,7 @@ class Client:
             await self._last(report(error, fatal=True))
         finally:
             try:
+                await self._turn.aclose()
                 await self._channel.close()
                 if self._worker is not None:
                     await self._worker.close()
@@ -201,6 +204,8 @@ class Client:
         Raises ClientGone, RemoteProtocolError; Fault while nobody can log in.
         """
         seconds = self._server.options.authentication_seconds
+        if self._server.options.trusts(self.peer):
+            self._server.names(self, await self._channel.read_proxy_header())
         if await self._channel.begin(self._encryption, seconds):
             self._connection, self._is_encrypted = ProtocolConnection(_LIMITS, encrypted=True), True
         while True:
@@ -233,6 +238,7 @@ class Client:
         if not self._server.admit(self, startup.user):
             raise Fault("53300", "there are too many connections", hint="close one, or connect again later")
         self.analyst = startup.user
+        await self._turn.aclose()
         await self._send(AuthenticationSASLFinal(proof), AuthenticationOk())
 
     async def _prove(self, startup: StartupMessage) -> bytes:
@@ -246,6 +252,7 @@ class Client:
         await self._send(AuthenticationSASLContinue(exchange.challenge(first.mechanism, first.data)))
         final = await self._next()
         assert isinstance(final, SASLResponse), "the table of states lets nothing else through"
+        await self._take_turn(startup.user)
         is_known = startup.user in self._server.logins  # which may be others by now
         with suppress(AuthenticationFailed):
             proof = exchange.confirm(final.data)
@@ -259,6 +266,13 @@ class Client:
         )  # fmt: skip
         raise AuthenticationFailed
 
+    async def _take_turn(self, user: str) -> None:
+        """Wait until the proof may be looked at. Raises ClientGone."""
+        self.is_idle = False
+        await self._turn.enter_async_context(self._server.turns.turn(self.peer, user))
+        if self._channel.lost.done():
+            raise ClientGone
+
     async def _wait_to_tell(self) -> None:
         """Wait out the delay of a failed login, also when the client has left: it buys no faster attempt."""
         try:
@@ -267,7 +281,7 @@ class Client:
         except TimeoutError:
             pass
         finally:
-            self._server.throttle.told(self.peer)
+            await self._turn.aclose()
 
     async def _open(self, startup: StartupMessage) -> Conversation:
         """Open the session, and tell the client that it may begin."""

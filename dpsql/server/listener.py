@@ -8,7 +8,6 @@ import logging
 import secrets
 import signal
 import socket
-from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -23,11 +22,13 @@ from .health import Health
 from .log import Seldom, log, place_of, write_out
 from .login import Logins
 from .options import Options, is_loopback
-from .report import changed, removed, stopping
+from .report import ClientGone, changed, removed, stopping
 from .sessions import Sessions
 from .sockets import CannotListen, accepted, open_listeners
+from .strangers import Strangers
 from .tally import Tally
 from .throttle import Throttle
+from .turns import Turns
 
 __all__ = ["Server"]
 
@@ -56,6 +57,7 @@ class Server:
         self.logins = _logins(policy, self._secret)
         self.pool = ThreadPoolExecutor(options.max_connections + 1, thread_name_prefix="dpsql")
         self.throttle = Throttle()
+        self.turns = Turns()
         self.tally = Tally()
         self._budget_watch = BudgetWatch()
         self.stopping = asyncio.Event()
@@ -63,7 +65,7 @@ class Server:
         self._hangup = asyncio.Event()
         self._clients: dict[asyncio.Task[None], Client] = {}
         self._admitted: dict[int, Client] = {}
-        self._strangers: Counter[str] = Counter()
+        self._strangers = Strangers(options.max_strangers)
         self._refused_strangers = Seldom("strangers full")
         self.late = Seldom("login timed out")
 
@@ -130,7 +132,7 @@ class Server:
         if own >= self.options.max_per_analyst(len(self.logins)):
             log("full", limit="analyst", analyst=analyst)
             return False
-        self._is_known(client)
+        self._strangers.remove(client)
         self._admitted[client.process_id] = client
         return True
 
@@ -144,21 +146,32 @@ class Server:
 
     async def _let_in(self, listener: socket.socket) -> None:
         async for connection, peer in accepted(listener):
-            if self._may_knock(peer):
+            if self._has_room(peer):
                 self._begin(Channel(connection, peer))
             else:
-                self._refused_strangers.log(peer=peer)
                 connection.close()
 
-    def _may_knock(self, peer: str) -> bool:
-        """Return whether one more connection without a login may come from an address."""
-        most = self.options.max_strangers
-        is_room = self._strangers.total() < most and self._strangers[peer] < most // 2
-        return is_room and not self.throttle.is_busy(peer)
+    def _has_room(self, peer: str) -> bool:
+        """Return whether one more connection without a login may come from an address; another may go for it."""
+        before = len(self._strangers)
+        has_room = self._strangers.make_room(peer)
+        if not has_room or len(self._strangers) < before:
+            self._refused_strangers.log(peer=peer)
+        return has_room
+
+    def names(self, client: Client, peer: str | None) -> None:
+        """Take a client for one of the address that its proxy names. Raises ClientGone: there is no room for it."""
+        if peer is None:
+            return
+        self._strangers.remove(client)
+        if not self._has_room(peer):
+            raise ClientGone
+        client.peer = peer
+        self._strangers.add(client)
 
     def _begin(self, channel: Channel) -> None:
         client = Client(self, channel, self._new_process_id())
-        self._strangers[client.peer] += 1
+        self._strangers.add(client)
         task = asyncio.ensure_future(client.run())
         self._clients[task] = client
         task.add_done_callback(self._forget)
@@ -171,14 +184,8 @@ class Server:
 
     def _forget(self, task: asyncio.Task[None]) -> None:
         client = self._clients.pop(task)
-        if self._admitted.pop(client.process_id, None) is None:
-            self._is_known(client)
-
-    def _is_known(self, client: Client) -> None:
-        """Count a client no longer among those without a login."""
-        self._strangers[client.peer] -= 1
-        if not self._strangers[client.peer]:
-            del self._strangers[client.peer]
+        self._admitted.pop(client.process_id, None)
+        self._strangers.remove(client)
 
     # --- what changes while it runs ----------------------------------------------------------------
 

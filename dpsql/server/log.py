@@ -39,6 +39,7 @@ EVENTS = MappingProxyType(
         "`delay`: seconds until it is told",
         "full": "a login was refused: `limit` says whether all analysts, or this one, have too many connections",
         "strangers full": "connections without a login were dropped: too many of all, or of one address",
+        "no proxy header": "a trusted proxy does not say whom it speaks for: has it the PROXY protocol, version 2, on?",
         "login timed out": "no login came within ten seconds",
         "idle": "a connection said nothing for too long, and was closed",
         "not reading": "a client did not read what it was sent for two minutes, and was dropped",

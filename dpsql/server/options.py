@@ -9,6 +9,7 @@ from pathlib import Path
 __all__ = ["Options", "is_loopback"]
 
 _LEAST_STRANGERS = 32
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +17,9 @@ class Options:
     """Where and how to listen; times in seconds.
 
     `certificate` and `key`: PEM files, given together; without them nothing is encrypted. `write_seconds`: how long
-    a client may leave unread what it is sent. `probe_seconds`: between two looks at the ledger.
-    `metrics`: the address on which counts are served to Prometheus; None for none.
+    a client may leave unread what it is sent. `probe_seconds`: between two looks at the ledger. `metrics`: the address
+    on which counts are served to Prometheus; None for none. `trusted_proxies`: connections from there begin with the
+    PROXY protocol, version 2.
     """
 
     host: str = "127.0.0.1"
@@ -31,11 +33,20 @@ class Options:
     grace_seconds: float = 10.0
     probe_seconds: float = 10.0
     metrics: tuple[str, int] | None = None
+    trusted_proxies: tuple[Network, ...] = ()
 
     @property
     def max_strangers(self) -> int:
         """How many connections without a login there may be: of all, and half of that of one address."""
         return max(2 * self.max_connections, _LEAST_STRANGERS)
+
+    def trusts(self, peer: str) -> bool:
+        """Return whether an address is a proxy's that is believed whom it speaks for."""
+        try:
+            address = ipaddress.ip_address(peer.partition("%")[0])
+        except ValueError:
+            return False
+        return any(address in network for network in self.trusted_proxies)
 
     def max_per_analyst(self, analysts: int) -> int:
         """How many connections one of so many analysts may have: with others, half of all."""

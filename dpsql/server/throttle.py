@@ -3,7 +3,8 @@
 House rules:
 
 1. A delay depends on where an attempt comes from and when, never on why it failed: it tells nothing of who exists.
-2. Only failures wait. A right login is never late because others fail.
+2. Only failures wait here. A right login is late because of others where these are many of its own name and address
+   (`turns`).
 3. Nothing is forgotten for a login that succeeds: one known password buys no guesses at another.
 4. Memory is bounded, whatever number of addresses an attacker has; the count of all addresses together stays.
 """
@@ -15,14 +16,13 @@ import math
 from collections import OrderedDict
 from dataclasses import dataclass
 
-__all__ = ["LONGEST", "Throttle"]
+__all__ = ["LONGEST", "Throttle", "network_of"]
 
 LONGEST = 5.0
 """Seconds; the longest delay."""
 
 _FIRST = 0.25
 _MAX_NETWORKS = 4096
-_MAX_WAITING = 8
 _IPV6_PREFIX = 64
 
 
@@ -51,11 +51,10 @@ _ALL_TOGETHER = _Pace(free=100, double=20, forget=1, most=300)
 
 @dataclass(slots=True)
 class _Count:
-    """Failures remembered as of `at`; `waiting`: those that have not been told yet."""
+    """Failures remembered as of `at`."""
 
     failures: float = 0.0
     at: float = 0.0
-    waiting: int = 0
 
     def add(self, pace: _Pace, now: float) -> float:
         """Count a failure and return its delay."""
@@ -76,31 +75,17 @@ class Throttle:
         return len(self._networks)
 
     def fail(self, peer: str, now: float) -> float:
-        """Count a failed login and return the seconds until it may be told; then call `told`."""
-        network = _network(peer)
+        """Count a failed login and return the seconds until it may be told."""
+        network = network_of(peer)
         count = self._networks.setdefault(network, _Count(at=now))
         self._networks.move_to_end(network)
         if len(self._networks) > _MAX_NETWORKS:
             self._networks.popitem(last=False)
-        count.waiting += 1
         return max(count.add(_ONE_NETWORK, now), self._all.add(_ALL_TOGETHER, now))
 
-    def told(self, peer: str) -> None:
-        """Note that a failure was told."""
-        count = self._networks.get(_network(peer))
-        if count is not None and count.waiting:
-            count.waiting -= 1
 
-    def is_busy(self, peer: str) -> bool:
-        """Return whether so many failures of this address wait that it gets no further attempt now.
-
-        Else a guesser would not wait for the answer, and would open the next connection instead.
-        """
-        count = self._networks.get(_network(peer))
-        return count is not None and count.waiting >= _MAX_WAITING
-
-
-def _network(peer: str) -> str:
+def network_of(peer: str) -> str:
+    """Return who counts as one: an IPv4 address, or the /64 of an IPv6 one; anything else as it is."""
     try:
         address = ipaddress.ip_address(peer.partition("%")[0])
     except ValueError:

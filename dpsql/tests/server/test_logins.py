@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import ipaddress
+import struct
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from dpsql.policy import load_policy
 from dpsql.server.login import Logins
+from dpsql.server.strangers import Strangers
 from dpsql.server.throttle import LONGEST, Throttle
+from dpsql.server.turns import MOST_OF_ADDRESS, MOST_OF_NAME, Turns
 
+from ..pgwire.frontend import startup
 from .by_hand import HungUp, Wire, login, prove
 from .conftest import PASSWORD, Served, make_dataset, run_server
 
@@ -25,11 +35,7 @@ WRONG = {
 
 
 def delays(throttle: Throttle, peer: str, count: int, now: float = 0.0) -> list[float]:
-    found = []
-    for _ in range(count):
-        found.append(throttle.fail(peer, now))
-        throttle.told(peer)
-    return found
+    return [throttle.fail(peer, now) for _ in range(count)]
 
 
 def test_the_delay_grows() -> None:
@@ -69,15 +75,74 @@ def test_many_addresses_together_are_slow_and_remembered_within_bounds() -> None
     assert len(throttle) == 4096
 
 
-def test_an_address_that_does_not_wait_gets_no_further_attempt() -> None:
-    throttle = Throttle()
-    for _ in range(8):
-        assert not throttle.is_busy("192.0.2.1")
-        throttle.fail("192.0.2.1", 0)
-    assert throttle.is_busy("192.0.2.1")
-    assert not throttle.is_busy("192.0.2.2")
-    throttle.told("192.0.2.1")
-    assert not throttle.is_busy("192.0.2.1")
+def test_turns_of_a_name_and_of_an_address_are_few() -> None:
+    """In the order of asking; another name of the same address waits for the address alone."""
+
+    async def ask(turns: Turns, user: str, peer: str, had: list[str], end: asyncio.Event) -> None:
+        async with turns.turn(peer, user):
+            had.append(user)
+            await end.wait()
+
+    async def run() -> None:
+        turns, had, end = Turns(), list[str](), asyncio.Event()
+        asked = [
+            asyncio.create_task(ask(turns, "alice", "192.0.2.1", had, end)) for _ in range(MOST_OF_NAME + 2)
+        ]
+        await asyncio.sleep(0)
+        asked += [
+            asyncio.create_task(ask(turns, f"user {i}", "192.0.2.1", had, end))
+            for i in range(MOST_OF_ADDRESS)
+        ]
+        asked += [asyncio.create_task(ask(turns, "alice", "192.0.2.2", had, end))]
+        for _ in range(5):
+            await asyncio.sleep(0)
+        others = MOST_OF_ADDRESS - MOST_OF_NAME
+        assert sorted(had) == sorted(["alice"] * (MOST_OF_NAME + 1) + [f"user {i}" for i in range(others)])
+        asked[0].cancel()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert had[-1] == f"user {others}", "it has asked the address before the next alice could"
+        end.set()
+        await asyncio.wait(asked)
+        assert (len(turns), len(had)) == (0, MOST_OF_NAME + 3 + MOST_OF_ADDRESS)
+
+    asyncio.run(run())
+
+
+@dataclass(eq=False)
+class Caller:
+    peer: str
+    is_idle: bool = True
+    has_gone: bool = False
+
+    def stop(self) -> None:
+        self.has_gone = True
+
+
+def test_a_newcomer_takes_the_place_of_the_oldest_who_says_nothing() -> None:
+    strangers = Strangers(8)
+    here = [Caller("192.0.2.1", is_idle=number != 0) for number in range(4)]
+    for caller in here:
+        assert strangers.make_room(caller.peer)
+        strangers.add(caller)
+    assert strangers.make_room("192.0.2.1")
+    assert [caller.has_gone for caller in here] == [False, True, False, False], (
+        "the first waits for its answer"
+    )
+    strangers.remove(here[1])
+    assert len(strangers) == 3
+    here.append(Caller("192.0.2.1"))
+    strangers.add(here[-1])
+    others = [Caller(f"192.0.2.{number}") for number in range(2, 6)]
+    for caller in others:
+        assert strangers.make_room(caller.peer)
+        strangers.add(caller)
+    assert strangers.make_room("192.0.2.9"), "of the address with the most"
+    assert [caller.has_gone for caller in here] == [False, True, True, False, False]
+    for caller in (*here, *others):
+        caller.is_idle = False
+    strangers.add(Caller("192.0.2.1", is_idle=False))
+    assert not strangers.make_room("192.0.2.1")
 
 
 @pytest.fixture(scope="module")
@@ -139,22 +204,148 @@ def test_the_delay_is_waited_for_and_a_right_login_is_not_delayed(guarded: Serve
     pytest.fail("right logins are as late as wrong ones")
 
 
-def test_leaving_does_not_shorten_the_delay(guarded: Served) -> None:
-    """A guesser who does not wait for the answer keeps its places: in the end it is let in no more."""
-
-    def guess() -> bool:
-        before = len(refused(guarded))
+def test_who_does_not_wait_guesses_no_faster(guarded: Served) -> None:
+    """Of many guesses at once as many are looked at as there are turns, and the next ones when these are told."""
+    before = len(refused(guarded))
+    for _ in range(8):  # each is told before the next: the delay is the longest then
         with Wire(guarded.port, "127.0.3.1") as wire:
-            try:
-                prove(wire, *WRONG["password"])
-            except HungUp:
-                return False
-            guarded.wait_for("login refused", before + 1)
-        return True
-
-    assert not all(guess() for _ in range(20))
+            assert login(wire, *WRONG["password"])[0] == "E"
+    guarded.wait_for("login refused", before + 8)
+    with ExitStack() as stack:
+        wires = [stack.enter_context(Wire(guarded.port, "127.0.3.1")) for _ in range(3 * MOST_OF_NAME)]
+        start = time.monotonic()
+        for wire in wires:
+            prove(wire, *WRONG["password"])
+        guarded.wait_for("login refused", before + 8 + MOST_OF_NAME)
+        while time.monotonic() < start + LONGEST - 0.5:
+            assert len(refused(guarded)) == before + 8 + MOST_OF_NAME
+            time.sleep(0.05)
+        guarded.wait_for("login refused", before + 8 + MOST_OF_NAME + 1)
     with Wire(guarded.port, "127.0.3.2") as wire:
         assert login(wire, "alice", PASSWORD)[0] == "R"
+
+
+def test_a_guess_of_one_who_has_left_is_not_looked_at(guarded: Served) -> None:
+    with ExitStack() as stack:
+        for _ in range(8):
+            with Wire(guarded.port, "127.0.3.5") as wire:
+                login(wire, *WRONG["password"])
+        for _ in range(MOST_OF_NAME):
+            prove(stack.enter_context(Wire(guarded.port, "127.0.3.5")), *WRONG["password"])
+        with Wire(guarded.port, "127.0.3.5") as gone:
+            prove(gone, *WRONG["password"])
+        with Wire(guarded.port, "127.0.3.5") as wire:
+            assert login(wire, "alice", PASSWORD)[0] == "R", "its turn comes"
+        assert sum(line["peer"] == "127.0.3.5" for line in refused(guarded)) == 8 + MOST_OF_NAME
+
+
+def test_guessers_and_the_silent_hold_up_nobody_of_their_address(tmp_path: Path) -> None:
+    """All behind one address, as behind a proxy: some who guess, and more than there may be who say nothing."""
+    with run_server(make_dataset(tmp_path), "--max-connections", "20") as server, ExitStack() as stack:
+        has_ended = threading.Event()
+
+        def guess(user: str) -> None:
+            while not has_ended.is_set():
+                with contextlib.suppress(HungUp, OSError), Wire(server.port) as wire:
+                    login(wire, user, "wrong")
+
+        def say_nothing() -> None:
+            kept = []
+            while not has_ended.wait(0.05):
+                with contextlib.suppress(OSError):
+                    kept.append(stack.enter_context(Wire(server.port)))
+
+        names = [*["poor"] * 5, *(f"user {number}" for number in range(5))]
+        threads = [threading.Thread(target=guess, args=(name,)) for name in names]
+        threads.append(threading.Thread(target=say_nothing))
+        for thread in threads:
+            thread.start()
+        try:
+            server.wait_for("strangers full")
+            for _ in range(20):
+                with Wire(server.port) as wire:
+                    assert login(wire, "alice", PASSWORD)[0] == "R"
+        finally:
+            has_ended.set()
+            for thread in threads:
+                thread.join()
+
+
+# --- proxies ---------------------------------------------------------------------------------------------------
+
+
+def header(source: str, *, command: int = 0x21, rest: bytes = b"") -> bytes:
+    address = ipaddress.ip_address(source).packed
+    body = address * 2 + struct.pack("!HH", 40000, 5433) + rest
+    family = 0x11 if len(address) == 4 else 0x21
+    return b"\r\n\r\n\0\r\nQUIT\n" + struct.pack("!BBH", command, family, len(body)) + body
+
+
+@pytest.fixture(scope="module")
+def behind_proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    policy = make_dataset(tmp_path_factory.mktemp("proxied"))
+    with run_server(policy, "--trusted-proxy", "127.0.0.9", "--trusted-proxy", "127.0.9.0/24") as served:
+        yield served
+
+
+@pytest.mark.parametrize(
+    ("sent", "peer"),
+    [(header("127.0.7.1"), "127.0.7.1"), (header("::1", rest=b"\x04\0\x01x"), "::1"),
+     (header("192.0.2.1", command=0x20), "127.0.9.7"),
+     (b"\r\n\r\n\0\r\nQUIT\n" + struct.pack("!BBH", 0x21, 0x31, 3) + b"abc", "127.0.9.7")],
+    ids=["IPv4", "IPv6 and more", "for itself", "a socket of Unix"],
+)  # fmt: skip
+def test_a_trusted_proxy_says_whom_it_speaks_for(behind_proxy: Served, sent: bytes, peer: str) -> None:
+    before = sum(line["event"] == "connected" for line in behind_proxy.lines)
+    with Wire(behind_proxy.port, "127.0.9.7") as wire:
+        for piece in (sent[:1], sent[1:20], sent[20:]):
+            wire.send(piece)
+        assert login(wire, "alice", PASSWORD)[0] == "R"
+        behind_proxy.wait_for("connected", before + 1)
+    assert [line["peer"] for line in behind_proxy.lines if line["event"] == "connected"][-1] == peer
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [startup(user="alice"), b"PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n", header("192.0.2.1", command=0x22),
+     header("192.0.2.1")[:14] + b"\xff\xff" + bytes(9999), header("192.0.2.1")[:14] + b"\0\x04" + bytes(4)],
+    ids=["nothing", "version 1", "a command unknown", "too long", "too short"],
+)  # fmt: skip
+def test_a_proxy_that_says_nothing_of_it_is_hung_up(behind_proxy: Served, sent: bytes) -> None:
+    with Wire(behind_proxy.port, "127.0.0.9") as wire:
+        wire.send(sent)
+        assert wire.is_closed()
+    behind_proxy.wait_for("no proxy header")
+
+
+def test_nobody_else_is_believed(behind_proxy: Served) -> None:
+    with Wire(behind_proxy.port, "127.0.0.8") as wire:
+        wire.send(header("192.0.2.1"))
+        with pytest.raises(HungUp):
+            login(wire, "alice", PASSWORD)
+
+
+def test_from_elsewhere_it_must_be_encrypted_all_the_same(behind_proxy: Served) -> None:
+    with Wire(behind_proxy.port, "127.0.0.9") as wire:
+        wire.send(header("192.0.2.1"))
+        wire.send(startup(user="alice", database="people"))
+        tag, body = wire.message()
+        assert (tag, b"must be encrypted" in body) == ("E", True)
+
+
+def test_failures_are_those_of_the_address_behind_the_proxy(behind_proxy: Served) -> None:
+    def fail(peer: str) -> float:
+        before = len(refused(behind_proxy))
+        with Wire(behind_proxy.port, "127.0.0.9") as wire:
+            wire.send(header(peer))
+            login(wire, *WRONG["password"])
+        behind_proxy.wait_for("login refused", before + 1)
+        delay = refused(behind_proxy)[-1]["delay"]
+        assert isinstance(delay, (int, float))
+        return float(delay)
+
+    assert [fail("127.0.8.1") for _ in range(4)] == [0, 0, 0, 0.25]
+    assert fail("127.0.8.2") == 0
 
 
 @pytest.mark.parametrize("user", ["my secret password", 'x"}\n{"event": "stopped', "\x1b[2J", "y" * 5000])
