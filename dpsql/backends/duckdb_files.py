@@ -110,13 +110,21 @@ class DuckDBFiles(DuckDBBackend):
         return replace(schema, tables=tuple(self._as_table(table) for table in schema.tables))
 
     def _as_table(self, table: LiveTable) -> LiveTable:
-        """Return a view of ours as the table that it stands for: none of its keys is enforced."""
+        """Return a view of ours as the table that it stands for: none of its keys is enforced.
+
+        What is asserted is shown as asserted: who answers asks the ledger whether it holds in this version.
+        """
         name = next(name for name in self._pins if _path_of(name) == table.path)
+        asserted = self._files.keys.get(name, ())
         columns = tuple(
-            replace(column, refused=_NARROWED) if column.name in self._narrowed[name] else column
+            replace(
+                column,
+                not_null=column.name in asserted,
+                refused=_NARROWED if column.name in self._narrowed[name] else column.refused,
+            )
             for column in table.columns
         )
-        return LiveTable(table.path, columns, version=version_of(self._pins[name]))
+        return LiveTable(table.path, columns, version=version_of(self._pins[name]), asserted=asserted)
 
 
 def pin_verified(files: FileSources, where: str) -> Pins:

@@ -24,7 +24,7 @@ from .claim import (
     rho_text,
     shown_epsilon,
 )
-from .entry import UNSAID, Entry, EntryState, Promise, Scope, Status
+from .entry import UNSAID, Entry, EntryState, KeyCheck, Promise, Scope, Status
 from .ledger import Step
 from .ledger_store import LedgerStore, no_step
 from .match import CLOSE, MOST_COMBINED
@@ -49,6 +49,7 @@ __all__ = [
     "Fresh",
     "Grouping",
     "GroupingKey",
+    "KeyCheck",
     "LedgerStore",
     "MeasurementClaim",
     "Pending",

@@ -26,6 +26,7 @@ __all__ = [
     "EpochStart",
     "Grant",
     "Header",
+    "KeyCheck",
     "Move",
     "Promise",
     "Record",
@@ -162,7 +163,31 @@ class Move:
     by: str
 
 
-Record = Header | Entry | Grant | EpochStart | Move
+@dataclass(frozen=True, slots=True)
+class KeyCheck:
+    """The owner's act of looking whether a key that the policy asserts holds in a table's data (soundness.md 1.30).
+
+    `version`: of the data, as the backend tells it; `holds`: what was found. `dpsql`: the version that looked.
+    Unlike a law of noise it needs no later format: a version that does not know it says so, and knows no such keys.
+    """
+
+    seq: int
+    at: str
+    epoch: int
+    table: str
+    columns: tuple[str, ...]
+    version: str
+    holds: bool
+    dpsql: str
+    by: str
+
+    @property
+    def subject(self) -> tuple[str, tuple[str, ...], str]:
+        """Of what it is: table, columns, version. A later one of the same subject takes its place."""
+        return self.table, self.columns, self.version
+
+
+Record = Header | Entry | Grant | EpochStart | Move | KeyCheck
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +315,17 @@ def record_text(record: Record) -> str:
                 "conversion_delta_atto": record.conversion_delta_atto,
                 "by": record.by,
             }
+        case KeyCheck():
+            fields |= {
+                "kind": "key",
+                "epoch": record.epoch,
+                "table": record.table,
+                "columns": list(record.columns),
+                "version": record.version,
+                "holds": record.holds,
+                "dpsql": record.dpsql,
+                "by": record.by,
+            }
     return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
 
@@ -341,6 +377,11 @@ def _record(fields: dict[str, Any], state: EntryState) -> Record:
             return EpochStart(seq, at, fields["epoch"])
         case "move":
             return Move(seq, at, fields["conversion_delta_atto"], fields["by"])
+        case "key":
+            names = "epoch", "table", "columns", "version", "holds", "dpsql", "by"
+            return KeyCheck(
+                seq, at, **{name: fields[name] for name in names} | {"columns": tuple(fields["columns"])}
+            )
         case _:
             raise ValueError("unknown kind of record")
 

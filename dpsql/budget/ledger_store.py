@@ -41,7 +41,7 @@ from .claim import (
     require_text,
     rho_text,
 )
-from .entry import Entry, EntryState, EpochStart, Grant, Move, Status, newer, read_record
+from .entry import Entry, EntryState, EpochStart, Grant, KeyCheck, Move, Status, newer, read_record
 from .filter import cap_of, in_accounting, refuse_over_cap, refuse_past
 from .ledger import GRANTED, Database, Ledger, Statement, utc_now
 from .match import MOST_COMBINED, Found, Laws, choose_draws, combined_draws, running_draws
@@ -56,6 +56,9 @@ _SHORTEST_PAUSE = 0.002
 
 _NEW = 2**62
 """Stands for the entry of what is drawn now: newer than all that is stored."""
+Subject = tuple[str, tuple[str, ...], str]
+"""`KeyCheck.subject`."""
+
 _UNNUMBERED = -1
 """The `seq` of a record that the ledger has not numbered yet."""
 
@@ -65,6 +68,8 @@ _OLDEST = 1_000
 _SPENT: Statement = ("SELECT analyst, epsilon_nano, delta_atto, rho_atto FROM spent", ())
 _GRANTS: Statement = ("SELECT body FROM record WHERE kind = 'grant' AND state = ?", (GRANTED,))
 
+_LAST: Statement = ("SELECT COALESCE(MAX(seq), -1) FROM record", ())
+_KEY_CHECKS = "SELECT body FROM record WHERE seq > ? AND kind = 'keycheck' ORDER BY seq"
 _RECORDS = "SELECT seq, body FROM record WHERE seq > ? ORDER BY seq LIMIT ?"
 _PAGE = 10_000
 
@@ -110,6 +115,10 @@ class LedgerStore:
         self._ledger = ledger
         self._caps = caps
         self._rations = None if caps.ration is None else Rations(caps.ration)
+        self._key_checks: tuple[int, dict[Subject, KeyCheck]] = (
+            -1,
+            {},
+        )  # up to a record; replaced as a whole
 
     def close(self) -> None:
         """Let the ledger go. What this store has reserved and not committed counts as failed."""
@@ -424,17 +433,45 @@ class LedgerStore:
         ((row,),) = self._ledger.read_settled(_EPOCH)
         return int(row[0])
 
-    def advance_epoch(self) -> int:
+    def advance_epoch(self, checked: Sequence[KeyCheck] = ()) -> int:
         """See `BudgetStore.advance_epoch`."""
         with self._ledger.write() as db:
             epoch = int(db.execute(*_EPOCH).fetchone()[0]) + 1
-            self._ledger.append(db, [EpochStart(_UNNUMBERED, utc_now(), epoch)])
+            self._ledger.append(db, [EpochStart(_UNNUMBERED, utc_now(), epoch), *_of_epoch(checked, epoch)])
         return epoch
+
+    def record_keys(self, checked: Sequence[KeyCheck]) -> None:
+        """See `BudgetStore.record_keys`."""
+        if checked:
+            with self._ledger.write() as db:
+                epoch = int(db.execute(*_EPOCH).fetchone()[0])
+                self._ledger.append(db, _of_epoch(checked, epoch))
+
+    def key_check(self, table: str, columns: tuple[str, ...], version: str) -> KeyCheck | None:
+        """See `BudgetStore.key_check`."""
+        read_to, known = self._key_checks
+        [(last,)], rows = self._ledger.read_settled(_LAST, (_KEY_CHECKS, (read_to,)))
+        found = dict(known)
+        for (body,) in rows:
+            record = read_record(body)
+            if not isinstance(record, KeyCheck):
+                raise self._ledger.damage()
+            found[record.subject] = record
+        self._key_checks = int(last), found
+        return found.get((table, columns, version))
 
     def secret(self) -> bytes:
         """See `BudgetStore.secret`."""
         with self._ledger.read() as db:
             return bytes(db.execute("SELECT secret FROM ledger").fetchone()[0])
+
+
+def _of_epoch(checked: Sequence[KeyCheck], epoch: int) -> list[KeyCheck]:
+    for one in checked:
+        for text in (one.table, *one.columns, one.version, one.dpsql, one.by):
+            require_text("name", text)
+    at = utc_now()
+    return [replace(one, seq=_UNNUMBERED, at=at, epoch=epoch) for one in checked]
 
 
 def _marks(values: Sequence[object]) -> str:

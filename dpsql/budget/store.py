@@ -7,7 +7,7 @@ from typing import Protocol
 
 from ..mechanisms import Law
 from .claim import Charge, Claim, DatedDraw, Draw, Fresh, Reservation, StoredGrouping, Together
-from .entry import Entry, Status
+from .entry import Entry, KeyCheck, Status
 
 __all__ = ["BudgetStore", "StoredDraws", "never_cancelled"]
 
@@ -112,8 +112,19 @@ class BudgetStore(StoredDraws, Protocol):
         """
         ...
 
-    def advance_epoch(self) -> int:
-        """Begin a new epoch and return it: stored releases stop answering, nothing comes back."""
+    def advance_epoch(self, checked: Sequence[KeyCheck] = ()) -> int:
+        """Begin a new epoch and return it: stored releases stop answering, nothing comes back.
+
+        `checked`: the asserted keys that were looked at, recorded in the same step; their times are given here.
+        """
+        ...
+
+    def record_keys(self, checked: Sequence[KeyCheck]) -> None:
+        """Record what was found of asserted keys, in the epoch that is: an owner's act."""
+        ...
+
+    def key_check(self, table: str, columns: tuple[str, ...], version: str) -> KeyCheck | None:
+        """Return what was found last of a key in data of exactly this version, None if nobody looked."""
         ...
 
     def secret(self) -> bytes:

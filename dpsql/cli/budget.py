@@ -35,21 +35,24 @@ def budget() -> None:
 def create(settings: CommandSettings) -> None:
     """Make the ledger of a new dataset. Once: without its ledger a dataset is not answered.
 
-    Where tables are files, they are read and recorded as they are now.
+    Where tables are files, they are read and recorded as they are now, and the keys that the policy asserts are
+    verified in them.
 
     A ledger that is lost is restored from its backup or from its log, not made anew: a new one has
     forgotten what was spent.
     """
     was_there = True
-    record = verified_files(settings.policy_path, only_new=True)
+    verified = verified_files(settings.policy_path, only_new=True)
     try:
         with open_ledger(settings.policy_path) as ledger:
+            ledger.record_keys(verified.checked)
             status = ledger.status()
     except LedgerError:
         was_there = False
         with open_ledger(settings.policy_path, create=True) as ledger:
+            ledger.record_keys(verified.checked)
             status = ledger.status()
-    record()
+    verified.record()
     click.echo("The ledger was there already." if was_there else "The ledger is made. Keep it, and its log.")
     head = "" if status.in_rho else "epsilon  "
     click.echo(f"{head}{dataset_text(status, _usual(settings))}")

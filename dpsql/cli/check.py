@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import LedgerError, LedgerMissing, PolicyError
+from .check_data import with_data, with_ledger
 from .faults import error_text, exit_code
 from .owner import read_live_schema
 from .settings import CommandSettings, json_option, pass_settings, wants_json
@@ -36,9 +37,15 @@ _NO_LEDGER = (
     is_flag=True,
     help="Show how far off typical statements would be, and what the budget holds.",
 )
+@click.option(
+    "--data",
+    "is_data",
+    is_flag=True,
+    help="Verify the keys that the policy asserts of data files: reads all rows.",
+)
 @json_option
 @pass_settings
-def check(settings: CommandSettings, is_preview: bool) -> None:
+def check(settings: CommandSettings, is_preview: bool, is_data: bool) -> None:
     """Check the policy file against the live database.
 
     Says, for each table and column, what an analyst may do with it and what is still missing, and which
@@ -49,6 +56,10 @@ def check(settings: CommandSettings, is_preview: bool) -> None:
 
     With `--preview` it says what analysts would get, before any budget is spent: how far off counts, sums and
     averages of each table would be for how many people, around the bounds and epsilon that are declared.
+
+    With `--data` it reads the rows too, for the owner: whether the keys that the policy asserts of data files hold in
+    them, which the ledger records for the files as they are, and how many rows lead to nobody. Nothing is answered
+    before that.
     """
     from ..engine.preview import preview, warnings_of
     from ..plan.check_views import view_reports
@@ -76,6 +87,11 @@ def check(settings: CommandSettings, is_preview: bool) -> None:
         report = replace(report, warnings=(*report.warnings, *warnings_of(policy, catalog)))
     report = _with_deployment(report, policy, catalog)
     fault = _ledger_fault(policy)
+    if policy.files is not None and policy.files.keys and not report.problems:
+        if is_data:
+            report = with_data(report, policy, has_ledger=fault is None)
+        elif fault is None:
+            report = with_ledger(report, policy, live)
     is_missing = isinstance(fault, LedgerMissing)
     if wants_json():
         problem = None if fault is None or is_missing else {"message": fault.message, "hint": fault.hint}

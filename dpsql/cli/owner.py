@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import EngineFailure, PolicyError
+from ..errors import EngineFailure, FilesChanged, PolicyError
 from ..relation.types import Kind
 
 if TYPE_CHECKING:
-    from ..budget import LedgerStore
+    from ..backends import Backend
+    from ..budget import KeyCheck, LedgerStore
+    from ..engine.asserted_keys import FoundKey, Orphans
     from ..policy.live_schema import LiveSchema
-    from ..policy.model import FileSources
+    from ..policy.model import FileSources, Policy
 
-__all__ = ["login_name", "open_ledger", "public_keys", "read_live_schema", "verified_files"]
+__all__ = [
+    "VerifiedFiles", "found_keys", "found_orphans", "key_checks", "login_name", "open_ledger", "public_keys",
+    "read_live_schema", "verified_files",
+]  # fmt: skip
 
 _MOST_KEYS = 200
+
+
+def _nothing() -> None:
+    """Files that are recorded already are left as they are."""
 
 
 def read_live_schema(database_url: str, files: FileSources | None = None) -> LiveSchema:
@@ -97,19 +107,86 @@ def login_name() -> str:
         return "unknown"
 
 
-def verified_files(policy_path: Path, *, only_new: bool = False) -> Callable[[], None]:
-    """Read the files that the policy's tables are, all of them, and return what records them as they are.
+@dataclass(frozen=True, slots=True)
+class VerifiedFiles:
+    """Files that were read, all of them: `checked`, the asserted keys, which hold in them, for the ledger; `record`
+    writes down what the files are."""
 
-    Where the tables are no files there is nothing to do, nor, with `only_new`, where a record is there. Raises
-    PolicyError: a file is missing, or cannot be read to its end.
+    checked: tuple[KeyCheck, ...] = ()
+    record: Callable[[], None] = _nothing
+
+
+def verified_files(policy_path: Path, *, only_new: bool = False) -> VerifiedFiles:
+    """Read the files that the policy's tables are, all of them, and verify the keys that it asserts.
+
+    Nothing is written. Where the tables are no files there is nothing to do, nor, with `only_new`, where a record is
+    there. Raises PolicyError: a file is missing, or cannot be read to its end, or a key does not hold.
     """
     from ..backends.duckdb_files import pin_verified
-    from ..backends.pinned_files import write_record
+    from ..backends.pinned_files import version_of, write_record
     from ..policy import load_policy
 
     policy = load_policy(policy_path)
     files = policy.files
     if files is None or (only_new and files.record.exists()):
-        return lambda: None
+        return VerifiedFiles()
     pins = pin_verified(files, policy.source)
-    return lambda: write_record(files.record, pins)
+    found = found_keys(policy, is_recorded=False) if files.keys else ()
+    for one in found:
+        if one.version != version_of(pins[one.table]):
+            raise PolicyError(
+                f"{one.where}: the files changed while they were read; try again when they are written"
+            )
+    wrong = [one.problem for one in found if not one.holds]
+    if wrong:
+        raise PolicyError(
+            "; ".join(wrong),
+            hint="nothing was changed; mend the files, or take the key out and write the person's number into the "
+            "rows, as unit",
+        )
+    return VerifiedFiles(key_checks(found), lambda: write_record(files.record, pins))
+
+
+def found_keys(policy: Policy, *, is_recorded: bool) -> tuple[FoundKey, ...]:
+    """Look at all rows for the keys that a policy asserts of its files. Raises PolicyError, FilesChanged."""
+    from ..engine.asserted_keys import look_at_keys
+
+    with _readable_files(policy, is_recorded=is_recorded) as backend:
+        return look_at_keys(policy, backend)
+
+
+def found_orphans(policy: Policy, *, is_recorded: bool) -> tuple[Orphans, ...]:
+    """Count the rows that lead to nobody, of all files. Raises PolicyError, FilesChanged."""
+    from ..engine.asserted_keys import look_at_orphans
+
+    with _readable_files(policy, is_recorded=is_recorded) as backend:
+        return look_at_orphans(policy, backend)
+
+
+@contextmanager
+def _readable_files(policy: Policy, *, is_recorded: bool) -> Iterator[Backend]:
+    from ..backends import open_backend
+
+    backend = open_backend(policy.database, policy.read_from, policy.files, is_recorded=is_recorded)
+    try:
+        yield backend
+    except FilesChanged:
+        raise
+    except EngineFailure as failure:
+        problem = PolicyError(f"the data files cannot be read ({failure.detail})", hint="write them anew")
+    else:
+        return
+    finally:
+        backend.close_idle()
+    raise problem
+
+
+def key_checks(found: Sequence[FoundKey]) -> tuple[KeyCheck, ...]:
+    """Return what the ledger records of keys that were looked at; it numbers and dates them itself."""
+    from .. import __version__
+    from ..budget import KeyCheck
+
+    return tuple(
+        KeyCheck(-1, "", 0, one.table, one.columns, one.version, one.holds, __version__, login_name())
+        for one in found
+    )

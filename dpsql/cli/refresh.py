@@ -20,12 +20,13 @@ def refresh(settings: CommandSettings) -> None:
 
     Questions asked before are then drawn and charged anew. The budget does not come back: somebody
     who was in the data before and after loses the sum of both. Where tables are files, all of them are read, and
-    recorded as they are now; until then nothing is answered from a file that has changed.
+    recorded as they are now, and the keys that the policy asserts are verified in them; until then nothing is answered
+    from a file that has changed. Where a key does not hold, nothing is changed.
     """
-    record = verified_files(settings.policy_path)
+    verified = verified_files(settings.policy_path)
     with open_ledger(settings.policy_path) as ledger:
-        epoch = ledger.advance_epoch()
-    record()
+        epoch = ledger.advance_epoch(verified.checked)
+    verified.record()
     if wants_json():
         click.echo(json.dumps({"epoch": epoch}))
     else:

@@ -17,6 +17,7 @@ from .answer import BoundNote
 from .people_above import MoreRows
 
 __all__ = [
+    "asserted_keys",
     "bounds_of",
     "contribution_lines",
     "contribution_notes",
@@ -110,6 +111,13 @@ def _private_tables(rows: OwnedRows | Block) -> Iterator[Table]:
         if item.kind != "mark":
             for part in blocks_in(source):
                 yield from _private_tables(part)
+
+
+def asserted_keys(release: ReleasePlan) -> list[str]:
+    """Return the keys that the owner asserts of what a release reads, each as `orders (o_orderkey)`."""
+    sources = (item.source for select in selects_in(release.release.rows) for item in select.items)
+    tables = dict.fromkeys(source.table for source in sources if isinstance(source, TableSource))
+    return [f"{table.name} ({', '.join(table.asserted)})" for table in tables if table.asserted]
 
 
 def nothing_said(name: str, max_rows: int) -> str:

@@ -26,6 +26,7 @@ from ..policy.measured import people_policy
 from ..postprocess import SealedEngine
 from ..relation.catalog import Catalog
 from .answer import Answer, AnswerColumn
+from .asserted_keys import require_verified
 from .people_above import PeopleAbove, find_people_above
 from .post_processing import Compiled
 
@@ -200,11 +201,14 @@ class Dataset:
     def snapshot(self, owner: object) -> Iterator[Snapshot]:
         """Open a snapshot whose schema and constraints are the ones the plans were made for (law L9).
 
-        `owner`: who can stop it (`Backend.cancel`). Raises EngineFailure; SchemaChanged is one.
+        What the owner asserts is verified for the version of the rows that the schema names (soundness.md 1.30).
+        `owner`: who can stop it (`Backend.cancel`). Raises EngineFailure, of which SchemaChanged is one; PolicyError
+        where something is not verified; LedgerError.
         """
         with self.backend.snapshot(owner) as snapshot:
             if snapshot.schema() != self._live:
                 raise SchemaChanged
+            require_verified(self._live, self.store)
             yield snapshot
 
     @contextmanager

@@ -25,7 +25,14 @@ from ..postprocess.estimates import estimate_notes
 from ..relation.expressions import Field
 from ..relation.lattice import lattice_of
 from ..relation.relations import AggregateCall, Filter, Limit, Project, Relation, Sort, Window
-from .contribution import contribution_lines, contribution_notes, declared_in, nothing_said, what_binds
+from .contribution import (
+    asserted_keys,
+    contribution_lines,
+    contribution_notes,
+    declared_in,
+    nothing_said,
+    what_binds,
+)
 from .group import group_lines
 from .grouping_sets import cells_of, keys_text, set_notes, sums_of
 from .left import charged_text, left_text
@@ -236,6 +243,7 @@ def _release(number: int, plan: ReleasePlan, names: Names) -> dict[str, object]:
         "max_groups": bounding.groups,
         "declared": declared_in(plan),
         "noise_set_by": what_binds(plan),
+        **({"asserted_keys": keys} if (keys := asserted_keys(plan)) else {}),
         "groups": None if plan.groups is None else len(plan.groups),
         "threshold": plan.tau,
         "shown_just_below": None if plan.key_law is None else _share(plan.key_law.coin),
@@ -593,6 +601,9 @@ def _release_text(number: int, plan: ReleasePlan, names: Names, sets: Sequence[_
     bounding, release = plan.bounding, plan.release
     lines = [f'release r{number} from "{release.rows.name}"']
     lines += [f"  {line}" for line in contribution_lines(plan)]
+    if keys := asserted_keys(plan):
+        said = "a key that the owner asserts" if len(keys) == 1 else "keys that the owner asserts"
+        lines.append(f"  {said}: {', '.join(keys)}; verified in the files that are read, or not answered")
     if plan.is_empty:
         return [*lines, "  no row can count, by the statement's own text: answered exactly, and free"]
     if plan.groups is None:

@@ -16,7 +16,7 @@ from .live_schema import LiveColumn, LiveSchema, LiveTable
 from .model import ColumnPolicy, Policy, TablePolicy
 from .owners import without_unit
 from .section import quote_key, suggest
-from .units import build_unit, enforced_keys, find_live_table
+from .units import asserted_key, build_unit, enforced_keys, find_live_table
 
 __all__ = ["build_catalog", "column_key", "database_names", "match_column", "table_key", "whole_table"]
 
@@ -74,6 +74,7 @@ def _build_table(policy: Policy, declared: TablePolicy, live: LiveSchema, *, is_
     is_whole = is_whole or declared.is_hidden
     where = table_key(policy, declared.name)
     table = find_live_table(where, declared.name, live)
+    asserted = asserted_key(where, table)
     unit = build_unit(where, policy, declared, live)
     columns: dict[str, Column] = {}
     for column in declared.columns:
@@ -89,7 +90,7 @@ def _build_table(policy: Policy, declared: TablePolicy, live: LiveSchema, *, is_
     keys = enforced_keys(table, known)
     return Table(
         declared.name, table.path, tuple(ordered), unit, declared.description, keys, table.is_partitioned,
-        declared.is_hidden,
+        declared.is_hidden, asserted,
     )  # fmt: skip
 
 
@@ -123,6 +124,7 @@ def _table_content(table: Table, live: LiveSchema) -> dict[str, object]:
         **({"version": found.version} if found.version else {}),
         "unit": None if table.unit is None else _unit_content(table.unit, engine_types),
         "keys": table.keys,
+        **({"asserted": found.asserted} if found.asserted else {}),
         "columns": [_column_content(column, engine_types[column.name]) for column in table.columns],
     }
 

@@ -16,7 +16,7 @@ from .model import Policy, TablePolicy, UnitPolicy
 from .owners import is_own_way, private_behind, without_unit
 from .personal import is_named_for_people, is_telling, known_people, personal_columns
 from .section import plain, quote_key
-from .units import build_unit, find_live_table
+from .units import asserted_key, build_unit, find_live_table
 
 __all__ = ["ColumnReport", "Report", "TableReport", "check"]
 
@@ -101,6 +101,10 @@ def check(policy: Policy, live: LiveSchema) -> Report:
             problems.append(error.message)
             continue
         unit = None
+        try:
+            asserted_key(where, table)
+        except PolicyError as error:
+            problems.append(error.message)
         try:
             unit = build_unit(where, policy, declared, live)
         except PolicyError as error:
@@ -194,14 +198,20 @@ def _owner_text(policy: Policy, unit: UnitPolicy, *, is_root: bool) -> str:
     """Return how a row finds its owner, hop by hop: the references end at a table that says its unit itself."""
     if unit.references is None:
         return f'{"root, one row per" if is_root else "private, the"} unit in "{unit.column}"'
-    hops = [f'private, owned through "{unit.column}" by {".".join(unit.references)}']
+    hops = [f'private, owned through "{unit.column}" by {_reference_text(policy, unit.references)}']
     (_, key), parent = unit.references, policy.tables.get(unit.references[0])
     while parent is not None and parent.unit is not None and parent.unit.references is not None:
-        hops.append(f'then "{parent.unit.column}" by {".".join(parent.unit.references)}')
+        hops.append(f'then "{parent.unit.column}" by {_reference_text(policy, parent.unit.references)}')
         (_, key), parent = parent.unit.references, policy.tables.get(parent.unit.references[0])
     if parent is not None and parent.unit is not None and key != parent.unit.column:
         hops.append(f'then "{parent.unit.column}"')
     return ", ".join(hops)
+
+
+def _reference_text(policy: Policy, references: tuple[str, str]) -> str:
+    parent = policy.tables.get(references[0])
+    asserted = parent is not None and parent.key == references[1:]
+    return f"{'.'.join(references)}{', which you assert is unique' if asserted else ''}"
 
 
 def _privacy_warnings(policy: Policy) -> list[str]:

@@ -35,6 +35,10 @@ def table_comment(table: Table | View) -> str:
     if isinstance(table, View):
         return "; ".join([*parts, f"a view: {VIEWS[table.role]}"])
     unit = table.unit
+    if table.asserted:
+        parts.append(
+            f"({', '.join(table.asserted)}) is a key, by the owner's word and verified in these data"
+        )
     if unit is None:
         return "; ".join([*parts, "public, nobody's data: answered exactly and free"])
     if unit.references is None:

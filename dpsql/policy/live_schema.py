@@ -86,7 +86,8 @@ class LiveTable:
     `unusable`: what it is that no policy may declare, and what to do, as the end of a sentence; None for a
     table whose constraints hold for every row that a query sees. `version`: what its rows are read from, where that
     is fixed; "" where the database itself says what they are. `definition`: the text of a view, as the engine has it.
-    `is_partition`: its rows are those of another table too.
+    `is_partition`: its rows are those of another table too. `asserted`: columns that the owner asserts to be a key,
+    where rows have a `version`; nothing is answered before that was found to hold in this one (soundness.md 1.30).
     """
 
     path: tuple[str, str]
@@ -99,14 +100,16 @@ class LiveTable:
     version: str = ""
     is_partition: bool = False
     definition: str = ""
+    asserted: tuple[str, ...] = ()
 
     def column(self, name: str) -> LiveColumn | None:
         """Return the column of exactly this name, or None."""
         return next((column for column in self.columns if column.name == name), None)
 
     def is_unique(self, column: str) -> bool:
-        """Say whether the engine enforces that no two rows share a non-NULL value of this one column."""
-        return (column,) == self.primary_key or (column,) in self.unique
+        """Say whether no two rows share a non-NULL value of this one column: the engine enforces it, or it is
+        verified in the version that is read."""
+        return (column,) in (self.primary_key, self.asserted, *self.unique)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,11 @@ _STATEMENT_CAP = Fraction(10)
 _DELTA_STEP = Fraction(1, 10**18)
 _FILE_SCHEMES = {"database": "duckdb", "ledger": "sqlite"}
 _SERVERS = {"database": re.compile(rf"({'|'.join(ENGINES)})://"), "ledger": re.compile(r"postgres(ql)?://")}
+_MUTABLE = (
+    "is for tables that are recorded files: rows of a database come and go, and what was unique once need not be so at "
+    "the next insert; take it out, and add PRIMARY KEY ({}) to the table, or write the person's number into its rows, "
+    "as unit"
+)
 _LONGEST_STATEMENT = 600
 _MOST_TOGETHER = 1_000  # a household, a class: noise that hides everybody leaves no answer
 _VERIFIER = re.compile(
@@ -378,6 +383,9 @@ def _check_sources(top: Section, database: str, tables: dict[str, TablePolicy]) 
             problem = 'is missing, as no database is named; write source = "<files>.parquet"'
         elif database != FILES and table.source:
             problem = f'is for database = "{FILES}", where every table is files; write that, or take it out'
+        elif database != FILES and table.key:
+            top.found.append(top.error(_MUTABLE.format(", ".join(table.key)), "tables", name, "key"))
+            continue
         else:
             continue
         top.found.append(top.error(problem, "tables", name, "source"))

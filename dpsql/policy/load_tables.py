@@ -94,11 +94,12 @@ def _read_table(name: str, section: Section) -> TablePolicy | None:
     columns = _read_columns(section)
     description = section.note("description")
     source = _read_source(section)
+    key = _read_asserted(section)
     is_hidden = bool(section.flag("hidden"))
     section.attempt(section.finish)
     if unit is None and not is_public:
         return None
-    return TablePolicy(name, unit, columns, *bounds, description, source, is_hidden)
+    return TablePolicy(name, unit, columns, *bounds, description, source, is_hidden, key)
 
 
 def _read_source(section: Section) -> tuple[str, ...]:
@@ -121,6 +122,18 @@ def _read_source(section: Section) -> tuple[str, ...]:
     if not patterns:
         raise section.error("is empty; name the table's Parquet files", "source")
     return tuple(patterns)
+
+
+def _read_asserted(section: Section) -> tuple[str, ...]:
+    """Return the columns that are asserted to be a key, () for none. Raises PolicyError."""
+    value = section.take("key")
+    if value is None:
+        return ()
+    names = value if isinstance(value, list) else [value]
+    texts = [name for name in names if isinstance(name, str) and name]
+    if not texts or len(texts) != len(names) or len({*texts}) != len(texts):
+        raise section.error('list its columns, each once, like key = ["id"]', "key")
+    return tuple(texts)
 
 
 def _read_contribution(section: Section, *, is_public: bool) -> tuple[int | None, int | None, int | None]:

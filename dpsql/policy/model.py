@@ -155,7 +155,8 @@ class TablePolicy:
 
     `max_rows`, `max_rows_per_group`, `max_groups`: as in `relation.catalog.Unit`. `source`: the Parquet files that it
     is, as names or patterns relative to the policy's folder; () for a table of the database. `is_hidden`: views
-    read it, and analysts do not.
+    read it, and analysts do not. `key`: columns that the owner asserts to be a key of those files; () for none. It
+    counts in the very data in which the owner's command found it to hold (soundness.md 1.30).
     """
 
     name: str
@@ -167,6 +168,7 @@ class TablePolicy:
     description: str | None = None
     source: tuple[str, ...] = ()
     is_hidden: bool = False
+    key: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,12 +186,14 @@ class ViewPolicy:
 class FileSources:
     """Tables that are files: `tables` their names and patterns, relative to `folder`.
 
-    `record`: the file in which is written what the files were when the owner last recorded them.
+    `record`: the file in which is written what the files were when the owner last recorded them. `keys`: what is
+    asserted of tables to be a key.
     """
 
     folder: Path
     tables: Mapping[str, tuple[str, ...]]
     record: Path
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +260,8 @@ class Policy:
         if self.database != FILES:
             return None
         tables = {name: table.source for name, table in self.tables.items()}
-        return FileSources(self.path.parent, tables, self.path.parent / f"{self.path.stem}-files.json")
+        keys = {name: table.key for name, table in self.tables.items() if table.key}
+        return FileSources(self.path.parent, tables, self.path.parent / f"{self.path.stem}-files.json", keys)
 
     def as_for(self, analyst: str) -> Policy:
         """Return what the policy is to one analyst: of all analysts only their own cap, and no password."""

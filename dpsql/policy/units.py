@@ -1,9 +1,10 @@
 """How a table's rows find their owner: the declaration is held against what the engine enforces.
 
-House rule: on an owner path only a constraint that the engine enforces is accepted. With two parents for
-one key a child row has two owners, and no SQL repairs that (soundness.md 1.12). A key that was unique when
-somebody looked may not be so after the next insert. Where the unit stands in the row there is no path, and
-nothing has to be unique (1.26): then all that counts is that equal values are one unit, in all tables alike.
+House rule: on an owner path only a constraint that the engine enforces is accepted, or a key that was verified on
+the immutable version that is read (1.30). With two parents for one key a child row has two owners, and no SQL
+repairs that (soundness.md 1.12). A key that was unique when somebody looked may not be so after the next insert.
+Where the unit stands in the row there is no path, and nothing has to be unique (1.26): then all that counts is that
+equal values are one unit, in all tables alike.
 """
 
 from __future__ import annotations
@@ -25,7 +26,14 @@ from .live_schema import (
 from .model import Policy, TablePolicy, UnitPolicy
 from .section import quote_text, suggest
 
-__all__ = ["build_unit", "can_identify_unit", "enforced_keys", "find_live_table", "shared_type"]
+__all__ = [
+    "asserted_key",
+    "build_unit",
+    "can_identify_unit",
+    "enforced_keys",
+    "find_live_table",
+    "shared_type",
+]
 
 # Types whose equality is the equality of their text, so that a key of one privacy unit is one key. Left
 # out: floats (NaN, -0.0), intervals ('1 month' = '30 days'), collated text, nested types, json.
@@ -57,10 +65,10 @@ def build_unit(where: str, policy: Policy, declared: TablePolicy, live: LiveSche
     """Return the catalog's unit of a declared table, None if it is public. `where` is its key, for messages.
 
     Requires: the references lead to a table that says its unit itself (checked when the policy was read).
-    Ensures: a referenced key is enforced unique and never NULL, unless it is the unit itself; both sides of the
-    reference have one type, and so have the units of all tables that say theirs. So with the units of all tables
-    every hop of every path is verified: a parent is a private table itself. `is_unique` is only claimed where the
-    column itself holds the owner. Raises PolicyError.
+    Ensures: a referenced key is enforced, or verified, to be unique and never NULL, unless it is the unit itself; both
+    sides of the reference have one type, and so have the units of all tables that say theirs. So with the units of all
+    tables every hop of every path is verified: a parent is a private table itself. `is_unique` is only claimed where
+    the column itself holds the owner. Raises PolicyError.
     """
     if declared.unit is None:
         return None
@@ -169,13 +177,23 @@ def can_identify_unit(column: LiveColumn) -> bool:
     return is_key and has_scale and column.is_bytewise and not (column.is_generated or column.refused)
 
 
+def asserted_key(where: str, table: LiveTable) -> tuple[str, ...]:
+    """Return the key that is asserted of a table, () for none. `where`: its key in the policy, for messages.
+
+    Raises PolicyError: a column is not there, or equal values of it need not be one value.
+    """
+    for name in table.asserted:
+        _unit_column(f"{where}.key", table, name, "be part of a key")
+    return table.asserted
+
+
 def enforced_keys(table: LiveTable, known: Collection[str]) -> tuple[tuple[str, ...], ...]:
-    """Return the column sets of PRIMARY KEY and UNIQUE that a plan may rely on, each once, in that order.
+    """Return the column sets of PRIMARY KEY, UNIQUE and an asserted key that a plan may rely on, each once, so ordered.
 
     All columns are `known` ones, stored, and equal to a query exactly where they are equal to the constraint.
     """
     usable = {column.name for column in table.columns if column.name in known and _has_identity(column)}
-    found = (table.primary_key, *table.unique)
+    found = (table.primary_key, *table.unique, table.asserted)
     return tuple(dict.fromkeys(key for key in found if key and usable.issuperset(key)))
 
 
@@ -183,7 +201,7 @@ def _has_identity(column: LiveColumn) -> bool:
     return can_identify_unit(column) or (column.type.kind is Kind.BOOLEAN and not column.is_generated)
 
 
-def _unit_column(where: str, table: LiveTable, name: str) -> LiveColumn:
+def _unit_column(where: str, table: LiveTable, name: str, purpose: str = "identify a unit") -> LiveColumn:
     column = table.column(name)
     if column is None:
         known = [column.name for column in table.columns]
@@ -198,7 +216,7 @@ def _unit_column(where: str, table: LiveTable, name: str) -> LiveColumn:
         if column.engine_type == OPEN_NUMERIC:
             what = "numeric without a scale"
         raise PolicyError(
-            f'{where}: "{name}" is {what}, which cannot identify a unit; use a stored integer, text or uuid'
+            f'{where}: "{name}" is {what}, which cannot {purpose}; use a stored integer, text or uuid'
         )
     return column
 
@@ -211,6 +229,12 @@ def _require_key(where: str, table: LiveTable, column: LiveColumn, unit: UnitPol
         raise PolicyError(
             f'{where}: "{column.name}" of "{table.path[1]}" is no key, it says whose a row is there; write '
             f"references = {quote_text('.'.join(unit.references))} here too"
+        )
+    if table.version:
+        raise PolicyError(
+            f'{where}: nothing says that "{column.name}" of "{table.path[1]}" is unique; if it is, write '
+            f"key = [{quote_text(column.name)}] at that table, which dpsql check --data then verifies; or write the "
+            "person's number into the rows, as unit"
         )
     raise PolicyError(
         f'{where}: the database does not enforce that "{column.name}" of "{table.path[1]}" is unique; '

@@ -109,6 +109,8 @@ class Table:
     whose equality is that of their values; each is a column above or the unit column. A UNIQUE key may
     hold NULL, and then any number of times: such rows equal none. `is_partitioned`: its rows are its
     partitions'; of any other table only its own rows are read. `is_hidden`: views read it, and no statement names it.
+    `asserted`: that one of the keys which no engine enforces: the owner asserts it, and it is verified on the very
+    version that is read (soundness.md 1.30).
     """
 
     name: str
@@ -119,6 +121,7 @@ class Table:
     keys: tuple[tuple[str, ...], ...] = ()
     is_partitioned: bool = False
     is_hidden: bool = False
+    asserted: tuple[str, ...] = ()
 
     def column(self, name: str) -> Column | None:
         """Return the declared column of this name."""

@@ -141,7 +141,9 @@ class Twin:
     def _keys(self, name: str) -> list[tuple[str, ...]]:
         table, known = self._live(name), {column.name for column in self._columns(name)}
         return [
-            key for key in dict.fromkeys((table.primary_key, *table.unique)) if key and known.issuperset(key)
+            key
+            for key in dict.fromkeys((table.primary_key, *table.unique, table.asserted))
+            if key and known.issuperset(key)
         ]
 
     def _place(self, name: str) -> str:

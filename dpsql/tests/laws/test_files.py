@@ -34,14 +34,15 @@ class Files:
     world: World
     policy: Policy
     backend: DuckDBFiles
+    tables: tuple[str, ...] = TABLES
 
     def write(self, database: Database, order: int = 0) -> None:
         """Put a database's rows into the tables and into the files, and record these."""
         files = self.policy.files
         assert files is not None
-        rows = {name: content for name, content in database.tables.items() if name in TABLES}
+        rows = {name: content for name, content in database.tables.items() if name in self.tables}
         self.world.settle(load, Database(rows), order)
-        write_files(self.world.connection, files.folder)
+        write_files(self.world.connection, files.folder, self.tables)
         write_record(files.record, pin_verified(files, "laws.toml"))
 
     def measured(self, plan: Plan) -> Measured:

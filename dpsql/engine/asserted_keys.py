@@ -1,0 +1,141 @@
+"""Keys that the owner asserts: looked at over all rows by the owner's command, and asked for by every statement.
+
+House rules (soundness.md 1.30):
+
+1. A key is believed of one version of a table's data, the one in which it was found to hold. What is asked is the
+   ledger, never a row, and what it says depends on what the owner did.
+2. Rows are looked at through the backend that statements read, in one snapshot, whose versions are what is recorded.
+3. The owner may see how many values are repeated. Which they are is never read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..backends import Backend, Snapshot
+from ..budget import BudgetStore
+from ..errors import PolicyError
+from ..plan.dialects.quote import identifier, table_name
+from ..policy import Policy
+from ..policy.catalog import table_key
+from ..policy.live_schema import LiveSchema, LiveTable
+from ..policy.units import asserted_key, build_unit
+
+__all__ = ["FoundKey", "Orphans", "look_at_keys", "look_at_orphans", "require_verified"]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundKey:
+    """What an asserted key is in a version of a table's rows: `missing` have NULL in it, `repeated` values are
+    those of more than one row."""
+
+    where: str
+    table: str
+    columns: tuple[str, ...]
+    version: str
+    rows: int
+    missing: int
+    repeated: int
+
+    @property
+    def holds(self) -> bool:
+        """Say whether it is a key."""
+        return not self.missing and not self.repeated
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with it, in numbers."""
+        said = []
+        if self.repeated:
+            said.append(
+                f"{self.repeated} of its values {'stand' if self.repeated > 1 else 'stands'} in several rows"
+            )
+        if self.missing:
+            said.append(f"{self.missing} {'rows have' if self.missing > 1 else 'row has'} none")
+        return f"{self.where}: ({', '.join(self.columns)}) is no key of {self.table}: {', and '.join(said)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Orphans:
+    """Rows of a private table whose column leads to no row of the other: they are nobody's, and never counted."""
+
+    table: str
+    column: str
+    references: str
+    rows: int
+
+
+def require_verified(live: LiveSchema, store: BudgetStore) -> None:
+    """Raise PolicyError unless every asserted key was found to hold in the very version that the schema is of.
+
+    Raises LedgerError.
+    """
+    for table in live.tables:
+        if not table.asserted:
+            continue
+        name = live.name_of(table.path)
+        found = store.key_check(name, table.asserted, table.version)
+        if found is None or not found.holds:
+            raise PolicyError(
+                f'the key that is asserted of "{name}" is not verified for the data as it is',
+                hint="the owner runs dpsql check --data",
+            )
+
+
+def look_at_keys(policy: Policy, backend: Backend) -> tuple[FoundKey, ...]:
+    """Return what every asserted key is, over all rows. An owner's act.
+
+    Raises PolicyError where one cannot be a key by its columns' types, EngineFailure.
+    """
+    with backend.snapshot() as snapshot:
+        live = snapshot.schema()
+        asserted = [table for table in live.tables if table.asserted]
+        return tuple(_look(policy, live, table, snapshot) for table in asserted)
+
+
+def _look(policy: Policy, live: LiveSchema, table: LiveTable, snapshot: Snapshot) -> FoundKey:
+    name = live.name_of(table.path)
+    where = table_key(policy, name)
+    columns = asserted_key(where, table)
+    names = [identifier(column) for column in columns]
+    place, listed = table_name(table.path), ", ".join(names)
+    is_missing = " OR ".join(f"{one} IS NULL" for one in names)
+    is_there = " AND ".join(f"{one} IS NOT NULL" for one in names)
+    rows, missing = _numbers(
+        snapshot, f"SELECT COUNT(*), COUNT(CASE WHEN {is_missing} THEN 1 END) FROM {place}"
+    )
+    (repeated,) = _numbers(
+        snapshot,
+        f"SELECT COUNT(*) FROM (SELECT 1 FROM {place} WHERE {is_there} GROUP BY {listed} HAVING COUNT(*) > 1) AS t",
+    )
+    return FoundKey(f"{where}.key", name, columns, table.version, rows, missing, repeated)
+
+
+def look_at_orphans(policy: Policy, backend: Backend) -> tuple[Orphans, ...]:
+    """Return how many rows of each private table lead to no row of the table that they should lead to.
+
+    For the owner's eyes. Raises PolicyError, EngineFailure.
+    """
+    with backend.snapshot() as snapshot:
+        return tuple(_orphans(policy, snapshot.schema(), snapshot))
+
+
+def _orphans(policy: Policy, live: LiveSchema, snapshot: Snapshot) -> Iterator[Orphans]:
+    for declared in policy.tables.values():
+        unit = build_unit(table_key(policy, declared.name), policy, declared, live)
+        if unit is None or unit.references is None or unit.is_held:
+            continue
+        parent, key = unit.references
+        child, other = (table_name(live.path_of(name)) for name in (declared.name, parent))
+        (rows,) = _numbers(
+            snapshot,
+            f"SELECT COUNT(*) FROM {child} AS c WHERE NOT EXISTS "
+            f"(SELECT 1 FROM {other} AS p WHERE p.{identifier(key)} = c.{identifier(unit.column)})",
+        )
+        yield Orphans(declared.name, unit.column, f"{parent}.{key}", rows)
+
+
+def _numbers(snapshot: Snapshot, sql: str) -> tuple[int, ...]:
+    (row,) = [row for chunk in snapshot.run(sql) for row in chunk]
+    return tuple(map(int, row))
