@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..plan.dialects.quote import literal
 from ..relation.expressions import Call, Literal, Months
 from ..relation.functions import FUNCTIONS, check_printers
 from ..relation.types import Kind, SqlType
 from . import null_on_error
 from .bind import engine_type
 from .estimates import print_deviate
+from .print_named import print_literal, print_named
 
 __all__ = ["CALLS", "print_literal"]
 
@@ -141,6 +141,7 @@ CALLS: dict[str, Form] = {
     "power": lambda call, args: null_on_error.power(args[0], args[1]),
     "sign": _sign,
     **{name: _plain for name, row in FUNCTIONS.items() if row.plain},
+    **{name: print_named for name, row in FUNCTIONS.items() if row.sql},
     "length": lambda call, args: f"CAST(length({args[0]}) AS INTEGER)",
     "trim": lambda call, args: null_on_error.trim(args[0]),
     "ltrim": lambda call, args: null_on_error.trim(args[0], side="leading"),
@@ -161,12 +162,3 @@ CALLS: dict[str, Form] = {
 """Function -> how a call of it is printed from its printed arguments."""
 
 check_printers(CALLS, private=False)
-
-
-def print_literal(value: Literal) -> str:
-    """Return a literal in the type that carries it in the engine."""
-    if value.value is None:
-        return "NULL" if value.type.kind is Kind.NULL else f"CAST(NULL AS {engine_type(value.type)})"
-    if value.type.is_number:
-        return f"CAST({literal(value)} AS {engine_type(value.type)})"
-    return literal(value)

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from ..errors import Refusal
 from ..relation.expressions import TRUE, Call, Expr, walk
+from ..relation.functions import NAMES
 from ..relation.relations import AggregateCall
 from ..relation.types import BIGINT
 from .aggregates import AGGREGATES, NAMED, AggregateRow
@@ -15,6 +16,7 @@ from .bind_array import bind_cardinality
 from .bind_expression import Binder, call
 from .bind_moments import make_date
 from .bind_percentile import read_within_group
+from .named_calls import bind_named, no_such_function
 
 __all__ = ["bind_aggregate", "bind_anonymous", "bind_filter", "bind_grouping", "read_aggregate"]
 
@@ -127,12 +129,9 @@ def bind_anonymous(binder: Binder, node: exp.Expr) -> Expr:
             if any(isinstance(part, Call) and part.function in ("dp_low", "dp_high") for part in walk(inner)):
                 raise Refusal("an error bar has no error bar", position=binder.position(node))
             return call(name, [inner], binder.position(node))
-    raise Refusal(
-        f'function "{name}" does not exist here',
-        sqlstate="42883",
-        position=binder.position(node),
-        hint="`dpsql docs sql` lists the functions that are answered",
-    )
+    if name in NAMES:
+        return bind_named(binder, node, name)
+    raise no_such_function(binder, node, name)
 
 
 def bind_filter(binder: Binder, node: exp.Expr) -> Expr:

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from ..errors import Position, Refusal
 from ..relation.expressions import Call, Expr, Literal
+from ..relation.functions import FUNCTIONS
 from ..relation.types import BOOLEAN, INTEGER, TEXT, Kind
 from .aggregates import AGGREGATES, ORDERED
 from .bind_aggregate import bind_aggregate, bind_anonymous, bind_filter, bind_grouping
@@ -20,6 +21,7 @@ from .bind_subquery import bind_exists, bind_in_query, bind_scalar
 from .bind_window import bind_window
 from .comparison import compare_in
 from .constants import coerce_literal
+from .named_calls import bind_row
 from .parameters import sample
 
 __all__ = ["CONDITIONS", "FORMS"]
@@ -175,6 +177,11 @@ def _digits(binder: Binder, node: exp.Expr) -> Expr:
 def _trim(binder: Binder, node: exp.Expr) -> Expr:
     side = str(node.args.get("position") or "").upper()
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(side, "trim")
+    characters = node.args.get("expression")
+    if characters is not None:
+        args = [binder.bind(node.args["this"]), binder.bind(characters)]
+        named = "btrim" if name == "trim" else name
+        return bind_row(binder, node, named, [FUNCTIONS[f"{named}_of"]], args)
     return call(name, [binder.bind(node.args["this"])], binder.position(node))
 
 
@@ -182,6 +189,10 @@ def _substring(binder: Binder, node: exp.Expr) -> Expr:
     """substring(x FROM start FOR length): a start before the first character is counted from there."""
     position = binder.position(node)
     parts = [node.args.get("start"), node.args.get("length")]
+    given = [binder.bind(part) for part in parts if part is not None]
+    if not all(isinstance(arg, Literal) for arg in given):
+        row = FUNCTIONS["substring_at"]
+        return bind_row(binder, node, "substring", [row], [binder.bind(node.args["this"]), *given])
     start, length = (1 if part is None else _whole_of(binder, part) for part in parts)
     if length < 0:
         raise Refusal("a substring's length is not negative", sqlstate="22023", position=position)
@@ -189,6 +200,13 @@ def _substring(binder: Binder, node: exp.Expr) -> Expr:
     if parts[1] is not None:
         args.append(Literal(INTEGER, max(length + min(start, 1) - 1, 0)))
     return call("substr", args, position)
+
+
+def _overlay(binder: Binder, node: exp.Expr) -> Expr:
+    """overlay(x PLACING y FROM start FOR length)"""
+    parts = [node.args.get(name) for name in ("this", "expression", "from_", "for_")]
+    args = [binder.bind(part) for part in parts if isinstance(part, exp.Expr)]
+    return bind_row(binder, node, "overlay", [FUNCTIONS["overlay"]], args)
 
 
 def _whole_of(binder: Binder, node: exp.Expr) -> int:
@@ -215,7 +233,7 @@ FORMS: dict[type[exp.Expr], Form] = {
     exp.StrToDate: constant_moment, exp.StrToTime: constant_moment, exp.AtTimeZone: at_time_zone,
     exp.EQ: bind_equal, exp.NEQ: bind_unequal, exp.ILike: _ilike,
     exp.Like: _like, exp.Escape: _escape, exp.Case: _case, exp.Round: _digits,
-    exp.Trunc: _digits, exp.Trim: _trim, exp.Substring: _substring,
+    exp.Trunc: _digits, exp.Trim: _trim, exp.Overlay: _overlay, exp.Substring: _substring,
     exp.DPipe: _join_texts, exp.Extract: Binder.part_of_date,
     exp.TimestampTrunc: Binder.part_of_date, exp.Cast: Binder.cast_node, exp.CurrentDate: Binder.moment,
     exp.CurrentTimestamp: Binder.moment, exp.Localtimestamp: Binder.moment, exp.Subquery: bind_scalar,

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import TokenType
 
 from ..errors import Refusal
 from .admit import admit
+from .named_calls import parse_calls
 from .text import blank_prefix, dialect_of, place, position_of, tokenize
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def _parse_query(text: str, dialect: type[Postgres] | None = None) -> AdmittedQu
             hint="write a SELECT with aggregates",
         )
     try:
-        trees = [tree for tree in sqlglot.parse(text, read=dialect or dialect_of(text)) if tree is not None]
+        trees = parse_calls(text, (dialect or dialect_of(text))())
     except ParseError as error:
         raise _syntax_error(text, error) from None
     except (

@@ -337,7 +337,7 @@ class _Analysis:
             return Literal(expr.type, None, position=expr.position)
         if isinstance(expr, Call) and not FUNCTIONS[expr.function].private:
             raise Refusal(
-                f"{expr.function}() cannot be used on private rows",
+                f"{FUNCTIONS[expr.function].said} cannot be used on private rows",
                 sqlstate="PV202",
                 position=expr.position,
                 hint="use it on the aggregated result",

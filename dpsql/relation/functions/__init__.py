@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from . import arithmetic, arrays, casts, choices, comparisons, moments, numbers, texts
+from . import above, arithmetic, arrays, casts, choices, comparisons, moments, numbers, texts
 from .promotion import common_type, promote
 from .row import Function, Shorthand
 
 __all__ = [
-    "FUNCTIONS", "ROWS", "SYNTAX", "WRITTEN", "Function", "check_printers", "common_type", "manual_lines", "promote",
+    "FUNCTIONS", "NAMES", "ROWS", "SYNTAX", "WRITTEN", "Function", "check_printers", "common_type", "manual_lines",
+    "promote",
 ]  # fmt: skip
 
 _SECTIONS: dict[str, tuple[Function | Shorthand, ...]] = {
@@ -24,6 +25,7 @@ _SECTIONS: dict[str, tuple[Function | Shorthand, ...]] = {
     "text": texts.ROWS,
     "dates": moments.ROWS,
     "casts": casts.ROWS,
+    **above.SECTIONS,
     "several percentiles": arrays.ROWS,
     "error bars": numbers.ERROR_BARS,
 }
@@ -35,6 +37,9 @@ FUNCTIONS = {row.name: row for row in (*ROWS, *numbers.ESTIMATES) if isinstance(
 
 SYNTAX = {syntax.node: syntax for row in ROWS for syntax in row.syntax}
 """Kind of node -> what is read of it."""
+
+NAMES = above.NAMES
+"""Name that is called -> the functions above a release that it may mean."""
 
 WRITTEN = {syntax.node: row for row in FUNCTIONS.values() for syntax in row.syntax}
 """Kind of node -> the function that is written so."""

@@ -92,6 +92,11 @@ class Function:
 
     `output`: the name of a column that is a call of it; "" for `name`. `plain`: the sealed engine has it by its name,
     and that fails for no value: above the release it needs no printer of its own.
+
+    Of a function that is called by name, above the release alone (`above`): `names`: the names; `signatures`: what it
+    takes and gives; `sql`: its value in the sealed engine, of each of these or of all; `strict`: NULL for a NULL
+    argument; `grows`: its text may be longer than its arguments; `since`: the first version of Postgres that has it,
+    where not all have.
     """
 
     name: str
@@ -107,6 +112,17 @@ class Function:
     private: bool = True
     public: bool = True
     plain: bool = False
+    names: tuple[str, ...] = ()
+    signatures: tuple[str, ...] = ()
+    sql: tuple[str, ...] = ()
+    strict: bool = True
+    grows: bool = False
+    since: int = 0
+
+    @property
+    def said(self) -> str:
+        """What a refusal calls it: as it is written."""
+        return f"{self.form.partition('(')[0]}()" if "(" in self.form else f"{self.name}()"
 
 
 def declared(args: Sequence[Facts]) -> bool:

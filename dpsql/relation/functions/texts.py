@@ -96,7 +96,7 @@ def _part(args: list[Facts], call: Call) -> Size:
 
 
 _TEXT = texts(TEXT, 1)
-_TRIM = (Syntax(exp.Trim, read=("this", "position")),)
+_TRIM = (Syntax(exp.Trim, read=("this", "position", "expression")),)
 
 ROWS = (
     Function("lower", "lower(x)", "in small letters", _TEXT, _letter_case, unary(exp.Lower), _letters, plain=True),

@@ -131,6 +131,8 @@ REFUSED = {
     "without bounds": ["SELECT SUM(length(name)) FROM student", "SELECT AVG(id) FROM student"],
     "anything else": [
         "SELECT COUNT(*) FROM student WHERE name ~ '^A'",
+        "SELECT COUNT(*) FROM student WHERE md5(name) = 'a'",
+        "SELECT COUNT(*) FROM student WHERE trim('x' FROM name) = 'a'",
         "SELECT random()",
         "DELETE FROM student",
         "SET work_mem = 4",

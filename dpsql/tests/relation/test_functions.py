@@ -10,6 +10,7 @@ from dpsql.relation.functions import (
     ROWS,
     SYNTAX,
     Function,
+    above,
     check_printers,
     common_type,
     promote,
@@ -171,7 +172,7 @@ def test_types_that_do_not_fit_are_refused(text: str) -> None:
     assert caught.value.position is not None
 
 
-ABOVE = {"dp_low", "dp_high", "array", "element", "cardinality"}
+ABOVE = {"dp_low", "dp_high", "array", "element", "cardinality"} | {row.name for row in above.ROWS}
 """What stands above a release alone."""
 
 

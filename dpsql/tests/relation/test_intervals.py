@@ -184,7 +184,8 @@ def test_every_rule_has_a_form() -> None:
         )
         if isinstance(part, Call)
     }
-    assert set(FUNCTIONS) - seen <= {
+    below = {name for name, row in FUNCTIONS.items() if not row.sql}
+    assert below - seen <= {
         "array",  # these three take apart what stands above the release
         "element",
         "cardinality",

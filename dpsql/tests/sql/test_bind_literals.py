@@ -264,7 +264,7 @@ def test_a_constant_that_postgres_or_the_type_refuses(text: str) -> None:
         ("enrolled IN (SELECT 1)", "0A000"),
         ("EXISTS (SELECT count(*))", "PV004"),
         ("enrolled IN (gpa)", "PV001"),
-        ("substring(name, enrolled)", "PV202"),
+        ("substring(name, active)", "42883"),
         ("round(fee, enrolled)", "PV001"),
     ],
 )

@@ -1,0 +1,125 @@
+"""Functions of texts: chapter 9.4 of Postgres' manual, as far as it is not in the rows of `texts` below a release."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from ..row import Syntax
+from .signature import MOST_BYTES, above
+
+__all__ = ["ROWS"]
+
+_CHARACTERS = "regexp_extract_all({a}, '(?s).')"
+"""A text's characters: DuckDB's own functions count what is written with several of them as one."""
+
+_PAD = "left(repeat({c}, (({b} - length({a})) // length({c})) + 1), {b} - length({a}))"
+_ESCAPED = "replace(replace({a}, '''', ''''''), chr(92), chr(92) || chr(92))"
+_QUOTED = f"(CASE WHEN contains({{a}}, chr(92)) THEN 'E' ELSE '' END || '''' || {_ESCAPED} || '''')"
+_COUNT = "((strlen({a}) - strlen(replace({a}, {b}, ''))) // strlen({b}))"
+_WORDS = r"regexp_extract_all(lower({a}), '[\p{L}\p{N}]+|[^\p{L}\p{N}]+')"
+_TRANSLATED = (
+    "list_transform(" + _CHARACTERS + ", lambda w: CASE WHEN strpos({b}, w) = 0 THEN w "
+    "ELSE substring({c}, strpos({b}, w), 1) END)"
+)
+_PART = (
+    "CASE WHEN {c} = 0 THEN NULL WHEN {b} = '' OR {a} = '' THEN CASE WHEN abs({c}) = 1 THEN {a} ELSE '' END "
+    "ELSE coalesce(list_extract(string_split({a}, {b}), {c}), '') END"
+)
+_OVERLAID = "CASE WHEN {c} > 0 THEN left({a}, {c} - 1) || {b} || substring({a}, greatest({c} + %s, 1)) END"
+_WHOLE = "int4 -> text; bigint -> text"
+_SHORT = "CAST({a} AS BIGINT) & 4294967295"
+_TALL = (
+    "CASE WHEN {a} < 0 THEN '1' || lpad(format('{:o}', {a} & 9223372036854775807), 21, '0') "
+    "ELSE format('{:o}', {a}) END"
+)
+
+
+def _joined(characters: str) -> str:
+    return f"coalesce(list_aggregate({characters}, 'string_agg', ''), '')"
+
+
+def _padded(joined: str) -> str:
+    return (
+        "CASE WHEN {b} <= 0 THEN '' WHEN {b} <= length({a}) OR {c} = '' THEN left({a}, {b}) "
+        f"WHEN {{b}} + length({{c}}) <= {MOST_BYTES} THEN {joined} END"
+    )
+
+
+def _blank(joined: str) -> str:
+    return _padded(joined).replace("{c}", "' '")
+
+
+_TRIMS = (("btrim", "trim", "at both ends"), ("ltrim", "ltrim", "before it"), ("rtrim", "rtrim", "after it"))
+
+ROWS = (
+    *(
+        above(
+            f"{name}_of", f"{name}(x, 'ab')", f"without these characters {where}", "text, text -> text",
+            f"{inner}({{a}}, {{b}})", names=(),
+        )
+        for name, inner, where in _TRIMS
+    ),
+    above("ascii", "ascii(x)", "the number of the first character", "text -> integer", "ascii({a})"),
+    above(
+        "chr", "chr(x)", "the character of a number", "integer -> text",
+        "CASE WHEN {a} BETWEEN 1 AND 55295 OR {a} BETWEEN 57344 AND 1114111 THEN chr({a}) END",
+    ),
+    above("octet_length", "octet_length(x)", "how many bytes of UTF-8", "text -> integer", "strlen({a})"),
+    above("bit_length", "bit_length(x)", "how many bits of UTF-8", "text -> integer", "8 * strlen({a})"),
+    above("initcap", "initcap(x)", "each word with a capital letter", "text -> text",
+          _joined(f"list_transform({_WORDS}, lambda w: upper(left(w, 1)) || substring(w, 2))")),
+    *(
+        above(
+            name, f"{name}(x, 5, '0')", f"filled up {where} with blanks or a text, or cut, to a length",
+            "text, integer, text -> text; text, integer -> text", _padded(joined), _blank(joined), grows=True,
+        )
+        for name, where, joined in (("lpad", "before it", _PAD + " || {a}"), ("rpad", "after it", "{a} || " + _PAD))
+    ),
+    above("md5", "md5(x)", "its MD5 hash, in hexadecimal", "text -> text", "md5({a})"),
+    above(
+        "repeat", "repeat(x, 3)", "the text so many times", "text, integer -> text",
+        f"CASE WHEN {{b}} <= 0 THEN '' WHEN strlen({{a}}) * CAST({{b}} AS BIGINT) <= {MOST_BYTES} "
+        "THEN repeat({a}, {b}) END",
+    ),
+    above(
+        "replace", "replace(x, 'from', 'to')", "each place of a text replaced", "text, text, text -> text",
+        f"CASE WHEN {{b}} = '' THEN {{a}} WHEN strlen({{a}}) + {_COUNT} * (strlen({{c}}) - strlen({{b}})) "
+        f"<= {MOST_BYTES} THEN replace({{a}}, {{b}}, {{c}}) END",
+    ),
+    above("reverse", "reverse(x)", "its characters from the last to the first", "text -> text",
+          _joined(f"list_reverse({_CHARACTERS})")),
+    above("split_part", "split_part(x, ',', 2)", "the part of a number between separators, from the end below 0",
+          "text, text, integer -> text", _PART),
+    above("starts_with", "starts_with(x, y)", "whether `x` begins with `y`", "text, text -> boolean",
+          "starts_with({a}, {b})"),
+    above("translate", "translate(x, 'ab', 'xy')", "each character for the other in its place",
+          "text, text, text -> text", _joined(_TRANSLATED), grows=True),
+    above(
+        "overlay", "overlay(x PLACING y FROM 2 FOR 3)", "`y` in the place of so many characters, or of its own length",
+        "text, text, integer -> text; text, text, integer, integer -> text", _OVERLAID % "length({b})",
+        _OVERLAID % "CAST({d} AS BIGINT)", names=(), grows=True,
+        syntax=(Syntax(exp.Overlay, read=("this", "expression", "from_", "for_")),),
+    ),
+    above(
+        "substring_at", "substring(x FROM n FOR m)", "from a place and of a length that are computed",
+        "text, integer -> text; text, integer, integer -> text", "substring({a}, greatest({b}, 1))",
+        "CASE WHEN {c} >= 0 THEN substring({a}, greatest({b}, 1), "
+        "greatest(CAST({b} AS BIGINT) + {c} - greatest({b}, 1), 0)) END", names=(),
+    ),
+    above(
+        "concat_ws", "concat_ws(', ', x, y, …)", "joined with a text between, without the NULLs",
+        "text, any... -> text", "CASE WHEN {a} IS NOT NULL THEN concat_ws({a}, {rest}) END", strict=False, grows=True,
+    ),
+    above("to_hex", "to_hex(x)", "in hexadecimal", _WHOLE, f"lower(to_hex({_SHORT}))", "lower(hex({a}))"),
+    above("to_bin", "to_bin(x)", "in binary digits", _WHOLE, f"bin({_SHORT})", "bin({a})", since=16),
+    above("to_oct", "to_oct(x)", "in octal digits", _WHOLE, f"format('{{:o}}', {_SHORT})", _TALL, since=16),
+    above("quote_literal", "quote_literal(x)", "as SQL writes a text", "text -> text", _QUOTED, grows=True),
+    above(
+        "quote_nullable", "quote_nullable(x)", "as SQL writes a text, or the word NULL", "text -> text",
+        f"coalesce({_QUOTED}, 'NULL')", strict=False, grows=True,
+    ),
+    above("num_nulls", "num_nulls(x, y, …)", "how many are NULL", "any... -> integer",
+          "len(list_filter([{rest}], lambda w: w IS NULL))", strict=False),
+    above("num_nonnulls", "num_nonnulls(x, y, …)", "how many are not NULL", "any... -> integer",
+          "len(list_filter([{rest}], lambda w: w IS NOT NULL))", strict=False),
+)  # fmt: skip

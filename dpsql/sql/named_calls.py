@@ -1,0 +1,140 @@
+"""Functions that are called by their name alone: those of `relation.functions.above`, as Postgres resolves a call.
+
+The parser has a node of its own for some of these names, with arguments renamed, moved or read as another dialect
+means them. So it does not see the names: `parse_calls` puts another in the place of each, which no statement can hold
+outside quotes, and takes it back afterwards.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+
+from ..errors import Refusal
+from ..relation.expressions import Call, Expr, Literal
+from ..relation.functions import NAMES, SYNTAX, Function
+from ..relation.functions.above.signature import Signature, signature
+from ..relation.types import TEXT, Kind
+from .constants import coerce_literal
+from .parameters import sample
+
+if TYPE_CHECKING:
+    from sqlglot.dialects.postgres import Postgres
+
+    from .bind_expression import Binder
+
+__all__ = ["bind_named", "bind_row", "no_such_function", "parse_calls"]
+
+_HIDDEN = "called "
+
+
+def parse_calls(text: str, dialect: Postgres) -> list[exp.Expr]:
+    """Return the trees of a text, with every function of the table as an `Anonymous`; what sqlglot raises."""
+    tokens = dialect.tokenize(text)
+    hidden = [
+        _hidden(token) if after.token_type is TokenType.L_PAREN and _is_name(token) else token
+        for token, after in zip(tokens, [*tokens[1:], tokens[-1]], strict=True)
+    ] if tokens else []  # fmt: skip
+    trees = [tree for tree in dialect.parser().parse(hidden, text) if tree is not None]
+    for tree in trees:
+        for node in tree.find_all(exp.Anonymous, exp.Identifier):
+            name = node.args.get("this")
+            if isinstance(name, str) and name.startswith(_HIDDEN) and not node.args.get("quoted"):
+                node.set("this", name.removeprefix(_HIDDEN))
+    return trees
+
+
+def _is_name(token: Token) -> bool:
+    quoted = (TokenType.IDENTIFIER, TokenType.STRING)
+    return token.text.lower() in NAMES and token.token_type not in quoted
+
+
+def _hidden(token: Token) -> Token:
+    name = _HIDDEN + token.text
+    return Token(TokenType.VAR, name, token.line, token.col, token.start, token.end, token.comments)
+
+
+def bind_named(binder: Binder, node: exp.Expr, name: str) -> Expr:
+    """Return the call of a function by its name. Raises Refusal (42883): it does not take these arguments."""
+    parts: Sequence[exp.Expr] = node.args.get("expressions") or []
+    return bind_row(binder, node, name, NAMES[name], [binder.bind(part) for part in parts])
+
+
+def bind_row(binder: Binder, node: exp.Expr, name: str, rows: Sequence[Function], args: list[Expr]) -> Expr:
+    """Return the call of the first row that takes arguments, as they are or with bare constants read as it takes them.
+
+    Raises:
+        Refusal: 42883 where none does, PV202 where it takes a constant only.
+    """
+    position = binder.position(node)
+    every = [(row, one) for row in rows for one in map(signature, row.signatures) if one.counts(len(args))]
+    for read in (_as_text, _as_taken):
+        for row, one in every:
+            given = [read(one, place, arg) for place, arg in enumerate(args)]
+            if None not in given and one.takes(tuple(arg for arg in given if arg is not None)):
+                taken = tuple(_read(one, place, arg) for place, arg in enumerate(args))
+                return Call(one.result, row.name, taken, position=position)
+    _refuse_variable(rows, args, name, binder, node)
+    types = ", ".join(str(arg.type) for arg in args)
+    forms = " or ".join(dict.fromkeys(row.form for row in rows))
+    raise Refusal(
+        f"{name}({types}) does not exist", sqlstate="42883", position=position,
+        hint=f"write {forms}; cast the arguments",
+    )  # fmt: skip
+
+
+def _is_bare(arg: Expr) -> bool:
+    return isinstance(arg, Literal) and arg.type.kind in (Kind.TEXT, Kind.NULL)
+
+
+def _as_text(one: Signature, place: int, arg: Expr) -> Expr | None:
+    return arg
+
+
+def _as_taken(one: Signature, place: int, arg: Expr) -> Expr | None:
+    """Return a bare constant as what the function takes there; None where it is none of those."""
+    target = one.target(place)
+    if target is None or not _is_bare(arg):
+        return arg
+    if one.is_constant(place):
+        return sample(arg, TEXT, "")
+    try:
+        return coerce_literal(arg, target)
+    except Refusal:
+        return None
+
+
+def _read(one: Signature, place: int, arg: Expr) -> Expr:
+    target = one.target(place)
+    if target is None or not _is_bare(arg):
+        return arg
+    return sample(arg, TEXT, "") if one.is_constant(place) else coerce_literal(arg, target)
+
+
+def _refuse_variable(
+    rows: Sequence[Function], args: list[Expr], name: str, binder: Binder, node: exp.Expr
+) -> None:
+    for one in (one for row in rows for one in map(signature, row.signatures) if one.counts(len(args))):
+        for place, arg in enumerate(args):
+            if one.is_constant(place) and not isinstance(arg, Literal) and arg.type.kind is Kind.TEXT:
+                raise Refusal(
+                    f"{name}() takes a constant {one.word(place)}", sqlstate="PV202", position=binder.position(node),
+                    hint=f"write the {one.word(place)} out, or pass it as a parameter; several by CASE",
+                )  # fmt: skip
+
+
+_BUILT = frozenset(name.lower() for syntax in SYNTAX for name in getattr(syntax, "sql_names", list)())
+
+
+def no_such_function(binder: Binder, node: exp.Expr, name: str) -> Refusal:
+    """Return the refusal of a function that is none of ours, with the nearest name."""
+    close = difflib.get_close_matches(name, [*NAMES, *_BUILT], 1, 0.8)
+    meant = f"did you mean {close[0]}()? " if close else ""
+    return Refusal(
+        f'function "{name}" does not exist here', sqlstate="42883", position=binder.position(node),
+        hint=f"{meant}`dpsql docs sql` lists the functions that are answered",
+    )  # fmt: skip
