@@ -11,12 +11,18 @@ from .left import charged_text, delta_text
 from .settings import decimal_text
 
 __all__ = [
-    "Answer", "AnswerColumn", "BoundNote", "GroupNote", "OnceNote", "OpenRankNote", "RankNote", "Receipt",
+    "Answer", "AnswerColumn", "BoundNote", "GroupNote", "OnceNote", "OpenRankNote", "RankNote", "Receipt", "RowNote",
 ]  # fmt: skip
 
 
 class GroupNote(str):
     """A note that says which groups an answer has; over the wire it is a NOTICE of its own."""
+
+    __slots__ = ()
+
+
+class RowNote(GroupNote):
+    """One that says why rows of people are not in an answer."""
 
     __slots__ = ()
 

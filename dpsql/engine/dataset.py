@@ -51,7 +51,7 @@ class PreparedPlan:
     is short and does not read the clock.
 
     `is_checked`: the sealed engine has bound the post-processing over empty tables. `chosen`: the epsilon that was
-    found for an accuracy, in words. `bar_notes`: on chosen values without bars.
+    found for an accuracy, in words. `bar_notes`: on chosen values without bars, and on rows that are not shown.
     """
 
     plan: Plan

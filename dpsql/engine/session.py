@@ -51,6 +51,7 @@ from .notes import found_notes
 from .people_above import MoreRows, more_rows
 from .post_processing import Compiled, Patience, PublicRows, check_public, compile_public, run_public
 from .rank_notes import rank_notes
+from .row_previews import row_preview
 from .run import IntermediateRows, PlanRunner, ReleasedRows, carried, check_intermediate
 from .settings import Settings
 from .stored_count import stored_count
@@ -365,7 +366,8 @@ class Session:
     def _planned(
         self, query: AdmittedQuery, parameters: tuple[object, ...], snapshot: LazySnapshot | None = None
     ) -> PreparedPlan:
-        relation, keys = self._bound(query, parameters), ListedKeys(snapshot)
+        relation, notes = self._shown(query, self._bound(query, parameters))
+        keys = ListedKeys(snapshot)
         if self.settings.accuracy is None:
             planned, chosen = self._plan(relation, self.settings.epsilon, keys), None
         else:
@@ -384,8 +386,15 @@ class Session:
         lasting = lasting and _is_small(query.text, parameters) and not (chosen and chosen.uses_store)
         return PreparedPlan(
             planned, compiled, intermediates, lasting and not barred.uses_store,
-            chosen=chosen.said if chosen else None, bar_notes=barred.notes,
+            chosen=chosen.said if chosen else None, bar_notes=(*barred.notes, *notes),
         )  # fmt: skip
+
+    def _shown(self, query: AdmittedQuery, relation: Relation) -> tuple[Relation, tuple[str, ...]]:
+        """Return what a statement is answered with, and why that is another relation than it asks for, if it is."""
+        if not self.policy.has_previews:
+            return relation, ()
+        shown = without_hidden(self.catalog, lambda: row_preview(query, relation, self.catalog))
+        return (relation, ()) if shown is None else (shown.relation, (shown.note,))
 
     def _barred(self, planned: Plan) -> Barred:
         """Return the plan with the bars of chosen values, where error bars are on."""

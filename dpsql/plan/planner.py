@@ -71,8 +71,8 @@ from .privacy.rows import Release, intermediates_in, selects_in
 from .top_rows import TopRows, top_rows
 
 __all__ = [
-    "Plan", "PrivacyParameters", "ReadKeys", "ReleasePlan", "Work", "count_of", "counting", "other_measures", "plan",
-    "releases_of", "with_bars",
+    "Plan", "PrivacyParameters", "ReadKeys", "ReleasePlan", "Work", "count_of", "counting", "is_empty_by_text",
+    "other_measures", "plan", "releases_of", "with_bars",
 ]  # fmt: skip
 
 

@@ -117,6 +117,7 @@ def _read_policy(text: str, path: Path) -> tuple[Policy | None, tuple[PolicyErro
         lambda: _read_url(top, "ledger", top.text("ledger") or f"sqlite:{path.stem}-ledger.db", folder)
     )
     dataset = attempt(lambda: top.text("dataset"))
+    has_previews = attempt(lambda: top.flag("previews"))
     privacy = attempt(lambda: _read_privacy(top))
     defaults, analysts = None, None
     if privacy is not None:
@@ -154,6 +155,7 @@ def _read_policy(text: str, path: Path) -> tuple[Policy | None, tuple[PolicyErro
         server=server or ServerPolicy(),
         undecided=read.undecided,
         views=read.views,
+        has_previews=has_previews is not False,
     ), wrong
 
 

@@ -232,6 +232,7 @@ class Policy:
     `views`: the declared views by name, none of which is among `tables`.
     `undecided`: declared tables that are neither public nor say their unit. They are not among `tables`, and
     no catalog is built while there are any: the live foreign keys are needed to tell the owner the choice.
+    `has_previews`: a look at people's rows is answered with their columns, and no row (soundness.md 1.16).
     """
 
     path: Path
@@ -248,6 +249,7 @@ class Policy:
     server: ServerPolicy
     undecided: tuple[str, ...] = ()
     views: Mapping[str, ViewPolicy] = field(default_factory=dict)
+    has_previews: bool = True
 
     @property
     def read_from(self) -> tuple[str, ...]:

@@ -94,12 +94,18 @@ ANSWERED = {
         " USING (major) WHERE gpa > a",
     ],
     "public tables": ["SELECT title, MIN(credits) OVER () FROM course WHERE department LIKE 'C%'"],
+    "what tools look at first": [
+        "SELECT name, gpa FROM student ORDER BY gpa OFFSET 5 FETCH FIRST 5 ROWS ONLY",
+        "SELECT 1 FROM student LIMIT 1",
+        "SELECT EXISTS (SELECT 1 FROM student)",
+    ],
     "error bars": ["SELECT dp_low(COUNT(*)), dp_high(COUNT(*)) FROM student"],
     "for teaching": ["SELECT dp_avg_direct(gpa) FROM student"],
 }
 REFUSED = {
     "rows of people": [
         "SELECT name FROM student",
+        "SELECT 1 FROM student WHERE gpa > 3 LIMIT 1",
         "SELECT COUNT(*) FROM (SELECT * FROM student LIMIT 9) AS t",
         "SELECT COUNT(*) OVER () FROM student",
     ],

@@ -1,0 +1,97 @@
+"""What tools ask of a table before anything else: its first rows, and whether it is there (soundness.md 1.16).
+
+`SELECT … FROM t LIMIT n` is answered with its columns and no row, `SELECT 1 FROM t LIMIT 1` and
+`SELECT EXISTS (SELECT 1 FROM t)` with the one row that any declared table gives.
+
+House rules:
+
+1. Decided by the text and the policy alone: what is answered is a relation without the table, and so the same
+   whatever the table holds.
+2. With a WHERE nothing is answered here: "no row" would be taken for what the rows say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..plan.planner import is_empty_by_text
+from ..plan.privacy.analyze import private_rows
+from ..relation.catalog import Catalog
+from ..relation.expressions import TRUE, Expr, Literal
+from ..relation.relations import Join, Limit, Project, Relation, Sort, Values
+from ..sql.plain_rows import Look, look_of
+from ..sql.statement import AdmittedQuery
+from .answer import RowNote
+
+__all__ = ["RowPreview", "row_preview"]
+
+_WITHOUT_ROWS = RowNote(
+    "rows of people are not shown: these are the columns, and no row; COUNT, AVG and other aggregates are answered"
+)
+_IS_THERE = RowNote(
+    "the table is declared, and that is all this says: whether it holds anybody was not looked up"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RowPreview:
+    """What stands in a statement's place, and why, for the analyst."""
+
+    relation: Relation
+    note: RowNote
+
+
+def row_preview(query: AdmittedQuery, relation: Relation, catalog: Catalog) -> RowPreview | None:
+    """Return what a look at people's rows, or at whether there are any, is answered with; None: it is neither.
+
+    `relation`: what the query is bound to. Raises Refusal, as `private_rows`.
+    """
+    look = look_of(query.tree)
+    if look is None:
+        return None
+    node = relation
+    if look is Look.EXISTENCE:
+        node = _asked(relation)
+    limits: list[Limit] = []
+    rows = _unordered(node, limits)
+    if is_empty_by_text(node) or private_rows(rows, catalog) is None:
+        return None
+    if look is Look.EXISTENCE:
+        return None if _skips(limits) else RowPreview(_one_row((TRUE,), relation), _IS_THERE)
+    constants = _constants(node, len(relation.columns))
+    if constants and all(limit.limit in (1, None) for limit in limits[:1]) and not _skips(limits):
+        return RowPreview(_one_row(constants, relation), _IS_THERE)
+    return RowPreview(Values((), relation.columns), _WITHOUT_ROWS)
+
+
+def _asked(relation: Relation) -> Relation:
+    """Return the rows that an EXISTS asks for: what the text says is one, `look_of` has seen."""
+    assert isinstance(relation, Project)
+    assert isinstance(relation.input, Join)
+    return relation.input.right
+
+
+def _unordered(node: Relation, limits: list[Limit]) -> Relation:
+    """Return a query's rows without their order and limits; these are added to `limits`, the outermost first."""
+    if isinstance(node, (Sort, Limit)):
+        limits += [node] if isinstance(node, Limit) else []
+        return _unordered(node.input, limits)
+    return replace(node, input=_unordered(node.input, limits)) if isinstance(node, Project) else node
+
+
+def _skips(limits: list[Limit]) -> bool:
+    return any(limit.offset for limit in limits)
+
+
+def _constants(node: Relation, count: int) -> tuple[Expr, ...]:
+    """Return what a query says of every row, if that is constants alone; else nothing."""
+    while isinstance(node, (Sort, Limit)) or (
+        isinstance(node, Project) and isinstance(node.input, (Sort, Limit))
+    ):
+        node = node.input
+    said = node.exprs[:count] if isinstance(node, Project) else ()
+    return said if all(isinstance(expr, Literal) for expr in said) else ()
+
+
+def _one_row(values: tuple[Expr, ...], relation: Relation) -> Relation:
+    return Project(Values(((),), ()), values, tuple(column.name for column in relation.columns))

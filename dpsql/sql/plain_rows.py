@@ -1,0 +1,101 @@
+"""Queries that look at a table's rows as they are, by their text: `SELECT … FROM t LIMIT n`, EXISTS over a table.
+
+Only the form is read here; whose rows they are is not known. A form that is not surely one of these is none.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from .scope import fold_name
+
+__all__ = ["Look", "look_of"]
+
+
+class Look(enum.Enum):
+    """What a query looks at."""
+
+    ROWS = "rows of a table, or a constant for each, within a LIMIT"
+    EXISTENCE = "whether a table has rows"
+
+
+_CLAUSES = frozenset({"expressions", "from_", "where", "order", "limit", "offset", "with_"})
+"""What a query of a table's plain rows may be made of."""
+_NOT_PLAIN = (exp.AggFunc, exp.Anonymous, exp.Explode, exp.Query, exp.Window)
+_NESTED = 8
+"""Most subqueries in FROM around a table."""
+
+
+def look_of(tree: exp.Expr) -> Look | None:
+    """Return what a whole statement looks at; None: it asks for something else."""
+    select = _bare(tree)
+    if not isinstance(select, exp.Select):
+        return None
+    if select.args.get("from_") is None:
+        return Look.EXISTENCE if _asks_existence(select) else None
+    return Look.ROWS if _is_limited(select) and _is_plain(select, {}, _NESTED) else None
+
+
+def _bare(node: exp.Expr) -> exp.Expr:
+    """Return a query out of its parentheses."""
+    while isinstance(node, exp.Subquery) and not _given(node) - {"this", "alias"}:
+        node = node.args["this"]
+    return node
+
+
+def _given(node: exp.Expr) -> set[str]:
+    return {name for name, value in node.args.items() if value is not None and value != []}
+
+
+def _asks_existence(select: exp.Select) -> bool:
+    items = select.args["expressions"]
+    if len(items) != 1 or _given(select) - {"expressions"}:
+        return False
+    item = items[0].args["this"] if isinstance(items[0], exp.Alias) else items[0]
+    while isinstance(item, exp.Paren):
+        item = item.args["this"]
+    return isinstance(item, exp.Exists) and _is_plain(_bare(item.args["this"]), {}, _NESTED)
+
+
+def _is_limited(select: exp.Select) -> bool:
+    clause = select.args.get("limit")
+    written = clause.args.get("expression") if isinstance(clause, exp.Limit) else clause
+    return written is not None and not isinstance(written, (exp.Var, exp.Null))
+
+
+def _is_plain(node: exp.Expr, ctes: Mapping[str, exp.Expr], depth: int) -> bool:
+    """Say whether a query is of one table's rows as they are, whichever of their columns."""
+    select = _bare(node)
+    if not isinstance(select, exp.Select) or _given(select) - _CLAUSES or not depth:
+        return False
+    with_ = select.args.get("with_")
+    for cte in with_.args["expressions"] if with_ is not None else ():
+        ctes = {**ctes, fold_name(cte.args["alias"].args["this"])[0]: cte.args["this"]}
+    order, where = select.args.get("order"), select.args.get("where")
+    written = [*select.args["expressions"], *([] if order is None else [order])]
+    if any(part.find(*_NOT_PLAIN) for part in written):
+        return False
+    if where is not None and not _is_always_true(where.args["this"]):
+        return False
+    source = select.args["from_"].args["this"] if select.args.get("from_") is not None else None
+    if isinstance(source, exp.Table):
+        known = None if source.args.get("db") else ctes.get(fold_name(source.args["this"])[0])
+        return not source.args.get("joins") and (known is None or _is_plain(known, {}, depth - 1))
+    if isinstance(source, exp.Subquery):
+        return not source.args.get("joins") and _is_plain(source.args["this"], ctes, depth - 1)
+    return False
+
+
+def _is_always_true(node: exp.Expr) -> bool:
+    """Say whether a condition is TRUE, or an equality of a literal with itself, as programs write it."""
+    while isinstance(node, exp.Paren):
+        node = node.args["this"]
+    if isinstance(node, exp.Boolean):
+        return bool(node.args["this"])
+    if not isinstance(node, exp.EQ):
+        return False
+    left, right = node.args["this"], node.args["expression"]
+    return isinstance(left, exp.Literal) and left == right

@@ -1,0 +1,156 @@
+"""Looks at a table before anything is asked: columns without rows, the one row of an existence probe; free, by text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from dpsql.engine import Session
+from dpsql.engine.dataset import LazySnapshot, open_ledger
+from dpsql.engine.row_previews import _IS_THERE, _WITHOUT_ROWS
+from dpsql.errors import Refusal
+from dpsql.policy import load_policy
+
+POLICY = """
+database = "duckdb:people.duckdb"
+ledger = "sqlite:people.db"
+{}
+[privacy]
+epsilon = 5
+[tables.person]
+unit = "id"
+[tables.person.columns]
+age = {{ bounds = [0, 120] }}
+"Full Name" = {{}}
+[tables.adult]
+view = true
+[tables.adult.columns]
+age = {{ bounds = [18, 120] }}
+[tables.town]
+public = true
+"""
+COLUMNS = ["age", "Full Name", "id"]
+PREVIEWS = {
+    "SELECT * FROM person LIMIT 5": COLUMNS,
+    "SELECT * FROM people.main.person LIMIT 5": COLUMNS,
+    'SELECT p."Full Name" AS n, p.age + 1 AS older FROM "public"."person" p LIMIT 1001': ["n", "older"],
+    "SELECT age FROM person ORDER BY id DESC OFFSET 3 FETCH FIRST 2 ROWS ONLY": ["age"],
+    "SELECT * FROM (SELECT age FROM person ORDER BY id) AS q LIMIT 5": ["age"],
+    "WITH p AS (SELECT age AS a FROM person) SELECT * FROM p WHERE 1 = 1 LIMIT 5": ["a"],
+    "(SELECT age FROM person LIMIT 5)": ["age"],
+    "TABLE person LIMIT 5": COLUMNS,
+    "SELECT 1 AS one FROM person LIMIT 2": ["one"],
+    "SELECT age FROM adult LIMIT 5": ["age"],
+}
+PROBES = {
+    "SELECT 1 FROM person LIMIT 1": (1,),
+    "SELECT 1 AS a, 'x' AS b FROM main.person ORDER BY id LIMIT 1": (1, "x"),
+    "SELECT 1 FROM (SELECT * FROM person) AS q FETCH FIRST ROW ONLY": (1,),
+    "SELECT EXISTS (SELECT 1 FROM person) AS found": (True,),
+    "SELECT EXISTS (SELECT * FROM person LIMIT 1)": (True,),
+    "SELECT (EXISTS (SELECT 1 FROM adult))": (True,),
+}
+EMPTY = [
+    "SELECT 1 FROM (SELECT * FROM person LIMIT 0) AS q LIMIT 1",
+    "SELECT age FROM person WHERE 1 = 0 LIMIT 5",
+    "SELECT 1 FROM person OFFSET 1 FETCH FIRST 1 ROW ONLY",
+]
+"""Without a row too, and the last one with the word for it."""
+NEITHER = [
+    "SELECT * FROM person",
+    "SELECT * FROM person LIMIT ALL",
+    "SELECT * FROM person WHERE age > 50 LIMIT 5",
+    "SELECT 1 FROM person WHERE age > 50 LIMIT 1",
+    "SELECT EXISTS (SELECT 1 FROM person WHERE age > 50)",
+    "SELECT EXISTS (SELECT 1 FROM (SELECT * FROM person WHERE age > 50) AS q)",
+    "WITH p AS (SELECT * FROM person WHERE age > 50) SELECT 1 FROM p LIMIT 1",
+    "SELECT * FROM person, town LIMIT 5",
+    "SELECT * FROM person WHERE age = age LIMIT 5",
+    "SELECT NOT EXISTS (SELECT 1 FROM person)",
+    "SELECT (SELECT age FROM person LIMIT 1)",
+    "SELECT ROW_NUMBER() OVER () FROM person LIMIT 5",
+    "SELECT age FROM person UNION ALL SELECT age FROM person LIMIT 5",
+]
+
+
+def opened(folder: Path, people: int, said: str = "") -> Session:
+    with duckdb.connect(str(folder / "people.duckdb")) as connection:
+        connection.execute('CREATE TABLE person (id INTEGER PRIMARY KEY, age INTEGER, "Full Name" TEXT)')
+        connection.execute(f"INSERT INTO person SELECT i, 30, 'a' FROM range({people}) AS r(i)")
+        connection.execute("CREATE VIEW adult AS SELECT id, age FROM person WHERE age >= 18")
+        connection.execute("CREATE TABLE town (name TEXT); INSERT INTO town VALUES ('a'), ('b')")
+    (folder / "people.toml").write_text(POLICY.format(said))
+    open_ledger(load_policy(folder / "people.toml"), create=True).close()
+    return Session.open(folder / "people.toml")
+
+
+@pytest.fixture(scope="module", params=[0, 3], ids=["nobody", "somebody"])
+def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    with opened(tmp_path_factory.mktemp("people"), request.param) as session:
+        yield session
+
+
+@pytest.fixture
+def unseen(session: Session, monkeypatch: pytest.MonkeyPatch) -> Session:
+    """Give a session that must not look into the database."""
+
+    def look(self: LazySnapshot) -> None:
+        raise AssertionError("the database is looked at")
+
+    monkeypatch.setattr(LazySnapshot, "open", look)
+    return session
+
+
+@pytest.mark.parametrize("sql", PREVIEWS)
+def test_a_preview_has_the_columns_and_no_row(unseen: Session, sql: str) -> None:
+    answer = unseen.execute(sql)
+    assert [column.name for column in answer.columns] == PREVIEWS[sql]
+    assert list(answer.rows) == []
+    assert answer.receipt is not None
+    assert answer.receipt.notes == (_WITHOUT_ROWS,)
+    assert unseen.describe(sql) == answer.columns
+    assert unseen.budget().epsilon_spent_nano == 0
+
+
+@pytest.mark.parametrize("sql", PROBES)
+def test_a_table_that_is_declared_is_there(unseen: Session, sql: str) -> None:
+    answer = unseen.execute(sql)
+    assert list(answer.rows) == [PROBES[sql]]
+    assert answer.receipt is not None
+    assert answer.receipt.notes == (_IS_THERE,)
+    assert unseen.budget().epsilon_spent_nano == 0
+
+
+@pytest.mark.parametrize("sql", EMPTY)
+def test_no_row_stands_where_the_text_leaves_none(unseen: Session, sql: str) -> None:
+    assert list(unseen.execute(sql).rows) == []
+
+
+@pytest.mark.parametrize("sql", NEITHER)
+def test_other_looks_are_refused(unseen: Session, sql: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        unseen.execute(sql)
+    assert refused.value.sqlstate.startswith("PV")
+
+
+def test_before_its_value_is_known_a_limit_is_one(unseen: Session) -> None:
+    columns, types = unseen.describe_parameters("SELECT 1 AS one FROM person LIMIT $1", [None])
+    assert [column.name for column in columns] == ["one"]
+    assert [str(type_) for type_ in types] == ["bigint"]
+    assert list(unseen.execute("SELECT 1 AS one FROM person LIMIT $1", [1]).rows) == [(1,)]
+    assert list(unseen.execute("SELECT 1 AS one FROM person LIMIT $1", [2]).rows) == []
+
+
+def test_public_rows_are_shown(session: Session) -> None:
+    assert list(session.execute("SELECT name FROM town ORDER BY name LIMIT 1").rows) == [("a",)]
+    assert list(session.execute("SELECT EXISTS (SELECT 1 FROM town WHERE name = 'z')").rows) == [(False,)]
+
+
+def test_the_owner_may_have_none_of_it(tmp_path: Path) -> None:
+    with opened(tmp_path, 3, "previews = false") as session:
+        for sql in (*PREVIEWS, *PROBES):
+            with pytest.raises(Refusal):
+                session.execute(sql)
