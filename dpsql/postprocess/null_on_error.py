@@ -37,6 +37,7 @@ from .null_on_error_numbers import (
     power,
     scalar_subquery,
     square_root,
+    width_bucket,
 )  # fmt: skip
 from .null_on_error_rounding import round_half_away, round_half_even, truncate
 from .null_on_error_text import concatenate, left, like, position, right, substring, trim
@@ -45,5 +46,5 @@ __all__ = [
     "absolute", "add_days", "add_interval", "aggregate", "arithmetic", "cast", "ceil", "concatenate",
     "date_trunc", "days_between", "divide", "exponential", "extract", "floor", "left", "like", "logarithm",
     "modulo", "negate", "nullif", "pair", "position", "power", "right", "round_half_away", "round_half_even",
-    "scalar_subquery", "square_root", "substring", "trim", "truncate",
+    "scalar_subquery", "square_root", "substring", "trim", "truncate", "width_bucket",
 ]  # fmt: skip

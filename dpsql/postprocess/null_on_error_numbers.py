@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
+from ..relation.functions.bins import Buckets
 from ..relation.types import DOUBLE, Kind, SqlType
 from .bind import bind, finite, keep, to_double, to_float, to_integer, to_wide
 
 __all__ = [
     "absolute", "aggregate", "arithmetic", "ceil", "divide", "exponential", "floor", "logarithm", "modulo",
     "negate", "nullif", "pair", "power", "scalar_subquery", "square_root",
+    "width_bucket",
 ]  # fmt: skip
 
 _MAX_VARIANCE_INPUT = "1e150"
@@ -119,3 +123,25 @@ def aggregate(function: str, operand: str, operand_type: SqlType, tail: str = ""
     clamped = bind(to_double(operand), f"CASE WHEN v IS NOT NULL THEN {bound} END")
     variance = keep(f"{function.replace('stddev', 'var')}({clamped}){tail}", "v < 1e299")
     return f"sqrt({variance})" if function.startswith("stddev") else variance
+
+
+def _double(number: Fraction) -> str:
+    return f"CAST('{float(number)!r}' AS DOUBLE)"
+
+
+def width_bucket(operand: str, buckets: Buckets) -> str:
+    """Return `width_bucket(operand, …)` as INTEGER: exact numbers by their edges, doubles as they are computed."""
+    low, high = (_double(end) for end in (buckets.low, buckets.high))
+    below, beyond = ("<", ">=") if buckets.rises else (">", "<=")
+    if buckets.of_doubles:
+        way = f"(v - {low})" if buckets.rises else f"({low} - v)"
+        share = f"{buckets.count} * ({way} / {_double(buckets.width)})"
+        inside = f"least(trunc({share}), {buckets.count - 1}) + 1"
+    else:
+        edges = ", ".join(_double(edge) for edge in buckets.edges)
+        inside = f"len(list_filter([{edges}], lambda e: {'e <= v' if buckets.rises else 'e >= v'}))"
+    case = (
+        f"CASE WHEN v {below} {low} THEN 0 WHEN v {beyond} {high} THEN {buckets.count + 1} "
+        f"WHEN v IS NOT NULL THEN {inside} END"
+    )
+    return f"TRY_CAST({bind(to_double(operand), case)} AS INTEGER)"

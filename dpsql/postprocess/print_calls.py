@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ..relation.expressions import Call, Literal, Months
 from ..relation.functions import FUNCTIONS, check_printers
+from ..relation.functions.bins import buckets_of
 from ..relation.types import Kind, SqlType
 from . import null_on_error
 from .bind import engine_type
@@ -139,7 +140,7 @@ CALLS: dict[str, Form] = {
     "log": lambda call, args: null_on_error.logarithm(args[0], base_ten=True),
     "exp": lambda call, args: null_on_error.exponential(args[0]),
     "power": lambda call, args: null_on_error.power(args[0], args[1]),
-    "sign": _sign,
+    "sign": _sign, "width_bucket": lambda call, args: null_on_error.width_bucket(args[0], buckets_of(call)),
     **{name: _plain for name, row in FUNCTIONS.items() if row.plain},
     **{name: print_named for name, row in FUNCTIONS.items() if row.sql},
     "length": lambda call, args: f"CAST(length({args[0]}) AS INTEGER)",

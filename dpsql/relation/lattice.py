@@ -18,7 +18,7 @@ from ..errors import Refusal
 from .expressions import Expr, Field, IntermediateValue, walk
 from .intervals import Environment, narrowed_facts
 
-__all__ = ["Lattice", "lattice_of"]
+__all__ = ["Lattice", "lattice_of", "undeclared"]
 
 _MAX_ENDPOINT = 2**61
 _MAX_REAL = Fraction(10) ** 100
@@ -63,7 +63,7 @@ def lattice_of(expr: Expr, env: Environment, *, squared: bool) -> Lattice | None
     """
     facts = narrowed_facts(expr, env)
     if facts.lo is None or facts.hi is None or not facts.declared:
-        raise _undeclared(expr, env)
+        raise undeclared(expr, env)
     lo, hi = facts.lo, facts.hi
     if lo > hi:
         return None
@@ -122,7 +122,8 @@ def _rounded(end: Fraction, step: Fraction) -> int:
     return round(value)
 
 
-def _undeclared(expr: Expr, env: Environment) -> Refusal:
+def undeclared(expr: Expr, env: Environment) -> Refusal:
+    """Return the refusal of an expression without finite declared bounds: it names the column that has none."""
     for part in walk(expr):
         if isinstance(part, Field) and part.index < len(env.columns):
             column = env.columns[part.index]

@@ -13,6 +13,7 @@ from ..relation.types import BOOLEAN, INTEGER, TEXT, Kind
 from .aggregates import AGGREGATES, ORDERED
 from .bind_aggregate import bind_aggregate, bind_anonymous, bind_filter, bind_grouping
 from .bind_array import bind_element, refuse_array, refuse_unnest
+from .bind_bins import bind_width_bucket
 from .bind_expression import Binder, Condition, Form, call
 from .bind_lists import bind_equal, bind_unequal
 from .bind_moments import at_time_zone, constant_moment
@@ -234,7 +235,7 @@ FORMS: dict[type[exp.Expr], Form] = {
     exp.EQ: bind_equal, exp.NEQ: bind_unequal, exp.ILike: _ilike,
     exp.Like: _like, exp.Escape: _escape, exp.Case: _case, exp.Round: _digits,
     exp.Trunc: _digits, exp.Trim: _trim, exp.Overlay: _overlay, exp.Substring: _substring,
-    exp.DPipe: _join_texts, exp.Extract: Binder.part_of_date,
+    exp.WidthBucket: bind_width_bucket, exp.DPipe: _join_texts, exp.Extract: Binder.part_of_date,
     exp.TimestampTrunc: Binder.part_of_date, exp.Cast: Binder.cast_node, exp.CurrentDate: Binder.moment,
     exp.CurrentTimestamp: Binder.moment, exp.Localtimestamp: Binder.moment, exp.Subquery: bind_scalar,
     exp.Exists: bind_exists, exp.Anonymous: bind_anonymous, exp.Filter: bind_filter,

@@ -13,6 +13,7 @@ from ...relation.functions import FUNCTIONS
 from ...relation.intervals import Facts, facts_of
 from ...relation.types import Kind
 from ..dialects.private_sql import LARGEST, Number, integer_kind, reach_of, unbounded
+from .private_bins import width_bucket
 from .private_reals import bounded, quotient, real_power, real_product, real_sum
 
 if TYPE_CHECKING:
@@ -274,5 +275,5 @@ NUMBERS: dict[str, Callable[[PrivatePrinter, Call, Facts], Number]] = {
     "sqrt": _real_function("sqrt"), "ln": _real_function("ln"), "log": _real_function("log10"),
     "exp": _real_function("exp"), "power": _power, "sign": _sign, "sin": _circular("sin"),
     "cos": _circular("cos"), "atan": _circular("atan"), "tanh": _circular("tanh"), "cast": _cast_number,
-    "extract": _extract, "length": _length, "position": _position,
+    "extract": _extract, "length": _length, "position": _position, "width_bucket": width_bucket,
 }  # fmt: skip

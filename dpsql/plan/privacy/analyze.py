@@ -53,9 +53,10 @@ from ...relation.types import NULL
 from .correlated_keys import held_to, keys_asked_for
 from .derived import group_by_owner, union, window_by_owner
 from .join import join_blocks
+from .keys import environment_of
 from .ownership import resolve_owner
 from .public_inputs import NotInPlace, drawn_first, is_single, read_in_place, scanned, static_range
-from .release_boundary import check_keys, one_person, owner_of_key, release_each_set
+from .release_boundary import check_keys, one_person, owner_of_key, release_each_set, shown_keys
 from .rows import (
     Block,
     Derived,
@@ -64,6 +65,7 @@ from .rows import (
     PrivateBlock,
     Release,
 )
+from .stepped_keys import stepped_keys
 
 __all__ = ["Analyzed", "analyze", "private_rows"]
 
@@ -290,7 +292,12 @@ class _Analysis:
         if any(owner_of_key(key, rows) for key in source.outputs):
             return _of_source(group_by_owner(rows, source.outputs, (), source.names), source.names)
         check_keys(rows, source.outputs)
-        return Release(rows, source.outputs, (), (1, 1), source.names, position=node.position)
+        steps = stepped_keys(source.outputs, environment_of(rows.columns, rows.predicate))
+        keys = tuple(
+            key if step is None else step.grouped for key, step in zip(source.outputs, steps, strict=True)
+        )
+        released = Release(rows, keys, (), (1, 1), source.names, position=node.position)
+        return shown_keys(released, steps, source.names)
 
     def _aggregated(self, node: Aggregate, source: PrivateBlock | Relation) -> PrivateBlock | Relation:
         if not isinstance(source, PrivateBlock):

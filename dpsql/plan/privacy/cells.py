@@ -26,6 +26,7 @@ from typing import Any
 
 from ...relation.calendar import DAY, date_text, extracted, truncated
 from ...relation.expressions import Call, Expr, Literal, Months
+from ...relation.functions.bins import buckets_of
 from ...relation.types import Kind, SqlType
 from ...sql.constants import add_months
 
@@ -410,6 +411,11 @@ def _stepped(call: Call, args: list[Span]) -> Value:
     return _on_steps(args[0], Fraction(10) ** -digits, change)
 
 
+def _bucket(call: Call, args: list[Span]) -> Value:
+    ends = [buckets_of(call).number(Fraction(end)) for end in (args[0].lo, args[0].hi) if math.isfinite(end)]
+    return Span(min(ends), max(ends)) if len(ends) == 2 else _UNKNOWN
+
+
 def _on_steps(span: Span, step: Fraction, change: Callable[[Fraction], int]) -> Value:
     if any(isinstance(end, float) and not math.isfinite(end) for end in (span.lo, span.hi)):
         return _UNKNOWN
@@ -558,7 +564,8 @@ _RULES: dict[str, Rule] = {
     "is_not_distinct": _is_not_distinct, "is_true": _is_truth, "is_false": _is_truth, "like": _like,
     "case": _case, "coalesce": _coalesce, "nullif": _nullif, "greatest": _extreme, "least": _extreme,
     "add": _sum, "sub": _sum, "mul": _numbers(_mul), "div": _numbers(_div), "mod": _numbers(_mod),
-    "neg": _numbers(_neg), "abs": _numbers(_abs), "sign": _numbers(_sign), **dict.fromkeys(_STEPS, _numbers(_stepped)),
+    "neg": _numbers(_neg), "width_bucket": _numbers(_bucket), "abs": _numbers(_abs), "sign": _numbers(_sign),
+    **dict.fromkeys(_STEPS, _numbers(_stepped)),
     "date_trunc": _moments(_date_trunc), "extract": _moments(_extract), "cast": _cast,
     "lower": _letters(str.lower), "upper": _letters(str.upper), "substr": _texts(_substr),
     "left": _texts(_left), "right": _texts(_right), "concat": _concat, "concat_op": _concat,

@@ -7,18 +7,20 @@ person's, and a threshold keeps all but a few of them out.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from ...errors import Position, Refusal
-from ...relation.expressions import Call, Expr, Field, Literal, conjunction, walk
+from ...relation.expressions import Call, Expr, Field, Literal, conjunction, moved, walk
 from ...relation.relations import Aggregate, AggregateCall, Join, Project, Relation, SetOperation
 from ...relation.types import BOOLEAN, INTEGER, Kind
 from .grouping_sets import adds_up, sources_of
 from .keys import domain_of, environment_of, max_groups_in
 from .personal import personal_columns, tells_apart
 from .rows import AddedUp, Identity, OwnedRows, Release, TableSource, fields_in, uncut
+from .stepped_keys import SteppedKey, stepped_keys
 
-__all__ = ["check_keys", "one_person", "owner_of_key", "release_each_set"]
+__all__ = ["check_keys", "one_person", "owner_of_key", "release_each_set", "shown_keys"]
 
 
 def release_each_set(
@@ -26,6 +28,26 @@ def release_each_set(
 ) -> Relation:
     """Open the release boundary: the releases of a block, put together to its grouping sets by UNION ALL."""
     check_keys(rows, keys)
+    steps = stepped_keys(keys, environment_of(rows.columns, rows.predicate))
+    grouped = tuple(key if step is None else step.grouped for key, step in zip(keys, steps, strict=True))
+    released = _each_set(replace(node, keys=grouped), rows, grouped, aggregates)
+    return shown_keys(released, steps, [column.name for column in node.columns])
+
+
+def shown_keys(released: Relation, steps: Sequence[SteppedKey | None], names: Sequence[str]) -> Relation:
+    """Return rows of a release whose first columns are keys, with these as they were written."""
+    if not any(steps):
+        return released
+    exprs: list[Expr] = [Field(column.type, i) for i, column in enumerate(released.columns)]
+    for i, step in enumerate(steps):
+        if step is not None:
+            exprs[i] = moved(step.shown, lambda _, place=i: place)  # type: ignore[misc]  # a default, bound here
+    return Project(released, tuple(exprs), tuple(names))
+
+
+def _each_set(
+    node: Aggregate, rows: OwnedRows, keys: tuple[Expr, ...], aggregates: tuple[AggregateCall, ...]
+) -> Relation:
     if len(node.sets) == 1:
         chosen = node.sets[0]
         whole = Release(

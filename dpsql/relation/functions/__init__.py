@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from . import above, arithmetic, arrays, casts, choices, comparisons, moments, numbers, texts
+from . import above, arithmetic, arrays, bins, casts, choices, comparisons, moments, numbers, texts
 from .promotion import common_type, promote
 from .row import Function, Shorthand
 
@@ -19,7 +19,7 @@ __all__ = [
 ]  # fmt: skip
 
 _SECTIONS: dict[str, tuple[Function | Shorthand, ...]] = {
-    "arithmetic": (*arithmetic.ROWS, *numbers.ROWS),
+    "arithmetic": (*arithmetic.ROWS, *numbers.ROWS, *bins.ROWS),
     "comparison": comparisons.ROWS,
     "choice": choices.ROWS,
     "text": texts.ROWS,

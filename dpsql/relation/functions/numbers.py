@@ -59,7 +59,18 @@ def _rounded(args: list[Facts], call: Call) -> Facts:
     step = Fraction(10) ** -digits
     if a.lo is None or a.hi is None:
         return Facts(grid=step)
-    return Facts(math.floor(a.lo / step) * step, math.ceil(a.hi / step) * step, step, declared=a.declared)
+    lo, hi = (_steps_below_and_above(call.function, end / step) for end in (a.lo, a.hi))
+    return Facts(lo[0] * step, hi[1] * step, step, declared=a.declared)
+
+
+def _steps_below_and_above(function: str, end: Fraction) -> tuple[int, int]:
+    """Return the lowest and highest whole number that an end may be taken to: halves go either way."""
+    if function == "round":
+        return math.ceil(end - Fraction(1, 2)), math.floor(end + Fraction(1, 2))
+    whole = (
+        math.floor(end) if function == "floor" else math.ceil(end) if function == "ceil" else math.trunc(end)
+    )
+    return whole, whole
 
 
 def _monotone(function: Callable[[float], float], floor: float, ceiling: float) -> IntervalRule:

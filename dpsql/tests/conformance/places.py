@@ -44,6 +44,8 @@ STATEMENTS = (
     "SELECT tag, COUNT(*), COUNT(DISTINCT n) FROM visit GROUP BY tag",
     "SELECT lower(tag), upper(city), COUNT(*) FROM visit GROUP BY 1, 2",
     "SELECT day, COUNT(*) FROM visit GROUP BY day",
+    "SELECT floor(x / 0.3) * 0.3, width_bucket(d, 0, 5, 4), COUNT(*) FROM visit GROUP BY 1, 2",
+    "SELECT width_bucket(x, 4, -1, 7), trunc(r * 3) / 3, SUM(width_bucket(vast, -1, 1e9, 3)) FROM visit GROUP BY 1, 2",
     "SELECT any_day, COUNT(*) FROM visit GROUP BY any_day",
     "SELECT any_seen, COUNT(*) FROM visit GROUP BY any_seen",
     "SELECT date_trunc('month', any_seen), extract(dow FROM any_day), COUNT(*) FROM visit GROUP BY 1, 2",

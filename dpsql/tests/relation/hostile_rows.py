@@ -206,8 +206,12 @@ def numbers(depth: int) -> st.SearchStrategy[str]:
     )
     field = st.tuples(fields, moments(depth - 1)).map(lambda p: f"extract({p[0]} FROM {p[1]})")
     position = st.tuples(texts(depth - 1), texts(depth - 1)).map(lambda p: f"position({p[0]} IN {p[1]})")
+    ends = st.sampled_from(("0, 10", "-2.5, 2.5", "100, -7", "0.1, 1e6", "-1e30, 1e30"))
+    bucket = st.tuples(one, ends, st.sampled_from(("1", "7", "1000"))).map(
+        lambda p: f"width_bucket({p[0]}, {p[1]}, {p[2]})"
+    )
     return st.one_of(
-        leaf, _infix(one, ("+", "-", "*", "/", "%"), one), _infix(one, ("+", "-", "*", "/", "%"), one),
+        leaf, _infix(one, ("+", "-", "*", "/", "%"), one), _infix(one, ("+", "-", "*", "/", "%"), one), bucket,
         one.map(lambda x: f"(- {x})"), _call("round", one, digits), _call("trunc", one, digits),
         _call("power", one, small), *plain, *_choices(one, depth - 1), cast, field, position,
         _call("length", texts(depth - 1)), _infix(st.just("d"), ("-",), st.just("d")),

@@ -146,7 +146,7 @@ RULE_FORMS = (
     "position(T IN T)", "lower(T)", "upper(T)", "left(T, 2)", "right(T, 2)", "right(T, 7)", "left(T, 7)", "substr(T, 2)",
     "substr(T, 2, 1)", "trim(T)", "concat(T, N1)", "T || T", "coalesce(T, 'x')", "nullif(T, 'a')", "N < N", "N IN (1, 2)",
     "T = T", "M <= M", "T LIKE 'a%'", "N IS NULL", "M IS NULL", "(N < N) IS TRUE", "NOT (N < N)", "N < N OR b", "N < N AND b",
-    "N IS DISTINCT FROM N",
+    "N IS DISTINCT FROM N", "width_bucket(N, 0, 10, 5)", "width_bucket(N, 2.5, -0.1, 7)",
 )  # fmt: skip
 NOT_NULL = tuple(replace(column, enforced=Enforced(not_null=True)) for column in COLUMNS)
 LEAVES = {

@@ -300,7 +300,8 @@ def numbers(table: str, depth: int = 2) -> st.SearchStrategy[str]:
         ("abs({})", "(-{})", "round({})", "floor({})", "ceil({})", "trunc({})", "sign({})", "sin({})", "cos({})",
          "atan({})", "tanh({})", "sqrt(abs({}))", "ln(greatest({}, 1))", "log(greatest({}, 0.5))",
          "exp(least({}, 3))", "power({}, 2)", "power({}, 3)", "coalesce({}, 0)", "nullif({}, 0)",
-         "CAST({} AS INTEGER)", "CAST({} AS NUMERIC(8,1))", "CAST({} AS DOUBLE PRECISION)", "({} / 4)")
+         "CAST({} AS INTEGER)", "CAST({} AS NUMERIC(8,1))", "CAST({} AS DOUBLE PRECISION)", "({} / 4)",
+         "width_bucket({}, 0, 4, 5)", "width_bucket({}, 2.5, -1, 3)")
     )  # fmt: skip
     flag, text, time = (st.sampled_from(part[table]) for part in (_FLAGS, _TEXT, _TIMES))
     return st.one_of(
@@ -350,6 +351,14 @@ def predicates(table: str, depth: int = 1) -> st.SearchStrategy[str]:
 
 
 @cache
+def _bins(table: str) -> st.SearchStrategy[str]:
+    column = st.sampled_from(("x", "n", "d", "r") if table == "visit" else ("height", "age", "score"))
+    bins = ("floor({} / 0.5) * 0.5", "floor({} * 2) / 2", "ceil({} / 0.3) * 0.3 - 1", "(CAST({} AS INTEGER) / 2) * 2",
+            "round({}) * 1e0", "width_bucket({}, 0, 4, 5)", "trunc({} / 1.5) * 1.5")  # fmt: skip
+    return st.tuples(st.sampled_from(bins), column).map(lambda pair: pair[0].format(pair[1]))
+
+
+@cache
 def _keys(table: str) -> st.SearchStrategy[str]:
     column = st.sampled_from((*_TEXT[table], *_FLAGS[table], *_TIMES[table]))
     return st.one_of(
@@ -357,6 +366,7 @@ def _keys(table: str) -> st.SearchStrategy[str]:
         _form("({} % 3)", st.sampled_from(("n",) if table == "visit" else ("age",))),
         _form("CASE WHEN {} THEN 'yes' ELSE 'no' END", predicates(table, 0)),
         st.sampled_from(("n", "d", "huge", "floor(x)") if table == "visit" else ("age", "score")),
+        _bins(table),
     )  # fmt: skip
 
 
