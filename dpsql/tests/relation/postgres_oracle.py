@@ -131,6 +131,11 @@ def _unit(args: list[Value]) -> Fraction:
     return Fraction(10) ** -int(args[1]) if len(args) > 1 else Fraction(1)
 
 
+def _width_bucket(args: list[Value]) -> Value:
+    value, low, high, count = map(Fraction, args)
+    return min(max(math.floor((value - low) / (high - low) * count) + 1, 0), int(count) + 1)
+
+
 def _like(args: list[Value]) -> bool:
     text, pattern, escape = args
     out, index = "", 0
@@ -145,6 +150,7 @@ def _like(args: list[Value]) -> bool:
 
 
 _STRICT = {
+    "width_bucket": _width_bucket,
     "add": lambda a: a[0] + a[1], "sub": lambda a: a[0] - a[1], "mul": lambda a: a[0] * a[1],
     "div": lambda a: _truncated(a[0], a[1]), "mod": _remainder, "neg": lambda a: -a[0], "abs": lambda a: abs(a[0]),
     "eq": lambda a: a[0] == a[1], "ne": lambda a: a[0] != a[1], "lt": lambda a: a[0] < a[1],
