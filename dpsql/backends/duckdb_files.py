@@ -48,6 +48,10 @@ _READ_AS = {
     "TIMESTAMP_S": "CAST({} AS TIMESTAMP)",
 }
 _NARROWED = "holds numbers of more digits than the engine reads; write it with at most 38"
+_UNORDERED = (
+    "holds INT96 timestamps with statistics of an order that is not theirs, by which rows are passed over; write the "
+    "files anew with timestamps of microseconds, as DuckDB's COPY and newer writers do"
+)
 
 
 @implements(Backend)
@@ -62,7 +66,7 @@ class DuckDBFiles(DuckDBBackend):
         super().__init__(Path())
         self._files, self._is_recorded = files, is_recorded
         self._pins: Pins = {}
-        self._narrowed: dict[str, frozenset[str]] = {}
+        self._refused: dict[str, dict[str, str]] = {}
         self._spill: str | None = None
 
     @contextmanager
@@ -102,7 +106,7 @@ class DuckDBFiles(DuckDBBackend):
     def _open_cursor(self) -> duckdb.DuckDBPyConnection:
         if self._connection is None:
             self._spill = self._spill or tempfile.mkdtemp(prefix="dpsql-")
-            self._connection, self._narrowed = _open(self._pins, self._spill)
+            self._connection, self._refused = _open(self._pins, self._spill)
         return guarded("open", self._connection.cursor)
 
     def _read_schema(self, query: Query) -> LiveSchema:
@@ -120,7 +124,7 @@ class DuckDBFiles(DuckDBBackend):
             replace(
                 column,
                 not_null=column.name in asserted,
-                refused=_NARROWED if column.name in self._narrowed[name] else column.refused,
+                refused=self._refused[name].get(column.name, column.refused),
             )
             for column in table.columns
         )
@@ -175,26 +179,27 @@ def _hold(pins: Pins) -> None:
                 raise FilesChanged(f"files: {one.path} of {name} is not what was recorded", is_recorded=True)
 
 
-def _open(pins: Pins, spill: str) -> tuple[duckdb.DuckDBPyConnection, dict[str, frozenset[str]]]:
-    """Return a sealed database with a view for each table, and the columns that it shows narrower than they are."""
+def _open(pins: Pins, spill: str) -> tuple[duckdb.DuckDBPyConnection, dict[str, dict[str, str]]]:
+    """Return a sealed database with a view for each table, and why which of its columns cannot be declared."""
     before = {name: value for name, value in NO_WAY_OUT.items() if name != "enable_external_access"}
     config: dict[str, Any] = {**MEANING, **before, "temp_directory": spill}
     connection = guarded("open", lambda: duckdb.connect(":memory:", config=config))
-    narrowed = {}
+    refused = {}
 
     def make() -> None:
         for name, ones in pins.items():
             schema = _path_of(name)[0]
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_quoted(schema)}")
             connection.execute(f"CREATE VIEW {_view_name(name)} AS {_select(connection, ones)}")
-            narrowed[name] = _shown_narrower(connection, ones)
+            refused[name] = dict.fromkeys(_shown_narrower(connection, ones), _NARROWED)
+            refused[name] |= dict.fromkeys(_passed_over(connection, ones), _UNORDERED)
         paths = ", ".join(_literal(one.path) for ones in pins.values() for one in ones)
         connection.execute(f"SET allowed_paths = [{paths}]")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
 
     guarded("open", make)
-    return connection, narrowed
+    return connection, refused
 
 
 def _select(connection: duckdb.DuckDBPyConnection, pins: tuple[PinnedFile, ...]) -> str:
@@ -207,14 +212,25 @@ def _select(connection: duckdb.DuckDBPyConnection, pins: tuple[PinnedFile, ...])
     return f"SELECT {', '.join(shown)} FROM {listed}"
 
 
-def _shown_narrower(connection: duckdb.DuckDBPyConnection, pins: tuple[PinnedFile, ...]) -> frozenset[str]:
+def _shown_narrower(connection: duckdb.DuckDBPyConnection, pins: tuple[PinnedFile, ...]) -> list[str]:
     """Return the columns whose numbers have more digits in a file than the engine's type for them holds."""
-    found = connection.execute(
-        "SELECT DISTINCT name FROM parquet_schema(["
-        + ", ".join(_literal(one.path) for one in pins)
-        + "]) WHERE precision > 38"
+    return _names(connection, "SELECT DISTINCT name FROM parquet_schema({}) WHERE precision > 38", pins)
+
+
+def _passed_over(connection: duckdb.DuckDBPyConnection, pins: tuple[PinnedFile, ...]) -> list[str]:
+    """Return the columns of INT96 with statistics: by their bytes' order, so that a filter would leave out rows by what
+    other rows beside them hold (law L1)."""
+    if not _names(connection, "SELECT name FROM parquet_schema({}) WHERE type = 'INT96' LIMIT 1", pins):
+        return []
+    sql = "SELECT DISTINCT path_in_schema FROM parquet_metadata({}) WHERE type = 'INT96' AND COALESCE({}) IS NOT NULL"
+    return _names(
+        connection, sql.format("{}", "stats_min, stats_max, stats_min_value, stats_max_value"), pins
     )
-    return frozenset(str(row[0]) for row in found.fetchall())
+
+
+def _names(connection: duckdb.DuckDBPyConnection, sql: str, pins: tuple[PinnedFile, ...]) -> list[str]:
+    listed = f"[{', '.join(_literal(one.path) for one in pins)}]"
+    return [str(row[0]) for row in connection.execute(sql.format(listed)).fetchall()]
 
 
 def _listed(pins: tuple[PinnedFile, ...]) -> str:

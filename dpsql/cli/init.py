@@ -11,7 +11,7 @@ import click
 
 from ..errors import PolicyError
 from .failure import tell
-from .owner import public_keys, read_live_schema
+from .owner import public_keys, read_live_schema, with_lookup_keys
 from .private_file import write_private
 from .settings import CommandSettings, pass_settings
 from .text_cells import terminal_text
@@ -63,6 +63,8 @@ def init(settings: CommandSettings, sources: tuple[str, ...], public: tuple[str,
         )
     url, files = _what_is_named(sources, path)
     live = read_live_schema(url, files)
+    if files is not None and public:
+        live = with_lookup_keys(url, files, live, public)
     keys = {name: public_keys(url, files, live, name) for name in public}
     tables = None if files is None else files.tables
     text = scaffold(live, url if files else _from_folder(url, path.parent), tables, keys)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "VerifiedFiles", "found_keys", "found_orphans", "key_checks", "login_name", "open_ledger", "public_keys",
-    "read_live_schema", "verified_files",
+    "read_live_schema", "verified_files", "with_lookup_keys",
 ]  # fmt: skip
 
 _MOST_KEYS = 200
@@ -68,7 +68,8 @@ def public_keys(
     from ..policy.units import find_live_table
 
     table = find_live_table("--public", name, live)
-    column = table.column(table.primary_key[0]) if len(table.primary_key) == 1 else None
+    key = table.primary_key or table.asserted
+    column = table.column(key[0]) if len(key) == 1 else None
     if column is None:
         return ()
     if not (column.type.is_integer or column.type.kind is Kind.TEXT):
@@ -84,6 +85,31 @@ def public_keys(
     else:
         return tuple(found) if len(found) <= _MOST_KEYS else None
     raise problem
+
+
+def with_lookup_keys(
+    database_url: str, files: FileSources, live: LiveSchema, names: tuple[str, ...]
+) -> LiveSchema:
+    """Return the schema with the keys of files that the owner has called public: their rows say which column is one.
+
+    Raises PolicyError: there is no such table, or it cannot be read.
+    """
+    from ..backends import open_backend
+    from ..plan.dialects.quote import identifier, table_name
+    from ..policy.lookup_guess import possible_keys, with_lookup
+    from ..policy.units import find_live_table
+
+    with open_backend(database_url, files=files, is_recorded=False).snapshot() as snapshot:
+        for name in names:
+            table = find_live_table("--public", name, live)
+            for column in possible_keys(table, live):
+                one = identifier(column)
+                sql = f"SELECT COUNT(*), COUNT({one}), COUNT(DISTINCT {one}) FROM {table_name(table.path)}"
+                ((rows, there, different),) = (row for chunk in snapshot.run(sql) for row in chunk)
+                if rows == there == different:
+                    live = with_lookup(live, table.path, column)
+                    break
+    return live
 
 
 @contextmanager

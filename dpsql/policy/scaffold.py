@@ -104,7 +104,7 @@ def scaffold(
     parts.append(_missing_rights(tables, live))
     ordered = sorted(tables, key=lambda table: table is not guess.root)
     parts += [_table_text(table, guess, ordered, made) for table in ordered]
-    parts += [f"\n{made.head_of(table)}public = true\n" for table in public]
+    parts += [f"\n{made.head_of(table)}public = true\n{_key_text(table)}" for table in public]
     if said := left_out(live):
         parts.append("\n# Left out:\n" + "".join(f"#   {one}\n" for one in said))
     return "".join(parts) + _views_text(live) + _TAIL
@@ -322,7 +322,15 @@ def _of_lookup(column: LiveColumn, target: LiveForeignKey, made: Scaffold) -> tu
 
 def _key_of(name: str, live: LiveSchema) -> tuple[str, ...]:
     table = live.table(live.path_of(name))
-    return () if table is None else table.primary_key
+    return () if table is None else table.primary_key or table.asserted
+
+
+def _key_text(table: LiveTable) -> str:
+    """Return the line that asserts the key of a public table of files: its rows were looked at."""
+    if not table.asserted:
+        return ""
+    names = ", ".join(map(quote_text, table.asserted))
+    return f"key = [{names}]  # a join on it copies no row; budget create verifies it\n"
 
 
 def _values(values: Sequence[bool | int | str], column: LiveColumn) -> str:

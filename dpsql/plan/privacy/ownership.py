@@ -39,6 +39,8 @@ __all__ = [
     "without_path",
 ]  # fmt: skip
 
+_OWN_ROWS = "that asks about each person's own rows alone, which is another question"
+
 MAX_SOURCES = 32
 """Most sources of one block, an EXISTS counted as one."""
 MAX_CONTRIBUTION = 2**22
@@ -242,10 +244,10 @@ def _link_between(left: Source, right: Source, catalog: Catalog) -> str:
         for other, same in right.identities.items():
             names = left.columns[index].name, right.columns[other].name
             if known == same and all(names) and left.name == right.name:
-                return f"add an equality of {names[0]} in both, joined by AND"
+                return f"add an equality of {names[0]} in both, joined by AND; {_OWN_ROWS}"
             if known == same and all(names):
                 pair = f"{left.name or '…'}.{names[0]} = {right.name or '…'}.{names[1]}"
-                return f"add {pair}, joined by AND"
+                return f"add {pair}, joined by AND; {_OWN_ROWS}"
     root = _root_identity(catalog)
     for source in (left, right):
         for index, (name, key) in source.identities.items():

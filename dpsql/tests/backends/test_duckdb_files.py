@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from dpsql.backends.duckdb_files import DuckDBFiles, pin_verified
 from dpsql.backends.pinned_files import compare, find_files, read_record, write_record
@@ -318,3 +321,48 @@ def test_the_directory_for_spilling_goes_with_the_database(files: FileSources) -
     assert Path(spill).stat().st_mode & 0o077 == 0
     assert backend.close_idle()
     assert not Path(spill).exists()
+
+
+# --- INT96 -------------------------------------------------------------------------------------------------
+
+
+def write_int96(path: Path, *, has_statistics: bool) -> None:
+    """Write three moments as earlier writers did: nanoseconds of the day, then the Julian day."""
+    moments = [(2458850, 18_000 * 10**9), (2458849, 72_000 * 10**9), (2458855, 7)]
+    cells = [struct.pack("<qi", nanoseconds, day) for day, nanoseconds in moments]
+    table = pyarrow.table({"who": [1, 2, 3], "seen": pyarrow.array(cells, pyarrow.binary(12))})
+    parquet.write_table(
+        table, path, use_dictionary=False, compression="none", store_schema=False,
+        write_statistics=["seen"] if has_statistics else False,
+    )  # fmt: skip
+    content = path.read_bytes()
+    # the type, FIXED_LEN_BYTE_ARRAY as a varint, twice: of the element and of its chunk; INT96 in its place
+    assert content.count(b"\x15\x0e") == 2
+    path.write_bytes(content.replace(b"\x15\x0e", b"\x15\x06"))
+
+
+def test_int96_is_a_timestamp_of_microseconds(tmp_path: Path) -> None:
+    write_int96(tmp_path / "a.parquet", has_statistics=False)
+    with DuckDBFiles(recorded(tmp_path)).snapshot() as snapshot:
+        (table,) = snapshot.schema().tables
+        (before,) = next(
+            snapshot.run('SELECT COUNT(*) FROM "main"."visit" WHERE seen < TIMESTAMP \'2020-01-01\'')
+        )
+        (last,) = next(snapshot.run('SELECT CAST(MAX(seen) AS VARCHAR) FROM "main"."visit"'))
+    assert [(column.name, column.type, column.refused) for column in table.columns] == [
+        ("who", BIGINT, ""), ("seen", TIMESTAMP, "")
+    ]  # fmt: skip
+    assert (before, last) == ((1,), ("2020-01-06 00:00:00",))
+
+
+def test_int96_whose_statistics_leave_out_rows_is_refused(tmp_path: Path) -> None:
+    write_int96(tmp_path / "a.parquet", has_statistics=True)
+    with DuckDBFiles(recorded(tmp_path)).snapshot() as snapshot:
+        (table,) = snapshot.schema().tables
+        (before,) = next(
+            snapshot.run('SELECT COUNT(*) FROM "main"."visit" WHERE seen < TIMESTAMP \'2020-01-01\'')
+        )
+    assert before == (0,), "the engine reads all three: nothing has to be refused any more"
+    (seen,) = [column for column in table.columns if column.name == "seen"]
+    assert "INT96 timestamps" in seen.refused
+    assert "write the files anew" in seen.refused

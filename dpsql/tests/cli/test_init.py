@@ -117,6 +117,33 @@ def test_a_public_lookup_lists_its_keys(folder: Path) -> None:
     assert 'did you mean "country"?' in failed.stderr
 
 
+def test_a_public_lookup_of_files_lists_the_keys_that_its_rows_have(folder: Path) -> None:
+    """Its key is a column that others lead to, by name and type, if its rows say so; else none is."""
+    write_parquet("country.parquet", "SELECT UNNEST(['FR', 'CH']) AS code, 'x' AS code_name")
+    write_parquet("towns.parquet", "SELECT i::INTEGER AS id FROM range(1000) AS t (i)")
+    write_parquet("rate.parquet", "SELECT UNNEST(['a', 'a']) AS kind, 1 AS id")
+    write_parquet(
+        "visit.parquet",
+        "SELECT 1 AS user_id, 'FR' AS country, 2 AS town, 2 AS towns_id, 3::BIGINT AS town_id, 'a' AS kind, 'q' AS code",
+    )
+    named = [f"--public={name}" for name in ("country", "towns", "rate")]
+    made = run(
+        folder / "x.toml", "init", "country.parquet", "towns.parquet", "rate.parquet", "visit.parquet", *named
+    )
+    assert made.exit_code == 0, made.output
+    tables = tomllib.loads((folder / "x.toml").read_text())["tables"]
+    assert tables["visit"]["columns"] == {
+        "country": {"values": ["CH", "FR", {"null": True}]},
+        "town": {}, "towns_id": {}, "town_id": {}, "kind": {}, "code": {},
+    }  # fmt: skip
+    assert "town = {}  # a key of towns" in (folder / "x.toml").read_text()
+    assert [tables[name].get("key") for name in ("country", "towns", "rate")] == [["code"], ["id"], None]
+    policy = (folder / "x.toml").read_text().replace("# max_rows   =   #", "max_rows = 2  #")
+    (folder / "x.toml").write_text(policy)
+    assert run(folder / "x.toml", "budget", "create").exit_code == 0
+    assert run(folder / "x.toml", "query", "SELECT country, COUNT(*) FROM visit GROUP BY 1").exit_code == 0
+
+
 def test_a_right_that_is_missing_is_named_with_its_grant(folder: Path, postgres: PostgresServer) -> None:
     name = postgres.create_database()
     with postgres.admin(name) as connection:

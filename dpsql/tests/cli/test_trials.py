@@ -126,9 +126,7 @@ def test_three_parquet_files(trial: Trial) -> None:
     ):
         duckdb.sql(f"COPY ({sql}) TO '{name}.parquet'")
     trial.run("init", "patients.parquet", "visits.parquet", "wards.parquet", "--public", "wards")
-    trial.write(
-        ("cost = {}", "cost = { bounds = [0, 100] }"), ("ward = {}", 'ward = { values = ["a", "b"] }')
-    )
+    trial.write(("cost = {}", "cost = { bounds = [0, 100] }"))
     assert trial.tables() == {"patients": "id", "visits": "patient_id", "wards": "public"}
     trial.finish(
         "SELECT ward, COUNT(*) AS n, AVG(cost) AS c FROM visits GROUP BY ward",
