@@ -66,6 +66,7 @@ def check(settings: CommandSettings, is_preview: bool, is_data: bool) -> None:
     from ..plan.views import build_catalog
     from ..policy import check as check_policy
     from ..policy import inspect_policy
+    from ..policy.access import check_access, seen_lines
 
     policy, wrong = inspect_policy(settings.policy_path)
     if policy is None:
@@ -79,12 +80,15 @@ def check(settings: CommandSettings, is_preview: bool, is_data: bool) -> None:
     report = view_reports(check_policy(policy, live), policy, live)
     report = replace(report, problems=(*(error.message for error in wrong), *report.problems))
     catalog = None if report.problems else build_catalog(policy, live)
+    if catalog is not None and (wrong_grants := check_access(policy, catalog)):
+        report, catalog = replace(report, problems=tuple(error.message for error in wrong_grants)), None
     if catalog is not None and is_preview:
         shown = preview(policy, catalog)
         click.echo(json.dumps(shown.to_json()) if wants_json() else _printable(shown.to_text()))
         return
     if catalog is not None:
-        report = replace(report, warnings=(*report.warnings, *warnings_of(policy, catalog)))
+        warnings = (*report.warnings, *warnings_of(policy, catalog))
+        report = replace(report, warnings=warnings, analysts=seen_lines(policy, catalog))
     report = _with_deployment(report, policy, catalog)
     fault = _ledger_fault(policy)
     if policy.files is not None and policy.files.keys and not report.problems:

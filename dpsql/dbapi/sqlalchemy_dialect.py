@@ -15,7 +15,7 @@ House rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
@@ -34,7 +34,7 @@ from sqlalchemy.engine.interfaces import (
 )
 
 from ..policy.describe import column_comment, table_comment
-from ..relation.catalog import Catalog, Column, Enforced, Table, View
+from ..relation.catalog import Catalog, Table, View
 from ..relation.types import Kind, SqlType
 from .connection import Connection
 from .errors import InterfaceError, NotSupportedError
@@ -191,7 +191,7 @@ class DpsqlDialect(DefaultDialect):
                 "default": None,
                 "comment": column_comment(table, column.name, has_delta),
             }
-            for column in _nameable_columns(table)
+            for column in table.named
         ]
 
     def get_pk_constraint(
@@ -206,8 +206,7 @@ class DpsqlDialect(DefaultDialect):
     ) -> list[ReflectedUniqueConstraint]:
         """Return the other keys that the database enforces."""
         table = _table(connection, table_name, schema)
-        keys = () if isinstance(table, View) else table.keys
-        others = [key for key in keys if key != _primary_key(table)]
+        others = [key for key in table.named_keys if key != _primary_key(table)]
         return [{"column_names": list(key), "name": None} for key in others]
 
     def get_foreign_keys(
@@ -216,9 +215,9 @@ class DpsqlDialect(DefaultDialect):
         """Return the foreign key that leads to the owner of a table's rows, the one that is declared."""
         table, catalog = _table(connection, table_name, schema), _catalog(connection)
         unit = None if isinstance(table, View) else table.unit
-        if unit is None or unit.references is None or catalog.tables[unit.references[0]].is_hidden:
+        if unit is None or table.reference is None:
             return []
-        name, column = unit.references
+        name, column = table.reference
         referred = catalog.tables[name].path
         return [
             {
@@ -296,19 +295,9 @@ def _table(connection: EngineConnection, name: str, schema: str | None) -> Table
     return table
 
 
-def _nameable_columns(table: Table | View) -> Iterator[Column]:
-    """Yield the columns that a statement can name: the unit column, if it is not declared, and the declared ones."""
-    unit = None if isinstance(table, View) else table.unit
-    if unit is not None and table.column(unit.column) is None:
-        yield Column(unit.column, unit.type, Enforced(unit.is_not_null))
-    yield from table.columns
-
-
 def _primary_key(table: Table | View) -> tuple[str, ...]:
-    if isinstance(table, View):
-        return ()
-    never_null = {column.name for column in _nameable_columns(table) if column.enforced.not_null}
-    return next((key for key in table.keys if never_null.issuperset(key)), ())
+    never_null = {column.name for column in table.named if column.enforced.not_null}
+    return next((key for key in table.named_keys if never_null.issuperset(key)), ())
 
 
 def _type(type_: SqlType) -> types.TypeEngine[Any]:

@@ -67,7 +67,7 @@ def declared_in(release: ReleasePlan) -> list[str]:
         unit = table.unit
         assert unit is not None
         if unit.declared and not unit.is_unique:
-            found.append(f'"{table.name}" {", ".join(unit.declared)}')
+            found.append(f'"{table.noted}" {", ".join(unit.declared)}')
     return found
 
 
@@ -131,7 +131,7 @@ def contribution_notes(release: ReleasePlan, more: MoreRows) -> Iterator[BoundNo
     `more`: says of a table and its `max_rows` how many people have more; it is asked where that is what bounds.
     """
     rows = release.release.rows
-    if bounds := bounds_of(release, f' of "{rows.name}"'):
+    if bounds := bounds_of(release, f' of "{rows.shown_name}"'):
         is_of_rows = any(measurement.query.takes_all_rows for measurement in release.measurements)
         above = _above([rows], release.bounding.in_all, more) if is_of_rows else ""
         yield BoundNote(f"a person counts with at most {' and '.join(bounds)}; {_UNSEEN}{above}")
@@ -150,7 +150,7 @@ def contribution_notes(release: ReleasePlan, more: MoreRows) -> Iterator[BoundNo
 def _above(parts: Sequence[OwnedRows | Block], most: int, more: MoreRows) -> str:
     """Return what is known of the people beyond a bound, for the tables of which it is the `max_rows`."""
     tables = dict.fromkeys(table for part in parts for table in _private_tables(part))
-    units = ((table.name, table.unit) for table in tables)
+    units = ((table.name, table.unit) for table in tables if table.noted == table.name)
     said = [more(name, most) for name, unit in units if unit and not unit.is_unique and unit.max_rows == most]
     return "".join(f"; {one}" for one in said if one)
 
@@ -163,7 +163,7 @@ def _cut_per_person(rows: OwnedRows) -> dict[tuple[int, str], list[Block]]:
             if isinstance(part, Grouped) and part.most is not None and part.most > 1:
                 called = {call.function for call in part.aggregates}
                 if called & {"count", "sum"}:
-                    found.setdefault((part.most, item.source.name), []).append(part)
+                    found.setdefault((part.most, item.source.shown_name), []).append(part)
     return found
 
 
@@ -172,7 +172,7 @@ def _cut_before_joins(rows: OwnedRows) -> dict[tuple[int, str], list[Block]]:
     found: dict[tuple[int, str], list[Block]] = {}
     for item in _items_in(rows):
         if isinstance(item.source, Cut):
-            found.setdefault((item.source.most, item.source.name), []).append(item.source.block)
+            found.setdefault((item.source.most, item.source.shown_name), []).append(item.source.block)
     return found
 
 

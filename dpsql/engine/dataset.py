@@ -1,7 +1,7 @@
 """What the sessions on one dataset share: the database, the ledger, the sealed engine, what is planned and known.
 
 Safe for threads. Nothing here is an analyst's own: plans come from the text, the policy and the schema, and answers
-that are remembered are released, to every analyst.
+that are remembered are released, to every analyst who sees the same tables.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..mechanisms import ATTO, NANO
 from ..plan.dialects import dialect_of
 from ..plan.planner import Plan
 from ..plan.views import build_catalog
-from ..policy import Policy, load_policy
+from ..policy import Access, Policy, check_access, load_policy, narrowed
 from ..policy.measured import people_policy
 from ..postprocess import SealedEngine
 from ..relation.catalog import Catalog
@@ -142,6 +142,9 @@ class Dataset:
         with self.backend.snapshot() as snapshot:
             self._live = snapshot.schema()
         self.catalog: Catalog = build_catalog(self.policy, self._live)
+        if wrong := check_access(self.policy, self.catalog):
+            raise wrong[0]
+        self._seen: dict[Access, Catalog] = {}
         self.dialect = dialect_of(self.catalog.dialect, self.catalog.case_collation)
         self.prepared: Cache[PreparedPlan] = Cache(_MAX_CACHED)
         self.answers: Cache[Answer] = Cache(_MAX_CACHED)
@@ -174,6 +177,13 @@ class Dataset:
         if close is not None:
             close()
         self.sealed.close()
+
+    def seen_by(self, access: Access) -> Catalog:
+        """Return the catalog that an analyst of this access has: one for all who have the same."""
+        if not access.is_narrowed:
+            return self.catalog
+        known = self._seen.get(access)
+        return known or self._seen.setdefault(access, narrowed(self.catalog, access))
 
     def catalog_under(self, policy: Policy) -> Catalog:
         """Return the catalog that another policy makes of the same schema. Raises PolicyError."""

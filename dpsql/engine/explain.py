@@ -20,10 +20,11 @@ from ..plan.measures.ranks import RankMeasurement, SplitMeasurement, share_of
 from ..plan.measures.value_bars import Ends
 from ..plan.planner import Plan, ReleasePlan, releases_of
 from ..plan.privacy.keys import environment_of
-from ..plan.privacy.rows import OwnedRows, Release
+from ..plan.privacy.rows import OwnedRows, Release, TableSource, selects_in, uncut
 from ..postprocess.estimates import estimate_notes
 from ..relation.expressions import Field
 from ..relation.lattice import lattice_of
+from ..relation.map_tables import tables_in
 from ..relation.relations import AggregateCall, Filter, Limit, Project, Relation, Sort, Window
 from .contribution import (
     asserted_keys,
@@ -94,11 +95,14 @@ class Explanation:
             "chosen": self.chosen,
             "notes": list(self.notes),
             "from_the_store": list(self.origins),
-            "intermediates": [intermediate.sql for intermediate in self.intermediates],
+            "intermediates": [_sql_of(intermediate) for intermediate in self.intermediates],
             "public_parts": [
-                part.sql for compiled in (*self.intermediates, self.compiled) for part in _fetched(compiled)
+                part.sql
+                for compiled in (*self.intermediates, self.compiled)
+                for part in _fetched(compiled)
+                if _is_whole(compiled)
             ],
-            "post_processing": self.compiled.sql,
+            "post_processing": _sql_of(self.compiled),
         }
 
     @property
@@ -163,7 +167,18 @@ def _fetched(compiled: Compiled) -> tuple[DatabasePart, ...]:
     return () if compiled.in_database else compiled.parts
 
 
+def _is_whole(compiled: Compiled) -> bool:
+    """Say whether the public tables that are read have all of their columns here: SQL over them counts all."""
+    return not any(table.unnamed for table in tables_in(compiled.relation))
+
+
+def _sql_of(compiled: Compiled) -> str:
+    return compiled.sql if _is_whole(compiled) else "not shown"
+
+
 def _compiled_text(title: str, compiled: Compiled) -> list[str]:
+    if not _is_whole(compiled):
+        return [f"{title}: not shown"]
     where = " (public tables alone, in the database)" if compiled.in_database else ""
     lines = [f"{title}{where}:", *_indented(compiled.sql, "  ")]
     for number, part in enumerate(_fetched(compiled)):
@@ -236,7 +251,7 @@ def _release(number: int, plan: ReleasePlan, names: Names) -> dict[str, object]:
     bounding = plan.bounding
     return {
         "name": f"r{number}",
-        "table": plan.release.rows.name,
+        "table": plan.release.rows.shown_name,
         "neighbours": "replace-one" if bounding.replace_one else "add-remove",
         "together": bounding.together,
         "max_rows": bounding.in_all,
@@ -257,7 +272,7 @@ def _release(number: int, plan: ReleasePlan, names: Names) -> dict[str, object]:
             }
             for i, call in enumerate(plan.release.aggregates)
         ],
-        "backend_sql": [query.sql for query in plan.queries(plan.fresh)],
+        "backend_sql": [query.sql for query in plan.queries(plan.fresh)] if _is_seen(plan) else [],
     }
 
 
@@ -599,7 +614,7 @@ def _sets(plan: Plan, release: ReleasePlan) -> list[_Set]:
 
 def _release_text(number: int, plan: ReleasePlan, names: Names, sets: Sequence[_Set]) -> list[str]:
     bounding, release = plan.bounding, plan.release
-    lines = [f'release r{number} from "{release.rows.name}"']
+    lines = [f'release r{number} from "{release.rows.shown_name}"']
     lines += [f"  {line}" for line in contribution_lines(plan)]
     if keys := asserted_keys(plan):
         said = "a key that the owner asserts" if len(keys) == 1 else "keys that the owner asserts"
@@ -642,12 +657,20 @@ def _release_text(number: int, plan: ReleasePlan, names: Names, sets: Sequence[_
             for call, said in zip(release.aggregates, one.expected, strict=True)
         )
         lines.append(f"  grouping set {one.keys}: {of}; {errors}")
+    if not _is_seen(plan):
+        return [*lines, "  backend: not shown"]
     for query in plan.queries(plan.fresh):
         title = "backend:"
         if plan.selection is not None and plan.selection not in query.measurements:
             title = "backend, here with the first groups in place of those that are chosen:"
         lines += [f"  {title}", *_indented(query.sql, "    ")]
     return lines
+
+
+def _is_seen(plan: ReleasePlan) -> bool:
+    """Say whether the SQL of a release can be shown: it names keys, and counts columns, which may have no name here."""
+    sources = (uncut(item.source) for select in selects_in(plan.release.rows) for item in select.items)
+    return not any(isinstance(source, TableSource) and source.table.unnamed for source in sources)
 
 
 def _whole_error(plan: ReleasePlan) -> str:

@@ -24,6 +24,7 @@ from ..budget import CLOSE, MOST_COMBINED, Grouping, GroupingKey, StoredDraws, S
 from ..mechanisms import Box, Law, Mix, Summed, mean_of, precision_of
 from ..plan.planner import ReleasePlan
 from ..plan.privacy.keys import domain_of, environment_of
+from ..plan.privacy.rows import TableSource, selects_in, uncut
 from ..relation.catalog import Scalar
 from ..relation.expressions import Call, Expr, Field, Literal
 from ..relation.intervals import Environment, narrowed_facts
@@ -101,10 +102,11 @@ def find_finer(plan: ReleasePlan, number: int, groups: Groups, store: StoredDraw
         if family is None:
             return None
         questions[family] = question
+    named = _named_digests(plan)
     epoch, stored = store.groupings(list(questions))
     served = []
     for family, question in questions.items():
-        parts = _parts(question, stored[family])
+        parts = _parts(question, stored[family], named)
         if parts and _serves([part.law for part in parts], plan.law(number)):
             served.append(
                 (1 / precision_of([part.law for part in parts]), -parts[0].stored.entry, parts, question)
@@ -134,13 +136,38 @@ class _Part:
         return self.stored.law if self.cells == 1 else Summed(self.stored.law, self.cells)
 
 
-def _parts(question: _Question, stored: Sequence[StoredGrouping]) -> list[_Part]:
+def _named_digests(plan: ReleasePlan) -> frozenset[bytes] | None:
+    """Return the columns that groupings may be by besides the question's own keys; None: all are the analyst's.
+
+    Where some have no name for the analyst, those that have one: a grouping by another is not theirs (soundness.md
+    3.16).
+    """
+    rows = plan.release.rows
+    if not any(
+        isinstance(source := uncut(item.source), TableSource) and source.table.unnamed
+        for select in selects_in(rows)
+        for item in select.items
+    ):
+        return None
+    env = environment_of(rows.columns, rows.predicate)
+    found = set()
+    for index, column in enumerate(rows.columns):
+        key = Field(column.type, index, column.name)
+        values = _values(key, env) if column.name and column.type.kind is Kind.BOOLEAN else None
+        if values is not None:
+            found.add(_digest(key, values))
+    return frozenset(found)
+
+
+def _parts(
+    question: _Question, stored: Sequence[StoredGrouping], named: frozenset[bytes] | None
+) -> list[_Part]:
     """Return the stored groupings that are combined for a question, the best first: all are of the same rows, measures
     and bounds, each with noise of its own (soundness.md 3.13). What depends on each other stays alone.
     """
     found = []
     for one in stored:
-        cells = _cells(question, one.grouping)
+        cells = _cells(question, one.grouping, named)
         if cells is not None and one.law.is_additive:
             found.append(_Part(one, cells))
     found.sort(key=lambda part: (part.law.spread, -part.stored.entry))
@@ -261,8 +288,11 @@ def _digest(key: Expr, values: Sequence[Scalar]) -> bytes:
 # --- its answer ------------------------------------------------------------------------------------------------
 
 
-def _cells(question: _Question, grouping: Grouping) -> int | None:
-    """Return how many groups of a grouping each group of the question is; None where they do not make it up."""
+def _cells(question: _Question, grouping: Grouping, named: frozenset[bytes] | None) -> int | None:
+    """Return how many groups of a grouping each group of the question is; None where they do not make it up.
+
+    `named`: as `_named_digests` has it.
+    """
     digests = {key.digest for key in grouping.keys}
     if not {*question.groups, *question.filters} <= digests or len(digests) < len(grouping.keys):
         return None
@@ -271,7 +301,7 @@ def _cells(question: _Question, grouping: Grouping) -> int | None:
         if key.digest in question.filters:
             cells *= len(question.filters[key.digest])
         elif key.digest not in question.groups:
-            if not key.is_complete:
+            if not key.is_complete or (named is not None and key.digest not in named):
                 return None
             cells *= key.size
     return cells

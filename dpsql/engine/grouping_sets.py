@@ -48,7 +48,7 @@ def set_notes(plan: Plan) -> Iterator[str]:
         open_keys = any(key.type.kind is not Kind.BOOLEAN for key in release.release.keys)
         if any(len(node.chosen) < len(release.release.keys) for node in added[release.release]) and open_keys:
             yield (
-                f'totals of "{release.release.rows.name}" are the sums of the groups that are known beforehand: '
+                f'totals of "{release.release.rows.shown_name}" are the sums of the groups that are known beforehand: '
                 "rows with any other key, if there are such, are in none of them"
             )
     if any(release.groups is None for release in apart):

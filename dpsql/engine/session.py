@@ -20,7 +20,7 @@ from ..budget import ZERO, Charge, Fresh, Status, shown_epsilon
 from ..errors import EngineFailure, PolicyError, Refusal
 from ..mechanisms import ATTO, NANO, Noise, SampledNoise
 from ..plan.planner import Plan, PrivacyParameters, ReleasePlan, plan
-from ..policy import Neighbours, Policy
+from ..policy import Neighbours, Policy, access_of
 from ..postprocess.bars import add_companions
 from ..relation.catalog import Catalog
 from ..relation.relations import AggregateCall, Relation
@@ -44,7 +44,6 @@ from .beside import find_beside
 from .cost import Cost, telling
 from .dataset import Dataset, LazySnapshot, PreparedPlan
 from .explain import Explanation, bias_notes
-from .hidden import without_hidden
 from .left import budget_text, left_text
 from .listed_keys import ListedKeys
 from .notes import found_notes
@@ -90,6 +89,7 @@ class Session:
         if not is_text(self.analyst):
             raise PolicyError("the analyst's name is not text")
         self.settings = Settings.of(self.policy)
+        self.access = access_of(self.policy, self.analyst)
         self._cancelled, self._expired = threading.Event(), threading.Event()
         self._sealed = self.dataset.sealed.sharing(self._cancelled.is_set)
         self._began = 0.0
@@ -129,8 +129,8 @@ class Session:
 
     @property
     def catalog(self) -> Catalog:
-        """The declared tables and columns, as the database had them when it was opened."""
-        return self.dataset.catalog
+        """The declared tables and columns that this analyst sees, as the database had them when it was opened."""
+        return self.dataset.seen_by(self.access)
 
     def cancel(self) -> None:
         """Stop the running statement, from any thread; what it has charged stays spent."""
@@ -416,12 +416,12 @@ class Session:
     def _bound(self, query: AdmittedQuery, parameters: tuple[object, ...]) -> Relation:
         check_parameters(query, len(parameters))
         context = BindingContext(self.catalog, query.text, parameters, time.time_ns() // 1000, {})
-        return without_hidden(self.catalog, lambda: bind(query, context))
+        return bind(query, context)
 
     def _plan(self, relation: Relation, epsilon: Fraction, keys: ListedKeys) -> Plan:
         """Plan a bound statement at an epsilon, under this session's other settings."""
         privacy = self._privacy(epsilon)
-        return without_hidden(self.catalog, lambda: plan(relation, self.catalog, privacy, keys.read))
+        return plan(relation, self.catalog, privacy, keys.read)
 
     def _privacy(self, epsilon: Fraction) -> PrivacyParameters:
         return PrivacyParameters(
@@ -547,7 +547,8 @@ class Session:
 
     def _key(self, sql: str, parameters: Sequence[object]) -> object:
         """Return what a plan depends on besides the dataset."""
-        return sql, tuple((type(value).__name__, repr(value)) for value in parameters), self.settings
+        values = tuple((type(value).__name__, repr(value)) for value in parameters)
+        return sql, values, self.settings, self.access
 
     def _hold(self, rest: Callable[[], None]) -> None:
         """Let the database go, and wait until what was drawn may be known to anybody.

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import NoReturn
 
 from ..errors import PolicyError, Refusal
-from ..policy import LiveColumn, LiveSchema, LiveTable, Neighbours, Policy
+from ..policy import Access, LiveColumn, LiveSchema, LiveTable, Neighbours, Policy, narrowed
 from ..policy import build_catalog as build_tables
 from ..policy.catalog import column_key, database_names, match_column, table_key, whole_table
 from ..policy.columns import build_column
@@ -52,7 +52,7 @@ def build_catalog(policy: Policy, live: LiveSchema) -> Catalog:
     if problems:
         raise problems[0]
     shown = {name: view for name, view in found.items() if not policy.views[name].is_hidden}
-    return replace(catalog, views=MappingProxyType(shown))
+    return narrowed(replace(catalog, views=MappingProxyType(shown)), Access())
 
 
 def build_views(policy: Policy, live: LiveSchema) -> tuple[dict[str, View], list[PolicyError]]:

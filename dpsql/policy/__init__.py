@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from .access import access_of, check_access, narrowed
 from .catalog import build_catalog
 from .check import Report, check
 from .live_schema import LiveColumn, LiveForeignKey, LiveSchema, LiveTable
 from .load import inspect_policy, load_policy, parse_policy
 from .model import (
+    Access,
     Accounting,
     Analyst,
     ColumnPolicy,
@@ -24,6 +26,7 @@ from .scaffold import left_out, scaffold
 from .secrecy import is_open_to_others
 
 __all__ = [
+    "Access",
     "Accounting",
     "Analyst",
     "ColumnPolicy",
@@ -41,12 +44,15 @@ __all__ = [
     "ServerPolicy",
     "TablePolicy",
     "UnitPolicy",
+    "access_of",
     "build_catalog",
     "check",
+    "check_access",
     "inspect_policy",
     "is_open_to_others",
     "left_out",
     "load_policy",
+    "narrowed",
     "parse_policy",
     "scaffold",
 ]

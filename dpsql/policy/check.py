@@ -51,7 +51,10 @@ class TableReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The policy held against the live schema. It is servable exactly if `problems` is empty."""
+    """The policy held against the live schema. It is servable exactly if `problems` is empty.
+
+    `analysts`: who sees which tables, where not all see everything.
+    """
 
     source: str
     dataset: str
@@ -59,6 +62,7 @@ class Report:
     tables: tuple[TableReport, ...]
     problems: tuple[str, ...]
     warnings: tuple[str, ...]
+    analysts: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """Return the report as plain dicts, tuples and strings, for `json.dumps`."""
@@ -80,6 +84,8 @@ class Report:
                 lines += [f"  {'':{width}}  missing: {what}" for what in column.missing]
             if table.hidden:
                 lines.append(f"  hidden, not declared: {', '.join(map(quote_key, table.hidden))}")
+        if self.analysts:
+            lines += ["", "who sees what:", *(f"  {line}" for line in self.analysts)]
         return "\n".join(lines).replace("\n\n\n", "\n\n") + "\n"
 
 

@@ -41,10 +41,13 @@ def table_comment(table: Table | View) -> str:
         )
     if unit is None:
         return "; ".join([*parts, "public, nobody's data: answered exactly and free"])
-    if unit.references is None:
+    if unit.column in table.unnamed:
+        parts.append("private, one row per person" if unit.is_unique else "private, each row is one person's")
+    elif unit.references is None:
         parts.append(f'private, {"one row per" if unit.is_unique else "the"} unit in "{unit.column}"')
     else:
-        parts.append(f'private, owned through "{unit.column}" by {".".join(unit.references)}')
+        by = f" by {'.'.join(unit.references)}" if table.is_way_named else ""
+        parts.append(f'private, owned through "{unit.column}"{by}')
     if not unit.is_unique:
         if unit.max_rows is not None:
             parts.append(f"{unit.max_rows} rows of a unit count in a result")
@@ -69,7 +72,7 @@ def column_comment(table: Table | View, name: str, has_delta: bool) -> str:
     if column is not None:
         parts += [text for text in (column.description, declared_text(column)) if text]
     if unit is not None and unit.column == name:
-        parts.append(_owner(unit))
+        parts.append(_owner(unit, is_told=table.is_way_named))
     if column is not None and unit is None:
         parts += [_listed(column), "public"]
         parts += [] if column.randomized is None else [allowed_text(column)]
@@ -145,8 +148,8 @@ def keys_text(column: Column, has_delta: bool) -> str:
     return "group keys by threshold" if has_delta else "GROUP BY needs values, or a delta"
 
 
-def _owner(unit: Unit) -> str:
-    points = "" if unit.references is None else f", as {'.'.join(unit.references)}"
+def _owner(unit: Unit, *, is_told: bool) -> str:
+    points = f", as {'.'.join(unit.references)}" if unit.references is not None and is_told else ""
     return f"whose row it is{points}: to join on, and for COUNT(DISTINCT {unit.column})"
 
 

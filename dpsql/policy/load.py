@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from .engines import ENGINES
 from .load_tables import ReadTables, read_tables
 from .model import (
     FILES,
+    Access,
     Accounting,
     Analyst,
     Defaults,
@@ -31,6 +33,7 @@ from .model import (
     Rationing,
     ServerPolicy,
     TablePolicy,
+    ViewPolicy,
 )
 from .owners import NO_UNIT
 from .section import Section, plain, quote_key, read_decimal, suggest
@@ -132,6 +135,7 @@ def _read_policy(text: str, path: Path) -> tuple[Policy | None, tuple[PolicyErro
     root = None if read is None else attempt(lambda: _find_root(top, read))
     if read is not None:
         _check_references(top, read)
+        _check_grants(top, read, analysts or {})
     if read is not None and database is not None:
         _check_sources(top, database[1], read.tables)
         _check_views(top, database[1], read)
@@ -333,8 +337,35 @@ def _read_analyst(section: Section, name: str, privacy: LifetimeCap) -> Analyst:
     if ration is not None and privacy.rationing is None:
         raise analyst.error('needs a period; write period = "month" in [privacy]', "period_epsilon")
     verifier = _read_verifier(analyst, name)
+    access = Access(_read_names(analyst, "tables"), _read_names(analyst, "hide") or ())
     analyst.finish()
-    return Analyst(name, epsilon, verifier, ration)
+    return Analyst(name, epsilon, verifier, ration, access)
+
+
+def _read_names(section: Section, key: str) -> tuple[str, ...] | None:
+    items = section.array(key)
+    if items is None:
+        return None
+    names = tuple(item for item in items if isinstance(item, str) and item)
+    if len(names) < len(items) or not names:
+        example = '["student.gpa"]' if key == "hide" else '["student", "loan"]'
+        raise section.error(f"write names in quotes, like {example}", key)
+    return names
+
+
+def _check_grants(top: Section, read: ReadTables, analysts: Mapping[str, Analyst]) -> None:
+    """Note what is wrong where an analyst is granted what nobody can name; a column is looked for in the catalog."""
+    declared: dict[str, TablePolicy | ViewPolicy] = {**read.tables, **read.views}
+    known = [name for name, table in declared.items() if not table.is_hidden]
+    for analyst in analysts.values():
+        for name in analyst.access.tables or ():
+            here = ("analysts", analyst.name, "tables")
+            if name in declared and name not in known:
+                top.found.append(
+                    top.error(f'"{name}" is hidden = true, which no analyst sees; take one out', *here)
+                )
+            elif name not in (*known, *read.undecided, *read.broken):
+                top.found.append(top.error(f'no table "{name}" is declared{suggest(name, known)}', *here))
 
 
 def _read_server(top: Section) -> ServerPolicy:

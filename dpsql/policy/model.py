@@ -15,6 +15,7 @@ from pathlib import Path
 
 __all__ = [
     "FILES",
+    "Access",
     "Accounting",
     "Analyst",
     "Bound",
@@ -197,10 +198,30 @@ class FileSources:
 
 
 @dataclass(frozen=True, slots=True)
+class Access:
+    """What an analyst sees: of these tables and views (None: of all) everything but the columns `hide`, as
+    `table.column`. It keeps secrets of the owner's; what protects people is the same for everybody (soundness.md 3.16).
+    """
+
+    tables: tuple[str, ...] | None = None
+    hide: tuple[str, ...] = ()
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether anything is kept from the analyst."""
+        return self.tables is not None or bool(self.hide)
+
+    def hidden_in(self, table: str) -> frozenset[str]:
+        """Return the columns of a table that are hidden."""
+        start = f"{table}."
+        return frozenset(name.removeprefix(start) for name in self.hide if name.startswith(start))
+
+
+@dataclass(frozen=True, slots=True)
 class Analyst:
     """An analyst and a personal cap: fairness, not a privacy guarantee (soundness.md 3.4).
 
-    `ration`: this analyst's cap in each period, where there is one.
+    `ration`: this analyst's cap in each period, where there is one. `access`: what they see.
     `password`: the text of a SCRAM-SHA-256 verifier; None: this analyst cannot connect to a server.
     """
 
@@ -208,6 +229,7 @@ class Analyst:
     epsilon: Fraction
     password: str | None = field(default=None, repr=False)
     ration: Fraction | None = None
+    access: Access = Access()
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,12 @@ def stored_columns(table: Table) -> list[str]:
     NULL. A column of a type that is never carried is NULL too: `check_usable` has refused to read it.
     """
     stored = dialect_of("duckdb", None).stored
-    return [_stored(stored(quote(column.name), column.type), column.type) for column in table.columns]
+    return [
+        unread(column.type)
+        if column.name in table.unnamed
+        else _stored(stored(quote(column.name), column.type), column.type)
+        for column in table.columns
+    ]
 
 
 def _stored(name: str, declared: SqlType) -> str:

@@ -130,7 +130,7 @@ def check_usable(node: Relation, needed: Needed | None = None) -> None:
             column = node.table.columns[index]
             if column.type.kind in (Kind.OPAQUE, Kind.INTERVAL):
                 raise Refusal(
-                    f'column "{column.name}" of "{node.table.name}" has a type that cannot be answered',
+                    f'column "{column.name}" of "{node.table.label}" has a type that cannot be answered',
                     sqlstate="0A000", position=node.position, hint="list the other columns instead",
                 )  # fmt: skip
     for child, read in zip(node.inputs, needed_below(node, wanted), strict=True):

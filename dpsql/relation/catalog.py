@@ -20,10 +20,13 @@ if TYPE_CHECKING:
     from .facts import Facts
     from .relations import Relation
 
-__all__ = ["MAX_DERIVED", "Catalog", "Column", "Enforced", "Scalar", "Table", "Unit", "View"]
+__all__ = ["HIDDEN", "MAX_DERIVED", "Catalog", "Column", "Enforced", "Scalar", "Table", "Unit", "View"]
 
 MAX_DERIVED = 1_000
 """Most public group keys that come from a column's bounds; wider ranges are undeclared keys."""
+
+HIDDEN = "a table of a view"
+"""What messages call a table that has no name for the analyst."""
 
 Scalar = bool | int | Fraction | str | None
 """A public key value: text, a number, a boolean; dates and timestamps as ISO text; None is NULL."""
@@ -111,6 +114,8 @@ class Table:
     partitions'; of any other table only its own rows are read. `is_hidden`: views read it, and no statement names it.
     `asserted`: that one of the keys which no engine enforces: the owner asserts it, and it is verified on the very
     version that is read (soundness.md 1.30).
+    `unnamed`: columns that plans may need and this analyst does not see (soundness.md 3.16), the unit column maybe
+    among them. `is_way_named`: a statement can name both ends of the way to its owner.
     """
 
     name: str
@@ -122,6 +127,36 @@ class Table:
     is_partitioned: bool = False
     is_hidden: bool = False
     asserted: tuple[str, ...] = ()
+    unnamed: frozenset[str] = frozenset()
+    is_way_named: bool = True
+
+    @property
+    def label(self) -> str:
+        """What refusals call it: its name, where a statement can have it."""
+        return HIDDEN if self.is_hidden else self.name
+
+    @property
+    def noted(self) -> str:
+        """What EXPLAIN and notes call it: its name, unless it is not granted; of those for views alone they tell."""
+        return HIDDEN if self.is_hidden and self.unnamed else self.name
+
+    @property
+    def named(self) -> tuple[Column, ...]:
+        """The columns that a statement can name: the unit column, if it is not declared, and the declared ones."""
+        unit, shown = self.unit, tuple(column for column in self.columns if column.name not in self.unnamed)
+        if unit is None or self.column(unit.column) is not None or unit.column in self.unnamed:
+            return shown
+        return (Column(unit.column, unit.type, Enforced(unit.is_not_null)), *shown)
+
+    @property
+    def reference(self) -> tuple[str, str] | None:
+        """The table and column through which its rows find their owner, where a statement can name them."""
+        return None if self.unit is None or not self.is_way_named else self.unit.references
+
+    @property
+    def named_keys(self) -> tuple[tuple[str, ...], ...]:
+        """The keys whose columns a statement can name."""
+        return tuple(key for key in self.keys if not self.unnamed.intersection(key))
 
     def column(self, name: str) -> Column | None:
         """Return the declared column of this name."""
@@ -144,6 +179,21 @@ class View:
     role: str
     reads: tuple[str, ...]
     description: str | None = None
+
+    @property
+    def named(self) -> tuple[Column, ...]:
+        """The columns that a statement can name: all of them."""
+        return self.columns
+
+    @property
+    def reference(self) -> tuple[str, str] | None:
+        """None: whose its rows are is in its text."""
+        return None
+
+    @property
+    def named_keys(self) -> tuple[tuple[str, ...], ...]:
+        """None: nothing holds a view's rows apart."""
+        return ()
 
     def column(self, name: str) -> Column | None:
         """Return the column of this name."""

@@ -91,18 +91,23 @@ class _Unary(Relation):
 class Scan(Relation):
     """All declared columns of a table, in catalog order; then a private table's owner.
 
-    The owner column has its name unless it is declared as a column too: it then stands here twice.
+    The owner column has its name unless it is declared as a column too: it then stands here twice. What the analyst
+    does not see has no name.
     """
 
     table: Table
 
     @cached_property
     def columns(self) -> tuple[OutputColumn, ...]:
-        own = tuple(OutputColumn(column.type, column.name) for column in self.table.columns)
-        unit = self.table.unit
+        unit, unnamed = self.table.unit, self.table.unnamed
+        own = tuple(
+            OutputColumn(column.type, "" if column.name in unnamed else column.name)
+            for column in self.table.columns
+        )
         if unit is None:
             return own
-        return (*own, OutputColumn(unit.type, "" if self.table.column(unit.column) else unit.column))
+        is_named = self.table.column(unit.column) is None and unit.column not in unnamed
+        return (*own, OutputColumn(unit.type, unit.column if is_named else ""))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ import time
 
 from ..engine import Session
 from ..engine.dataset import Dataset
-from ..policy import Policy
+from ..errors import PolicyError
+from ..policy import Access, Policy, access_of
 from ..system_catalog import SystemCatalog
 from .client_settings import VERSION, VERSION_TEXT
 
@@ -31,8 +32,8 @@ class Sessions:
     def __init__(self, policy: Policy) -> None:
         """Open the dataset. Raises PolicyError, LedgerError, EngineFailure: the owner has to mend something."""
         self._lock = threading.Lock()
-        self._current, catalog = _open(policy)
-        self._catalogs = {id(self._current): catalog}
+        self._current, catalogs = _open(policy)
+        self._catalogs = {id(self._current): catalogs}
         self._datasets = {id(self._current): self._current}
         self._users: dict[int, int] = {}
         self._stale: set[int] = set()
@@ -44,8 +45,8 @@ class Sessions:
         return self._current
 
     def catalog(self, session: Session) -> SystemCatalog:
-        """Return the system catalog of a session's dataset."""
-        return self._catalogs[id(session.dataset)]
+        """Return the system catalog of what a session's analyst sees of its dataset."""
+        return self._catalogs[id(session.dataset)][session.access]
 
     def open(self, analyst: str) -> Session:
         """Return a new session, on the tables as they are now. Raises as `__init__` does."""
@@ -53,6 +54,8 @@ class Sessions:
             if id(self._current) in self._stale:
                 self._swap(*_open(self._current.policy))
             dataset = self._current
+            if analyst not in dataset.policy.analysts:  # taken out since the login
+                raise PolicyError("this analyst is not in the policy")
             session = Session(dataset, analyst, is_shared=True)
             self._users[id(dataset)] = self._users.get(id(dataset), 0) + 1
             return session
@@ -110,8 +113,8 @@ class Sessions:
             if not self._users.get(id(self._current)):
                 self._close(self._current)
 
-    def _swap(self, opened: Dataset, catalog: SystemCatalog) -> None:
-        self._catalogs[id(opened)], self._datasets[id(opened)] = catalog, opened
+    def _swap(self, opened: Dataset, catalogs: dict[Access, SystemCatalog]) -> None:
+        self._catalogs[id(opened)], self._datasets[id(opened)] = catalogs, opened
         old, self._current = self._current, opened
         if not self._users.get(id(old)):
             self._close(old)
@@ -119,20 +122,23 @@ class Sessions:
     def _close(self, dataset: Dataset) -> None:
         self._stale.discard(id(dataset))
         del self._datasets[id(dataset)]
-        self._catalogs.pop(id(dataset)).close()
+        for catalog in self._catalogs.pop(id(dataset)).values():
+            catalog.close()
         dataset.close()
 
 
-def _open(policy: Policy) -> tuple[Dataset, SystemCatalog]:
+def _open(policy: Policy) -> tuple[Dataset, dict[Access, SystemCatalog]]:
     dataset = Dataset.open(policy)
     try:
-        return dataset, _catalog_of(dataset)
+        kinds = dict.fromkeys(access_of(policy, name) for name in policy.analysts)
+        return dataset, {access: _catalog_of(dataset, access) for access in kinds}
     except BaseException:
         dataset.close()
         raise
 
 
-def _catalog_of(dataset: Dataset) -> SystemCatalog:
+def _catalog_of(dataset: Dataset, access: Access) -> SystemCatalog:
     policy = dataset.policy
     has_delta = policy.privacy.delta > 0 and policy.defaults.delta > 0
-    return SystemCatalog(dataset.catalog, has_delta=has_delta, version=VERSION, version_text=VERSION_TEXT)
+    seen = dataset.seen_by(access)
+    return SystemCatalog(seen, has_delta=has_delta, version=VERSION, version_text=VERSION_TEXT)

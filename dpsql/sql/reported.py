@@ -106,7 +106,7 @@ class _Walk:
         match node:
             case Scan():
                 own = tuple(
-                    None if column.randomized is None else Answer(node.table.name, column)
+                    None if column.randomized is None else Answer(node.table.label, column)
                     for column in node.table.columns
                 )
                 return own + nothing[len(own) :]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ..policy.describe import column_comment, table_comment
-from ..relation.catalog import Catalog, Column, Enforced, Table, View
+from ..relation.catalog import Catalog, Table, View
 from ..relation.types import Kind, SqlType
 
 __all__ = ["FIRST_OID", "OWNER", "Attribute", "Constraint", "DeclaredTable", "Objects", "object_oid"]
@@ -127,18 +127,16 @@ class Objects:
                 column.enforced.not_null,
                 column_comment(table, column.name, self.has_delta),
             )
-            for number, column in enumerate(_nameable(table), 1)
+            for number, column in enumerate(table.named, 1)
         )
         oids = (self._oid("table", path), self._oid("row type", path), self._oid("row array", path))
         return DeclaredTable(oids[0], schema, name, oids[1], oids[2], table_comment(table), attributes)
 
     def _keys(self, table: Table | View, bare: DeclaredTable) -> tuple[Constraint, ...]:
-        if isinstance(table, View):
-            return ()
         never_null = {attribute.name for attribute in bare.attributes if attribute.is_not_null}
-        primary = next((key for key in table.keys if never_null.issuperset(key)), None)
+        primary = next((key for key in table.named_keys if never_null.issuperset(key)), None)
         found: list[Constraint] = []
-        for key in table.keys:
+        for key in table.named_keys:
             kind = "p" if key is primary else "u"
             name = f"{bare.name}_pkey" if kind == "p" else f"{bare.name}_{'_'.join(key)}_key"
             name = _free(name, {constraint.name for constraint in found})
@@ -166,9 +164,9 @@ class Objects:
         keys: dict[tuple[str, ...], tuple[Constraint, ...]],
     ) -> Iterator[Constraint]:
         unit = None if isinstance(table, View) else table.unit
-        if unit is None or unit.references is None or self.catalog.tables[unit.references[0]].is_hidden:
+        if unit is None or table.reference is None:
             return
-        name, column = unit.references
+        name, column = table.reference
         path = self.catalog.tables[name].path
         referred = bare[path]
         there = _numbers(referred, (column,))
@@ -196,14 +194,6 @@ def _with(table: DeclaredTable, constraints: tuple[Constraint, ...]) -> Declared
         table.oid, table.schema, table.name, table.row_type, table.row_array, table.comment, table.attributes,
         constraints,
     )  # fmt: skip
-
-
-def _nameable(table: Table | View) -> Iterator[Column]:
-    """Yield the columns that a statement can name: the unit column, if it is not declared, and the declared ones."""
-    unit = None if isinstance(table, View) else table.unit
-    if unit is not None and table.column(unit.column) is None:
-        yield Column(unit.column, unit.type, Enforced(unit.is_not_null))
-    yield from table.columns
 
 
 def _numbers(table: DeclaredTable, columns: tuple[str, ...]) -> tuple[int, ...]:

@@ -364,8 +364,9 @@ def _cut_order(printer: PrivatePrinter, cut: Cut, read: list[int], first: int) -
     fields = [Field(cut.columns[index].type, index, cut.columns[index].name) for index in read]
     if any(has_several_spellings(expr.type) for expr in fields):
         name = next(expr.name for expr in fields if has_several_spellings(expr.type))
+        said = f'column "{name}"' if name else "a column of this type"
         raise Refusal(
-            f'column "{name}" cannot be used where a join multiplies rows of one person', sqlstate="PV202",
+            f"{said} cannot be used where a join multiplies rows of one person", sqlstate="PV202",
             hint="leave it out, or aggregate per person first",
         )  # fmt: skip
     dialect = printer.dialect

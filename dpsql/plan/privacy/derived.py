@@ -182,6 +182,8 @@ def _derived(
     one_each = any(key == {len(merged) - 1} for key in keys)
     reach = Reach(1) if resolved and one_each else sum_of_reaches([rows.reach for rows in resolved])
     shown = ", ".join(dict.fromkeys(rows.name for rows in resolved))
+    label = ", ".join(dict.fromkeys(rows.said for rows in resolved))
+    noted = ", ".join(dict.fromkeys(rows.shown_name for rows in resolved))
     return Derived(
         shown,
         tuple(merged),
@@ -190,6 +192,8 @@ def _derived(
         *_summed(resolved),
         tuple(block for block, _ in parts),
         reach=reach,
+        label=label,
+        noted=noted,
     )
 
 

@@ -324,7 +324,7 @@ def _cut(
     source, most = item.source, item.source.max_rows
     if most is None:
         raise Refusal(
-            f'max_rows is not declared for table "{source.name}"', sqlstate="PV102",
+            f'max_rows is not declared for table "{source.said}"', sqlstate="PV102",
             position=item.position or position,
             hint="ask the owner to declare how many rows of one person a join may multiply",
         )  # fmt: skip
@@ -334,7 +334,7 @@ def _cut(
     block = Block(inside, tuple(sorted(dict.fromkeys((*own, *links)), key=repr)), outputs, owner)
     cut = Cut(
         source.name, source.columns, source.keys, source.identities, source.max_rows_per_group,
-        source.max_groups, most, block, most,
+        source.max_groups, most, block, most, label=source.label, noted=source.noted,
     )  # fmt: skip
     return replace(item, source=cut)
 

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ...errors import Position, Refusal
-from ...relation.catalog import Catalog, Column, Enforced, Table, Unit
+from ...relation.catalog import HIDDEN, Catalog, Column, Enforced, Table, Unit
 from ...relation.expressions import Call, Expr, Field, fields_of
 from ...relation.types import BOOLEAN
 from .functional_dependencies import Classes, classes_of, equalities, functional_closure
@@ -83,10 +83,13 @@ def _table_source(table: Table, catalog: Catalog, columns: list[Column], shown: 
         total, rows, groups = _declared(table.unit)
     known = [*table.keys, *((name,) for name in _referenced(table, catalog))]
     keys = {frozenset(shown.index(name) for name in key) for key in known if set(key) <= set(shown)}
-    marked = (replace(column, is_personal=index in identities) for index, column in enumerate(columns))
+    marked = (
+        replace(column, is_personal=index in identities, name="" if name in table.unnamed else column.name)
+        for index, (column, name) in enumerate(zip(columns, shown, strict=True))
+    )
     return TableSource(
         table.name, tuple(marked), tuple(sorted(keys, key=sorted)), identities, rows, groups, total, table,
-        tuple(shown),
+        tuple(shown), label=table.label, noted=table.noted,
     )  # fmt: skip
 
 
@@ -230,11 +233,11 @@ def refuse_different_owners(
 ) -> Refusal:
     """Return the refusal of a join, or of a subquery (`word`), that brings rows of two people together."""
     said = (
-        f'this join of "{left.name or "…"}" and "{right.name or "…"}" could put rows of two people together'
+        f'this join of "{left.said or "…"}" and "{right.said or "…"}" could put rows of two people together'
     )
     if word in ("EXISTS", "IN", "scalar"):
         kind = "this subquery" if word == "scalar" else f"this {word}"
-        said = f'{kind} could look at rows of "{right.name or "…"}" that are other people\'s'
+        said = f'{kind} could look at rows of "{right.said or "…"}" that are other people\'s'
     return Refusal(said, sqlstate="PV003", position=position, hint=_link_between(left, right, catalog))
 
 
@@ -243,10 +246,12 @@ def _link_between(left: Source, right: Source, catalog: Catalog) -> str:
     for index, known in left.identities.items():
         for other, same in right.identities.items():
             names = left.columns[index].name, right.columns[other].name
+            if HIDDEN in (left.said, right.said):
+                continue
             if known == same and all(names) and left.name == right.name:
                 return f"add an equality of {names[0]} in both, joined by AND; {_OWN_ROWS}"
             if known == same and all(names):
-                pair = f"{left.name or '…'}.{names[0]} = {right.name or '…'}.{names[1]}"
+                pair = f"{left.said or '…'}.{names[0]} = {right.said or '…'}.{names[1]}"
                 return f"add {pair}, joined by AND; {_OWN_ROWS}"
     root = _root_identity(catalog)
     for source in (left, right):
@@ -254,8 +259,11 @@ def _link_between(left: Source, right: Source, catalog: Catalog) -> str:
             column = source.columns[index].name
             if (name, key) == root and (key,) not in catalog.tables[name].keys:
                 continue  # it holds many rows of a person, and leads no further
-            if column and name != source.name and name in catalog.tables:
-                return f"join {name} too: {source.name}.{column} = {name}.{key}"
+            parent = catalog.shown.get(name)
+            if source.said == HIDDEN:
+                continue
+            if column and name != source.name and isinstance(parent, Table) and key not in parent.unnamed:
+                return f"join {name} too: {source.said}.{column} = {name}.{key}"
     return "add an equality on one person's key, joined by AND"
 
 
@@ -285,7 +293,7 @@ def _join_parent(items: tuple[Item, ...], catalog: Catalog) -> tuple[tuple[Item,
             assert parent.unit is not None
             source = _table_source(parent, catalog, columns, [key, parent.unit.column])
             link = Call(BOOLEAN, "eq", (Field(child.type, start + index), Field(child.type, width)))
-            return (*items, Item(replace(source, name=""))), link
+            return (*items, Item(replace(source, name="", label="", noted=""))), link
     raise AssertionError("a private source leads to the root")
 
 
@@ -370,7 +378,7 @@ def _contribution(
     rows = _product(source.max_rows_per_group for source in chosen)
     groups = _product(source.max_groups for source in chosen)
     in_all = _product(source.max_rows for source in chosen)
-    lacking = [s.name for s in chosen if s.max_rows is None]
+    lacking = [s.said for s in chosen if s.max_rows is None]
     return _Bounds(rows, groups, in_all, lacking[0] if lacking else "")
 
 

@@ -39,8 +39,8 @@ class KeyList:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """The names of the tables."""
-        return tuple(item.source.name for item in self.items)
+        """The names of the tables, as EXPLAIN has them."""
+        return tuple(item.source.shown_name for item in self.items)
 
 
 def key_lists(

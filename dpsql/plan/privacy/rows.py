@@ -88,11 +88,12 @@ LINEAR = Reach(None)
 class Source:
     """A FROM item of a block.
 
-    `name`: for messages. `columns`: its columns, with what is known of their values. `keys`: sets of
-    column positions that no two rows share. `identities`: positions of columns whose value determines the
-    owner of the row, by the key that it is a value of; none on a public source. `max_rows_per_group` (M),
-    `max_groups` (C) and `max_rows` (R, in all groups together): the contribution bounds of a
-    private source, as declared or as they follow; None where none is declared.
+    `name`: what it is called; `label`: by refusals, `noted`: by EXPLAIN, where that differs. `columns`: its columns,
+    with what is known of their values. `keys`: sets of column positions that no two rows share. `identities`:
+    positions of columns whose value determines the owner of the row, by the key that it is a value of; none on a
+    public source.
+    `max_rows_per_group` (M), `max_groups` (C) and `max_rows` (R, in all groups together): the contribution bounds of
+    a private source, as declared or as they follow; None where none is declared.
     """
 
     name: str
@@ -102,11 +103,23 @@ class Source:
     max_rows_per_group: int | None = field(repr=False, compare=False)
     max_groups: int | None = field(repr=False, compare=False)
     max_rows: int | None = field(repr=False, compare=False)
+    label: str = field(default="", repr=False, compare=False, kw_only=True)
+    noted: str = field(default="", repr=False, compare=False, kw_only=True)
 
     @property
     def is_private(self) -> bool:
         """Say whether its rows have owners."""
         return bool(self.identities)
+
+    @property
+    def said(self) -> str:
+        """What refusals call it."""
+        return self.label or self.name
+
+    @property
+    def shown_name(self) -> str:
+        """What EXPLAIN and notes call it."""
+        return self.noted or self.name
 
 
 @dataclass(frozen=True)
@@ -264,8 +277,20 @@ class OwnedRows:
 
     @cached_property
     def name(self) -> str:
-        """The sources' names, for messages; those added to find the owner are left out."""
+        """The sources' names; those added to find the owner are left out."""
         names = [item.source.name for item in self.items if item.kind != "mark" and item.source.name]
+        return ", ".join(dict.fromkeys(names))
+
+    @cached_property
+    def said(self) -> str:
+        """The same, as refusals call them."""
+        labels = [item.source.said for item in self.items if item.kind != "mark" and item.source.name]
+        return ", ".join(dict.fromkeys(labels))
+
+    @cached_property
+    def shown_name(self) -> str:
+        """The same, as EXPLAIN and notes call them."""
+        names = [item.source.shown_name for item in self.items if item.kind != "mark" and item.source.name]
         return ", ".join(dict.fromkeys(names))
 
     def identity(self) -> object:

@@ -180,6 +180,28 @@ def remove_ledger(campus: Path) -> None:
         shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
 
 
+def test_check_says_who_sees_what_and_the_command_line_goes_by_it(run: Run, campus: Path) -> None:
+    assert "who sees what" not in run("check").stdout
+    granted = '[analysts.alice]\nepsilon = 1\ntables = ["student", "course"]\nhide = ["student.gpa", "course.title"]\n'
+    campus.write_text(campus.read_text("utf-8") + granted, "utf-8")
+    said = run("check").stdout
+    assert said.endswith(
+        "who sees what:\n  analyst: everything\n  alice: student without gpa, course without title\n"
+    )
+    lines = json.loads(run("check", "--json").stdout)["analysts"]
+    assert lines == ["analyst: everything", "alice: student without gpa, course without title"]
+    asked = run("--analyst", "alice", "query", "SELECT AVG(gpa) FROM student")
+    assert asked.exit_code == 3
+    assert 'column "gpa" does not exist' in asked.stderr
+    assert run("--analyst", "alice", "query", "SELECT COUNT(*) FROM loan").exit_code == 3
+    assert run("--analyst", "alice", "query", "SELECT COUNT(*) FROM student").exit_code == 0
+    assert "title" not in run("--analyst", "alice", "query", "SELECT * FROM course LIMIT 1").output
+    campus.write_text(campus.read_text("utf-8").replace("student.gpa", "student.gpq"), "utf-8")
+    result = run("check")
+    assert result.exit_code == 5
+    assert 'analysts.alice.hide: "student.gpq" is no column that analysts see' in result.output
+
+
 def test_check_finds_a_column_that_is_not_there(run: Run, campus: Path) -> None:
     campus.write_text(campus.read_text("utf-8").replace("gpa      =", "gpq      ="), "utf-8")
     result = run("check")

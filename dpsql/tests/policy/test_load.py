@@ -246,7 +246,7 @@ TEXT_ERRORS = [
     ),
     (
         HEAD + '[analysts."a b"]\nepsilon = 1\ncolour = "x"',
-        'analysts."a b".colour: unknown key; known here: epsilon, password, period_epsilon',
+        'analysts."a b".colour: unknown key; known here: epsilon, hide, password, period_epsilon, tables',
     ),
     (
         HEAD + '[analysts."a b"]\nepsilon = 1\npassword = "x"',
@@ -423,6 +423,18 @@ TEXT_ERRORS = [
     (
         HEAD + STUDENT + "columns.name = { max_length = -1 }",
         "tables.student.columns.name.max_length: write a whole number of at least 1",
+    ),
+    (
+        HEAD + STUDENT + '[analysts.a]\nepsilon = 1\ntables = ["studnet"]\n',
+        'analysts.a.tables: no table "studnet" is declared; did you mean "student"?',
+    ),
+    (
+        HEAD + STUDENT + "[analysts.a]\nepsilon = 1\ntables = []\n",
+        'analysts.a.tables: write names in quotes, like ["student", "loan"]',
+    ),
+    (
+        HEAD + STUDENT + "[analysts.a]\nepsilon = 1\nhide = [1]\n",
+        'analysts.a.hide: write names in quotes, like ["student.gpa"]',
     ),
     (
         "epsilon = 1\n" + HEAD + STUDENT,
