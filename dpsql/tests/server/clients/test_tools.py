@@ -38,8 +38,8 @@ REFUSED = {
         "42501",
     ),
     "drop": ('DROP TABLE "#Tableau_1_1_Connect"', "42501"),
-    "rows": ("SELECT * FROM person WHERE age > 90 LIMIT 200", "PV002"),
-    "row": ('SELECT 1 AS one FROM "person" WHERE "person"."id" = 1 LIMIT 1', "PV002"),
+    "rows": ("SELECT * FROM person WHERE age > 90 LIMIT 200", "42501"),
+    "row": ('SELECT 1 AS one FROM "person" WHERE "person"."id" = 1 LIMIT 1', "42501"),
     "top": ("SELECT TOP 10 * FROM thing", "42601"),
     "write": ("UPDATE thing SET id = 3", "0A000"),
 }
