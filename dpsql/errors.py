@@ -18,6 +18,7 @@ from typing import ClassVar
 
 __all__ = [
     "CODES",
+    "ON_THE_WIRE",
     "BudgetExhausted",
     "DpsqlError",
     "EngineFailure",
@@ -72,6 +73,16 @@ CODES = MappingProxyType(
     }
 )
 """SQLSTATE -> what it means, for all codes that dpsql raises."""
+
+ON_THE_WIRE = MappingProxyType(
+    {
+        **dict.fromkeys(("PV002", "PV003", "PV005"), "42501"),
+        **dict.fromkeys(("PV001", "PV004", "PV101", "PV102", "PV103", "PV201", "PV202", "PV203"), "0A000"),
+        "PV301": "22023",
+    }
+)
+"""A code of class PV -> Postgres' code that a driver is sent in its place: a class that none knows is a server's bug
+to them. 42501 is for what would show people, 0A000 for what cannot be proved or is not declared."""
 
 
 @dataclass(frozen=True, slots=True)

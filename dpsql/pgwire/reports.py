@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .errors import RemoteProtocolError
 from .layout import message
@@ -13,13 +13,14 @@ __all__ = ["ErrorResponse", "NoticeResponse", "last_message"]
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """`position`: where in the query's text, in characters from 1."""
+    """`position`: where in the query's text, in characters from 1. `constraint`: the rule that is broken."""
 
     sqlstate: str
     message: str
     detail: str | None = None
     hint: str | None = None
     position: int | None = None
+    constraint: str | None = field(default=None, kw_only=True)
 
     def _encode(self, tag: bytes, severity: str) -> bytes:
         fields = (
@@ -30,6 +31,7 @@ class _Report:
             (b"D", self.detail),
             (b"H", self.hint),
             (b"P", None if self.position is None else str(self.position)),
+            (b"n", self.constraint),
         )
         return message(tag, b"".join([code + _shown(text) for code, text in fields if text]) + b"\0")
 

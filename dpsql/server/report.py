@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..errors import DpsqlError, EngineFailure, LedgerError, PolicyError
+from ..errors import CODES, ON_THE_WIRE, DpsqlError, EngineFailure, LedgerError, PolicyError
 from ..pgwire import ErrorResponse, ParameterError
 from .log import log, place_of
 
@@ -76,10 +76,19 @@ def report(error: Exception, start: int = 0, *, fatal: bool = False) -> ErrorRes
         return ErrorResponse(error.sqlstate, f"the {what} cannot be used", error.cost, hint, fatal=fatal)
     if isinstance(error, DpsqlError):
         place = None if error.position is None else start + error.position.offset + 1
-        return ErrorResponse(error.sqlstate, error.message, error.cost, error.hint, place, fatal=fatal)
+        return _refused(error, place, fatal=fatal)
     log("bug", place=place_of(error))
     hint = "what was charged stays charged; tell the owner, whose log has the place"
     return ErrorResponse("XX000", "dpsql met a bug", hint=hint, fatal=fatal)
+
+
+def _refused(error: DpsqlError, place: int | None, *, fatal: bool) -> ErrorResponse:
+    """Return a refusal; a code of class PV is its constraint and in its detail, under a code that drivers know."""
+    sqlstate, code, detail = ON_THE_WIRE.get(error.sqlstate), error.sqlstate, error.cost
+    if sqlstate is None:
+        return ErrorResponse(code, error.message, detail, error.hint, place, fatal=fatal)
+    detail = "; ".join(part for part in (f"{code}: {CODES[code]}", detail) if part)
+    return ErrorResponse(sqlstate, error.message, detail, error.hint, place, fatal=fatal, constraint=code)
 
 
 @contextmanager

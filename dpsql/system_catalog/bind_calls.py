@@ -24,7 +24,7 @@ from .pg_types import (
     array_of,
 )
 from .scope import Bound, CatalogScope
-from .syntax import CallNode, Expression, LiteralNode, QueryNode, SortKey
+from .syntax import CallNode, Expression, LiteralNode, Name, QueryNode, SortKey
 from .typed import TranslationContext, Typed, coerce, null_of, quoted
 
 __all__ = ["CATALOG_CALLS", "CallBinder", "sort_key"]
@@ -238,6 +238,19 @@ class CallBinder(ABC):
             parts.append(coerce(self.context, value, TEXT).sql if is_text else value.sql)
         return Typed(f"CAST(json_object({', '.join(parts)}) AS VARCHAR)", BY_NAME["json"])
 
+    def _row_to_json(self, node: CallNode, scope: CatalogScope) -> Typed:
+        row = node.arguments[0] if len(node.arguments) == 1 else None
+        source = scope.source(row.parts) if isinstance(row, Name) and len(row.parts) == 1 else None
+        if source is None:
+            raise unsupported("row_to_json of what is no item of FROM")
+        parts = []
+        for name, value in source.columns:
+            sql = coerce(self.context, value, TEXT).sql if value.type.is_object else value.sql
+            if value.type is NUMERIC:
+                sql = f"CAST(rtrim(rtrim(CAST({sql} AS VARCHAR), '0'), '.') AS JSON)"
+            parts.append(f"{quoted(name)}, {sql}")
+        return Typed(f"CAST(json_object({', '.join(parts)}) AS VARCHAR)", BY_NAME["json"])
+
     def _to_regtype(self, node: CallNode, scope: CatalogScope) -> Typed:
         if len(node.arguments) != 1:
             raise unsupported("this form of to_regtype")
@@ -312,6 +325,7 @@ _SPECIAL: dict[str, Callable[[CallBinder, CallNode, CatalogScope], Typed]] = {
     **dict.fromkeys(("array_upper", "array_lower"), CallBinder._bound),
     **dict.fromkeys(("array_append", "array_cat", "array_remove"), CallBinder._appended),
     **dict.fromkeys(("json_build_object", "jsonb_build_object"), CallBinder._json),
+    "row_to_json": CallBinder._row_to_json,
     "nullif": CallBinder._nullif,
     "format": CallBinder._format,
     "to_regtype": CallBinder._to_regtype,
@@ -320,7 +334,17 @@ _SPECIAL: dict[str, Callable[[CallBinder, CallNode, CatalogScope], Typed]] = {
 }
 
 _EVERYWHERE = frozenset(
-    {"coalesce", "greatest", "least", "concat", "concat_ws", "nullif", "substring", "current_date"}
+    {
+        "coalesce",
+        "greatest",
+        "least",
+        "concat",
+        "concat_ws",
+        "nullif",
+        "substring",
+        "current_date",
+        "row_to_json",
+    }
 )
 CATALOG_CALLS = frozenset({*SET_RETURNING, *_SPECIAL} - _EVERYWHERE)
 """Functions of this module that dpsql's own SQL has not."""

@@ -21,6 +21,8 @@ from .pg_types import (
     NUMERIC,
     OIDVECTOR,
     TEXT,
+    TIMESTAMP,
+    TIMESTAMPTZ,
     UNKNOWN,
     PgType,
     array_of,
@@ -47,6 +49,7 @@ from .syntax import (
     QueryNode,
     Row,
     ScalarQuery,
+    Slice,
     Subscript,
     TypeName,
 )
@@ -59,6 +62,7 @@ _MATCHES = {"~": "(regexp_matches({}, {}))", "!~": "(NOT regexp_matches({}, {}))
             "~*": "(regexp_matches({}, {}, 'i'))", "!~*": "(NOT regexp_matches({}, {}, 'i'))"}  # fmt: skip
 _LIKES = {"~~": "LIKE", "!~~": "NOT LIKE", "~~*": "ILIKE", "!~~*": "NOT ILIKE"}
 _LISTS = {"@>": "list_has_all({0}, {1})", "<@": "list_has_all({1}, {0})", "&&": "list_has_any({0}, {1})"}
+_TIMESTAMPS = (TIMESTAMP, TIMESTAMPTZ)
 _ARITHMETIC = frozenset({"+", "-", "*", "/", "%", "^", "&", "|", "<<", ">>"})
 _MAX_PARAMETERS = 1000
 
@@ -156,6 +160,18 @@ class ExpressionBinder(CallBinder):
             index = f"({index} + 1)"
         return Typed(f"list_extract({value.sql}, greatest({index}, 0))", element)
 
+    def _slice(self, node: Slice, scope: CatalogScope) -> Typed:
+        value = self.bind(node.expression, scope)
+        if value.type.element is None or value.type in (INT2VECTOR, OIDVECTOR):
+            raise unsupported(f"a slice of {value.type.name}")
+        first = "1" if node.first is None else f"greatest({self.bind_as(node.first, scope, INT8)}, 1)"
+        last = (
+            f"len({value.sql})"
+            if node.last is None
+            else f"greatest({self.bind_as(node.last, scope, INT8)}, 0)"
+        )
+        return Typed(f"list_slice({value.sql}, {first}, {last})", value.type)
+
     # --- operators ---------------------------------------------------------------------------------------------
 
     def _operation(self, node: Operation, scope: CatalogScope) -> Typed:
@@ -220,6 +236,8 @@ class ExpressionBinder(CallBinder):
         if "moment" in families and "interval" in families and operator in "+-":
             moment = left.type if left.type.family == "moment" else right.type
             return Typed(f"({left.sql} {operator} {right.sql})", moment)
+        if operator == "-" and left.type in _TIMESTAMPS and right.type in _TIMESTAMPS:
+            return Typed(f"({left.sql} - {right.sql})", INTERVAL)
         type_, (one, other) = self.together([left, right])
         if not type_.is_number:
             raise unsupported(f"arithmetic on {type_.name}")
@@ -386,6 +404,7 @@ _BINDERS: dict[type, Callable[[ExpressionBinder, Any, CatalogScope], Typed]] = {
     Cast: ExpressionBinder._cast,
     FieldNode: ExpressionBinder._field,
     Subscript: ExpressionBinder._subscript,
+    Slice: ExpressionBinder._slice,
     Operation: ExpressionBinder._operation,
     Between: ExpressionBinder._between,
     IsTest: ExpressionBinder._is,

@@ -41,6 +41,12 @@ from .typed import TranslationContext, Typed, coerce
 
 __all__ = ["QueryBinder"]
 
+_RELATIONS = {
+    "pg_show_all_settings": ("pg_settings", ()),
+    "pg_available_extensions": ("pg_available_extensions", ("installed_version",)),
+    "pg_available_extension_versions": ("pg_available_extension_versions", ("installed",)),
+}
+"""Functions -> the view over each, and what it adds."""
 _Item = tuple[str, Typed, int, Expression | None]
 """A column of SELECT: its name, value, modifier, and the expression behind it."""
 
@@ -279,6 +285,8 @@ class QueryBinder(ExpressionBinder):
         return f"{sql} AS {alias}"
 
     def _function(self, item: FunctionItem, scope: CatalogScope) -> str:
+        if item.call.name in _RELATIONS and not item.call.arguments and not item.has_ordinality:
+            return self._relation(item, scope)
         call, alias = item.call, self.context.alias()
         name = item.alias or call.name
         if call.name == "unnest" and len(call.arguments) > 1:
@@ -302,6 +310,15 @@ class QueryBinder(ExpressionBinder):
             columns = (*columns, ("ordinality", Typed(f"{alias}.c1", INT8)))
         scope.sources.append(CatalogSource(name, _renamed(columns, item.columns)))
         return f"(SELECT {', '.join(parts)}) AS {alias}"
+
+    def _relation(self, item: FunctionItem, scope: CatalogScope) -> str:
+        """A function that a view of the catalog is made of: the view, without the columns that it adds."""
+        name, added = _RELATIONS[item.call.name]
+        sql = self._table(TableItem("pg_catalog", name, item.alias or item.call.name, ()), scope)
+        source = scope.sources[-1]
+        kept = tuple(column for column in source.columns if column[0] not in added)
+        source.columns, source.system = _renamed(kept, item.columns), {}
+        return sql
 
     def _unnest(self, item: FunctionItem, alias: str, scope: CatalogScope) -> str:
         """Several arrays side by side, the shorter ones filled with NULL."""

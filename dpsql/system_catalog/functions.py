@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import reduce
 from types import MappingProxyType
 
 from .errors import raised
@@ -64,6 +65,7 @@ _NUMBERED = (
     + " ELSE (SELECT any_value(quote_(a.attname)) FROM c.pg_attribute AS a"
     " WHERE a.attrelid = {0} AND a.attnum = {1}) END"
 ).replace("quote_(a.attname)", "a.attname")
+_NAMED_CLASS = "SELECT any_value(n.o) FROM h.named_class AS n WHERE n.name = replace({0}, '\"', '')"
 _READABLE = "({0} IN (SELECT r.o FROM h.readable AS r))"
 _SHOWN_TYPE = (
     "coalesce((SELECT any_value(CASE WHEN s.o = 1700 AND {1} >= 4"
@@ -81,11 +83,12 @@ _QUOTED = (
     " ELSE '\"' || replace({0}, '\"', '\"\"') || '\"' END"
 )
 _IN_PATH = "({0} IN (SELECT v.oid FROM c.%s AS v WHERE v.%s IN (11, CAST($schema_oid AS BIGINT))))"
+_SHOWN_TYPES = (
+    "coalesce(array_to_string((SELECT list(s.name ORDER BY u.i) FROM (SELECT unnest({0}) AS v,"
+    " unnest(generate_series(1, len({0}))) AS i) AS u JOIN h.shown_type AS s ON s.o = u.v), ', '), '')"
+)
 _ARGUMENTS = (
-    "(SELECT any_value(coalesce(array_to_string((SELECT list(s.name ORDER BY u.i)"
-    " FROM (SELECT unnest(p.proargtypes) AS v,"
-    " unnest(generate_series(1, len(p.proargtypes))) AS i) AS u JOIN h.shown_type AS s ON s.o = u.v), ', '), ''))"
-    " FROM c.pg_proc AS p WHERE p.oid = {0})"
+    f"(SELECT any_value({_SHOWN_TYPES.format('p.proargtypes')}) FROM c.pg_proc AS p WHERE p.oid = {{0}})"
 )
 _RESULT = (
     "(SELECT any_value(CASE WHEN p.proretset THEN 'SETOF ' || s.name ELSE s.name END)"
@@ -97,6 +100,9 @@ _FOR = (
     f"CASE WHEN {{2}} < 0 THEN {raised('length')} WHEN {{1}} >= 1 THEN {{2}}"
     " WHEN CAST({1} AS BIGINT) + {2} > 1 THEN {1} + {2} - 1 ELSE 0 END"
 )
+
+_FIELDS = {"YYYY": "%Y", "MM": "%m", "DD": "%d", "HH24": "%H", "MI": "%M", "SS": "%S", "TZ": "UTC"}
+_SHOWN_AS = reduce(lambda sql, field: f"replace({sql}, '{field}', '{_FIELDS[field]}')", _FIELDS, "{1}")
 
 _TABLE = f"""
 lower(text) -> text = lower({{0}})
@@ -129,6 +135,7 @@ abs(int4) -> int4 = abs({{0}})
 ceil|ceiling(float8) -> float8 = ceil({{0}})
 floor(float8) -> float8 = floor({{0}})
 round(float8) -> float8 = round({{0}})
+round(numeric, int4) -> numeric = round({{0}}, {{1}})
 mod(int8, int8) -> int8 = ({{0}} % {{1}})
 now|transaction_timestamp|statement_timestamp|clock_timestamp() -> timestamptz = CAST($now AS TIMESTAMP)
 pg_postmaster_start_time|pg_conf_load_time() -> timestamptz = CAST($started AS TIMESTAMP)
@@ -139,7 +146,13 @@ current_schemas(bool) -> name[] = \
 CASE WHEN {{0}} THEN ['pg_catalog', CAST($schema AS VARCHAR)] ELSE [CAST($schema AS VARCHAR)] END
 current_user|session_user|user|current_role() -> name = CAST($user AS VARCHAR)
 pg_backend_pid() -> int4 = CAST($process_id AS INTEGER)
-pg_is_in_recovery() -> bool = false
+pg_is_in_recovery|pg_is_wal_replay_paused() -> bool = false
+pg_blocking_pids(int4) -> int4[] = CAST([] AS INTEGER[])
+acldefault(char, oid) -> aclitem[] = CAST(NULL AS VARCHAR[])
+host(text) -> text = split_part({{0}}, '/', 1)
+bpchar(text) -> bpchar = {{0}}
+encode(bytea, text) -> text = CASE {{1}} WHEN 'hex' THEN lower(hex({{0}})) WHEN 'base64' THEN to_base64({{0}}) END
+to_char(timestamptz, text) -> text = strftime({{0}}, {_SHOWN_AS})
 pg_my_temp_schema() -> oid = CAST(0 AS BIGINT)
 pg_is_other_temp_schema(oid) -> bool = false
 pg_advisory_unlock_all() -> void = ''
@@ -176,7 +189,8 @@ pg_get_viewdef(oid, int4) -> text = CAST(NULL AS VARCHAR)
 pg_get_partition_constraintdef|pg_get_function_sqlbody(oid) -> text = CAST(NULL AS VARCHAR)
 pg_get_statisticsobjdef_columns|pg_get_statisticsobjdef(oid) -> text = CAST(NULL AS VARCHAR)
 pg_get_serial_sequence(text, text) -> text = CAST(NULL AS VARCHAR)
-pg_get_function_arguments|pg_get_function_identity_arguments|oidvectortypes(oid) -> text = {_ARGUMENTS}
+pg_get_function_arguments|pg_get_function_identity_arguments(oid) -> text = {_ARGUMENTS}
+oidvectortypes(oidvector) -> text = {_SHOWN_TYPES}
 pg_get_function_result(oid) -> text = {_RESULT}
 pg_get_function_arg_default(oid, int4) -> text = CAST(NULL AS VARCHAR)
 pg_relation_size|pg_table_size|pg_total_relation_size|pg_indexes_size(regclass) -> int8 = CAST(0 AS BIGINT)
@@ -191,6 +205,8 @@ pg_stat_get_numscans|pg_stat_get_live_tuples|pg_stat_get_dead_tuples|pg_stat_get
 CAST(0 AS BIGINT)
 pg_stat_get_tuples_returned|pg_stat_get_tuples_fetched(oid) -> int8 = CAST(0 AS BIGINT)
 pg_stat_get_blocks_fetched|pg_stat_get_blocks_hit(oid) -> int8 = CAST(0 AS BIGINT)
+has_table_privilege|has_any_column_privilege(text, text) -> bool = \
+({_READABLE.replace("{0}", "(" + _NAMED_CLASS + ")")} AND may_({{1}}, 'SELECT'))
 has_table_privilege|has_any_column_privilege(regclass, text) -> bool = ({_READABLE} AND may_({{1}}, 'SELECT'))
 has_table_privilege|has_any_column_privilege(text, regclass, text) -> bool = \
 ({_READABLE.replace("{0}", "{1}")} AND may_({{2}}, 'SELECT'))
@@ -213,9 +229,10 @@ array_length(any, int4) -> int4 = CASE WHEN {{1}} = 1 THEN CAST(nullif(len({{0}}
 cardinality(any) -> int4 = CAST(len({{0}}) AS INTEGER)
 array_position(text[], text) -> int4 = CAST(nullif(list_position({{0}}, {{1}}), 0) AS INTEGER)
 array_position(oid[], oid) -> int4 = CAST(nullif(list_position({{0}}, {{1}}), 0) AS INTEGER)
-to_regclass(text) -> regclass = (SELECT any_value(n.o) FROM h.named_class AS n WHERE n.name = replace({{0}}, '"', ''))
+to_regclass(text) -> regclass = ({_NAMED_CLASS})
 to_regnamespace(text) -> regnamespace = (SELECT any_value(n.oid) FROM c.pg_namespace AS n WHERE n.nspname = {{0}})
 date_part|extract(text, timestamptz) -> float8 = CAST(date_part({{0}}, {{1}}) AS DOUBLE)
+date_part|extract(text, interval) -> float8 = CAST(date_part({{0}}, {{1}}) AS DOUBLE)
 json_build_object() -> json = '{{{{}}}}'
 """
 
@@ -236,7 +253,8 @@ _EVERYWHERE = frozenset(
     {"lower", "upper", "length", "char_length", "character_length", "octet_length", "btrim", "ltrim",
      "rtrim", "replace", "translate", "substr", "substring", "left", "right", "strpos", "position",
      "split_part", "starts_with", "initcap", "md5", "abs", "ceil", "ceiling", "floor", "round", "mod",
-     "now", "transaction_timestamp", "statement_timestamp", "clock_timestamp", "date_part", "extract"}
+     "encode", "to_char", "now", "transaction_timestamp", "statement_timestamp", "clock_timestamp", "date_part",
+     "extract"}
 )  # fmt: skip
 CATALOG_FUNCTIONS = frozenset(FUNCTIONS.keys() - _EVERYWHERE) | {"current_catalog"}
 """Functions that only the catalog has: a query of no relation that calls one is a query of the catalog."""

@@ -16,6 +16,7 @@ from .syntax import (
     Row,
     ScalarQuery,
     Select,
+    Slice,
     Subscript,
     TypeName,
 )
@@ -43,7 +44,7 @@ def _name(expression: Expression) -> tuple[str, int]:
             return name, 2
         case CallNode(name):
             return name, 2
-        case Subscript(inner, _):
+        case Subscript(inner, _) | Slice(inner, _, _):
             return _name(inner)
         case Cast(inner, type_):
             name, strength = _name(inner)

@@ -24,6 +24,7 @@ from .syntax import (
     QueryNode,
     Row,
     ScalarQuery,
+    Slice,
     SortKey,
     Star,
     Subscript,
@@ -259,15 +260,23 @@ class ExpressionParser(ABC):
             if words.accept_sign("::"):
                 found = Cast(found, self.type_name())
             elif words.accept_sign("["):
-                index = self.expression()
-                if words.is_sign(":"):
-                    raise unsupported("a slice of an array")
-                words.expect_sign("]")
-                found = Subscript(found, index)
+                found = self._index(found)
             elif not (is_name and isinstance(found, (Name, Star))) and words.accept_sign("."):
                 found = FieldNode(found, "*" if words.accept_sign("*") else words.any_name())
             else:
                 return found
+
+    def _index(self, value: Expression) -> Expression:
+        """Return an item or a slice of an array, after the bracket."""
+        words = self.words
+        first = None if words.is_sign(":") else self.expression()
+        if not words.accept_sign(":"):
+            words.expect_sign("]")
+            assert first is not None
+            return Subscript(value, first)
+        last = None if words.is_sign("]") else self.expression()
+        words.expect_sign("]")
+        return Slice(value, first, last)
 
     # --- what operators stand between ----------------------------------------------------------------------
 

@@ -69,7 +69,7 @@ _SCALARS = (
     PgType(1184, "timestamptz", 8, "TIMESTAMP", "moment", 1185),
     PgType(1186, "interval", 16, "INTERVAL", "interval", 1187),
     PgType(1700, "numeric", -1, "DECIMAL(38, 6)", "number", 1231),
-    PgType(2205, "regclass", 4, "BIGINT", "oid"),
+    PgType(2205, "regclass", 4, "BIGINT", "oid", 2210),
     PgType(2206, "regtype", 4, "BIGINT", "oid", 2211),
     PgType(2278, "void", 4, "VARCHAR", "void"),
     PgType(3802, "jsonb", -1, "VARCHAR", "text"),

@@ -32,6 +32,7 @@ __all__ = [
     "ScalarQuery",
     "Select",
     "SetOperationNode",
+    "Slice",
     "SortKey",
     "Star",
     "Subscript",
@@ -223,6 +224,15 @@ class Subscript:
 
 
 @dataclass(frozen=True, slots=True)
+class Slice:
+    """x[i:j]; None: from the first, or to the last."""
+
+    expression: Expression
+    first: Expression | None
+    last: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
 class FieldNode:
     """(x).name."""
 
@@ -249,6 +259,7 @@ Expression = (
     | ArrayList
     | Row
     | Subscript
+    | Slice
     | FieldNode
 )
 

@@ -57,6 +57,7 @@ class Oid(enum.IntEnum):
     NUMERIC = 1700
     REGCLASS = 2205
     REGTYPE = 2206
+    REGCLASS_ARRAY = 2210
     REGTYPE_ARRAY = 2211
     VOID = 2278
     JSONB = 3802

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from dpsql.cli.application import program
 from dpsql.cli.faults import EXIT_CODES
-from dpsql.errors import CODES
+from dpsql.errors import CODES, ON_THE_WIRE
 from dpsql.policy import parse_policy
 
 from ..docs.documents import blocks, text
@@ -60,6 +60,13 @@ def test_the_manual_names_the_command(path: tuple[str, ...]) -> None:
 def test_the_manual_lists_the_codes_as_they_are() -> None:
     rows = re.findall(r"^\| `([0-9A-Z]{5})` \| (.*) \|$", text("analyst"), re.MULTILINE)
     assert rows == list(CODES.items())
+
+
+def test_the_manual_says_what_is_sent_over_the_wire() -> None:
+    lists = re.findall(r"^- `([0-9A-Z]{5})` .*?: (`PV.*)$", text("analyst"), re.MULTILINE)
+    told = {code: sent for sent, codes in lists for code in re.findall(r"PV\d{3}", codes)}
+    assert told == ON_THE_WIRE
+    assert set(ON_THE_WIRE) == {code for code in CODES if code.startswith("PV")}
 
 
 def test_exit_codes_are_told_everywhere() -> None:

@@ -93,7 +93,7 @@ def test_a_pattern_that_is_null_is_no_pattern(connection: psycopg.Connection[Any
     low = connection.pgconn
     low.prepare(b"t", b"SELECT name FROM thing WHERE name LIKE $1")
     low.describe_prepared(b"t")
-    assert low.exec_prepared(b"t", [None]).error_field(psycopg.pq.DiagnosticField.SQLSTATE) == b"PV202"
+    assert low.exec_prepared(b"t", [None]).error_field(psycopg.pq.DiagnosticField.CONSTRAINT_NAME) == b"PV202"
 
 
 def test_a_pipeline_stops_at_an_error_and_goes_on(connection: psycopg.Connection[Any]) -> None:
@@ -160,7 +160,7 @@ def test_an_error_has_its_place(connection: psycopg.Connection[Any]) -> None:
         with pytest.raises(psycopg.Error) as caught:
             connection.execute("  SELECT age FROM person", parameters)
         told = caught.value.diag
-        assert (told.sqlstate, told.statement_position, told.severity) == ("PV002", "10", "ERROR")
+        assert (told.sqlstate, told.statement_position, told.severity) == ("42501", "10", "ERROR")
         assert told.message_hint
     assert connection.execute("SELECT 1").fetchone() == (1,)
 

@@ -61,7 +61,7 @@ def test_a_query_is_checked_where_it_is_declared(connection: psycopg.Connection[
     before = left(connection)
     with pytest.raises(psycopg.Error) as caught:
         connection.execute("DECLARE c CURSOR WITH HOLD FOR SELECT age FROM person")
-    assert caught.value.sqlstate == "PV002"
+    assert (caught.value.sqlstate, caught.value.diag.constraint_name) == ("42501", "PV002")
     assert caught.value.diag.statement_position == "39"
     assert left(connection) == before
 

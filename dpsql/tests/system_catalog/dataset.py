@@ -26,7 +26,8 @@ from dpsql.system_catalog.objects import Objects
 
 SETTINGS = {
     "search_path": '"$user", public', "server_version": "15.0", "server_version_num": "150000", "jit": "off",
-    "standard_conforming_strings": "on",
+    "standard_conforming_strings": "on", "lc_collate": "C.UTF-8", "lc_ctype": "C.UTF-8", "default_tablespace": "",
+    "bytea_output": "hex",
 }  # fmt: skip
 FACTS = ConnectionFacts("ann", "campus", 7, SETTINGS)
 

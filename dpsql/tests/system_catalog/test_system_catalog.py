@@ -263,3 +263,23 @@ def test_repeated_texts_are_kept_but_not_without_bound(catalog: SystemCatalog) -
     for number in range(500):
         catalog.describe(f"SELECT {number}::oid", FACTS)
     assert len(catalog._plans) == 400
+
+
+@pytest.mark.parametrize(
+    ("sql", "value"),
+    [
+        ("SELECT ('{a,b,c}'::text[])[2:3]", ["b", "c"]),
+        ("SELECT ('{a,b,c}'::text[])[:2]", ["a", "b"]),
+        ("SELECT ('{a,b,c}'::text[])[0:1]", ["a"]),
+        ("SELECT ('{a,b,c}'::text[])[3:]", ["c"]),
+        ("SELECT ('{a,b,c}'::text[])[2:1]", []),
+        ("SELECT row_to_json(t) FROM (SELECT count(*) AS n, sum(typlen) AS s, 'a' AS t FROM pg_type WHERE oid = 23) t",
+         '{"n":1,"s":4,"t":"a"}'),
+        ("SELECT to_char(TIMESTAMP '2024-02-03 14:05:06', 'YYYY-MM-DD HH24:MI:SS') FROM pg_am LIMIT 1",
+         "2024-02-03 14:05:06"),
+        ("SELECT has_table_privilege('no.such', 'SELECT') FROM pg_am WHERE amname = 'heap'", None),
+        ("SELECT oidvectortypes(proargtypes) FROM pg_proc WHERE proname = 'dp_low'", "double precision"),
+    ],
+)  # fmt: skip
+def test_what_pgadmin_calls(catalog: SystemCatalog, sql: str, value: object) -> None:
+    assert catalog.run(sql, FACTS)[1] == [(value,)]

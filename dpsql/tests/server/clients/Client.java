@@ -13,7 +13,8 @@ class Client {
             found = String.valueOf(body.run());
         } catch (SQLException error) {
             String place = String.valueOf(error.getMessage()).replaceAll("(?s).*Position: (\\d+).*", " at $1");
-            found = "error " + error.getSQLState() + (place.startsWith(" at ") ? place : "");
+            String rule = String.valueOf(error.getMessage()).replaceAll("(?s).*Detail: (PV\\d{3}):.*", " $1");
+            found = "error " + error.getSQLState() + (rule.startsWith(" PV") ? rule : "") + (place.startsWith(" at ") ? place : "");
         } catch (Exception error) {
             found = "failed " + error;
         }

@@ -9,7 +9,9 @@ async function check(name, body) {
   try {
     found = await body();
   } catch (error) {
-    found = { code: error.code, position: error.position, hint: Boolean(error.hint) };
+    found = {
+      code: error.code, rule: error.constraint, position: error.position, hint: Boolean(error.hint)
+    };
   }
   console.log(JSON.stringify([name, found]));
 }

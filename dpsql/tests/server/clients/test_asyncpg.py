@@ -100,6 +100,23 @@ def test_an_error_inside_a_savepoint(served: Served) -> None:
     run(served, body)
 
 
+def test_a_refusal_is_no_unknown_error(served: Served) -> None:
+    refused = {
+        "SELECT age FROM person": asyncpg.InsufficientPrivilegeError,
+        "SELECT SUM(id) FROM person": asyncpg.FeatureNotSupportedError,
+        "SET dpsql.accuracy = -1": asyncpg.InvalidParameterValueError,
+    }
+
+    async def body(connection: Any) -> None:
+        for sql, kind in refused.items():
+            with pytest.raises(kind) as caught:
+                await connection.fetch(sql)
+            assert caught.value.constraint_name.startswith("PV")
+            assert caught.value.detail.startswith(caught.value.constraint_name)
+
+    run(served, body)
+
+
 def test_a_timeout_cancels(served: Served) -> None:
     async def body(connection: Any) -> None:
         with pytest.raises(TimeoutError):

@@ -35,7 +35,7 @@ _SAME = {
     "row": "1 9007199254740993 12.50 0.1 t 2020-02-29 2020-02-29 12:30:00.000001 ;2 null null null null null null ;",
     "parameters": _OFTEN,
     "nulls": "0 ;",
-    "error": "error PV002 at 8",
+    "error": "error 42501 PV002 at 8",
     "several": "1 ;2 ;",
     "savepoint": _ONCE,
     "question": "free: answered before",

@@ -54,7 +54,7 @@ def test_node(spent: Callable[[], Decimal], found: dict[str, Any], pair: Pair | 
         "several": [[{"a": 1}], [{"b": 2}]],
         "named": True,
         "notices": ["charged epsilon 0.1", "free: answered before"],
-        "error": {"code": "PV002", "position": "8", "hint": True},
+        "error": {"code": "42501", "rule": "PV002", "position": "8", "hint": True},
         "block": "COMMIT",
         "many": 20000,
         "timeout": {"code": "57014", "hint": True},

@@ -41,7 +41,7 @@ def test_odbc(served: Served, spent: Callable[[], Decimal], options: str) -> Non
     assert cursor.getTypeInfo().fetchall()
     with pytest.raises(pyodbc.Error) as caught:
         cursor.execute("SELECT age FROM person")
-    assert caught.value.args[0] == "PV002"
+    assert caught.value.args[0] == "42501"
     connection.rollback()
     assert cursor.execute("SELECT 1").fetchval() == 1
     connection.close()

@@ -62,7 +62,7 @@ def test_a_block_and_an_error(connection: Any) -> None:
     connection.run("SAVEPOINT a")
     with pytest.raises(native.DatabaseError) as caught:
         connection.run("SELECT age FROM person")
-    assert {"C": "PV002", "P": "8"}.items() <= caught.value.args[0].items()
+    assert {"C": "42501", "n": "PV002", "P": "8"}.items() <= caught.value.args[0].items()
     connection.run("ROLLBACK TO SAVEPOINT a")
     assert connection.run("SELECT 1; SELECT 2")[-1] == [2]
     connection.run("COMMIT")

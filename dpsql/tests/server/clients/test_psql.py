@@ -101,7 +101,9 @@ def test_the_caret_and_the_code(served: Served) -> None:
         'ERROR:  42703: column "nosuch" does not exist\nLINE 2:   nosuch FROM person;\n          ^' in shown
     )
     assert "LINE 1: SELECT age FROM person;\n               ^" in shown
-    assert shown.count("PV002") == 2
+    assert shown.count("ERROR:  42501: ") == 2
+    assert shown.count("DETAIL:  PV002: a private column stands outside an aggregate") == 2
+    assert shown.count("CONSTRAINT NAME:  PV002") == 2
 
 
 def test_a_block_rolled_back_to_its_savepoint(served: Served) -> None:

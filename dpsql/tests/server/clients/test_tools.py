@@ -13,6 +13,7 @@ from ..conftest import Served
 ANSWERED = {
     "probe by WHERE": 'SELECT * FROM "person" WHERE 1=0',
     "probe by LIMIT": "SELECT * FROM person LIMIT 0",
+    "probe by rows": "SELECT * FROM person LIMIT 200",
     "probe of a query": "SELECT * FROM (SELECT * FROM person) AS t WHERE 1 = 0",
     "wrapped": "SELECT * FROM (SELECT city, COUNT(*) AS n FROM person GROUP BY city) AS t LIMIT 1000",
     "tableau": 'SELECT "person"."city" AS "city", COUNT(1) AS "cnt:x:ok" FROM "person" "person" GROUP BY 1',
@@ -37,8 +38,8 @@ REFUSED = {
         "42501",
     ),
     "drop": ('DROP TABLE "#Tableau_1_1_Connect"', "42501"),
-    "rows": ("SELECT * FROM person LIMIT 200", "PV002"),
-    "row": ('SELECT 1 AS one FROM "person" WHERE "person"."id" = 1 LIMIT 1', "PV002"),
+    "rows": ("SELECT * FROM person WHERE age > 90 LIMIT 200", "42501"),
+    "row": ('SELECT 1 AS one FROM "person" WHERE "person"."id" = 1 LIMIT 1', "42501"),
     "top": ("SELECT TOP 10 * FROM thing", "42601"),
     "write": ("UPDATE thing SET id = 3", "0A000"),
 }
@@ -52,6 +53,11 @@ CATALOG = {
     "django": (
         "SELECT c.relname, key, option, arridx FROM pg_index i, unnest(i.indkey, i.indoption) WITH ORDINALITY koi(key, option, arridx) LEFT JOIN pg_class c ON true WHERE c.oid = i.indrelid AND c.relname = 'loan'",
         [("loan", 2, 0, 1)],
+    ),
+    "pgadmin": (
+        "SET DateStyle=ISO; SET client_min_messages=notice; SELECT set_config('bytea_output','hex',false)"
+        " FROM pg_show_all_settings() WHERE name = 'bytea_output'; SET client_encoding='utf-8';",
+        [("hex",)],
     ),
     "adbc": ("SELECT oid FROM pg_catalog.pg_type WHERE typreceive::TEXT = 'textrecv'", [(25,), (1790,)]),
 }
@@ -81,4 +87,7 @@ def test_refused(served: Served, name: str) -> None:
 def test_the_catalog(served: Served, name: str) -> None:
     sql, expected = CATALOG[name]
     with served.connect() as connection:
-        assert connection.execute(sql).fetchall() == expected
+        cursor = connection.execute(sql)
+        while cursor.description is None:
+            assert cursor.nextset()
+        assert cursor.fetchall() == expected
