@@ -393,7 +393,7 @@ class Session:
         """Return what a statement is answered with, and why that is another relation than it asks for, if it is."""
         if not self.policy.has_previews:
             return relation, ()
-        shown = without_hidden(self.catalog, lambda: row_preview(query, relation, self.catalog))
+        shown = row_preview(query, relation, self.catalog)
         return (relation, ()) if shown is None else (shown.relation, (shown.note,))
 
     def _barred(self, planned: Plan) -> Barred:
