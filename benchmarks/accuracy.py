@@ -16,7 +16,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from benchmarks import combined, one_batch, one_budget
+from benchmarks import agreement, combined, one_batch, one_budget
 from benchmarks.demo import make_campus
 from benchmarks.figure import Figure, Size
 from benchmarks.many_draws import Number, answers
@@ -105,6 +105,7 @@ def measure(size: Size) -> Iterator[Figure]:
     yield from one_budget.measure(size)
     yield from combined.measure(size)
     yield from one_batch.measure(size)
+    yield from agreement.measure(size)
     yield from _demo(size)
 
 

@@ -75,7 +75,7 @@ class Simulation:
 def empty_bars(table: ReleasedTable, bars: Sequence[Bar]) -> ReleasedTable:
     """Return a table without rows with the columns of its bars."""
     for index, bar in enumerate(bars):
-        table = _with_half(table, index, 0.0) if bar.is_even else _with_ends(table, index, ([], []))
+        table = _with_half(table, index, []) if bar.is_even else _with_ends(table, index, ([], []))
     return table
 
 
@@ -119,10 +119,10 @@ class Maker:
         if bar.terms is None:
             return _with_ends(table, index, self._simulated(number, table, bar))
         if not bar.is_shown:
-            noises = _noises_on(self.rows[number], bar.terms)
+            each = _noises_on_each(self.rows[number], bar.terms, table.row_count)
             # no law: the answer is in the statement's own text
-            half = half_width_of(noises, beta) if bar.terms else Fraction(0)
-            return _with_half(table, index, float(half))
+            halves = [float(half_width_of(noises, beta)) if bar.terms else 0.0 for noises in each]
+            return _with_half(table, index, halves * (1 if len(halves) > 1 else table.row_count))
         ((place, weight),) = bar.terms
         released = table.columns[_position(table, place)].values
         rule = _showing(self.rows[number])
@@ -271,13 +271,22 @@ def _replicas(number: int, rows: ReleasedRows, coordinates: tuple[int, ...], dra
         ReleasedColumn("row", BIGINT, np.repeat(np.arange(size), draws)),
         ReleasedColumn("draw", BIGINT, np.tile(np.arange(draws), size)),
     ]
-    apart = [place for place in coordinates if rows.plan.counted != rows.plan.measurement_of(place)]
+    fitted = {place: inner for place in coordinates if (inner := _within(rows, place))[0] in rows.fitted}
+    apart = [
+        place
+        for place in coordinates
+        if rows.plan.counted != rows.plan.measurement_of(place) and place not in fitted
+    ]
     noises = _noises(rows, apart, size * draws)
     for place in coordinates:
         released = _released(rows, place)
         if rows.plan.counted == rows.plan.measurement_of(place):
             seed = seed_of(_identity(rows, place), _law_of(rows, place), released)
             truth: Array = shown_replicas(_showing(rows), released, draws, seed).ravel()
+        elif place in fitted:
+            measurement, at = fitted[place]
+            noise = rows.fitted[measurement].noise(at, draws)
+            truth = _minus(np.repeat(released, draws), np.rint(noise).astype(np.int64).ravel())
         else:
             truth = _minus(np.repeat(released, draws), noises[place])
         type_ = BIGINT if truth.dtype == np.int64 else DOUBLE
@@ -327,14 +336,35 @@ def _noises_on(rows: ReleasedRows, terms: Sequence[tuple[int, Fraction]]) -> lis
     return whole.noises(dict(terms))
 
 
-def _vector_of(rows: ReleasedRows, place: int) -> Vector | None:
-    """Return where a coordinate stands in what was drawn together; None: it was drawn by itself."""
+def _noises_on_each(
+    rows: ReleasedRows, terms: Sequence[tuple[int, Fraction]], size: int
+) -> list[list[tuple[Law, Fraction]]]:
+    """Return `_noises_on` of each row; once, where it is the same on all."""
+    parts = [rows.measurements[number] for number in range(len(rows.plan.measurements))]
+    if not any(part.each for part in parts):
+        return [_noises_on(rows, terms)]
+    vectors = tuple(one for part in parts for one in part.law.drawn)
+    found = []
+    for row in range(size):
+        laws = [law for part in parts for law in ([one[row] for one in part.each] or part.laws)]
+        found.append(Assembled(tuple(laws), vectors).noises(dict(terms)))
+    return found
+
+
+def _within(rows: ReleasedRows, place: int) -> tuple[int, int]:
+    """Return of which measurement a coordinate is, and which one there."""
     for number, measurement in enumerate(rows.plan.measurements):
         if place < measurement.size:
-            vectors = rows.measurements[number].vectors
-            return vectors[place] if vectors else None
+            return number, place
         place -= measurement.size
     raise AssertionError("no such coordinate")
+
+
+def _vector_of(rows: ReleasedRows, place: int) -> Vector | None:
+    """Return where a coordinate stands in what was drawn together; None: it was drawn by itself."""
+    number, at = _within(rows, place)
+    vectors = rows.measurements[number].vectors
+    return vectors[at] if vectors else None
 
 
 def _identity(rows: ReleasedRows, place: int) -> bytes:
@@ -394,8 +424,8 @@ def _position(table: ReleasedTable, place: int) -> int:
     return [column.name for column in table.columns].index(f"m{place}")
 
 
-def _with_half(table: ReleasedTable, index: int, half: float) -> ReleasedTable:
-    column = ReleasedColumn(f"half{index}", DOUBLE, [half] * table.row_count)
+def _with_half(table: ReleasedTable, index: int, halves: Sequence[float]) -> ReleasedTable:
+    column = ReleasedColumn(f"half{index}", DOUBLE, list(halves))
     return ReleasedTable(table.name, (*table.columns, column))
 
 

@@ -30,6 +30,7 @@ from ..sql.script import split_statements
 from ..sql.statement import AdmittedQuery, ResetSetting, SetSetting, parse_statement
 from .answer import Answer
 from .batch_split import Drawn, relative_errors, split, wishing
+from .consistent import consistent
 from .cost import Cost, telling
 from .dataset import LazySnapshot, PreparedPlan
 from .finer import grouping_of
@@ -463,16 +464,29 @@ def run_batch(
             session.dataset.answers.clear()  # what is drawn now answers from now on
             charged = carry_out(list(wanted.values()), snapshot.open(), session.dataset.salt)
             charges = dict(zip(wanted, charged, strict=True))
-        answers: dict[int, Answer] = {}
-        for step, public in zip(steps, publics, strict=True):
-            statement = step.asked.statement
-            with _under(session, statement), _naming_refusals(statement):
-                runner = _runner(session, statement, step.prepared, public, Cost(), _nothing)
-                if not runner.from_store():
-                    raise EngineFailure("what a batch has stored does not answer it")
-                charge = charges.get(statement.number, ZERO)
-                answers[statement.number] = session._answer(step.prepared, runner, charge, public, None)
+        answers = _answers(session, steps, publics, charges)
     return [session._once(answers[statement.number]) for statement in statements]
+
+
+def _answers(
+    session: Session, steps: Sequence[_Step], publics: Sequence[PublicRows], charges: Mapping[int, Charge]
+) -> dict[int, Answer]:
+    """Return the answers by statement, from what is stored: those of the same rows agree (soundness.md 3.15)."""
+    epoch, runners, answers = session.dataset.store.epoch, list[PlanRunner](), dict[int, Answer]()
+    for step, public in zip(steps, publics, strict=True):
+        with _under(session, step.asked.statement), _naming_refusals(step.asked.statement):
+            runners.append(_runner(session, step.asked.statement, step.prepared, public, Cost(), _nothing))
+            if not runners[-1].from_store():
+                raise EngineFailure("what a batch has stored does not answer it")
+    rows = [one for runner in runners for one in runner.rows if not runner.plan.intermediates]
+    agreeing = iter(consistent(rows) if session.dataset.store.epoch == epoch else rows)
+    for step, runner, public in zip(steps, runners, publics, strict=True):
+        statement = step.asked.statement
+        own = runner.rows if runner.plan.intermediates else list(itertools.islice(agreeing, len(runner.rows)))
+        charge = charges.get(statement.number, ZERO)
+        with _under(session, statement), _naming_refusals(statement):
+            answers[statement.number] = session._answer(step.prepared, runner, charge, public, None, own)
+    return answers
 
 
 def _check_agreed(steps: Sequence[_Step], agreed: Charge) -> None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..budget import CLOSE, MOST_COMBINED, Grouping, GroupingKey, StoredDraws, StoredGrouping
+from ..budget import CLOSE, MOST_COMBINED, Draw, Grouping, GroupingKey, StoredDraws, StoredGrouping
 from ..mechanisms import Box, Law, Mix, Summed, mean_of, precision_of
 from ..plan.planner import ReleasePlan
 from ..plan.privacy.keys import domain_of, environment_of
@@ -31,7 +31,7 @@ from ..relation.intervals import Environment, narrowed_facts
 from ..relation.types import Kind
 from .released import Array, Groups, ReleasedMeasurement, declared_groups, decode, integers, vectors_of
 
-__all__ = ["Finer", "find_finer", "grouping_of"]
+__all__ = ["Finer", "Question", "find_finer", "grouping_of", "questions_of", "whole_keys"]
 
 _MOST_TERMS = 4
 """Most filter terms of a question that are looked for among the keys of stored groupings."""
@@ -43,16 +43,19 @@ class Finer:
     """A measurement's answer from a stored grouping, and what it is made of, in words.
 
     `epoch`: in which it is stored; `entries`: the ledger entries of the groupings' draws, none for the question's own.
+    `question`: what was asked of these groupings, with their draws as `sources`; None for the question's own.
     """
 
     measurement: ReleasedMeasurement
     epoch: int
     said: str
     entries: tuple[int, ...] = ()
+    question: Question | None = None
+    sources: tuple[tuple[Grouping, Draw], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
+class Question:
     """What is asked of a grouping without some filter terms: by digest of a key, its places among its values.
 
     `groups`: of each of the question's own keys, one place for each of its groups. `filters`: the places that a
@@ -76,15 +79,15 @@ def grouping_of(plan: ReleasePlan, number: int) -> Grouping | None:
     if family is None or plan.groups is None or plan.is_empty or not keys or plan.intermediates:
         return None
     env = environment_of(rows.columns, rows.predicate)
-    listed = {term.key: term.values for term in map(_listed, rows.predicate) if term is not None}
+    whole = whole_keys(plan, rows.predicate)
     found, product = [], []
     for key in keys:
         values = _values(key, env)
         if not values:
             return None
         product.append(values)
-        whole = _is_complete(key, values, env) or (key in listed and set(listed[key]) <= set(values))
-        found.append(GroupingKey(_digest(key, values), len(values), whole))
+        digest = _digest(key, values)
+        found.append(GroupingKey(digest, len(values), digest in whole))
     groups = declared_groups(plan.groups, [key.type for key in keys])
     if math.prod(map(len, product)) != groups.size or groups.tuples() != list(itertools.product(*product)):
         return None
@@ -96,8 +99,8 @@ def find_finer(plan: ReleasePlan, number: int, groups: Groups, store: StoredDraw
     it."""
     if plan.groups is None or plan.intermediates:
         return None
-    questions: dict[bytes, _Question] = {}
-    for question in _questions(plan, groups):
+    questions: dict[bytes, Question] = {}
+    for question in questions_of(plan, groups):
         family = plan.family(number, question.predicate)
         if family is None:
             return None
@@ -120,8 +123,10 @@ def find_finer(plan: ReleasePlan, number: int, groups: Groups, store: StoredDraw
         f"answered from a stored grouping by {question.name or 'finer keys'}: {summed} of it, whose bound on a "
         "person's rows is over all its groups; dpsql.reuse = off asks alone"
     )
-    measurement = _measurement(plan.measurements[number].size, question, parts, store)
-    return Finer(measurement, epoch, said, tuple(part.stored.entry for part in parts))
+    drawn = [(part, store.draw_of(part.stored)) for part in parts]
+    measurement = _measurement(plan.measurements[number].size, question, drawn)
+    sources = tuple((part.stored.grouping, one) for part, one in drawn)
+    return Finer(measurement, epoch, said, tuple(part.stored.entry for part in parts), question, sources)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +165,7 @@ def _named_digests(plan: ReleasePlan) -> frozenset[bytes] | None:
 
 
 def _parts(
-    question: _Question, stored: Sequence[StoredGrouping], named: frozenset[bytes] | None
+    question: Question, stored: Sequence[StoredGrouping], named: frozenset[bytes] | None
 ) -> list[_Part]:
     """Return the stored groupings that are combined for a question, the best first: all are of the same rows, measures
     and bounds, each with noise of its own (soundness.md 3.13). What depends on each other stays alone.
@@ -216,7 +221,7 @@ def _listed(term: Expr) -> _Listed | None:
     return _Listed(key, tuple(dict.fromkeys(values))) if values else None
 
 
-def _questions(plan: ReleasePlan, groups: Groups) -> Iterator[_Question]:
+def questions_of(plan: ReleasePlan, groups: Groups) -> Iterator[Question]:
     """Yield the question without some of its filter terms, each with what these keep; itself among them."""
     rows = plan.release.rows
     terms = [(term, found) for term in rows.predicate if (found := _listed(term)) is not None][:_MOST_TERMS]
@@ -231,7 +236,7 @@ def _questions(plan: ReleasePlan, groups: Groups) -> Iterator[_Question]:
 
 def _question(
     plan: ReleasePlan, groups: Groups, predicate: tuple[Expr, ...], terms: Sequence[_Listed]
-) -> _Question | None:
+) -> Question | None:
     env = environment_of(plan.release.rows.columns, predicate)
     kept: dict[bytes, list[int]] = {}
     for term in terms:
@@ -258,7 +263,22 @@ def _question(
         if not set(own[digest]) <= set(kept.pop(digest, own[digest])):
             return None
     names = dict.fromkeys(_name(key) for key in (*plan.release.keys, *(term.key for term in terms)))
-    return _Question(predicate, own, kept, ", ".join(names))
+    return Question(predicate, own, kept, ", ".join(names))
+
+
+def whole_keys(plan: ReleasePlan, predicate: tuple[Expr, ...]) -> dict[bytes, int]:
+    """Return by digest the keys of which no row has another value, with the number of their values: a release's own and
+    those of its filters, of the rows on which `predicate` holds.
+    """
+    env = environment_of(plan.release.rows.columns, predicate)
+    listed = {term.key: term.values for term in map(_listed, predicate) if term is not None}
+    terms = (term.key for term in map(_listed, plan.release.rows.predicate) if term is not None)
+    found: dict[bytes, int] = {}
+    for key in dict.fromkeys((*plan.release.keys, *terms)):
+        values = _values(key, env)
+        if values and (_is_complete(key, values, env) or (key in listed and set(listed[key]) <= set(values))):
+            found[_digest(key, values)] = len(values)
+    return found
 
 
 def _name(key: Expr) -> str:
@@ -288,7 +308,7 @@ def _digest(key: Expr, values: Sequence[Scalar]) -> bytes:
 # --- its answer ------------------------------------------------------------------------------------------------
 
 
-def _cells(question: _Question, grouping: Grouping, named: frozenset[bytes] | None) -> int | None:
+def _cells(question: Question, grouping: Grouping, named: frozenset[bytes] | None) -> int | None:
     """Return how many groups of a grouping each group of the question is; None where they do not make it up.
 
     `named`: as `_named_digests` has it.
@@ -307,11 +327,9 @@ def _cells(question: _Question, grouping: Grouping, named: frozenset[bytes] | No
     return cells
 
 
-def _measurement(
-    size: int, question: _Question, parts: Sequence[_Part], store: StoredDraws
-) -> ReleasedMeasurement:
+def _measurement(size: int, question: Question, parts: Sequence[tuple[_Part, Draw]]) -> ReleasedMeasurement:
     """Return the question's numbers, of several groupings their mean with the least variance."""
-    made = [_sums_of(size, question, part, store) for part in parts]
+    made = [_sums_of(size, question, part, draw) for part, draw in parts]
     if len(made) == 1:
         return made[0]
     mixes = [Mix.of([one.laws[place] for one in made]) for place in range(size)]
@@ -319,8 +337,8 @@ def _measurement(
     return ReleasedMeasurement(tuple(values), None, tuple(mixes), (None,) * size)
 
 
-def _sums_of(size: int, question: _Question, part: _Part, store: StoredDraws) -> ReleasedMeasurement:
-    draw, law = store.draw_of(part.stored), part.law
+def _sums_of(size: int, question: Question, part: _Part, draw: Draw) -> ReleasedMeasurement:
+    law = part.law
     values = decode(draw.payload, draw.law).values
     if len(values) != size:
         raise AssertionError("a family's vectors have as many coordinates")
@@ -330,7 +348,7 @@ def _sums_of(size: int, question: _Question, part: _Part, store: StoredDraws) ->
     return ReleasedMeasurement(summed, None, tuple(law.at(place) for place in range(size)), vectors)
 
 
-def _sums(values: Array, question: _Question, grouping: Grouping) -> Array:
+def _sums(values: Array, question: Question, grouping: Grouping) -> Array:
     """Return a coordinate over the question's groups: the sums of those of the grouping that make each up."""
     table = np.array(values.tolist(), dtype=object).reshape([key.size for key in grouping.keys])
     for axis in reversed(range(len(grouping.keys))):

@@ -58,7 +58,10 @@ def set_notes(plan: Plan) -> Iterator[str]:
     if any(release.choices for release in apart):
         yield "a value that is chosen by its rank is chosen for each grouping set by itself"
     if sum(bool(added[release.release]) for release in apart) > 1:
-        yield "grouping sets that are measured apart add up each to a total of its own"
+        yield (
+            "grouping sets that are measured apart add up each to a total of its own, unless their groups hold all "
+            "rows"
+        )
 
 
 def _once(release: ReleasePlan) -> bool:

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..budget import Together
 from ..mechanisms import Assembled, Law, Vector
 from ..relation.calendar import parse_date, parse_timestamp
 from ..relation.catalog import Scalar
@@ -65,13 +66,17 @@ class ReleasedMeasurement:
     `groups`: the published groups, where the measurement was drawn together with them. `laws`: of the noise on each
     coordinate, as it was drawn; none where there is no noise, since the answer is in the statement's own text.
     The bytes do not hold them: they are the stored draw's own. `vectors`: where noises depend on each other, of each
-    coordinate in which vector it was drawn, and at which place; () where they are all independent.
+    coordinate in which vector it was drawn, and at which place; () where they are all independent. `draws`: of each
+    coordinate the stored draws that it is the mean of; () where they are another question's. `each`: of each coordinate
+    the law in each group, where they differ; `laws` has the widest then.
     """
 
     values: tuple[Array, ...]
     groups: Groups | None
     laws: tuple[Law, ...]
     vectors: tuple[Vector | None, ...] = ()
+    draws: tuple[Together, ...] = ()
+    each: tuple[tuple[Law, ...], ...] = ()
 
     @property
     def law(self) -> Assembled:

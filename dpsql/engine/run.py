@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -51,6 +51,7 @@ from .cost import Cost
 from .finer import Finer, find_finer, grouping_of
 from .privatise import AskPart, Drawn, Exact, draw, draw_picks, pick_groups, privatise, publish
 from .released import (
+    Array,
     Groups,
     ReleasedMeasurement,
     canonical,
@@ -70,6 +71,7 @@ __all__ = [
     "Place",
     "PlanRunner",
     "ReleasedRows",
+    "Replicas",
     "Wanted",
     "assemble",
     "carried",
@@ -84,12 +86,21 @@ MAX_INTERMEDIATE_ROWS = 100_000
 """Most rows of a released or public subquery that go down again beside private rows."""
 
 
+class Replicas(Protocol):
+    """Simulated noise of a measurement that depends on other measurements' noise."""
+
+    def noise(self, place: int, draws: int) -> Array:
+        """Return so many replicas of the noise on a coordinate, by group: shape (groups, draws)."""
+        ...
+
+
 @dataclass
 class ReleasedRows:
     """A release's groups and the noisy measurements over them, as far as they are known yet.
 
     `keyset`: what the measures of a release whose groups are found or chosen are keyed by: those very groups.
-    `borrowed`: the ledger entries of the groupings that measurements were taken from.
+    `borrowed`: the ledger entries of the groupings that measurements were taken from; `taken`: how, by measurement.
+    `fitted`: what measurements were made to agree with (soundness.md 3.15).
     """
 
     plan: ReleasePlan
@@ -97,6 +108,8 @@ class ReleasedRows:
     measurements: dict[int, ReleasedMeasurement] = field(default_factory=dict)
     keyset: bytes = b""
     borrowed: set[int] = field(default_factory=set)
+    taken: dict[int, Finer] = field(default_factory=dict)
+    fitted: dict[int, Replicas] = field(default_factory=dict)
 
     def take_keys(self, stored: Draw) -> None:
         """Take in the stored groups of a release whose groups are found or chosen."""
@@ -108,6 +121,7 @@ class ReleasedRows:
         """Take in what the store says of a measurement in another question."""
         self.measurements[index] = found.measurement
         self.borrowed.update(found.entries)
+        self.taken[index] = found
 
     @property
     def is_complete(self) -> bool:
@@ -637,7 +651,7 @@ def assemble(measures: Sequence[bytes], draws: Sequence[Together]) -> ReleasedMe
         laws.append(law)
         vectors.append(vector)
     groups = next(iter(decoded.values())).groups
-    return ReleasedMeasurement(tuple(values), groups, tuple(laws), tuple(vectors))
+    return ReleasedMeasurement(tuple(values), groups, tuple(laws), tuple(vectors), tuple(draws))
 
 
 def _decoded(stored: Draw) -> ReleasedMeasurement:

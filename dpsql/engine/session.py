@@ -41,6 +41,7 @@ from ..sql.text import is_text
 from .accuracy import choose
 from .answer import Answer, AnswerColumn, OnceNote, OpenRankNote, Receipt
 from .beside import find_beside
+from .consistent import consistent
 from .cost import Cost, telling
 from .dataset import Dataset, LazySnapshot, PreparedPlan
 from .explain import Explanation, bias_notes
@@ -60,6 +61,9 @@ __all__ = ["Session"]
 
 DEFAULT_LEVEL = Fraction(19, 20)
 _WITHOUT_BARS = "error bars took too long, or too much memory, and are NULL here"
+_AGREE = (
+    "numbers of the same rows that were read together were made to agree, by least squares over their draws"
+)
 _PLAN = AnswerColumn("QUERY PLAN", TEXT)
 _MOST_TOLD = 1_000
 """Notes that a session remembers to have told."""
@@ -291,7 +295,9 @@ class Session:
                 prepared, runner = other
                 is_whole = runner.from_store()
             if is_whole:
-                return self._answer(prepared, runner, ZERO, public, (key, epoch))
+                return self._answer(
+                    prepared, runner, ZERO, public, (key, epoch), self._agreeing(runner, epoch)
+                )
             for compiled in (*prepared.intermediates, prepared.compiled):
                 if not prepared.is_checked:
                     check_public(compiled, prepared.plan.releases, self._sealed)
@@ -304,7 +310,13 @@ class Session:
             opened = snapshot.open()
             charge = runner.from_engine(opened, self.dataset.salt)
             self.dataset.answers.clear()  # what was drawn joins what is stored of the same numbers
-            return self._answer(prepared, runner, charge, public, (key, epoch))
+            return self._answer(prepared, runner, charge, public, (key, epoch), self._agreeing(runner, epoch))
+
+    def _agreeing(self, runner: PlanRunner, epoch: int) -> Sequence[ReleasedRows]:
+        """Return a statement's releases with the numbers that agree (soundness.md 3.15), where all are of one epoch."""
+        if len(runner.rows) < 2 or runner.plan.intermediates:
+            return runner.rows
+        return consistent(runner.rows) if self.dataset.store.epoch == epoch else runner.rows
 
     def _runner(
         self,
@@ -468,9 +480,13 @@ class Session:
         return IntermediateRows(tuple(columns))
 
     def _answer(
-        self, prepared: PreparedPlan, runner: PlanRunner, charge: Charge, public: PublicRows, key: object
-    ) -> Answer:
-        rows = runner.rows
+        self, prepared: PreparedPlan, runner: PlanRunner, charge: Charge, public: PublicRows, key: object,
+        rows: Sequence[ReleasedRows] | None = None,
+    ) -> Answer:  # fmt: skip
+        """Return the answer. `rows`: as the statement's releases agree with what is read together with them; None: as
+        they are.
+        """
+        rows = runner.rows if rows is None else rows
         level = self._level()
         patience = Patience(self.time_limit)
         try:
@@ -483,6 +499,7 @@ class Session:
         notes += (*found_notes(rows), *ranks, *prepared.bar_notes)
         notes += (*bias_notes(prepared.plan, self._more_rows), *runner.origins)
         notes += (runner.topped_up,) if runner.topped_up else ()
+        notes += (_AGREE,) if any(row.fitted for row in rows) else ()
         notes += (_WITHOUT_BARS,) if patience.without_bars else ()
         receipt = self._receipt(charge, self.budget(), reused=reused, notes=notes)
         answer = Answer(prepared.columns, found, "SELECT", receipt)

@@ -8,6 +8,7 @@ from fractions import Fraction
 from ..law import Law
 from .assembled import Assembled, Vector
 from .box import Box, Coordinate
+from .fitted import Fitted
 from .gaussian import Gaussian
 from .gaussians import Gaussians
 from .laplace import Laplace
@@ -21,6 +22,7 @@ __all__ = [
     "Assembled",
     "Box",
     "Coordinate",
+    "Fitted",
     "Gaussian",
     "Gaussians",
     "Laplace",

@@ -24,6 +24,31 @@ def die_at(place: Place, fatal: str) -> None:
     store.commit(reservation, [draw("a"), draw("b")])
 
 
+def top_up(place: Place, fatal: str) -> None:
+    """Ask for more of what is stored, and be killed on arriving at the step `fatal`."""
+    from .test_top_up import pay, wanted
+
+    pay(place.open(create=False, step=lambda name: _die_if(name == fatal)), wanted(125))
+
+
+def share_top_up(place: Place, rounds: int) -> None:
+    """In each round, ask for more of what the other process asks for more of, and report the charge and what is told."""
+    from .test_top_up import claim, finish, wanted
+
+    store = place.open(create=False)
+    for number in range(rounds):
+        rho = int(sys.stdin.readline())
+        asked = claim(wanted(rho, f"tile {number}"))
+        reservation = store.reserve(asked)
+        if reservation.to_draw:
+            time.sleep(0.005)
+        finish(store, asked, reservation, os.urandom(8))
+        found = store.lookup(asked.measurements[0].measures, asked.measurements[0].law)
+        assert found is not None
+        told = " ".join(sorted(one.payload.hex() for one in found[0]))
+        print(reservation.charge.rho_atto, told, flush=True)
+
+
 def _die_if(is_time: bool) -> None:
     if is_time:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -98,6 +123,10 @@ def main() -> None:
     match job:
         case "die_at":
             die_at(place, rest[0])
+        case "top_up":
+            top_up(place, rest[0])
+        case "share_top_up":
+            share_top_up(place, int(rest[0]))
         case "grant":
             grant(place, rest[0])
         case "move":

@@ -116,7 +116,12 @@ def test_randomness_comes_from_the_operating_system_alone() -> None:
 
 def test_seeded_bytes_are_for_bars_alone() -> None:
     users = {name for name, text in sources() if re.search(r"\bSeeded\b", text)}
-    assert users == {"engine/bars.py", "postprocess/seeded.py", "postprocess/shown.py"}
+    assert users == {
+        "engine/bars.py",
+        "engine/consistent.py",
+        "postprocess/seeded.py",
+        "postprocess/shown.py",
+    }
 
 
 class Recorded(ZeroNoise):

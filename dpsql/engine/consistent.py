@@ -1,0 +1,441 @@
+"""Answers that are read together, and that are of the same rows in other groupings, agree by least squares.
+
+A total, its groups and a group by itself are often drawn apart: by GROUPING SETS, in several releases of a statement,
+or by the statements of a batch. What they say of the same rows differs by noise. Each is corrected by what the others
+say of it, which leaves all of them with less noise.
+
+House rules (soundness.md 3.15):
+
+1. Of what is read together alone: the draws that answer this statement or batch, as they are stored, and no others. So
+   an answer moves where a draw of what it asks itself joins, and not because somebody asked something else.
+2. The same measures of the same rows, bounds, t and epoch (`ReleasePlan.family`), each group once. A filter is a part
+   of a grouping's rows only where it changes no t: where a person has one row.
+3. Numbers with independent additive noise alone: nothing that is found or chosen, no vectors, nothing that is made of
+   randomised answers, nothing below a release.
+4. No number has more variance than without: weights are those of the least, and rounding is looked at.
+5. From shapes, laws and released numbers: nothing is asked or charged, and what is drawn are replicas for bars.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from ..budget import Draw
+from ..mechanisms import Coordinate, Fitted, Law, Mix
+from ..plan.planner import ReleasePlan
+from ..plan.privacy.rows import Block, Cut, Derived, OwnedRows, TableSource
+from ..postprocess.least_squares import PARTS, Shape, Weights, made_of, rounded, runs, weights_of
+from ..postprocess.seeded import Seeded
+from ..relation.catalog import Table
+from .finer import Question, questions_of, whole_keys
+from .released import Array, ReleasedMeasurement, decode, integers
+from .run import ReleasedRows
+
+__all__ = ["consistent"]
+
+Place = tuple[int, int]
+"""A release among those that are read together, and a measurement of it."""
+
+_ROUNDING = 1 / 4
+"""The most that the sum of a run of rounded groups has more variance: two roundings (soundness.md 3.13)."""
+_FEW = 4
+"""Runs of rounded groups are added up where what is off is at most so small a part of a deviation."""
+
+
+def consistent(releases: Sequence[ReleasedRows]) -> list[ReleasedRows]:
+    """Return releases that are read together with the numbers that agree, where these are no less exact."""
+    if len(releases) < 2:
+        return list(releases)
+    fits = list(_fits(releases))
+    used = [draw for fit in fits for draw in fit.draws]
+    others = {
+        draw
+        for number, rows in enumerate(releases)
+        for index, one in rows.measurements.items()
+        if not any((number, index) in fit.answers for fit in fits)
+        for draw in _draws_of(rows, index, one)
+    }
+    if len(set(used)) < len(used) or not others.isdisjoint(used):
+        return list(releases)  # their bars would take for independent what is not
+    found = list(releases)
+    for fit in fits:
+        for (number, index), answer in fit.answers.items():
+            rows = found[number]
+            fitted = {**rows.fitted, index: answer}
+            found[number] = replace(
+                rows,
+                measurements={**rows.measurements, index: answer.measurement},
+                fitted=fitted,
+                borrowed=set() if len(fitted) == len(rows.measurements) else rows.borrowed,
+            )
+    return found
+
+
+# --- what is read together -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A measurement of a release, as one of a family. `whole`: see `whole_keys`."""
+
+    place: Place
+    rows: ReleasedRows
+    shape: Shape
+    whole: Mapping[bytes, int]
+
+    @property
+    def measurement(self) -> ReleasedMeasurement:
+        return self.rows.measurements[self.place[1]]
+
+
+def _fits(releases: Sequence[ReleasedRows]) -> Iterator[_Fit]:
+    """Yield how the measurements of each family agree, the largest family first; each measurement is in one."""
+    families: dict[bytes, list[_Member]] = {}
+    for number, rows in enumerate(releases):
+        for index in rows.measurements:
+            for family, member in _memberships((number, index), rows):
+                families.setdefault(family, []).append(member)
+    taken: set[Place] = set()
+    for _, members in sorted(families.items(), key=lambda it: (-len(it[1]), it[0])):
+        left = [member for member in members if member.place not in taken]
+        fit = _fit(left) if len({member.shape for member in left}) > 1 else None
+        if fit is not None:
+            taken.update(fit.answers)
+            yield fit
+
+
+def _memberships(place: Place, rows: ReleasedRows) -> Iterator[tuple[bytes, _Member]]:
+    """Yield the families that a measurement may be one of."""
+    plan, index = rows.plan, place[1]
+    if rows.groups is None or plan.groups is None or plan.is_empty or plan.intermediates:
+        return
+    if plan.selection is not None or plan.counted is not None or index in plan.choices or _is_reported(plan):
+        return
+    finer = rows.taken.get(index)
+    borrowed = None if finer is None else finer.question
+    questions = [borrowed] if borrowed is not None else list(questions_of(plan, rows.groups))
+    for question in questions:
+        family = plan.family(index, question.predicate)
+        is_own = question.predicate == plan.release.rows.predicate
+        if family is not None and (is_own or borrowed is not None or plan.bounding.per_row):
+            shape = _shape_of(question, rows.groups.size)
+            yield family, _Member(place, rows, shape, whole_keys(plan, question.predicate))
+
+
+def _shape_of(question: Question, size: int) -> Shape:
+    groups = sorted((key, tuple(places)) for key, places in question.groups.items())
+    filters = sorted(
+        ((key, frozenset(places)) for key, places in question.filters.items()), key=lambda it: it[0]
+    )
+    return Shape(tuple(groups), tuple(filters), size)
+
+
+def _is_reported(plan: ReleasePlan) -> bool:
+    """Say whether rows have columns that were randomised when they were collected."""
+    return any(
+        column.randomized is not None for table in _tables(plan.release.rows) for column in table.columns
+    )
+
+
+def _tables(rows: OwnedRows | Block) -> Iterator[Table]:
+    for item in rows.items:
+        match item.source:
+            case TableSource(table=table):
+                yield table
+            case Derived(parts=parts):
+                for part in parts:
+                    yield from _tables(part)
+            case Cut(block=block):
+                yield from _tables(block)
+
+
+# --- what they are made of -------------------------------------------------------------------------------------
+
+_Id = tuple[bytes, int]
+"""A draw, and a coordinate of it."""
+
+
+@dataclass(frozen=True)
+class _Observed:
+    """What was drawn of a coordinate over one shape. `numbers`: the mean of all draws with the least variance, in
+    `PARTS` of a step; `best`: what the best draw says."""
+
+    laws: dict[_Id, Law]
+    weights: dict[_Id, Fraction]
+    numbers: list[int]
+    best: list[int]
+
+    @property
+    def spread(self) -> Fraction:
+        return sum((self.weights[one] ** 2 * law.spread for one, law in self.laws.items()), Fraction(0))
+
+    @classmethod
+    def of(cls, draws: Mapping[_Id, tuple[Array, Law]]) -> _Observed:
+        ordered = sorted(draws, key=lambda one: (draws[one][1].spread, one))
+        laws = {one: draws[one][1] for one in ordered}
+        weights = dict(zip(ordered, Mix.of(list(laws.values())).weights, strict=True))
+        parts = [(int(weights[one] * PARTS), draws[one][0].tolist()) for one in ordered]
+        best = parts[0][1]
+        numbers = [sum(weight * values[i] for weight, values in parts) for i in range(len(best))]
+        return cls(laws, weights, numbers, best)
+
+
+def _id_of(draw: Draw) -> bytes:
+    return hashlib.sha256(b"".join(draw.measures) + draw.payload).digest()
+
+
+def _draws_of(rows: ReleasedRows, index: int, measurement: ReleasedMeasurement) -> list[bytes]:
+    """Return the draws that a measurement is made of."""
+    finer = rows.taken.get(index)
+    drawn = [draw for together in measurement.draws for draw in together]
+    drawn += [] if finer is None else [draw for _, draw in finer.sources]
+    return list(dict.fromkeys(map(_id_of, drawn)))
+
+
+def _drawn(members: Sequence[_Member], place: int) -> dict[Shape, dict[_Id, tuple[Array, Law]]]:
+    """Return all draws of a coordinate, by shape, that the members are made of."""
+    found: dict[Shape, dict[_Id, tuple[Array, Law]]] = {}
+    for member in members:
+        finer = member.rows.taken.get(member.place[1])
+        if finer is not None and finer.question is not None:
+            for grouping, draw in finer.sources:
+                size = math.prod(key.size for key in grouping.keys)
+                at = np.unravel_index(np.arange(size), [key.size for key in grouping.keys])
+                groups = sorted(
+                    (key.digest, tuple(int(i) for i in column))
+                    for key, column in zip(grouping.keys, at, strict=True)
+                )
+                one = decode(draw.payload, draw.law)
+                shape = Shape(tuple(groups), (), size)
+                found.setdefault(shape, {})[_id_of(draw), place] = one.values[place], one.laws[place]
+            continue
+        measures = member.rows.plan.measure_keys(
+            member.place[1], member.rows.plan.salted(b""), member.rows.keyset
+        )
+        for draw in member.measurement.draws[place]:
+            at_ = draw.measures.index(measures[place])
+            one = decode(draw.payload, draw.law)
+            found.setdefault(member.shape, {})[_id_of(draw), at_] = one.values[at_], one.laws[at_]
+    return found
+
+
+# --- least squares ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Base:
+    """Observed groups of which all members' are sums: `start` is the first one's place. `sums`: by member those that
+    make up each group."""
+
+    start: int
+    best: list[int]
+    sums: dict[Place, list[list[int]]]
+
+    @property
+    def groups(self) -> slice:
+        return slice(self.start, self.start + len(self.best))
+
+
+@dataclass(frozen=True)
+class _Coordinate:
+    """One coordinate of all members. `cells`: by member the observed groups that make up each of its own. `base`: what
+    is rounded first; None: each number is rounded by itself."""
+
+    observed: tuple[_Observed, ...]
+    weights: Weights
+    cells: dict[Place, list[list[int]]]
+    base: _Base | None
+
+    def answer(self, place: Place) -> Array:
+        """Return the weights of what was observed in a member: one row a group."""
+        return np.array([self.weights.fitted[one].sum(axis=0) for one in self.cells[place]])
+
+    def off(self, place: Place) -> list[Fraction]:
+        """Return by group the most that rounding moves it."""
+        if self.base is None:
+            return [Fraction(1, 2)] * len(self.cells[place])
+        return [Fraction(runs(groups)) for groups in self.base.sums[place]]
+
+    def laws(self, place: Place) -> tuple[Fitted, ...]:
+        """Return by group the law of the noise on a member."""
+        rows = zip(self.answer(place), self.off(place), strict=True)
+        return tuple(Fitted.of(self._noises(row), off) for row, off in rows)
+
+    def _noises(self, row: Array) -> Iterator[tuple[Law, float]]:
+        start = 0
+        for one in self.observed:
+            for weight in row[start : start + len(one.numbers)].tolist():
+                if weight:
+                    yield from ((law, weight * float(one.weights[id_])) for id_, law in one.laws.items())
+            start += len(one.numbers)
+
+    def values(self, plain: Mapping[Place, Array]) -> dict[Place, list[int]]:
+        """Return the members' whole numbers. `plain`: as they are by themselves."""
+        numbers = self.weights.apply([number for one in self.observed for number in one.numbers])
+        if self.base is not None:
+            whole = rounded(numbers[self.base.groups], self.base.best, in_runs=True)
+            return {place: [sum(whole[i] for i in one) for one in self.base.sums[place]] for place in plain}
+        found = {}
+        for place, own in plain.items():
+            raw = [sum(numbers[i] for i in cells) for cells in self.cells[place]]
+            found[place] = rounded(raw, own.tolist(), in_runs=False)
+        return found
+
+    def noise(self, place: Place, draws: int) -> Array:
+        """Return replicas of the noise on a member: those of its family are of the same draws."""
+        parts = []
+        for one in self.observed:
+            shape = (len(one.numbers), draws)
+            drawn = (
+                float(one.weights[id_]) * law.draw(math.prod(shape), Seeded(_seed(id_, law))).reshape(shape)
+                for id_, law in one.laws.items()
+            )
+            parts.append(sum(drawn, np.zeros(shape)))
+        noise = np.concatenate(parts)
+        if self.base is None:
+            return np.asarray(np.rint(self.answer(place) @ noise))
+        ends = np.rint(np.cumsum(self.weights.fitted[self.base.groups] @ noise, axis=0))
+        whole = np.diff(ends, axis=0, prepend=np.zeros((1, draws)))
+        return np.stack([whole[groups].sum(axis=0) for groups in self.base.sums[place]])
+
+
+def _seed(id_: _Id, law: Law) -> bytes:
+    return hashlib.sha256(id_[0] + id_[1].to_bytes(4, "big") + law.text.encode()).digest()
+
+
+def _coordinate(members: Sequence[_Member], place: int, whole: Mapping[bytes, int]) -> _Coordinate | None:
+    """Return how one coordinate of all members agrees; None: it does not, or some number would be no more exact."""
+    drawn = _drawn(members, place)
+    laws = [law for draws in drawn.values() for _, law in draws.values()]
+    if any(
+        not law.is_additive or law.is_joint or isinstance(law, Coordinate) or law.spread < 1 for law in laws
+    ):
+        return None
+    shapes = sorted(drawn, key=_ordered)
+    observed = tuple(_Observed.of(drawn[shape]) for shape in shapes)
+    known = tuple(sorted(whole.items()))
+    weights = weights_of(tuple(shapes), tuple(float(one.spread) for one in observed), known)
+    if weights is None:
+        return None
+    starts = dict(zip(shapes, np.cumsum([0, *(shape.size for shape in shapes)]).tolist(), strict=False))
+    cells: dict[Place, list[list[int]]] = {}
+    for member in members:
+        parts = _parts(member.shape, shapes, known)
+        if parts is None:
+            return None
+        source, groups = parts
+        cells[member.place] = [[starts[source] + i for i in group] for group in groups]
+    candidates: list[_Base | None] = [*_bases(members, shapes, observed, starts, known), None]
+    for base in candidates:
+        found = _Coordinate(observed, weights, cells, base)
+        if _is_better(found, members, place):
+            return found
+    return None
+
+
+def _ordered(shape: Shape) -> str:
+    """Return what shapes are ordered by: the same in every process."""
+    return repr((shape.size, shape.groups, [(key, sorted(places)) for key, places in shape.filters]))
+
+
+def _parts(
+    shape: Shape, shapes: Sequence[Shape], whole: tuple[tuple[bytes, int], ...]
+) -> tuple[Shape, list[list[int]]] | None:
+    """Return what was observed that makes a shape up: all that does says the same, once it agrees."""
+    for source in (shape, *shapes):
+        if source in shapes and (groups := made_of(shape, source, whole)) is not None:
+            return source, groups
+    return None
+
+
+def _bases(
+    members: Sequence[_Member], shapes: Sequence[Shape], observed: Sequence[_Observed], starts: Mapping[Shape, int],
+    whole: tuple[tuple[bytes, int], ...],
+) -> Iterator[_Base]:  # fmt: skip
+    """Yield what was observed that makes up all members."""
+    for shape, one in zip(shapes, observed, strict=True):
+        made = {member.place: made_of(member.shape, shape, whole) for member in members}
+        sums = {place: groups for place, groups in made.items() if groups is not None}
+        if len(sums) == len(members):
+            yield _Base(starts[shape], one.best, sums)
+
+
+def _is_better(found: _Coordinate, members: Sequence[_Member], place: int) -> bool:
+    """Say whether no number has more variance than without. A number that is rounded by itself moves by the whole
+    number that is nearest to its correction: by 0 where that is small (soundness.md 3.15).
+    """
+    variances = np.concatenate([[float(one.spread)] * len(one.numbers) for one in found.observed])
+    for member in members:
+        plain = float(member.measurement.laws[place].spread)
+        fitted = (found.answer(member.place) ** 2) @ variances
+        if found.base is None:
+            limit = np.full(len(fitted), plain * (1 + 1e-6))
+        else:
+            off = np.array([float(one) for one in found.off(member.place)])
+            if np.any(_FEW * off > math.sqrt(plain)):
+                return False
+            limit = plain - _ROUNDING * off
+        if np.any(fitted > limit):
+            return False
+    return True
+
+
+# --- the answers -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """A measurement that agrees with the others, and what its noise is like."""
+
+    measurement: ReleasedMeasurement
+    place: Place
+    coordinates: tuple[_Coordinate, ...]
+
+    def noise(self, place: int, draws: int) -> Array:
+        """See `Replicas`."""
+        return self.coordinates[place].noise(self.place, draws)
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """The measurements of a family that agree, and the draws that they are made of."""
+
+    answers: dict[Place, _Answer]
+    draws: frozenset[bytes]
+
+
+def _fit(members: Sequence[_Member]) -> _Fit | None:
+    whole = {key: size for member in members for key, size in member.whole.items()}
+    for member in members:
+        finer = member.rows.taken.get(member.place[1])
+        for grouping, _ in () if finer is None else finer.sources:
+            whole |= {key.digest: key.size for key in grouping.keys if key.is_complete}
+    sizes = Counter(len(member.measurement.laws) for member in members)
+    if len(sizes) > 1:
+        raise AssertionError("a family's vectors have as many coordinates")
+    found = [_coordinate(members, place, whole) for place in range(next(iter(sizes)))]
+    coordinates = tuple(one for one in found if one is not None)
+    if len(coordinates) < len(found):
+        return None
+    values: dict[Place, list[Array]] = {member.place: [] for member in members}
+    for number, one in enumerate(coordinates):
+        plain = {member.place: member.measurement.values[number] for member in members}
+        for place, numbers in one.values(plain).items():
+            values[place].append(integers(numbers))
+    answers = {}
+    for member in members:
+        each = tuple(one.laws(member.place) for one in coordinates)
+        widest = tuple(max(laws, key=lambda law: law.spread) for laws in each)
+        fitted = ReleasedMeasurement(
+            tuple(values[member.place]), member.measurement.groups, widest, (None,) * len(widest), (), each
+        )
+        answers[member.place] = _Answer(fitted, member.place, coordinates)
+    draws = frozenset(id_[0] for one in coordinates for seen in one.observed for id_ in seen.laws)
+    return _Fit(answers, draws)
