@@ -191,9 +191,12 @@ class DuckDBBackend:
         try:
             yield snapshot
         finally:
-            with self._lock:
-                del self._snapshots[snapshot]
-                snapshot.close()
+            self._left(snapshot)
+
+    def _left(self, snapshot: DuckDBSnapshot) -> None:
+        with self._lock:
+            del self._snapshots[snapshot]
+            snapshot.close()
 
     def _entered(self, owner: object) -> DuckDBSnapshot:
         """Return a snapshot. Waits a little for a file that is held by a writer, and not for one in a longer load."""

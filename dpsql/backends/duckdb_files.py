@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,7 +24,7 @@ from typing import Any
 
 import duckdb
 
-from ..errors import FilesChanged, PolicyError
+from ..errors import EngineFailure, FilesChanged, PolicyError
 from ..policy.live_schema import LiveSchema, LiveTable
 from ..policy.model import FileSources
 from ..seal import NO_WAY_OUT
@@ -65,6 +66,7 @@ class DuckDBFiles(DuckDBBackend):
         """
         super().__init__(Path())
         self._files, self._is_recorded = files, is_recorded
+        self._opening = threading.Lock()
         self._pins: Pins = {}
         self._refused: dict[str, dict[str, str]] = {}
         self._spill: str | None = None
@@ -75,15 +77,24 @@ class DuckDBFiles(DuckDBBackend):
 
         Raises FilesChanged, EngineFailure.
         """
-        pins = self._known()
-        _hold(pins)
-        with self._lock:
-            if pins != self._pins:
-                self._connection, self._schema_seen = None, []
-                self._pins = pins
-        with super().snapshot(owner) as snapshot:
+        with self._opening:  # what is read, what is said of it and what is watched are of one list
+            pins = self._known()
+            _hold(pins)
+            with self._lock:
+                if pins != self._pins:
+                    self._connection, self._schema_seen = None, []
+                    self._pins = pins
+            snapshot = self._entered(owner)
             snapshot.watch(lambda: _hold(pins))
+            try:
+                snapshot.schema()
+            except EngineFailure:
+                self._left(snapshot)
+                raise
+        try:
             yield snapshot
+        finally:
+            self._left(snapshot)
 
     def close_idle(self) -> bool:
         """Let the files go if no snapshot is open, and what was spilled beside them."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check"]
 
+_NO_KEY = "no key is asserted, so --data has nothing to verify"
 _OPEN = "others on this machine can read it, and the verifiers of passwords in it"
 _NO_LEDGER = (
     "The ledger does not exist yet, and nothing is answered without it. For a new dataset: dpsql -P {path} budget "
@@ -91,11 +92,14 @@ def check(settings: CommandSettings, is_preview: bool, is_data: bool) -> None:
         report = replace(report, warnings=warnings, analysts=seen_lines(policy, catalog))
     report = _with_deployment(report, policy, catalog)
     fault = _ledger_fault(policy)
-    if policy.files is not None and policy.files.keys and not report.problems:
-        if is_data:
-            report = with_data(report, policy, has_ledger=fault is None)
-        elif fault is None:
-            report = with_ledger(report, policy, live)
+    if policy.files is None or not policy.files.keys:
+        report = replace(
+            report, warnings=(*report.warnings, *([f"{policy.source}: {_NO_KEY}"] if is_data else []))
+        )
+    elif is_data and not report.problems:
+        report = with_data(report, policy, has_ledger=fault is None)
+    elif fault is None and not report.problems:
+        report = with_ledger(report, policy, live)
     is_missing = isinstance(fault, LedgerMissing)
     if wants_json():
         problem = None if fault is None or is_missing else {"message": fault.message, "hint": fault.hint}

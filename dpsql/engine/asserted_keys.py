@@ -78,8 +78,8 @@ def require_verified(live: LiveSchema, store: BudgetStore) -> None:
         found = store.key_check(name, table.asserted, table.version)
         if found is None or not found.holds:
             raise PolicyError(
-                f'the key that is asserted of "{name}" is not verified for the data as it is',
-                hint="the owner runs dpsql check --data",
+                f'the key that is asserted of "{name}" is not verified for the data as it is; run dpsql check --data',
+                hint="it is the owner's command: it verifies the key, or says that it does not hold",
             )
 
 

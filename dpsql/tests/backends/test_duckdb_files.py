@@ -13,7 +13,7 @@ import pytest
 from pyarrow import parquet
 
 from dpsql.backends.duckdb_files import DuckDBFiles, pin_verified
-from dpsql.backends.pinned_files import compare, find_files, read_record, write_record
+from dpsql.backends.pinned_files import compare, find_files, read_record, version_of, write_record
 from dpsql.errors import EngineFailure, FilesChanged, PolicyError
 from dpsql.policy.model import FileSources
 from dpsql.relation.types import BIGINT, DOUBLE, INTEGER, TEXT, TIMESTAMP
@@ -162,6 +162,21 @@ def test_new_files_are_read_once_they_are_recorded(files: FileSources) -> None:
     assert count(backend) == 300
     with backend.snapshot() as snapshot:
         assert snapshot.schema() != before  # other plans, other stored answers
+
+
+def test_a_snapshot_says_the_version_that_it_reads(files: FileSources) -> None:
+    """Also where others are opened over newer files before it is asked: both are read still, each by its own list."""
+    backend = DuckDBFiles(files)
+    with backend.snapshot() as first:
+        write(files.folder / "c.parquet")
+        recorded(files.folder)
+        with backend.snapshot() as second:
+            versions = [one.schema().tables[0].version for one in (first, second)]
+            counts = [next(one.run(COUNT))[0][0] for one in (first, second)]
+    assert counts == [200, 300]
+    known = read_record(files.record)
+    assert known is not None
+    assert versions == [version_of(known["visit"][:2]), version_of(known["visit"])]
 
 
 def test_check_says_what_changed(files: FileSources) -> None:

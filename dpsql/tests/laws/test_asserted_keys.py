@@ -165,8 +165,12 @@ BROKEN = {
     "a part twice": ("part", f"{ROWS['part']} UNION ALL SELECT 1, 'a', 'q'"),
     "a part of no kind": ("part", f"{ROWS['part']} UNION ALL SELECT 1, NULL, 'q'"),
 }
+_WAY, _OWN = 'unit = { column = "orders_no", references = "orders.no" }', 'unit = "orders_no"'
 ASKED = "SELECT COUNT(*), SUM(price) FROM item"
-REFUSED = "is not verified for the data as it is\nHINT: the owner runs dpsql check --data\n"
+REFUSED = (
+    "is not verified for the data as it is; run dpsql check --data\n"
+    "HINT: it is the owner's command: it verifies the key, or says that it does not hold\n"
+)
 
 
 def write(folder: Path, name: str, rows: str) -> None:
@@ -287,6 +291,16 @@ def test_refresh_verifies_the_new_version_and_forgets_the_old_answers(shop: Path
     assert run(shop, "query", ASKED).exit_code == 0, "a file that is not recorded is not read"
     assert "epoch 3" in done(shop, "refresh")
     done(shop, "query", ASKED)
+
+
+def test_check_says_where_there_is_nothing_to_verify(shop: Path) -> None:
+    shop.write_text(
+        "\n".join(line for line in SHOP.splitlines() if not line.startswith("key = ")).replace(_WAY, _OWN)
+    )
+    assert "no key is asserted" not in done(shop, "check")
+    assert "warning: shop.toml: no key is asserted, so --data has nothing to verify" in done(
+        shop, "check", "--data"
+    )
 
 
 def test_orphans_are_told_to_the_owner_alone(shop: Path) -> None:
