@@ -151,9 +151,11 @@ class EngineFailure(DpsqlError):
 
     default_sqlstate = "58V01"
 
-    def __init__(self, detail: str = "", *, sqlstate: str | None = None) -> None:
+    def __init__(self, detail: str = "", *, sqlstate: str | None = None, limit: str | None = None) -> None:
+        """`limit`: which limit ended it, in words that every analyst may read, in place of the code's message."""
         text, hint = _FAILURES.get(sqlstate or "", _FAILED)
-        super().__init__(text, sqlstate=sqlstate, hint=hint)
+        super().__init__(limit or text, sqlstate=sqlstate, hint=hint)
+        self.limit = limit
         self.detail = detail
 
 

@@ -125,9 +125,13 @@ def _simulation(ends: Ends, printer: PublicPrinter) -> Simulation:
 
 @dataclass
 class PublicRows:
-    """What a statement reads of public tables, each part asked for once; `snapshot` opens when first needed."""
+    """What a statement reads of public tables, each part asked for once; `snapshot` opens when first needed.
+
+    `seconds`: the longest that one part may take, None for the usual limit.
+    """
 
     snapshot: Callable[[], Snapshot]
+    seconds: float | None = None
     _answers: dict[DatabasePart, ResultRows] = field(default_factory=dict)
     _tables: dict[DatabasePart, FetchedTable] = field(default_factory=dict)
 
@@ -147,26 +151,27 @@ class PublicRows:
     def answer(self, part: DatabasePart) -> ResultRows:
         """Return the rows of a part that is the whole query. Raises as `fetch`."""
         if part not in self._answers:
-            self._answers[part] = _answered(part, self.snapshot())
+            self._answers[part] = _answered(part, self.snapshot(), self.seconds)
         return self._answers[part]
 
     def table(self, name: str, part: DatabasePart) -> FetchedTable:
         """Return a part as a table of the sealed engine. Raises as `fetch`."""
         if part not in self._tables:
-            self._tables[part] = _fetched(name, part, self.snapshot())
+            self._tables[part] = _fetched(name, part, self.snapshot(), self.seconds)
         return replace(self._tables[part], name=name)
 
 
 class Patience:
     """How long one query may be post-processed, from now on: for simulated bars half of it, all together.
 
-    `without_bars`: bars were given up, and are NULL.
+    `without_bars`: bars were given up, and are NULL. `limit`: in seconds.
     """
 
     def __init__(self, seconds: float | None) -> None:
         """`seconds`: None for the usual limit."""
-        self._end = time.monotonic() + (seconds or POSTPROCESS_SECONDS)
-        self._end_of_bars = self._end - (seconds or POSTPROCESS_SECONDS) / 2
+        self.limit = seconds or POSTPROCESS_SECONDS
+        self._end = time.monotonic() + self.limit
+        self._end_of_bars = self._end - self.limit / 2
         self.without_bars = False
 
     @property
@@ -264,16 +269,18 @@ class _Late:
 
 
 @contextmanager
-def _in_time(snapshot: Snapshot) -> Iterator[None]:
+def _in_time(snapshot: Snapshot, seconds: float | None) -> Iterator[None]:
     """Have the owner's engine answer in time. Raises EngineFailure (57V01): it did not."""
-    with interrupt_after(_Late(snapshot), PUBLIC_SECONDS) as watch:
+    limit = seconds or PUBLIC_SECONDS
+    with interrupt_after(_Late(snapshot), limit) as watch:
         try:
             yield
             return
         except EngineFailure:
             if not watch.is_late:
                 raise
-    raise EngineFailure("public tables took too long", sqlstate="57V01")
+    said = f"reading public tables took more than {limit:g} seconds"
+    raise EngineFailure(said, sqlstate="57V01", limit=said)
 
 
 def _whole(relation: Relation, tables: dict[str, Table]) -> DatabasePart:
@@ -304,19 +311,19 @@ def _printed(relation: Relation, tables: dict[str, Table]) -> tuple[str, str, tu
     return sql, PublicPrinter({}).relation(relation), tuple(printer.tables)
 
 
-def _answered(part: DatabasePart, snapshot: Snapshot) -> ResultRows:
+def _answered(part: DatabasePart, snapshot: Snapshot, seconds: float | None) -> ResultRows:
     """Return the rows of a public statement, as its engine gives them."""
     rows: list[tuple[Any, ...]] = []
-    with _in_time(snapshot):
+    with _in_time(snapshot, seconds):
         for chunk in snapshot.run(part.sql):
             rows += chunk
             check_size(len(rows), len(part.columns), MAX_PUBLIC_ROWS)
     return ResultRows(tuple(name for name, _ in part.columns), rows)
 
 
-def _fetched(name: str, part: DatabasePart, snapshot: Snapshot) -> FetchedTable:
+def _fetched(name: str, part: DatabasePart, snapshot: Snapshot, seconds: float | None) -> FetchedTable:
     """Return the rows of a part as a table for the sealed engine."""
-    with _in_time(snapshot):
+    with _in_time(snapshot, seconds):
         arrays = snapshot.columns(f"{part.sql} LIMIT {MAX_PUBLIC_ROWS + 1}")
     if len(arrays[0][0]) > MAX_PUBLIC_ROWS:
         read = " and ".join(f'"{table.removeprefix("t_")}"' for table in part.tables)

@@ -64,6 +64,7 @@ _WITHOUT_BARS = "error bars took too long, or too much memory, and are NULL here
 _AGREE = (
     "numbers of the same rows that were read together were made to agree, by least squares over their draws"
 )
+_LATE = "post-processing took more than {:g} seconds"
 _PLAN = AnswerColumn("QUERY PLAN", TEXT)
 _MOST_TOLD = 1_000
 """Notes that a session remembers to have told."""
@@ -288,7 +289,7 @@ class Session:
         prepared = self._prepare(query, parameters, key, snapshot)
         cost, reuse = Cost(), self.settings.reuse
         with telling(cost, reuse=reuse):
-            public = PublicRows(snapshot.open)
+            public = PublicRows(snapshot.open, self.time_limit)
             runner = self._runner(prepared, query, public, cost, lambda: self._hold(snapshot.close))
             is_whole = runner.from_store()
             if not is_whole and (other := self._beside(prepared, runner)) is not None:
@@ -492,7 +493,7 @@ class Session:
         try:
             found = run_public(prepared.compiled, rows, self._sealed, level, public, patience)
         except EngineFailure as failure:
-            raise self._told(failure, has_releases=bool(rows)) from None
+            raise self._told(failure, patience.limit, has_releases=bool(rows)) from None
         reused = charge == ZERO and any(row.plan.measurements and not row.plan.is_empty for row in rows)
         notes: tuple[str, ...] = (prepared.chosen,) if prepared.chosen else ()
         ranks = tuple(dict.fromkeys(rank_notes(rows, level, self._counted)))
@@ -508,16 +509,21 @@ class Session:
             self.dataset.answers.put(key, answer)
         return answer
 
-    def _told(self, failure: EngineFailure, *, has_releases: bool) -> EngineFailure:
+    def _told(self, failure: EngineFailure, limit: float, *, has_releases: bool) -> EngineFailure:
         """Return why a statement did not come to its end: out of time is one thing where releases stand behind it.
 
         Of public tables alone nothing is stored: there a limit that the analyst has set is a cancel, as in Postgres.
         """
         if has_releases and failure.sqlstate == "57014" and self._expired.is_set():
-            return EngineFailure("the time limit came in post-processing", sqlstate="57V01")
-        if not has_releases and failure.sqlstate == "57V01" and self.time_limit is not None:
-            return EngineFailure("the time limit came", sqlstate="57014")
-        return failure
+            return EngineFailure(
+                "the time limit came in post-processing", sqlstate="57V01", limit=_LATE.format(limit)
+            )
+        if failure.sqlstate != "57V01":
+            return failure
+        if not has_releases and self.time_limit is not None:
+            said = f"the statement took more than {limit:g} seconds, its time limit"
+            return EngineFailure("the time limit came", sqlstate="57014", limit=said)
+        return EngineFailure(failure.detail, sqlstate="57V01", limit=failure.limit or _LATE.format(limit))
 
     def _explain(self, query: AdmittedQuery, parameters: tuple[object, ...]) -> Explanation:
         status = self.budget()

@@ -290,12 +290,13 @@ class Client:
         server = self._server
         session = await asyncio.wrap_future(server.pool.submit(server.sessions.open, startup.user))
         self._worker = Worker(session, server.sessions, server.pool, self._channel, self._check)
+        catalog = server.sessions.catalog(session)
         client = ClientSettings.of(
-            startup.user, asked, schema=session.catalog.default_schema, has_tls=self._is_encrypted
-        )
+            startup.user, asked, schema=catalog.default_schema, written=session.catalog.default_schema,
+            has_tls=self._is_encrypted,
+        )  # fmt: skip
         for name, value in own.items():
             session.settings = session.settings.set(name, value, session.policy)
-        catalog = server.sessions.catalog(session)
         queries = Queries(self._worker, catalog, startup.database, self.process_id, server.tally)
         commands = Commands(self._worker, queries, client, session.settings)
         self.key = secrets.token_bytes(32 if startup.version >= (3, 2) else 4)

@@ -43,19 +43,27 @@ class ClientSettings:
     """What holds until the block ends."""
     schema: str = "public"
     """The schema of tables that are named without one."""
+    written: str = "public"
+    """What the database itself calls that schema."""
     has_tls: bool = False
     """Whether the server speaks TLS: what `ssl` says."""
 
     @classmethod
     def of(
-        cls, user: str, asked: Mapping[str, str], *, schema: str = "public", has_tls: bool = False
+        cls,
+        user: str,
+        asked: Mapping[str, str],
+        *,
+        schema: str = "public",
+        written: str = "public",
+        has_tls: bool = False,
     ) -> ClientSettings:
         """Return a new connection's settings. Raises Fault for one that does not exist, or a bad value.
 
         A zone or a form of dates is not a reason to refuse: some clients send their machine's, and are told what is
         here.
         """
-        settings = cls(user, {}, {}, {}, schema, has_tls)
+        settings = cls(user, {}, {}, {}, schema, written, has_tls)
         for name, value in asked.items():
             if name.lower() not in ("timezone", "datestyle"):
                 values = tuple(map(_trimmed, value.split(","))) if name.lower() == "search_path" else (value,)
@@ -91,7 +99,7 @@ class ClientSettings:
 
     def _read_path(self, values: tuple[str, ...]) -> str | None:
         """Any list is taken that leaves dpsql's own schema, or what clients take for it, in sight."""
-        return name_list(values) if {self.schema, "public", "$user"} & set(values) else None
+        return name_list(values) if {self.schema, self.written, "public", "$user"} & set(values) else None
 
     def _with(self, key: str, value: str, is_local: bool) -> ClientSettings:
         if is_local or key in _OF_BLOCK:

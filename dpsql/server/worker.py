@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from ..engine import Answer, AnswerColumn, Session
 from ..engine.dataset import SchemaChanged
+from ..errors import EngineFailure
 from ..relation.types import SqlType
 from .channel import Channel
 from .release_timing import release_time
@@ -78,6 +79,8 @@ class Worker:
                 if isinstance(error, SchemaChanged):
                     self._sessions.retire(self.session)
                 await self._wait(start)
+                if isinstance(error, EngineFailure):
+                    self._tell_limit(error, timeout)
                 raise
 
     async def look_up(
@@ -85,7 +88,23 @@ class Worker:
     ) -> _T:
         """Return what an action of another engine returns, which `stop` ends; raises what it raises, and ClientGone."""
         with self._busy(timeout):
-            return await self._call(action, stop)
+            try:
+                return await self._call(action, stop)
+            except EngineFailure as error:
+                self._tell_limit(error, timeout)
+                raise
+
+    def _tell_limit(self, error: EngineFailure, timeout: float | None) -> None:
+        """Have an error of a statement that was not cancelled, but ran out of time, say whose limit that was."""
+        if error.sqlstate != "57014" or not self._is_expired:
+            return
+        if timeout is not None and timeout <= self._longest:
+            error.message = f"the statement took more than {timeout:g} seconds, its statement_timeout"
+            error.hint = "SET statement_timeout = 0 takes the limit away; what was charged stays spent"
+        else:
+            error.message = (
+                f"the statement took more than {self._longest:g} seconds, the longest that this server waits"
+            )
 
     @contextmanager
     def _busy(self, timeout: float | None) -> Iterator[None]:

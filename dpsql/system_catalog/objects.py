@@ -80,10 +80,14 @@ def object_oid(kind: str, name: str) -> int:
 
 @dataclass
 class Objects:
-    """All declared objects; `schemas`: name -> OID, without the system's."""
+    """All declared objects; `schemas`: name -> OID, without the system's.
+
+    `written_schema`: what the database calls the default schema, which a name may say too.
+    """
 
     catalog: Catalog
     has_delta: bool
+    written_schema: str = "public"
     schemas: dict[str, int] = field(default_factory=dict)
     tables: list[DeclaredTable] = field(default_factory=list)
     _taken: set[int] = field(default_factory=set)

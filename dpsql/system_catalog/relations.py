@@ -240,6 +240,11 @@ def helper_rows(
         "named_class": sorted(
             {(f"{schema}.{name}", oid) for oid, name, schema in classes}
             | {
+                (f"{objects.written_schema}.{name}", oid)
+                for oid, name, schema in classes
+                if schema == objects.default_schema
+            }
+            | {
                 (name, oid)
                 for oid, name, schema in classes
                 if schema == "pg_catalog" or (schema == objects.default_schema and name not in visible)

@@ -28,6 +28,7 @@ from .database import open_database
 from .errors import CatalogRefusal, raised_in
 from .names import Names
 from .objects import OWNER, Objects, object_oid
+from .public_schema import shown_in_public
 from .read_relation import CatalogRelations
 from .relations import helper_rows, relation_rows
 from .translate import CatalogPlan, translate
@@ -73,12 +74,14 @@ class SystemCatalog:
     """The system catalog of one dataset; any number of threads may ask at once.
 
     `has_delta`: whether undeclared group keys can be found, which the comments say. `version` and `version_text`:
-    the Postgres that the server says it is. Raises EngineFailure: the engine cannot be made.
+    the Postgres that the server says it is. `default_schema`: of tables that are named without one.
+    Raises EngineFailure: the engine cannot be made.
     """
 
     def __init__(self, catalog: Catalog, *, has_delta: bool, version: str, version_text: str) -> None:
         builtin = load()
-        objects = Objects(catalog, has_delta)
+        objects = Objects(shown_in_public(catalog), has_delta, catalog.default_schema)
+        self.default_schema = objects.default_schema
         rows = relation_rows(objects, builtin)
         helpers = helper_rows(objects, builtin, rows)
         self._names = Names(objects, builtin, rows, helpers)

@@ -183,7 +183,7 @@ def test_a_cancel_is_not_lost_between_two_steps(session: Session) -> None:
 def test_post_processing_that_takes_too_long(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(post_processing, "POSTPROCESS_SECONDS", 0.2)
     error = failure(session, ENDLESS)
-    assert (error.sqlstate, error.message) == ("57V01", "post-processing took too long")
+    assert (error.sqlstate, error.message) == ("57V01", "post-processing took more than 0.2 seconds")
     assert error.cost == STORED
     error = failure(session, ENDLESS)
     assert (error.sqlstate, error.cost) == ("57V01", "nothing was charged")
@@ -208,10 +208,13 @@ def test_a_limit_on_public_tables_is_a_cancel(session: Session, monkeypatch: pyt
     """As Postgres has it; there is nothing that would be stored."""
     monkeypatch.setattr(post_processing, "PUBLIC_SECONDS", 0.2)
     endless = ENDLESS.replace(f"({COUNT})", "(SELECT 1 AS n)")
-    assert failure(session, endless).sqlstate == "57V01"
-    session.time_limit = 3600
+    error = failure(session, endless)
+    assert (error.sqlstate, error.message) == ("57V01", "reading public tables took more than 0.2 seconds")
+    monkeypatch.setattr(post_processing, "PUBLIC_SECONDS", 3600)
+    session.time_limit = 0.3
     error = failure(session, endless)
     assert (error.sqlstate, error.cost) == ("57014", "nothing was charged")
+    assert error.message == "the statement took more than 0.3 seconds, its time limit"
 
 
 def test_a_intermediate_that_takes_too_long_says_that_nothing_is_stored(

@@ -146,6 +146,20 @@ def test_post_processing_has_the_time_that_is_set(connection: psycopg.Connection
     assert late.value.sqlstate in ("57V01", "57014")
     assert late.value.diag.message_detail == "nothing was charged"
     assert late.value.diag.message_hint
+    assert re.fullmatch(
+        "post-processing took more than .* seconds|the statement took more than .* seconds, its statement_timeout",
+        late.value.diag.message_primary or "",
+    )
+    connection.execute("RESET statement_timeout")
+
+
+def test_a_limit_says_whose_it_is(connection: psycopg.Connection[Any]) -> None:
+    connection.execute("SET statement_timeout = '1s'")
+    with pytest.raises(psycopg.errors.QueryCanceled) as late:
+        connection.execute(SLOW)
+    told = late.value.diag.message_primary or ""
+    assert told.startswith("the statement took more than ")
+    assert told.endswith((" seconds, its statement_timeout", " seconds, its time limit"))
     connection.execute("RESET statement_timeout")
 
 

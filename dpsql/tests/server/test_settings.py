@@ -217,8 +217,8 @@ def test_every_level_is_what_was_asked(
 
 
 def test_the_default_schema_is_in_the_path() -> None:
-    settings = ClientSettings.of("alice", {}, schema="main")
-    assert settings.show("search_path") == ("search_path", "main")
+    settings = ClientSettings.of("alice", {}, schema="desk", written="main")
+    assert settings.show("search_path") == ("search_path", "desk")
     for values in (("other", "main"), ("public",), ("$user", "x")):
         assert settings.set("search_path", values)
     with pytest.raises(Fault):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -143,14 +144,33 @@ def test_no_count_of_rows_is_shown(catalog: SystemCatalog) -> None:
         assert catalog.run(f"SELECT * FROM {name}", FACTS)[1] == []
 
 
-def test_the_default_schema_is_the_databases_own() -> None:
+def test_the_default_schema_is_public_whatever_the_database_calls_it() -> None:
     opened = open_catalog(campus("main"))
     facts = ConnectionFacts("ann", "campus", 1, {})
-    assert opened.run("SELECT current_schema(), 'student'::regclass", facts)[1][0][0] == "main"
-    names = opened.run("SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_' ORDER BY 1", facts)[1]
-    assert names == [("information_schema",), ("library",), ("main",)]
-    visible = "SELECT relname FROM pg_class WHERE relkind = 'r' AND pg_table_is_visible(oid) AND relnamespace > 20000"
+    assert opened.default_schema == "public"
+    for name in ("student", "public.student", "main.student"):
+        assert opened.run(f"SELECT '{name}'::regclass::text, to_regclass('{name}')::text", facts)[1] == [
+            ("student",) * 2
+        ]
+    assert opened.run("SELECT current_schema()", facts)[1] == [("public",)]
+    tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' ORDER BY 1"
+    assert opened.run(tables, facts)[1] == [("course",), ("loan",), ("student",)]
+    names = opened.run("SELECT nspname, oid FROM pg_namespace WHERE nspname !~ '^pg_' ORDER BY 1", facts)[1]
+    assert [name for name, _ in names] == ["information_schema", "library", "public"]
+    assert names[2][1] == 2200
+    visible = "SELECT relname FROM pg_class WHERE relkind = 'r' AND pg_table_is_visible(oid) AND relnamespace = 2200"
     assert {name for (name,) in opened.run(visible, facts)[1]} == {"student", "loan", "course"}
+    opened.close()
+
+
+def test_a_schema_public_beside_the_default_one_is_another() -> None:
+    found = campus("main")
+    table = replace(found.tables["library.shelf"], name="public.shelf", path=("public", "shelf"))
+    opened = open_catalog(replace(found, tables={**found.tables, "public.shelf": table}))
+    facts = ConnectionFacts("ann", "campus", 1, {})
+    assert opened.default_schema == "main"
+    sql = "SELECT to_regclass('main.student')::text, to_regclass('public.student')::text, 'public.shelf'::regclass::text"
+    assert opened.run(sql, facts)[1] == [("student", None, "public.shelf")]
     opened.close()
 
 

@@ -54,6 +54,21 @@ CATALOG = {
         "SELECT c.relname, key, option, arridx FROM pg_index i, unnest(i.indkey, i.indoption) WITH ORDINALITY koi(key, option, arridx) LEFT JOIN pg_class c ON true WHERE c.oid = i.indrelid AND c.relname = 'loan'",
         [("loan", 2, 0, 1)],
     ),
+    "a name with its schema": (
+        "SELECT 'public.person'::regclass::text, current_schema(), (SELECT count(*) FROM information_schema.tables"
+        " WHERE table_schema = 'public')",
+        [("person", "public", 4)],
+    ),
+    "sequelize": (
+        """SELECT pk.constraint_type as "Constraint", c.column_name as "Field", c.column_default as "Default",
+        c.is_nullable as "Null" FROM information_schema.columns c LEFT JOIN (SELECT tc.table_schema, tc.table_name,
+        cu.column_name, tc.constraint_type FROM information_schema.TABLE_CONSTRAINTS tc JOIN
+        information_schema.KEY_COLUMN_USAGE cu ON tc.table_schema=cu.table_schema and tc.table_name=cu.table_name and
+        tc.constraint_name=cu.constraint_name and tc.constraint_type='PRIMARY KEY') pk ON
+        pk.table_schema=c.table_schema AND pk.table_name=c.table_name AND pk.column_name=c.column_name
+        WHERE c.table_name = 'number' AND c.table_schema = 'public'""",
+        [("PRIMARY KEY", "i", None, "NO")],
+    ),
     "pgadmin": (
         "SET DateStyle=ISO; SET client_min_messages=notice; SELECT set_config('bytea_output','hex',false)"
         " FROM pg_show_all_settings() WHERE name = 'bytea_output'; SET client_encoding='utf-8';",
