@@ -20,7 +20,7 @@ House rules:
 from __future__ import annotations
 
 from .null_on_error_casts import cast
-from .null_on_error_dates import add_days, add_interval, date_trunc, days_between, extract
+from .null_on_error_dates import add_days, add_interval, date_bin, date_trunc, days_between, extract, to_char
 from .null_on_error_numbers import (
     absolute,
     aggregate,
@@ -44,7 +44,7 @@ from .null_on_error_text import concatenate, left, like, position, right, substr
 
 __all__ = [
     "absolute", "add_days", "add_interval", "aggregate", "arithmetic", "cast", "ceil", "concatenate",
-    "date_trunc", "days_between", "divide", "exponential", "extract", "floor", "left", "like", "logarithm",
+    "date_bin", "date_trunc", "days_between", "divide", "exponential", "extract", "floor", "left", "like", "logarithm",
     "modulo", "negate", "nullif", "pair", "position", "power", "right", "round_half_away", "round_half_even",
-    "scalar_subquery", "square_root", "substring", "trim", "truncate", "width_bucket",
+    "scalar_subquery", "square_root", "substring", "to_char", "trim", "truncate", "width_bucket",
 ]  # fmt: skip

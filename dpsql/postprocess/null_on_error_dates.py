@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from .bind import keep, to_wide
+from collections.abc import Sequence
 
-__all__ = ["add_days", "add_interval", "date_trunc", "days_between", "extract"]
+from ..plan.dialects.written import written
+from ..relation.date_formats import FormatPart
+from .bind import bind, keep, to_wide
+
+__all__ = ["add_days", "add_interval", "date_bin", "date_trunc", "days_between", "extract", "to_char"]
 
 _MAX_YEARS = 20_000
 _TRUNC_UNITS = frozenset(
@@ -71,6 +75,20 @@ def date_trunc(unit: str, operand: str) -> str:
         raise ValueError(f"no such unit: {unit}")
     truncated = f"CAST(date_trunc('{unit}', CAST(({operand}) AS TIMESTAMP)) AS TIMESTAMP)"
     return keep(truncated, "v >= TIMESTAMP '0001-01-01'")
+
+
+def date_bin(operand: str, width: int, origin: int) -> str:
+    """Return `date_bin` as TIMESTAMP, of bins of `width` microseconds counted from `origin`; NULL before the year 1."""
+    since = f"(epoch_us(v) - {origin % width})"
+    begun = bind(
+        f"CAST(({operand}) AS TIMESTAMP)", f"v - to_microseconds((({since} % {width}) + {width}) % {width})"
+    )
+    return keep(begun, "v >= TIMESTAMP '0001-01-01'")
+
+
+def to_char(operand: str, parts: Sequence[FormatPart]) -> str:
+    """Return a date or timestamp as a text of some parts."""
+    return bind(f"CAST(({operand}) AS TIMESTAMP)", written(parts, "v", "VARCHAR"))
 
 
 def _date_number(date: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ..relation.expressions import Call, Literal, Months
 from ..relation.functions import FUNCTIONS, check_printers
 from ..relation.functions.bins import buckets_of
+from ..relation.functions.moments import bin_of, written_format
 from ..relation.types import Kind, SqlType
 from . import null_on_error
 from .bind import engine_type
@@ -154,6 +155,8 @@ CALLS: dict[str, Form] = {
     "concat": _concat, "concat_op": _concat, "like": _like,
     "extract": lambda call, args: null_on_error.extract(_field(call), args[1]),
     "date_trunc": lambda call, args: null_on_error.date_trunc(_field(call), args[1]),
+    "date_bin": lambda call, args: null_on_error.date_bin(args[1], *bin_of(call)),
+    "to_char": lambda call, args: null_on_error.to_char(args[0], written_format(call)),
     "cast": _cast,
     "estimated": lambda call, args: args[0], "deviate": print_deviate,
     "array": lambda call, args: f"CAST([{', '.join(args)}] AS {engine_type(call.type)})",

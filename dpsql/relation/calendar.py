@@ -15,6 +15,7 @@ from .types import Kind, SqlType
 
 __all__ = [
     "DAY",
+    "EXACT_FIELDS",
     "EXTRACT_FIELDS",
     "TRUNC_UNITS",
     "boundary",
@@ -25,6 +26,7 @@ __all__ = [
     "parse_date",
     "parse_timestamp",
     "parse_zoned",
+    "seconds",
     "shift_bounds",
     "step_units",
     "timestamp_text",
@@ -51,6 +53,9 @@ EXTRACT_FIELDS = {
     "dow": (0, 6), "isodow": (1, 7), "hour": (0, 23), "minute": (0, 59), "isoyear": None,
 }  # fmt: skip
 """Field of EXTRACT -> its range; None: from the bounds of the argument."""
+
+EXACT_FIELDS = ("second", "epoch")
+"""Fields of EXTRACT that have a fraction: seconds, and seconds since 1970-01-01."""
 
 TRUNC_UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute")
 """Units of date_trunc, coarsest first."""
@@ -185,8 +190,13 @@ def boundary(lo: int, hi: int) -> int | None:
     return None
 
 
+def seconds(name: str, microseconds: int) -> Fraction:
+    """Return EXTRACT(name FROM x) of a moment for one of EXACT_FIELDS."""
+    return Fraction(microseconds if name == "epoch" else microseconds % (60 * 10**6), 10**6)
+
+
 def extracted(name: str, microseconds: int) -> int | None:
-    """Return EXTRACT(name FROM x) of a moment; None outside the years 1 to 9999."""
+    """Return EXTRACT(name FROM x) of a moment, but of EXACT_FIELDS; None outside the years 1 to 9999."""
     try:
         moment = _EPOCH_MOMENT + datetime.timedelta(microseconds=microseconds)
     except OverflowError:

@@ -14,7 +14,7 @@ from ..relation.types import BIGINT
 from .aggregates import AGGREGATES, NAMED, AggregateRow
 from .bind_array import bind_cardinality
 from .bind_expression import Binder, call
-from .bind_moments import make_date
+from .bind_moments import make_date, refuse_age
 from .bind_percentile import read_within_group
 from .named_calls import bind_named, no_such_function
 
@@ -118,6 +118,8 @@ def bind_anonymous(binder: Binder, node: exp.Expr) -> Expr:
         return binder.add_aggregate(read_aggregate(binder, node, NAMED[name]))
     if name == "now" and not node.args.get("expressions"):
         return binder.moment(node)
+    if name in ("age", "justify_days", "justify_hours", "justify_interval"):
+        return refuse_age(binder, node)
     if name == "make_date":
         return make_date(binder, node)
     if name == "cardinality" and len(node.args.get("expressions") or []) == 1:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from ..errors import Position, Refusal
-from ..relation.calendar import DAY, EXTRACT_FIELDS, TRUNC_UNITS, parse_zoned
+from ..relation.calendar import DAY, EXACT_FIELDS, EXTRACT_FIELDS, TRUNC_UNITS, parse_zoned
 from ..relation.expressions import Call, Expr, Literal
 from ..relation.functions import FUNCTIONS, SYNTAX, WRITTEN, common_type
 from ..relation.relations import AggregateCall, WindowCall
@@ -275,7 +275,7 @@ class Binder:
             unit, value, known, name = (
                 node.args["this"],
                 node.args["expression"],
-                list(EXTRACT_FIELDS),
+                [*EXTRACT_FIELDS, *EXACT_FIELDS],
                 "extract",
             )
         else:

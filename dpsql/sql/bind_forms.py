@@ -16,7 +16,7 @@ from .bind_array import bind_element, refuse_array, refuse_unnest
 from .bind_bins import bind_width_bucket
 from .bind_expression import Binder, Condition, Form, call
 from .bind_lists import bind_equal, bind_unequal
-from .bind_moments import at_time_zone, constant_moment
+from .bind_moments import at_time_zone, bind_date_bin, bind_extract, bind_to_char, constant_moment, refuse_age
 from .bind_percentile import bind_alone, bind_within_group
 from .bind_subquery import bind_exists, bind_in_query, bind_scalar
 from .bind_window import bind_window
@@ -235,7 +235,9 @@ FORMS: dict[type[exp.Expr], Form] = {
     exp.EQ: bind_equal, exp.NEQ: bind_unequal, exp.ILike: _ilike,
     exp.Like: _like, exp.Escape: _escape, exp.Case: _case, exp.Round: _digits,
     exp.Trunc: _digits, exp.Trim: _trim, exp.Overlay: _overlay, exp.Substring: _substring,
-    exp.WidthBucket: bind_width_bucket, exp.DPipe: _join_texts, exp.Extract: Binder.part_of_date,
+    exp.WidthBucket: bind_width_bucket, exp.DPipe: _join_texts,
+    exp.Extract: bind_extract, exp.DateBin: bind_date_bin, exp.TimeToStr: bind_to_char,
+    **dict.fromkeys((exp.JustifyDays, exp.JustifyHours, exp.JustifyInterval), refuse_age),
     exp.TimestampTrunc: Binder.part_of_date, exp.Cast: Binder.cast_node, exp.CurrentDate: Binder.moment,
     exp.CurrentTimestamp: Binder.moment, exp.Localtimestamp: Binder.moment, exp.Subquery: bind_scalar,
     exp.Exists: bind_exists, exp.Anonymous: bind_anonymous, exp.Filter: bind_filter,

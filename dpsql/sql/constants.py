@@ -17,14 +17,18 @@ from fractions import Fraction
 from ..errors import Position, Refusal
 from ..relation.calendar import (
     DAY,
+    EXACT_FIELDS,
     date_text,
     extracted,
     parse_date,
     parse_timestamp,
+    seconds,
     timestamp_text,
     truncated,
 )
+from ..relation.date_formats import formatted
 from ..relation.expressions import Call, Expr, Literal, LiteralValue, Months
+from ..relation.functions.moments import written_format
 from ..relation.types import DATE, NUMERIC, TEXT, TIMESTAMP, Kind, SqlType
 from .literals import interval_literal, number_literal
 from .parameters import met
@@ -263,6 +267,8 @@ def fold(call: Call) -> Expr:
     """
     if call.function in ("date_trunc", "extract"):
         return _part_of_moment(call)
+    if call.function == "to_char":
+        return _as_written(call)
     if call.function in ("lower", "upper", "concat_op"):
         return _text(call)
     if call.function not in ("neg", "add", "sub", "mul", "div", "mod") or call.type.is_float:
@@ -298,10 +304,21 @@ def _part_of_moment(call: Call) -> Expr:
     word, moment = call.args
     if not isinstance(word, Literal) or not isinstance(moment, Literal) or not isinstance(moment.value, int):
         return call
-    change = truncated if call.function == "date_trunc" else extracted
     scale = DAY if moment.type.kind is Kind.DATE else 1
+    if call.function == "extract" and word.value in EXACT_FIELDS:
+        return Literal(call.type, seconds(str(word.value), moment.value * scale), position=call.position)
+    change = truncated if call.function == "date_trunc" else extracted
     value = change(str(word.value), moment.value * scale)
     return call if value is None else Literal(call.type, value, position=call.position)
+
+
+def _as_written(call: Call) -> Expr:
+    """Return to_char of a constant moment."""
+    moment = call.args[0]
+    if not isinstance(moment, Literal) or not isinstance(moment.value, int):
+        return call
+    text = formatted(written_format(call), moment.value * (DAY if moment.type.kind is Kind.DATE else 1))
+    return call if text is None else Literal(TEXT, text, position=call.position)
 
 
 def _text(call: Call) -> Expr:

@@ -18,6 +18,7 @@ from ...relation.functions import FUNCTIONS
 from ...relation.intervals import facts_of
 from ...relation.types import Kind
 from ..dialects.private_sql import is_bare, unbounded
+from .private_moments import date_bin, to_char
 
 if TYPE_CHECKING:
     from .print_private import PrivatePrinter
@@ -165,6 +166,7 @@ FORMS: dict[str, Callable[[PrivatePrinter, Call], str]] = {
     "is_false": _truth, "like": _like, "case": _case,
     **dict.fromkeys(("coalesce", "greatest", "least", "nullif", "substr", "left", "right"), _function),
     **dict.fromkeys(("lower", "upper"), _letter_case), **dict.fromkeys(("trim", "ltrim", "rtrim"), _trimmed),
-    "concat": _concat, "concat_op": _concat, "date_trunc": _date_trunc, "add": _shift, "sub": _shift,
+    "concat": _concat, "concat_op": _concat, "date_trunc": _date_trunc, "date_bin": date_bin, "to_char": to_char,
+    "add": _shift, "sub": _shift,
     "cast": _cast_value,
 }  # fmt: skip

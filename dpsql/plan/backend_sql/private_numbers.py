@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ...errors import Refusal
+from ...relation.calendar import EXACT_FIELDS
 from ...relation.expressions import Call, Expr, Literal
 from ...relation.functions import FUNCTIONS
 from ...relation.intervals import Facts, facts_of
@@ -247,8 +248,23 @@ def _cast_number(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
 def _extract(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
     unit = expr.args[0]
     assert isinstance(unit, Literal)
+    if unit.value in EXACT_FIELDS:
+        return _seconds(printer, expr, facts)
     moment = printer.dialect.calendar_operand(printer.moment(expr.args[1]))
     return Number(f"CAST(extract({unit.value} FROM {moment}) AS BIGINT)", Fraction(1), 10_000)
+
+
+def _seconds(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
+    """Return the seconds of a moment's minute, or since 1970, as an integer of its days or microseconds."""
+    unit, moment = expr.args
+    assert isinstance(unit, Literal)
+    assert facts.grid is not None
+    since = printer.dialect.since_1970(printer.moment(moment), moment.type)
+    if unit.value == "epoch":
+        return Number(f"CAST({since} AS BIGINT)", facts.grid, reach_of(facts, facts.grid, expr))
+    minute = 60 / facts.grid if facts.hi else Fraction(1)
+    count = minute.numerator
+    return Number(f"CAST((({since} % {count}) + {count}) % {count} AS BIGINT)", facts.grid, count)
 
 
 def _length(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:

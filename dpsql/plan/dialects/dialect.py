@@ -243,6 +243,10 @@ class Dialect(ABC):
     def calendar_operand(self, sql: str) -> str:
         """Return a date or timestamp as date_trunc and extract take it."""
 
+    @abstractmethod
+    def less_microseconds(self, sql: str, count: str) -> str:
+        """Return a timestamp less so many microseconds, a BIGINT below 2^53."""
+
     # --- rows -------------------------------------------------------------------------------------------------
 
     @abstractmethod

@@ -110,6 +110,9 @@ class DuckDBDialect(Dialect):
     def calendar_operand(self, sql: str) -> str:
         return sql
 
+    def less_microseconds(self, sql: str, count: str) -> str:
+        return f"({sql} - to_microseconds({count}))"
+
     def same(self, left: str, right: str) -> str:
         return f"{left} IS NOT DISTINCT FROM {right}"
 

@@ -148,6 +148,9 @@ class PostgresDialect(Dialect):
     def calendar_operand(self, sql: str) -> str:
         return f"CAST({sql} AS timestamp)"
 
+    def less_microseconds(self, sql: str, count: str) -> str:
+        return f"({sql} - {self.as_double(count)} * INTERVAL '1 microsecond')"
+
     # --- rows -----------------------------------------------------------------------------------------------
 
     def same(self, left: str, right: str) -> str:

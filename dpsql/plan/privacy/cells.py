@@ -24,9 +24,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from ...relation.calendar import DAY, date_text, extracted, truncated
+from ...relation.calendar import DAY, EXACT_FIELDS, date_text, extracted, seconds, truncated
+from ...relation.date_formats import written_alike
 from ...relation.expressions import Call, Expr, Literal, Months
 from ...relation.functions.bins import buckets_of
+from ...relation.functions.moments import binned, written_format
 from ...relation.types import Kind, SqlType
 from ...sql.constants import add_months
 
@@ -459,7 +461,30 @@ _COARSER = {
 """Field of extract -> within what it rises with the moment; "": always. A week begins with its Monday."""
 
 
+def _to_char(call: Call, args: list[Value]) -> Value:
+    moment = args[0]
+    if moment is None or moment in (Part.PAST, Part.FUTURE):
+        return None
+    if not isinstance(moment, Span):
+        return _UNKNOWN
+    text = written_alike(written_format(call), *_microseconds(moment, call.args[0].type))
+    return _UNKNOWN if text is None else text
+
+
+def _date_bin(call: Call, args: list[Value]) -> Value:
+    moment = args[1]
+    if moment is None or moment in (Part.PAST, Part.FUTURE):
+        return None
+    if not isinstance(moment, Span):
+        return _UNKNOWN
+    lo, hi = (binned(call, end) for end in _microseconds(moment, call.args[1].type))
+    return Span(lo, hi)
+
+
 def _extract(field: str, lo: int, hi: int) -> Value:
+    if field in EXACT_FIELDS:
+        rises = field == "epoch" or truncated("minute", lo) == truncated("minute", hi)
+        return Span(seconds(field, lo), seconds(field, hi)) if rises else _UNKNOWN
     within = _COARSER[field]
     change = extracted if within == "isoyear" else truncated
     rises = not within or change(within, lo) == change(within, hi)
@@ -566,7 +591,8 @@ _RULES: dict[str, Rule] = {
     "add": _sum, "sub": _sum, "mul": _numbers(_mul), "div": _numbers(_div), "mod": _numbers(_mod),
     "neg": _numbers(_neg), "width_bucket": _numbers(_bucket), "abs": _numbers(_abs), "sign": _numbers(_sign),
     **dict.fromkeys(_STEPS, _numbers(_stepped)),
-    "date_trunc": _moments(_date_trunc), "extract": _moments(_extract), "cast": _cast,
+    "date_trunc": _moments(_date_trunc), "extract": _moments(_extract),
+    "to_char": _to_char, "date_bin": _date_bin, "cast": _cast,
     "lower": _letters(str.lower), "upper": _letters(str.upper), "substr": _texts(_substr),
     "left": _texts(_left), "right": _texts(_right), "concat": _concat, "concat_op": _concat,
     "length": _texts(lambda text: point(len(text))),

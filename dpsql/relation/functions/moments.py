@@ -6,17 +6,35 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from ..calendar import EXTRACT_FIELDS, TRUNC_UNITS, extract_bounds, truncate_bounds
-from ..expressions import Call, Literal
-from ..facts import ONE, Facts
-from ..types import NUMERIC, TIMESTAMP, SqlType
+from ..calendar import (
+    DAY,
+    EXACT_FIELDS,
+    EXTRACT_FIELDS,
+    TRUNC_UNITS,
+    calendar_ends,
+    extract_bounds,
+    truncate_bounds,
+)
+from ..catalog import MAX_DERIVED
+from ..date_formats import FORMAT_PATTERNS, FormatPart, format_parts, formatted_values, most_characters
+from ..expressions import Call, Literal, Months
+from ..facts import ONE, ZERO, Facts, Size
+from ..types import NUMERIC, TEXT, TIMESTAMP, Kind, SqlType
 from .row import Args, Function, Shorthand, Syntax, any_null
 
-__all__ = ["ROWS"]
+__all__ = ["ROWS", "bin_of", "binned", "written_format"]
 
 
 def _extract_type(args: Args) -> SqlType | None:
     return NUMERIC if args[1].type.is_temporal else None
+
+
+def _char_type(args: Args) -> SqlType | None:
+    return TEXT if args[0].type.is_temporal else None
+
+
+def _bin_type(args: Args) -> SqlType | None:
+    return TIMESTAMP if args[1].type.is_temporal else None
 
 
 def _trunc_type(args: Args) -> SqlType | None:
@@ -33,7 +51,20 @@ def _field(args: list[Facts], call: Call) -> tuple[Fraction, Fraction, bool] | N
     return extract_bounds(_unit(call), args[1].lo, args[1].hi, call.args[1].type)
 
 
+def _seconds(args: list[Facts], call: Call) -> Facts:
+    is_date = call.args[1].type.kind is Kind.DATE
+    grid = Fraction(DAY if is_date else 1, 10**6)
+    if _unit(call) == "second":
+        return Facts(ZERO, ZERO if is_date else 60 - grid, grid, declared=True)
+    a = args[1]
+    first, last = (Fraction(end) for end in calendar_ends(call.args[1].type))
+    lo, hi = (end if known is None else known for known, end in ((a.lo, first), (a.hi, last)))
+    return Facts(lo * grid, hi * grid, grid, declared=a.declared)
+
+
 def _extract(args: list[Facts], call: Call) -> Facts:
+    if _unit(call) in EXACT_FIELDS:
+        return _seconds(args, call)
     bounds = _field(args, call)
     if bounds is None:
         return Facts()
@@ -43,7 +74,76 @@ def _extract(args: list[Facts], call: Call) -> Facts:
 
 def _extract_null(args: list[Facts], call: Call) -> bool:
     # 'infinity' has no field: NULL, unless the column is clamped into declared bounds first.
-    return any_null(args, call) or not args[1].declared or _field(args, call) is None
+    if any_null(args, call) or not args[1].declared:
+        return True
+    return not args[1].bounded if _unit(call) in EXACT_FIELDS else _field(args, call) is None
+
+
+def written_format(call: Call) -> tuple[FormatPart, ...]:
+    """Return the parts of a call of to_char, whose format is a literal that is written here."""
+    form = call.args[1]
+    assert isinstance(form, Literal)
+    parts = format_parts(str(form.value))
+    assert not isinstance(parts, str)
+    return parts
+
+
+def _to_char(args: list[Facts], call: Call) -> Facts:
+    a, scale = args[0], DAY if call.args[0].type.kind is Kind.DATE else 1
+    first, last = calendar_ends(TIMESTAMP)
+    if (
+        a.lo is None
+        or a.hi is None
+        or not a.declared
+        or a.lo * scale < first
+        or a.hi * scale > last
+        or a.lo > a.hi
+    ):
+        return Facts()
+    upto = a.hi * scale + (0 if scale == 1 else DAY - 1)
+    return Facts(values=formatted_values(written_format(call), a.lo * scale, upto))
+
+
+def _to_char_size(args: list[Facts], call: Call) -> Size:
+    return Size(most_characters(written_format(call)), True)
+
+
+def _char_null(args: list[Facts], call: Call) -> bool:
+    return any_null(args, call) or not args[0].bounded  # outside the years 1 to 9999: NULL
+
+
+def bin_of(call: Call) -> tuple[int, int]:
+    """Return the width and the origin of the bins of a call of date_bin, in microseconds."""
+    width, origin = call.args[0], call.args[2]
+    assert isinstance(width, Literal)
+    assert isinstance(width.value, Months)
+    assert isinstance(origin, Literal)
+    assert isinstance(origin.value, int)
+    return width.value.days * DAY + width.value.microseconds, origin.value
+
+
+def binned(call: Call, microseconds: int) -> int:
+    """Return where the bin of a moment begins."""
+    width, origin = bin_of(call)
+    return microseconds - (microseconds - origin) % width
+
+
+def _date_bin(args: list[Facts], call: Call) -> Facts:
+    a, scale = args[1], DAY if call.args[1].type.kind is Kind.DATE else 1
+    if a.lo is None or a.hi is None:
+        return Facts(grid=ONE)
+    width, _ = bin_of(call)
+    lo, hi = (binned(call, int(end) * scale) for end in (a.lo, a.hi))
+    values = (
+        tuple(Fraction(moment) for moment in range(lo, hi + 1, width))
+        if (hi - lo) // width < MAX_DERIVED
+        else None
+    )
+    return Facts(Fraction(lo), Fraction(hi), ONE, values=values if a.declared else None, declared=a.declared)
+
+
+def _bin_null(args: list[Facts], call: Call) -> bool:
+    return any_null(args, call) or not args[1].bounded
 
 
 def _date_trunc(args: list[Facts], call: Call) -> Facts:
@@ -60,12 +160,28 @@ def _trunc_null(args: list[Facts], call: Call) -> bool:
 
 ROWS: tuple[Function | Shorthand, ...] = (
     Function(
-        "extract", "extract(year FROM x)", f"a field of a moment: {', '.join(EXTRACT_FIELDS)}", _extract_type,
+        "extract", "extract(year FROM x)", f"a field of a moment: {', '.join((*EXTRACT_FIELDS, *EXACT_FIELDS))}",
+        _extract_type,
         _extract, (Syntax(exp.Extract, read=("this", "expression")),), null=_extract_null,
     ),
     Function(
         "date_trunc", "date_trunc('month', x)", f"a moment cut to its unit: {', '.join(TRUNC_UNITS)}", _trunc_type,
         _date_trunc, (Syntax(exp.TimestampTrunc, read=("this", "unit")),), null=_trunc_null,
+    ),
+    Function(
+        "date_bin", "date_bin('15 minutes', x, TIMESTAMP '2024-01-01')",
+        "where the bin of a moment begins: bins of days, hours, minutes and seconds, counted from a constant moment",
+        _bin_type, _date_bin, (Syntax(exp.DateBin, read=("this", "expression", "unit", "zone")),), null=_bin_null,
+    ),
+    Function(
+        "to_char", "to_char(x, 'YYYY-MM')",
+        f"a moment as text, of {', '.join(FORMAT_PATTERNS)}, signs and \"words\"; "
+        "`FM` before one leaves blanks and zeros out",
+        _char_type, _to_char, (Syntax(exp.TimeToStr, read=("this", "format")),), _to_char_size, null=_char_null,
+    ),
+    Shorthand(
+        "extract(year FROM age(x))", "full years from a moment to today, or `age(x, y)` from `y` to `x`; also month",
+        (),
     ),
     Shorthand(
         "to_date('31.01.2024', 'DD.MM.YYYY')", "a date from a constant text, by YYYY, MM, DD",

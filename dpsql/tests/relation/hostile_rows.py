@@ -146,6 +146,7 @@ _TARGETS = (
     "numeric",
 )
 _PATTERNS = ("'a%'", "'%b'", "'_'", "'a\\_%'", "'%a%b%'", "''")
+_FORMATS = ("YYYY-MM", "FMMonth DD", "Dy HH24:MI", 'IYYY-"W"IW', "Q", "DDD D ID YY")
 _INTERVALS = (
     "INTERVAL '1 day'",
     "INTERVAL '1 month'",
@@ -202,9 +203,25 @@ def numbers(depth: int) -> st.SearchStrategy[str]:
     plain = [_call(name, one) for name in names]
     cast = st.tuples(one, st.sampled_from(_TARGETS)).map(lambda p: f"CAST({p[0]} AS {p[1]})")
     fields = st.sampled_from(
-        ("year", "quarter", "month", "week", "day", "doy", "dow", "isodow", "hour", "isoyear")
+        (
+            "year",
+            "quarter",
+            "month",
+            "week",
+            "day",
+            "doy",
+            "dow",
+            "isodow",
+            "hour",
+            "isoyear",
+            "second",
+            "epoch",
+        )
     )
     field = st.tuples(fields, moments(depth - 1)).map(lambda p: f"extract({p[0]} FROM {p[1]})")
+    age = st.tuples(st.sampled_from(("year", "month")), moments(0), moments(0)).map(
+        lambda p: f"extract({p[0]} FROM age({p[1]}, {p[2]}))"
+    )
     position = st.tuples(texts(depth - 1), texts(depth - 1)).map(lambda p: f"position({p[0]} IN {p[1]})")
     ends = st.sampled_from(("0, 10", "-2.5, 2.5", "100, -7", "0.1, 1e6", "-1e30, 1e30"))
     bucket = st.tuples(one, ends, st.sampled_from(("1", "7", "1000"))).map(
@@ -213,7 +230,7 @@ def numbers(depth: int) -> st.SearchStrategy[str]:
     return st.one_of(
         leaf, _infix(one, ("+", "-", "*", "/", "%"), one), _infix(one, ("+", "-", "*", "/", "%"), one), bucket,
         one.map(lambda x: f"(- {x})"), _call("round", one, digits), _call("trunc", one, digits),
-        _call("power", one, small), *plain, *_choices(one, depth - 1), cast, field, position,
+        _call("power", one, small), *plain, *_choices(one, depth - 1), cast, field, age, position,
         _call("length", texts(depth - 1)), _infix(st.just("d"), ("-",), st.just("d")),
         booleans(depth - 1).map(lambda x: f"CAST({x} AS integer)"),
     )  # fmt: skip
@@ -231,6 +248,7 @@ def texts(depth: int) -> st.SearchStrategy[str]:
         _call("substr", one, st.sampled_from(("-1", "1", "2", "5"))),
         _call("substr", one, st.sampled_from(("-1", "1", "2", "5")), count), _infix(one, ("||",), one),
         _call("concat", one, one), st.sampled_from(("i32", "n", "b", "d")).map(lambda x: f"CAST({x} AS text)"),
+        st.tuples(moments(depth - 1), st.sampled_from(_FORMATS)).map(lambda p: f"to_char({p[0]}, '{p[1]}')"),
     )  # fmt: skip
 
 
@@ -244,7 +262,9 @@ def moments(depth: int) -> st.SearchStrategy[str]:
     return st.one_of(
         leaf, _call("date_trunc", units, one), _infix(one, ("+", "-"), st.sampled_from(_INTERVALS)),
         _infix(st.just("d"), ("+", "-"), st.sampled_from(("1", "400", "i16", "u8"))), *_choices(one, depth - 1),
-        one.map(lambda x: f"CAST({x} AS date)"), one.map(lambda x: f"CAST({x} AS timestamp)"),
+        st.tuples(st.sampled_from(("15 minutes", "3 days")), one).map(
+            lambda p: f"date_bin('{p[0]}', {p[1]}, TIMESTAMP '2001-01-01')"
+        ), one.map(lambda x: f"CAST({x} AS date)"), one.map(lambda x: f"CAST({x} AS timestamp)"),
     )  # fmt: skip
 
 

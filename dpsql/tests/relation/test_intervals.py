@@ -147,6 +147,8 @@ RULE_FORMS = (
     "substr(T, 2, 1)", "trim(T)", "concat(T, N1)", "T || T", "coalesce(T, 'x')", "nullif(T, 'a')", "N < N", "N IN (1, 2)",
     "T = T", "M <= M", "T LIKE 'a%'", "N IS NULL", "M IS NULL", "(N < N) IS TRUE", "NOT (N < N)", "N < N OR b", "N < N AND b",
     "N IS DISTINCT FROM N", "width_bucket(N, 0, 10, 5)", "width_bucket(N, 2.5, -0.1, 7)",
+    "extract(epoch FROM M)", "extract(second FROM M)", "to_char(M, 'YYYY-MM')", "to_char(M, 'FMDay Q')", "to_char(M, 'HH24:MI')",
+    "date_bin('7 days', M, TIMESTAMP '2001-01-01')", "extract(year FROM age(M, M))", "extract(month FROM age(M))",
 )  # fmt: skip
 NOT_NULL = tuple(replace(column, enforced=Enforced(not_null=True)) for column in COLUMNS)
 LEAVES = {

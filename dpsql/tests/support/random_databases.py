@@ -259,7 +259,21 @@ _CONSTANTS = ("0", "1", "2", "-3", "0.5", "2.25", "7", "100", "1e3", "0.00000000
 _TEXT_CONSTANTS = ("'a'", "'red'", "''", "'t'", "'zz'")
 _TIME_CONSTANTS = ("DATE '2020-06-15'", "TIMESTAMP '2020-02-01 10:00:00'", "DATE '2000-01-01'")
 _UNITS_OF_TIME = ("year", "quarter", "month", "week", "day", "hour", "minute")
-_FIELDS = ("year", "quarter", "month", "week", "day", "doy", "dow", "isodow", "hour", "minute", "isoyear")
+_FIELDS = (
+    "year",
+    "quarter",
+    "month",
+    "week",
+    "day",
+    "doy",
+    "dow",
+    "isodow",
+    "hour",
+    "minute",
+    "isoyear",
+    "second",
+    "epoch",
+)
 
 
 def _form(pattern: str, *parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
@@ -273,6 +287,7 @@ def _texts(table: str) -> st.SearchStrategy[str]:
         column, _form("lower({})", column), _form("upper({})", column), _form("trim({})", column),
         _form("substring({} FROM 1 FOR 2)", column), _form("left({}, 1)", column), _form("right({}, 2)", column),
         _form("({} || '-' || {})", column, column), _form("concat({}, {})", column, column),
+        _form("to_char({}, '{}')", st.sampled_from(_TIMES[table]), st.sampled_from(("YYYY-MM", "FMMonth", "Dy HH24"))),
         _form("coalesce({}, 'none')", column), _form("nullif({}, 'a')", column),
     )  # fmt: skip
 
@@ -284,6 +299,7 @@ def _times(table: str) -> st.SearchStrategy[str]:
         column, column, _form("date_trunc('{}', {})", st.sampled_from(_UNITS_OF_TIME), column),
         _form("({} + INTERVAL '{}')", column, st.sampled_from(("1 day", "-2 months", "90 minutes", "1 year"))),
         _form("CAST({} AS DATE)", column), _form("CAST({} AS TIMESTAMP)", column),
+        _form("date_bin('{}', {}, TIMESTAMP '2001-01-01')", st.sampled_from(("7 days", "90 minutes")), column),
     )  # fmt: skip
 
 
@@ -314,6 +330,7 @@ def numbers(table: str, depth: int = 2) -> st.SearchStrategy[str]:
         _form("CASE WHEN {} THEN {} END", predicates(table, 0), inner),
         _form("CAST({} AS INTEGER)", flag),
         _form("extract({} FROM {})", st.sampled_from(_FIELDS), time),
+        _form("extract({} FROM age({}, {}))", st.sampled_from(("year", "month")), st.sampled_from(_TIME_CONSTANTS), time),
         _form("length({})", text),
         _form("position('t' IN {})", text),
         _form("({} - DATE '2020-01-01')", st.sampled_from([c for c in _TIMES[table] if "day" in c or c == "born"])),
