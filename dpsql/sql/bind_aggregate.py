@@ -14,6 +14,7 @@ from ..relation.types import BIGINT
 from .aggregates import AGGREGATES, NAMED, AggregateRow
 from .bind_array import bind_cardinality
 from .bind_expression import Binder, call
+from .bind_intervals import bind_age, bind_interval
 from .bind_moments import make_date
 from .bind_percentile import read_within_group
 from .named_calls import bind_named, no_such_function
@@ -129,6 +130,12 @@ def bind_anonymous(binder: Binder, node: exp.Expr) -> Expr:
             if any(isinstance(part, Call) and part.function in ("dp_low", "dp_high") for part in walk(inner)):
                 raise Refusal("an error bar has no error bar", position=binder.position(node))
             return call(name, [inner], binder.position(node))
+    if name in ("transaction_timestamp", "statement_timestamp"):
+        return binder.moment(node)
+    if name == "make_interval":
+        return bind_interval(binder, node)
+    if name == "age":
+        return bind_age(binder, node, [binder.bind(part) for part in node.args.get("expressions") or []])
     if name in NAMES:
         return bind_named(binder, node, name)
     raise no_such_function(binder, node, name)

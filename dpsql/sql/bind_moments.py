@@ -13,17 +13,32 @@ from sqlglot import exp
 from ..errors import Refusal
 from ..relation.calendar import DAY
 from ..relation.expressions import Expr, Literal
-from ..relation.types import DATE, INTEGER, TEXT, TIMESTAMP
+from ..relation.functions import FUNCTIONS
+from ..relation.types import DATE, INTEGER, TEXT, TIMESTAMP, Kind
 from .bind_expression import Binder, cast
+from .bind_intervals import bind_zone
 from .constants import coerce_literal
+from .named_calls import bind_row
 from .parameters import sample
 
-__all__ = ["at_time_zone", "constant_moment", "make_date"]
+__all__ = ["at_time_zone", "constant_moment", "is_utc_name", "make_date"]
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _UTC = frozenset({"utc", "gmt", "etc/utc", "etc/gmt", "zulu", "z", "uct", "utc0", "+00", "+00:00", "00:00"})
 _READ = frozenset("YmdHMSf")
+_WORDS = {"Y": "YYYY", "m": "MM", "d": "DD", "H": "HH24", "M": "MI", "S": "SS", "f": "US"}
+"""What the parser has made of Postgres' words, back again."""
+_CODES = re.compile(r"%([YmdHMSf])")
 _DIRECTIVE = re.compile(r"%(.)")
+
+
+def _word(code: re.Match[str]) -> str:
+    return _WORDS[code[1]]
+
+
+def is_utc_name(zone: str) -> bool:
+    """Say whether a zone is UTC under one of its names."""
+    return zone.lower() in _UTC
 
 
 def constant_moment(binder: Binder, node: exp.Expr) -> Expr:
@@ -37,6 +52,12 @@ def constant_moment(binder: Binder, node: exp.Expr) -> Expr:
     given = sample(binder.bind(node.args["this"]), TEXT, "1970-01-01")
     form = node.args.get("format")
     form = form.args["this"] if isinstance(form, exp.Literal) else ""
+    if not isinstance(given, Literal) and given.type.kind is Kind.TEXT:
+        row, written = (
+            FUNCTIONS["to_date_of" if type_ is DATE else "to_timestamp_by"],
+            _CODES.sub(_word, form),
+        )
+        return bind_row(binder, node, name, [row], [given, Literal(TEXT, written)])
     if not isinstance(given, Literal) or not isinstance(given.value, str):
         raise Refusal(
             f"{name}() takes a constant text", sqlstate="PV202", position=position,
@@ -58,10 +79,10 @@ def constant_moment(binder: Binder, node: exp.Expr) -> Expr:
 
 
 def make_date(binder: Binder, node: exp.Expr) -> Expr:
-    """Return make_date(year, month, day) of constants.
+    """Return make_date(year, month, day) of constants, or above a release of columns.
 
     Raises:
-        Refusal: 42883 for another number of arguments, PV202 for what is no constant, 22023 for no date.
+        Refusal: 42883 for another number of arguments, 22023 for no date.
     """
     position = binder.position(node)
     parts = node.args.get("expressions") or []
@@ -70,9 +91,7 @@ def make_date(binder: Binder, node: exp.Expr) -> Expr:
     found = [sample(coerce_literal(binder.bind(part), INTEGER), INTEGER, 1) for part in parts]
     values = [part.value for part in found if isinstance(part, Literal)]
     if len(values) != 3 or not all(isinstance(value, int) for value in values):
-        raise Refusal(
-            "make_date takes constants", sqlstate="PV202", position=position, hint="write DATE '2024-01-31'"
-        )
+        return bind_row(binder, node, "make_date", [FUNCTIONS["make_date_of"]], found)
     try:
         date = datetime.date(*values)  # type: ignore[arg-type]  # all are int, as was just looked at
     except (ValueError, OverflowError):
@@ -81,17 +100,10 @@ def make_date(binder: Binder, node: exp.Expr) -> Expr:
 
 
 def at_time_zone(binder: Binder, node: exp.Expr) -> Expr:
-    """Return x AT TIME ZONE 'UTC', which is x as a timestamp.
-
-    Raises:
-        Refusal: 0A000 for another zone.
-    """
+    """Return x AT TIME ZONE 'UTC', which is x as a timestamp; of another zone as `bind_zone` says."""
     position = binder.position(node)
     zone = binder.bind(node.args["zone"])
     name = zone.value if isinstance(zone, Literal) else None
-    if not isinstance(name, str) or name.lower() not in _UTC:
-        raise Refusal(
-            "AT TIME ZONE takes 'UTC' here", sqlstate="0A000", position=position,
-            hint="moments are in UTC; add the hours: x + INTERVAL '2 hours'",
-        )  # fmt: skip
+    if not isinstance(name, str) or not is_utc_name(name):
+        return bind_zone(binder, node)
     return cast(binder.bind(node.args["this"]), TIMESTAMP, position)

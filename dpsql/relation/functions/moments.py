@@ -65,7 +65,7 @@ ROWS: tuple[Function | Shorthand, ...] = (
     ),
     Function(
         "date_trunc", "date_trunc('month', x)", f"a moment cut to its unit: {', '.join(TRUNC_UNITS)}", _trunc_type,
-        _date_trunc, (Syntax(exp.TimestampTrunc, read=("this", "unit")),), null=_trunc_null,
+        _date_trunc, (Syntax(exp.TimestampTrunc, read=("this", "unit", "zone")),), null=_trunc_null,
     ),
     Shorthand(
         "to_date('31.01.2024', 'DD.MM.YYYY')", "a date from a constant text, by YYYY, MM, DD",
