@@ -26,6 +26,7 @@ from ..plan.privacy.rows import Release
 from ..postprocess import ReleasedColumn, ReleasedTable, SealedEngine, finish
 from ..postprocess.bars import Bar, resolve_bars
 from ..postprocess.fetched import FetchedTable, carried_type, encode_fetched, fetch_statement
+from ..postprocess.intervals import check_carried, show_intervals
 from ..postprocess.print_public import PublicPrinter
 from ..postprocess.public_parts import Fetched, Needed, check_usable, split
 from ..postprocess.replicas import Ends
@@ -96,12 +97,13 @@ def compile_public(relation: Relation, plans: Sequence[ReleasePlan], dialect: Di
     """
     by_release: dict[Release, ReleasePlan] = {plan.release: plan for plan in plans}
     check_usable(relation)
-    resolved = resolve_bars(relation, by_release)
+    resolved = show_intervals(resolve_bars(relation, by_release))
     cut = split(resolved, tables_only=not dialect.runs_public_parts)
     tables: dict[str, Table] = {}
     if isinstance(cut.relation, Fetched):
         part = _whole(resolved, tables)
         return Compiled(resolved, part.sql, frozenset(), tables, {}, (part,), True)
+    check_carried(cut.parts)
     parts = tuple(_part(source, needed, tables, dialect) for source, needed in cut.parts.items())
     numbers = {source: (number, needed) for number, (source, needed) in enumerate(cut.parts.items())}
     numbered = {plan.release: (i, plan) for i, plan in enumerate(plans)}

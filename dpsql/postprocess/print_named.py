@@ -11,7 +11,7 @@ import re
 from ..plan.dialects.quote import literal
 from ..relation.expressions import Call, Expr, Literal
 from ..relation.functions import FUNCTIONS
-from ..relation.functions.above.signature import MOST_BYTES, Signature, fitting
+from ..relation.functions.above.signature import MOST_BYTES, Signature, constant_of, fitting
 from ..relation.types import TEXT, Kind, SqlType
 from .bind import bind, engine_type, finite, keep
 from .null_on_error_casts import cast
@@ -19,7 +19,7 @@ from .null_on_error_casts import cast
 __all__ = ["print_literal", "print_named"]
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
-_PLACE = re.compile(r"\{([a-z]|rest)\}")
+_PLACE = re.compile(r"\{([a-g]|rest)\}")
 
 
 def print_literal(value: Literal) -> str:
@@ -34,7 +34,8 @@ def print_literal(value: Literal) -> str:
 def print_named(call: Call, args: list[str]) -> str:
     """Return the call of a row that has SQL; `args` are its printed arguments."""
     row = FUNCTIONS[call.function]
-    found, sql = fitting(row, call.args)
+    found, written = fitting(row, call.args)
+    sql = written if isinstance(written, str) else written(constant_of(found, call.args))
     bound: dict[str, str] = {}
     names: list[str] = []
     for place, (arg, printed) in enumerate(zip(call.args, args, strict=True)):
@@ -52,7 +53,7 @@ def print_named(call: Call, args: list[str]) -> str:
     body = f"TRY({body})"
     if bound:
         body = bind("{" + ", ".join(f"'{name}': {sql}" for name, sql in bound.items()) + "}", body)
-    return _as_result(body, call.type, row.grows)
+    return _as_result(body, found.result, row.grows)
 
 
 def _put(place: str, names: list[str], found: Signature) -> str:

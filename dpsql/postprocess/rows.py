@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ..errors import Refusal
 from ..relation.types import Kind, SqlType
+from .intervals import Interval, read_interval
 
 __all__ = ["MAX_CELLS", "MAX_ROWS", "Arrays", "ColumnRows", "ResultRows", "check_size", "finish"]
 
@@ -240,5 +241,6 @@ _CONVERSIONS: dict[Kind, tuple[type, Callable[[Any], Any]]] = {
     Kind.BOOLEAN: (bool, _to_boolean),
     Kind.DATE: (date, _to_date),
     Kind.TIMESTAMP: (datetime, _to_timestamp),
+    Kind.INTERVAL: (Interval, read_interval),
 }
 """The Python type that needs no conversion (floats always need a look), and the conversion."""

@@ -77,6 +77,7 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
     exp.CurrentTimestamp: frozenset(),
     exp.Localtimestamp: frozenset(),
     exp.Anonymous: frozenset({"this", "expressions"}),
+    exp.Kwarg: _BINARY,
     # aggregates and windows
     **dict.fromkeys((*AGGREGATES, *ORDERED, exp.FirstValue, exp.LastValue, exp.Ntile), _UNARY),
     exp.Count: frozenset({"this", "big_int"}),

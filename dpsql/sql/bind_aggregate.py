@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from sqlglot import exp
@@ -13,8 +14,10 @@ from ..relation.relations import AggregateCall
 from ..relation.types import BIGINT
 from .aggregates import AGGREGATES, NAMED, AggregateRow
 from .bind_array import bind_cardinality
+from .bind_bins import bind_width_bucket
 from .bind_expression import Binder, call
-from .bind_moments import make_date, refuse_age
+from .bind_intervals import bind_age, bind_interval
+from .bind_moments import bind_date_bin, bind_to_char, make_date
 from .bind_percentile import read_within_group
 from .named_calls import bind_named, no_such_function
 
@@ -107,6 +110,12 @@ def bind_aggregate(binder: Binder, node: exp.Expr) -> Expr:
     return binder.add_aggregate(read_aggregate(binder, node, AGGREGATES[type(node)]))
 
 
+_ON_ROWS: dict[str, Callable[[Binder, exp.Expr, str], Expr]] = {
+    "to_char": bind_to_char, "date_bin": bind_date_bin, "width_bucket": bind_width_bucket,
+}  # fmt: skip
+"""Functions that people's rows take in some forms, and released ones in all."""
+
+
 def bind_anonymous(binder: Binder, node: exp.Expr) -> Expr:
     """Return a call of a function that the parser has no node for: dpsql's own, or none.
 
@@ -118,8 +127,6 @@ def bind_anonymous(binder: Binder, node: exp.Expr) -> Expr:
         return binder.add_aggregate(read_aggregate(binder, node, NAMED[name]))
     if name == "now" and not node.args.get("expressions"):
         return binder.moment(node)
-    if name in ("age", "justify_days", "justify_hours", "justify_interval"):
-        return refuse_age(binder, node)
     if name == "make_date":
         return make_date(binder, node)
     if name == "cardinality" and len(node.args.get("expressions") or []) == 1:
@@ -131,8 +138,14 @@ def bind_anonymous(binder: Binder, node: exp.Expr) -> Expr:
             if any(isinstance(part, Call) and part.function in ("dp_low", "dp_high") for part in walk(inner)):
                 raise Refusal("an error bar has no error bar", position=binder.position(node))
             return call(name, [inner], binder.position(node))
+    if name in ("transaction_timestamp", "statement_timestamp"):
+        return binder.moment(node)
+    if name == "make_interval":
+        return bind_interval(binder, node)
+    if name == "age":
+        return bind_age(binder, node, [binder.bind(part) for part in node.args.get("expressions") or []])
     if name in NAMES:
-        return bind_named(binder, node, name)
+        return _ON_ROWS.get(name, bind_named)(binder, node, name)
     raise no_such_function(binder, node, name)
 
 

@@ -8,10 +8,12 @@ from sqlglot import exp
 
 from ..errors import Refusal
 from ..relation.expressions import Expr, Literal
+from ..relation.functions import NAMES
 from ..relation.functions.bins import MAX_BUCKETS
 from ..relation.types import DOUBLE, INTEGER
 from .bind_expression import Binder, call, cast
 from .constants import coerce_literal
+from .named_calls import bind_row
 from .parameters import sample
 
 __all__ = ["bind_width_bucket"]
@@ -19,29 +21,28 @@ __all__ = ["bind_width_bucket"]
 _LARGEST = Fraction(10) ** 100
 
 
-def bind_width_bucket(binder: Binder, node: exp.Expr) -> Expr:
-    """Return width_bucket(x, low, high, count).
+def bind_width_bucket(binder: Binder, node: exp.Expr, name: str) -> Expr:
+    """Return width_bucket(x, low, high, count): of constants but for x on people's rows too, else above a release.
 
     Raises:
-        Refusal: PV202 for ends or a count that are no constants, 22023 for those that make no buckets.
+        Refusal: 22023 for constants that make no buckets; as `bind_row`.
     """
     position = binder.position(node)
-    value = coerce_literal(binder.bind(node.args["this"]), DOUBLE)
+    args = [binder.bind(part) for part in node.args.get("expressions") or []]
+    if len(args) != 4:
+        return bind_row(binder, node, name, NAMES[name], args)
+    value = coerce_literal(args[0], DOUBLE)
     ends = [
-        sample(coerce_literal(binder.bind(node.args[name]), DOUBLE), DOUBLE, Fraction(number))
-        for number, name in enumerate(("min_value", "max_value"))
+        sample(coerce_literal(arg, DOUBLE), DOUBLE, Fraction(number)) for number, arg in enumerate(args[1:3])
     ]
-    count = sample(coerce_literal(binder.bind(node.args["num_buckets"]), INTEGER), INTEGER, 1)
+    count = sample(coerce_literal(args[3], INTEGER), INTEGER, 1)
     low, high, buckets = (one.value if isinstance(one, Literal) else None for one in (*ends, count))
     if (
         not isinstance(low, (int, Fraction))
         or not isinstance(high, (int, Fraction))
         or not isinstance(buckets, int)
     ):
-        raise Refusal(
-            "width_bucket takes constants for its ends and its count", sqlstate="PV202", position=position,
-            hint="write the numbers out: width_bucket(x, 0, 100, 10)",
-        )  # fmt: skip
+        return bind_row(binder, node, name, NAMES[name], [value, *ends, count])
     far, apart = max(abs(Fraction(low)), abs(Fraction(high))), abs(Fraction(high) - Fraction(low))
     if far > _LARGEST or apart < 1 / _LARGEST:
         raise Refusal(

@@ -24,6 +24,7 @@ from ..errors import Position, Refusal
 from ..relation.calendar import DAY, EXACT_FIELDS, EXTRACT_FIELDS, TRUNC_UNITS, parse_zoned
 from ..relation.expressions import Call, Expr, Literal
 from ..relation.functions import FUNCTIONS, SYNTAX, WRITTEN, common_type
+from ..relation.functions.above.moments import EXTRACTED, TRUNCATED
 from ..relation.relations import AggregateCall, WindowCall
 from ..relation.types import BOOLEAN, DATE, DOUBLE, INTEGER, INTERVAL, NULL, TEXT, TIMESTAMP, Kind, SqlType
 from .attach import Attachment
@@ -31,6 +32,7 @@ from .bind_estimates import Estimator
 from .comparison import COMPARISONS, compare, same_moments
 from .constants import cast_literal, coerce_literal, fold
 from .literals import interval_literal, number_literal, parameter_literal
+from .named_calls import bind_row
 from .say import said_of
 from .scope import BindingContext, Scope
 from .text import position_of
@@ -124,6 +126,8 @@ def cast(expr: Expr, target: SqlType, position: Position | None) -> Expr:
         literal = cast_literal(expr, target)
         if literal is not None:
             return literal
+    if expr.type.kind is Kind.INTERVAL and target.kind is Kind.TEXT:
+        return Call(TEXT, "interval_text", (expr,), position=position)
     if not _castable(expr.type, target):
         raise Refusal(f"{expr.type} cannot be cast to {target}", sqlstate="42804", position=position)
     return Call(target, "cast", (expr,), position=position)
@@ -281,14 +285,18 @@ class Binder:
         else:
             unit, value, known, name = node.args["unit"], node.args["this"], TRUNC_UNITS, "date_trunc"
         word = str(unit.args["this"]).lower()
+        bound = self.bind(value)
+        more = EXTRACTED if name == "extract" else TRUNCATED
+        if word in more and (word not in known or bound.type.kind is Kind.INTERVAL):
+            return bind_row(self, node, name, [more[word]], [coerce_literal(bound, TIMESTAMP)])
         if word not in known:
             raise Refusal(
                 f'{name} has no field "{word}" here',
                 sqlstate="22023",
                 position=self.position(node),
-                hint="one of " + ", ".join(known),
+                hint="one of " + ", ".join(dict.fromkeys((*known, *more))),
             )
-        return call(name, [Literal(TEXT, word), self.bind(value)], self.position(node))
+        return call(name, [Literal(TEXT, word), bound], self.position(node))
 
     def cast_node(self, node: exp.Expr) -> Expr:
         """Return CAST(x AS type) or x::type."""

@@ -13,10 +13,10 @@ from ..relation.types import BOOLEAN, INTEGER, TEXT, Kind
 from .aggregates import AGGREGATES, ORDERED
 from .bind_aggregate import bind_aggregate, bind_anonymous, bind_filter, bind_grouping
 from .bind_array import bind_element, refuse_array, refuse_unnest
-from .bind_bins import bind_width_bucket
 from .bind_expression import Binder, Condition, Form, call
+from .bind_intervals import bind_operator, bind_overlaps, cut_in_zone
 from .bind_lists import bind_equal, bind_unequal
-from .bind_moments import at_time_zone, bind_date_bin, bind_extract, bind_to_char, constant_moment, refuse_age
+from .bind_moments import at_time_zone, bind_extract, constant_moment, is_utc_name
 from .bind_percentile import bind_alone, bind_within_group
 from .bind_subquery import bind_exists, bind_in_query, bind_scalar
 from .bind_window import bind_window
@@ -175,6 +175,15 @@ def _digits(binder: Binder, node: exp.Expr) -> Expr:
     return call(name, args, binder.position(node))
 
 
+def _logarithm(binder: Binder, node: exp.Expr) -> Expr:
+    """log(x) of base 10, or log(b, x)"""
+    args = [binder.bind(node.args["this"])]
+    if node.args.get("expression") is None:
+        return call("log", args, binder.position(node))
+    args.append(binder.bind(node.args["expression"]))
+    return bind_row(binder, node, "log", [FUNCTIONS["log_of"]], args)
+
+
 def _trim(binder: Binder, node: exp.Expr) -> Expr:
     side = str(node.args.get("position") or "").upper()
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(side, "trim")
@@ -210,6 +219,13 @@ def _overlay(binder: Binder, node: exp.Expr) -> Expr:
     return bind_row(binder, node, "overlay", [FUNCTIONS["overlay"]], args)
 
 
+def _cut(binder: Binder, node: exp.Expr) -> Expr:
+    """date_trunc(unit, x), and by the clocks of a zone."""
+    cut, zone = binder.part_of_date(node), node.args.get("zone")
+    is_utc = isinstance(zone, exp.Literal) and is_utc_name(str(zone.args["this"]))
+    return cut if zone is None or is_utc else cut_in_zone(binder, node, cut, zone)
+
+
 def _whole_of(binder: Binder, node: exp.Expr) -> int:
     arg = sample(coerce_literal(binder.bind(node), INTEGER), INTEGER, 1)
     if not isinstance(arg, Literal) or not isinstance(arg.value, int) or not abs(arg.value) < 2**31:
@@ -234,11 +250,10 @@ FORMS: dict[type[exp.Expr], Form] = {
     exp.StrToDate: constant_moment, exp.StrToTime: constant_moment, exp.AtTimeZone: at_time_zone,
     exp.EQ: bind_equal, exp.NEQ: bind_unequal, exp.ILike: _ilike,
     exp.Like: _like, exp.Escape: _escape, exp.Case: _case, exp.Round: _digits,
-    exp.Trunc: _digits, exp.Trim: _trim, exp.Overlay: _overlay, exp.Substring: _substring,
-    exp.WidthBucket: bind_width_bucket, exp.DPipe: _join_texts,
-    exp.Extract: bind_extract, exp.DateBin: bind_date_bin, exp.TimeToStr: bind_to_char,
-    **dict.fromkeys((exp.JustifyDays, exp.JustifyHours, exp.JustifyInterval), refuse_age),
-    exp.TimestampTrunc: Binder.part_of_date, exp.Cast: Binder.cast_node, exp.CurrentDate: Binder.moment,
+    exp.Trunc: _digits, exp.Trim: _trim, exp.Overlay: _overlay, exp.Log: _logarithm, exp.Overlaps: bind_overlaps,
+    **dict.fromkeys((exp.Add, exp.Sub, exp.Mul), bind_operator), exp.Substring: _substring,
+    exp.DPipe: _join_texts, exp.Extract: bind_extract,
+    exp.TimestampTrunc: _cut, exp.Cast: Binder.cast_node, exp.CurrentDate: Binder.moment,
     exp.CurrentTimestamp: Binder.moment, exp.Localtimestamp: Binder.moment, exp.Subquery: bind_scalar,
     exp.Exists: bind_exists, exp.Anonymous: bind_anonymous, exp.Filter: bind_filter,
     exp.Grouping: bind_grouping, exp.Window: bind_window,

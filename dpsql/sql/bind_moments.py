@@ -6,22 +6,21 @@ All moments are in UTC (soundness.md 2.2), so a zone that is UTC changes nothing
 from __future__ import annotations
 
 import datetime
-import itertools
 import re
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import TokenType
 
 from ..errors import Refusal
 from ..relation.calendar import DAY
-from ..relation.date_formats import FORMAT_PATTERNS, format_parts
+from ..relation.date_formats import format_parts
 from ..relation.expressions import Expr, Literal, Months
+from ..relation.functions import FUNCTIONS, NAMES
 from ..relation.types import BIGINT, DATE, INTEGER, INTERVAL, NUMERIC, TEXT, TIMESTAMP, Kind
 from .bind_expression import Binder, call, cast
+from .bind_intervals import bind_zone
 from .constants import coerce_literal
+from .named_calls import bind_row
 from .parameters import sample
-from .say import said_of
-from .text import tokenize
 
 __all__ = [
     "at_time_zone",
@@ -29,15 +28,27 @@ __all__ = [
     "bind_extract",
     "bind_to_char",
     "constant_moment",
+    "is_utc_name",
     "make_date",
-    "refuse_age",
 ]
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _UTC = frozenset({"utc", "gmt", "etc/utc", "etc/gmt", "zulu", "z", "uct", "utc0", "+00", "+00:00", "00:00"})
 _WIDEST_BIN = 36_525 * DAY
 _READ = frozenset("YmdHMSf")
+_WORDS = {"Y": "YYYY", "m": "MM", "d": "DD", "H": "HH24", "M": "MI", "S": "SS", "f": "US"}
+"""What the parser has made of Postgres' words, back again."""
+_CODES = re.compile(r"%([YmdHMSf])")
 _DIRECTIVE = re.compile(r"%(.)")
+
+
+def _word(code: re.Match[str]) -> str:
+    return _WORDS[code[1]]
+
+
+def is_utc_name(zone: str) -> bool:
+    """Say whether a zone is UTC under one of its names."""
+    return zone.lower() in _UTC
 
 
 def constant_moment(binder: Binder, node: exp.Expr) -> Expr:
@@ -51,6 +62,12 @@ def constant_moment(binder: Binder, node: exp.Expr) -> Expr:
     given = sample(binder.bind(node.args["this"]), TEXT, "1970-01-01")
     form = node.args.get("format")
     form = form.args["this"] if isinstance(form, exp.Literal) else ""
+    if not isinstance(given, Literal) and given.type.kind is Kind.TEXT:
+        row, written = (
+            FUNCTIONS["to_date_of" if type_ is DATE else "to_timestamp_by"],
+            _CODES.sub(_word, form),
+        )
+        return bind_row(binder, node, name, [row], [given, Literal(TEXT, written)])
     if not isinstance(given, Literal) or not isinstance(given.value, str):
         raise Refusal(
             f"{name}() takes a constant text", sqlstate="PV202", position=position,
@@ -72,10 +89,10 @@ def constant_moment(binder: Binder, node: exp.Expr) -> Expr:
 
 
 def make_date(binder: Binder, node: exp.Expr) -> Expr:
-    """Return make_date(year, month, day) of constants.
+    """Return make_date(year, month, day) of constants, or above a release of columns.
 
     Raises:
-        Refusal: 42883 for another number of arguments, PV202 for what is no constant, 22023 for no date.
+        Refusal: 42883 for another number of arguments, 22023 for no date.
     """
     position = binder.position(node)
     parts = node.args.get("expressions") or []
@@ -84,9 +101,7 @@ def make_date(binder: Binder, node: exp.Expr) -> Expr:
     found = [sample(coerce_literal(binder.bind(part), INTEGER), INTEGER, 1) for part in parts]
     values = [part.value for part in found if isinstance(part, Literal)]
     if len(values) != 3 or not all(isinstance(value, int) for value in values):
-        raise Refusal(
-            "make_date takes constants", sqlstate="PV202", position=position, hint="write DATE '2024-01-31'"
-        )
+        return bind_row(binder, node, "make_date", [FUNCTIONS["make_date_of"]], found)
     try:
         date = datetime.date(*values)  # type: ignore[arg-type]  # all are int, as was just looked at
     except (ValueError, OverflowError):
@@ -95,19 +110,12 @@ def make_date(binder: Binder, node: exp.Expr) -> Expr:
 
 
 def at_time_zone(binder: Binder, node: exp.Expr) -> Expr:
-    """Return x AT TIME ZONE 'UTC', which is x as a timestamp.
-
-    Raises:
-        Refusal: 0A000 for another zone.
-    """
+    """Return x AT TIME ZONE 'UTC', which is x as a timestamp; of another zone as `bind_zone` says."""
     position = binder.position(node)
     zone = binder.bind(node.args["zone"])
     name = zone.value if isinstance(zone, Literal) else None
-    if not isinstance(name, str) or name.lower() not in _UTC:
-        raise Refusal(
-            "AT TIME ZONE takes 'UTC' here", sqlstate="0A000", position=position,
-            hint="moments are in UTC; add the hours: x + INTERVAL '2 hours'",
-        )  # fmt: skip
+    if not isinstance(name, str) or not is_utc_name(name):
+        return bind_zone(binder, node)
     return cast(binder.bind(node.args["this"]), TIMESTAMP, position)
 
 
@@ -120,9 +128,14 @@ def bind_extract(binder: Binder, node: exp.Expr) -> Expr:
     inner = node.args["expression"]
     while isinstance(inner, exp.Paren):
         inner = inner.args["this"]
-    if isinstance(inner, exp.Anonymous) and str(inner.args["this"]).lower() == "age":
+    is_age = isinstance(inner, exp.Anonymous) and str(inner.args["this"]).lower() == "age"
+    if is_age and _field(node) in ("year", "month"):
         return _part_of_age(binder, node, inner)
     return binder.part_of_date(node)
+
+
+def _field(node: exp.Expr) -> str:
+    return str(node.args["this"].args["this"]).lower()
 
 
 def _part_of_age(binder: Binder, node: exp.Expr, age: exp.Anonymous) -> Expr:
@@ -131,13 +144,8 @@ def _part_of_age(binder: Binder, node: exp.Expr, age: exp.Anonymous) -> Expr:
     Year, month, day and time of day in one number, each with room for the next, rise as moments do: a whole division of
     the difference leaves the years that are full.
     """
-    position, word = binder.position(node), str(node.args["this"].args["this"]).lower()
+    position, word = binder.position(node), _field(node)
     given = [coerce_literal(binder.bind(part), DATE) for part in age.args.get("expressions") or []]
-    if word not in ("year", "month"):
-        raise Refusal(
-            f"extract takes year or month of age(), not {word}", sqlstate="22023", position=position,
-            hint="for days subtract dates: current_date - x",
-        )  # fmt: skip
     if len(given) == 1:
         given.insert(0, Literal(DATE, binder.context.now // DAY, position=position))
     if len(given) != 2 or not all(moment.type.is_temporal for moment in given):
@@ -173,91 +181,42 @@ def _whole(number: int) -> Expr:
     return Literal(BIGINT, number)
 
 
-def refuse_age(binder: Binder, node: exp.Expr) -> Expr:
-    """Raises Refusal: 0A000, for intervals that are computed."""
-    name = (
-        str(node.args["this"]).lower()
-        if isinstance(node, exp.Anonymous)
-        else said_of(node, binder.context.text)
-    )
-    raise Refusal(
-        f"{name.removesuffix('()')}() makes an interval, which is not computed here", sqlstate="0A000",
-        position=binder.position(node),
-        hint="extract(year FROM age(x)) for years, x - y of dates for days",
-    )  # fmt: skip
-
-
-def bind_date_bin(binder: Binder, node: exp.Expr) -> Expr:
-    """Return date_bin(width, x, origin), of constants but for x.
+def bind_date_bin(binder: Binder, node: exp.Expr, name: str) -> Expr:
+    """Return date_bin(width, x, origin): of constants but for x on people's rows too, else above a release.
 
     Raises:
-        Refusal: PV202 for what is no constant, 22023 for a width that is none.
+        Refusal: as `bind_row`.
     """
-    position = binder.position(node)
-    if node.args.get("zone") is not None:
-        raise Refusal("date_bin takes three arguments", sqlstate="42883", position=position)
-    width = coerce_literal(binder.bind(node.args["this"]), INTERVAL)
-    value = coerce_literal(binder.bind(node.args["expression"]), TIMESTAMP)
-    begins = node.args["unit"]  # which the parser takes for a word
-    start = (
-        Literal(TEXT, begins.name, position=position) if isinstance(begins, exp.Var) else binder.bind(begins)
-    )
-    origin = cast(coerce_literal(start, TIMESTAMP), TIMESTAMP, position)
-    if (
-        not isinstance(width, Literal)
-        or not isinstance(width.value, Months)
-        or not isinstance(origin, Literal)
-    ):
-        raise Refusal(
-            "date_bin takes constants for the width and the origin", sqlstate="PV202", position=position,
-            hint="date_bin('15 minutes', x, TIMESTAMP '2024-01-01')",
-        )  # fmt: skip
-    microseconds = width.value.days * DAY + width.value.microseconds
-    if width.value.months or not 0 < microseconds <= _WIDEST_BIN or not isinstance(origin.value, int):
-        raise Refusal(
-            "date_bin takes a width of days, hours, minutes or seconds", sqlstate="22023", position=position,
-            hint="date_trunc('month', x) for months and years",
-        )  # fmt: skip
-    return call("date_bin", [width, value, origin], position)
+    args = [binder.bind(part) for part in node.args.get("expressions") or []]
+    if len(args) == 3:
+        width, value = coerce_literal(args[0], INTERVAL), coerce_literal(args[1], TIMESTAMP)
+        origin = cast(coerce_literal(args[2], TIMESTAMP), TIMESTAMP, binder.position(node))
+        if (
+            _is_width(width)
+            and value.type.is_temporal
+            and isinstance(origin, Literal)
+            and isinstance(origin.value, int)
+        ):
+            return call("date_bin", [width, value, origin], binder.position(node))
+    return bind_row(binder, node, name, NAMES[name], args)
 
 
-def bind_to_char(binder: Binder, node: exp.Expr) -> Expr:
-    """Return to_char(x, format), of a constant format.
+def _is_width(width: Expr) -> bool:
+    if not isinstance(width, Literal) or not isinstance(width.value, Months) or width.value.months:
+        return False
+    return 0 < width.value.days * DAY + width.value.microseconds <= _WIDEST_BIN
+
+
+def bind_to_char(binder: Binder, node: exp.Expr, name: str) -> Expr:
+    """Return to_char(x, format): of a moment by what `format_parts` reads on people's rows too, else above a release.
 
     Raises:
-        Refusal: PV202 for a format that is no constant, 22023 for one that is not written here.
+        Refusal: as `bind_row`.
     """
-    position, form = binder.position(node), node.args["format"]
-    value = coerce_literal(binder.bind(node.args["this"]), TIMESTAMP)
-    if isinstance(form, exp.Literal):
-        form = Literal(TEXT, _format_as_written(binder, node), position=position)
-    else:
-        form = sample(binder.bind(form), TEXT, "YYYY")
-    if not isinstance(form, Literal) or not isinstance(form.value, str):
-        raise Refusal(
-            "to_char takes a constant format",
-            sqlstate="PV202",
-            position=position,
-            hint="to_char(x, 'YYYY-MM')",
-        )
-    parts = format_parts(form.value)
-    if isinstance(parts, str) or not value.type.is_temporal:
-        said = (
-            f'does not write "{parts}" here' if isinstance(parts, str) else "writes dates and timestamps here"
-        )
-        raise Refusal(
-            f"to_char {said}", sqlstate="22023", position=position,
-            hint=f"it writes {', '.join(FORMAT_PATTERNS)}, and words in double quotes",
-        )  # fmt: skip
-    return call("to_char", [value, form], position)
-
-
-def _format_as_written(binder: Binder, node: exp.Expr) -> str:
-    """Return the last argument of a call as the statement has it: the parser's tree has another language's format."""
-    position, depth = binder.position(node), 0
-    tokens = tokenize(binder.context.text[0 if position is None else position.offset :])
-    for before, token in itertools.pairwise(tokens):
-        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
-        if depth == 0 and token.token_type is TokenType.R_PAREN:
-            return before.text if before.token_type is TokenType.STRING else ""
-    return ""
+    args = [binder.bind(part) for part in node.args.get("expressions") or []]
+    if len(args) == 2:
+        value, form = coerce_literal(args[0], TIMESTAMP), sample(args[1], TEXT, "YYYY")
+        written = form.value if isinstance(form, Literal) else None
+        if isinstance(written, str) and value.type.is_temporal and not isinstance(format_parts(written), str):
+            return call("to_char", [value, form], binder.position(node))
+    return bind_row(binder, node, name, NAMES[name], args)

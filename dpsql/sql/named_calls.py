@@ -17,7 +17,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 from ..errors import Refusal
 from ..relation.expressions import Call, Expr, Literal
 from ..relation.functions import NAMES, SYNTAX, Function
-from ..relation.functions.above.signature import Signature, signature
+from ..relation.functions.above.formats import FormatError
+from ..relation.functions.above.signature import Signature, constant_of, fitting, signature
 from ..relation.types import TEXT, Kind
 from .constants import coerce_literal
 from .parameters import sample
@@ -77,6 +78,7 @@ def bind_row(binder: Binder, node: exp.Expr, name: str, rows: Sequence[Function]
             given = [read(one, place, arg) for place, arg in enumerate(args)]
             if None not in given and one.takes(tuple(arg for arg in given if arg is not None)):
                 taken = tuple(_read(one, place, arg) for place, arg in enumerate(args))
+                _check_constant(row, taken, binder, node)
                 return Call(one.result, row.name, taken, position=position)
     _refuse_variable(rows, args, name, binder, node)
     types = ", ".join(str(arg.type) for arg in args)
@@ -85,6 +87,20 @@ def bind_row(binder: Binder, node: exp.Expr, name: str, rows: Sequence[Function]
         f"{name}({types}) does not exist", sqlstate="42883", position=position,
         hint=f"write {forms}; cast the arguments",
     )  # fmt: skip
+
+
+def _check_constant(row: Function, args: tuple[Expr, ...], binder: Binder, node: exp.Expr) -> None:
+    """Check that a constant format is read. Raises Refusal (22023), with what of it is not."""
+    found, written = fitting(row, args)
+    if isinstance(written, str):
+        return
+    try:
+        written(constant_of(found, args))
+    except FormatError as error:
+        raise Refusal(
+            f"{row.said} does not read this: {error}", sqlstate="22023", position=binder.position(node),
+            hint="`dpsql docs sql` has what is read",
+        ) from None  # fmt: skip
 
 
 def _is_bare(arg: Expr) -> bool:

@@ -20,7 +20,13 @@ class Interval:
 
     @classmethod
     def of(cls, length: timedelta) -> Interval:
-        """Return days and time of a timedelta, both of its sign, as Postgres writes them."""
+        """Return days and time of a timedelta, both of its sign, as Postgres writes them.
+
+        One that knows its own three numbers (`parts`) has those.
+        """
+        parts: tuple[int, int, int] | None = getattr(length, "parts", None)
+        if parts is not None:
+            return cls(*parts)
         total = length // timedelta(microseconds=1)
         days = abs(total) // _DAY * (1 if total >= 0 else -1)
         return cls(0, days, total - days * _DAY)

@@ -347,7 +347,7 @@ class _Analysis:
                 f"{FUNCTIONS[expr.function].said} cannot be used on private rows",
                 sqlstate="PV202",
                 position=expr.position,
-                hint="use it on the aggregated result",
+                hint=FUNCTIONS[expr.function].below,
             )
         return map_children(expr, self._below)
 

@@ -6,12 +6,10 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sqlglot import exp
-
 from ..expressions import Call, Literal
 from ..facts import ONE, ZERO, Facts
 from ..types import INTEGER, SqlType
-from .row import Args, Function, Syntax
+from .row import Args, Function
 
 __all__ = ["MAX_BUCKETS", "ROWS", "Buckets", "buckets_of"]
 
@@ -90,6 +88,6 @@ ROWS = (
     Function(
         "width_bucket", "width_bucket(x, 0, 10, 5)",
         "which of so many bins of one width `x` is in, from 1; 0 below the first, one more than all beyond the last",
-        _type, _bucket, (Syntax(exp.WidthBucket, read=("this", "min_value", "max_value", "num_buckets")),),
+        _type, _bucket,
     ),
 )  # fmt: skip

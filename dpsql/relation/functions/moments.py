@@ -166,18 +166,18 @@ ROWS: tuple[Function | Shorthand, ...] = (
     ),
     Function(
         "date_trunc", "date_trunc('month', x)", f"a moment cut to its unit: {', '.join(TRUNC_UNITS)}", _trunc_type,
-        _date_trunc, (Syntax(exp.TimestampTrunc, read=("this", "unit")),), null=_trunc_null,
+        _date_trunc, (Syntax(exp.TimestampTrunc, read=("this", "unit", "zone")),), null=_trunc_null,
     ),
     Function(
         "date_bin", "date_bin('15 minutes', x, TIMESTAMP '2024-01-01')",
         "where the bin of a moment begins: bins of days, hours, minutes and seconds, counted from a constant moment",
-        _bin_type, _date_bin, (Syntax(exp.DateBin, read=("this", "expression", "unit", "zone")),), null=_bin_null,
+        _bin_type, _date_bin, null=_bin_null,
     ),
     Function(
         "to_char", "to_char(x, 'YYYY-MM')",
         f"a moment as text, of {', '.join(FORMAT_PATTERNS)}, signs and \"words\"; "
         "`FM` before one leaves blanks and zeros out",
-        _char_type, _to_char, (Syntax(exp.TimeToStr, read=("this", "format")),), _to_char_size, null=_char_null,
+        _char_type, _to_char, (), _to_char_size, null=_char_null,
     ),
     Shorthand(
         "extract(year FROM age(x))", "full years from a moment to today, or `age(x, y)` from `y` to `x`; also month",

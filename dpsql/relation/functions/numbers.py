@@ -127,7 +127,10 @@ ROWS = (
     Function("sqrt", "sqrt(x)", "the square root", _real, _monotone(math.sqrt, 0.0, 1e300), unary(exp.Sqrt)),
     Function("exp", "exp(x)", "e to the `x`", _real, _monotone(math.exp, -700.0, 700.0), unary(exp.Exp)),
     Function("ln", "ln(x)", "the natural logarithm", _real, _monotone(math.log, 1e-300, 1e300), unary(exp.Ln)),
-    Function("log", "log(x)", "the logarithm to base 10", _real, _monotone(math.log10, 1e-300, 1e300), unary(exp.Log)),
+    Function(
+        "log", "log(x)", "the logarithm to base 10", _real, _monotone(math.log10, 1e-300, 1e300),
+        (Syntax(exp.Log, read=("this", "expression")),),
+    ),
     Function("sin", "sin(x)", "the sine", _double, _within(-1, 1), unary(exp.Sin), plain=True),
     Function("cos", "cos(x)", "the cosine", _double, _within(-1, 1), unary(exp.Cos), plain=True),
     Function("atan", "atan(x)", "the inverse tangent", _double, _within(-2, 2), unary(exp.Atan), plain=True),

@@ -18,6 +18,7 @@ House rules:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -29,13 +30,26 @@ from ..size_rules import SizeRule
 from ..types import SqlType
 
 __all__ = [
-    "Args", "Function", "IntervalRule", "Shorthand", "Syntax", "TypeRule", "all_null", "any_null", "binary",
-    "declared", "never_null", "unary",
+    "Args",
+    "Function",
+    "IntervalRule",
+    "Shorthand",
+    "Syntax",
+    "TypeRule",
+    "Written",
+    "all_null",
+    "any_null",
+    "binary",
+    "declared",
+    "never_null",
+    "unary",
 ]  # fmt: skip
 
 Args = tuple[Expr, ...]
 TypeRule = Callable[[Args], SqlType | None]
 IntervalRule = Callable[[list[Facts], Call], Facts]
+Written = str | Callable[[str], str]
+"""SQL over the arguments; where one is a constant format or pattern, what makes it of that."""
 NullRule = Callable[[list[Facts], Call], bool]
 
 
@@ -96,7 +110,7 @@ class Function:
     Of a function that is called by name, above the release alone (`above`): `names`: the names; `signatures`: what it
     takes and gives; `sql`: its value in the sealed engine, of each of these or of all; `strict`: NULL for a NULL
     argument; `grows`: its text may be longer than its arguments; `since`: the first version of Postgres that has it,
-    where not all have.
+    where not all have; `below`: what is said to who uses it on people's rows.
     """
 
     name: str
@@ -114,15 +128,17 @@ class Function:
     plain: bool = False
     names: tuple[str, ...] = ()
     signatures: tuple[str, ...] = ()
-    sql: tuple[str, ...] = ()
+    sql: tuple[Written, ...] = ()
     strict: bool = True
     grows: bool = False
     since: int = 0
+    below: str = "use it on the aggregated result"
 
     @property
     def said(self) -> str:
         """What a refusal calls it: as it is written."""
-        return f"{self.form.partition('(')[0]}()" if "(" in self.form else f"{self.name}()"
+        called = re.match(r"\w+(?=\()", self.form)
+        return f"{called[0]}()" if called else self.form if self.names or self.sql else f"{self.name}()"
 
 
 def declared(args: Sequence[Facts]) -> bool:

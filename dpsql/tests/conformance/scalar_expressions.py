@@ -5,7 +5,9 @@ Over the columns of `test_scalar_functions`: texts s, t, u; numbers i, j, k, b, 
 
 from __future__ import annotations
 
-__all__ = ["EXPRESSIONS", "NOT_ALIKE"]
+__all__ = ["EXPRESSIONS", "UNTRIED"]
+
+SPAN = "make_interval(1, -14, 0, 33, -27, j, 1.5)"
 
 EXPRESSIONS: dict[str, list[str]] = {
     "btrim_of": ["btrim(s, 'xa ')", "trim(both 'xb' from s)", "trim(t from s)", "btrim(s, '')"],
@@ -20,11 +22,54 @@ EXPRESSIONS: dict[str, list[str]] = {
     "overlay": [ "overlay(s placing 'XX' from 2 for 0)", "overlay(s placing t from j for k)", "overlay(s placing t from 1 for -1)","overlay(s placing 'XX' from 2)", "overlay(s placing t from j)"],
     "substring_at": ["substring(s from j for k)", "substr(s, j, 2)", "substring(s, 2, k)", "substring(s from j)", "substr(s, k)"],
     "chr": ["chr(ascii(s))", "chr(55296)", "chr(1114111)", "chr(1114112)"],
+    **{f"extract_{field}": [f"extract({field} FROM {value})" for value in ("p", "q", "d", "age(p, q)", "p - q", SPAN)
+        if not (field == "julian" and value not in "pqd") and not (value == "d" and "second" in field)]
+       for field in ("epoch", "second", "milliseconds", "microseconds", "decade", "century", "millennium", "julian")},
+    **{f"extract_{field}": [f"extract({field} FROM {value})" for value in ("age(p, q)", "p - q", SPAN)]
+       for field in ("year", "month", "day", "hour", "minute")},
+    **{f"date_trunc_{unit}": [f"date_trunc('{unit}', {value})" for value in "pqd"]
+       for unit in ("microseconds", "milliseconds", "second", "decade", "century", "millennium")},
+    "age": ["age(p)", "age(timestamp '2024-02-29', p)", "age(d)"],
+    "moments_between": ["p - q", "d - p", "timestamp '2024-02-29' - p"],
+    "interval_added": ["d + age(p, q)", "p + (p - q)", f"p + ({SPAN} + age(q, p))"],
+    "interval_taken": ["d - age(p, q)", "p - (p - q)"],
+    "intervals_added": [f"age(p, q) + {SPAN}"],
+    "intervals_taken": [f"age(p, q) - {SPAN}"],
+    "interval_times": ["age(p, q) * j", f"2 * {SPAN}"],
+    "date_bin": ["date_bin(INTERVAL '15 minutes', p, timestamp '2001-01-01')", "date_bin(INTERVAL '1 day 3 hours', p, q)",
+                 "date_bin('7 days', d, timestamp '2001-01-01')", "date_bin(INTERVAL '1 month', p, q)"],
+    "justify_hours": [f"justify_hours({SPAN})", "justify_hours(q - p)"],
+    "justify_days": [f"justify_days({SPAN})", "justify_days(p - q)"],
+    "make_date_of": ["make_date(2000 + i, j, k)", "make_date(j, 2, 29)"],
+    "make_timestamp": ["make_timestamp(2000 + j, k, 3, j, 59, 59.9999999)", "make_timestamp(2024, 2, 29, 23, 0, 0.0000005)"],
+    "make_interval": ["make_interval(days => i)", "make_interval(j, k)", "make_interval(k, j, k, j, k, j, n)", "make_interval(hours => 30, secs => 1.5)"],
+    "to_timestamp_of": ["to_timestamp(x)", "to_timestamp(i)", "to_timestamp(b)"],
+    "overlaps": ["(p, q) OVERLAPS (d, e)", "(p, q) OVERLAPS (q, p)", "(least(d, DATE '2024-01-31'), INTERVAL '30 days') OVERLAPS (least(e, DATE '2024-01-01'), INTERVAL '1 year')",
+                 "(p, NULL::timestamp) OVERLAPS (p, q)"],
+    "to_char": [f"to_char(p, '{form}')" for form in (
+        "YYYY-MM-DD HH24:MI:SS.US", "FMMonth FMDD, YYYY", "Month|MONTH|month|Mon|DY|Dy|Day|DAY|", "HH12:MI:SS AM p.m.",
+        "YY Y YYY IYYY-IW-ID", "DDD D W WW Q CC J SSSS MS", "hh24mi yyyymmdd", '"Week" IW', "FMHH24:FMMI", "Q. \"quarter\"")]
+        + ["to_char(d, 'YYYY-MM')"] + [f"to_char({value}, '{form}')" for value in ("i", "n", "x", "b") for form in (
+        "999,999.99", "FM999,999.99", "000", "0.0", "9", "FM9999999990.00", "S999", "999S", "9999MI", "99G999D9", "FM000", "FM9.99",
+        "999999999999999999", "099.90")],
+    "to_date_of": ["to_date(to_char(d, 'DD.MM.YYYY'), 'DD.MM.YYYY')", "to_date(d::text, 'YYYY-MM-DD')"],
+    "to_timestamp_by": ["to_timestamp(to_char(p, 'YYYY-MM-DD HH24:MI:SS.US'), 'YYYY-MM-DD HH24:MI:SS.US')",
+                        "to_timestamp(to_char(p, 'DD/MM/YYYY HH24:MI'), 'DD/MM/YYYY HH24:MI')"],
+    "zone_clock": ["p::timestamptz AT TIME ZONE 'Europe/Berlin'", "p::timestamptz AT TIME ZONE 'America/New_York'",
+                   "date_trunc('day', p::timestamptz, 'Asia/Tokyo')"],
+    "zone_moment": ["p::timestamp AT TIME ZONE 'Europe/Berlin'", "p::timestamp AT TIME ZONE 'America/New_York'"],
+    "interval_text": ["age(p, q)::text", "(p - q)::text", f"({SPAN} + (p - q))::text", "make_interval(1, -3, 0, 2, -5)::text"],
+    "log_of": ["log(2, n)", "log(n, 10.0)", "log(j, i)"],
+    "factorial": ["factorial(least(b, 33))"],
+    "width_bucket": ["width_bucket(x, 0, 1, 4)", "width_bucket(n, 0, 100, 7)", "width_bucket(n, 10.5, -3, 7)",
+                     "width_bucket(0.3, 0, 1, 10)", "width_bucket(x, 10, 10, 3)", "width_bucket(j, 1, 13, 4)"],
+    "bit_and_of": ["i & j", "i & j + k", "b & 7"], "bit_or_of": ["i | j & k", "b | i"], "bit_xor_of": ["i # j", "b # 5"],
     "to_hex": ["to_hex(b)", "to_hex(4294967296)"],
     "to_bin": ["to_bin(b)"],
     "to_oct": ["to_oct(b)"],
 }  # fmt: skip
 """Name of a row -> expressions; each is asked of Postgres as it stands."""
 
-NOT_ALIKE: frozenset[tuple[str, int]] = frozenset()
-"""Expressions and rows that are known to differ."""
+UNTRIED = frozenset({"make_interval", "factorial", "width_bucket"})
+"""Functions that are tried over these expressions alone: Postgres 15 wraps around for the largest parts of an interval
+and has a bin too many where a quotient rounds to 1; 1000! is too large here."""

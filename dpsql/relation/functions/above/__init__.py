@@ -13,12 +13,14 @@ House rules:
 from __future__ import annotations
 
 from ..row import Function
-from . import texts
+from . import moments, numbers, texts
 
 __all__ = ["NAMES", "ROWS", "SECTIONS"]
 
 SECTIONS: dict[str, tuple[Function, ...]] = {
     "more of text": texts.ROWS,
+    "more of dates": moments.ROWS,
+    "more of numbers": numbers.ROWS,
 }
 """The manual's headings, and the rows below each."""
 

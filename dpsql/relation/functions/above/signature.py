@@ -1,8 +1,8 @@
 """What a function takes and gives, as `text, integer -> text`.
 
 The words: `integer` (any whole number, read as one of 32 bits), `int4` (a smallint or an integer), `bigint`, `numeric`
-(an exact number), `double` (any number), `text`, `boolean`, `date`, `timestamp` (a date too), `interval`, `any`,
-`pattern` and `format` (a constant text). `any...` stands last, for one value and more.
+(an exact number), `double` (any number), `text`, `boolean`, `date`, `timestamp` (a date too), `clock` (no date),
+`interval`, `any`, `pattern` and `format` (a constant text). `any...` stands last, for one value and more.
 """
 
 from __future__ import annotations
@@ -12,16 +12,17 @@ from functools import cache
 
 from ...expressions import Literal
 from ...types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, INTERVAL, NUMERIC, TEXT, TIMESTAMP, Kind, SqlType
-from ..row import Args, Function, Syntax
+from ..row import Args, Function, Syntax, Written
 
-__all__ = ["MOST_BYTES", "Signature", "above", "fitting", "signature"]
+__all__ = ["MOST_BYTES", "Signature", "above", "constant_of", "fitting", "signature"]
 
 MOST_BYTES = 1_000_000
 """A longer text is NULL."""
 
 _TYPES = {
     "integer": INTEGER, "int4": INTEGER, "bigint": BIGINT, "numeric": NUMERIC, "double": DOUBLE, "text": TEXT,
-    "boolean": BOOLEAN, "date": DATE, "timestamp": TIMESTAMP, "interval": INTERVAL, "pattern": TEXT, "format": TEXT,
+    "boolean": BOOLEAN, "date": DATE, "timestamp": TIMESTAMP,
+    "clock": TIMESTAMP, "interval": INTERVAL, "pattern": TEXT, "format": TEXT,
 }  # fmt: skip
 _CONSTANT = frozenset({"pattern", "format"})
 _ANY = "any"
@@ -87,7 +88,7 @@ def signature(text: str) -> Signature:
     return Signature(tuple(word.removesuffix("...") for word in words), _TYPES[given.strip()], is_open)
 
 
-def fitting(row: Function, args: Args) -> tuple[Signature, str]:
+def fitting(row: Function, args: Args) -> tuple[Signature, Written]:
     """Return the first signature of a row that takes arguments, and its SQL. Raises StopIteration: none does."""
     return next(
         (one, row.sql[min(place, len(row.sql) - 1)])
@@ -96,10 +97,18 @@ def fitting(row: Function, args: Args) -> tuple[Signature, str]:
     )
 
 
+def constant_of(found: Signature, args: Args) -> str:
+    """Return the constant text among arguments; "" where it is NULL."""
+    place = next(place for place in range(len(args)) if found.is_constant(place))
+    constant = args[place]
+    return constant.value if isinstance(constant, Literal) and isinstance(constant.value, str) else ""
+
+
 def above(
-    name: str, form: str, doc: str, takes: str, *sql: str,
+    name: str, form: str, doc: str, takes: str, *sql: Written,
     names: tuple[str, ...] | None = None, strict: bool = True,
     grows: bool = False, syntax: tuple[Syntax, ...] = (), since: int = 0,
+    below: str = "use it on the aggregated result",
 ) -> Function:  # fmt: skip
     """Return a row. `takes`: its signatures, with semicolons between; `sql`: the value of each, or of all.
 
@@ -114,5 +123,5 @@ def above(
 
     return Function(
         name, form, doc, result, private=False, names=(name,) if names is None else names, signatures=signatures,
-        sql=sql, strict=strict, grows=grows, syntax=syntax, since=since,
+        sql=sql, strict=strict, grows=grows, syntax=syntax, since=since, below=below,
     )  # fmt: skip

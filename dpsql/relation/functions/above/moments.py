@@ -1,0 +1,198 @@
+"""Dates, timestamps and intervals: chapters 9.8 and 9.9 of Postgres' manual, beside what there is below a release."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from ...date_formats import FORMAT_PATTERNS
+from ..row import Syntax
+from .formats import moment_as_text, number_as_text, text_as_date, text_as_moment
+from .signature import above
+
+__all__ = ["EXTRACTED", "ROWS", "TRUNCATED"]
+
+_MONTHS = "(datepart('year', {a}) * 12 + datepart('month', {a}))"
+_DAYS = "datepart('day', {a})"
+_MICROSECONDS = (
+    "(datepart('hour', {a}) * 3600000000 + datepart('minute', {a}) * 60000000 "
+    "+ datepart('microseconds', {a}))"
+)
+_PARTS = "{'m': " + _MONTHS + ", 'd': " + _DAYS + ", 'u': " + _MICROSECONDS + "}"
+_BOTH = "timestamp -> numeric; interval -> numeric"
+_CLOCK = "clock -> numeric; interval -> numeric"
+
+_FIELDS: dict[str, tuple[str, str, str, str]] = {
+    "epoch": (_BOTH, "seconds since 1970, or of an interval", "epoch_us({a}) / 1e6", "epoch({a})"),
+    "second": (_CLOCK, "seconds and their fraction", "extract('microseconds' FROM {a}) / 1e6",
+               "extract('microseconds' FROM {a}) / 1e6"),
+    "milliseconds": (_CLOCK, "seconds in thousandths", "extract('microseconds' FROM {a}) / 1e3",
+                     "extract('microseconds' FROM {a}) / 1e3"),
+    "microseconds": (_CLOCK, "seconds in millionths", "extract('microseconds' FROM {a})",
+                     "extract('microseconds' FROM {a})"),
+    "decade": (_BOTH, "the year by 10", "extract('year' FROM {a}) // 10", _MONTHS + " // 120"),
+    "century": (_BOTH, "the century", "(extract('year' FROM {a}) + 99) // 100", _MONTHS + " // 1200"),
+    "millennium": (_BOTH, "the millennium", "(extract('year' FROM {a}) + 999) // 1000", _MONTHS + " // 12000"),
+    "julian": ("timestamp -> numeric", "the Julian day", "extract('julian' FROM {a})", ""),
+    "year": ("interval -> numeric", "whole years of an interval", _MONTHS + " // 12", ""),
+    "month": ("interval -> numeric", "the months above them", _MONTHS + " % 12", ""),
+    "day": ("interval -> numeric", "days of an interval", _DAYS, ""),
+    "hour": ("interval -> numeric", "hours of an interval", "datepart('hour', {a})", ""),
+    "minute": ("interval -> numeric", "the minutes above them", "datepart('minute', {a})", ""),
+}  # fmt: skip
+
+EXTRACTED = {
+    field: above(
+        f"extract_{field}", f"extract({field} FROM x)" if "timestamp" in takes or "clock" in takes
+        else f"extract({field} FROM age(x, y))", doc, takes, *filter(None, sql), names=(),
+    )
+    for field, (takes, doc, *sql) in _FIELDS.items()
+}  # fmt: skip
+"""Field of EXTRACT -> its row, for what the one below a release does not take."""
+
+_CUT = {
+    "microseconds": "{a}", "milliseconds": "date_trunc('millisecond', {a})", "second": "date_trunc('second', {a})",
+    **{
+        unit: f"make_timestamp(CAST({first} AS BIGINT), 1, 1, 0, 0, 0)"
+        for unit, first in (
+            ("decade", "CASE WHEN extract('year' FROM {a}) > 9 THEN extract('year' FROM {a}) // 10 * 10 END"),
+            ("century", "(extract('year' FROM {a}) + 99) // 100 * 100 - 99"),
+            ("millennium", "(extract('year' FROM {a}) + 999) // 1000 * 1000 - 999"),
+        )
+    },
+}  # fmt: skip
+TRUNCATED = {
+    unit: above(
+        f"date_trunc_{unit}", f"date_trunc('{unit}', x)", "cut to it", "timestamp -> timestamp", sql, names=()
+    )
+    for unit, sql in _CUT.items()
+}
+"""Unit of date_trunc -> its row, where there is none below a release."""
+
+_SPAN = "(datepart('day', {a}) * 86400000000 + " + _MICROSECONDS + ")"
+_BINNED = (
+    "CASE WHEN "
+    + _MONTHS
+    + " = 0 AND "
+    + _SPAN
+    + " > 0 THEN make_timestamp(epoch_us({b}) - ((epoch_us({b}) - "
+    "epoch_us({c})) % " + _SPAN + " + " + _SPAN + ") % " + _SPAN + ") END"
+)
+
+
+def _made(months: str, days: str, microseconds: str) -> str:
+    return f"to_months(CAST({months} AS INTEGER)) + to_days(CAST({days} AS INTEGER)) + to_microseconds({microseconds})"
+
+
+def _over_parts(inner: str) -> str:
+    return f"list_transform([{_PARTS}], lambda p: {inner})[1]"
+
+
+_HOURS_IN_DAYS = _over_parts(
+    "list_transform([{'m': p.m, 'd': p.d + p.u // 86400000000, 'u': p.u % 86400000000}], lambda q: "
+    "CASE WHEN q.d > 0 AND q.u < 0 THEN " + _made("q.m", "q.d - 1", "q.u + 86400000000") +
+    " WHEN q.d < 0 AND q.u > 0 THEN " + _made("q.m", "q.d + 1", "q.u - 86400000000") +
+    " ELSE " + _made("q.m", "q.d", "q.u") + " END)[1]"
+)  # fmt: skip
+_DAYS_IN_MONTHS = _over_parts(
+    "list_transform([{'m': p.m + p.d // 30, 'd': p.d % 30, 'u': p.u}], lambda q: "
+    "CASE WHEN q.m > 0 AND q.d < 0 THEN " + _made("q.m - 1", "q.d + 30", "q.u") +
+    " WHEN q.m < 0 AND q.d > 0 THEN " + _made("q.m + 1", "q.d - 30", "q.u") +
+    " ELSE " + _made("q.m", "q.d", "q.u") + " END)[1]"
+)  # fmt: skip
+_OVERLAPS = (
+    "list_transform([{'s': least({a}, {b}), 'e': CASE WHEN {a} IS NOT NULL AND {b} IS NOT NULL THEN "
+    "greatest({a}, {b}) END, 't': least({c}, {d}), 'f': CASE WHEN {c} IS NOT NULL AND {d} IS NOT NULL THEN "
+    "greatest({c}, {d}) END}], lambda o: CASE WHEN o.s > o.t THEN CASE WHEN o.f IS NULL THEN NULL WHEN o.s < o.f "
+    "THEN true WHEN o.e IS NULL THEN NULL ELSE false END WHEN o.s < o.t THEN CASE WHEN o.e IS NULL THEN NULL "
+    "WHEN o.t < o.e THEN true WHEN o.f IS NULL THEN NULL ELSE false END WHEN o.s = o.t THEN "
+    "CASE WHEN o.e IS NULL OR o.f IS NULL THEN NULL ELSE true END END)[1]"
+)
+
+
+def _named(value: tuple[str, str], unit: str) -> str:
+    """Return a part of an interval as Postgres shows it: a plus stands after a part below zero alone."""
+    plus = f"CASE WHEN {value[1]} < 0 AND {value[0]} > 0 THEN '+' ELSE '' END"
+    several = f"CASE WHEN {value[0]} <> 1 THEN 's' ELSE '' END"
+    return f"CASE WHEN {value[0]} <> 0 THEN {plus} || {value[0]} || ' {unit}' || {several} END"
+
+
+_CLOCK_SHOWN = (
+    "CASE WHEN p.u <> 0 OR (p.m = 0 AND p.d = 0) THEN CASE WHEN p.u < 0 THEN '-' WHEN p.b < 0 THEN '+' ELSE '' END || "
+    "CASE WHEN abs(p.u) < 36000000000 THEN '0' ELSE '' END || abs(p.u) // 3600000000 "
+    "|| ':' || lpad(CAST(abs(p.u) // 60000000 % 60 AS VARCHAR), 2, '0') || ':' || "
+    "lpad(CAST(abs(p.u) // 1000000 % 60 AS VARCHAR), 2, '0') || CASE WHEN p.u % 1000000 <> 0 THEN "
+    "rtrim('.' || lpad(CAST(abs(p.u) % 1000000 AS VARCHAR), 6, '0'), '0') ELSE '' END END"
+)
+_SHOWN = _over_parts(
+    "list_transform([{'y': p.m // 12, 'o': p.m % 12, 'm': p.m, 'd': p.d, 'u': p.u, "
+    "'a': CASE WHEN p.m % 12 <> 0 THEN p.m % 12 ELSE p.m // 12 END, "
+    "'b': CASE WHEN p.d <> 0 THEN p.d WHEN p.m % 12 <> 0 THEN p.m % 12 ELSE p.m // 12 END}], lambda p: concat_ws(' ', "
+    + _named(("p.y", "0"), "year") + ", " + _named(("p.o", "p.y"), "mon") + ", " + _named(("p.d", "p.a"), "day")
+    + ", " + _CLOCK_SHOWN + "))[1]"
+)  # fmt: skip
+_CLOCK_OF = (
+    "CASE WHEN {a} BETWEEN 1 AND 9999 AND {d} BETWEEN 0 AND 23 AND {e} BETWEEN 0 AND 59 AND {f} >= 0 AND {f} < 60 "
+    "THEN make_timestamp({a}, {b}, {c}, {d}, {e}, 0) + to_microseconds(CAST(round_even({f} * 1e6, 0) AS BIGINT)) END"
+)
+_IN_CALENDAR = "{a} BETWEEN -62135596800 AND 253402300799.9"
+
+ROWS = (
+    *EXTRACTED.values(),
+    *TRUNCATED.values(),
+    above("age", "age(x, y)", "years, months, days and time between; `age(x)`: until today",
+          "timestamp, timestamp -> interval", "age({a}, {b})"),
+    above("moments_between", "x::timestamp - y", "days and time between two moments",
+          "timestamp, timestamp -> interval", "{a} - {b}", names=()),
+    above("interval_added", "x + age(y, z)", "a moment later by an interval that is computed",
+          "timestamp, interval -> timestamp", "{a} + {b}", names=()),
+    above("interval_taken", "x - age(y, z)", "a moment earlier by one",
+          "timestamp, interval -> timestamp", "{a} - {b}", names=()),
+    above("intervals_added", "age(x, y) + age(z, x)", "two intervals, part by part",
+          "interval, interval -> interval", "{a} + {b}", names=()),
+    above("intervals_taken", "age(x, y) - age(z, x)", "their difference, part by part",
+          "interval, interval -> interval", "{a} - {b}", names=()),
+    above("interval_times", "age(x, y) * 2", "an interval so many times, a whole number",
+          "interval, integer -> interval", _over_parts(_made("p.m * {b}", "p.d * {b}", "p.u * {b}")), names=()),
+    above("date_bin_of", "date_bin(INTERVAL '15 minutes', x, y)", "the start of the bin of a width, counted from `y`",
+          "interval, timestamp, timestamp -> timestamp", _BINNED, names=("date_bin",),
+          below="date_bin('15 minutes', x, TIMESTAMP '2024-01-01'); date_trunc('month', x) for months and years"),
+    above("justify_hours", "justify_hours(x)", "24 hours of an interval as a day", "interval -> interval",
+          _HOURS_IN_DAYS),
+    above("justify_days", "justify_days(x)", "30 days of an interval as a month", "interval -> interval",
+          _DAYS_IN_MONTHS),
+    above("make_date_of", "make_date(year, month, day)", "a date; of columns", "integer, integer, integer -> date",
+          "CASE WHEN {a} BETWEEN 1 AND 9999 THEN make_date({a}, {b}, {c}) END", names=(),
+          below="write DATE '2024-01-31'"),
+    above("make_timestamp", "make_timestamp(year, month, day, hour, minute, second)", "a moment",
+          "integer, integer, integer, integer, integer, double -> timestamp", _CLOCK_OF),
+    above(
+        "make_interval", "make_interval(years, months, weeks, days, hours, mins, secs)",
+        "an interval; with names too: `make_interval(days => 10)`",
+        "integer, integer, integer, integer, integer, integer, double -> interval",
+        _made("{a} * 12 + {b}", "{c} * 7 + {d}", "{e} * 3600000000 + CAST({f} AS BIGINT) * 60000000 + "
+              "CAST(round_even({g} * 1e6, 0) AS BIGINT)"),
+    ),
+    above("isfinite", "isfinite(x)", "whether a moment is no infinity: those are NULL here",
+          "timestamp -> boolean; interval -> boolean", "true"),
+    above("to_timestamp_of", "to_timestamp(x)", "the moment so many seconds after 1970", "double -> timestamp",
+          f"CASE WHEN {_IN_CALENDAR} THEN make_timestamp(CAST(round_even({{a}} * 1e6, 0) AS BIGINT)) END", names=(),
+          syntax=(Syntax(exp.UnixToTime, ("this",)),)),
+    above("overlaps", "(x, y) OVERLAPS (z, w)", "whether two spans of time have a moment in common",
+          "timestamp, timestamp, timestamp, timestamp -> boolean", _OVERLAPS, names=(), strict=False,
+          syntax=(Syntax(exp.Overlaps, read=("this", "expression")),)),
+    above("to_char_of", "to_char(x, 'YYYY-MM-DD')", "a moment or a number as text, by a constant format",
+          "timestamp, format -> text; bigint, format -> text; numeric, format -> text; double, format -> text",
+          moment_as_text, number_as_text, number_as_text, lambda form: number_as_text(form, is_exact=False),
+          names=("to_char",), below=f"it writes moments there, by {', '.join(FORMAT_PATTERNS)} and \"words\""),
+    above("to_date_of", "to_date(x, 'YYYY-MM-DD')", "a date of a column's texts; NULL where they are not of the format",
+          "text, format -> date", text_as_date, names=(),
+          below="cast a column that holds ISO text: x::date"),
+    above("to_timestamp_by", "to_timestamp(x, 'YYYY-MM-DD HH24:MI')", "a moment of a column's texts",
+          "text, format -> timestamp", text_as_moment, names=(),
+          below="cast a column that holds ISO text: x::timestamp"),
+    above("zone_clock", "x::timestamptz AT TIME ZONE 'Europe/Berlin'", "what the clocks show at a moment",
+          "timestamp, format -> timestamp", "timezone({b}, timezone('UTC', {a}))", names=()),
+    above("zone_moment", "x::timestamp AT TIME ZONE 'Europe/Berlin'", "the moment at which clocks show it",
+          "timestamp, format -> timestamp", "timezone('UTC', timezone({b}, {a}))", names=()),
+    above("interval_text", "age(x, y)::text", "an interval as text", "interval -> text", _SHOWN, names=()),
+)  # fmt: skip
