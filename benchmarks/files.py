@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -84,7 +85,7 @@ def _made(size: Size) -> Path:
                     native.execute(f"COPY ({rows}) TO '{folder}/{table}/{part}.parquet'")
             native.execute("ALTER TABLE visit ADD PRIMARY KEY (id)")
     for old in (*folder.glob("*-ledger.*"), *folder.glob("*-files.json"), *folder.glob("*.toml")):
-        old.unlink()
+        shutil.rmtree(old) if old.is_dir() else old.unlink()
     return folder
 
 

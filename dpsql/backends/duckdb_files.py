@@ -48,6 +48,7 @@ _READ_AS = {
     "TIMESTAMP_MS": "CAST({} AS TIMESTAMP)",
     "TIMESTAMP_S": "CAST({} AS TIMESTAMP)",
 }
+_MOST_APART = 16
 _NARROWED = "holds numbers of more digits than the engine reads; write it with at most 38"
 _UNORDERED = (
     "holds INT96 timestamps with statistics of an order that is not theirs, by which rows are passed over; write the "
@@ -159,12 +160,11 @@ def pin_verified(files: FileSources, where: str) -> Pins:
 
 
 def _verify(where: str, name: str, pins: tuple[PinnedFile, ...], spill: str) -> None:
-    schemas: dict[tuple[Any, ...], str] = {}
+    schemas: dict[tuple[tuple[str, str], ...], str] = {}
     try:
         connection, _ = _open({name: pins}, spill)
         for one in pins:
-            found = connection.execute(f"DESCRIBE SELECT * FROM {_listed((one,))}").fetchall()
-            schemas.setdefault(tuple(row[:2] for row in found), one.path)
+            schemas.setdefault(tuple(_described(connection, one)), one.path)
         if len(schemas) > 1:
             first, other = list(schemas.values())[:2]
             raise PolicyError(
@@ -214,13 +214,25 @@ def _open(pins: Pins, spill: str) -> tuple[duckdb.DuckDBPyConnection, dict[str, 
 
 
 def _select(connection: duckdb.DuckDBPyConnection, pins: tuple[PinnedFile, ...]) -> str:
-    """Return the text of a table's view."""
-    listed = _listed(pins)
+    """Return the text of a table's view.
+
+    Of a list the engine knows no statistics, of one file it does: a few files are read one beside the other, and
+    joins over them take as long as over tables.
+    """
+    columns = _described(connection, pins[0])
     shown = []
-    for name, type_, *_ in connection.execute(f"DESCRIBE SELECT * FROM {_listed(pins[:1])}").fetchall():
+    for name, type_ in columns:
         column = _quoted(name)
         shown.append(f"{_READ_AS[type_].format(column)} AS {column}" if type_ in _READ_AS else column)
-    return f"SELECT {', '.join(shown)} FROM {listed}"
+    are_few = len(pins) <= _MOST_APART and all(_described(connection, one) == columns for one in pins[1:])
+    read = [(one,) for one in pins] if are_few else [pins]
+    return " UNION ALL ".join(f"SELECT {', '.join(shown)} FROM {_listed(ones)}" for ones in read)
+
+
+def _described(connection: duckdb.DuckDBPyConnection, one: PinnedFile) -> list[tuple[str, str]]:
+    """Return the names and types of a file's columns, in order."""
+    found = connection.execute(f"DESCRIBE SELECT * FROM {_listed((one,))}").fetchall()
+    return [(name, type_) for name, type_, *_ in found]
 
 
 def _shown_narrower(connection: duckdb.DuckDBPyConnection, pins: tuple[PinnedFile, ...]) -> list[str]:

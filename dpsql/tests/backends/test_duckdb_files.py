@@ -12,6 +12,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
+from dpsql.backends import duckdb_files
 from dpsql.backends.duckdb_files import DuckDBFiles, pin_verified
 from dpsql.backends.pinned_files import compare, find_files, read_record, version_of, write_record
 from dpsql.errors import EngineFailure, FilesChanged, PolicyError
@@ -177,6 +178,20 @@ def test_a_snapshot_says_the_version_that_it_reads(files: FileSources) -> None:
     known = read_record(files.record)
     assert known is not None
     assert versions == [version_of(known["visit"][:2]), version_of(known["visit"])]
+
+
+def test_many_files_are_read_as_few_are(files: FileSources, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a few the engine knows the statistics: these are what joins are planned by, and what rows are not."""
+    asked = 'SELECT COUNT(*), SUM(n), MIN(note), MAX(who) FROM "main"."visit" WHERE n > 50'
+    said = []
+    for most in (16, 1):
+        monkeypatch.setattr(duckdb_files, "_MOST_APART", most)
+        backend = DuckDBFiles(files)
+        with backend.snapshot() as snapshot:
+            said.append((list(snapshot.run(asked)), snapshot.schema()))
+            ((known,),) = next(snapshot.run('SELECT CAST(stats(n) AS VARCHAR) FROM "main"."visit" LIMIT 1'))
+            assert ("'max': 99" in known) == (most == 16)
+    assert said[0] == said[1]
 
 
 def test_check_says_what_changed(files: FileSources) -> None:
