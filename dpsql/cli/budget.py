@@ -35,7 +35,8 @@ def budget() -> None:
 def create(settings: CommandSettings) -> None:
     """Make the ledger of a new dataset. Once: without its ledger a dataset is not answered.
 
-    Where tables are files, they are read and recorded as they are now.
+    Where tables are files, they are read and recorded as they are now; where a copy of the database file is asked
+    (snapshot = "copy"), it is made.
 
     A ledger that is lost is restored from its backup or from its log, not made anew: a new one has
     forgotten what was spent.

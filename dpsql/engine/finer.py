@@ -301,7 +301,9 @@ def _cells(question: _Question, grouping: Grouping, named: frozenset[bytes] | No
         if key.digest in question.filters:
             cells *= len(question.filters[key.digest])
         elif key.digest not in question.groups:
-            if not key.is_complete or (named is not None and key.digest not in named):
+            if named is not None and key.digest not in named:
+                return None
+            if not key.is_complete:
                 return None
             cells *= key.size
     return cells

@@ -114,6 +114,7 @@ def _read_policy(text: str, path: Path) -> tuple[Policy | None, tuple[PolicyErro
     ledger = attempt(
         lambda: _read_url(top, "ledger", top.text("ledger") or f"sqlite:{path.stem}-ledger.db", folder)
     )
+    is_copied = attempt(lambda: _read_snapshot(top, database))
     dataset = attempt(lambda: top.text("dataset"))
     privacy = attempt(lambda: _read_privacy(top))
     defaults, analysts = None, None
@@ -153,6 +154,7 @@ def _read_policy(text: str, path: Path) -> tuple[Policy | None, tuple[PolicyErro
         server=server or ServerPolicy(),
         undecided=read.undecided,
         views=read.views,
+        is_copied=is_copied or False,
     ), wrong
 
 
@@ -162,6 +164,18 @@ def _read_database(top: Section, folder: Path) -> tuple[str, str]:
     if written is None:
         raise top.error('is missing; write database = "duckdb:<file>"', "database")
     return written, _read_url(top, "database", written, folder)
+
+
+def _read_snapshot(top: Section, database: tuple[str, str] | None) -> bool:
+    """Return whether a copy of the database is asked."""
+    said = top.text("snapshot")
+    if said is None:
+        return False
+    if said != "copy":
+        raise top.error('write "copy", or take it out', "snapshot")
+    if database is not None and (database[1] == FILES or not database[1].startswith(FILES)):
+        raise top.error("is for a DuckDB file; take it out", "snapshot")
+    return True
 
 
 def _read_url(top: Section, key: str, url: str, folder: Path) -> str:

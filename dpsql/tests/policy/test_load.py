@@ -438,7 +438,7 @@ TEXT_ERRORS = [
     ),
     (
         "epsilon = 1\n" + HEAD + STUDENT,
-        "epsilon: unknown key; known here: analysts, database, dataset, defaults, ledger, privacy, server, tables",
+        "epsilon: unknown key; known here: analysts, database, dataset, defaults, ledger, privacy, server, snapshot, tables",
     ),
 ]
 
