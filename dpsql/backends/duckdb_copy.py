@@ -23,9 +23,10 @@ import duckdb
 from ..errors import EngineFailure, PolicyError
 from ..policy.model import CopySource
 from ..seal import NO_WAY_OUT
+from .deployment import Finding, Severity
 from .duckdb_backend import DuckDBBackend, guarded
 
-__all__ = ["DuckDBCopy", "make_copy", "record_copy", "suspend_copy"]
+__all__ = ["DuckDBCopy", "copy_findings", "make_copy", "record_copy", "suspend_copy"]
 
 _BLOCK = 1 << 20
 
@@ -64,6 +65,23 @@ def _recorded(source: CopySource) -> str:
     if not isinstance(name, str) or os.path.basename(name) != name:
         raise PolicyError(f"{source.record.name}: is no record of a copy; dpsql refresh writes it anew")
     return name
+
+
+def copy_findings(source: CopySource) -> list[Finding]:
+    """Return what an owner should know of the copy: that there is none, or an old one. Raises PolicyError."""
+    if not source.record.exists():
+        return [
+            Finding(Severity.WARNING, "no copy of the database file has been made yet", "dpsql budget create")
+        ]
+    name = _recorded(source)
+    copy = source.record.parent / name
+    if not name or not copy.is_file():
+        return [Finding(Severity.ERROR, "the copy of the database file is not there", "dpsql refresh")]
+    if source.path.stat().st_mtime_ns > copy.stat().st_mtime_ns:
+        return [
+            Finding(Severity.WARNING, "the database file has changed since it was copied", "dpsql refresh")
+        ]
+    return []
 
 
 def make_copy(source: CopySource) -> str:

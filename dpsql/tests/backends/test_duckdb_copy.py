@@ -202,6 +202,22 @@ def test_without_a_copy_the_owner_is_told(folder: Path) -> None:
         Session.open(folder / "people.toml")
 
 
+def test_check_and_explain_tell_of_the_copy(folder: Path) -> None:
+    assert "no copy of the database file has been made yet" in run(folder, "check").stdout
+    assert run(folder, "explain", COUNT).exit_code == 0
+    assert names(folder) == []
+    run(folder, "budget", "create")
+    assert "cop" not in run(folder, "check").stdout
+    assert run(folder, "explain", COUNT).exit_code == 0
+    with duckdb.connect(str(folder / "people.duckdb")) as writing:
+        writing.execute("INSERT INTO person VALUES (77)")
+    assert "the database file has changed since it was copied" in run(folder, "check").stdout
+    suspend_copy(source(folder))
+    result = run(folder, "check")
+    assert result.exit_code == 5
+    assert "the copy of the database file is not there" in result.stdout
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [('snapshot = "clone"', 'write "copy", or take it out'), ('database = "duckdb:"\nsnapshot = "copy"', "is for a DuckDB file"),
