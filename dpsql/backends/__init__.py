@@ -13,10 +13,11 @@ from ..policy.engines import ENGINES
 from .backend import Backend, Snapshot, unknown_url
 from .deployment import Finding, refuse_unsafe
 from .duckdb_backend import DuckDBBackend
+from .duckdb_copy import DuckDBCopy
 from .duckdb_files import DuckDBFiles
 
 if TYPE_CHECKING:
-    from ..policy.model import FileSources
+    from ..policy.model import CopySource, FileSources
     from .postgres_backend import PostgresBackend
 
 __all__ = [
@@ -30,15 +31,19 @@ def open_backend(
     files: FileSources | None = None,
     *,
     is_recorded: bool = True,
+    copied: CopySource | None = None,
 ) -> Backend:
     """Return the backend for a policy's `database` URL: `duckdb:` and a file, or `postgresql://…`.
 
     `tables`: the names that the policy declares; None: whatever is there. `files`: the policy's, where its tables are
-    files: as they were recorded, or, not `is_recorded`, as they are now. Nothing is opened yet. Raises PolicyError
+    files: as they were recorded, or, not `is_recorded`, as they are now. `copied`: where a copy of the file is asked.
+    Nothing is opened yet. Raises PolicyError
     for a URL of another kind, or with a password.
     """
     if files is not None:
         return DuckDBFiles(files, is_recorded=is_recorded)
+    if copied is not None:
+        return DuckDBCopy(copied)
     module, _, name = ENGINES.get(url.partition(":")[0], "").partition(":")
     if not module:
         raise unknown_url()

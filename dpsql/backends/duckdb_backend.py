@@ -204,8 +204,9 @@ class DuckDBBackend:
         while True:
             try:
                 with self._lock:
+                    cursor = self._open_cursor()
                     seen = None if self._path is None else self._schema_seen
-                    snapshot = DuckDBSnapshot(self._open_cursor(), seen, self._read_schema)
+                    snapshot = DuckDBSnapshot(cursor, seen, self._read_schema)
                     self._snapshots[snapshot] = owner
                     return snapshot
             except EngineFailure as failure:

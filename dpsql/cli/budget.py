@@ -36,7 +36,7 @@ def create(settings: CommandSettings) -> None:
     """Make the ledger of a new dataset. Once: without its ledger a dataset is not answered.
 
     Where tables are files, they are read and recorded as they are now, and the keys that the policy asserts are
-    verified in them.
+    verified in them; where a copy of the database file is asked (snapshot = "copy"), it is made.
 
     A ledger that is lost is restored from its backup or from its log, not made anew: a new one has
     forgotten what was spent.

@@ -143,6 +143,7 @@ def _with_deployment(report: Report, policy: Policy, catalog: Catalog | None) ->
     """
     from ..backends import open_backend
     from ..backends.deployment import Severity
+    from ..backends.duckdb_copy import copy_findings
     from ..policy import is_open_to_others
 
     backend = open_backend(policy.database, policy.read_from, policy.files, is_recorded=False)
@@ -155,6 +156,8 @@ def _with_deployment(report: Report, policy: Policy, catalog: Catalog | None) ->
     backend.close_idle()
     if policy.files is not None:
         findings = [*findings, *_file_findings(policy, policy.files)]
+    if policy.copied is not None:
+        findings = [*findings, *copy_findings(policy.copied)]
     problems, warnings = (
         tuple(finding.to_text() for finding in findings if finding.severity is severity)
         for severity in Severity

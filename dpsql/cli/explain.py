@@ -80,7 +80,8 @@ def _session(settings: CommandSettings) -> Iterator[RunningSession]:
         return
     tell(_NO_LEDGER.format(path=settings.policy_path))
     with tempfile.TemporaryDirectory(prefix="dpsql-") as folder:
-        scratch = replace(policy, ledger=f"sqlite:{folder}/ledger.db", ledger_log=Path(folder, "ledger.log"))
+        ledger, log = f"sqlite:{folder}/ledger.db", Path(folder, "ledger.log")
+        scratch = replace(policy, ledger=ledger, ledger_log=log, is_copied=False)  # the file itself is there
         open_store(scratch, create=True).close()
         files = policy.files
         backend = None if files is None else open_backend(policy.database, files=files, is_recorded=False)

@@ -143,16 +143,32 @@ class VerifiedFiles:
 
 
 def verified_files(policy_path: Path, *, only_new: bool = False) -> VerifiedFiles:
-    """Read the files that the policy's tables are, all of them, and verify the keys that it asserts.
+    """Read the files that the policy's tables are, all of them, and verify the keys that it asserts; or copy its
+    database file where a copy is asked.
 
-    Nothing is written. Where the tables are no files there is nothing to do, nor, with `only_new`, where a record is
-    there. Raises PolicyError: a file is missing, or cannot be read to its end, or a key does not hold.
+    Nothing is recorded yet, and until a copy is, nothing is answered. Where there is neither there is nothing to do,
+    nor, with `only_new`, where a record is there. Raises PolicyError: a file is missing, cannot be read to its end, or
+    be copied, or a key does not hold.
     """
+    from ..backends.duckdb_copy import make_copy, record_copy, suspend_copy
     from ..backends.duckdb_files import pin_verified
     from ..backends.pinned_files import version_of, write_record
     from ..policy import load_policy
 
     policy = load_policy(policy_path)
+    copied = policy.copied
+    if copied is not None:
+        if only_new and copied.record.exists():
+            return VerifiedFiles()
+        try:
+            name = make_copy(copied)
+        except EngineFailure as failure:
+            raise PolicyError(
+                f"{copied.path.name}: the copy cannot be made ({failure.detail})",
+                hint="end the load first, and try again",
+            ) from None
+        suspend_copy(copied)
+        return VerifiedFiles(record=lambda: record_copy(copied, name))
     files = policy.files
     if files is None or (only_new and files.record.exists()):
         return VerifiedFiles()

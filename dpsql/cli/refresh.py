@@ -21,7 +21,8 @@ def refresh(settings: CommandSettings) -> None:
     Questions asked before are then drawn and charged anew. The budget does not come back: somebody
     who was in the data before and after loses the sum of both. Where tables are files, all of them are read, and
     recorded as they are now, and the keys that the policy asserts are verified in them; until then nothing is answered
-    from a file that has changed. Where a key does not hold, nothing is changed.
+    from a file that has changed. Where a key does not hold, nothing is changed. Where a copy of the database file is
+    asked (snapshot = "copy"), it is made anew.
     """
     verified = verified_files(settings.policy_path)
     with open_ledger(settings.policy_path) as ledger:

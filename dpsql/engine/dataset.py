@@ -161,7 +161,7 @@ class Dataset:
         known = policy if isinstance(policy, Policy) else load_policy(policy)
         with ExitStack() as undo:
             if backend is None:
-                backend = open_backend(known.database, known.read_from, known.files)
+                backend = open_backend(known.database, known.read_from, known.files, copied=known.copied)
                 undo.callback(backend.close_idle)
                 refuse_unsafe(backend.findings())
             store = open_ledger(known, create=False)

@@ -321,7 +321,9 @@ def _cells(question: Question, grouping: Grouping, named: frozenset[bytes] | Non
         if key.digest in question.filters:
             cells *= len(question.filters[key.digest])
         elif key.digest not in question.groups:
-            if not key.is_complete or (named is not None and key.digest not in named):
+            if named is not None and key.digest not in named:
+                return None
+            if not key.is_complete:
                 return None
             cells *= key.size
     return cells

@@ -21,11 +21,12 @@ from ..policy import build_catalog as build_tables
 from ..policy.catalog import column_key, database_names, match_column, table_key, whole_table
 from ..policy.columns import build_column
 from ..policy.model import ViewPolicy
-from ..policy.section import suggest
+from ..policy.section import quote_key, suggest
 from ..relation.catalog import Catalog, Column, Enforced, Table, View
+from ..relation.catalog import Scalar as CatalogScalar
 from ..relation.expressions import Call, Field, Scalar, walk
 from ..relation.intervals import Environment, facts_of
-from ..relation.relations import Filter, Join, Limit, Project, Relation, Scan, Sort, expressions
+from ..relation.relations import Declared, Filter, Join, Limit, Project, Relation, Scan, Sort, expressions
 from ..relation.types import Kind, SqlType
 from ..sql.bind_select import bind
 from ..sql.scope import BindingContext
@@ -99,7 +100,7 @@ class _Reader:
             catalog = self._catalog_of(where, found, query)
             relation = _bound(query, catalog)
             _check_meaning(relation, self.live.dialect)
-            relation = self._shown(where, declared, found, relation)
+            relation = self._shown(where, declared, found, relation, catalog)
             view = View(
                 declared.name, self.live.path_of(declared.name), (), relation, _role(relation, catalog),
                 _tables_of(relation), declared.description,
@@ -171,7 +172,9 @@ class _Reader:
             raise PolicyError(f'{where}: names "{name}" without its schema; write {own}.{name} in the view')
         return sought(schema or default)
 
-    def _shown(self, where: str, declared: ViewPolicy, found: LiveTable, relation: Relation) -> Relation:
+    def _shown(
+        self, where: str, declared: ViewPolicy, found: LiveTable, relation: Relation, catalog: Catalog
+    ) -> Relation:
         """Return a view's relation with the columns that the engine shows, and what is declared of them."""
         if len(relation.columns) != len(found.columns):
             raise PolicyError(
@@ -188,6 +191,7 @@ class _Reader:
             Field(c.type, i, n) for i, (c, n) in enumerate(zip(relation.columns, names, strict=True))
         )
         shown: Relation = Project(relation, fields, names)
+        computed: list[Column | None] = [None] * len(names)
         for column in declared.columns:
             place = column_key(self.policy, declared.name, column.name)
             index = names.index(match_column(place, column, found).name)
@@ -195,18 +199,40 @@ class _Reader:
             built = build_column(place, column, _as_live(names[index], shown.columns[index].type, known))
             if column.values is None:
                 built = replace(built, values=None)
-            shown = _with_declared(place, shown, index, built, known)
+            if known is None:
+                computed[index] = _of_computed(place, built)
+            else:
+                shown = _with_declared(place, shown, index, built, known)
+        if any(computed):
+            return self._with_computed(where, shown, tuple(computed), catalog)
         return shown
+
+    def _with_computed(
+        self, where: str, shown: Relation, computed: tuple[Column | None, ...], catalog: Catalog
+    ) -> Relation:
+        """Return a view's relation with what is declared of computed columns: of people's rows alone."""
+        if _role(shown, catalog) != "private":
+            name = next(column.name for column in computed if column is not None)
+            raise PolicyError(
+                f"{where}.columns.{quote_key(name)}: is computed of what is nobody's, or of noisy answers, which are "
+                "shown as they are; declare it on the table"
+            )
+        return Declared(shown, computed)
 
     def _known_columns(
         self, declared: ViewPolicy, relation: Relation, catalog: Catalog
     ) -> tuple[Column, ...]:
         """Return a view's columns as a table's would be declared: with the bounds and values that they have."""
         notes = {column.name: column.description for column in declared.columns}
-        ranges = _ranges(relation, catalog)
+        ranges, listed = _ranges(relation, catalog), _listed(relation, catalog)
+        said = relation.declared if isinstance(relation, Declared) else (None,) * len(relation.columns)
         columns = []
         for index, output in enumerate(relation.columns):
-            known = _column_at(relation, index) or Column(output.name, output.type, bounds=ranges.get(index))
+            own = said[index]
+            known = _column_at(relation, index) or Column(
+                output.name, output.type, bounds=ranges.get(index), step=None if own is None else own.step,
+                values=listed.get(index) if own is None or own.values is None else own.values,
+            )  # fmt: skip
             note = notes.get(output.name) or known.description
             # What a table enforces holds no longer where a join leaves NULL.
             columns.append(replace(known, name=output.name, enforced=Enforced(), description=note))
@@ -244,6 +270,25 @@ def _ranges(relation: Relation, catalog: Catalog) -> dict[int, tuple[Fraction, F
             continue
         if facts.declared and facts.lo is not None and facts.hi is not None:
             found[index] = facts.lo, facts.hi
+    return found
+
+
+def _listed(relation: Relation, catalog: Catalog) -> dict[int, tuple[CatalogScalar, ...]]:
+    """Return the values of each text that people's rows hold, where a computation leaves few."""
+    found: dict[int, tuple[CatalogScalar, ...]] = {}
+    rows = private_rows(relation, catalog)
+    if rows is None:
+        return {}
+    env = Environment(columns_of(rows.items), {})
+    for index, expr in enumerate(rows.outputs):
+        if expr.type.kind is not Kind.TEXT:
+            continue
+        try:
+            facts = facts_of(expr, env)
+        except Refusal:  # of texts in it, which may be long
+            continue
+        if facts.values is not None:
+            found[index] = (*facts.values, None) if facts.nullable else facts.values
     return found
 
 
@@ -337,6 +382,8 @@ def _as_live(name: str, type_: SqlType, known: Column | None) -> LiveColumn:
 
 # --- what is declared of a view's columns ------------------------------------------------------------------
 
+_AS_GIVEN = "is of answers as they were given; declare it on the table"
+
 
 def _column_at(node: Relation, index: int) -> Column | None:
     """Return the column of a table that a column of a relation is, value for value; None: it is computed."""
@@ -350,7 +397,7 @@ def _scan_at(node: Relation, index: int) -> tuple[Scan, int] | None:
     if isinstance(node, Project):
         expr = node.exprs[index]
         return _scan_at(node.input, expr.index) if isinstance(expr, Field) else None
-    if isinstance(node, (Filter, Sort, Limit)):
+    if isinstance(node, (Filter, Sort, Limit, Declared)):
         return _scan_at(node.input, index)
     if isinstance(node, Join):
         width = len(node.left.columns)
@@ -360,33 +407,32 @@ def _scan_at(node: Relation, index: int) -> tuple[Scan, int] | None:
     return None
 
 
-def _with_declared(where: str, node: Relation, index: int, built: Column, known: Column | None) -> Relation:
-    """Return a view's relation with what is declared of one of its columns.
+def _with_declared(where: str, node: Relation, index: int, built: Column, known: Column) -> Relation:
+    """Return a view's relation with what is declared of a column that is a table's: in that place, for this view alone.
 
-    Of a table's column it is declared in that place, for this view alone. What is computed has what follows from the
-    columns that it is made of. Raises PolicyError.
+    Raises PolicyError.
     """
     if built.randomized is not None:
-        _fail(where, "randomized", "is of answers as they were given; declare it on the table")
-    if known is not None:
-        if built.type != known.type:
-            _fail(where, "step", "makes another type of the column; declare it on the table")
-        declared = replace(
-            known,
-            bounds=built.bounds or known.bounds,
-            step=built.step or known.step,
-            values=known.values if built.values is None else built.values,
-            max_length=built.max_length or known.max_length,
-        )
-        return _replaced(node, index, declared)
-    for key in ("bounds", "step", "values", "max_length"):
-        if getattr(built, key) is not None:
-            _fail(
-                where,
-                key,
-                "is for a column of a table, and this one is computed; declare those that it is made of",
-            )
-    return node
+        _fail(where, "randomized", _AS_GIVEN)
+    if built.type != known.type:
+        _fail(where, "step", "makes another type of the column; declare it on the table")
+    declared = replace(
+        known,
+        bounds=built.bounds or known.bounds,
+        step=built.step or known.step,
+        values=known.values if built.values is None else built.values,
+        max_length=built.max_length or known.max_length,
+    )
+    return _replaced(node, index, declared)
+
+
+def _of_computed(where: str, built: Column) -> Column | None:
+    """Return what is declared of a column that is computed; None: nothing. Raises PolicyError."""
+    if built.randomized is not None:
+        _fail(where, "randomized", _AS_GIVEN)
+    if built.max_length is not None:
+        _fail(where, "max_length", "is for a column of a table, and this one is computed; write left(…, n)")
+    return None if built.bounds is None and built.step is None and built.values is None else built
 
 
 def _replaced(node: Relation, index: int, column: Column) -> Relation:

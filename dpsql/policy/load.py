@@ -119,6 +119,7 @@ def _read_policy(text: str, path: Path) -> tuple[Policy | None, tuple[PolicyErro
     ledger = attempt(
         lambda: _read_url(top, "ledger", top.text("ledger") or f"sqlite:{path.stem}-ledger.db", folder)
     )
+    is_copied = attempt(lambda: _read_snapshot(top, database))
     dataset = attempt(lambda: top.text("dataset"))
     has_previews = attempt(lambda: top.flag("previews"))
     privacy = attempt(lambda: _read_privacy(top))
@@ -160,6 +161,7 @@ def _read_policy(text: str, path: Path) -> tuple[Policy | None, tuple[PolicyErro
         undecided=read.undecided,
         views=read.views,
         has_previews=has_previews is not False,
+        is_copied=is_copied or False,
     ), wrong
 
 
@@ -169,6 +171,18 @@ def _read_database(top: Section, folder: Path) -> tuple[str, str]:
     if written is None:
         raise top.error('is missing; write database = "duckdb:<file>"', "database")
     return written, _read_url(top, "database", written, folder)
+
+
+def _read_snapshot(top: Section, database: tuple[str, str] | None) -> bool:
+    """Return whether a copy of the database is asked."""
+    said = top.text("snapshot")
+    if said is None:
+        return False
+    if said != "copy":
+        raise top.error('write "copy", or take it out', "snapshot")
+    if database is not None and (database[1] == FILES or not database[1].startswith(FILES)):
+        raise top.error("is for a DuckDB file; take it out", "snapshot")
+    return True
 
 
 def _read_url(top: Section, key: str, url: str, folder: Path) -> str:

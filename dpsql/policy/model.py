@@ -20,6 +20,7 @@ __all__ = [
     "Analyst",
     "Bound",
     "ColumnPolicy",
+    "CopySource",
     "Defaults",
     "FileSources",
     "Key",
@@ -198,6 +199,18 @@ class FileSources:
 
 
 @dataclass(frozen=True, slots=True)
+class CopySource:
+    """A DuckDB file of which a copy is asked: `path`; `record`: the file in which is written which copy, beside it.
+
+    `stem`: how the copies' names begin.
+    """
+
+    path: Path
+    record: Path
+    stem: str
+
+
+@dataclass(frozen=True, slots=True)
 class Access:
     """What an analyst sees: of these tables and views (None: of all) everything but the columns `hide`, as
     `table.column`. It keeps secrets of the owner's; what protects people is the same for everybody (soundness.md 3.16).
@@ -252,6 +265,7 @@ class Policy:
     `dataset_id`: what the ledger is bound to; the `dataset` key, or the root's name and the database URL
     as it is written in the file. `root`: the name of the one table whose rows are the privacy units.
     `views`: the declared views by name, none of which is among `tables`.
+    `is_copied`: a copy of the DuckDB file is asked, not the file itself.
     `undecided`: declared tables that are neither public nor say their unit. They are not among `tables`, and
     no catalog is built while there are any: the live foreign keys are needed to tell the owner the choice.
     `has_previews`: a look at people's rows is answered with their columns, and no row (soundness.md 1.16).
@@ -272,6 +286,16 @@ class Policy:
     undecided: tuple[str, ...] = ()
     views: Mapping[str, ViewPolicy] = field(default_factory=dict)
     has_previews: bool = True
+    is_copied: bool = False
+
+    @property
+    def copied(self) -> CopySource | None:
+        """The file of which a copy is asked, where `snapshot = "copy"`."""
+        if not self.is_copied:
+            return None
+        stem = self.path.stem
+        path = Path(self.database.removeprefix("duckdb:"))
+        return CopySource(path, self.path.parent / f"{stem}-copy.json", stem)
 
     @property
     def read_from(self) -> tuple[str, ...]:

@@ -57,9 +57,13 @@ TYPE_RANGE = {
 
 def _of_column(column: Column) -> Facts:
     if column.facts is not None:
-        if column.bounds is None:
-            return column.facts
-        return intersect(column.facts, Facts(*column.bounds, nullable=column.facts.nullable))
+        proven = column.facts
+        if column.bounds is not None:
+            proven = intersect(proven, Facts(*column.bounds, nullable=proven.nullable))
+        if column.values is not None:
+            among = tuple(_counted(v, column.type) for v in column.values if v is not None)
+            proven = intersect(proven, Facts(values=among, nullable=proven.nullable))
+        return proven
     type_ = column.type
     lo, hi = TYPE_RANGE.get(type_.kind, (None, None))
     if type_.kind is Kind.NUMERIC and type_.precision is not None:

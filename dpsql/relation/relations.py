@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ..errors import Position
-from .catalog import Table
+from .catalog import Column, Table
 from .expressions import Expr, Literal
 from .types import BOOLEAN, INTEGER, SqlType
 
@@ -145,6 +145,16 @@ class Project(_Unary):
 
     def map_expressions(self, change: Change) -> Relation:
         return replace(self, exprs=tuple(map(change, self.exprs)))
+
+
+@dataclass(frozen=True)
+class Declared(_Unary):
+    """People's rows, of some of whose columns an owner declares bounds and values: `declared`, None where not.
+
+    They are enforced where a column is read, as those of a table are.
+    """
+
+    declared: tuple[Column | None, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from ..relation.expressions import Call, Expr, Field, Scalar, conjuncts, fields_
 from ..relation.intervals import Environment, facts_of
 from ..relation.relations import (
     Aggregate,
+    Declared,
     Distinct,
     Filter,
     Join,
@@ -110,7 +111,7 @@ class _Walk:
                     for column in node.table.columns
                 )
                 return own + nothing[len(own) :]
-            case Filter() | Sort() | Limit():
+            case Filter() | Sort() | Limit() | Declared():
                 return below[0]
             case Project():
                 return tuple(below[0][e.index] if isinstance(e, Field) else None for e in node.exprs)
@@ -178,7 +179,7 @@ def is_owner(node: Relation, index: int) -> bool:
                 if not isinstance(expr, Field):
                     return False
                 node, index = node.input, expr.index
-            case Filter() | Sort() | Limit() | Window():
+            case Filter() | Sort() | Limit() | Window() | Declared():
                 if index >= len(node.input.columns):
                     return False
                 node = node.input
@@ -201,7 +202,7 @@ def stands_once(node: Relation, index: int, terms: Sequence[Expr] = ()) -> bool:
             return True
         case Filter():
             return stands_once(node.input, index, (*terms, *conjuncts(node.predicate)))
-        case Sort() | Limit() | Window():
+        case Sort() | Limit() | Window() | Declared():
             return index < len(node.input.columns) and stands_once(node.input, index)
         case Project():
             expr = node.exprs[index]
@@ -243,7 +244,7 @@ def _is_key(node: Relation, columns: set[int]) -> bool:
     """Say whether a row of a relation is told from all others by some of its columns."""
     while not isinstance(node, Scan):
         match node:
-            case Filter() | Sort():
+            case Filter() | Sort() | Declared():
                 node = node.input
             case Project():
                 exprs = [node.exprs[i] for i in columns]
@@ -273,7 +274,7 @@ def catalog_columns(node: Relation) -> tuple[Column, ...]:
                 *node.table.columns,
                 *(Column("", c.type) for c in node.columns[len(node.table.columns) :]),
             )
-        case Filter() | Sort() | Limit():
+        case Filter() | Sort() | Limit() | Declared():
             return catalog_columns(node.input)
         case Project():
             below = catalog_columns(node.input)

@@ -37,6 +37,7 @@ from ...relation.expressions import (
 from ...relation.functions import FUNCTIONS
 from ...relation.relations import (
     Aggregate,
+    Declared,
     Distinct,
     Filter,
     Join,
@@ -51,7 +52,7 @@ from ...relation.relations import (
 )
 from ...relation.types import NULL
 from .correlated_keys import held_to, keys_asked_for
-from .derived import group_by_owner, union, window_by_owner
+from .derived import group_by_owner, plain, union, window_by_owner, with_declared
 from .join import join_blocks
 from .keys import environment_of
 from .ownership import resolve_owner
@@ -156,6 +157,8 @@ class _Analysis:
             return self._join(node)
         if isinstance(node, Window):
             return self._window(node)
+        if isinstance(node, Declared):
+            return self._declared(node)
         if isinstance(node, (Sort, Limit)):
             return self._ordered(node)
         raise AssertionError(type(node).__name__)
@@ -232,6 +235,14 @@ class _Analysis:
         if as_rows:
             self.tables.add(len(self.intermediates) - 1)
         return len(self.intermediates) - 1
+
+    def _declared(self, node: Declared) -> PrivateBlock | Relation:
+        """Return rows as a subquery of their own, whose columns the owner declares."""
+        source = self.relation(node.input)
+        if not isinstance(source, PrivateBlock):
+            raise AssertionError("columns of people's rows are declared")
+        rows = resolve_owner(source, self.catalog, node.position)
+        return _of_source(with_declared(plain(rows, source), node.declared), source.names)
 
     def _set_operation(self, node: SetOperation) -> PrivateBlock | Relation:
         left, right = self.relation(node.left), self.relation(node.right)

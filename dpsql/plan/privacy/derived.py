@@ -52,6 +52,7 @@ __all__ = [
     "plain",
     "union",
     "window_by_owner",
+    "with_declared",
     "within_unit_lattice",
 ]
 
@@ -65,6 +66,29 @@ def plain(rows: OwnedRows | None, block: PrivateBlock) -> Derived:
     works = () if rows is None else rows.works
     part = Block(source.items, source.predicate, block.outputs, owner, works=works)
     return _derived([(part, rows)], block.names, keys=())
+
+
+def with_declared(source: Derived, declared: Sequence[Column | None]) -> Derived:
+    """Return a subquery with what is declared of its columns, which whoever reads one enforces (law L9).
+
+    Raises:
+        Refusal: 42804 for keys among fractions.
+    """
+    columns = list(source.columns)
+    for index, said in enumerate(declared):
+        own = columns[index]
+        if said is None:
+            continue
+        if said.values is not None and own.type.is_float:
+            raise Refusal(
+                f'column "{said.name}" is a fraction, which is no group key', sqlstate="42804",
+                hint="take its values out, or round it in the view and CAST it to integer",
+            )  # fmt: skip
+        bounds = [bounds for bounds in (own.bounds, said.bounds) if bounds is not None]
+        ends = (max(low for low, _ in bounds), min(high for _, high in bounds)) if bounds else None
+        values = own.values if said.values is None else said.values
+        columns[index] = replace(own, bounds=ends, step=said.step, values=values)
+    return replace(source, columns=tuple(columns))
 
 
 def union(parts: Sequence[tuple[Block, OwnedRows]], outputs: Sequence[OutputColumn]) -> Derived:
@@ -235,8 +259,14 @@ def full_join(block: Block, sides: Sequence[Derived], reach: Reach) -> Derived:
     last = sides[0].columns[-1]
     owner = replace(last, enforced=replace(last.enforced, not_null=True))
     root = sides[0].identities[len(sides[0].columns) - 1]
-    name = ", ".join(side.name for side in sides)
-    return Derived(name, (*columns, owner), (), {len(columns): root}, *_summed(sides), (block,), reach=reach)
+    name, label, noted = (
+        ", ".join(names)
+        for names in zip(*((side.name, side.said, side.shown_name) for side in sides), strict=True)
+    )
+    return Derived(
+        name, (*columns, owner), (), {len(columns): root}, *_summed(sides), (block,), reach=reach, label=label,
+        noted=noted,
+    )  # fmt: skip
 
 
 def _identities(parts: Sequence[tuple[Block, OwnedRows | None]]) -> dict[int, Identity]:

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from dpsql import Session
 from dpsql.engine.dataset import Dataset, SchemaChanged, open_ledger
 from dpsql.plan import views
+from dpsql.plan.backend_sql.print_value import print_value
 from dpsql.policy import Policy, parse_policy
 from dpsql.policy.live_schema import LiveTable
 from dpsql.testing.injected_noise import ZeroNoise
@@ -70,7 +71,25 @@ TEXTS = {**{f"v_{name}": text for name, text in STANDING.items()}, **MORE}
 MADE = "".join(f"CREATE VIEW {name} AS {text};" for name, text in TEXTS.items())
 
 
-def view_policy(folder: Path, *, replace_one: bool = False, epsilon: str = "1") -> Policy:
+DECLARED = """
+[tables.v_note.columns]
+city = { values = ["a", "b"] }
+n = { bounds = [1, 3], values = [1, 2, 3] }
+x = { bounds = [0, 2.5], step = 0.01 }
+[tables.v_person.columns]
+age = { bounds = [5, 60] }
+[tables.per_person.columns]
+notes = { bounds = [1, 2] }
+total = { bounds = [0, 4] }
+[tables.numbered.columns]
+place = { values = [1, 2] }
+"""
+"""What is declared of columns that are a table's, and of computed ones (n, x, notes, total, place)."""
+
+
+def view_policy(
+    folder: Path, *, replace_one: bool = False, epsilon: str = "1", said: str = DECLARED
+) -> Policy:
     """Return the policy of `random_joins` with its tables hidden, and the views."""
     hidden = re.sub(
         r"(\[tables\.\w+\]\n)",
@@ -78,8 +97,7 @@ def view_policy(folder: Path, *, replace_one: bool = False, epsilon: str = "1") 
         policy_text(replace_one=replace_one, rows=3, groups=2, epsilon=epsilon),
     )
     declared = "".join(f"[tables.{name}]\nview = true\n" for name in TEXTS)
-    bounds = '[tables.v_note.columns]\ncity = { values = ["a", "b"] }\n[tables.v_person.columns]\nage = { bounds = [5, 60] }\n'
-    return parse_policy(hidden + declared + bounds, folder / "laws.toml")
+    return parse_policy(hidden + declared + said, folder / "laws.toml")
 
 
 @contextmanager
@@ -164,6 +182,9 @@ TIGHT = (
     "SELECT SUM(height) FROM having_notes WHERE height = 2.5",
     "SELECT COUNT(*) FROM per_person",
     "SELECT COUNT(*) FROM numbered",
+    "SELECT SUM(n) FROM note",
+    "SELECT SUM(total) FROM per_person",
+    "SELECT SUM(notes) FROM per_person",
     "SELECT COUNT(*) FROM per_person p JOIN note n ON n.person_id = p.person_id",
 )  # fmt: skip
 
@@ -245,9 +266,20 @@ def test_believe_the_text_of_the_start(
         changed_while_open(tmp_path, engine, CHANGE)
 
 
+def test_believe_what_is_declared_of_computed_columns(
+    tmp_path: Path, engine: PostgresServer | None, monkeypatch: Patch
+) -> None:
+    plant(
+        monkeypatch, print_value,
+        ("held = not is_computed and printer.is_held", "held = is_computed or printer.is_held"),
+    )  # fmt: skip
+    with opened(view_policy(tmp_path), engine) as made, pytest.raises(AssertionError):
+        assert check(made, "SELECT SUM(n) FROM note", MANY, [without(MANY, 1)]) == 1
+
+
 def test_forget_whose_the_rows_of_a_view_are(
     tmp_path: Path, engine: PostgresServer | None, monkeypatch: Patch
 ) -> None:
     plant(monkeypatch, views._Reader._catalog_of, ("is_hidden=False)", "is_hidden=False, unit=None)"))
-    with opened(view_policy(tmp_path), engine) as made, pytest.raises(AssertionError):
+    with opened(view_policy(tmp_path, said=""), engine) as made, pytest.raises(AssertionError):
         assert check(made, TIGHT[1], MANY, [without(MANY, 1)]) == 1

@@ -141,8 +141,13 @@ def test_a_view_that_reads_itself(connection: duckdb.DuckDBPyConnection) -> None
         ("max_rows = 3", "declare it on those that the view reads"),
         ('source = "gone"', 'has no view "gone"'),
         ('source = "icd"', "is a table, and no view"),
-        ("columns.d = { values = [1] }", "declare those that it is made of"),
-        ("columns.d = { bounds = [0, 9] }", "is for a column of a table"),
+        ("columns.t = { max_length = 9 }", "this one is computed; write left(…, n)"),
+        (
+            "columns.d = { randomized = { p = 0.75 }, values = [1, 2, { null = true }] }",
+            "is of answers as they were given",
+        ),
+        ("columns.d = { bounds = [0.5, 9] }", "write whole numbers"),
+        ("columns.f = { values = [0.5] }", "which cannot be a group key"),
         ("columns.nothing = {}", 'no column "nothing"'),
     ],
 )
@@ -150,10 +155,68 @@ def test_what_cannot_be_declared_of_a_view(
     connection: duckdb.DuckDBPyConnection, line: str, said: str
 ) -> None:
     try:
-        _, _, problems = read(connection, "SELECT days * 2 AS d FROM visit", line)
+        _, _, problems = read(
+            connection, "SELECT days * 2 AS d, code || 'x' AS t, cost * 2 AS f FROM visit", line
+        )
     except PolicyError as error:
         problems = [error.message]
     assert said in problems[0]
+
+
+COMPUTED = (
+    "SELECT p.sex, date_part('year', v.seen) AS year, v.cost * 2 AS twice, v.days + 0 AS day, "
+    "CASE WHEN v.days > 9 THEN 'long' ELSE 'short' END AS kind, upper(v.code) AS code FROM visit v JOIN patient p ON p.id = v.pid",
+    """
+[tables.v.columns]
+year = { bounds = [2000, 2030] }
+twice = { bounds = [0, 30], step = 0.5 }
+day = { bounds = [3, 6], values = [3, 4, 5] }
+code = { values = ["A", "B"] }
+""",
+)
+
+
+def test_bounds_and_values_of_computed_columns_are_enforced(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    text, columns = COMPUTED
+    _, found, problems = read(connection, text, columns)
+    assert problems == []
+    known = {column.name: column for column in found["v"].columns}
+    assert known["year"].bounds == (2000, 2030)
+    assert known["twice"].bounds == (0, 30)  # of 0 to 100, which follow from cost's
+    assert known["kind"].values == ("long", "short")
+    assert known["code"].values == ("A", "B")
+    policy = parse_policy(POLICY + columns, tmp_path / "clinic.toml")
+    with ExitStack() as stack:
+        dataset = Dataset(policy, DuckDBBackend.over(connection), open_ledger(policy, create=True))
+        session = stack.enter_context(Session(dataset, "ann", _noise=ZeroNoise()))
+        (sums,) = session.execute("SELECT SUM(twice), SUM(day), AVG(year), COUNT(*) FROM v").rows
+        assert [float(value) for value in sums] == pytest.approx([20 * 30, 3 * 4 + 4 + 5 + 6 * 14, 2024, 20])
+        assert session.execute("SELECT day, COUNT(*) FROM v GROUP BY day ORDER BY day").rows == [
+            (3, 1),
+            (4, 1),
+            (5, 1),
+        ]
+        assert session.execute("SELECT code, COUNT(*) FROM v GROUP BY code ORDER BY code").rows == [
+            ("A", 20),
+            ("B", 0),
+        ]
+        assert session.execute("SELECT kind, COUNT(*) FROM v GROUP BY kind ORDER BY kind").rows == [
+            ("long", 10),
+            ("short", 10),
+        ]
+        assert session.execute("SELECT COUNT(*) FROM v WHERE day > 100").rows == [(0,)]
+        session.execute(
+            "SELECT a.sex, COUNT(*) FROM v a WHERE EXISTS (SELECT 1 FROM icd WHERE icd.code = a.code) GROUP BY a.sex"
+        )
+
+
+def test_nobody_declares_what_is_computed_of_public_tables(connection: duckdb.DuckDBPyConnection) -> None:
+    line = "[tables.v.columns]\nn = { bounds = [0, 9] }\n"
+    for text in ("SELECT length(code) AS n FROM icd", "SELECT sex, count(*) AS n FROM patient GROUP BY sex"):
+        _, _, problems = read(connection, text, line)
+        assert "is computed of what is nobody's, or of noisy answers" in problems[0]
 
 
 @pytest.fixture

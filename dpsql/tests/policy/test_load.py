@@ -438,7 +438,8 @@ TEXT_ERRORS = [
     ),
     (
         "epsilon = 1\n" + HEAD + STUDENT,
-        "epsilon: unknown key; known here: analysts, database, dataset, defaults, ledger, previews, privacy, server, tables",
+        "epsilon: unknown key; known here: analysts, database, dataset, defaults, ledger, previews, privacy, server, snapshot, "
+        "tables",
     ),
 ]
 
