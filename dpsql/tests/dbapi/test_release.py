@@ -74,7 +74,7 @@ def test_what_is_refused_costs_nothing(policy: Path) -> None:
 
 def test_more_than_the_cap_is_refused_as_a_whole(policy: Path) -> None:
     with dpsql.connect(policy, "alice") as connection:
-        with pytest.raises(OperationalError, match="needs epsilon 0.2"):
+        with pytest.raises(OperationalError, match=r"needs epsilon 0\.2"):
             connection.release([COUNT, CITIES])
         assert connection.price([COUNT]).status.epsilon_spent_nano == 0
 
