@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -104,7 +105,10 @@ def _dpsql(policy: Path, *words: str, text: str = "") -> subprocess.CompletedPro
 def _made(policy: Path) -> None:
     """Make the ledger of a policy, without what an earlier run has spent."""
     for left in policy.parent.glob(f"{policy.stem}-ledger.db*"):
-        left.unlink()
+        if left.is_dir():  # who has it open
+            shutil.rmtree(left)
+        else:
+            left.unlink()
     made = _dpsql(policy, "budget", "create")
     assert made.returncode == 0, made.stderr
 

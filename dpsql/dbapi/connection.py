@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -14,6 +15,8 @@ import duckdb
 
 from ..backends import Backend, DuckDBBackend
 from ..engine import Explanation, Session
+from ..engine.batch import PricedBatch
+from ..mechanisms import parse_epsilon
 from ..policy import Policy, load_policy
 from ..relation.catalog import Catalog
 from . import errors
@@ -26,13 +29,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Connection", "connect"]
 
+Epsilon = str | float | Decimal | Fraction | None
+
 
 def connect(
     policy: str | os.PathLike[str] | Policy,
     analyst: str = "local",
     connection: duckdb.DuckDBPyConnection | psycopg.Connection[Any] | None = None,
     *,
-    epsilon: str | float | Decimal | Fraction | None = None,
+    epsilon: Epsilon = None,
     intervals: Level = None,
     accuracy: Accuracy = None,
 ) -> Connection:
@@ -67,6 +72,10 @@ def connect(
         shared.close()
         raise
     return Connection(shared)
+
+
+def _total(epsilon: Epsilon) -> Fraction | None:
+    return None if epsilon is None else errors.guarded(lambda: parse_epsilon(setting_text(epsilon)))
 
 
 def _open(policy: str | os.PathLike[str] | Policy, analyst: str, connection: object) -> Session:
@@ -121,6 +130,22 @@ class Connection:
     def execute(self, operation: str, parameters: Parameters = None) -> Cursor:
         """Answer one statement on a new cursor and return that. Raises as `Cursor.execute`."""
         return self.cursor().execute(operation, parameters)
+
+    def release(self, statements: str | Sequence[str], *, epsilon: Epsilon = None) -> list[Cursor]:
+        """Answer several queries, planned together and charged once; return a cursor with the result of each.
+
+        As `dpsql release`: what they share is measured once, numbers of the same rows agree. `statements`: texts, or
+        one text with semicolons; SET and RESET hold for the queries after them. `epsilon`: what all together may spend,
+        split for the least total error; without it each is as exact as asked alone. Asking again is free.
+
+        Raises: as `Cursor.execute`; if one is refused, or the price does not fit, nothing was charged.
+        """
+        outcomes = self._session.release(statements, _total(epsilon))
+        return [Cursor.of(self, self._session, outcome) for outcome in outcomes]
+
+    def price(self, statements: str | Sequence[str], *, epsilon: Epsilon = None) -> PricedBatch:
+        """Return what `release` would give each query, and what it would charge; costs nothing. Raises as it does."""
+        return self._session.price(statements, _total(epsilon))
 
     def explain(self, operation: str, parameters: Parameters = None) -> Explanation:
         """Return what a query would release, how noisy it would be and what it would cost; costs nothing.

@@ -45,6 +45,13 @@ class Cursor:
         self._next_row = 0
         self._is_open = True
 
+    @classmethod
+    def of(cls, connection: Connection, session: SharedSession, outcome: Outcome) -> Cursor:
+        """Return a cursor that has a result. Use `Connection.release`."""
+        made = cls(connection, session, None)
+        made._outcomes = [outcome]
+        return made
+
     # --- statements --------------------------------------------------------------------------------
 
     def execute(self, operation: str, parameters: Parameters = None) -> Cursor:

@@ -9,18 +9,19 @@ House rules:
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
 from ..engine import Answer, Explanation, Session
+from ..engine.batch import PricedBatch, read_batch, script_of
 from ..engine.settings import Settings
 from ..policy import Policy
 from ..relation.catalog import Catalog
 from .errors import InterfaceError, guarded
-from .placeholders import ParameterizedStatement, is_setting
+from .placeholders import ParameterizedStatement, is_setting, read_statement
 
 __all__ = ["Accuracy", "Level", "Outcome", "SharedSession", "setting_text"]
 
@@ -116,6 +117,24 @@ class SharedSession:
         """Return how a query is answered under some settings; None: the connection's. Raises as `run`."""
         with self._lock, self._under(settings):
             return guarded(lambda: self._session.explain(statement.text, values), statement.find)
+
+    def price(self, statements: str | Sequence[str], epsilon: Fraction | None) -> PricedBatch:
+        """Return what a batch would cost. Raises as `run`."""
+        with self._lock:
+            self.require_open()
+            return guarded(lambda: self._session.price(statements, epsilon=epsilon))
+
+    def release(self, statements: str | Sequence[str], epsilon: Fraction | None) -> list[Outcome]:
+        """Answer a batch, all of it or nothing. Raises as `run`."""
+        with self._lock:
+            self.require_open()
+            session, script = self._session, script_of(statements)
+            answers = guarded(lambda: session.release(script, epsilon=epsilon))
+            read = read_batch(session, script)
+            return [
+                Outcome(read_statement(one.query.text, ()), (), one.settings, answer)
+                for one, answer in zip(read, answers, strict=True)
+            ]
 
     def set(self, name: str, text: str) -> None:
         """Set one of the session's settings. Raises ProgrammingError or DataError for a bad value."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ..relation.types import SqlType
-from .left import charged_text, delta_text
+from .left import charged_text, delta_text, said_epsilon
 from .settings import decimal_text
 
 __all__ = [
@@ -85,7 +85,7 @@ class Receipt:
         """What was charged, in words."""
         delta = f", delta {delta_text(self.delta)}" if self.delta else ""
         return (
-            f"epsilon {decimal_text(self.epsilon)}" if self.rho is None else charged_text(self.rho)
+            f"epsilon {said_epsilon(self.epsilon)}" if self.rho is None else charged_text(self.rho)
         ) + delta
 
 

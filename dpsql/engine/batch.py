@@ -41,7 +41,9 @@ from .settings import Settings, decimal_text
 if TYPE_CHECKING:
     from .session import Session
 
-__all__ = ["BatchStatement", "PricedBatch", "PricedStatement", "price_batch", "read_batch", "run_batch"]
+__all__ = [
+    "BatchStatement", "PricedBatch", "PricedStatement", "price_batch", "read_batch", "run_batch", "script_of",
+]  # fmt: skip
 
 _MOST = 200
 """Statements of a batch."""
@@ -115,6 +117,11 @@ class _Step:
 
 
 # --- the file --------------------------------------------------------------------------------------------------
+
+
+def script_of(statements: str | Sequence[str]) -> str:
+    """Return statements as one text; places in it are counted over all of them."""
+    return statements if isinstance(statements, str) else "\n;\n".join(statements)
 
 
 def read_batch(session: Session, script: str) -> list[BatchStatement]:

@@ -36,7 +36,7 @@ from .contribution import (
 )
 from .group import group_lines
 from .grouping_sets import cells_of, keys_text, set_notes, sums_of
-from .left import charged_text, left_text
+from .left import charged_text, delta_text, left_text
 from .notes import null_notes
 from .people_above import MoreRows
 from .post_processing import Compiled, DatabasePart
@@ -110,7 +110,7 @@ class Explanation:
         return not self.status.in_rho
 
     def _charge(self) -> dict[str, str]:
-        delta = _small(self.plan.delta)
+        delta = delta_text(self.plan.delta)
         if self._is_pure:
             return {"epsilon": decimal_text(self.plan.epsilon), "delta": delta}
         rho = rho_of(self.plan)
@@ -137,7 +137,7 @@ class Explanation:
         elif any(plan.taken for plan in self.plan.releases) and not self.plan.epsilon:
             charge = "nothing, it is stored"
         elif self.plan.releases:
-            delta = f", delta {_small(self.plan.delta)}" if self.plan.delta else ""
+            delta = f", delta {delta_text(self.plan.delta)}" if self.plan.delta else ""
             charge = f"{self._price()}{delta} (nothing, if it is answered already)"
         else:
             charge = "nothing"
@@ -237,10 +237,6 @@ def _coarse_steps(plan: ReleasePlan) -> Iterator[str]:
             )
 
 
-def _small(value: Fraction) -> str:
-    return f"{float(value):.6g}"
-
-
 def number_text(value: Fraction) -> str:
     """Return an exact decimal where it is short, else a rounded one."""
     exact = decimal_text(value)
@@ -262,7 +258,7 @@ def _release(number: int, plan: ReleasePlan, names: Names) -> dict[str, object]:
         "groups": None if plan.groups is None else len(plan.groups),
         "threshold": plan.tau,
         "shown_just_below": None if plan.key_law is None else _share(plan.key_law.coin),
-        "delta": _small(plan.delta),
+        "delta": delta_text(plan.delta),
         "measures": [_measure(plan, index) for index in range(len(plan.measurements))],
         "outputs": [
             {
@@ -685,9 +681,9 @@ def _found_text(plan: ReleasePlan) -> list[str]:
     assert plan.tau is not None
     coin = plan.key_law.coin
     below = f", and {_share(coin)} of those at {plan.tau - 1}" if coin else ""
-    said = f"is at most {plan.key_law.bound} (delta {_small(plan.delta)})"
+    said = f"is at most {plan.key_law.bound} (delta {delta_text(plan.delta)})"
     if not isinstance(plan.key_law, Truncated):
-        said = f"lifts a group of few people so high with probability delta {_small(plan.delta)} at most"
+        said = f"lifts a group of few people so high with probability delta {delta_text(plan.delta)} at most"
     return [
         f"  groups: those whose noisy count of people reaches {plan.tau}{below}",
         f"    the noise {said}",

@@ -6,6 +6,7 @@ rho; what is left is said as a number of statements.
 
 from __future__ import annotations
 
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
 from ..budget import Scope, Status, epsilon_text, rho_text, shown_epsilon
@@ -13,14 +14,11 @@ from ..mechanisms import ATTO, NANO, rho_of_pure
 from .settings import decimal_text
 
 __all__ = [
-    "budget_text",
-    "charged_text",
-    "in_statements",
-    "left_text",
-    "ration_text",
-    "spent_text",
-    "statements_left",
-]
+    "budget_text", "charged_text", "delta_text", "in_statements", "left_text", "ration_text", "said_epsilon",
+    "spent_text", "statements_left",
+]  # fmt: skip
+
+_SIX = Context(prec=6, rounding=ROUND_CEILING)
 
 
 def statements_left(status: Status, each: Fraction) -> int:
@@ -90,5 +88,15 @@ def _short(epsilon_nano: int) -> str:
 
 
 def delta_text(delta: Fraction) -> str:
-    """Return a delta as people write it: 1e-9."""
-    return f"{float(delta):g}".replace("e-0", "e-")
+    """Return a delta as people write it, 1e-9, rounded up to six digits."""
+    return f"{float(_up(delta)):g}".replace("e-0", "e-")
+
+
+def said_epsilon(epsilon: Fraction) -> str:
+    """Return an epsilon that was charged, rounded up to six digits: so shares that were rounded down do not show."""
+    return f"{_up(epsilon):f}"
+
+
+def _up(number: Fraction) -> Decimal:
+    found = _SIX.divide(Decimal(number.numerator), Decimal(number.denominator))
+    return found.normalize(_SIX) if found else found

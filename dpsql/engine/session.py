@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..backends import Backend
 from ..budget import ZERO, Charge, Fresh, Status, shown_epsilon
@@ -56,6 +57,9 @@ from .run import IntermediateRows, PlanRunner, ReleasedRows, carried, check_inte
 from .settings import Settings
 from .stored_count import stored_count
 from .value_bars import Barred, draw_bars
+
+if TYPE_CHECKING:
+    from .batch import PricedBatch
 
 __all__ = ["Session"]
 
@@ -178,6 +182,25 @@ class Session:
             lines = [shown.json_text()] if statement.json else shown.text().split("\n")
             return Answer((_PLAN,), [(line,) for line in lines], "EXPLAIN", None)
         return self._setting(statement)
+
+    def price(self, statements: str | Sequence[str], *, epsilon: Fraction | None = None) -> PricedBatch:
+        """Return what each query of a batch would get, and what all cost together; costs nothing. See `release`."""
+        from .batch import price_batch, read_batch, script_of
+
+        return price_batch(self, read_batch(self, script_of(statements)), epsilon)
+
+    def release(self, statements: str | Sequence[str], *, epsilon: Fraction | None = None) -> list[Answer]:
+        """Answer the queries of a batch, planned together and charged once, as `dpsql release` does.
+
+        `statements`: a text of several, or one text each; SET and RESET hold for the queries after them. `epsilon`:
+        of all together, split for the least total error; None: each is as exact as asked alone.
+
+        Raises: as `execute`; if one is refused, or the price does not fit, nothing was charged.
+        """
+        from .batch import price_batch, read_batch, run_batch, script_of
+
+        read = read_batch(self, script_of(statements))
+        return run_batch(self, read, epsilon, price_batch(self, read, epsilon).charge)
 
     def recall(self, sql: str, parameters: Sequence[object] = ()) -> Answer | None:
         """Return what `execute` would, for a statement whose answer is remembered here; None where that takes time.

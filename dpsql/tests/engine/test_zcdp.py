@@ -106,7 +106,7 @@ def test_explain_of_several_together(opened: Open) -> None:
 def test_explain_of_found_groups(opened: Open) -> None:
     text = opened().explain(NAMES).text()
     assert "  groups: those whose noisy count of people reaches 50\n" in text
-    assert "the noise lifts a group of few people so high with probability delta 1e-06 at most" in text
+    assert "the noise lifts a group of few people so high with probability delta 1e-6 at most" in text
 
 
 @pytest.mark.parametrize(

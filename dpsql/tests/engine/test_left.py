@@ -1,0 +1,35 @@
+"""What is said of charges: rounded, but never to less than was charged."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+
+import pytest
+
+from dpsql.engine.left import delta_text, said_epsilon
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "said"),
+    [("0.099999999", "0.1"), ("0.1", "0.1"), ("0", "0"), ("10", "10"), ("0.2899", "0.2899"), ("6.707106781", "6.70711"),
+     ("0.000000001", "0.000000001"), ("1234.56781", "1234.57")],
+)  # fmt: skip
+def test_epsilons(epsilon: str, said: str) -> None:
+    assert said_epsilon(Fraction(epsilon)) == said
+
+
+@pytest.mark.parametrize(
+    ("delta", "said"),
+    [("1e-9", "1e-9"), ("0", "0"), ("5e-7", "5e-7"), ("1e-12", "1e-12"), ("0.001", "0.001"), ("1.2345612e-9", "1.23457e-9")],
+)  # fmt: skip
+def test_deltas(delta: str, said: str) -> None:
+    assert delta_text(Fraction(delta)) == said
+
+
+def test_never_less_than_was_charged() -> None:
+    rng = random.Random(4)
+    for _ in range(500):
+        charged = Fraction(rng.randrange(1, 10 ** rng.randint(1, 12)), 10**9)
+        for said in (said_epsilon(charged), delta_text(charged)):
+            assert charged <= Fraction(said) <= charged * Fraction(100001, 100000)
