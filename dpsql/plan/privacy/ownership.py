@@ -236,16 +236,20 @@ def refuse_different_owners(
     return Refusal(said, sqlstate="PV003", position=position, hint=_link_between(left, right, catalog))
 
 
+_ANOTHER = "this asks another question, of each person's own rows together"
+"""What such an equality does, for those who would take it for a repair."""
+
+
 def _link_between(left: Source, right: Source, catalog: Catalog) -> str:
     """Return what would make two sources one person's, in the columns' own names."""
     for index, known in left.identities.items():
         for other, same in right.identities.items():
             names = left.columns[index].name, right.columns[other].name
             if known == same and all(names) and left.name == right.name:
-                return f"add an equality of {names[0]} in both, joined by AND"
+                return f"add an equality of {names[0]} in both, joined by AND: {_ANOTHER}"
             if known == same and all(names):
                 pair = f"{left.name or '…'}.{names[0]} = {right.name or '…'}.{names[1]}"
-                return f"add {pair}, joined by AND"
+                return f"add {pair}, joined by AND: {_ANOTHER}"
     root = _root_identity(catalog)
     for source in (left, right):
         for index, (name, key) in source.identities.items():
