@@ -97,7 +97,8 @@ def normal_form(call: AggregateCall, env: Environment, units: frozenset[int]) ->
             raise Refusal(
                 f"{call.function.upper()} of {call.args[0].type} is one person's value",
                 position=call.position,
-                hint="it is answered for numbers, dates and timestamps",
+                hint="it is answered for numbers, dates and timestamps; of others it never will be: the value is "
+                "somebody's own",
             )
         return NormalizedAggregate("rank", call.args[0], one, zero, call.filter, call)
     if call.function == "regr_count":

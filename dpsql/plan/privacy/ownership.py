@@ -241,6 +241,9 @@ def refuse_different_owners(
     return Refusal(said, sqlstate="PV003", position=position, hint=_link_between(left, right, catalog))
 
 
+"""What such an equality does, for those who would take it for a repair."""
+
+
 def _link_between(left: Source, right: Source, catalog: Catalog) -> str:
     """Return what would make two sources one person's, in the columns' own names."""
     for index, known in left.identities.items():
