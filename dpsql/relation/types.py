@@ -32,6 +32,10 @@ class Kind(enum.Enum):
     ARRAY = "array"
     NULL = "unknown"
 
+    __hash__ = (
+        object.__hash__
+    )  # a member is one object; Enum's own is Python code, called for every test of a type
+
 
 _INTEGERS = frozenset({Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT})
 _FLOATS = frozenset({Kind.REAL, Kind.DOUBLE})

@@ -170,7 +170,7 @@ class Binder:
     context: BindingContext
     scope: Scope
     grammar: Grammar
-    aggregates: list[AggregateCall] = field(default_factory=list)
+    aggregates: dict[AggregateCall, int] = field(default_factory=dict)
     groupings: list[tuple[Expr, ...]] = field(default_factory=list)
     windows: list[WindowCall] = field(default_factory=list)
     attachments: list[Attachment] = field(default_factory=list)
@@ -320,9 +320,7 @@ class Binder:
 
     def add_aggregate(self, aggregate: AggregateCall) -> Expr:
         """Take an aggregate out and return its marker."""
-        if aggregate not in self.aggregates:
-            self.aggregates.append(aggregate)
-        index = self.aggregates.index(aggregate)
+        index = self.aggregates.setdefault(aggregate, len(self.aggregates))
         is_estimate = self.estimator is not None and self.estimator.is_estimate(aggregate)
         type_ = DOUBLE if is_estimate else aggregate.type
         return Pending(type_, "aggregate", index, position=aggregate.position)

@@ -18,6 +18,7 @@ from .bind_intervals import bind_operator, bind_overlaps, cut_in_zone
 from .bind_lists import bind_equal, bind_unequal
 from .bind_moments import at_time_zone, bind_extract, constant_moment, is_utc_name
 from .bind_percentile import bind_alone, bind_within_group
+from .bind_regex import regex_form
 from .bind_subquery import bind_exists, bind_in_query, bind_scalar
 from .bind_window import bind_window
 from .comparison import compare_in
@@ -103,8 +104,12 @@ def _like(binder: Binder, node: exp.Expr, escape: str | None = None) -> Expr:
 
 def _ilike(binder: Binder, node: exp.Expr, escape: str | None = None) -> Expr:
     """x ILIKE 'A%' as lower(x) LIKE 'a%': what it is for a pattern whose letters have but one small form."""
-    position = binder.position(node)
     pattern = sample(binder.bind(node.args["expression"]), TEXT, "")
+    return _negated(node, _lower_alike(binder, node, pattern, escape))
+
+
+def _lower_alike(binder: Binder, node: exp.Expr, pattern: Expr, escape: str | None) -> Expr:
+    position = binder.position(node)
     text = pattern.value if isinstance(pattern, Literal) else None
     if isinstance(text, str) and not text.isascii():
         raise Refusal(
@@ -114,7 +119,7 @@ def _ilike(binder: Binder, node: exp.Expr, escape: str | None = None) -> Expr:
     if isinstance(pattern, Literal) and isinstance(text, str):
         pattern = replace(pattern, value=text.lower())
     value = call("lower", [binder.bind(node.args["this"])], position, said="ILIKE")
-    return _negated(node, _alike(value, pattern, position, escape.lower() if escape else escape))
+    return _alike(value, pattern, position, escape.lower() if escape else escape)
 
 
 def _alike(value: Expr, given: Expr, position: Position | None, escape: str | None) -> Expr:
@@ -134,6 +139,14 @@ def _alike(value: Expr, given: Expr, position: Position | None, escape: str | No
         raise Refusal("the LIKE pattern ends in its escape character", sqlstate="22023", position=position)
     args = [value, pattern, Literal(TEXT, escape)]
     return call("like", args, position, said="LIKE")
+
+
+def _regex_like(binder: Binder, node: exp.Expr, pattern: Literal) -> Expr:
+    return _alike(binder.bind(node.args["this"]), pattern, binder.position(node), None)
+
+
+def _regex_ilike(binder: Binder, node: exp.Expr, pattern: Literal) -> Expr:
+    return _lower_alike(binder, node, pattern, None)
 
 
 def _escape(binder: Binder, node: exp.Expr) -> Expr:
@@ -248,6 +261,7 @@ FORMS: dict[type[exp.Expr], Form] = {
     exp.Null: Binder.literal, exp.Parameter: Binder.parameter, exp.Interval: Binder.interval,
     exp.Is: _is, exp.NullSafeNEQ: _not_distinct, exp.Between: _between,
     exp.StrToDate: constant_moment, exp.StrToTime: constant_moment, exp.AtTimeZone: at_time_zone,
+    exp.RegexpLike: regex_form(_regex_like), exp.RegexpILike: regex_form(_regex_ilike),
     exp.EQ: bind_equal, exp.NEQ: bind_unequal, exp.ILike: _ilike,
     exp.Like: _like, exp.Escape: _escape, exp.Case: _case, exp.Round: _digits,
     exp.Trunc: _digits, exp.Trim: _trim, exp.Overlay: _overlay, exp.Log: _logarithm, exp.Overlaps: bind_overlaps,

@@ -33,9 +33,11 @@ __all__ = ["bind_named", "bind_row", "no_such_function", "parse_calls"]
 _HIDDEN = "called "
 
 
-def parse_calls(text: str, dialect: Postgres) -> list[exp.Expr]:
-    """Return the trees of a text, with every function of the table as an `Anonymous`; what sqlglot raises."""
-    tokens = dialect.tokenize(text)
+def parse_calls(text: str, dialect: Postgres, tokens: list[Token]) -> list[exp.Expr]:
+    """Return the trees of a text, with every function of the table as an `Anonymous`; what sqlglot raises.
+
+    `tokens`: the text's, as the dialect makes them.
+    """
     hidden = [
         _hidden(token) if after.token_type is TokenType.L_PAREN and _is_name(token) else token
         for token, after in zip(tokens, [*tokens[1:], tokens[-1]], strict=True)

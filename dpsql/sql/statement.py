@@ -106,7 +106,8 @@ def parse_statement(text: str) -> Statement:
         Refusal: 42601 for a syntax error or more than one statement, 0A000 for statements that are
             not answered, and what `admit` raises.
     """
-    tokens = [token for token in tokenize(text) if token.token_type is not TokenType.SEMICOLON]
+    tokenized = tokenize(text)
+    tokens = [token for token in tokenized if token.token_type is not TokenType.SEMICOLON]
     if not tokens:
         raise Refusal("there is no statement", sqlstate="42601", hint="write a SELECT")
     first = _word(tokens[0])
@@ -124,7 +125,7 @@ def parse_statement(text: str) -> Statement:
         assert match is not None
         is_json = _reads_json(text, match)
         return Explain(_parse_query(blank_prefix(text, match.end())), is_json)
-    return _parse_query(text)
+    return _parse_tokens(text, tokenized)
 
 
 def _reads_json(text: str, match: re.Match[str]) -> bool:
@@ -166,7 +167,10 @@ def parse_view(text: str, dialect: type[Postgres]) -> AdmittedQuery:
 
 
 def _parse_query(text: str, dialect: type[Postgres] | None = None) -> AdmittedQuery:
-    tokens = tokenize(text)
+    return _parse_tokens(text, tokenize(text), dialect)
+
+
+def _parse_tokens(text: str, tokens: list[Token], dialect: type[Postgres] | None = None) -> AdmittedQuery:
     first = _word(tokens[0]) if tokens else ""
     known = first in _STARTS or first in _LIKE_QUERIES
     meant = [] if known else difflib.get_close_matches(first, _LIKE_QUERIES, 1, 0.8)
@@ -183,7 +187,8 @@ def _parse_query(text: str, dialect: type[Postgres] | None = None) -> AdmittedQu
             hint="write a SELECT with aggregates",
         )
     try:
-        trees = parse_calls(text, (dialect or dialect_of(text))())
+        reader = (dialect or dialect_of(text))()
+        trees = parse_calls(text, reader, tokens if dialect is None else reader.tokenize(text))
     except ParseError as error:
         raise _syntax_error(text, error) from None
     except (

@@ -197,9 +197,8 @@ def position_of(text: str, node: exp.Expr | None) -> Position | None:
     """Return where a node starts: its own token, or the first that is known below it, or above it."""
     above = node
     while above is not None:
-        starts = [n.meta["start"] for n in above.walk() if "start" in n.meta] if above is node else []
-        if not starts and "start" in above.meta:
-            starts = [above.meta["start"]]
+        known = [below._meta for below in (above.walk() if above is node else (above,)) if below._meta]
+        starts = [meta["start"] for meta in known if "start" in meta]
         if starts:
             return place(text, min(starts))
         above = above.parent

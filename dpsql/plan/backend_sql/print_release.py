@@ -194,9 +194,11 @@ class _Release:
 
     def _are_few(self, numbers: tuple[int, ...]) -> bool:
         """Say whether a table's sums are so few that every unit can have them: without groups, and no sort first."""
+        if self.keys or self.dialect.listed_by_sort:
+            return False
         sums = UnitSums(self._inner(SourcePrinter(self.dialect, 1), numbers))
         self._coordinates(numbers, sums)
-        return not self.keys and not self.dialect.listed_by_sort and len(sums.parts) <= _MOST_OF_EACH_UNIT
+        return len(sums.parts) <= _MOST_OF_EACH_UNIT
 
     def _by_unit(self, numbers: tuple[int, ...]) -> BackendQuery:
         """Without groups a unit is one row: its sums, cut down."""

@@ -59,6 +59,7 @@ class InnerRows:
         self.first += [f"{self.printer.row[index]} AS j{index}" for index in sorted(first)]
         self._path = sources.path(rows, items) if has_path else ("r", [], "r.u")
         self.items: dict[str, str] = {}
+        self.filters: dict[Mask, str] = {}
 
     def item(self, sql: str, prefix: str) -> str:
         """Return the name of a column of r, adding it once."""
@@ -76,8 +77,10 @@ class InnerRows:
 
     def only(self, mask: Mask) -> str:
         """Return a mask as an aggregate's FILTER."""
-        where = self.mask(mask)
-        return f" FILTER (WHERE {where})" if where else ""
+        if mask not in self.filters:
+            where = self.mask(mask)
+            self.filters[mask] = f" FILTER (WHERE {where})" if where else ""
+        return self.filters[mask]
 
     def sql(self) -> str:
         """Return r, with what has been asked of it."""
@@ -108,6 +111,7 @@ class GroupSums:
     def __init__(self, inner: InnerRows) -> None:
         self.inner, self.dialect = inner, inner.dialect
         self.parts: dict[str, str] = {}
+        self.last: tuple[Measurement, PrintedValue] | None = None
 
     def named(self, sql: str, prefix: str) -> str:
         """Return how an aggregate over r is read where coordinates are computed."""
@@ -142,10 +146,13 @@ class GroupSums:
 
     def _value(self, measurement: Measurement) -> PrintedValue:
         assert measurement.value is not None
-        early = measurement.query is BoundingQuery.RANKED and not measurement.bounding.per_row
-        return print_value(
-            self.inner.printer, self.inner.item, measurement.value, measurement.known_lattice, early=early
-        )
+        if self.last is None or self.last[0] is not measurement:  # its masks come one after the other
+            early = measurement.query is BoundingQuery.RANKED and not measurement.bounding.per_row
+            shown = print_value(
+                self.inner.printer, self.inner.item, measurement.value, measurement.known_lattice, early=early
+            )
+            self.last = measurement, shown
+        return self.last[1]
 
     def _present(self, measurement: Measurement, mask: Mask) -> str:
         """Return the count of values; one that is never NULL is counted by its rows where units have many."""

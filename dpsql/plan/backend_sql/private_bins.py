@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ...relation.expressions import Call, Field
 from ...relation.functions.bins import Buckets, buckets_of
 from ...relation.intervals import Facts, common_grid, facts_of
+from ...relation.lattice import undeclared
 from ..dialects.private_sql import Number, integer_kind
 from .private_reals import bounded, quotient, real_product, real_sum
 
@@ -21,7 +22,8 @@ __all__ = ["width_bucket"]
 def width_bucket(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
     """Return the number of a bin; the share of the way is computed for every row, and no guard is relied on."""
     buckets, number = buckets_of(expr), printer.number(expr.args[0])
-    value, low, high, inside = (_of_doubles if buckets.of_doubles else _exact)(printer, expr, number, buckets)
+    is_real = buckets.of_doubles or number.grid is None  # an exact quotient is a double on private rows
+    value, low, high, inside = (_of_doubles if is_real else _exact)(printer, expr, number, buckets)
     below, beyond = ("<", ">=") if buckets.rises else (">", "<=")
     sql = (
         f"CASE WHEN {value} {below} {low} THEN CAST(0 AS BIGINT) WHEN {value} {beyond} {high} "
@@ -62,6 +64,8 @@ def _of_doubles(
     value, low, high = printer.real(number), constant(buckets.low), constant(buckets.high)
     if not isinstance(expr.args[0], Field):  # of a computed one the last bit may lie beyond its bounds
         inner = facts_of(expr.args[0], printer.env)
+        if not inner.bounded:
+            raise undeclared(expr.args[0], printer.env)
         shown = printer.clamped_double(f"({value.sql})", inner.lo, inner.hi)
         value = replace(bounded(Number(f"({shown})", None), inner.lo, inner.hi), least=value.least)
     way = real_sum(value, "-", low, expr) if buckets.rises else real_sum(low, "-", value, expr)

@@ -66,6 +66,11 @@ ROWS = (
         (Syntax(exp.ILike, read=(*_SIDES, "negate")),),
     ),
     Shorthand(
+        "x ~ '^(a|b)'", "by a regular expression that is LIKE in another spelling: plain characters, `.`, `.*`, `^` "
+        "and `$` at the ends, one choice; `~*` as ILIKE, `!~` none of them",
+        (Syntax(exp.RegexpLike, read=_SIDES), Syntax(exp.RegexpILike, read=_SIDES)),
+    ),
+    Shorthand(
         "x = ANY ('{1,2}')", "equal to one of a list: `ARRAY[1, 2]`, its text, or a parameter that is a list; "
         "`x <> ALL (…)` to none", (Syntax(exp.Any, read=("this",)), Syntax(exp.All, read=("this",))),
     ),

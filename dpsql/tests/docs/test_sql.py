@@ -47,6 +47,8 @@ ANSWERED = {
         "SELECT enrolled, gpa, born, COUNT(*) FROM student WHERE born < DATE '1999-02-01' GROUP BY 1, 2, 3",
         "SELECT date_trunc('month', loaned_on), COUNT(*) FROM loan GROUP BY 1",
         "SELECT days_out / 7, COUNT(*) FROM loan GROUP BY 1",
+        "SELECT floor(gpa / 0.5) * 0.5, width_bucket(gpa, 2, 4, 10), COUNT(*) FROM student GROUP BY 1, 2",
+        "SELECT to_char(loaned_on, 'YYYY-MM'), COUNT(*) FROM loan GROUP BY 1",
         "SELECT gpa >= 3, CASE WHEN gpa < 2.5 THEN 'low' ELSE 'high' END, COUNT(*) FROM student GROUP BY 1, 2",
     ],
     "keys of public tables": [
@@ -126,6 +128,7 @@ REFUSED = {
         "SELECT COUNT(*) FROM student WHERE id NOT IN (SELECT student_id FROM loan)",
         "SELECT COUNT(*) FROM (SELECT id FROM student EXCEPT SELECT student_id FROM loan) AS t",
     ],
+    "bins of equal size": ["SELECT NTILE(4) OVER (ORDER BY gpa) FROM student"],
     "other aggregates": [
         "SELECT BOOL_AND(gpa > 2) FROM student",
         "SELECT STRING_AGG(name, ',') FROM student",
@@ -136,7 +139,7 @@ REFUSED = {
     ],
     "without bounds": ["SELECT SUM(length(name)) FROM student", "SELECT AVG(id) FROM student"],
     "anything else": [
-        "SELECT COUNT(*) FROM student WHERE name ~ '^A'",
+        "SELECT COUNT(*) FROM student WHERE name ~ '^A+'",
         "SELECT COUNT(*) FROM student WHERE md5(name) = 'a'",
         "SELECT COUNT(*) FROM student WHERE trim('x' FROM name) = 'a'",
         "SELECT random()",

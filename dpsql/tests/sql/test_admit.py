@@ -50,7 +50,7 @@ def failure(text: str) -> Refusal:
         "WITH RECURSIVE a AS (SELECT 1) SELECT * FROM a",
         "WITH a AS MATERIALIZED (SELECT 1) SELECT * FROM a",
         "WITH a AS NOT MATERIALIZED (SELECT 1) SELECT * FROM a",
-        "SELECT name ~ 'a' FROM student",
+        "SELECT name @@ 'a' FROM student",
         "SELECT name SIMILAR TO 'a' FROM student",
         'SELECT name COLLATE "C" FROM student',
         "SELECT ROW(1, 2)",
