@@ -138,6 +138,9 @@ def _alike(value: Expr, given: Expr, position: Position | None, escape: str | No
 
 def _escape(binder: Binder, node: exp.Expr) -> Expr:
     like, character = node.args["this"], node.args["expression"]
+    if isinstance(like, exp.SimilarTo):
+        args = [binder.bind(like.args["this"]), binder.bind(like.args["expression"]), binder.bind(character)]
+        return bind_row(binder, node, "SIMILAR TO", [FUNCTIONS["similar_to"]], args)
     text = str(character.args.get("this", "")) if isinstance(character, exp.Literal) else "  "
     is_like = isinstance(like, (exp.Like, exp.ILike))
     if not is_like or len(text) > 1 or not text.isascii() or text == "'":
@@ -200,6 +203,14 @@ def _substring(binder: Binder, node: exp.Expr) -> Expr:
     position = binder.position(node)
     parts = [node.args.get("start"), node.args.get("length")]
     given = [binder.bind(part) for part in parts if part is not None]
+    if len(given) == 1 and given[0].type.kind is Kind.TEXT and parts[0] is not None:
+        return bind_row(
+            binder,
+            node,
+            "substring",
+            [FUNCTIONS["substring_matching"]],
+            [binder.bind(node.args["this"]), *given],
+        )
     if not all(isinstance(arg, Literal) for arg in given):
         row = FUNCTIONS["substring_at"]
         return bind_row(binder, node, "substring", [row], [binder.bind(node.args["this"]), *given])
@@ -210,6 +221,18 @@ def _substring(binder: Binder, node: exp.Expr) -> Expr:
     if parts[1] is not None:
         args.append(Literal(INTEGER, max(length + min(start, 1) - 1, 0)))
     return call("substr", args, position)
+
+
+def _matching(binder: Binder, node: exp.Expr) -> Expr:
+    """x ~ pattern, x ~* pattern, x SIMILAR TO pattern"""
+    names: dict[type[exp.Expr], tuple[str, str]] = {
+        exp.RegexpLike: ("~", "regexp_matches"),
+        exp.RegexpILike: ("~*", "regexp_matches_no_case"),
+        exp.SimilarTo: ("SIMILAR TO", "similar_to"),
+    }
+    said, name = names[type(node)]
+    args = [binder.bind(node.args["this"]), binder.bind(node.args["expression"])]
+    return bind_row(binder, node, said, [FUNCTIONS[name]], args)
 
 
 def _overlay(binder: Binder, node: exp.Expr) -> Expr:
@@ -250,7 +273,9 @@ FORMS: dict[type[exp.Expr], Form] = {
     exp.StrToDate: constant_moment, exp.StrToTime: constant_moment, exp.AtTimeZone: at_time_zone,
     exp.EQ: bind_equal, exp.NEQ: bind_unequal, exp.ILike: _ilike,
     exp.Like: _like, exp.Escape: _escape, exp.Case: _case, exp.Round: _digits,
-    exp.Trunc: _digits, exp.Trim: _trim, exp.Overlay: _overlay, exp.Log: _logarithm, exp.Overlaps: bind_overlaps,
+    exp.Trunc: _digits, exp.Trim: _trim, exp.Overlay: _overlay,
+    exp.RegexpLike: _matching, exp.RegexpILike: _matching, exp.SimilarTo: _matching,
+    exp.Log: _logarithm, exp.Overlaps: bind_overlaps,
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul), bind_operator), exp.Substring: _substring,
     exp.DPipe: _join_texts, exp.Extract: Binder.part_of_date,
     exp.TimestampTrunc: _cut, exp.Cast: Binder.cast_node, exp.CurrentDate: Binder.moment,
