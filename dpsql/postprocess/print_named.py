@@ -11,7 +11,8 @@ import re
 from ..plan.dialects.quote import literal
 from ..relation.expressions import Call, Expr, Literal
 from ..relation.functions import FUNCTIONS
-from ..relation.functions.above.signature import MOST_BYTES, Signature, constant_of, fitting
+from ..relation.functions.above.formats import HIDDEN_BRACE
+from ..relation.functions.above.signature import MOST_BYTES, Signature, constants_of, fitting
 from ..relation.types import TEXT, Kind, SqlType
 from .bind import bind, engine_type, finite, keep
 from .null_on_error_casts import cast
@@ -35,7 +36,7 @@ def print_named(call: Call, args: list[str]) -> str:
     """Return the call of a row that has SQL; `args` are its printed arguments."""
     row = FUNCTIONS[call.function]
     found, written = fitting(row, call.args)
-    sql = written if isinstance(written, str) else written(constant_of(found, call.args))
+    sql = written if isinstance(written, str) else written(*constants_of(found, call.args))
     bound: dict[str, str] = {}
     names: list[str] = []
     for place, (arg, printed) in enumerate(zip(call.args, args, strict=True)):
@@ -46,7 +47,7 @@ def print_named(call: Call, args: list[str]) -> str:
         name = f"{_LETTERS[place % 26]}{place // 26 or ''}"
         bound[name] = read
         names.append(f"v.{name}")
-    body = _PLACE.sub(lambda match: _put(match[1], names, found), sql)
+    body = _PLACE.sub(lambda match: _put(match[1], names, found), sql).replace(HIDDEN_BRACE, "{")
     if row.strict and names:
         there = " AND ".join(f"{name} IS NOT NULL" for name in names)
         body = f"CASE WHEN {there} THEN {body} END"

@@ -94,7 +94,6 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
 """Node kind -> the arguments that the binder reads."""
 
 _HINTS: dict[type[exp.Expr], str] = {
-    exp.SimilarTo: "use LIKE",
     exp.ByteString: "write a plain '…' literal",
 }
 

@@ -151,6 +151,9 @@ def _regex_ilike(binder: Binder, node: exp.Expr, pattern: Literal) -> Expr:
 
 def _escape(binder: Binder, node: exp.Expr) -> Expr:
     like, character = node.args["this"], node.args["expression"]
+    if isinstance(like, exp.SimilarTo):
+        args = [binder.bind(like.args["this"]), binder.bind(like.args["expression"]), binder.bind(character)]
+        return bind_row(binder, node, "SIMILAR TO", [FUNCTIONS["similar_to"]], args)
     text = str(character.args.get("this", "")) if isinstance(character, exp.Literal) else "  "
     is_like = isinstance(like, (exp.Like, exp.ILike))
     if not is_like or len(text) > 1 or not text.isascii() or text == "'":
@@ -213,6 +216,14 @@ def _substring(binder: Binder, node: exp.Expr) -> Expr:
     position = binder.position(node)
     parts = [node.args.get("start"), node.args.get("length")]
     given = [binder.bind(part) for part in parts if part is not None]
+    if len(given) == 1 and given[0].type.kind is Kind.TEXT and parts[0] is not None:
+        return bind_row(
+            binder,
+            node,
+            "substring",
+            [FUNCTIONS["substring_matching"]],
+            [binder.bind(node.args["this"]), *given],
+        )
     if not all(isinstance(arg, Literal) for arg in given):
         row = FUNCTIONS["substring_at"]
         return bind_row(binder, node, "substring", [row], [binder.bind(node.args["this"]), *given])
@@ -223,6 +234,18 @@ def _substring(binder: Binder, node: exp.Expr) -> Expr:
     if parts[1] is not None:
         args.append(Literal(INTEGER, max(length + min(start, 1) - 1, 0)))
     return call("substr", args, position)
+
+
+def _matching(binder: Binder, node: exp.Expr) -> Expr:
+    """x ~ pattern, x ~* pattern, x SIMILAR TO pattern"""
+    names: dict[type[exp.Expr], tuple[str, str]] = {
+        exp.RegexpLike: ("~", "regexp_matches"),
+        exp.RegexpILike: ("~*", "regexp_matches_no_case"),
+        exp.SimilarTo: ("SIMILAR TO", "similar_to"),
+    }
+    said, name = names[type(node)]
+    args = [binder.bind(node.args["this"]), binder.bind(node.args["expression"])]
+    return bind_row(binder, node, said, [FUNCTIONS[name]], args)
 
 
 def _overlay(binder: Binder, node: exp.Expr) -> Expr:
@@ -261,10 +284,12 @@ FORMS: dict[type[exp.Expr], Form] = {
     exp.Null: Binder.literal, exp.Parameter: Binder.parameter, exp.Interval: Binder.interval,
     exp.Is: _is, exp.NullSafeNEQ: _not_distinct, exp.Between: _between,
     exp.StrToDate: constant_moment, exp.StrToTime: constant_moment, exp.AtTimeZone: at_time_zone,
-    exp.RegexpLike: regex_form(_regex_like), exp.RegexpILike: regex_form(_regex_ilike),
+    exp.RegexpLike: regex_form(_regex_like, _matching), exp.RegexpILike: regex_form(_regex_ilike, _matching),
     exp.EQ: bind_equal, exp.NEQ: bind_unequal, exp.ILike: _ilike,
     exp.Like: _like, exp.Escape: _escape, exp.Case: _case, exp.Round: _digits,
-    exp.Trunc: _digits, exp.Trim: _trim, exp.Overlay: _overlay, exp.Log: _logarithm, exp.Overlaps: bind_overlaps,
+    exp.Trunc: _digits, exp.Trim: _trim, exp.Overlay: _overlay,
+    exp.SimilarTo: _matching,
+    exp.Log: _logarithm, exp.Overlaps: bind_overlaps,
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul), bind_operator), exp.Substring: _substring,
     exp.DPipe: _join_texts, exp.Extract: bind_extract,
     exp.TimestampTrunc: _cut, exp.Cast: Binder.cast_node, exp.CurrentDate: Binder.moment,

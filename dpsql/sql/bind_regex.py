@@ -1,4 +1,4 @@
-"""Regular expressions with a literal pattern, as the LIKE patterns that mean the same; others are refused.
+"""Regular expressions with a literal pattern, as the LIKE patterns that mean the same; others are for released rows.
 
 Postgres' own engine backtracks: a pattern could take long on one row, which would tell that it is there (soundness.md
 1.11). What is read here is LIKE in another spelling: plain characters, `.`, `.*`, `^` and `$` at the ends, and one
@@ -12,10 +12,9 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from ..errors import Refusal
 from ..relation.expressions import Call, Expr, Literal
 from ..relation.types import BOOLEAN, TEXT
-from .bind_expression import Binder
+from .bind_expression import Binder, Form
 from .parameters import sample
 
 __all__ = ["like_patterns", "regex_form"]
@@ -27,23 +26,19 @@ _ESCAPED = str.maketrans({"%": "\\%", "_": "\\_", "\\": "\\\\"})
 _MOST_CHOICES = 32
 
 
-def regex_form(alike: Alike) -> Callable[[Binder, exp.Expr], Expr]:
-    """Return the form of x ~ 'pattern'; `alike`: what binds x LIKE 'pattern', or x ILIKE."""
+def regex_form(alike: Alike, otherwise: Form) -> Form:
+    """Return the form of x ~ pattern; `alike`: what binds x LIKE 'pattern', or x ILIKE.
+
+    `otherwise`: binds what is no choice of such patterns, which released rows take.
+    """
 
     def form(binder: Binder, node: exp.Expr) -> Expr:
         position = binder.position(node)
         pattern = sample(binder.bind(node.args["expression"]), TEXT, "")
-        if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
-            raise Refusal(
-                "a regular expression is a literal here", sqlstate="PV202", position=position,
-                hint="write the pattern out, or pass it as a parameter",
-            )  # fmt: skip
-        found = like_patterns(pattern.value)
+        written = pattern.value if isinstance(pattern, Literal) else None
+        found = like_patterns(written) if isinstance(written, str) else ""
         if isinstance(found, str):
-            raise Refusal(
-                f'"{found}" is not read in a regular expression here', sqlstate="PV202", position=position,
-                hint="plain characters, . .* ^ $ and one choice (a|b) are; or join several x LIKE '…' by OR",
-            )  # fmt: skip
+            return otherwise(binder, node)
         terms = {alike(binder, node, Literal(TEXT, one, position=position)) for one in found}
         if len(terms) == 1:
             return terms.pop()

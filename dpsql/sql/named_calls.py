@@ -18,7 +18,7 @@ from ..errors import Refusal
 from ..relation.expressions import Call, Expr, Literal
 from ..relation.functions import NAMES, SYNTAX, Function
 from ..relation.functions.above.formats import FormatError
-from ..relation.functions.above.signature import Signature, constant_of, fitting, signature
+from ..relation.functions.above.signature import Signature, constants_of, fitting, signature
 from ..relation.types import TEXT, Kind
 from .constants import coerce_literal
 from .parameters import sample
@@ -97,7 +97,7 @@ def _check_constant(row: Function, args: tuple[Expr, ...], binder: Binder, node:
     if isinstance(written, str):
         return
     try:
-        written(constant_of(found, args))
+        written(*constants_of(found, args))
     except FormatError as error:
         raise Refusal(
             f"{row.said} does not read this: {error}", sqlstate="22023", position=binder.position(node),

@@ -48,8 +48,8 @@ __all__ = [
 Args = tuple[Expr, ...]
 TypeRule = Callable[[Args], SqlType | None]
 IntervalRule = Callable[[list[Facts], Call], Facts]
-Written = str | Callable[[str], str]
-"""SQL over the arguments; where one is a constant format or pattern, what makes it of that."""
+Written = str | Callable[..., str]
+"""SQL over the arguments; where some are constant formats or patterns, what makes it of those."""
 NullRule = Callable[[list[Facts], Call], bool]
 
 
@@ -137,6 +137,8 @@ class Function:
     @property
     def said(self) -> str:
         """What a refusal calls it: as it is written."""
+        if self.sql and self.symbol:
+            return self.symbol
         called = re.match(r"\w+(?=\()", self.form)
         return f"{called[0]}()" if called else self.form if self.names or self.sql else f"{self.name}()"
 

@@ -9,6 +9,62 @@ __all__ = ["EXPRESSIONS", "UNTRIED"]
 
 SPAN = "make_interval(1, -14, 0, 33, -27, j, 1.5)"
 
+PATTERNS = [
+    "a",
+    "^a",
+    "c$",
+    "^.$",
+    "a|b",
+    "(ab)+$",
+    "[a-c]{2,}",
+    "[^a-z]",
+    "\\d",
+    "\\D",
+    "\\s",
+    "\\w+$",
+    "\\.",
+    "a.*b",
+    "a.*?b",
+    "(?i)HELLO",
+    "[[:alpha:]]+",
+    "[[:digit:][:space:]]",
+    "[]a]",
+    "[a-]",
+    "x{2}",
+    "^(a|b,)+",
+    "",
+    "\\\\",
+    "\\A.b",
+    "é",
+    "[à-ÿ]",
+    "日",
+    "o''N",
+    "{",
+    "^\\S+$",
+    "[\\d,]",
+    "(?:x)(x)",
+    "\n",
+    "[[:upper:]][[:lower:]]",
+]
+SPANS = [
+    "a",
+    "[a-z]+",
+    "a.*b",
+    "[0-9]+",
+    ".",
+    "^.",
+    "x+a",
+    "([a-z]+),",
+    "b?a",
+    "[a-z]{2}",
+    "a+b?",
+    ".*[ab]",
+    "[^a]+",
+    "(x)(x*)",
+    "é+",
+    ".$",
+]
+
 EXPRESSIONS: dict[str, list[str]] = {
     "btrim_of": ["btrim(s, 'xa ')", "trim(both 'xb' from s)", "trim(t from s)", "btrim(s, '')"],
     "ltrim_of": ["ltrim(s, 'xa ')", "trim(leading t from s)"],
@@ -48,7 +104,7 @@ EXPRESSIONS: dict[str, list[str]] = {
                  "(p, NULL::timestamp) OVERLAPS (p, q)"],
     "to_char": [f"to_char(p, '{form}')" for form in (
         "YYYY-MM-DD HH24:MI:SS.US", "FMMonth FMDD, YYYY", "Month|MONTH|month|Mon|DY|Dy|Day|DAY|", "HH12:MI:SS AM p.m.",
-        "YY Y YYY IYYY-IW-ID", "DDD D W WW Q CC J SSSS MS", "hh24mi yyyymmdd", '"Week" IW', "FMHH24:FMMI", "Q. \"quarter\"")]
+        "YY Y YYY IYYY-IW-ID", "DDD D W WW Q CC J SSSS MS", "hh24mi yyyymmdd", '"Week" IW', "FMHH24:FMMI", '"{a}" YYYY', "Q. \"quarter\"")]
         + ["to_char(d, 'YYYY-MM')"] + [f"to_char({value}, '{form}')" for value in ("i", "n", "x", "b") for form in (
         "999,999.99", "FM999,999.99", "000", "0.0", "9", "FM9999999990.00", "S999", "999S", "9999MI", "99G999D9", "FM000", "FM9.99",
         "999999999999999999", "099.90")],
@@ -64,6 +120,17 @@ EXPRESSIONS: dict[str, list[str]] = {
     "width_bucket": ["width_bucket(x, 0, 1, 4)", "width_bucket(n, 0, 100, 7)", "width_bucket(n, 10.5, -3, 7)",
                      "width_bucket(0.3, 0, 1, 10)", "width_bucket(x, 10, 10, 3)", "width_bucket(j, 1, 13, 4)"],
     "bit_and_of": ["i & j", "i & j + k", "b & 7"], "bit_or_of": ["i | j & k", "b | i"], "bit_xor_of": ["i # j", "b # 5"],
+    "regexp_matches": [f"s ~ '{p}'" for p in PATTERNS] + ["s !~ '[a-z]'"],
+    "regexp_matches_no_case": [f"s ~* '{p}'" for p in PATTERNS if not any(part in p for part in ("[:lower", "[:upper", "à"))] + ["s !~* 'A'"],
+    "similar_to": [f"s SIMILAR TO '{p}'" for p in ("a%", "(a|b)%", "_b_", "%[0-9]+%", "[^a]%", "a.c", "%\\%", "x{2}a%", "%(,)%")]
+        + ["s SIMILAR TO 'a!%' ESCAPE '!'", "s NOT SIMILAR TO '%a%'"],
+    "regexp_like": ["regexp_like(s, 'AB', 'i')", "regexp_like(s, '^a')"],
+    "regexp_replace": [f"regexp_replace(s, '{p}', '<\\&>')" for p in SPANS] + [f"regexp_replace(s, '{p}', '-', 'g')" for p in SPANS]
+        + ["regexp_replace(s, 'a', '{a}{b}')", "regexp_replace(''' a', 'a', '{a}')", "regexp_replace(s, '([a-z])([a-z])', '\\2\\1', 'g')", "regexp_replace(s, 'A', '\\\\x\\y', 'gi')"],
+    "regexp_substr": [f"regexp_substr(s, '{p}')" for p in SPANS],
+    "substring_matching": [f"substring(s from '{p}')" for p in SPANS] + ["substring(s, '([A-Z])([0-9])')"],
+    "regexp_count": [f"regexp_count(s, '{p}')" for p in SPANS],
+    "regexp_instr": [f"regexp_instr(s, '{p}')" for p in SPANS],
     "to_hex": ["to_hex(b)", "to_hex(4294967296)"],
     "to_bin": ["to_bin(b)"],
     "to_oct": ["to_oct(b)"],

@@ -23,6 +23,7 @@ from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.policy import parse_policy
 from dpsql.relation.functions import NAMES
 from dpsql.relation.functions.above import ROWS
+from dpsql.relation.functions.above.regular import read_pattern
 from dpsql.relation.functions.above.signature import Signature, signature
 from dpsql.tests.support.postgres_server import PostgresServer
 
@@ -218,3 +219,33 @@ def test_every_name_is_called() -> None:
     """A function without an expression of its own is called by each of its names."""
     spoken = " ".join(expression for row in ROWS for expression in _expressions(row.name)).lower()
     assert {name for name in NAMES if f"{name}(" not in spoken} == set()
+
+
+def _pattern(chance: random.Random, depth: int = 0) -> str:
+    """Return a regular expression of the texts' characters."""
+    parts = []
+    for _ in range(chance.randint(1, 4)):
+        atoms = ["a", "b", "x", ".", "[ab]", "[^a]", "\\d", "\\w", ",", "A", "é", "[a-cx]"]
+        if depth < 2 and chance.random() < 0.3:
+            branches = "|".join(_pattern(chance, depth + 1) for _ in range(chance.randint(1, 2)))
+            atom = f"({branches})"
+        else:
+            atom = chance.choice(atoms)
+        parts.append(atom + chance.choice(["", "", "", "*", "+", "?", "{2}", "{1,2}", "+?"]))
+    return "".join(parts)
+
+
+def test_patterns_by_chance(scalar_world: World) -> None:
+    """What is read of regular expressions matches the same texts, at the same places."""
+    chance = random.Random(9)
+    patterns = list(dict.fromkeys(_pattern(chance) for _ in range(160)))
+    spans = [one for one in patterns if (read := read_pattern(one)).is_row and not read.may_be_empty]
+    assert len(spans) > 30
+    expressions = [f"s ~ '{one}'" for one in patterns]
+    expressions += [f"substring(s from '{one}')" for one in spans]
+    expressions += [f"regexp_replace(s, '{one}', '<\\&>', 'g')" for one in spans]
+    for start in range(0, len(expressions), 60):
+        some = expressions[start : start + 60]
+        exact, sealed = scalar_world.exact(some), _answers(scalar_world.sealed, some)
+        for expression, wanted, found in zip(some, exact, sealed, strict=True):
+            assert found == wanted, expression

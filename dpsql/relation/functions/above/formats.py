@@ -7,7 +7,19 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["FormatError", "moment_as_text", "number_as_text", "text_as_date", "text_as_moment"]
+__all__ = [
+    "HIDDEN_BRACE",
+    "FormatError",
+    "constant",
+    "moment_as_text",
+    "number_as_text",
+    "text_as_date",
+    "text_as_moment",
+]
+
+
+HIDDEN_BRACE = "\0"
+"""What stands for a brace of a constant: no text of SQL holds it."""
 
 
 class FormatError(ValueError):
@@ -70,7 +82,7 @@ def moment_as_text(form: str) -> str:
             continue
         quoted = re.match(r'"((?:[^"\\]|\\.)*)"', rest, re.DOTALL)
         if quoted:
-            parts.append(_literal(re.sub(r"\\(.)", r"\1", quoted[1])))
+            parts.append(constant(re.sub(r"\\(.)", r"\1", quoted[1])))
             at += quoted.end()
             continue
         word = next((one for one in _WORDS if rest.startswith(one) or _is_number(rest, one)), None)
@@ -80,7 +92,7 @@ def moment_as_text(form: str) -> str:
         if word is None:
             if rest[0] in '"\\' or (rest[0].isalpha() and rest[0].upper() in "YMDHSWQJCI"):
                 raise FormatError(f"{rest[0]} is not read in a format of moments")
-            parts.append(_literal(rest[0]))
+            parts.append(constant(rest[0]))
             at += 1
             continue
         at += len(word)
@@ -104,8 +116,9 @@ def _shown(word: str, is_bare: bool) -> str:
     return f"CAST({whole} AS VARCHAR)" if is_bare or not width else _padded(whole, width)
 
 
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+def constant(text: str) -> str:
+    """Return a text as SQL, within which no argument is put: its braces are marked until those are."""
+    return "'" + text.replace("'", "''").replace("{", HIDDEN_BRACE) + "'"
 
 
 # --- numbers ---------------------------------------------------------------------------------------------
@@ -221,8 +234,8 @@ def _read(form: str, result: str) -> str:
     if "YYYY" not in seen or {"MS", "US"} <= seen:
         raise FormatError("a format to read has YYYY, and one of MS and US")
     text = "trim({a}, ' ')"
-    moment = f"try_strptime({text}, {_literal(codes)})"
-    return f"CAST(CASE WHEN regexp_full_match({text}, {_literal(pattern)}) THEN {moment} END AS {result})"
+    moment = f"try_strptime({text}, {constant(codes)})"
+    return f"CAST(CASE WHEN regexp_full_match({text}, {constant(pattern)}) THEN {moment} END AS {result})"
 
 
 def text_as_date(form: str) -> str:

@@ -2,7 +2,7 @@
 
 The words: `integer` (any whole number, read as one of 32 bits), `int4` (a smallint or an integer), `bigint`, `numeric`
 (an exact number), `double` (any number), `text`, `boolean`, `date`, `timestamp` (a date too), `clock` (no date),
-`interval`, `any`, `pattern` and `format` (a constant text). `any...` stands last, for one value and more.
+`interval`, `any`, `pattern`, `format` and `flags` (constant texts). `any...` stands last, for one value and more.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ...expressions import Literal
 from ...types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, INTERVAL, NUMERIC, TEXT, TIMESTAMP, Kind, SqlType
 from ..row import Args, Function, Syntax, Written
 
-__all__ = ["MOST_BYTES", "Signature", "above", "constant_of", "fitting", "signature"]
+__all__ = ["MOST_BYTES", "Signature", "above", "constants_of", "fitting", "signature"]
 
 MOST_BYTES = 1_000_000
 """A longer text is NULL."""
@@ -22,9 +22,9 @@ MOST_BYTES = 1_000_000
 _TYPES = {
     "integer": INTEGER, "int4": INTEGER, "bigint": BIGINT, "numeric": NUMERIC, "double": DOUBLE, "text": TEXT,
     "boolean": BOOLEAN, "date": DATE, "timestamp": TIMESTAMP,
-    "clock": TIMESTAMP, "interval": INTERVAL, "pattern": TEXT, "format": TEXT,
+    "clock": TIMESTAMP, "interval": INTERVAL, "pattern": TEXT, "format": TEXT, "flags": TEXT,
 }  # fmt: skip
-_CONSTANT = frozenset({"pattern", "format"})
+_CONSTANT = frozenset({"pattern", "format", "flags"})
 _ANY = "any"
 _NEVER = (Kind.OPAQUE, Kind.ARRAY)
 
@@ -97,17 +97,16 @@ def fitting(row: Function, args: Args) -> tuple[Signature, Written]:
     )
 
 
-def constant_of(found: Signature, args: Args) -> str:
-    """Return the constant text among arguments; "" where it is NULL."""
-    place = next(place for place in range(len(args)) if found.is_constant(place))
-    constant = args[place]
-    return constant.value if isinstance(constant, Literal) and isinstance(constant.value, str) else ""
+def constants_of(found: Signature, args: Args) -> list[str]:
+    """Return the constant texts among arguments; "" for a NULL."""
+    constants = [arg for place, arg in enumerate(args) if found.is_constant(place)]
+    return [arg.value if isinstance(arg, Literal) and isinstance(arg.value, str) else "" for arg in constants]
 
 
 def above(
     name: str, form: str, doc: str, takes: str, *sql: Written,
     names: tuple[str, ...] | None = None, strict: bool = True,
-    grows: bool = False, syntax: tuple[Syntax, ...] = (), since: int = 0,
+    grows: bool = False, syntax: tuple[Syntax, ...] = (), since: int = 0, symbol: str = "",
     below: str = "use it on the aggregated result",
 ) -> Function:  # fmt: skip
     """Return a row. `takes`: its signatures, with semicolons between; `sql`: the value of each, or of all.
@@ -123,5 +122,5 @@ def above(
 
     return Function(
         name, form, doc, result, private=False, names=(name,) if names is None else names, signatures=signatures,
-        sql=sql, strict=strict, grows=grows, syntax=syntax, since=since, below=below,
+        sql=sql, strict=strict, grows=grows, syntax=syntax, since=since, below=below, symbol=symbol,
     )  # fmt: skip

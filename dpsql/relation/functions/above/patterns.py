@@ -1,0 +1,117 @@
+"""Regular expressions and SIMILAR TO: chapter 9.7 of Postgres' manual, of constant patterns, in linear time."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from ..row import Syntax
+from .formats import FormatError, constant
+from .regular import Pattern, like_similar, read_pattern, replacement
+from .signature import MOST_BYTES, above
+
+__all__ = ["ROWS"]
+
+
+def _flags(flags: str, known: str) -> frozenset[str]:
+    wrong = [flag for flag in flags if flag not in known]
+    if wrong:
+        raise FormatError(f"the flag {wrong[0]} is not read: {' and '.join(known)} are")
+    return frozenset(flags)
+
+
+def _matches(pattern: str, flags: str = "") -> str:
+    read = read_pattern(pattern, "i" in _flags(flags, "i"))
+    return f"regexp_matches({{a}}, {constant(read.text)})"
+
+
+def _no_case(pattern: str) -> str:
+    return _matches(pattern, "i")
+
+
+def _span(pattern: str, flags: str = "", known: str = "i") -> Pattern:
+    """Return a pattern whose matches have one place. Raises FormatError."""
+    read = read_pattern(pattern, "i" in _flags(flags, known))
+    if not read.is_row:
+        raise FormatError(
+            "alternatives (|), repeated groups and lazy quantifiers are read by ~ alone: "
+            "where a match ends is another thing in this engine"
+        )
+    if read.may_be_empty:
+        raise FormatError("a pattern that matches an empty text is read by ~ alone")
+    return read
+
+
+def _found(read: Pattern) -> str:
+    place = 1 if read.groups else 0
+    return f"regexp_extract({{a}}, {constant(read.text)}, {place})"
+
+
+def _part(pattern: str, flags: str = "") -> str:
+    read = _span(pattern, flags)
+    return f"CASE WHEN regexp_matches({{a}}, {constant(read.text)}) THEN {_found(read)} END"
+
+
+def _whole(pattern: str, flags: str = "") -> str:
+    read = _span(pattern, flags)
+    text = constant(read.text)
+    return f"CASE WHEN regexp_matches({{a}}, {text}) THEN regexp_extract({{a}}, {text}, 0) END"
+
+
+def _count(pattern: str, flags: str = "") -> str:
+    return f"len(regexp_extract_all({{a}}, {constant(_span(pattern, flags).text)}))"
+
+
+def _place(pattern: str, flags: str = "") -> str:
+    read = _span(pattern, flags)
+    upto = constant(rf"(?s)\A(.*?)(?:{read.text})")
+    before = f"regexp_extract({{a}}, {upto}, 1)"
+    return f"CASE WHEN regexp_matches({{a}}, {constant(read.text)}) THEN length({before}) + 1 ELSE 0 END"
+
+
+def _replaced(pattern: str, new: str, flags: str = "") -> str:
+    read = _span(pattern, flags, "gi")
+    written = replacement(new, read.groups)
+    option = ", 'g'" if "g" in flags else ""
+    matches = f"len(regexp_extract_all({{a}}, {constant(read.text)}))"
+    references = new.count("\\")
+    size = f"strlen({{a}}) * {references + 1} + ({matches} + 1) * {len(new.encode())}"
+    return (
+        f"CASE WHEN {size} <= {16 * MOST_BYTES} THEN "
+        f"regexp_replace({{a}}, {constant(read.text)}, {constant(written)}{option}) END"
+    )
+
+
+def _similar(pattern: str, escape: str = "\\") -> str:
+    return _matches(like_similar(pattern, escape))
+
+
+_ONE = "text, pattern -> {0}; text, pattern, flags -> {0}"
+
+_BELOW = (
+    "people's rows read plain characters, . .* ^ $ and one choice (a|b); or join several x LIKE '…' by OR"
+)
+
+ROWS = (
+    above("regexp_matches", "x ~ '^a.*z'", "whether a regular expression is found in a text; `!~`: it is not",
+          "text, pattern -> boolean", _matches, names=(),
+          syntax=(Syntax(exp.RegexpLike, read=("this", "expression")),), symbol="~", below=_BELOW),
+    above("regexp_matches_no_case", "x ~* '^a.*z'", "the same, capital and small letters alike",
+          "text, pattern -> boolean", _no_case, names=(),
+          syntax=(Syntax(exp.RegexpILike, read=("this", "expression")),), symbol="~*", below=_BELOW),
+    above("similar_to", "x SIMILAR TO 'a(b|c)%' ESCAPE '!'",
+          "whether a text is of a form, by `%`, `_` and the signs of regular expressions",
+          "text, pattern -> boolean; text, pattern, flags -> boolean", _similar, names=(),
+          syntax=(Syntax(exp.SimilarTo, read=("this", "expression")),), symbol="SIMILAR TO",
+          below="use LIKE"),
+    above("regexp_like", "regexp_like(x, 'a+', 'i')", "as `~`, by a flag as `~*`", _ONE.format("boolean"), _matches),
+    above("regexp_replace", "regexp_replace(x, '[0-9]+', '#', 'g')",
+          "the first match, or by `g` each, replaced; `\\1` is a group",
+          "text, pattern, format -> text; text, pattern, format, flags -> text", _replaced, grows=True),
+    above("regexp_substr", "regexp_substr(x, '[0-9]+')", "the first match", _ONE.format("text"), _whole),
+    above("substring_matching", "substring(x FROM '([0-9]+)')", "the first match, or its first group",
+          "text, pattern -> text", _part, names=()),
+    above("regexp_count", "regexp_count(x, '[0-9]+')", "how many matches there are",
+          "text, pattern -> integer", _count),
+    above("regexp_instr", "regexp_instr(x, '[0-9]+')", "where the first match begins, from 1; 0 for nowhere",
+          "text, pattern -> integer", _place),
+)  # fmt: skip
