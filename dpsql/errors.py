@@ -42,11 +42,12 @@ CODES = MappingProxyType(
         "42803": "a column is neither grouped nor aggregated",
         "42P02": "no such parameter",
         "42P10": "bad ordinal or column reference",
+        "42P19": "a recursive query that is none",
         "42P20": "a window frame that ends before it starts",
         "42704": "no such setting",
         "42501": "not permitted",
         "22023": "bad value for a setting or parameter",
-        "54000": "a query of the system catalog that is too large",
+        "54000": "rows without end: a series, a recursion, a query of the system catalog",
         "54001": "statement too complex",
         "0A000": "statement or clause not supported",
         # Class PV: privacy refusals.

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..relation.calendar import DAY
 from ..relation.expressions import Call, Literal, Months
+from ..relation.forms import MAX_SERIES
 from ..relation.functions import FUNCTIONS, check_printers
 from ..relation.functions.bins import buckets_of
 from ..relation.functions.moments import bin_of, written_format
 from ..relation.types import Kind, SqlType
 from . import null_on_error
-from .bind import engine_type
+from .bind import engine_type, keep
 from .estimates import print_deviate
 from .print_named import print_literal, print_named
 
-__all__ = ["CALLS", "print_literal"]
+__all__ = ["CALLS", "TOO_MANY", "print_literal"]
 
 Form = Callable[[Call, list[str]], str]
+TOO_MANY = "dpsql:54000"
+"""What the engine is told to say of rows without end, and `sealed` reads back."""
 
 
 def _arithmetic(call: Call, args: list[str]) -> str:
@@ -113,6 +117,34 @@ def _plain(call: Call, args: list[str]) -> str:
     return f"{call.function}({', '.join(given)})"
 
 
+def _element(call: Call, args: list[str]) -> str:
+    place = args[1] if isinstance(call.args[1], Literal) else keep(args[1], "v >= 1")
+    return f"list_extract({args[0]}, {place})"
+
+
+def _series(call: Call, args: list[str]) -> str:
+    """Print a series as an array: none for a NULL, an error that says so for more than may be."""
+    assert call.type.element is not None
+    step = call.args[2]
+    if call.type.element.kind is Kind.TIMESTAMP:
+        months = step.value if isinstance(step, Literal) else None
+        assert isinstance(months, Months)
+        width = months.months * 28 * DAY + months.days * DAY + months.microseconds
+        ends = [f"epoch_us({arg})" for arg in args[:2]]
+        args[2] = (
+            f"to_months({months.months}) + to_days({months.days}) + to_microseconds({months.microseconds})"
+        )
+        too_many = "FALSE" if width else "TRUE"
+        width_sql = str(width)
+    else:
+        ends, width_sql = [f"CAST({arg} AS HUGEINT)" for arg in args[:2]], f"CAST({args[2]} AS HUGEINT)"
+        args = [f"CAST({arg} AS BIGINT)" for arg in args]
+        too_many = f"{width_sql} = 0"
+    count = f"({ends[1]} - {ends[0]}) // {width_sql} > {MAX_SERIES}"
+    written = f"CAST(generate_series({', '.join(args)}) AS {engine_type(call.type)})"
+    return f"CASE WHEN {too_many} OR {count} THEN error('{TOO_MANY}') ELSE {written} END"
+
+
 def _field(call: Call) -> str:
     unit = call.args[0]
     assert isinstance(unit, Literal)
@@ -160,7 +192,8 @@ CALLS: dict[str, Form] = {
     "cast": _cast,
     "estimated": lambda call, args: args[0], "deviate": print_deviate,
     "array": lambda call, args: f"CAST([{', '.join(args)}] AS {engine_type(call.type)})",
-    "element": lambda call, args: f"list_extract({args[0]}, {args[1]})",
+    "element": _element, "slice": lambda call, args: f"list_slice({args[0]}, {args[1]}, {args[2]})",
+    "series": _series,
     "cardinality": lambda call, args: f"CAST(len({args[0]}) AS INTEGER)",
 }  # fmt: skip
 """Function -> how a call of it is printed from its printed arguments."""

@@ -12,7 +12,9 @@ of the forms of `null_on_error`; what has none is not in the tables below.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -52,13 +54,16 @@ from ..relation.relations import (
     WindowCall,
 )
 from ..relation.types import BIGINT, DOUBLE, Kind, SqlType
+from ..sql.outer import Outer
 from . import null_on_error
 from .bars import Bar, WithBars
 from .bind import engine_type, keep, to_double, to_float
 from .estimates import with_own_error
 from .fetched import stored_columns, unread
 from .magnitudes import cannot_overflow
+from .print_aggregates import PUBLIC_CALLS
 from .print_calls import CALLS, print_literal
+from .print_forms import FORMS as PRINTED_FORMS
 from .print_join import kept_mark, print_join, print_marked
 from .public_parts import Fetched, Needed
 from .replicas import Draws, Ends, Numbered, Replicated, ReplicatedSums
@@ -88,6 +93,7 @@ class PublicPrinter:
     replicated: dict[int, set[int]] = field(default_factory=dict)
     read: set[int] = field(default_factory=set)
     simulations: dict[Ends, int] = field(default_factory=dict)
+    _around: list[list[str]] = field(default_factory=list)
 
     # --- relations ---------------------------------------------------------------------------------
 
@@ -102,6 +108,17 @@ class PublicPrinter:
     def row(self, node: Relation) -> list[str]:
         """Return the column names of a relation printed as a FROM item."""
         return [f"t.c{i}" for i in range(len(node.columns))]
+
+    @contextmanager
+    def beside(self, count: int) -> Iterator[tuple[str, list[str]]]:
+        """Give the name of a left side and of its columns, which what is printed in the block may read."""
+        name = f"l{len(self._around)}"
+        own = [f"{name}.c{i}" for i in range(count)]
+        self._around.append(own)
+        try:
+            yield name, own
+        finally:
+            self._around.pop()
 
     def over_release(self, release: Release, expr: Expr, own_error: tuple[str, str]) -> str:
         """Return a replica of an expression over a release's columns as one over its stored columns k0…, m0….
@@ -120,6 +137,8 @@ class PublicPrinter:
             return row[expr.index]
         if isinstance(expr, Literal):
             return print_literal(expr)
+        if isinstance(expr, Outer):
+            return self.expr(expr.expr, self._around[-1])
         if isinstance(expr, Scalar):
             return null_on_error.scalar_subquery(self.relation(expr.relation))
         assert isinstance(expr, Call)
@@ -420,12 +439,10 @@ def _aggregate_call(printer: PublicPrinter, call: AggregateCall, row: Sequence[s
     if call.function == "count":
         inner = f"{word}{printer.expr(call.args[0], row)}" if call.args else "*"
         return f"count({inner}){tail}"
-    if call.function == "mode":
-        raise Refusal(
-            "mode is answered over the rows of people alone", sqlstate="0A000", position=call.position,
-            hint="GROUP BY x ORDER BY COUNT(*) DESC LIMIT 1",
-        )  # fmt: skip
     operand = printer.expr(call.args[0], row)
+    if (form := PUBLIC_CALLS.get(call.function)) is not None:
+        orders = f" ORDER BY {_orders(printer, call.orders, row)}" if call.orders else ""
+        return form(call, [printer.expr(arg, row) for arg in call.args], orders, tail)
     if call.function in _PLAIN_AGGREGATES:
         return f"{call.function}({operand}){tail}"
     if call.function in ("median", "percentile_cont", "percentile_disc"):
@@ -467,12 +484,20 @@ def _window_call(printer: PublicPrinter, call: WindowCall, row: Sequence[str]) -
     if call.partition:
         parts.append("PARTITION BY " + ", ".join(printer.expr(part, row) for part in call.partition))
     if call.orders:
-        parts.append("ORDER BY " + _orders(printer, call.orders, row))
+        orders = _orders(printer, call.orders, row)
+        if call.frame and call.frame.startswith("RANGE") and re.search(r"\d", call.frame):
+            orders = _wide_order(printer, call.orders[0], row)
+        parts.append("ORDER BY " + orders)
     if call.frame:
         parts.append(call.frame)
     over = f" OVER ({' '.join(parts)})"
     args = [printer.expr(arg, row) for arg in call.args]
-    if call.function in ("sum", "avg"):
+    if (form := PUBLIC_CALLS.get(call.function)) is not None:
+        one = AggregateCall(call.type, call.function, call.args, False, None)
+        return form(one, args, "", over)
+    if len(call.args) == 2 and call.function.startswith(("regr_", "covar_", "corr")):
+        return null_on_error.pair(call.function, args[0], args[1], over)
+    if call.function in ("sum", "avg", "var_samp", "var_pop", "stddev_samp", "stddev_pop"):
         return _total_aggregate(printer, call.function, args[0], call.args[0].type, over)
     if call.function == "ntile":
         return f"CAST(ntile(greatest({args[0]}, 1)){over} AS INTEGER)"
@@ -480,6 +505,16 @@ def _window_call(printer: PublicPrinter, call: WindowCall, row: Sequence[str]) -
         args[1] = f"CAST({args[1]} AS BIGINT)"
     inner = ", ".join(args) or ("*" if call.function == "count" else "")
     return f"{call.function}({inner}){over}"
+
+
+def _wide_order(printer: PublicPrinter, order: Order, row: Sequence[str]) -> str:
+    """Print an order that a frame's offset is added to: in a type that no sum of the two leaves."""
+    shown = _orders(printer, (order,), row)
+    if not order.expr.type.is_number:
+        return shown
+    type_ = "HUGEINT" if order.expr.type.is_integer else "DOUBLE"
+    head = printer.expr(order.expr, row)
+    return f"CAST({head} AS {type_}){shown.removeprefix(head)}"
 
 
 def _set_operation(printer: PublicPrinter, node: Relation) -> str:
@@ -503,5 +538,5 @@ _RELATIONS: dict[type[Relation], Callable[[PublicPrinter, Relation], str]] = {
     WithBars: _with_bars, Scan: _scan, Values: _values,
     Filter: _filter, Project: _project, Sort: _ordered, Limit: _ordered, Distinct: _distinct,
     Aggregate: _aggregate, Window: _window, SetOperation: _set_operation, Join: _join, Fetched: _fetched,
-    Numbered: _numbered, Replicated: _replicated, Draws: _draws, Ends: _ends,
+    Numbered: _numbered, Replicated: _replicated, Draws: _draws, Ends: _ends, **PRINTED_FORMS,
 }  # fmt: skip

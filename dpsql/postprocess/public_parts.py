@@ -32,6 +32,7 @@ from ..relation.expressions import (
     substitute,
     walk,
 )
+from ..relation.forms import Lateral, Recursive, RecursiveRef, Series, Unnest
 from ..relation.relations import (
     Aggregate,
     Distinct,
@@ -49,6 +50,7 @@ from ..relation.relations import (
     expressions,
 )
 from ..relation.types import Kind
+from ..sql.outer import Outer
 from .estimates import holds_estimate
 
 __all__ = [
@@ -65,7 +67,9 @@ __all__ = [
 
 Needed = frozenset[int]
 """Positions of the columns of a relation that somebody reads."""
-_KNOWN = (Values, Filter, Project, Aggregate, Window, Distinct, Sort, Limit, Join, SetOperation)
+_SEALED = (Series, Unnest, Lateral, Recursive, RecursiveRef)
+"""What runs in the sealed engine alone, whose memory has a limit: tables are brought to it."""
+_KNOWN = (Values, Filter, Project, Aggregate, Window, Distinct, Sort, Limit, Join, SetOperation, *_SEALED)
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,7 @@ def split(relation: Relation, *, tables_only: bool = False) -> Split:
     comparisons of its columns that narrow it.
     """
     everything = frozenset(range(len(relation.columns)))
-    if is_public(relation) and reads_tables(relation) and not tables_only:
+    if is_public(relation) and reads_tables(relation) and not tables_only and not _is_sealed(relation):
         return Split(Fetched(relation), {relation: everything})
     splitter = _Splitter(tables_only)
     placed = splitter.place(relation, everything)
@@ -116,6 +120,22 @@ def reads_tables(node: Relation) -> bool:
         return True
     subqueries = (part.relation for e in expressions(node) for part in walk(e) if isinstance(part, Scalar))
     return any(map(reads_tables, subqueries))
+
+
+def _is_sealed(node: Relation) -> bool:
+    """Say whether some of a relation runs in the sealed engine alone, or reads what is around it."""
+    if isinstance(node, _SEALED) or any(map(_is_sealed, node.inputs)):
+        return True
+    return any(
+        isinstance(part, Outer) or (isinstance(part, Scalar) and _is_sealed(part.relation))
+        for expr in expressions(node)
+        for part in walk(expr)
+    )
+
+
+def _has_arrays(node: Relation) -> bool:
+    """Say whether a column holds what cannot be brought to the sealed engine: it is made there."""
+    return any(column.type.kind is Kind.ARRAY for column in node.columns)
 
 
 def check_usable(node: Relation, needed: Needed | None = None) -> None:
@@ -177,7 +197,8 @@ class _Splitter:
         if is_public(node):
             if not reads_tables(node):
                 return node
-            if isinstance(node, Scan) or (_is_linked(node) and not self.tables_only):
+            is_whole = _is_linked(node) and not self.tables_only and not _is_sealed(node)
+            if isinstance(node, Scan) or (is_whole and not _has_arrays(node)):
                 return self._part(node, needed)
         node = _pushed(node)
         if self.tables_only and isinstance(node, Filter) and isinstance(node.input, Scan):

@@ -23,8 +23,10 @@ from typing import Any, TypeVar
 import duckdb
 
 from ..errors import EngineFailure, Refusal
+from ..relation.forms import MAX_SERIES
 from ..seal import seal
 from .fetched import FetchedTable
+from .print_calls import TOO_MANY
 from .released import EncodedColumn, ReleasedTable, encode_column, parameters_of, quote
 from .rows import MAX_ROWS, Arrays, ResultRows, check_size
 from .watchdog import Watch, interrupt_after
@@ -149,6 +151,11 @@ class SealedEngine:
             self.close()  # DuckDB answers nothing more after these; the next statement opens anew.
             raise EngineFailure(f"post-processing: {error}") from error
         except duckdb.Error as error:
+            if TOO_MANY in str(error):
+                raise Refusal(
+                    f"a series has more than {MAX_SERIES} rows, or a step of zero", sqlstate="54000",
+                    hint="take a larger step, or nearer ends",
+                ) from error  # fmt: skip
             raise EngineFailure(f"post-processing: {error}") from error
         finally:
             cursor.close()

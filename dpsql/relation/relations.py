@@ -17,7 +17,7 @@ from .expressions import Expr, Literal
 from .types import BOOLEAN, INTEGER, SqlType
 
 __all__ = [
-    "Aggregate", "AggregateCall", "Distinct", "Filter", "Join", "Limit", "Order", "OutputColumn", "Project",
+    "Aggregate", "AggregateCall", "Change", "Distinct", "Filter", "Join", "Limit", "Order", "OutputColumn", "Project",
     "Relation", "Scan", "SetOperation", "Sort", "Values", "Window", "WindowCall", "expressions",
 ]  # fmt: skip
 
@@ -172,19 +172,24 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """An aggregate function: `args` over the input row, only rows where `filter` is true, DISTINCT or not."""
+    """An aggregate function: `args` over the input row, only rows where `filter` is true, DISTINCT or not.
+
+    `orders`: in which order it takes the rows, above the release alone.
+    """
 
     type: SqlType
     function: str
     args: tuple[Expr, ...]
     distinct: bool
     filter: Expr | None
+    orders: tuple[Order, ...] = ()
     position: Position | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def map(self, change: Change) -> AggregateCall:
-        """Return it with `change` applied to its arguments and its filter."""
+        """Return it with `change` applied to its arguments, its filter and its order."""
         kept = None if self.filter is None else change(self.filter)
-        return replace(self, args=tuple(map(change, self.args)), filter=kept)
+        orders = tuple(order.map(change) for order in self.orders)
+        return replace(self, args=tuple(map(change, self.args)), filter=kept, orders=orders)
 
 
 @dataclass(frozen=True)

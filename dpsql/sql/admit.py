@@ -17,6 +17,7 @@ from sqlglot import exp
 from ..errors import Refusal
 from ..relation.functions import SYNTAX
 from .aggregates import AGGREGATES, ORDERED
+from .public_aggregates import PUBLIC_AGGREGATES
 from .say import said_of, said_of_clause
 from .text import MAX_DEPTH, MAX_NODES, position_of
 
@@ -34,11 +35,14 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
     exp.Intersect: frozenset({"this", "expression", "distinct", "order", "limit", "offset", "with_"}),
     exp.Except: frozenset({"this", "expression", "distinct", "order", "limit", "offset", "with_"}),
     exp.Subquery: frozenset({"this", "alias", "joins"}),
-    exp.With: frozenset({"expressions"}),
+    exp.With: frozenset({"expressions", "recursive"}),
     exp.CTE: frozenset({"this", "alias"}),
     exp.TableAlias: frozenset({"this", "columns"}),
     exp.From: _UNARY,
-    exp.Table: frozenset({"this", "db", "catalog", "alias", "joins"}),
+    exp.Table: frozenset({"this", "db", "catalog", "alias", "joins", "ordinality"}),
+    exp.Lateral: frozenset({"this", "alias", "view", "outer", "ordinality"}),
+    exp.Unnest: frozenset({"expressions", "alias", "offset"}),
+    exp.ExplodingGenerateSeries: frozenset({"start", "end", "step"}),
     exp.Join: frozenset({"this", "on", "using", "side", "kind", "method"}),
     exp.Where: _UNARY,
     exp.Having: _UNARY,
@@ -48,13 +52,13 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
     exp.GroupingSets: frozenset({"expressions"}),
     exp.Tuple: frozenset({"expressions"}),
     exp.Array: frozenset({"expressions", "value_constructor"}),
-    exp.Order: frozenset({"expressions"}),
+    exp.Order: frozenset({"this", "expressions"}),
     exp.Ordered: frozenset({"this", "desc", "nulls_first"}),
     exp.Limit: frozenset({"expression"}),
     exp.Fetch: frozenset({"direction", "count", "limit_options"}),
     exp.LimitOptions: frozenset({"percent", "rows", "with_ties"}),
     exp.Offset: frozenset({"expression"}),
-    exp.Distinct: frozenset({"expressions"}),
+    exp.Distinct: frozenset({"expressions", "on"}),
     exp.Values: frozenset({"expressions", "alias"}),
     exp.Column: frozenset({"this", "table", "db"}),
     exp.Identifier: frozenset({"this", "quoted"}),
@@ -80,14 +84,16 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
     exp.Kwarg: _BINARY,
     # aggregates and windows
     **dict.fromkeys((*AGGREGATES, *ORDERED, exp.FirstValue, exp.LastValue, exp.Ntile), _UNARY),
+    **{node: frozenset(row.args) for node, row in PUBLIC_AGGREGATES.items()},
     exp.Count: frozenset({"this", "big_int"}),
     **dict.fromkeys((node for node, row in AGGREGATES.items() if row.is_paired), _BINARY),
     exp.WithinGroup: _BINARY,
     exp.Filter: _BINARY,
     exp.Grouping: frozenset({"expressions"}),
     exp.Window: frozenset({"this", "partition_by", "order", "spec", "over", "alias"}),
-    exp.WindowSpec: frozenset({"kind", "start", "start_side", "end", "end_side"}),
+    exp.WindowSpec: frozenset({"kind", "start", "start_side", "end", "end_side", "exclude"}),
     **dict.fromkeys((exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist), frozenset()),
+    exp.NthValue: frozenset({"this", "offset"}),
     exp.Lag: frozenset({"this", "offset", "default"}),
     exp.Lead: frozenset({"this", "offset", "default"}),
 }  # fmt: skip

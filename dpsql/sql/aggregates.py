@@ -80,10 +80,10 @@ _ROWS = (
     AggregateRow("min", _extreme, (exp.Min,), repeats=False, windows=True),
     AggregateRow("max", _extreme, (exp.Max,), repeats=False, windows=True),
     AggregateRow("median", _interpolated, (exp.Median,)),
-    AggregateRow("var_samp", _mean, (exp.Variance,)),
-    AggregateRow("var_pop", _mean, (exp.VariancePop,), output="var_pop"),
-    AggregateRow("stddev_samp", _mean, (exp.Stddev, exp.StddevSamp)),
-    AggregateRow("stddev_pop", _mean, (exp.StddevPop,)),
+    AggregateRow("var_samp", _mean, (exp.Variance,), windows=True),
+    AggregateRow("var_pop", _mean, (exp.VariancePop,), output="var_pop", windows=True),
+    AggregateRow("stddev_samp", _mean, (exp.Stddev, exp.StddevSamp), windows=True),
+    AggregateRow("stddev_pop", _mean, (exp.StddevPop,), windows=True),
     AggregateRow("covar_pop", _paired, (exp.CovarPop,), is_paired=True),
     AggregateRow("covar_samp", _paired, (exp.CovarSamp,), is_paired=True),
     AggregateRow("corr", _paired, (exp.Corr,), is_paired=True),
@@ -96,15 +96,17 @@ _ROWS = (
     AggregateRow("regr_sxx", _paired, (exp.RegrSxx,), is_paired=True),
     AggregateRow("regr_syy", _paired, (exp.RegrSyy,), is_paired=True),
     AggregateRow("regr_sxy", _paired, (exp.RegrSxy,), is_paired=True),
-    AggregateRow("bool_and", _truth, (exp.LogicalAnd,), ("every",), output="bool_and", repeats=False),
-    AggregateRow("bool_or", _truth, (exp.LogicalOr,), output="bool_or", repeats=False),
+    AggregateRow(
+        "bool_and", _truth, (exp.LogicalAnd,), ("every",), output="bool_and", repeats=False, windows=True
+    ),
+    AggregateRow("bool_or", _truth, (exp.LogicalOr,), output="bool_or", repeats=False, windows=True),
     AggregateRow("avg_direct", _mean, names=("dp_avg_direct",)),
 )
 AGGREGATES = {node: row for row in _ROWS for node in row.nodes}
 """Kind of node -> row."""
 ORDERED: dict[type[exp.Expr], AggregateRow] = {
     exp.PercentileCont: AggregateRow("percentile_cont", _interpolated, output="percentile_cont"),
-    exp.PercentileDisc: AggregateRow("percentile_disc", _ranked, output="percentile_disc"),
+    exp.PercentileDisc: AggregateRow("percentile_disc", _extreme, output="percentile_disc"),
     exp.Mode: AggregateRow("mode", _extreme, output="mode"),
 }
 """Kind of node before WITHIN GROUP (ORDER BY the argument) -> row."""

@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from ..errors import Position
+from ..errors import Position, Refusal
 from ..relation.expressions import TRUE, Call, Expr, Field, map_children, walk
+from ..relation.forms import Lateral
 from ..relation.relations import Filter, Join, Relation
-from .outer import Outer
+from .outer import Outer, outers_of, with_outers
 
 __all__ = ["Attached", "Attacher", "Attachment", "Lift", "attached_in"]
 
@@ -24,13 +25,17 @@ Lift = Callable[[Expr], Expr]
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A relation to be joined (mark or left) on a condition over its own row and, as `Outer`, the row it joins."""
+    """A relation to be joined on a condition over its own row and, as `Outer`, the row it joins.
+
+    `kind`: mark or left; scalar or any, with `refused`, where it reads the row that it joins itself (`Lateral`).
+    """
 
     kind: str
     right: Relation
     condition: Expr
     word: str = field(compare=False)
     position: Position | None = field(default=None, compare=False, repr=False)
+    refused: Refusal | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +107,9 @@ class Attacher:
         for part in walk(attachment.condition):
             if isinstance(part, Outer):
                 self.lift(part.expr)  # a subquery inside it joins first: the row is complete from here on
+        if attachment.refused is not None:
+            for outer in outers_of(attachment.right):
+                self.lift(outer.expr)
         width = len(self.relation.columns)
 
         def over_both(expr: Expr) -> Expr:
@@ -111,6 +119,13 @@ class Attacher:
                 return Field(expr.type, width + expr.index, expr.name, position=expr.position)
             return map_children(expr, over_both)
 
+        if attachment.refused is not None:
+            right = with_outers(attachment.right, self.lift)
+            self.relation = Lateral(
+                attachment.kind, self.relation, right, over_both(attachment.condition), attachment.refused,
+                position=attachment.position,
+            )  # fmt: skip
+            return width
         self.relation = Join(
             attachment.kind, self.relation, attachment.right, over_both(attachment.condition), attachment.word,
             position=attachment.position,

@@ -19,7 +19,10 @@ from .bind_expression import Binder, call
 from .bind_intervals import bind_age, bind_interval
 from .bind_moments import bind_date_bin, bind_to_char, make_date
 from .bind_percentile import read_within_group
+from .bind_public_aggregate import bind_public_aggregate, read_public_aggregate
+from .bind_window import read_orders
 from .named_calls import bind_named, no_such_function
+from .public_aggregates import PUBLIC_NAMED, inner_order, public_row
 
 __all__ = ["bind_aggregate", "bind_anonymous", "bind_filter", "bind_grouping", "read_aggregate"]
 
@@ -49,6 +52,7 @@ def read_aggregate(binder: Binder, node: exp.Expr, row: AggregateRow) -> Aggrega
         return AggregateCall(BIGINT, "count", (), False, None, position=position)
     if row.is_paired:
         return _read_pair(binder, node, row)
+    argument, order = inner_order(argument)
     distinct = isinstance(argument, exp.Distinct)
     if isinstance(argument, exp.Distinct):
         expressions = argument.args["expressions"]
@@ -64,6 +68,7 @@ def read_aggregate(binder: Binder, node: exp.Expr, row: AggregateRow) -> Aggrega
     inside, binder.allow_aggregates, binder.place = binder.place, False, "inside an aggregate"
     try:
         expr = binder.bind(argument)
+        read_orders(binder, order)  # a sum, a count or an extreme is the same in any order
     finally:
         binder.allow_aggregates, binder.place = True, inside
     result = row.result(expr.type)
@@ -123,6 +128,8 @@ def bind_anonymous(binder: Binder, node: exp.Expr) -> Expr:
         Refusal: 42883 for a function that does not exist here.
     """
     name = str(node.args["this"]).lower()
+    if name in PUBLIC_NAMED:
+        return bind_public_aggregate(binder, node)
     if name in NAMED:
         return binder.add_aggregate(read_aggregate(binder, node, NAMED[name]))
     if name == "now" and not node.args.get("expressions"):
@@ -159,10 +166,13 @@ def bind_filter(binder: Binder, node: exp.Expr) -> Expr:
     row = AGGREGATES.get(type(inner))
     if row is None and isinstance(inner, exp.Anonymous):
         row = NAMED.get(str(inner.args["this"]).lower())
-    if row is None and not isinstance(inner, exp.WithinGroup):
+    public = public_row(inner)
+    if row is None and public is None and not isinstance(inner, exp.WithinGroup):
         raise Refusal("FILTER stands after an aggregate", sqlstate="42601", position=binder.position(node))
-    ordered = read_within_group(binder, inner) if row is None else None
+    ordered = read_within_group(binder, inner) if row is None and public is None else None
     aggregate = None if row is None else read_aggregate(binder, inner, row)
+    if public is not None:
+        aggregate = read_public_aggregate(binder, inner, public)
     inside, binder.allow_aggregates, binder.place = binder.place, False, "inside FILTER"
     try:
         predicate = binder.bind_boolean(where.args["this"], "FILTER")

@@ -1,6 +1,7 @@
-"""Arrays above the release: one value of one, and all of them in rows.
+"""Arrays above the release: written out, one value of one, a part of one, and all of them in rows.
 
-`unnest(q)` is each row beside the numbers 1, 2, … up to how many values its array has, and the value of that number.
+`unnest(q)` of several percentiles is each row beside the numbers 1, 2, … up to how many values its array has, and the
+value of that number: so the values keep their error bars. Of any other array it is a node of its own.
 """
 
 from __future__ import annotations
@@ -10,13 +11,32 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from ..errors import Refusal
-from ..relation.expressions import TRUE, Call, Expr, Field, Literal
-from ..relation.relations import Filter, Join, OutputColumn, Relation, Values
-from ..relation.types import BOOLEAN, INTEGER, Kind
-from .bind_expression import Binder, call
+from ..relation.expressions import TRUE, Call, Expr, Field, Literal, Scalar
+from ..relation.forms import Unnest
+from ..relation.functions import common_type
+from ..relation.relations import (
+    Aggregate,
+    AggregateCall,
+    Distinct,
+    Filter,
+    Join,
+    Limit,
+    OutputColumn,
+    Project,
+    Relation,
+    Sort,
+    Values,
+)
+from ..relation.types import BOOLEAN, INTEGER, TEXT, Kind, array_of
+from .bind_expression import Binder, call, cast
 from .bind_percentile import MAX_FRACTIONS
+from .bind_series import bind_series
+from .constants import coerce_literal
+from .outer import first_outer
 
-__all__ = ["bind_cardinality", "bind_element", "bind_unnest", "refuse_array", "refuse_unnest", "unnested"]
+__all__ = ["bind_array", "bind_cardinality", "bind_element", "bind_unnest", "refuse_unnest", "unnested"]
+
+_NOWHERE = 2**31 - 1
 
 
 def _array(binder: Binder, node: exp.Expr, what: str) -> Expr:
@@ -31,15 +51,41 @@ def _array(binder: Binder, node: exp.Expr, what: str) -> Expr:
 
 
 def bind_element(binder: Binder, node: exp.Expr) -> Expr:
-    """Return `q[i]` for a literal i."""
+    """Return `q[i]` for a literal or a column i, or the part `q[i:j]` for literals."""
     value, parts = _array(binder, node.args["this"], "[…]"), node.args["expressions"]
+    if len(parts) == 1 and isinstance(parts[0], exp.Slice):
+        return _slice(binder, value, parts[0])
     place = binder.bind(parts[0]) if len(parts) == 1 else None
+    if isinstance(parts[0], exp.Column) and place is not None and place.type.is_integer:
+        return call("element", [value, place], binder.position(node))
     number = place.value if isinstance(place, Literal) else None
     if not isinstance(number, int) or isinstance(number, bool):
-        raise Refusal("[…] takes one literal number, from 1", position=binder.position(node))
+        raise Refusal(
+            "[…] takes one number, from 1, or a column", position=binder.position(node),
+            hint="compute the place in a subquery first",
+        )  # fmt: skip
     # The parser has counted down by one; before the first there is nothing, as in Postgres.
-    index = number + 1 if 0 <= number < MAX_FRACTIONS else MAX_FRACTIONS + 1
+    index = number + 1 if 0 <= number < _NOWHERE else _NOWHERE
     return call("element", [value, Literal(INTEGER, index)], binder.position(node))
+
+
+def _slice(binder: Binder, value: Expr, node: exp.Expr) -> Expr:
+    """Return `q[i:j]`; what lies outside the array is left out, as in Postgres."""
+    ends = []
+    for name, default in (("this", 1), ("expression", _NOWHERE)):
+        written = node.args.get(name)
+        end = Literal(INTEGER, default) if written is None else coerce_literal(binder.bind(written), INTEGER)
+        if (
+            not isinstance(end, Literal)
+            or not isinstance(end.value, int)
+            or node.args.get("step") is not None
+        ):
+            raise Refusal("[… : …] takes literal numbers", sqlstate="0A000", position=binder.position(node))
+        ends.append(end.value)
+    low, high = max(ends[0], 1), min(ends[1], _NOWHERE)
+    if low > high:
+        low, high = _NOWHERE, _NOWHERE
+    return call("slice", [value, Literal(INTEGER, low), Literal(INTEGER, high)], binder.position(node))
 
 
 def bind_cardinality(binder: Binder, node: exp.Expr) -> Expr:
@@ -50,26 +96,67 @@ def bind_cardinality(binder: Binder, node: exp.Expr) -> Expr:
 
 
 def bind_unnest(binder: Binder, node: exp.Expr) -> Expr:
-    """Return a mark of `unnest(q)`, which `unnested` takes out; of a SELECT item alone."""
-    value = _array(binder, node.args["this"], "unnest")
+    """Return a mark of `unnest(q)` or a series, which `unnested` takes out; of a SELECT item alone."""
+    if isinstance(node, exp.ExplodingGenerateSeries):
+        value = bind_series(binder, node)
+    else:
+        value = _array(binder, node.args["this"], "unnest")
     assert value.type.element is not None
     return Call(value.type.element, "unnest", (value,), position=binder.position(node))
 
 
 def refuse_unnest(binder: Binder, node: exp.Expr) -> Expr:
     """Refuse unnest inside another expression, or in another clause. Raises Refusal (0A000)."""
+    name = "generate_series" if isinstance(node, exp.ExplodingGenerateSeries) else "unnest"
     raise Refusal(
-        "unnest stands alone in a column of SELECT", sqlstate="0A000", position=binder.position(node),
+        f"{name} stands alone in a column of SELECT", sqlstate="0A000", position=binder.position(node),
         hint="use its rows in the query around: SELECT … FROM (SELECT unnest(q) AS x FROM …) AS t",
     )  # fmt: skip
 
 
-def refuse_array(binder: Binder, node: exp.Expr) -> Expr:
-    """Refuse an array that is no list of fractions. Raises Refusal (PV001)."""
-    raise Refusal(
-        "an array is given to percentile_cont and percentile_disc alone",
-        position=binder.position(node), hint="give one value at a time",
-    )  # fmt: skip
+def bind_array(binder: Binder, node: exp.Expr) -> Expr:
+    """Return `ARRAY[…]`, or `ARRAY(SELECT …)`.
+
+    Raises:
+        Refusal: 42804 for values of several types, 42601 for a query of several columns.
+    """
+    position, items = binder.position(node), node.args.get("expressions") or []
+    if len(items) == 1 and isinstance(items[0], exp.Query):
+        return _of_query(binder, items[0])
+    args = [binder.bind(item) for item in items]
+    if not args:
+        raise Refusal(
+            "the type of an empty array is not known", sqlstate="42804", position=position,
+            hint="leave it out, or take an array that has values",
+        )  # fmt: skip
+    typed = [arg.type for arg in args if not (isinstance(arg, Literal) and arg.type.kind is Kind.TEXT)]
+    target = common_type(typed) if typed and len(typed) < len(args) else common_type([a.type for a in args])
+    if target is not None and target.kind is Kind.NULL:
+        target = TEXT
+    if target is None or target.kind in (Kind.OPAQUE, Kind.INTERVAL, Kind.ARRAY):
+        types = ", ".join(str(arg.type) for arg in args)
+        raise Refusal(
+            f"an array cannot hold ({types})", sqlstate="42804", position=position, hint="cast the values"
+        )
+    return call("array", [cast(coerce_literal(arg, target), target, position) for arg in args], position)
+
+
+def _of_query(binder: Binder, node: exp.Expr) -> Expr:
+    """Return `ARRAY(SELECT …)`: its rows in their order, and an empty array for none."""
+    position = binder.position(node)
+    relation = binder.grammar.query(node, binder.context)
+    if len(relation.columns) != 1 or first_outer(relation) is not None:
+        raise Refusal(
+            "ARRAY (SELECT …) takes a query of one column without outer columns", sqlstate="0A000", position=position,
+            hint="array_agg(x ORDER BY y)",
+        )  # fmt: skip
+    type_ = array_of(relation.columns[0].type)
+    orders = relation.orders if isinstance(relation, Sort) else ()
+    value = Field(relation.columns[0].type, 0, position=position)
+    one = AggregateCall(type_, "array_agg", (value,), False, None, orders, position=position)
+    grouped = Aggregate(relation, (), (one,), ((),), position=position)
+    args = (Scalar(type_, grouped, position=position), Call(type_, "array", ()))
+    return Call(type_, "coalesce", args, position=position)
 
 
 def unnested(relation: Relation, exprs: Sequence[Expr]) -> tuple[Relation, list[Expr]]:
@@ -80,6 +167,15 @@ def unnested(relation: Relation, exprs: Sequence[Expr]) -> tuple[Relation, list[
     arrays = list(dict.fromkeys(expr.args[0] for expr in exprs if _is_unnest(expr)))  # type: ignore[attr-defined]
     if not arrays:
         return relation, list(exprs)
+    if not all(_is_listed(array, relation) for array in arrays):
+        start = len(relation.columns)
+        rows = Unnest(relation, tuple(arrays), position=arrays[0].position)
+        return rows, [
+            Field(expr.type, start + arrays.index(expr.args[0]), position=expr.position)  # type: ignore[attr-defined]
+            if _is_unnest(expr)
+            else expr
+            for expr in exprs
+        ]
     numbers = tuple((Literal(INTEGER, number),) for number in range(1, MAX_FRACTIONS + 1))
     index = Field(INTEGER, len(relation.columns), "n")
     joined = Join("cross", relation, Values(numbers, (OutputColumn(INTEGER, "n"),)), TRUE)
@@ -92,6 +188,18 @@ def unnested(relation: Relation, exprs: Sequence[Expr]) -> tuple[Relation, list[
         else expr
         for expr in exprs
     ]
+
+
+def _is_listed(array: Expr, relation: Relation) -> bool:
+    """Say whether an array has its values written out, and so no more than a statement can hold."""
+    while isinstance(array, Field):
+        if isinstance(relation, Project):
+            array, relation = relation.exprs[array.index], relation.input
+        elif isinstance(relation, (Filter, Sort, Limit, Distinct)):
+            relation = relation.input
+        else:
+            return False
+    return isinstance(array, Call) and array.function == "array" and len(array.args) <= MAX_FRACTIONS
 
 
 def _is_unnest(expr: Expr) -> bool:

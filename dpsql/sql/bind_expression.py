@@ -15,7 +15,7 @@ House rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -336,6 +336,10 @@ class Binder:
         if window not in self.windows:
             self.windows.append(window)
         return Pending(window.type, "window", self.windows.index(window), position=window.position)
+
+    def inside(self) -> BindingContext:
+        """Return the context of a subquery, which sees this SELECT's columns around it."""
+        return replace(self.context, outer=self.scope)
 
     def attach(self, attachment: Attachment) -> int:
         """Ask for a join and return its number."""

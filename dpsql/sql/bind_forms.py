@@ -12,12 +12,14 @@ from ..relation.functions import FUNCTIONS
 from ..relation.types import BOOLEAN, INTEGER, TEXT, Kind
 from .aggregates import AGGREGATES, ORDERED
 from .bind_aggregate import bind_aggregate, bind_anonymous, bind_filter, bind_grouping
-from .bind_array import bind_element, refuse_array, refuse_unnest
+from .bind_array import bind_array, bind_element, refuse_unnest
 from .bind_expression import Binder, Condition, Form, call
 from .bind_intervals import bind_operator, bind_overlaps, cut_in_zone
-from .bind_lists import bind_equal, bind_unequal
+from .bind_lateral import row_parts, rows_compared
+from .bind_lists import bind_equal, bind_order_of, bind_unequal
 from .bind_moments import at_time_zone, bind_extract, constant_moment, is_utc_name
 from .bind_percentile import bind_alone, bind_within_group
+from .bind_public_aggregate import bind_public_aggregate
 from .bind_regex import regex_form
 from .bind_subquery import bind_exists, bind_in_query, bind_scalar
 from .bind_window import bind_window
@@ -25,6 +27,7 @@ from .comparison import compare_in
 from .constants import coerce_literal
 from .named_calls import bind_row
 from .parameters import sample
+from .public_aggregates import PUBLIC_AGGREGATES
 
 __all__ = ["CONDITIONS", "FORMS"]
 
@@ -89,12 +92,29 @@ def _in(binder: Binder, node: exp.Expr, truth: int) -> Expr:
         return _negated(node, bind_in_query(binder, node, -truth if node.args.get("negate") else truth))
     if not node.args.get("expressions"):
         raise Refusal("IN takes a list in parentheses", sqlstate="42601", position=position)
+    rows = row_parts(node.args["this"])
+    if rows is not None and len(rows) > 1:
+        return _negated(node, _in_rows(binder, node, rows))
     items = [binder.bind(item) for item in node.args["expressions"]]
     if not all(isinstance(item, Literal) for item in items):
         raise Refusal("IN takes a list of literals", position=position, hint="write x = a OR x = b")
     bound = call("in", [binder.bind(node.args["this"]), *items], position, said="IN")
     assert isinstance(bound, Call)
     return _negated(node, compare_in(bound.args[0], list(bound.args[1:]), position))
+
+
+def _in_rows(binder: Binder, node: exp.Expr, written: list[exp.Expr]) -> Expr:
+    """Return `(a, b) IN ((1, 2), (3, 4))` as equalities joined by OR."""
+    position, values = binder.position(node), [binder.bind(one) for one in written]
+    terms: dict[Expr, None] = {}
+    for item in node.args["expressions"]:
+        parts = row_parts(item)
+        if parts is None:
+            raise Refusal("IN compares a row of values with rows", sqlstate="42883", position=position)
+        terms[rows_compared("eq", values, [binder.bind(part) for part in parts], position)] = None
+    if len(terms) == 1:
+        return next(iter(terms))
+    return Call(BOOLEAN, "or", tuple(sorted(terms, key=repr)), position=position)
 
 
 def _like(binder: Binder, node: exp.Expr, escape: str | None = None) -> Expr:
@@ -285,7 +305,8 @@ FORMS: dict[type[exp.Expr], Form] = {
     exp.Is: _is, exp.NullSafeNEQ: _not_distinct, exp.Between: _between,
     exp.StrToDate: constant_moment, exp.StrToTime: constant_moment, exp.AtTimeZone: at_time_zone,
     exp.RegexpLike: regex_form(_regex_like, _matching), exp.RegexpILike: regex_form(_regex_ilike, _matching),
-    exp.EQ: bind_equal, exp.NEQ: bind_unequal, exp.ILike: _ilike,
+    exp.EQ: bind_equal, exp.NEQ: bind_unequal, **dict.fromkeys((exp.LT, exp.LTE, exp.GT, exp.GTE), bind_order_of),
+    exp.ILike: _ilike,
     exp.Like: _like, exp.Escape: _escape, exp.Case: _case, exp.Round: _digits,
     exp.Trunc: _digits, exp.Trim: _trim, exp.Overlay: _overlay,
     exp.SimilarTo: _matching,
@@ -296,8 +317,10 @@ FORMS: dict[type[exp.Expr], Form] = {
     exp.CurrentTimestamp: Binder.moment, exp.Localtimestamp: Binder.moment, exp.Subquery: bind_scalar,
     exp.Exists: bind_exists, exp.Anonymous: bind_anonymous, exp.Filter: bind_filter,
     exp.Grouping: bind_grouping, exp.Window: bind_window,
-    exp.WithinGroup: bind_within_group, exp.Array: refuse_array, exp.Explode: refuse_unnest,
+    exp.WithinGroup: bind_within_group, exp.Array: bind_array, exp.Explode: refuse_unnest,
+    exp.ExplodingGenerateSeries: refuse_unnest,
     exp.Bracket: bind_element,
-    **dict.fromkeys(AGGREGATES, bind_aggregate), **dict.fromkeys(ORDERED, bind_alone),
+    **dict.fromkeys(AGGREGATES, bind_aggregate), **dict.fromkeys(PUBLIC_AGGREGATES, bind_public_aggregate),
+    **dict.fromkeys(ORDERED, bind_alone),
 }  # fmt: skip
 """Node kind -> the function that binds it."""

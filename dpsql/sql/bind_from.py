@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from ..errors import Position, Refusal
 from ..relation.catalog import View
 from ..relation.expressions import TRUE, Expr, Field, Literal, conjunction, conjuncts
+from ..relation.forms import Lateral
 from ..relation.functions import common_type
 from ..relation.placed import placed
-from ..relation.relations import Join, OutputColumn, Project, Relation, Scan, Values
+from ..relation.relations import Join, OutputColumn, Project, Relation, Scan, SetOperation, Values
 from .attach import Attacher, attached_in
 from .bind_expression import Binder, Grammar, call, cast
+from .bind_series import bind_rows, is_rows
+from .outer import first_outer
+from .say import said_of
 from .scope import BindingContext, Scope, ScopeSource, find_table, fold_name, schemas_of
 from .text import position_of
 
@@ -62,16 +66,54 @@ class _Items:
                     hint="write CROSS JOIN in place of the comma" if side else "write JOIN … ON",
                 )
             has_comma = has_comma or is_comma
-            right, other = self.item(join.args["this"])
+            right, other = self.item(join.args["this"], scope)
             _check_names(scope, other, position)
             relation, scope = self._join(join, side, (relation, scope), (right, other))
         return relation, scope
 
-    def item(self, node: exp.Expr) -> tuple[Relation, Scope]:
-        """Return a FROM item with the joins that are nested in it."""
-        relation, scope = self._one(node)
+    def item(self, node: exp.Expr, beside: Scope | None = None) -> tuple[Relation, Scope]:
+        """Return a FROM item with the joins that are nested in it; `beside`: what stands before it in FROM."""
+        relation, scope = self._lateral(node, beside) if _is_lateral(node) else self._one(node)
         joins = node.args.get("joins")
         return self.joined(relation, scope, joins, is_nested=True) if joins else (relation, scope)
+
+    def _lateral(self, node: exp.Expr, beside: Scope | None) -> tuple[Relation, Scope]:
+        """Return LATERAL (SELECT …), or a function that gives rows, either of which may read what stands before it."""
+        context, position = self.context, position_of(self.context.text, node)
+        around = context.outer if beside is None else beside
+        alias, inner = node.args.get("alias"), node
+        numbered = bool(node.args.get("ordinality") or node.args.get("offset"))
+        if isinstance(node, exp.Lateral):
+            if node.args.get("view") or node.args.get("outer"):
+                raise Refusal("this LATERAL is not supported", position=position)
+            inner = node.args["this"]
+        own = None
+        if isinstance(inner, exp.Subquery):
+            relation = self.grammar.query(inner.args["this"], replace(context, outer=around))
+            name = ""
+        else:
+            binder = Binder(
+                context, Scope([], outer=around), self.grammar, place="in FROM", allow_aggregates=False
+            )
+            if not (is_rows(inner) or isinstance(inner, (exp.ExplodingGenerateSeries, exp.Unnest))):
+                raise Refusal(
+                    f"{said_of(inner, context.text)} gives no rows in FROM here", sqlstate="0A000", position=position,
+                    hint="LATERAL (SELECT …), generate_series or unnest",
+                )  # fmt: skip
+            relation, name = bind_rows(binder, inner, numbered=numbered)
+            own = name
+        columns: list[exp.Expr] = []
+        if alias is not None and alias.args.get("this"):
+            name = fold_name(alias.args["this"])[0]
+            columns = list(alias.args.get("columns") or [])
+            own = own and name
+        offset = node.args.get("offset")
+        if isinstance(offset, exp.Identifier) and columns:
+            columns.append(offset)  # the parser takes the name of the last column for the number's own
+        if own is not None:
+            relation = _named_rows(relation, own, numbered=numbered)
+        relation = rename(relation, columns, position)
+        return relation, Scope([ScopeSource(name, relation.columns, 0)], outer=context.outer)
 
     def _one(self, node: exp.Expr) -> tuple[Relation, Scope]:
         context, position = self.context, position_of(self.context.text, node)
@@ -138,9 +180,42 @@ class _Items:
         terms = (condition,) if not binder.attachments else conjuncts(condition)
         plain = conjunction(tuple(term for term in terms if not attached_in(term)))
         named = side or ("cross" if plain == TRUE else "inner")
-        attacher = Attacher(Join(named, left[0], right[0], plain, position=position), binder.attachments)
+        joined: Relation = Join(named, left[0], right[0], plain, position=position)
+        if _is_lateral(node.args["this"]) and first_outer(right[0]) is not None:
+            joined = _lateral_join(side, left[0], right[0], plain, position)
+        attacher = Attacher(joined, binder.attachments)
         attacher.filter(conjunction(tuple(term for term in terms if attached_in(term))), position)
         return attacher.relation, both
+
+
+def _is_lateral(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Lateral) or is_rows(node)
+
+
+def _lateral_join(
+    side: str, left: Relation, right: Relation, condition: Expr, position: Position | None
+) -> Relation:
+    if side not in ("", "left"):
+        raise Refusal(
+            f"{side.upper()} JOIN cannot be LATERAL",
+            sqlstate="42P10",
+            position=position,
+            hint="LEFT JOIN LATERAL",
+        )
+    refused = Refusal(
+        "LATERAL beside people's rows is not answered", sqlstate="PV004", position=position,
+        hint="aggregate the people's rows in a subquery first, and join its result",
+    )  # fmt: skip
+    return Lateral(side or "inner", left, right, condition, refused, position=position)
+
+
+def _named_rows(relation: Relation, name: str, *, numbered: bool) -> Relation:
+    """Return the rows of a function with its columns named as Postgres does: as the item, where there is one."""
+    width = len(relation.columns)
+    count = width - 1 if numbered else width
+    names = [name if count == 1 else "unnest"] * count + ["ordinality"] * (width - count)
+    exprs = tuple(Field(c.type, i, n) for i, (c, n) in enumerate(zip(relation.columns, names, strict=True)))
+    return Project(relation, exprs, tuple(names))
 
 
 def _holds_join(node: exp.Subquery, position: Position | None) -> bool:
@@ -239,7 +314,7 @@ def bind_values(node: exp.Expr, context: BindingContext, grammar: Grammar) -> Re
         Refusal: 42601 for rows of different lengths, 42804 of different types, PV001 for what is no literal.
     """
     binder = Binder(context, Scope([]), grammar, place="in VALUES", allow_aggregates=False)
-    rows = []
+    rows: list[list[Expr]] = []
     for row in node.args["expressions"]:
         items = (row.args.get("expressions") or []) if isinstance(row, exp.Tuple) else [row]
         rows.append([binder.bind(item) for item in items])
@@ -247,16 +322,32 @@ def bind_values(node: exp.Expr, context: BindingContext, grammar: Grammar) -> Re
     if len({len(row) for row in rows}) != 1:
         raise Refusal("the rows of VALUES differ in length", sqlstate="42601", position=position)
     types = [common_type([row[i].type for row in rows]) for i in range(len(rows[0]))]
-    literals = []
+    literals: list[tuple[Expr, ...]] = []
     for row in rows:
-        cells = []
+        cells: list[Expr] = []
         for cell, type_ in zip(row, types, strict=True):
             if type_ is None:
                 raise Refusal("the rows of VALUES differ in type", sqlstate="42804", position=position)
             value = cast(cell, type_, position)
-            if not isinstance(value, Literal):
-                raise Refusal("VALUES takes literals", position=position)
             cells.append(value)
         literals.append(tuple(cells))
     outputs = tuple(OutputColumn(t, f"column{i}") for i, t in enumerate(types, 1) if t is not None)
-    return Values(tuple(literals), outputs, position=position)
+    known = [tuple(cell for cell in row if isinstance(cell, Literal)) for row in literals]
+    if all(len(row) == len(outputs) for row in known):
+        return Values(tuple(known), outputs, position=position)
+    return _computed_rows(literals, outputs, binder, position)
+
+
+def _computed_rows(
+    rows: list[tuple[Expr, ...]], outputs: tuple[OutputColumn, ...], binder: Binder, position: Position | None
+) -> Relation:
+    """Return rows of which some values are no literals: one SELECT each."""
+    names = tuple(output.name for output in outputs)
+    found: Relation | None = None
+    for row in rows:
+        attacher = Attacher(Values(((),), ()), binder.attachments)
+        exprs = tuple(attacher.lift(cell) for cell in row)
+        one = Project(attacher.relation, exprs, names, position=position)
+        found = one if found is None else SetOperation("union", True, found, one, outputs, position=position)
+    assert found is not None
+    return found

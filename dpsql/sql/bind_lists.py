@@ -6,14 +6,16 @@ from sqlglot import exp
 
 from ..errors import Position, Refusal
 from ..relation.expressions import FALSE, Call, Expr, Literal
+from ..relation.functions import FUNCTIONS
 from ..relation.types import BOOLEAN
 from .bind_expression import Binder, call, cast
+from .bind_lateral import compared_rows
 from .comparison import compare_in
 from .literals import parameter_literal
 from .parameters import Awaited
 from .types import cast_target
 
-__all__ = ["bind_equal", "bind_unequal", "list_items"]
+__all__ = ["bind_equal", "bind_order_of", "bind_unequal", "list_items"]
 
 MAX_ITEMS = 1_000
 """Most items of a list that is one constant."""
@@ -21,6 +23,9 @@ MAX_ITEMS = 1_000
 
 def bind_equal(binder: Binder, node: exp.Expr) -> Expr:
     """Return `x = y`, or `x = ANY (list)` as `x IN (its items)`."""
+    compared = compared_rows(binder, node, "eq")
+    if compared is not None:
+        return compared
     items = _list_of(binder, node, exp.EQ)
     if items is None:
         return _compared(binder, node, "eq")
@@ -29,11 +34,27 @@ def bind_equal(binder: Binder, node: exp.Expr) -> Expr:
 
 def bind_unequal(binder: Binder, node: exp.Expr) -> Expr:
     """Return `x <> y`, or `x <> ALL (list)` as `x NOT IN (its items)`."""
+    compared = compared_rows(binder, node, "ne")
+    if compared is not None:
+        return compared
     items = _list_of(binder, node, exp.NEQ)
     if items is None:
         return _compared(binder, node, "ne")
     inside = _in(binder, node, items)
     return Call(BOOLEAN, "not", (inside,), position=inside.position)
+
+
+def bind_order_of(binder: Binder, node: exp.Expr) -> Expr:
+    """Return `x < y` and its like, of values, rows of values, or a value and what a query has."""
+    name = _ORDERED[type(node)]
+    found = compared_rows(binder, node, name)
+    if found is not None:
+        return found
+    args = [binder.bind(node.args["this"]), binder.bind(node.args["expression"])]
+    return call(name, args, binder.position(node), said=FUNCTIONS[name].symbol)
+
+
+_ORDERED: dict[type[exp.Expr], str] = {exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge"}
 
 
 def _compared(binder: Binder, node: exp.Expr, name: str) -> Expr:

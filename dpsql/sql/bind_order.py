@@ -11,6 +11,7 @@ from ..relation.expressions import Expr, Literal
 from ..relation.relations import Limit, Order, OutputColumn, Relation
 from ..relation.types import BIGINT
 from .bind_expression import Binder
+from .bind_ties import with_ties
 from .bind_window import nulls_first
 from .constants import coerce_literal
 from .scope import fold_name
@@ -86,6 +87,9 @@ def bind_limit(binder: Binder, node: exp.Expr, relation: Relation) -> Relation:
         Refusal: 22023 when one is not a literal whole number.
     """
     limit, offset = _count(binder, node, "limit"), _count(binder, node, "offset")
+    clause = node.args.get("limit")
+    if limit is not None and clause is not None and _keeps_ties(clause):
+        return with_ties(relation, limit, offset or 0, binder.position(clause))
     return relation if limit is None and offset is None else Limit(relation, limit, offset or 0)
 
 
@@ -113,16 +117,21 @@ def _written_count(binder: Binder, clause: exp.Expr) -> exp.Expr | None:
     """Return what LIMIT, OFFSET or FETCH FIRST counts; None for LIMIT ALL. FETCH FIRST ROW is one.
 
     Raises:
-        Refusal: 0A000 for WITH TIES and PERCENT.
+        Refusal: 0A000 for PERCENT.
     """
     if not isinstance(clause, exp.Fetch):
         written: exp.Expr = clause.args["expression"]
         is_all = isinstance(written, exp.Var) and str(written.args["this"]).upper() == "ALL"
         return None if is_all else written
     options = clause.args.get("limit_options")
-    if options is not None and (options.args.get("percent") or options.args.get("with_ties")):
+    if options is not None and options.args.get("percent"):
         raise Refusal(
-            "FETCH FIRST takes ROWS ONLY", sqlstate="0A000", position=binder.position(clause),
+            "FETCH FIRST takes a number of rows, not PERCENT", sqlstate="0A000", position=binder.position(clause),
             hint="write LIMIT, or FETCH FIRST 10 ROWS ONLY",
         )  # fmt: skip
     return clause.args.get("count") or exp.Literal.number(1)
+
+
+def _keeps_ties(clause: exp.Expr) -> bool:
+    options = clause.args.get("limit_options") if isinstance(clause, exp.Fetch) else None
+    return options is not None and bool(options.args.get("with_ties"))

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from ..errors import Position, Refusal
 from ..relation.expressions import Call, Expr, Literal
-from ..relation.relations import AggregateCall
+from ..relation.relations import AggregateCall, Order
 from ..relation.types import NUMERIC, array_of
 from .aggregates import ORDERED
 from .bind_expression import Binder
@@ -86,7 +86,9 @@ def read_within_group(binder: Binder, node: exp.Expr) -> Ordered:
             hint="it is answered for numbers, dates and timestamps",
         )  # fmt: skip
     if name == "mode":
-        return Ordered((AggregateCall(result, name, (value,), False, None, position=position),), False)
+        # Of values that are as frequent the first in the order is taken.
+        by = (Order(value, bool(orders[0].args.get("desc")), False),)
+        return Ordered((AggregateCall(result, name, (value,), False, None, by, position=position),), False)
     shares = [1 - fraction if orders[0].args.get("desc") else fraction for fraction in fractions]
     calls = [
         AggregateCall(result, name, (value, Literal(NUMERIC, share)), False, None, position=position)

@@ -28,12 +28,14 @@ from ..relation.relations import (
 )
 from .attach import Attached, Attacher
 from .bind_array import bind_unnest, unnested
+from .bind_distinct import bind_distinct_on, first_rows
 from .bind_estimates import Estimator
 from .bind_expression import Binder, Grammar, Pending
 from .bind_forms import CONDITIONS, FORMS
 from .bind_from import bind_from, bind_values, rename
 from .bind_group import bind_group
 from .bind_order import bind_limit, bind_order
+from .bind_recursive import bind_recursive, names_itself
 from .bind_set_operation import bind_set_operation
 from .outer import first_outer
 from .output_name import output_name
@@ -94,7 +96,12 @@ def _with_ctes(node: exp.Expr, context: BindingContext) -> BindingContext:
         if name in seen:
             raise Refusal(f'"{name}" is named twice in WITH', sqlstate="42601", position=position)
         seen.add(name)
-        relation = bind_query(cte.args["this"], replace(context, ctes=dict(ctes)))
+        inner = replace(context, ctes=dict(ctes))
+        if with_.args.get("recursive") and names_itself(cte, name):
+            ctes[name] = bind_recursive(cte, name, inner, _GRAMMAR, position)
+            _check_cte(ctes[name])
+            continue
+        relation = bind_query(cte.args["this"], inner)
         _check_cte(relation)
         ctes[name] = rename(relation, alias.args.get("columns") or [], position)
     return replace(context, ctes=ctes)
@@ -138,7 +145,8 @@ def _select(node: exp.Select, context: BindingContext) -> Relation:
     outputs = _outputs(node, binder)
     condition = _having(node, binder)
     orders = bind_order(binder, node, outputs.names, outputs.items)
-    exprs = [*outputs.items, *(order.expr for order in orders)]
+    ons = bind_distinct_on(binder, node, outputs.names, outputs.items, orders)
+    exprs = [*outputs.items, *(order.expr for order in orders), *ons]
     group = node.args.get("group")
     level = below
     if group is not None or binder.aggregates or condition is not None or binder.groupings:
@@ -156,8 +164,9 @@ def _select(node: exp.Select, context: BindingContext) -> Relation:
         exprs = [_place_windows(expr, start) for expr in exprs]
     relation, exprs = unnested(relation, exprs)
     count = len(outputs.items)
-    sorts = [replace(order, expr=expr) for order, expr in zip(orders, exprs[count:], strict=True)]
-    return _project(node, binder, relation, _Outputs(outputs.names, exprs[:count]), sorts)
+    sorts = [replace(order, expr=expr) for order, expr in zip(orders, exprs[count:], strict=False)]
+    keys = exprs[count + len(orders) :]
+    return _project(node, binder, relation, _Outputs(outputs.names, exprs[:count]), sorts, keys)
 
 
 def _of_rows(binder: Binder, predicate: Expr) -> Expr:
@@ -213,7 +222,7 @@ def _outputs(node: exp.Select, binder: Binder) -> _Outputs:
                 found.items.append(column)
             continue
         bare = item.args["this"] if isinstance(item, exp.Alias) else item
-        expr = bind_unnest(binder, bare) if isinstance(bare, exp.Explode) else binder.bind(item)
+        expr = bind_unnest(binder, bare) if isinstance(bare, _ROWS) else binder.bind(item)
         found.items.append(expr)
         found.names.append(output_name(item, expr.type))
     if not found.items:
@@ -286,14 +295,15 @@ def _place_windows(expr: Expr, start: int) -> Expr:
 
 
 def _project(
-    node: exp.Select, binder: Binder, relation: Relation, outputs: _Outputs, sorts: Sequence[Order]
-) -> Relation:
-    """Return the SELECT list over the relation, with DISTINCT, ORDER BY and LIMIT.
+    node: exp.Select, binder: Binder, relation: Relation, outputs: _Outputs, sorts: Sequence[Order],
+    ons: Sequence[Expr],
+) -> Relation:  # fmt: skip
+    """Return the SELECT list over the relation, with DISTINCT, ORDER BY and LIMIT; `ons`: of DISTINCT ON.
 
     A sort key that is not in the SELECT list is a further column, dropped at the end.
     """
-    distinct, names, items = node.args.get("distinct"), outputs.names, outputs.items
-    exprs = list(items)
+    distinct, names, items = node.args.get("distinct") if not ons else None, outputs.names, outputs.items
+    exprs = [*items, *(expr for expr in dict.fromkeys(ons) if expr not in items)]
     keys: list[Order] = []
     for order in sorts:
         expr = order.expr
@@ -310,6 +320,9 @@ def _project(
     relation = Project(relation, tuple(exprs), tuple(all_names), position=binder.position(node))
     if distinct is not None:
         relation = Distinct(relation, position=relation.position)
+    elif ons:
+        groups = [Field(expr.type, exprs.index(expr), position=expr.position) for expr in ons]
+        relation = first_rows(relation, groups, keys, binder.position(node.args["distinct"]))
     if keys:
         relation = Sort(relation, tuple(keys), position=keys[0].expr.position)
     relation = bind_limit(binder, node, relation)
@@ -319,4 +332,6 @@ def _project(
     return relation
 
 
+_ROWS = (exp.Explode, exp.ExplodingGenerateSeries)
+"""What gives a row of SELECT several."""
 _GRAMMAR = Grammar(bind_query, FORMS, CONDITIONS)

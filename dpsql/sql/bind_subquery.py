@@ -16,7 +16,17 @@ from dataclasses import replace
 from sqlglot import exp
 
 from ..errors import Position, Refusal
-from ..relation.expressions import Call, Expr, Field, Literal, Scalar, conjunction, fields_of, substitute
+from ..relation.expressions import (
+    TRUE,
+    Call,
+    Expr,
+    Field,
+    Literal,
+    Scalar,
+    conjunction,
+    fields_of,
+    substitute,
+)
 from ..relation.relations import (
     Aggregate,
     AggregateCall,
@@ -31,6 +41,7 @@ from ..relation.relations import (
 from ..relation.types import BOOLEAN, DOUBLE
 from .attach import Attached, Attachment
 from .bind_expression import Binder, call, cast
+from .bind_lateral import any_row, lateral_value, rows_compared
 from .outer import Opened, Outer, check_closed, first_outer, open_query, outer_in, project_onto
 
 __all__ = ["bind_exists", "bind_in_query", "bind_scalar"]
@@ -62,7 +73,10 @@ def bind_exists(binder: Binder, node: exp.Expr) -> Expr:
             position=position,
             hint="leave the aggregate out: EXISTS asks whether there is a row",
         )
-    opened = open_query(relation, exists=True)
+    try:
+        opened = open_query(relation, exists=True)
+    except Refusal as refused:
+        return any_row(binder, relation, TRUE, refused, position)
     return _mark(binder, opened, conjunction(opened.conditions), "EXISTS", position)
 
 
@@ -94,16 +108,15 @@ def bind_in_query(binder: Binder, node: exp.Expr, truth: int) -> Expr:
             cannot be compared.
     """
     position = binder.position(node)
-    if not truth:
-        raise Refusal(
-            "the value of IN (SELECT …) may be NULL, and can only be a condition here",
-            sqlstate="0A000",
-            position=position,
-            hint="write EXISTS (SELECT … WHERE …), or use it in WHERE, HAVING, FILTER or CASE WHEN",
-        )
     subject = node.args["this"]
     values = [binder.bind(part) for part in _parts(subject)]
-    opened = _members(_bind_inside(binder, node.args["query"]))
+    relation = _bind_inside(binder, node.args["query"])
+    if not truth:
+        return _in_value(binder, relation, values, position)
+    try:
+        opened = _members(relation)
+    except Refusal as refused:
+        return any_row(binder, relation, _members_equal(relation, values, position), refused, position)
     if len(values) != len(opened.outputs):
         raise Refusal(
             f"IN compares {len(values)} with {len(opened.outputs)} columns",
@@ -116,6 +129,23 @@ def bind_in_query(binder: Binder, node: exp.Expr, truth: int) -> Expr:
         terms.append(_compared(outside, member, truth, position))
     word = "IN" if truth > 0 else "NOT IN"
     return _mark(binder, opened, conjunction(tuple(terms)), word, position)
+
+
+def _in_value(binder: Binder, relation: Relation, values: list[Expr], position: Position | None) -> Expr:
+    """Return the value of x IN (SELECT …), which may be NULL: above the release alone."""
+    refused = Refusal(
+        "the value of IN (SELECT …) may be NULL, and can only be a condition here",
+        sqlstate="0A000",
+        position=position,
+        hint="write EXISTS (SELECT … WHERE …), or use it in WHERE, HAVING, FILTER or CASE WHEN",
+    )
+    return any_row(binder, relation, _members_equal(relation, values, position), refused, position)
+
+
+def _members_equal(relation: Relation, values: list[Expr], position: Position | None) -> Expr:
+    outside: list[Expr] = [Outer(value.type, value, position=value.position) for value in values]
+    row: list[Expr] = [Field(column.type, i, column.name) for i, column in enumerate(relation.columns)]
+    return rows_compared("eq", outside, row, position)
 
 
 def _parts(node: exp.Expr) -> list[exp.Expr]:
@@ -161,6 +191,14 @@ def bind_scalar(binder: Binder, node: exp.Expr) -> Expr:
         raise Refusal("a scalar subquery has one column", sqlstate="42601", position=position)
     if first_outer(relation) is None:
         return Scalar(relation.columns[0].type, relation, position=position)
+    try:
+        return _joined(binder, relation, position)
+    except Refusal as refused:
+        return lateral_value(binder, relation, refused, position)
+
+
+def _joined(binder: Binder, relation: Relation, position: Position | None) -> Expr:
+    """Return the value of a scalar subquery with outer columns as that of a grouped one, joined. Raises Refusal."""
     aggregate, value = _over_aggregate(relation, position)
     opened = open_query(aggregate.input, exists=False)
     pairs = [_equality(term, position) for term in opened.conditions]

@@ -5,11 +5,19 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ..errors import Refusal
-from ..relation.expressions import Expr, Literal
+from ..relation.expressions import Call, Expr, Literal
 from ..relation.relations import Order, WindowCall
-from ..relation.types import BIGINT, DOUBLE, INTEGER, Kind, SqlType
-from .aggregates import AGGREGATES
+from ..relation.types import BIGINT, DOUBLE, INTEGER, SqlType
+from .aggregates import AGGREGATES, NAMED, AggregateRow
 from .bind_expression import Binder, cast
+from .bind_frame import bind_frame
+from .public_aggregates import (
+    PUBLIC_AGGREGATES,
+    PublicAggregate,
+    checked_result,
+    public_row,
+    written_arguments,
+)
 
 __all__ = ["bind_window", "nulls_first", "read_orders"]
 
@@ -45,27 +53,42 @@ def bind_window(binder: Binder, node: exp.Expr) -> Expr:
     position = binder.position(node)
     if binder.place != "here" and binder.place != "in ORDER BY":
         raise Refusal(f"a window function cannot stand {binder.place}", sqlstate="42803", position=position)
-    clause = _clause(binder, node)
+    parts, ordering, spec = _clause(binder, node)
     inside, binder.place = binder.place, "inside OVER"
     try:
-        partition = tuple(binder.bind(part) for part in clause.args.get("partition_by") or [])
-        orders = read_orders(binder, clause.args.get("order"))
+        partition = tuple(binder.bind(part) for part in parts)
+        orders = read_orders(binder, ordering)
         name, result, args = _function(binder, node.args["this"])
     finally:
         binder.place = inside
-    frame = _frame(binder, clause.args.get("spec"))
+    frame = bind_frame(binder, spec, orders)
     return binder.add_window(WindowCall(result, name, args, partition, orders, frame, position=position))
 
 
-def _clause(binder: Binder, node: exp.Expr) -> exp.Expr:
+def _clause(
+    binder: Binder, node: exp.Expr, seen: frozenset[str] = frozenset()
+) -> tuple[list[exp.Expr], exp.Expr | None, exp.Expr | None]:
+    """Return a window's PARTITION BY, ORDER BY and frame; what a named window has said may be added to, not replaced.
+
+    Raises:
+        Refusal: 42704 for a name that is none, 42P20 for what is said twice.
+    """
+    parts = list(node.args.get("partition_by") or [])
+    order, spec = node.args.get("order"), node.args.get("spec")
     alias = node.args.get("alias")
     if alias is None:
-        return node
+        return parts, order, spec
     name = str(alias.args["this"]).lower()
     found = binder.named_windows.get(name)
-    if found is None or node.args.get("partition_by") or node.args.get("order") or node.args.get("spec"):
+    if found is None or name in seen:
         raise Refusal(f'window "{name}" does not exist', sqlstate="42704", position=binder.position(node))
-    return found
+    below = _clause(binder, found, seen | {name})
+    if parts or (order is not None and below[1] is not None) or (below[2] is not None and (order or spec)):
+        raise Refusal(
+            f'window "{name}" has this already', sqlstate="42P20", position=binder.position(node),
+            hint="what a named window says is not said again: no second PARTITION BY, ORDER BY or frame",
+        )  # fmt: skip
+    return below[0], order or below[1], spec or below[2]
 
 
 def _function(binder: Binder, node: exp.Expr) -> tuple[str, SqlType, tuple[Expr, ...]]:
@@ -84,18 +107,31 @@ def _function(binder: Binder, node: exp.Expr) -> tuple[str, SqlType, tuple[Expr,
         if node.args.get("default") is not None:
             args.append(cast(binder.bind(node.args["default"]), value.type, binder.position(node)))
         return "lag" if isinstance(node, exp.Lag) else "lead", value.type, tuple(args)
+    if isinstance(node, exp.NthValue):
+        value, place = binder.bind(node.args["this"]), _whole(binder, node.args["offset"])
+        if not place.value:
+            raise Refusal("nth_value counts from 1", sqlstate="22023", position=binder.position(node))
+        return "nth_value", value.type, (value, place)
+    if isinstance(node, exp.Filter):
+        return _filtered(binder, node)
     aggregate = AGGREGATES.get(type(node))
+    if aggregate is None and isinstance(node, exp.Anonymous):
+        aggregate = NAMED.get(str(node.args["this"]).lower())
+    if aggregate is not None and aggregate.is_paired:
+        return _paired(binder, node, aggregate)
     if aggregate is not None and aggregate.windows:
         name = aggregate.name
         argument = node.args.get("this")
+        if isinstance(node, exp.Anonymous):
+            argument = next(iter(node.args.get("expressions") or ()), None)
         if argument is None:
             raise Refusal(f"{name}() takes one argument", sqlstate="42883", position=binder.position(node))
         if isinstance(argument, exp.Star):
             if name != "count":
                 raise Refusal(f"{name}(*) does not exist", sqlstate="42883", position=binder.position(node))
             return "count", BIGINT, ()
-        if isinstance(argument, exp.Distinct):
-            raise Refusal("DISTINCT is not supported in a window", position=binder.position(node))
+        if isinstance(argument, (exp.Distinct, exp.Order)):
+            raise _of_all_rows(binder, node)
         value = binder.bind(argument)
         result = aggregate.result(value.type)
         if result is None:
@@ -103,7 +139,52 @@ def _function(binder: Binder, node: exp.Expr) -> tuple[str, SqlType, tuple[Expr,
                 f"{name}({value.type}) does not exist", sqlstate="42883", position=binder.position(node)
             )
         return name, result, (value,)
+    public = public_row(node)
+    if public is not None:
+        return _public(binder, node, public)
     raise Refusal("this function has no window form here", position=binder.position(node))
+
+
+def _of_all_rows(binder: Binder, node: exp.Expr) -> Refusal:
+    return Refusal(
+        "DISTINCT and ORDER BY do not stand inside a window call", sqlstate="0A000", position=binder.position(node),
+        hint="as in Postgres: take DISTINCT in a subquery first, and write the order into OVER (ORDER BY …)",
+    )  # fmt: skip
+
+
+def _public(binder: Binder, node: exp.Expr, row: PublicAggregate) -> tuple[str, SqlType, tuple[Expr, ...]]:
+    written, is_distinct, order = written_arguments(node, row)
+    if is_distinct or order is not None:
+        raise _of_all_rows(binder, node)
+    args = tuple(binder.bind(one) for one in written)
+    return row.name, checked_result(row, args, binder.position(node)), args
+
+
+def _paired(binder: Binder, node: exp.Expr, row: AggregateRow) -> tuple[str, SqlType, tuple[Expr, ...]]:
+    written = [node.args.get("this"), node.args.get("expression")]
+    values = tuple(binder.bind(one) for one in written if isinstance(one, exp.Expr))
+    results = [row.result(value.type) for value in values]
+    if len(values) != 2 or results[0] is None or results[1] is None:
+        raise Refusal(f"{row.name}() takes two numbers", sqlstate="42883", position=binder.position(node))
+    return row.name, results[0], values
+
+
+def _filtered(binder: Binder, node: exp.Expr) -> tuple[str, SqlType, tuple[Expr, ...]]:
+    """Return an aggregate over the rows of its FILTER: its argument is NULL in others, and NULL is not counted."""
+    name, result, args = _function(binder, node.args["this"])
+    if name == "array_agg" or type(node.args["this"]) not in {*AGGREGATES, *PUBLIC_AGGREGATES}:
+        raise Refusal(
+            "FILTER does not stand after this function with OVER", sqlstate="0A000", position=binder.position(node),
+            hint="filter the rows in a subquery first",
+        )  # fmt: skip
+    predicate = binder.bind_boolean(node.args["expression"].args["this"], "FILTER")
+    first = args[0] if args else Literal(BIGINT, 1)
+    if isinstance(first, Literal) and first.value is None:
+        return name, result, args
+    kept = Call(
+        first.type, "case", (predicate, first, Literal(first.type, None)), position=binder.position(node)
+    )
+    return name, result, (kept, *args[1:])
 
 
 def _whole(binder: Binder, node: exp.Expr) -> Literal:
@@ -118,40 +199,3 @@ def _whole(binder: Binder, node: exp.Expr) -> Literal:
             "a literal whole number is expected here", sqlstate="22023", position=binder.position(node)
         )
     return value
-
-
-def _frame(binder: Binder, spec: exp.Expr | None) -> str | None:
-    """Return a frame clause in canonical words."""
-    if spec is None:
-        return None
-    kind = str(spec.args.get("kind") or "").upper()
-    ends = []
-    for end in ("start", "end"):
-        value, side = spec.args.get(end), str(spec.args.get(f"{end}_side") or "").upper()
-        if isinstance(value, exp.Expr):
-            number = binder.bind(value)
-            whole = isinstance(number, Literal) and isinstance(number.value, int) and number.value >= 0
-            if not whole or number.type.kind is Kind.BOOLEAN or kind != "ROWS":
-                raise Refusal("this window frame is not supported", position=binder.position(spec))
-            assert isinstance(number, Literal)
-            ends.append(f"{number.value} {side}")
-        elif str(value).upper() == "UNBOUNDED":
-            ends.append(f"UNBOUNDED {side}")
-        else:
-            ends.append("CURRENT ROW")
-    sides = ("UNBOUNDED PRECEDING", "UNBOUNDED FOLLOWING", "CURRENT ROW")
-    good = all(end in sides or end.endswith((" PRECEDING", " FOLLOWING")) for end in ends)
-    if kind not in ("ROWS", "RANGE") or not good:
-        raise Refusal("this window frame is not supported", position=binder.position(spec))
-    first, last = (_place_of(end) for end in ends)
-    if first > last or ends[0] == "UNBOUNDED FOLLOWING" or ends[1] == "UNBOUNDED PRECEDING":
-        raise Refusal(
-            "this window frame ends before it starts", sqlstate="42P20", position=binder.position(spec),
-            hint="write the earlier end first",
-        )  # fmt: skip
-    return f"{kind} BETWEEN {ends[0]} AND {ends[1]}"
-
-
-def _place_of(end: str) -> int:
-    """Return where a frame's end stands: before, at, or after the current row."""
-    return -1 if end.endswith(" PRECEDING") else 1 if end.endswith(" FOLLOWING") else 0

@@ -10,10 +10,21 @@ House rules:
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from ..errors import Refusal
-from ..relation.expressions import Expr, Field, conjunction, conjuncts, size_of, substitute, walk
+from ..relation.expressions import (
+    Expr,
+    Field,
+    conjunction,
+    conjuncts,
+    map_children,
+    size_of,
+    substitute,
+    walk,
+)
+from ..relation.forms import Lateral
 from ..relation.relations import (
     Distinct,
     Filter,
@@ -24,7 +35,10 @@ from ..relation.relations import (
     expressions,
 )
 
-__all__ = ["Opened", "Outer", "check_closed", "first_outer", "open_query", "outer_in", "project_onto"]
+__all__ = [
+    "Opened", "Outer", "check_closed", "first_outer", "open_query", "outer_in", "outers_of", "project_onto",
+    "with_outers",
+]  # fmt: skip
 
 MAX_EXPRESSION = 1_000
 """Most nodes of an expression whose subqueries' columns were put in."""
@@ -42,8 +56,11 @@ def outer_in(expr: Expr) -> bool:
     return any(isinstance(part, Outer) for part in walk(expr))
 
 
-def first_outer(relation: Relation) -> Outer | None:
-    """Return a reference to the query around that a relation holds; None when it is closed."""
+def outers_of(relation: Relation) -> Iterator[Outer]:
+    """Yield the references to the query around that a relation holds.
+
+    Those of a lateral join's right side are to its left side.
+    """
     seen: set[int] = set()
     stack = [relation]
     while stack:
@@ -52,11 +69,26 @@ def first_outer(relation: Relation) -> Outer | None:
             continue
         seen.add(id(node))
         for expr in expressions(node):
-            found = next((part for part in walk(expr) if isinstance(part, Outer)), None)
-            if found is not None:
-                return found
-        stack += node.inputs
-    return None
+            yield from (part for part in walk(expr) if isinstance(part, Outer))
+        stack += node.inputs[:1] if isinstance(node, Lateral) else node.inputs
+
+
+def first_outer(relation: Relation) -> Outer | None:
+    """Return a reference to the query around that a relation holds; None when it is closed."""
+    return next(outers_of(relation), None)
+
+
+def with_outers(relation: Relation, change: Callable[[Expr], Expr]) -> Relation:
+    """Return a relation with `change` applied to what its references to the query around stand for."""
+
+    def put(expr: Expr) -> Expr:
+        if isinstance(expr, Outer):
+            return replace(expr, expr=change(expr.expr))
+        return map_children(expr, put)
+
+    if isinstance(relation, Lateral):
+        return replace(relation, left=with_outers(relation.left, change), condition=put(relation.condition))
+    return relation.map_expressions(put).map_inputs(lambda below: with_outers(below, change))
 
 
 def check_closed(relation: Relation) -> None:

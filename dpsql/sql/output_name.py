@@ -7,6 +7,7 @@ from sqlglot import exp
 from ..relation.functions import WRITTEN
 from ..relation.types import Kind, SqlType
 from .aggregates import AGGREGATES, ORDERED
+from .public_aggregates import PUBLIC_AGGREGATES
 from .scope import fold_name
 
 __all__ = ["output_name"]
@@ -19,6 +20,8 @@ _TYPES = {
 _FUNCTIONS: dict[type[exp.Expr], str] = {
     **{node: row.output or row.name for node, row in WRITTEN.items()},
     exp.Explode: "unnest",
+    exp.ExplodingGenerateSeries: "generate_series",
+    **{node: row.name for node, row in PUBLIC_AGGREGATES.items()},
     **{node: row.output for node, row in (AGGREGATES | ORDERED).items() if row.output},
 }  # fmt: skip
 _TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}

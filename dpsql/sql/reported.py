@@ -13,6 +13,7 @@ from ..errors import Position, Refusal
 from ..mechanisms import Channel
 from ..relation.catalog import Column, Table
 from ..relation.expressions import Call, Expr, Field, Scalar, conjuncts, fields_of, moved, walk
+from ..relation.forms import Lateral, Recursive, Unnest
 from ..relation.intervals import Environment, facts_of
 from ..relation.relations import (
     Aggregate,
@@ -126,7 +127,7 @@ class _Walk:
     def _check(self, node: Relation, below: tuple[Reported, ...]) -> None:
         row = [answer for side in below for answer in side]
         for answer in row:
-            if isinstance(node, (Distinct, SetOperation)) and answer is not None:
+            if isinstance(node, (Distinct, SetOperation, Lateral, Recursive, Unnest)) and answer is not None:
                 raise refuse_use(answer, node.position)
         if isinstance(node, Aggregate) and node.is_reported:
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import logging
 import re
 from collections.abc import Sequence
@@ -208,9 +209,49 @@ def _parse_tokens(text: str, tokens: list[Token], dialect: type[Postgres] | None
     tree = trees[0]
     if not isinstance(tree, (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)):
         raise Refusal("only queries are answered", sqlstate="0A000", hint="write a SELECT with aggregates")
+    _check_brackets(tokens, text)
     admit(tree, text)
     _check_joins(tree, tokens, text)
     return AdmittedQuery(tree, text)
+
+
+_BEFORE_VALUES = frozenset(
+    {
+        "select",
+        "where",
+        "and",
+        "or",
+        "not",
+        "in",
+        "on",
+        "by",
+        "then",
+        "else",
+        "when",
+        "case",
+        "having",
+        "distinct",
+        "all",
+    }
+)
+
+
+def _check_brackets(tokens: Sequence[Token], text: str) -> None:
+    """Refuse […] where a value begins: the parser takes it for ARRAY[…], and for Postgres it is none."""
+    depth = 0
+    for before, token in itertools.pairwise(tokens):
+        if token.token_type is TokenType.L_BRACKET:
+            is_value = before.text.lower() in _BEFORE_VALUES or not (
+                before.text[-1:].isalnum() or before.text[-1:] in '_"])'
+            )
+            if is_value and not depth and before.token_type is not TokenType.IDENTIFIER:
+                raise Refusal(
+                    'syntax error at or near "["', sqlstate="42601", position=place(text, token.start),
+                    hint="write ARRAY[1, 2]",
+                )  # fmt: skip
+            depth += 1
+        elif token.token_type is TokenType.R_BRACKET:
+            depth -= 1
 
 
 def _check_joins(tree: exp.Expr, tokens: Sequence[Token], text: str) -> None:

@@ -62,11 +62,20 @@ _REFUSED = {
 }
 
 
+_MEASURED = frozenset({"count", "regr_count", "avg_direct", *VALUE_FUNCTIONS, *RANK_FUNCTIONS, *BIVARIATE})
+"""All others stand above the release alone (law L4)."""
+
+
 def normal_form(call: AggregateCall, env: Environment, units: frozenset[int]) -> NormalizedAggregate:
     """Return an aggregate's normal form; `units` are the columns that hold the owner."""
     if call.function in _REFUSED:
         said, hint = _REFUSED[call.function]
         raise Refusal(said, position=call.position, hint=hint)
+    if call.function not in _MEASURED:
+        raise Refusal(
+            f"{call.function}() over people's rows would show one person's values", position=call.position,
+            hint="it stands above the release: aggregate in a subquery first, and take it of the result",
+        )  # fmt: skip
     one, zero = Fraction(1), Fraction(0)
     if call.function == "count":
         if not call.args:

@@ -34,6 +34,7 @@ from ...relation.expressions import (
     size_of,
     substitute,
 )
+from ...relation.forms import Lateral, Recursive, RecursiveRef, Series, Unnest
 from ...relation.functions import FUNCTIONS
 from ...relation.relations import (
     Aggregate,
@@ -51,6 +52,8 @@ from ...relation.relations import (
     Window,
 )
 from ...relation.types import NULL
+from ...sql.outer import Outer
+from .above_alone import ReadsAround, check_whole, is_plain_frame
 from .correlated_keys import held_to, keys_asked_for
 from .derived import group_by_owner, plain, union, window_by_owner, with_declared
 from .join import join_blocks
@@ -141,8 +144,10 @@ class _Analysis:
     def relation(self, node: Relation) -> PrivateBlock | Relation:
         if isinstance(node, Scan):
             return self._scan(node)
-        if isinstance(node, Values):
+        if isinstance(node, (Values, Series, RecursiveRef)):
             return node
+        if isinstance(node, (Lateral, Recursive, Unnest)):
+            return self._above_alone(node)
         if isinstance(node, Filter):
             return self._filter(node)
         if isinstance(node, Project):
@@ -162,6 +167,20 @@ class _Analysis:
         if isinstance(node, (Sort, Limit)):
             return self._ordered(node)
         raise AssertionError(type(node).__name__)
+
+    def _above_alone(self, node: Lateral | Recursive | Unnest) -> Relation:
+        """Analyze what stands above the release alone: a side of it that is of people's rows is refused."""
+        inputs = []
+        for child in node.inputs:
+            try:
+                analyzed = self.relation(child)
+            except ReadsAround as refused:
+                raise _not_below(node, refused) from None
+            if isinstance(analyzed, PrivateBlock):
+                raise _not_below(node, None)
+            inputs.append(analyzed)
+        given = iter(inputs)
+        return node.map_inputs(lambda _: next(given)).map_expressions(self._above)
 
     def _scan(self, node: Scan) -> PrivateBlock | Relation:
         return node if node.table.unit is None else scanned(node, self.catalog)
@@ -220,7 +239,8 @@ class _Analysis:
 
     def _public_input(self, relation: Relation) -> PrivateBlock:
         """Return a public relation as a block of a private one: read where it is, or drawn first as an intermediate
-        result."""
+        result. Raises ReadsAround where it is no relation by itself."""
+        check_whole(relation)
         try:
             return read_in_place(relation, self.catalog)
         except NotInPlace:
@@ -278,6 +298,12 @@ class _Analysis:
                     position=call.position or node.position,
                     hint="partition it by the person's key, or aggregate with GROUP BY first",
                 )  # fmt: skip
+            if call.frame and not is_plain_frame(call.frame):
+                raise Refusal(
+                    "this frame of a window is not taken of people's rows", sqlstate="PV202",
+                    position=call.position or node.position,
+                    hint="ROWS with numbers, or RANGE from UNBOUNDED or CURRENT ROW, without EXCLUDE",
+                )  # fmt: skip
             if (
                 call.function in ("min", "max")
                 and call.frame
@@ -314,7 +340,9 @@ class _Analysis:
         if not isinstance(source, PrivateBlock):
             return replace(node, input=source).map_expressions(self._above)
         keys = tuple(self._onto(key, source) for key in node.keys)
-        aggregates = tuple(call.map(lambda expr: self._onto(expr, source)) for call in node.aggregates)
+        mapped = (call.map(lambda expr: self._onto(expr, source)) for call in node.aggregates)
+        # Only what stands above the release takes rows in an order; MODE chooses among ties by noise.
+        aggregates = tuple(replace(call, orders=()) for call in mapped)
         rows = resolve_owner(source, self.catalog, node.position)
         owned = [any(owner_of_key(keys[i], rows) for i in chosen) for chosen in node.sets]
         if all(owned) and len(owned) == 1 and not node.groupings:
@@ -340,8 +368,11 @@ class _Analysis:
 
     def _below(self, expr: Expr) -> Expr:
         """Check an expression that will run on private rows, and turn its subqueries into intermediate results."""
+        if isinstance(expr, Outer):
+            raise ReadsAround(expr.position)
         if isinstance(expr, Scalar):
             relation = self.public(expr.relation)
+            check_whole(relation)
             if not is_single(expr.relation):
                 raise Refusal(
                     "this subquery may have more than one row", sqlstate="PV004", position=expr.position,
@@ -367,6 +398,18 @@ class _Analysis:
         if isinstance(expr, Scalar):
             return replace(expr, relation=self.public(expr.relation))
         return map_children(expr, self._above)
+
+
+def _not_below(node: Relation, refused: Refusal | None) -> Refusal:
+    """Return the refusal of a form that stands above the release alone, over people's rows."""
+    if isinstance(node, Lateral):
+        return node.refused
+    name = "WITH RECURSIVE" if isinstance(node, Recursive) else "unnest and generate_series"
+    return Refusal(
+        f"{name} over people's rows is not answered", sqlstate="PV003",
+        position=node.position or (refused.position if refused is not None else None),
+        hint="aggregate the people's rows in a subquery first, and use its result",
+    )  # fmt: skip
 
 
 def _of_source(source: Derived, names: Sequence[str]) -> PrivateBlock:

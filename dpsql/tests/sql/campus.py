@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from dpsql.errors import Refusal
+from dpsql.plan.privacy.analyze import analyze
 from dpsql.relation.catalog import Catalog, Column, Table, Unit
 from dpsql.relation.expressions import Expr
 from dpsql.relation.relations import Aggregate, Filter, Limit, Project, Relation, Sort
@@ -92,9 +93,9 @@ def aggregate(text: str) -> Aggregate:
 
 
 def refused(text: str, *parameters: object) -> tuple[str, str | None]:
-    """Return the code of a refusal, and the text that stands at its position."""
+    """Return the code of a refusal, where it is bound or judged, and the text that stands at its position."""
     try:
-        relation(text, *parameters)
+        analyze(relation(text, *parameters), CATALOG)
     except Refusal as refusal:
         at = refusal.position
         if at is None:

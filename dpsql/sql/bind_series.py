@@ -1,0 +1,153 @@
+"""Functions that give rows: generate_series and unnest, in FROM and in the SELECT list.
+
+What is constant is written out where the statement is bound, as a series or as one row's arrays; else the arguments
+read the row beside them, and the join is a lateral one.
+"""
+
+from __future__ import annotations
+
+import calendar
+import datetime
+from dataclasses import replace
+
+from sqlglot import exp
+
+from ..errors import Position, Refusal
+from ..relation.calendar import DAY
+from ..relation.expressions import Call, Expr, Literal, Months
+from ..relation.forms import MAX_SERIES, Series, Unnest
+from ..relation.relations import Relation, Values
+from ..relation.types import BIGINT, INTEGER, INTERVAL, TIMESTAMP, Kind, SqlType, array_of
+from .bind_expression import Binder, cast
+from .constants import coerce_literal
+
+__all__ = ["bind_rows", "bind_series", "is_rows"]
+
+_ONE_ROW = Values(((),), ())
+_HINT = "generate_series(1, 12), or generate_series(timestamp '2024-01-01', '2024-12-01', interval '1 month')"
+
+
+def is_rows(node: exp.Expr) -> bool:
+    """Say whether a FROM item is a function that gives rows."""
+    return isinstance(node, exp.Unnest) or (
+        isinstance(node, exp.Table) and isinstance(node.args["this"], exp.ExplodingGenerateSeries)
+    )
+
+
+def bind_rows(binder: Binder, node: exp.Expr, *, numbered: bool) -> tuple[Relation, str]:
+    """Return the rows of a function in FROM, and its name."""
+    position = binder.position(node)
+    if isinstance(node, exp.Unnest):
+        arrays = tuple(_array(binder, part) for part in node.args["expressions"])
+        return Unnest(_ONE_ROW, arrays, numbered, position=position), "unnest"
+    series = node.args["this"] if isinstance(node, exp.Table) else node
+    name = "generate_series"
+    args, type_ = _arguments(binder, series, position)
+    if all(isinstance(arg, Literal) for arg in args):
+        known = Series(_constant([arg for arg in args if isinstance(arg, Literal)], position), type_, name)
+        if not numbered:
+            return replace(known, position=position), name
+    array = Call(array_of(type_), "series", tuple(args), position=position)
+    return Unnest(_ONE_ROW, (array,), numbered, position=position), name
+
+
+def bind_series(binder: Binder, node: exp.Expr) -> Expr:
+    """Return generate_series as an array whose rows a column of SELECT has."""
+    position = binder.position(node)
+    args, type_ = _arguments(binder, node, position)
+    if all(isinstance(arg, Literal) for arg in args):
+        _constant([arg for arg in args if isinstance(arg, Literal)], position)
+    return Call(array_of(type_), "series", tuple(args), position=position)
+
+
+def _array(binder: Binder, node: exp.Expr) -> Expr:
+    value = binder.bind(node)
+    if value.type.kind is not Kind.ARRAY:
+        raise Refusal(
+            f"unnest takes an array, not {value.type}", sqlstate="42804", position=binder.position(node),
+            hint="unnest(ARRAY[1, 2]), or of what array_agg made",
+        )  # fmt: skip
+    return value
+
+
+def _arguments(binder: Binder, node: exp.Expr, position: Position | None) -> tuple[list[Expr], SqlType]:
+    """Return start, stop and step, and the type of the rows.
+
+    Raises:
+        Refusal: 42883 for types that give no series, 0A000 for a step of time that is no constant.
+    """
+    written = [node.args.get(name) for name in ("start", "end", "step")]
+    args = [binder.bind(one) for one in written if one is not None]
+    kinds = {
+        arg.type.kind for arg in args[:2] if not isinstance(arg, Literal) or arg.type.kind is not Kind.TEXT
+    }
+    if kinds & {Kind.DATE, Kind.TIMESTAMP} and len(args) == 3:
+        ends = [cast(coerce_literal(arg, TIMESTAMP), TIMESTAMP, position) for arg in args[:2]]
+        step = coerce_literal(args[2], INTERVAL)
+        if not isinstance(step, Literal) or not isinstance(step.value, Months):
+            raise Refusal(
+                "the step of generate_series is a constant interval",
+                sqlstate="0A000",
+                position=position,
+                hint=_HINT,
+            )
+        return [*ends, step], TIMESTAMP
+    args = [coerce_literal(arg, INTEGER) for arg in args]
+    if not all(arg.type.is_integer or arg.type.kind is Kind.NULL for arg in args) or len(args) < 2:
+        types = ", ".join(str(arg.type) for arg in args)
+        raise Refusal(
+            f"generate_series({types}) is not answered", sqlstate="42883", position=position, hint=_HINT
+        )
+    type_ = BIGINT if any(arg.type.kind is Kind.BIGINT for arg in args) else INTEGER
+    args = [cast(arg, type_, position) for arg in args]
+    return [*args, *([Literal(type_, 1)] if len(args) == 2 else [])], type_
+
+
+def _constant(args: list[Literal], position: Position | None) -> range | tuple[int, ...]:
+    """Return the numbers of a series. Raises Refusal: 22023 for a step of zero, 54000 for too many."""
+    start, stop, step = (arg.value for arg in args)
+    if start is None or stop is None or step is None:
+        return range(0)
+    assert isinstance(start, int)
+    assert isinstance(stop, int)
+    if isinstance(step, Months):
+        months, each = step.months, step.days * DAY + step.microseconds
+        if months == 0:
+            step = each
+        elif (months > 0) != (each >= 0) and each:
+            raise Refusal("the step of generate_series goes both ways", sqlstate="22023", position=position)
+    if step == 0:
+        raise Refusal("the step of generate_series is zero", sqlstate="22023", position=position)
+    if isinstance(step, int):
+        numbers = range(start, stop + (1 if step > 0 else -1), step)
+        if len(numbers) > MAX_SERIES:
+            raise _too_many(position)
+        return numbers
+    assert isinstance(step, Months)
+    found: list[int] = []
+    current: int | None = start
+    while current is not None and (current <= stop if step.months > 0 else current >= stop):
+        found.append(current)
+        if len(found) > MAX_SERIES:
+            raise _too_many(position)
+        current = _later(current, step)
+    return tuple(found)
+
+
+def _later(moment: int, step: Months) -> int | None:
+    """Return a moment an interval later, on the last day of a month that has not its day; None: beyond the calendar."""
+    start = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=moment)
+    month = start.year * 12 + start.month - 1 + step.months
+    year, month = month // 12, month % 12 + 1
+    if not 1 <= year <= 9999:
+        return None
+    day = min(start.day, calendar.monthrange(year, month)[1])
+    moved = start.replace(year=year, month=month, day=day) - datetime.datetime(1970, 1, 1)
+    return moved // datetime.timedelta(microseconds=1) + step.days * DAY + step.microseconds
+
+
+def _too_many(position: Position | None) -> Refusal:
+    return Refusal(
+        f"generate_series gives more than {MAX_SERIES} rows", sqlstate="54000", position=position,
+        hint="take a larger step, or nearer ends",
+    )  # fmt: skip
