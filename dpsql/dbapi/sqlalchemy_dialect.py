@@ -15,7 +15,7 @@ House rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
@@ -34,7 +34,7 @@ from sqlalchemy.engine.interfaces import (
 )
 
 from ..policy.describe import column_comment, table_comment
-from ..relation.catalog import Catalog, Column, Enforced, Table, View
+from ..relation.catalog import Catalog, Column, Table, View
 from ..relation.types import Kind, SqlType
 from .connection import Connection
 from .errors import InterfaceError, NotSupportedError
@@ -218,15 +218,15 @@ class DpsqlDialect(DefaultDialect):
         unit = None if isinstance(table, View) else table.unit
         if unit is None or unit.references is None or catalog.tables[unit.references[0]].is_hidden:
             return []
-        name, column = unit.references
+        name, columns = unit.references
         referred = catalog.tables[name].path
         return [
             {
                 "name": None,
-                "constrained_columns": [unit.column],
+                "constrained_columns": list(unit.columns),
                 "referred_schema": None if referred[0] == catalog.default_schema else referred[0],
                 "referred_table": referred[1],
-                "referred_columns": [column],
+                "referred_columns": list(columns),
             }
         ]
 
@@ -296,12 +296,9 @@ def _table(connection: EngineConnection, name: str, schema: str | None) -> Table
     return table
 
 
-def _nameable_columns(table: Table | View) -> Iterator[Column]:
-    """Yield the columns that a statement can name: the unit column, if it is not declared, and the declared ones."""
-    unit = None if isinstance(table, View) else table.unit
-    if unit is not None and table.column(unit.column) is None:
-        yield Column(unit.column, unit.type, Enforced(unit.is_not_null))
-    yield from table.columns
+def _nameable_columns(table: Table | View) -> tuple[Column, ...]:
+    """Return the columns that a statement can name: those of the unit that are not declared, and the declared ones."""
+    return table.columns if isinstance(table, View) else table.nameable
 
 
 def _primary_key(table: Table | View) -> tuple[str, ...]:

@@ -78,6 +78,11 @@ class LiveForeignKey:
     table: tuple[str, str]
     referenced: tuple[str, ...]
 
+    @property
+    def pairs(self) -> dict[str, str]:
+        """The columns, each with the one that it points at: the same in whatever order a key is written."""
+        return dict(zip(self.columns, self.referenced, strict=True))
+
 
 @dataclass(frozen=True, slots=True)
 class LiveTable:
@@ -104,9 +109,9 @@ class LiveTable:
         """Return the column of exactly this name, or None."""
         return next((column for column in self.columns if column.name == name), None)
 
-    def is_unique(self, column: str) -> bool:
-        """Say whether the engine enforces that no two rows share a non-NULL value of this one column."""
-        return (column,) == self.primary_key or (column,) in self.unique
+    def is_unique(self, *columns: str) -> bool:
+        """Say whether the engine enforces that no two rows share values of these columns, none of which is NULL."""
+        return any(key and set(columns).issuperset(key) for key in (self.primary_key, *self.unique))
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ class Guess:
         if first is None:
             return None
         private = [live.name_of(table.path) for table in tables if self.is_private(table.path)]
-        columns = [key.columns[0] for keys in self.ways.values() for key in keys]
+        columns = [name for keys in self.ways.values() for key in keys for name in key.columns]
         columns += [name for names in self.units.values() for name in names]
         return known_people(first, private, columns)
 

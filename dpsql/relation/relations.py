@@ -89,9 +89,9 @@ class _Unary(Relation):
 
 @dataclass(frozen=True)
 class Scan(Relation):
-    """All declared columns of a table, in catalog order; then a private table's owner.
+    """All declared columns of a table, in catalog order; then those of a private table's owner.
 
-    The owner column has its name unless it is declared as a column too: it then stands here twice.
+    An owner's column has its name unless it is declared as a column too: it then stands here twice.
     """
 
     table: Table
@@ -99,10 +99,8 @@ class Scan(Relation):
     @cached_property
     def columns(self) -> tuple[OutputColumn, ...]:
         own = tuple(OutputColumn(column.type, column.name) for column in self.table.columns)
-        unit = self.table.unit
-        if unit is None:
-            return own
-        return (*own, OutputColumn(unit.type, "" if self.table.column(unit.column) else unit.column))
+        owner = self.table.owner_columns
+        return (*own, *(OutputColumn(c.type, "" if self.table.column(c.name) else c.name) for c in owner))
 
 
 @dataclass(frozen=True)

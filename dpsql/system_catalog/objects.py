@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ..policy.describe import column_comment, table_comment
-from ..relation.catalog import Catalog, Column, Enforced, Table, View
+from ..relation.catalog import Catalog, Column, Table, View
 from ..relation.types import Kind, SqlType
 
 __all__ = ["FIRST_OID", "OWNER", "Attribute", "Constraint", "DeclaredTable", "Objects", "object_oid"]
@@ -168,22 +168,23 @@ class Objects:
         unit = None if isinstance(table, View) else table.unit
         if unit is None or unit.references is None or self.catalog.tables[unit.references[0]].is_hidden:
             return
-        name, column = unit.references
+        name, columns = unit.references
         path = self.catalog.tables[name].path
         referred = bare[path]
-        there = _numbers(referred, (column,))
+        there = _numbers(referred, columns)
         here = bare[table.path]
-        own = f"{here.name}_{unit.column}_fkey"
+        own = f"{here.name}_{'_'.join(unit.columns)}_fkey"
         shown = self.shown(referred.schema, referred.name)
         yield Constraint(
             self._oid("constraint", f"{here.schema}\0{own}"),
             own,
             "f",
-            _numbers(here, (unit.column,)),
+            _numbers(here, unit.columns),
             index=next((key.index for key in keys[path] if key.columns == there), 0),
             referred=referred.oid,
             referred_columns=there,
-            definition=f"FOREIGN KEY ({_quoted(unit.column)}) REFERENCES {shown}({_quoted(column)})",
+            definition=f"FOREIGN KEY ({', '.join(map(_quoted, unit.columns))}) REFERENCES {shown}"
+            f"({', '.join(map(_quoted, columns))})",
         )
 
     def shown(self, schema: str, name: str) -> str:
@@ -198,12 +199,9 @@ def _with(table: DeclaredTable, constraints: tuple[Constraint, ...]) -> Declared
     )  # fmt: skip
 
 
-def _nameable(table: Table | View) -> Iterator[Column]:
-    """Yield the columns that a statement can name: the unit column, if it is not declared, and the declared ones."""
-    unit = None if isinstance(table, View) else table.unit
-    if unit is not None and table.column(unit.column) is None:
-        yield Column(unit.column, unit.type, Enforced(unit.is_not_null))
-    yield from table.columns
+def _nameable(table: Table | View) -> tuple[Column, ...]:
+    """Return the columns that a statement can name: those of the unit that are not declared, and the declared ones."""
+    return table.columns if isinstance(table, View) else table.nameable
 
 
 def _numbers(table: DeclaredTable, columns: tuple[str, ...]) -> tuple[int, ...]:

@@ -11,10 +11,11 @@ from fractions import Fraction
 from functools import reduce
 
 from ...errors import Refusal
-from ...relation.expressions import Call, Expr, Field, Literal
+from ...relation.expressions import Call, Expr, Literal
 from ...relation.intervals import Environment, narrowed_facts
 from ...relation.relations import AggregateCall
 from ...relation.types import BOOLEAN
+from ..privacy.rows import Units, holds_unit
 from .bivariate import BIVARIATE
 from .ranks import RANK_FUNCTIONS
 
@@ -62,8 +63,8 @@ _REFUSED = {
 }
 
 
-def normal_form(call: AggregateCall, env: Environment, units: frozenset[int]) -> NormalizedAggregate:
-    """Return an aggregate's normal form; `units` are the columns that hold the owner."""
+def normal_form(call: AggregateCall, env: Environment, units: Units) -> NormalizedAggregate:
+    """Return an aggregate's normal form; `units` are the columns that hold the owner, by its own columns."""
     if call.function in _REFUSED:
         said, hint = _REFUSED[call.function]
         raise Refusal(said, position=call.position, hint=hint)
@@ -73,8 +74,13 @@ def normal_form(call: AggregateCall, env: Environment, units: frozenset[int]) ->
             return NormalizedAggregate("count", None, one, zero, call.filter, call)
         arg = call.args[0]
         if call.distinct:
-            if isinstance(arg, Field) and arg.index in units:
+            if holds_unit(call.args, units):
                 return NormalizedAggregate("units", None, one, zero, call.filter, call)
+            if len(call.args) > 1:
+                raise Refusal(
+                    "COUNT(DISTINCT (…, …)) counts people, by all columns of their key", position=call.position,
+                    hint="name these; or join other columns: COUNT(DISTINCT a || '-' || b)",
+                )  # fmt: skip
             if arg.type.is_float:
                 raise Refusal(
                     "distinct values of a floating-point column are not counted",

@@ -121,7 +121,7 @@ def test_take_any_column_for_a_persons_key(adding: World, monkeypatch: Patch, sq
     plant(
         monkeypatch,
         ownership.are_linked,
-        ("known and known == right.source.identities.get(second - start)", "known"),
+        ("right.source.holds(identity)", "right.source.identities"),
     )
     with pytest.raises(AssertionError):
         holds(adding, sql, EVERYBODYS)
@@ -214,7 +214,10 @@ def test_order_rows_by_a_key_that_may_be_null(nullable: World, monkeypatch: Patc
 
 @pytest.mark.parametrize("sql", MIXING)
 def test_take_a_key_that_may_be_null_for_a_persons(nullable: World, monkeypatch: Patch, sql: str) -> None:
-    plant(monkeypatch, release_boundary.owner_of_key, ("return known if certain else None", "return known"))
+    plant(
+        monkeypatch, release_boundary.owner_of,
+        ("{index for index in fields if _is_certain(index, rows)}", "set(fields)"),
+    )  # fmt: skip
     with pytest.raises(AssertionError):
         check_mixing(nullable, sql)
 

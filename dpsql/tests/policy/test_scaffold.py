@@ -23,13 +23,13 @@ def test_the_scaffold_of_campus_is_a_policy_for_it_once_the_owner_has_chosen(cam
     catalog = build_catalog(policy_from(text.replace(f"# {choice}", choice)), campus)
     assert list(catalog.tables) == ["student", "card", "loan", "payment"]
     assert catalog.tables["loan"].unit is not None
-    assert catalog.tables["loan"].unit.column == "guarantor_id"
+    assert catalog.tables["loan"].unit.columns == ("guarantor_id",)
     student = catalog.tables["student"]
     assert [column.name for column in student.columns] == [
         "name", "gpa", "major", "born", "seen", "height", "credits", "state", "active", "mentor", "country",
     ]  # fmt: skip
     assert catalog.tables["payment"].unit is not None
-    assert catalog.tables["payment"].unit.references == ("loan", "id")
+    assert catalog.tables["payment"].unit.references == ("loan", ("id",))
 
 
 def test_no_bound_is_made_up(campus: LiveSchema) -> None:
