@@ -25,7 +25,15 @@ from .live_schema import (
 from .model import Policy, TablePolicy, UnitPolicy
 from .section import quote_text, suggest
 
-__all__ = ["build_unit", "can_identify_unit", "enforced_keys", "find_live_table", "shared_type", "unit_line"]
+__all__ = [
+    "build_unit",
+    "can_identify_unit",
+    "enforced_keys",
+    "find_live_table",
+    "quoted_key",
+    "shared_type",
+    "unit_line",
+]
 
 # Types whose equality is the equality of their text, so that a key of one privacy unit is one key. Left
 # out: floats (NaN, -0.0), intervals ('1 month' = '30 days'), collated text, nested types, json.
@@ -98,11 +106,12 @@ def build_unit(where: str, policy: Policy, declared: TablePolicy, live: LiveSche
 def unit_line(columns: Sequence[str], references: References) -> str:
     """Return the policy's line for a table whose owner is found through a parent's key."""
     parent, keys = references
-    shown = [_quoted(columns), _quoted([f"{parent}.{key}" for key in keys])]
+    shown = [quoted_key(columns), quoted_key([f"{parent}.{key}" for key in keys])]
     return f"unit = {{ column = {shown[0]}, references = {shown[1]} }}"
 
 
-def _quoted(names: Sequence[str]) -> str:
+def quoted_key(names: Sequence[str]) -> str:
+    """Return a key's columns as the policy has them: one text, or a list."""
     quoted = [quote_text(name) for name in names]
     return quoted[0] if len(quoted) == 1 else f"[{', '.join(quoted)}]"
 
@@ -238,7 +247,7 @@ def _require_key(where: str, table: LiveTable, key: Sequence[LiveColumn], unit: 
         parent, keys = unit.references
         raise PolicyError(
             f'{where}: {shown} of "{table.path[1]}" is no key, it says whose a row is there; write '
-            f"references = {_quoted([f'{parent}.{column}' for column in keys])} here too"
+            f"references = {quoted_key([f'{parent}.{column}' for column in keys])} here too"
         )
     raise PolicyError(
         f'{where}: the database does not enforce that {shown} of "{table.path[1]}" {"is" if is_one else "are"} '
