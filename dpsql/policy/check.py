@@ -253,7 +253,7 @@ def _table_warnings(
         warnings += _personal_warnings(where, policy, table, live)
     warnings += _shared_unit_warning(where, policy, declared)
     if unit is not None and not unit.is_not_null:
-        shown = f"{'' if len(unit.columns) == 1 else 'one of '}{quoted_names(unit.columns)}"
+        shown = " or ".join(f'"{column}"' for column in unit.columns)
         warnings.append(f"{where}: rows whose {shown} is NULL have no owner and are never counted")
     return warnings
 

@@ -215,7 +215,7 @@ class Twin:
                 if column.name in parent and unit.references is not None:
                     row[column.name] = parent[column.name]
                 elif column.name in parent:
-                    row[column.name] = self._serial_value(column, self._people)
+                    row[column.name] = self._part_of_person(column, unit.columns.index(column.name))
                 elif column.name in alone:
                     row[column.name] = self._serial_value(column, self._serial)
                 else:
@@ -224,6 +224,16 @@ class Twin:
             if not seen.intersection(keys):
                 seen.update(keys)
                 yield row
+
+    def _part_of_person(self, column: LiveColumn, place: int) -> str:
+        """Return a part of a person's key: of several some that are declared, so that people share them."""
+        root = self.catalog.tables[self.policy.root]
+        columns = [root.column(one.name) for one in root.owner_columns]
+        listed = [[] if one is None else [v for v in one.values or () if v is not None] for one in columns]
+        declared = columns[place]
+        if declared is None or not listed[place] or all(listed):
+            return self._serial_value(column, self._people)
+        return _literal(listed[place][self._people % len(listed[place])], declared)
 
     def _serial_value(self, column: LiveColumn, number: int) -> str:
         """Return the value of a number: no two numbers have one."""
