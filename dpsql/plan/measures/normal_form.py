@@ -78,8 +78,9 @@ def normal_form(call: AggregateCall, env: Environment, units: Units) -> Normaliz
                 return NormalizedAggregate("units", None, one, zero, call.filter, call)
             if len(call.args) > 1:
                 raise Refusal(
-                    "COUNT(DISTINCT (…, …)) counts people, by all columns of their key", position=call.position,
-                    hint="name these; or join other columns: COUNT(DISTINCT a || '-' || b)",
+                    "DISTINCT takes one expression inside an aggregate", sqlstate="0A000", position=call.position,
+                    hint="join the columns: COUNT(DISTINCT a || '-' || b); or count people by all columns of their "
+                    "key: COUNT(DISTINCT (a, b))",
                 )  # fmt: skip
             if arg.type.is_float:
                 raise Refusal(
