@@ -101,7 +101,7 @@ class PolicyData:
         place; rows in reverse order."""
         root = self.policy.tables[self.policy.root].unit
         assert root is not None
-        found = self.wild.execute(f'SELECT "{root.column}" FROM "{self.policy.root}"').fetchall()
+        found = self.wild.execute(f'SELECT {key_of(root.columns)} FROM "{self.policy.root}"').fetchall()
         units = [unit for (unit,) in found]
         if self.policy.privacy.neighbours is Neighbours.ADD_REMOVE:
             changes: list[tuple[object, object]] = [(unit, None) for unit in units]
@@ -148,12 +148,20 @@ def owner_of(policy: Policy, schema: str, table: str, alias: str) -> str | None:
     unit = policy.tables[table].unit if table in policy.tables else None
     if unit is None:
         return None
-    column = f'{alias}."{unit.column}"'
     if unit.references is None or unit.references[0] == policy.root:
-        return column
+        return key_of(unit.columns, f"{alias}.")
     parent, key = unit.references
     inner = owner_of(policy, schema, parent, f"{alias}_up")
-    return f'(SELECT {inner} FROM {schema}."{parent}" AS {alias}_up WHERE {alias}_up."{key}" = {column})'
+    pairs = zip(key, unit.columns, strict=True)
+    links = " AND ".join(f'{alias}_up."{one}" = {alias}."{own}"' for one, own in pairs)
+    return f'(SELECT {inner} FROM {schema}."{parent}" AS {alias}_up WHERE {links})'
+
+
+def key_of(columns: Sequence[str], prefix: str = "") -> str:
+    """Return a key as one SQL value: of several columns a text that tells all of their values apart, NULL for NULL."""
+    if len(columns) == 1:
+        return f'{prefix}"{columns[0]}"'
+    return " || '-' || ".join(f'hex(CAST({prefix}"{column}" AS VARCHAR))' for column in columns)
 
 
 class DataSets:

@@ -91,7 +91,7 @@ def _loaded(owner: Owner, files: PolicyFiles) -> list[str]:
     root = policy.tables[policy.root].unit
     assert root is not None
     _run(owner, files.schema + files.rows)
-    units = [unit for (unit,) in _run(owner, f'SELECT "{root.column}" FROM "{policy.root}"').fetchall()]
+    units = [unit for (unit,) in _run(owner, f'SELECT "{root.columns[0]}" FROM "{policy.root}"').fetchall()]
     changed = {"owned": None, **{f"neighbour{number}": unit for number, unit in enumerate(units)}}
     _run(owner, "SET session_replication_role = replica")  # No foreign key is looked at.
     for schema, unit in changed.items():

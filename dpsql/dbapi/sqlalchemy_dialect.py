@@ -217,15 +217,15 @@ class DpsqlDialect(DefaultDialect):
         unit = None if isinstance(table, View) else table.unit
         if unit is None or table.reference is None:
             return []
-        name, column = table.reference
+        name, columns = table.reference
         referred = catalog.tables[name].path
         return [
             {
                 "name": None,
-                "constrained_columns": [unit.column],
+                "constrained_columns": list(unit.columns),
                 "referred_schema": None if referred[0] == catalog.default_schema else referred[0],
                 "referred_table": referred[1],
-                "referred_columns": [column],
+                "referred_columns": list(columns),
             }
         ]
 

@@ -21,6 +21,7 @@ from ..policy import Policy
 from ..policy.catalog import table_key
 from ..policy.live_schema import LiveSchema, LiveTable
 from ..policy.units import asserted_key, build_unit
+from ..relation.catalog import reference_text
 
 __all__ = ["FoundKey", "Orphans", "look_at_keys", "look_at_orphans", "require_verified"]
 
@@ -128,12 +129,13 @@ def _orphans(policy: Policy, live: LiveSchema, snapshot: Snapshot) -> Iterator[O
             continue
         parent, key = unit.references
         child, other = (table_name(live.path_of(name)) for name in (declared.name, parent))
+        pairs = zip(key, unit.columns, strict=True)
+        links = " AND ".join(f"p.{identifier(theirs)} = c.{identifier(ours)}" for theirs, ours in pairs)
         (rows,) = _numbers(
             snapshot,
-            f"SELECT COUNT(*) FROM {child} AS c WHERE NOT EXISTS "
-            f"(SELECT 1 FROM {other} AS p WHERE p.{identifier(key)} = c.{identifier(unit.column)})",
+            f"SELECT COUNT(*) FROM {child} AS c WHERE NOT EXISTS (SELECT 1 FROM {other} AS p WHERE {links})",
         )
-        yield Orphans(declared.name, unit.column, f"{parent}.{key}", rows)
+        yield Orphans(declared.name, ", ".join(unit.columns), reference_text(unit.references), rows)
 
 
 def _numbers(snapshot: Snapshot, sql: str) -> tuple[int, ...]:

@@ -730,7 +730,8 @@ def call_text(call: AggregateCall, rows: OwnedRows) -> str:
     """Return an aggregate in the query's own words, as far as they are column names."""
     args = call.args[:1] if call.function.startswith("percentile") else call.args
     plain = [(rows.columns[arg.index].name or "…") if isinstance(arg, Field) else "…" for arg in args]
-    shown = f"{'DISTINCT ' if call.distinct else ''}{', '.join(plain)}" if call.args else "*"
+    listed = f"({', '.join(plain)})" if call.distinct and len(plain) > 1 else ", ".join(plain)
+    shown = f"{'DISTINCT ' if call.distinct else ''}{listed}" if call.args else "*"
     function = "dp_avg_direct" if call.function == "avg_direct" else call.function
     return f"{function}({shown})" + (" FILTER (…)" if call.filter is not None else "")
 

@@ -110,11 +110,15 @@ def rows_each(policy: Policy, name: str) -> str:
         unit = path[number - 1].unit
         assert unit is not None
         assert unit.references is not None
-        on = f"t{number}.{identifier(unit.references[1])} = t{number - 1}.{identifier(unit.column)}"
+        pairs = zip(unit.references[1], unit.columns, strict=True)
+        on = " AND ".join(
+            f"t{number}.{identifier(key)} = t{number - 1}.{identifier(own)}" for key, own in pairs
+        )
         text += f" JOIN {quoted(table.name)} AS t{number} ON {on}"
     owner = path[-1].unit
     assert owner is not None
-    return f"(SELECT COUNT(*) AS n FROM {text} GROUP BY t{len(path) - 1}.{identifier(owner.column)}) AS p"
+    by = ", ".join(f"t{len(path) - 1}.{identifier(column)}" for column in owner.columns)
+    return f"(SELECT COUNT(*) AS n FROM {text} GROUP BY {by}) AS p"
 
 
 def above_sql(policy: Policy, name: str, max_rows: int) -> str:

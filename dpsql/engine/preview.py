@@ -227,7 +227,7 @@ class _Previewer:
             yield f"GROUP BY {names}: keys are not declared; a group is shown from about {tau:,} people on"
 
     def _grouped(self, column: Column) -> ReleasePlan | None:
-        if self.private.unit is not None and column.name == self.private.unit.column:
+        if self.private.unit is not None and self.private.unit.columns == (column.name,):
             return None
         name, table = sql_name(column.name), sql_name(self.private.name)
         return self._release(f"SELECT {name}, COUNT(*) FROM {table} GROUP BY {name}")

@@ -390,7 +390,7 @@ class ReleasePlan:
         if isinstance(measurement, Joint):
             label = (*label, tuple(part.said for part in measurement.parts))
         bounds = (bounding.in_all, bounding.per_row, bounding.replace_one, counted_in(self.measurements))
-        base = (self.fingerprint, rows.items, predicate, rows.owner, bounds)
+        base = (self.fingerprint, rows.items, predicate, *rows.owner, bounds)
         return hashlib.sha256(repr(("family", base, label)).encode()).digest()
 
     def measure_keys(self, number: int, relation: bytes, keyset: bytes) -> tuple[bytes, ...]:

@@ -80,7 +80,7 @@ def _seen_text(name: str, table: Table | View, whole: Table | View) -> str:
 def _narrowed_table(table: Table, access: Access, granted: set[str]) -> Table:
     if table.is_hidden:
         return table
-    names = {column.name for column in table.columns} | ({table.unit.column} if table.unit else set())
+    names = {column.name for column in (*table.columns, *table.owner_columns)}
     if table.name not in granted:
         return replace(table, is_hidden=True, unnamed=frozenset(names))
     return replace(table, unnamed=frozenset(access.hidden_in(table.name) & names))
@@ -88,10 +88,12 @@ def _narrowed_table(table: Table, access: Access, granted: set[str]) -> Table:
 
 def _has_named_way(table: Table, tables: dict[str, Table]) -> bool:
     unit = table.unit
-    if unit is None or unit.references is None:
-        return unit is None or unit.column not in table.unnamed
-    parent = tables[unit.references[0]]
-    return not ({unit.column} & table.unnamed or parent.is_hidden or unit.references[1] in parent.unnamed)
+    if unit is None or table.unnamed.intersection(unit.columns):
+        return unit is None
+    if unit.references is None:
+        return True
+    name, key = unit.references
+    return not (tables[name].is_hidden or tables[name].unnamed.intersection(key))
 
 
 def _narrowed_view(view: View, access: Access, tables: dict[str, Table]) -> View:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -86,7 +87,7 @@ def _build_table(policy: Policy, declared: TablePolicy, live: LiveSchema, *, is_
             ordered.append(columns[live_column.name])
         elif (unit is None or is_whole) and not (live_column.is_generated or live_column.refused):
             ordered.append(describe_column(live_column))
-    known = {column.name for column in ordered} | (set() if unit is None else {unit.column})
+    known = {column.name for column in ordered} | (set() if unit is None else set(unit.columns))
     keys = enforced_keys(table, known)
     return Table(
         declared.name, table.path, tuple(ordered), unit, declared.description, keys, table.is_partitioned,
@@ -147,9 +148,11 @@ def _views_content(policy: Policy, live: LiveSchema) -> dict[str, object]:
 
 def _unit_content(unit: Unit, engine_types: dict[str, str]) -> dict[str, object]:
     return {
-        "column": unit.column,
-        "type": [str(unit.type), engine_types[unit.column]],
-        "references": unit.references,
+        "column": _one(unit.columns),
+        "type": _one(
+            [[str(type_), engine_types[name]] for name, type_ in zip(unit.columns, unit.types, strict=True)]
+        ),
+        "references": None if unit.references is None else [unit.references[0], _one(unit.references[1])],
         "is_unique": unit.is_unique,
         "is_not_null": unit.is_not_null,
         "is_held": unit.is_held,
@@ -157,6 +160,11 @@ def _unit_content(unit: Unit, engine_types: dict[str, str]) -> dict[str, object]
         "max_rows_per_group": unit.max_rows_per_group,
         "max_groups": unit.max_groups,
     }
+
+
+def _one(parts: Sequence[object]) -> object:
+    """Return a single part as itself: what was stored of a key of one column stays known."""
+    return parts[0] if len(parts) == 1 else parts
 
 
 def _column_content(column: Column, engine_type: str) -> dict[str, object]:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 
 from ..errors import PolicyError
-from ..relation.catalog import Column, Unit
+from ..relation.catalog import Column, References, Unit, quoted_names, reference_text
 from ..relation.types import Kind
 from .catalog import column_key, match_column, table_key
 from .columns import build_column, describe_column
@@ -181,7 +181,7 @@ def _table_report(
 ) -> TableReport:
     seen = {column.name for column in columns}
     if declared.unit is not None:
-        seen.add(declared.unit.column)  # it may be counted: COUNT(DISTINCT …)
+        seen.update(declared.unit.columns)  # they may be counted: COUNT(DISTINCT …)
     hidden = tuple(column.name for column in table.columns if column.name not in seen)
     if declared.unit is None:
         return TableReport(declared.name, "public", "public, nobody's data", (), (), columns, hidden)
@@ -203,21 +203,26 @@ def _table_report(
 def _owner_text(policy: Policy, unit: UnitPolicy, *, is_root: bool) -> str:
     """Return how a row finds its owner, hop by hop: the references end at a table that says its unit itself."""
     if unit.references is None:
-        return f'{"root, one row per" if is_root else "private, the"} unit in "{unit.column}"'
-    hops = [f'private, owned through "{unit.column}" by {_reference_text(policy, unit.references)}']
+        return f"{'root, one row per' if is_root else 'private, the'} unit in {quoted_names(unit.columns)}"
+    hops = [
+        f"private, owned through {quoted_names(unit.columns)} by {_reference_text(policy, unit.references)}"
+    ]
     (_, key), parent = unit.references, policy.tables.get(unit.references[0])
     while parent is not None and parent.unit is not None and parent.unit.references is not None:
-        hops.append(f'then "{parent.unit.column}" by {_reference_text(policy, parent.unit.references)}')
+        hops.append(
+            f"then {quoted_names(parent.unit.columns)} by {_reference_text(policy, parent.unit.references)}"
+        )
         (_, key), parent = parent.unit.references, policy.tables.get(parent.unit.references[0])
-    if parent is not None and parent.unit is not None and key != parent.unit.column:
-        hops.append(f'then "{parent.unit.column}"')
+    if parent is not None and parent.unit is not None and key != parent.unit.columns:
+        hops.append(f"then {quoted_names(parent.unit.columns)}")
     return ", ".join(hops)
 
 
-def _reference_text(policy: Policy, references: tuple[str, str]) -> str:
-    parent = policy.tables.get(references[0])
-    asserted = parent is not None and parent.key == references[1:]
-    return f"{'.'.join(references)}{', which you assert is unique' if asserted else ''}"
+def _reference_text(policy: Policy, references: References) -> str:
+    name, columns = references
+    parent = policy.tables.get(name)
+    asserted = parent is not None and parent.key and set(parent.key) == set(columns)
+    return f"{reference_text(references)}{', which you assert is unique' if asserted else ''}"
 
 
 def _privacy_warnings(policy: Policy) -> list[str]:
@@ -263,13 +268,14 @@ def _table_warnings(
             target = f"another row of {private}" if private == declared.name else f"{private} too"
             warnings.append(
                 f'{where}: "{columns}" {points} {target}; only the owner through '
-                f'"{declared.unit.column}" is protected'
+                f"{quoted_names(declared.unit.columns)} is protected"
             )
     if declared.unit is None:
         warnings += _personal_warnings(where, policy, table, live)
     warnings += _shared_unit_warning(where, policy, declared)
     if unit is not None and not unit.is_not_null:
-        warnings.append(f'{where}: rows whose "{unit.column}" is NULL have no owner and are never counted')
+        shown = " or ".join(f'"{column}"' for column in unit.columns)
+        warnings.append(f"{where}: rows whose {shown} is NULL have no owner and are never counted")
     return warnings
 
 
@@ -279,12 +285,12 @@ def _shared_unit_warning(where: str, policy: Policy, declared: TablePolicy) -> l
     if declared.unit is None or declared.unit.references is not None or first.unit is None:
         return []
     if declared.name == first.name or (
-        declared.unit.column == first.unit.column and is_telling(declared.unit.column)
+        declared.unit.columns == first.unit.columns and any(map(is_telling, first.unit.columns))
     ):
         return []
     return [
-        f'{where}: "{declared.unit.column}" and "{first.unit.column}" of {first.name} are taken for one number of '
-        "one person: equal values are one unit"
+        f"{where}: {quoted_names(declared.unit.columns)} and {quoted_names(first.unit.columns)} of {first.name} are "
+        "taken for one number of one person: equal values are one unit"
     ]
 
 
@@ -294,7 +300,7 @@ def _personal_warnings(where: str, policy: Policy, table: LiveTable, live: LiveS
     if root is None:
         return []
     private = [one for one in policy.tables.values() if one.unit is not None]
-    owners = [one.unit.column for one in private if one.unit is not None]
+    owners = [name for one in private if one.unit is not None for name in one.unit.columns]
     known = known_people(root, [*(one.name for one in private), *policy.undecided], owners)
     said = {
         column for key in table.foreign_keys if private_behind(key, policy, live) for column in key.columns

@@ -10,7 +10,7 @@ from datetime import date, datetime, timedelta
 from fractions import Fraction
 
 from ..mechanisms import Channel
-from ..relation.catalog import MAX_DERIVED, Column, Scalar, Table, Unit, View
+from ..relation.catalog import MAX_DERIVED, Column, Scalar, Table, Unit, View, quoted_names, reference_text
 from ..relation.facts import grid_of
 from ..relation.types import Kind, SqlType
 from .section import plain
@@ -41,13 +41,15 @@ def table_comment(table: Table | View) -> str:
         )
     if unit is None:
         return "; ".join([*parts, "public, nobody's data: answered exactly and free"])
-    if unit.column in table.unnamed:
+    if table.unnamed.intersection(unit.columns):
         parts.append("private, one row per person" if unit.is_unique else "private, each row is one person's")
     elif unit.references is None:
-        parts.append(f'private, {"one row per" if unit.is_unique else "the"} unit in "{unit.column}"')
+        parts.append(
+            f"private, {'one row per' if unit.is_unique else 'the'} unit in {quoted_names(unit.columns)}"
+        )
     else:
-        by = f" by {'.'.join(unit.references)}" if table.is_way_named else ""
-        parts.append(f'private, owned through "{unit.column}"{by}')
+        by = f" by {reference_text(unit.references)}" if table.is_way_named else ""
+        parts.append(f"private, owned through {quoted_names(unit.columns)}{by}")
     if not unit.is_unique:
         if unit.max_rows is not None:
             parts.append(f"{unit.max_rows} rows of a unit count in a result")
@@ -71,8 +73,8 @@ def column_comment(table: Table | View, name: str, has_delta: bool) -> str:
     parts = []
     if column is not None:
         parts += [text for text in (column.description, declared_text(column)) if text]
-    if unit is not None and unit.column == name:
-        parts.append(_owner(unit, is_told=table.is_way_named))
+    if unit is not None and name in unit.columns:
+        parts.append(_owner(table, unit, name))
     if column is not None and unit is None:
         parts += [_listed(column), "public"]
         parts += [] if column.randomized is None else [allowed_text(column)]
@@ -148,9 +150,18 @@ def keys_text(column: Column, has_delta: bool) -> str:
     return "group keys by threshold" if has_delta else "GROUP BY needs values, or a delta"
 
 
-def _owner(unit: Unit, *, is_told: bool) -> str:
-    points = f", as {'.'.join(unit.references)}" if unit.references is not None and is_told else ""
-    return f"whose row it is{points}: to join on, and for COUNT(DISTINCT {unit.column})"
+def _owner(table: Table, unit: Unit, name: str) -> str:
+    points = (
+        f", as {reference_text(unit.references)}"
+        if unit.references is not None and table.is_way_named
+        else ""
+    )
+    if len(unit.columns) == 1:
+        return f"whose row it is{points}: to join on, and for COUNT(DISTINCT {name})"
+    if table.unnamed.intersection(unit.columns):
+        return "a part of whose row it is"
+    listed = ", ".join(unit.columns)
+    return f"whose row it is, with the rest of ({listed}){points}: to join on all, and for COUNT(DISTINCT ({listed}))"
 
 
 def _listed(column: Column) -> str:

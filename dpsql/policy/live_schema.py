@@ -78,6 +78,11 @@ class LiveForeignKey:
     table: tuple[str, str]
     referenced: tuple[str, ...]
 
+    @property
+    def pairs(self) -> dict[str, str]:
+        """The columns, each with the one that it points at: the same in whatever order a key is written."""
+        return dict(zip(self.columns, self.referenced, strict=True))
+
 
 @dataclass(frozen=True, slots=True)
 class LiveTable:
@@ -106,10 +111,11 @@ class LiveTable:
         """Return the column of exactly this name, or None."""
         return next((column for column in self.columns if column.name == name), None)
 
-    def is_unique(self, column: str) -> bool:
-        """Say whether no two rows share a non-NULL value of this one column: the engine enforces it, or it is
-        verified in the version that is read."""
-        return (column,) in (self.primary_key, self.asserted, *self.unique)
+    def is_unique(self, *columns: str) -> bool:
+        """Say whether no two rows share values of these columns, none of which is NULL: the engine enforces it, or it
+        is verified in the version that is read."""
+        keys = (self.primary_key, self.asserted, *self.unique)
+        return any(key and set(columns).issuperset(key) for key in keys)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -33,6 +34,7 @@ from .model import (
     Rationing,
     ServerPolicy,
     TablePolicy,
+    UnitPolicy,
     ViewPolicy,
 )
 from .owners import NO_UNIT
@@ -155,7 +157,7 @@ def _read_policy(text: str, path: Path) -> tuple[Policy | None, tuple[PolicyErro
         privacy=privacy,
         defaults=defaults or _read_defaults(Section(path.name, {}), privacy),
         root=root,
-        tables=read.tables,
+        tables=_in_parents_order(read.tables),
         analysts=analysts or {},
         server=server or ServerPolicy(),
         undecided=read.undecided,
@@ -447,6 +449,23 @@ def _check_views(top: Section, database: str, read: ReadTables) -> None:
     if hidden is not None and not read.views:
         problem = "is for tables that only views read, and no view is declared; take it out"
         top.found.append(top.error(problem, "tables", hidden, "hidden"))
+
+
+def _in_parents_order(tables: Mapping[str, TablePolicy]) -> dict[str, TablePolicy]:
+    """Return the tables, those that refer to another's unit with its columns in the order of that unit."""
+    found = dict(tables)
+    for name, table in tables.items():
+        unit = table.unit
+        if unit is None or unit.references is None or unit.references[0] not in tables:
+            continue
+        parent = tables[unit.references[0]].unit
+        if parent is None or parent.references is not None:
+            continue
+        own = dict(zip(unit.references[1], unit.columns, strict=True))
+        if own.keys() == set(parent.columns):
+            columns = tuple(own[key] for key in parent.columns)
+            found[name] = replace(table, unit=UnitPolicy(columns, (unit.references[0], parent.columns)))
+    return found
 
 
 def _check_references(top: Section, read: ReadTables) -> None:

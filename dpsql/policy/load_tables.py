@@ -174,21 +174,42 @@ def _read_unit(section: Section) -> UnitPolicy | None:
     value = section.take("unit")
     if value is None:
         return None
-    if isinstance(value, str) and value:
-        return UnitPolicy(value)
     fix = 'write unit = "id", or unit = { column = "student_id", references = "student.id" }'
     if not isinstance(value, dict):
-        raise section.error(fix, "unit")
+        if not isinstance(value, str | list) or not value:
+            raise section.error(fix, "unit")
+        return UnitPolicy(_read_names(section, "unit"))
     unit = section.section("unit")
     assert unit is not None, "it was just seen to be a table"
-    column, references = unit.text("column"), unit.text("references")
+    columns, references = _read_names(unit, "column"), _read_names(unit, "references")
     unit.finish()
-    if column is None or references is None:
+    if not columns or not references:
         raise section.error(f"needs both column and references; {fix}", "unit")
-    table, _, key = references.rpartition(".")
-    if not table or not key:
+    parents, keys = zip(*(name.rpartition(".")[::2] for name in references), strict=True)
+    if not all((*parents, *keys)):
         raise unit.error('write "<table>.<column>"', "references")
-    return UnitPolicy(column, (table, key))
+    if len(set(parents)) > 1:
+        tables = " and ".join(dict.fromkeys(parents))
+        raise unit.error(f"names columns of {tables}; a key is of one table", "references")
+    if len(columns) != len(keys):
+        raise unit.error(
+            f"names {len(keys)} columns, and column {len(columns)}; write as many of both", "references"
+        )
+    return UnitPolicy(columns, (parents[0], keys))
+
+
+def _read_names(section: Section, key: str) -> tuple[str, ...]:
+    """Return the names under a key: one text, or a list of several that are one key together; () for none."""
+    value = section.take(key)
+    if not isinstance(value, list):
+        name = section.text(key)
+        return () if name is None else (name,)
+    for name in value:
+        if not isinstance(name, str) or not name.strip() or not name.isprintable():
+            raise section.error('write names in quotes, like ["…", "…"]', key)
+    if len(set(value)) < len(value) or not value:
+        raise section.error("names each column of a key once", key)
+    return tuple(value)
 
 
 def _read_column(name: str, columns: Section) -> ColumnPolicy:

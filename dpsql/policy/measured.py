@@ -10,6 +10,7 @@ import tomllib
 from dataclasses import replace
 
 from ..errors import PolicyError
+from ..relation.catalog import References
 from .load_tables import MAX_CONTRIBUTION, read_bounds
 from .model import Bound, ColumnPolicy, Policy, TablePolicy, UnitPolicy
 from .section import Section, read_decimal, suggest
@@ -66,7 +67,7 @@ def path_to_owner(policy: Policy, name: str) -> tuple[TablePolicy, ...]:
     """Return the tables over which a table's rows find their owner, itself first; the last has the owner's key."""
     root = _unit_of(policy.tables[policy.root])
     path = [policy.tables[name]]
-    while (way := _unit_of(path[-1]).references) is not None and way != (policy.root, root.column):
+    while (way := _unit_of(path[-1]).references) is not None and way != (policy.root, root.columns):
         path.append(policy.tables[way[0]])
     return tuple(path)
 
@@ -74,10 +75,10 @@ def path_to_owner(policy: Policy, name: str) -> tuple[TablePolicy, ...]:
 def people_policy(policy: Policy, name: str) -> Policy:
     """Return the policy under which the people of a table are counted by their rows: any number of them."""
     path = path_to_owner(policy, name)
-    columns: dict[str, set[str]] = {table.name: {_unit_of(table).column} for table in path}
+    columns: dict[str, set[str]] = {table.name: set(_unit_of(table).columns) for table in path}
     for table in path[:-1]:
         parent, key = _references(table)
-        columns[parent].add(key)
+        columns[parent].update(key)
     tables = {policy.root: _bare(policy.tables[policy.root], set(), None)}
     for table in path:
         most = None if table.name == policy.root else MAX_CONTRIBUTION
@@ -109,7 +110,7 @@ def _unit_of(table: TablePolicy) -> UnitPolicy:
     return table.unit
 
 
-def _references(table: TablePolicy) -> tuple[str, str]:
+def _references(table: TablePolicy) -> References:
     way = _unit_of(table).references
     assert way is not None, "the root is the last"
     return way

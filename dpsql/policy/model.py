@@ -13,6 +13,8 @@ from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path
 
+from ..relation.catalog import References
+
 __all__ = [
     "FILES",
     "Access",
@@ -145,10 +147,10 @@ class ColumnPolicy:
 
 @dataclass(frozen=True, slots=True)
 class UnitPolicy:
-    """How a table's rows find their owner: `references` is (table name, column); None on the root."""
+    """How a table's rows find their owner: `references` is a parent's name and its key's columns; None on the root."""
 
-    column: str
-    references: tuple[str, str] | None = None
+    columns: tuple[str, ...]
+    references: References | None = None
 
 
 @dataclass(frozen=True, slots=True)

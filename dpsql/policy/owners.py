@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from ..errors import PolicyError
+from ..relation.catalog import quoted_names
 from .live_schema import LiveForeignKey, LiveSchema, LiveTable
 from .model import Policy, UnitPolicy
-from .section import quote_text
-from .units import can_identify_unit, find_live_table
+from .units import can_identify_unit, find_live_table, unit_line
 
 __all__ = ["NO_UNIT", "is_own_way", "possible_owners", "private_behind", "unit_text", "without_unit"]
 
@@ -27,7 +27,7 @@ def possible_owners(
 ) -> tuple[LiveForeignKey, ...]:
     """Return the foreign keys from which a way leads over `tables` to one of the roots, without passing `table` again.
 
-    Each step of a way is one column that points at an enforced key of its own type. `chosen`: the parents of
+    Each step of a way is columns that point at an enforced key of their own types. `chosen`: the parents of
     those tables whose unit is declared; their other foreign keys are no way.
     """
     chosen = chosen or {}
@@ -46,22 +46,22 @@ def possible_owners(
 
 def _can_own(table: LiveTable, key: LiveForeignKey, tables: Sequence[LiveTable]) -> bool:
     parent = next((parent for parent in tables if parent.path == key.table), None)
-    if parent is None or len(key.columns) != 1 or not parent.is_unique(key.referenced[0]):
+    if parent is None or not parent.is_unique(*key.referenced):
         return False
-    child_column, parent_column = table.column(key.columns[0]), parent.column(key.referenced[0])
-    return (
-        child_column is not None
-        and parent_column is not None
-        and parent_column.not_null
-        and can_identify_unit(child_column)
-        and child_column.engine_type == parent_column.engine_type
+    columns = [(table.column(own), parent.column(other)) for own, other in key.pairs.items()]
+    return all(
+        own is not None
+        and other is not None
+        and other.not_null
+        and can_identify_unit(own)
+        and own.engine_type == other.engine_type
+        for own, other in columns
     )
 
 
 def unit_text(key: LiveForeignKey, live: LiveSchema) -> str:
     """Return the policy's line that chooses a foreign key as the way to the owner."""
-    parent = f"{live.name_of(key.table)}.{key.referenced[0]}"
-    return f"unit = {{ column = {quote_text(key.columns[0])}, references = {quote_text(parent)} }}"
+    return unit_line(key.columns, (live.name_of(key.table), key.referenced))
 
 
 def without_unit(where: str, policy: Policy, name: str, live: LiveSchema) -> PolicyError:
@@ -87,7 +87,7 @@ def without_unit(where: str, policy: Policy, name: str, live: LiveSchema) -> Pol
     keys = possible_owners(table, roots, tables, chosen)
     if not keys:
         return PolicyError(f"{where}: {NO_UNIT}")
-    names = " and ".join(dict.fromkeys(f'"{key.columns[0]}"' for key in keys))
+    names = " and ".join(dict.fromkeys(quoted_names(key.columns) for key in keys))
     if len(keys) == 1:
         return PolicyError(
             f"{where}: has no unit, and {names} leads to an owner; write {unit_text(keys[0], live)}"
@@ -103,14 +103,13 @@ def is_own_way(key: LiveForeignKey, unit: UnitPolicy, policy: Policy, live: Live
     """Say whether a foreign key points at the very row through which the policy finds the owner, or of its own unit."""
     if unit.references is None:
         parent = policy.tables.get(live.name_of(key.table))
-        return (
-            key.columns == (unit.column,)
-            and parent is not None
-            and parent.unit == UnitPolicy(key.referenced[0])
-        )
+        if parent is None or key.pairs.keys() != set(unit.columns):
+            return False
+        return parent.unit == UnitPolicy(tuple(key.pairs[column] for column in unit.columns))
     if key.table != live.path_of(unit.references[0]):
         return False
-    return (unit.column, unit.references[1]) in zip(key.columns, key.referenced, strict=True)
+    own = zip(unit.columns, unit.references[1], strict=True)
+    return all(key.pairs.get(column) == referenced for column, referenced in own)
 
 
 def private_behind(key: LiveForeignKey, policy: Policy, live: LiveSchema) -> str | None:

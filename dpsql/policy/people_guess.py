@@ -14,7 +14,7 @@ from .owners import possible_owners
 from .personal import KnownPeople, is_named_for_people, is_table_of, known_people, person_named_by
 from .units import can_identify_unit, shared_type
 
-__all__ = ["Guess", "guess_people", "single_key"]
+__all__ = ["Guess", "guess_people", "unit_key"]
 
 Path = tuple[str, str]
 
@@ -44,7 +44,7 @@ class Guess:
         if first is None:
             return None
         private = [live.name_of(table.path) for table in tables if self.is_private(table.path)]
-        columns = [key.columns[0] for keys in self.ways.values() for key in keys]
+        columns = [name for keys in self.ways.values() for key in keys for name in key.columns]
         columns += [name for names in self.units.values() for name in names]
         return known_people(first, private, columns)
 
@@ -68,12 +68,10 @@ def guess_people(tables: Sequence[LiveTable]) -> Guess:
     return Guess(root, units, ways, misfits)
 
 
-def single_key(table: LiveTable) -> str | None:
-    """Return the one column of a table's primary key that can be a unit, or None."""
-    if len(table.primary_key) != 1:
-        return None
-    column = table.column(table.primary_key[0])
-    return column.name if column is not None and can_identify_unit(column) else None
+def unit_key(table: LiveTable) -> tuple[str, ...]:
+    """Return a table's primary key where it can be a unit, or ()."""
+    columns = [table.column(name) for name in table.primary_key]
+    return table.primary_key if all(one is not None and can_identify_unit(one) for one in columns) else ()
 
 
 def _named_root(tables: Sequence[LiveTable]) -> LiveTable | None:
@@ -91,13 +89,13 @@ def _named_root(tables: Sequence[LiveTable]) -> LiveTable | None:
         is_named = is_named_for_people(table, only_usual=True)
         return is_named, table.path in pointed, _leading_to(table, tables), len(table.columns)
 
-    named = [table for table in tables if single_key(table)]
+    named = [table for table in tables if unit_key(table)]
     named = [table for table in named if table.path in pointed or is_named_for_people(table)]
     return max(named, key=weight, default=None)
 
 
 def _most_reached(tables: Sequence[LiveTable]) -> LiveTable | None:
-    candidates = [table for table in tables if single_key(table)]
+    candidates = [table for table in tables if len(unit_key(table)) == 1]
     if len(candidates) > 1:
         candidates = [table for table in candidates if _leading_to(table, tables)]
     return max(candidates, key=lambda table: (_leading_to(table, tables), len(table.columns)), default=None)

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from ..relation.types import Kind
 from .live_schema import KEY_TYPES, LiveColumn, LiveForeignKey, LiveSchema, LiveTable
 from .owners import unit_text
-from .people_guess import Guess, guess_people, single_key
+from .people_guess import Guess, guess_people, unit_key
 from .personal import is_named_for_people, names_person_of, personal_columns
 from .section import plain, quote_key, quote_text
-from .units import can_identify_unit
+from .units import can_identify_unit, quoted_key
 
 __all__ = ["Scaffold", "left_out", "scaffold"]
 
@@ -100,7 +100,7 @@ def scaffold(
     guess = guess_people(tables)
     parts = [_HEAD.replace("{database}", quote_text(database_url))]
     if guess.root is None and not guess.units:
-        parts.append(_NO_ROOT + _why_no_root(tables, live))
+        parts.append(_NO_ROOT)
     parts.append(_missing_rights(tables, live))
     ordered = sorted(tables, key=lambda table: table is not guess.root)
     parts += [_table_text(table, guess, ordered, made) for table in ordered]
@@ -150,19 +150,6 @@ def _why_left_out(table: LiveTable) -> str | None:
     return None
 
 
-def _why_no_root(tables: Sequence[LiveTable], live: LiveSchema) -> str:
-    """Return what keeps tables that are named for people from being the root."""
-    text = ""
-    for table in tables:
-        if is_named_for_people(table) and len(table.primary_key) > 1:
-            name = quote_key(live.name_of(table.path))
-            text += (
-                f"# The key of {name} is {len(table.primary_key)} columns, and a unit is one. Where one of them alone "
-                "is a person, name that one; else give it a column that numbers the people.\n"
-            )
-    return text
-
-
 def _missing_rights(tables: Sequence[LiveTable], live: LiveSchema) -> str:
     """Return which tables that others point at our role cannot see: a missing right is no missing key."""
     hidden = dict(live.unreadable)
@@ -194,11 +181,11 @@ def _table_text(table: LiveTable, guess: Guess, tables: Sequence[LiveTable], mad
 
 
 def _root_text(root: LiveTable, guess: Guess, made: Scaffold) -> str:
-    key = single_key(root)
-    assert key is not None, "the root was chosen among tables with such a key"
+    key = unit_key(root)
+    assert key, "the root was chosen among tables with such a key"
     return (
         f"\n{made.head_of(root)}"
-        f"unit = {quote_text(key)}  # a guess: one row here is one privacy unit, the one who is protected\n"
+        f"unit = {quoted_key(key)}  # a guess: one row here is one privacy unit, the one who is protected\n"
         + _columns_text(root, key, guess, made)
     )
 
@@ -212,7 +199,7 @@ def _event_text(table: LiveTable, names: tuple[str, ...], guess: Guess, made: Sc
         text += _CHOICE + "".join(f"# unit = {quote_text(name)}\n" for name in names)
     if not all(map(table.is_unique, names)):
         text += _BOUNDS
-    return text + _columns_text(table, names[0] if len(names) == 1 else None, guess, made)
+    return text + _columns_text(table, names if len(names) == 1 else (), guess, made)
 
 
 def _owned_text(table: LiveTable, keys: tuple[LiveForeignKey, ...], guess: Guess, made: Scaffold) -> str:
@@ -222,9 +209,9 @@ def _owned_text(table: LiveTable, keys: tuple[LiveForeignKey, ...], guess: Guess
         text += f"{unit_text(keys[0], made.live)}\n"
     else:
         text += _CHOICE + "".join(f"# {unit_text(key, made.live)}\n" for key in keys)
-    if not all(table.is_unique(key.columns[0]) for key in keys):
+    if not all(table.is_unique(*key.columns) for key in keys):
         text += _BOUNDS
-    return text + _columns_text(table, keys[0].columns[0] if len(keys) == 1 else None, guess, made)
+    return text + _columns_text(table, keys[0].columns if len(keys) == 1 else (), guess, made)
 
 
 def _unowned_text(table: LiveTable, guess: Guess, tables: Sequence[LiveTable], made: Scaffold) -> str:
@@ -253,12 +240,15 @@ def _commented(text: str) -> str:
     return "".join(f"# {line}\n" for line in text.removesuffix("\n").split("\n"))
 
 
-def _columns_text(table: LiveTable, unit: str | None, guess: Guess, made: Scaffold) -> str:
+def _columns_text(table: LiveTable, unit: tuple[str, ...], guess: Guess, made: Scaffold) -> str:
     lines = [f"[tables.{quote_key(made.live.name_of(table.path))}.columns]"]
     for column in table.columns:
-        if column.name == unit:
+        if unit == (column.name,):
             continue
-        declared, note = _declaration(table, column, guess, made)
+        is_part = column.name in unit
+        declared, note = (
+            ("{}", "for joins by all of the key") if is_part else _declaration(table, column, guess, made)
+        )
         is_hidden = declared is None
         lines.append(f"{'# ' if is_hidden else ''}{quote_key(column.name)} = {declared or '{}'}  # {note}")
     return "\n".join(lines) + "\n"

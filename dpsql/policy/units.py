@@ -9,10 +9,10 @@ equal values are one unit, in all tables alike.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from ..errors import PolicyError
-from ..relation.catalog import Unit
+from ..relation.catalog import References, Unit, quoted_names
 from ..relation.types import Kind
 from .live_schema import (
     KEY_TYPES,
@@ -32,7 +32,9 @@ __all__ = [
     "can_identify_unit",
     "enforced_keys",
     "find_live_table",
+    "quoted_key",
     "shared_type",
+    "unit_line",
 ]
 
 # Types whose equality is the equality of their text, so that a key of one privacy unit is one key. Left
@@ -73,35 +75,29 @@ def build_unit(where: str, policy: Policy, declared: TablePolicy, live: LiveSche
     if declared.unit is None:
         return None
     table = find_live_table(where, declared.name, live)
-    column = _unit_column(f"{where}.unit", table, declared.unit.column)
-    references = declared.unit.references
+    names, references = declared.unit.columns, declared.unit.references
+    columns = [_unit_column(f"{where}.unit", table, name) for name in names]
     is_held = False
     if references is None:
-        _require_one_unit(f"{where}.unit", policy, declared, column, live)
+        _require_one_unit(f"{where}.unit", policy, declared, columns, live)
         holds_owner = True
     else:
         place = f"{where}.unit.references"
         parent = find_live_table(place, references[0], live)
-        key = _unit_column(place, parent, references[1])
+        key = [_unit_column(place, parent, name) for name in references[1]]
         declared_parent = policy.tables.get(references[0])
         holds_owner = declared_parent is not None and declared_parent.unit == UnitPolicy(references[1])
         if not holds_owner:
             _require_key(place, parent, key, None if declared_parent is None else declared_parent.unit)
-        if column.type != key.type or (
-            key.type.kind in _MANY_ENGINE_TYPES and column.engine_type != key.engine_type
-        ):
-            names = _both_types(column, key)
-            raise PolicyError(
-                f'{place}: "{column.name}" is {names[0]} and "{references[1]}" is {names[1]}; '
-                "give both columns one type"
-            )
-        is_held = LiveForeignKey((column.name,), parent.path, (key.name,)) in table.foreign_keys
+        _require_one_type(place, columns, key)
+        pairs = LiveForeignKey(names, parent.path, references[1]).pairs
+        is_held = any(one.table == parent.path and one.pairs == pairs for one in table.foreign_keys)
     return Unit(
-        column=column.name,
-        type=comparable_type(column),
+        columns=names,
+        types=tuple(map(comparable_type, columns)),
         references=references,
-        is_unique=holds_owner and table.is_unique(column.name),
-        is_not_null=column.not_null,
+        is_unique=holds_owner and table.is_unique(*names),
+        is_not_null=all(column.not_null for column in columns),
         is_held=is_held,
         max_rows=declared.max_rows,
         max_rows_per_group=declared.max_rows_per_group,
@@ -109,54 +105,86 @@ def build_unit(where: str, policy: Policy, declared: TablePolicy, live: LiveSche
     )
 
 
+def unit_line(columns: Sequence[str], references: References) -> str:
+    """Return the policy's line for a table whose owner is found through a parent's key."""
+    parent, keys = references
+    shown = [quoted_key(columns), quoted_key([f"{parent}.{key}" for key in keys])]
+    return f"unit = {{ column = {shown[0]}, references = {shown[1]} }}"
+
+
+def quoted_key(names: Sequence[str]) -> str:
+    """Return a key's columns as the policy has them: one text, or a list."""
+    quoted = [quote_text(name) for name in names]
+    return quoted[0] if len(quoted) == 1 else f"[{', '.join(quoted)}]"
+
+
+def _require_one_type(place: str, columns: Sequence[LiveColumn], key: Sequence[LiveColumn]) -> None:
+    """Raise PolicyError unless each column is of the very type of the one that it points at."""
+    for column, other in zip(columns, key, strict=True):
+        is_alike = other.type.kind not in _MANY_ENGINE_TYPES or column.engine_type == other.engine_type
+        if column.type != other.type or not is_alike:
+            names = _both_types(column, other)
+            raise PolicyError(
+                f'{place}: "{column.name}" is {names[0]} and "{other.name}" is {names[1]}; '
+                "give both columns one type"
+            )
+
+
 def _require_one_unit(
-    where: str, policy: Policy, declared: TablePolicy, column: LiveColumn, live: LiveSchema
+    where: str, policy: Policy, declared: TablePolicy, columns: Sequence[LiveColumn], live: LiveSchema
 ) -> None:
     """Hold the unit of a table that says it itself against those of the tables before it: all are one person's.
 
     Raises PolicyError: a value could not be compared, or could well be another person's.
     """
-    table = find_live_table(where, declared.name, live)
-    _refuse_another_owners_key(where, policy, table, column, live)
+    table, own = find_live_table(where, declared.name, live), [column.name for column in columns]
+    _refuse_another_owners_key(where, policy, table, own, live)
     for other in policy.tables.values():
         if other.name == declared.name:
             return
         if other.unit is None or other.unit.references is not None:
             continue
         first = live.table(live.path_of(other.name))
-        known = None if first is None else first.column(other.unit.column)
-        if first is None or known is None:
+        others = other.unit.columns
+        known = [] if first is None else [one for name in others if (one := first.column(name)) is not None]
+        if first is None or len(known) < len(others):
             continue  # an error of its own
-        if shared_type(known) != shared_type(column):
-            names = _both_types(column, known)
+        if len(known) != len(own):
             raise PolicyError(
-                f'{where}: "{column.name}" is {names[0]} and "{known.name}" of {other.name} is {names[1]}; '
-                "tables share the unit by its values, so give both columns one type"
+                f"{where}: is {quoted_names(own)}, and {quoted_names(others)} in {other.name}; tables share the unit "
+                "by its values, so name as many columns, in one order"
             )
-        if table.is_unique(column.name) and first.is_unique(known.name):
+        for column, one in zip(columns, known, strict=True):
+            if shared_type(one) != shared_type(column):
+                names = _both_types(column, one)
+                raise PolicyError(
+                    f'{where}: "{column.name}" is {names[0]} and "{one.name}" of {other.name} is {names[1]}; '
+                    "tables share the unit by its values, so give both columns one type"
+                )
+        if table.is_unique(*own) and first.is_unique(*others):
             raise PolicyError(
-                f'{where}: "{column.name}" is a key of this table and "{known.name}" one of {other.name}, so that '
-                "equal values may well be two people; if they are one person's, write "
-                f"unit = {{ column = {quote_text(column.name)}, "
-                f"references = {quote_text(f'{other.name}.{known.name}')} }}; if they are two kinds of people, one "
+                f"{where}: {quoted_names(own)} is a key of this table and {quoted_names(others)} one of {other.name}, "
+                "so that equal values may well be two people; if they are one person's, write "
+                f"{unit_line(own, (other.name, others))}; if they are two kinds of people, one "
                 "kind is protected: leave the other's table out, or number all people in one column"
             )
 
 
 def _refuse_another_owners_key(
-    where: str, policy: Policy, table: LiveTable, column: LiveColumn, live: LiveSchema
+    where: str, policy: Policy, table: LiveTable, columns: Sequence[str], live: LiveSchema
 ) -> None:
     """Refuse a unit that a foreign key shows to be a key of something else, which has an owner. Raises PolicyError."""
     for key in table.foreign_keys:
         name = live.name_of(key.table)
         parent = policy.tables.get(name)
-        if key.columns != (column.name,) or parent is None or parent.unit is None:
+        if key.pairs.keys() != set(columns) or parent is None or parent.unit is None:
             continue
-        if parent.unit.references is not None or parent.unit.column != key.referenced[0]:
+        referenced = tuple(key.pairs[column] for column in columns)
+        if parent.unit != UnitPolicy(referenced):
+            points = "points" if len(columns) == 1 else "together point"
             raise PolicyError(
-                f'{where}: "{column.name}" points at a row of {name}, whose owner stands there; write '
-                f"unit = {{ column = {quote_text(column.name)}, "
-                f"references = {quote_text(f'{name}.{key.referenced[0]}')} }}"
+                f"{where}: {quoted_names(columns)} {points} at a row of {name}, whose owner stands there; write "
+                f"{unit_line(columns, (name, referenced))}"
             )
 
 
@@ -221,24 +249,31 @@ def _unit_column(where: str, table: LiveTable, name: str, purpose: str = "identi
     return column
 
 
-def _require_key(where: str, table: LiveTable, column: LiveColumn, unit: UnitPolicy | None) -> None:
-    """Raise PolicyError unless a column is an enforced key; `unit`: how its table's own rows find their owner."""
-    if table.is_unique(column.name) and column.not_null:
+_UNIQUE = {True: "is unique; if it is", False: "are unique together; if they are"}
+
+
+def _require_key(where: str, table: LiveTable, key: Sequence[LiveColumn], unit: UnitPolicy | None) -> None:
+    """Raise PolicyError unless columns are an enforced key; `unit`: how their table's own rows find their owner."""
+    names = [column.name for column in key]
+    if table.is_unique(*names) and all(column.not_null for column in key):
         return
-    if unit is not None and unit.references is not None and unit.column == column.name:
+    shown, is_one = quoted_names(names), len(names) == 1
+    if unit is not None and unit.references is not None and set(unit.columns) == set(names):
+        parent, keys = unit.references
         raise PolicyError(
-            f'{where}: "{column.name}" of "{table.path[1]}" is no key, it says whose a row is there; write '
-            f"references = {quote_text('.'.join(unit.references))} here too"
+            f'{where}: {shown} of "{table.path[1]}" is no key, it says whose a row is there; write '
+            f"references = {quoted_key([f'{parent}.{column}' for column in keys])} here too"
         )
     if table.version:
         raise PolicyError(
-            f'{where}: nothing says that "{column.name}" of "{table.path[1]}" is unique; if it is, write '
-            f"key = [{quote_text(column.name)}] at that table, which dpsql check --data then verifies; or write the "
-            "person's number into the rows, as unit"
+            f'{where}: nothing says that {shown} of "{table.path[1]}" {_UNIQUE[is_one]}, write '
+            f"key = [{', '.join(map(quote_text, names))}] at that table, which dpsql check --data then verifies; or "
+            "write the person's number into the rows, as unit"
         )
     raise PolicyError(
-        f'{where}: the database does not enforce that "{column.name}" of "{table.path[1]}" is unique; '
-        f"add PRIMARY KEY ({column.name}), or UNIQUE and NOT NULL, or write the person's number into the rows, as unit"
+        f'{where}: the database does not enforce that {shown} of "{table.path[1]}" {"is" if is_one else "are"} '
+        f"unique{'' if is_one else ' together'}; add PRIMARY KEY ({', '.join(names)}), or UNIQUE and NOT NULL, or "
+        "write the person's number into the rows, as unit"
     )
 
 

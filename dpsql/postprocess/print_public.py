@@ -437,7 +437,8 @@ def _aggregate_call(printer: PublicPrinter, call: AggregateCall, row: Sequence[s
     tail = "" if call.filter is None else f" FILTER (WHERE {printer.expr(call.filter, row)})"
     word = "DISTINCT " if call.distinct else ""
     if call.function == "count":
-        inner = f"{word}{printer.expr(call.args[0], row)}" if call.args else "*"
+        shown = ", ".join(printer.expr(arg, row) for arg in call.args)
+        inner = "*" if not call.args else f"{word}({shown})" if len(call.args) > 1 else f"{word}{shown}"
         return f"count({inner}){tail}"
     operand = printer.expr(call.args[0], row)
     if (form := PUBLIC_CALLS.get(call.function)) is not None:

@@ -8,7 +8,7 @@ from the engine's own constraints and may let the printer leave an operator out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from .facts import Facts
     from .relations import Relation
 
-__all__ = ["HIDDEN", "MAX_DERIVED", "Catalog", "Column", "Enforced", "Scalar", "Table", "Unit", "View"]
+__all__ = [
+    "HIDDEN", "MAX_DERIVED", "Catalog", "Column", "Enforced", "References", "Scalar", "Table", "Unit", "View",
+    "quoted_names", "reference_text",
+]  # fmt: skip
 
 MAX_DERIVED = 1_000
 """Most public group keys that come from a column's bounds; wider ranges are undeclared keys."""
@@ -30,6 +33,20 @@ HIDDEN = "a table of a view"
 
 Scalar = bool | int | Fraction | str | None
 """A public key value: text, a number, a boolean; dates and timestamps as ISO text; None is NULL."""
+
+References = tuple[str, tuple[str, ...]]
+"""A parent's table name, and the columns of its key that a table's own columns point at, in their order."""
+
+
+def quoted_names(columns: Sequence[str]) -> str:
+    """Return columns as messages name them."""
+    return ", ".join(f'"{column}"' for column in columns)
+
+
+def reference_text(references: References) -> str:
+    """Return what a unit refers to, as messages name it: `student.id`, `orders (order_year, order_no)`."""
+    table, columns = references
+    return f"{table}.{columns[0]}" if len(columns) == 1 else f"{table} ({', '.join(columns)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +92,18 @@ class Column:
 class Unit:
     """How a private table's rows find their owner.
 
-    `column`: the column of this table that holds the owner (or leads to it). `references`: (table
-    name, column) of the parent through the declared foreign key; None on the root table.
-    `is_unique`: the engine enforces one row per value of `column` with the owner in `column`.
-    `is_not_null`: the engine enforces that `column` is never NULL; `is_held`: that what is not NULL is in the
-    column that it references (a foreign key).
+    `columns`: the columns of this table that together hold the owner (or lead to it); a row in which one of them is
+    NULL is nobody's. `references`: the parent's key that they point at; None on the root table.
+    `is_unique`: the engine enforces one row per value of `columns` with the owner in them.
+    `is_not_null`: the engine enforces that none of them is ever NULL; `is_held`: that what is not NULL is in the
+    columns that they reference (a foreign key).
     `max_rows` (R): the rows of a unit that count in one result; None: not declared. `max_rows_per_group` (M) and
     `max_groups` (C) tighten it; None: neither does, and each of them is R.
     """
 
-    column: str
-    type: SqlType
-    references: tuple[str, str] | None = None
+    columns: tuple[str, ...]
+    types: tuple[SqlType, ...]
+    references: References | None = None
     is_unique: bool = False
     is_not_null: bool = False
     is_held: bool = False
@@ -106,10 +123,10 @@ class Table:
     """A declared table: `unit` is None exactly for public tables.
 
     `name` is what the analyst writes; `path` is (schema, table) as the engine knows it.
-    `columns` are the declared columns in the live schema's order; the unit column is among them only
+    `columns` are the declared columns in the live schema's order; a unit column is among them only
     when the policy declares it as a column too (or the table is public: then all live columns are).
     `keys` are sets of columns, by name, that the engine enforces to be unique (PRIMARY KEY, UNIQUE) and
-    whose equality is that of their values; each is a column above or the unit column. A UNIQUE key may
+    whose equality is that of their values; each is a column above or a unit column. A UNIQUE key may
     hold NULL, and then any number of times: such rows equal none. `is_partitioned`: its rows are its
     partitions'; of any other table only its own rows are read. `is_hidden`: views read it, and no statement names it.
     `asserted`: that one of the keys which no engine enforces: the owner asserts it, and it is verified on the very
@@ -142,15 +159,13 @@ class Table:
 
     @property
     def named(self) -> tuple[Column, ...]:
-        """The columns that a statement can name: the unit column, if it is not declared, and the declared ones."""
-        unit, shown = self.unit, tuple(column for column in self.columns if column.name not in self.unnamed)
-        if unit is None or self.column(unit.column) is not None or unit.column in self.unnamed:
-            return shown
-        return (Column(unit.column, unit.type, Enforced(unit.is_not_null)), *shown)
+        """The columns that a statement can name: those of the unit that are not declared, and the declared ones."""
+        owner = (column for column in self.owner_columns if self.column(column.name) is None)
+        return tuple(column for column in (*owner, *self.columns) if column.name not in self.unnamed)
 
     @property
-    def reference(self) -> tuple[str, str] | None:
-        """The table and column through which its rows find their owner, where a statement can name them."""
+    def reference(self) -> References | None:
+        """The table and columns through which its rows find their owner, where a statement can name them."""
         return None if self.unit is None or not self.is_way_named else self.unit.references
 
     @property
@@ -161,6 +176,17 @@ class Table:
     def column(self, name: str) -> Column | None:
         """Return the declared column of this name."""
         return next((column for column in self.columns if column.name == name), None)
+
+    @property
+    def owner_columns(self) -> tuple[Column, ...]:
+        """The unit's columns, those that are not declared as columns of the table too with no more than their type."""
+        unit = self.unit
+        if unit is None:
+            return ()
+        return tuple(
+            self.column(name) or Column(name, type_, Enforced(unit.is_not_null))
+            for name, type_ in zip(unit.columns, unit.types, strict=True)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +212,7 @@ class View:
         return self.columns
 
     @property
-    def reference(self) -> tuple[str, str] | None:
+    def reference(self) -> References | None:
         """None: whose its rows are is in its text."""
         return None
 

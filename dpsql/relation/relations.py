@@ -89,9 +89,9 @@ class _Unary(Relation):
 
 @dataclass(frozen=True)
 class Scan(Relation):
-    """All declared columns of a table, in catalog order; then a private table's owner.
+    """All declared columns of a table, in catalog order; then those of a private table's owner.
 
-    The owner column has its name unless it is declared as a column too: it then stands here twice. What the analyst
+    An owner's column has its name unless it is declared as a column too: it then stands here twice. What the analyst
     does not see has no name.
     """
 
@@ -99,15 +99,14 @@ class Scan(Relation):
 
     @cached_property
     def columns(self) -> tuple[OutputColumn, ...]:
-        unit, unnamed = self.table.unit, self.table.unnamed
+        table = self.table
         own = tuple(
-            OutputColumn(column.type, "" if column.name in unnamed else column.name)
-            for column in self.table.columns
+            OutputColumn(column.type, "" if column.name in table.unnamed else column.name)
+            for column in table.columns
         )
-        if unit is None:
-            return own
-        is_named = self.table.column(unit.column) is None and unit.column not in unnamed
-        return (*own, OutputColumn(unit.type, unit.column if is_named else ""))
+        named = {column.name for column in table.named} - {column.name for column in table.columns}
+        owner = table.owner_columns
+        return (*own, *(OutputColumn(one.type, one.name if one.name in named else "") for one in owner))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from ..errors import Refusal
+from ..errors import Position, Refusal
 from ..relation.expressions import TRUE, Call, Expr, walk
 from ..relation.functions import NAMES
 from ..relation.relations import AggregateCall
@@ -53,33 +53,47 @@ def read_aggregate(binder: Binder, node: exp.Expr, row: AggregateRow) -> Aggrega
     if row.is_paired:
         return _read_pair(binder, node, row)
     argument, order = inner_order(argument)
-    distinct = isinstance(argument, exp.Distinct)
-    if isinstance(argument, exp.Distinct):
-        expressions = argument.args["expressions"]
-        if len(expressions) != 1 or isinstance(expressions[0], exp.Tuple):
-            raise Refusal(
-                "DISTINCT takes one expression inside an aggregate",
-                sqlstate="0A000",
-                position=position,
-                hint="join the columns: COUNT(DISTINCT a || '-' || b)",
-            )
-        argument = expressions[0]
     assert isinstance(argument, exp.Expr)
+    distinct, parts = isinstance(argument, exp.Distinct), [argument]
+    if isinstance(argument, exp.Distinct):
+        parts = _told_apart(argument, name, position)
     inside, binder.allow_aggregates, binder.place = binder.place, False, "inside an aggregate"
     try:
-        expr = binder.bind(argument)
+        exprs = tuple(binder.bind(part) for part in parts)
         read_orders(binder, order)  # a sum, a count or an extreme is the same in any order
     finally:
         binder.allow_aggregates, binder.place = True, inside
-    result = row.result(expr.type)
+    result = row.result(exprs[0].type)
     if result is None:
         raise Refusal(
-            f"{name}({expr.type}) does not exist",
+            f"{name}({exprs[0].type}) does not exist",
             sqlstate="42883",
             position=position,
             hint="cast the argument",
         )
-    return AggregateCall(result, name, (expr,), distinct and row.repeats, None, position=position)
+    return AggregateCall(result, name, exprs, distinct and row.repeats, None, position=position)
+
+
+def _told_apart(node: exp.Distinct, name: str, position: Position | None) -> list[exp.Expr]:
+    """Return what DISTINCT tells apart: one expression, or for COUNT the columns of a row (…, …)."""
+    expressions: list[exp.Expr] = node.args["expressions"]
+    inner = expressions[0] if len(expressions) == 1 else None
+    while isinstance(inner, exp.Paren):
+        inner = inner.args["this"]
+    is_row = isinstance(inner, exp.Tuple) or (
+        isinstance(inner, exp.Anonymous) and str(inner.args["this"]).lower() == "row"
+    )
+    if inner is not None and is_row and name == "count" and inner.args.get("expressions"):
+        return list(inner.args["expressions"])
+    if inner is None or isinstance(inner, exp.Tuple):
+        raise Refusal(
+            "DISTINCT takes one expression inside an aggregate",
+            sqlstate="0A000",
+            position=position,
+            hint="join the columns: COUNT(DISTINCT a || '-' || b); or count people by all columns of their key: "
+            "COUNT(DISTINCT (a, b))",
+        )
+    return expressions
 
 
 def _read_pair(binder: Binder, node: exp.Expr, row: AggregateRow) -> AggregateCall:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from ..errors import Position, Refusal
 from ..mechanisms import Channel
-from ..relation.catalog import Column, Table
+from ..relation.catalog import Column
 from ..relation.expressions import Call, Expr, Field, Scalar, conjuncts, fields_of, moved, walk
 from ..relation.forms import Lateral, Recursive, Unnest
 from ..relation.intervals import Environment, facts_of
@@ -174,7 +174,7 @@ def is_owner(node: Relation, index: int) -> bool:
             case Scan():
                 unit = node.table.unit
                 columns = node.table.columns
-                return unit is not None and (index >= len(columns) or columns[index].name == unit.column)
+                return unit is not None and (index >= len(columns) or columns[index].name in unit.columns)
             case Project():
                 expr = node.exprs[index]
                 if not isinstance(expr, Field):
@@ -254,17 +254,11 @@ def _is_key(node: Relation, columns: set[int]) -> bool:
             case _:
                 return False
     table = node.table
-    names = {_name_of(table, index) for index in columns}
-    if table.unit is not None and table.unit.is_unique and table.unit.column in names:
+    every = (*table.columns, *table.owner_columns)
+    names = {every[index].name for index in columns}
+    if table.unit is not None and table.unit.is_unique and names.issuperset(table.unit.columns):
         return True
     return any(set(key) <= names for key in table.keys)
-
-
-def _name_of(table: Table, index: int) -> str:
-    if index < len(table.columns):
-        return table.columns[index].name
-    assert table.unit is not None
-    return table.unit.column
 
 
 def catalog_columns(node: Relation) -> tuple[Column, ...]:

@@ -170,22 +170,23 @@ class Objects:
         unit = None if isinstance(table, View) else table.unit
         if unit is None or table.reference is None:
             return
-        name, column = table.reference
+        name, columns = table.reference
         path = self.catalog.tables[name].path
         referred = bare[path]
-        there = _numbers(referred, (column,))
+        there = _numbers(referred, columns)
         here = bare[table.path]
-        own = f"{here.name}_{unit.column}_fkey"
+        own = f"{here.name}_{'_'.join(unit.columns)}_fkey"
         shown = self.shown(referred.schema, referred.name)
         yield Constraint(
             self._oid("constraint", f"{here.schema}\0{own}"),
             own,
             "f",
-            _numbers(here, (unit.column,)),
+            _numbers(here, unit.columns),
             index=next((key.index for key in keys[path] if key.columns == there), 0),
             referred=referred.oid,
             referred_columns=there,
-            definition=f"FOREIGN KEY ({_quoted(unit.column)}) REFERENCES {shown}({_quoted(column)})",
+            definition=f"FOREIGN KEY ({', '.join(map(_quoted, unit.columns))}) REFERENCES {shown}"
+            f"({', '.join(map(_quoted, columns))})",
         )
 
     def shown(self, schema: str, name: str) -> str:

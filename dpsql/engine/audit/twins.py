@@ -99,9 +99,10 @@ class Twin:
             unit = self.policy.tables[name].unit
             if unit is None:
                 continue
-            parents: list[str] = ["NULL"]
+            parents: list[tuple[str, ...]] = [("NULL",) * len(unit.columns)]
             if unit.references is not None:
-                parents = [row[unit.references[1]] for row in own[unit.references[0]]]
+                parent, key = unit.references
+                parents = [tuple(row[column] for column in key) for row in own[parent]]
             bound = self.catalog.tables[name].unit
             is_one = unit.references is None and bound is not None and bound.is_unique
             count = 1 if is_one else self._rows(name, person)
@@ -133,9 +134,9 @@ class Twin:
         wanted = {column.name for column in self.catalog.tables[name].columns}
         for other, declared in self.policy.tables.items():
             if declared.unit is not None:
-                wanted |= {declared.unit.column} if other == name else set()
+                wanted |= set(declared.unit.columns) if other == name else set()
                 if declared.unit.references is not None and declared.unit.references[0] == name:
-                    wanted.add(declared.unit.references[1])
+                    wanted |= set(declared.unit.references[1])
         return [column for column in self._live(name).columns if column.name in wanted]
 
     def _keys(self, name: str) -> list[tuple[str, ...]]:
@@ -168,11 +169,12 @@ class Twin:
             lines.append(f"{kind} ({', '.join(map(_quoted, key))})")
         unit = self.policy.tables[name].unit
         if unit is not None and unit.references is not None:
-            parent, key_column = unit.references
-            is_held = any(key.columns == (unit.column,) for key in table.foreign_keys)
-            if is_held and (key_column,) in self._keys(parent) and self._schema(name) == self._schema(parent):
-                target = f"{self._place(parent)} ({_quoted(key_column)})"
-                lines.append(f"FOREIGN KEY ({_quoted(unit.column)}) REFERENCES {target}")
+            parent, columns = unit.references
+            is_held = any(set(key.columns) == set(unit.columns) for key in table.foreign_keys)
+            is_key = any(set(key) == set(columns) for key in self._keys(parent))
+            if is_held and is_key and self._schema(name) == self._schema(parent):
+                own, referenced = (", ".join(map(_quoted, names)) for names in (unit.columns, columns))
+                lines.append(f"FOREIGN KEY ({own}) REFERENCES {self._place(parent)} ({referenced})")
         return f"CREATE TABLE {self._place(name)} ({', '.join(lines)})"
 
     def _type(self, column: LiveColumn) -> str:
@@ -192,7 +194,12 @@ class Twin:
         return min(_MOST_ROWS, most * person.rows) if person.rows else 1
 
     def _made(
-        self, name: str, person: Person, parents: Sequence[str], count: int, seen: set[tuple[str, ...]]
+        self,
+        name: str,
+        person: Person,
+        parents: Sequence[tuple[str, ...]],
+        count: int,
+        seen: set[tuple[str, ...]],
     ) -> Iterator[Row]:
         """Yield rows as SQL literals by column; no two of one key."""
         unit = self.policy.tables[name].unit
@@ -205,11 +212,12 @@ class Twin:
         for number in range(count if parents else 0):
             self._serial += 1
             row = {}
+            parent = dict(zip(unit.columns, parents[number % len(parents)], strict=True))
             for column in self._columns(name):
-                if column.name == unit.column and unit.references is not None:
-                    row[column.name] = parents[number % len(parents)]
-                elif column.name == unit.column:
-                    row[column.name] = self._serial_value(column, self._people)
+                if column.name in parent and unit.references is not None:
+                    row[column.name] = parent[column.name]
+                elif column.name in parent:
+                    row[column.name] = self._part_of_person(column, unit.columns.index(column.name))
                 elif column.name in alone:
                     row[column.name] = self._serial_value(column, self._serial)
                 else:
@@ -218,6 +226,16 @@ class Twin:
             if not seen.intersection(keys):
                 seen.update(keys)
                 yield row
+
+    def _part_of_person(self, column: LiveColumn, place: int) -> str:
+        """Return a part of a person's key: of several some that are declared, so that people share them."""
+        root = self.catalog.tables[self.policy.root]
+        columns = [root.column(one.name) for one in root.owner_columns]
+        listed = [[] if one is None else [v for v in one.values or () if v is not None] for one in columns]
+        declared = columns[place]
+        if declared is None or not listed[place] or all(listed):
+            return self._serial_value(column, self._people)
+        return _literal(listed[place][self._people % len(listed[place])], declared)
 
     def _serial_value(self, column: LiveColumn, number: int) -> str:
         """Return the value of a number: no two numbers have one."""

@@ -42,7 +42,7 @@ from ..measures.top import TopGroups
 from ..privacy.keys import MAX_DOMAIN, Domain
 from ..privacy.public_keys import KeyList
 from ..privacy.rows import Fan, IntermediateColumn, OwnedRows, TableSource
-from .print_source import SourcePrinter
+from .print_source import SourcePrinter, numbered
 from .print_sums import CappedSums, GroupSums, InnerRows, KeptSums, UnitSums, integer_type
 from .print_value import print_whole
 from .print_windows import WindowPrinter
@@ -164,6 +164,7 @@ class _Release:
         self.relation, self.keys, self.dialect = rows, keys, dialect
         self.measurements, self.bounding, self.domains = measurements, bounding, domains
         self.key_names = [f"k{i}" for i in range(len(keys))]
+        self.unit, self.heavy = (numbered(name, len(rows.owner)) for name in ("u", "hu"))
         self.groups: Sequence[tuple[Scalar, ...]] | None = None
 
     def of_groups(self, groups: Sequence[tuple[Scalar, ...]]) -> _Release:
@@ -208,8 +209,9 @@ class _Release:
         cut = [(name, f"COALESCE(SUM({sql}), 0)") for name, sql in self._coordinates(numbers, sums, cut=True)]
         shown = sums.sql([f"GREATEST({self._rows_counted(inner)}, {self.bounding.in_all}) AS t"])
         return _query(
-            self._outer(f"(SELECT {shown} FROM ({inner.sql()}) AS r GROUP BY u) AS p", cut), numbers, sources
-        )
+            self._outer(f"(SELECT {shown} FROM ({inner.sql()}) AS r GROUP BY {', '.join(self.unit)}) AS p", cut),
+            numbers, sources,
+        )  # fmt: skip
 
     def _of_table(self, numbers: tuple[int, ...]) -> BackendQuery:
         """A plain aggregate of a table, corrected for the units with more than R rows (house rule 3)."""
@@ -241,7 +243,9 @@ class _Release:
 
     def _heavy(self, listed: str, rows: str = "COUNT(*)") -> str:
         """Return the units with more than R rows, and how many they have (t), from a list of units: of each row's."""
-        return f"SELECT u AS hu, {rows} AS t FROM {listed} GROUP BY u HAVING {rows} > {self.bounding.in_all}"
+        shown = "".join(f"{name} AS {other}, " for name, other in zip(self.unit, self.heavy, strict=True))
+        by = ", ".join(self.unit)
+        return f"SELECT {shown}{rows} AS t FROM {listed} GROUP BY {by} HAVING {rows} > {self.bounding.in_all}"
 
     def _counted(self, inner: InnerRows) -> list[str]:
         """Return tests over r of which one is true on every row that a scaled measurement could count; none for all
@@ -275,7 +279,7 @@ class _Release:
         by = f" GROUP BY {', '.join(self.key_names)}" if self.keys else ""
         nobody = [] if people is None else [(f"m{people}_0", "0")]
         plain = f"SELECT {self._listed([*whole, *nobody])} FROM {rows}{by}{self._in_domain()}"
-        units = ["hu", "t", *self.key_names]
+        units = [*self.heavy, "t", *self.key_names]
         parts = (
             f"SELECT {sums.sql(units)} FROM {of_heavy} AS r GROUP BY {', '.join(units)}{self._in_domain()}"
         )
@@ -317,7 +321,7 @@ class _Release:
         else:
             steps, of_all = [], f"({plain.sql()}) AS r"
             each, of_heavy = listed.sql(), inner.sql()
-        by = ", ".join(["u", *self.key_names])
+        by = ", ".join([*self.unit, *self.key_names])
         steps += [
             f"p AS MATERIALIZED (SELECT {by}, {rows} AS n FROM ({each}) AS r GROUP BY {by})",
             f"heavy AS MATERIALIZED ({self._heavy('p', 'CAST(SUM(n) AS BIGINT)')})",
@@ -348,7 +352,7 @@ class _Release:
         inner = self._inner(sources, numbers, shows_unit=True)
         sums = KeptSums(inner)
         coordinates = self._coordinates(numbers, sums)
-        by = ["u", *self.key_names]
+        by = [*self.unit, *self.key_names]
         steps = [
             f"r AS ({inner.sql()})",
             f"p AS (SELECT {sums.sql(by)} FROM r GROUP BY {', '.join(by)}{self._in_domain()})",
@@ -367,9 +371,9 @@ class _Release:
         name = inner.item(inner.printer.key(measurement.value), "v")
         where = inner.mask(measurement.masks[0])
         present = f"{name} IS NOT NULL" + (f" AND {where}" if where else "")
-        by = ", ".join(["u", *self.key_names, name])
+        by = ", ".join([*self.unit, *self.key_names, name])
         steps = [
-            f"v AS (SELECT {', '.join(['u', *self.key_names])}, {name} AS x FROM ({inner.sql()}) AS r "
+            f"v AS (SELECT {', '.join([*self.unit, *self.key_names])}, {name} AS x FROM ({inner.sql()}) AS r "
             f"WHERE {present} GROUP BY {by}{self._in_domain()})"
         ]
         hashes = [*self._key_hashes(), self.dialect.hash_text("x", measurement.value.type)]
@@ -389,25 +393,28 @@ class _Release:
                 f"ranked AS (SELECT {source}.*, {self._rank(hashes, names)} FROM {source})",
                 f"kept AS (SELECT * FROM ranked WHERE rn <= {most})",
             ]
-        kept = self.dialect.without(source, "dropped", ["u", *names])
+        kept = self.dialect.without(source, "dropped", self.unit, names)
         return [*self._dropped(source, hashes, names, most), f"kept AS ({kept})"]
 
     def _dropped(self, source: str, hashes: list[str], names: list[str], most: int) -> list[str]:
         """Return the steps that find what the units above so many rows have beyond them, in hashed order."""
-        columns, rank = ", ".join(["u", *names]), self._rank(hashes, names)
+        columns, rank = ", ".join([*self.unit, *names]), self._rank(hashes, names)
+        unit = ", ".join(self.unit)
+        subject = f"({unit})" if len(self.unit) > 1 else unit
         return [
-            f"above AS (SELECT u FROM {source} GROUP BY u HAVING COUNT(*) > {most})",
-            f"ranked AS (SELECT {columns}, {rank} FROM {source} WHERE u IN (SELECT u FROM above))",
+            f"above AS (SELECT {unit} FROM {source} GROUP BY {unit} HAVING COUNT(*) > {most})",
+            f"ranked AS (SELECT {columns}, {rank} FROM {source} WHERE {subject} IN (SELECT {unit} FROM above))",
             f"dropped AS (SELECT {columns} FROM ranked WHERE rn > {most})",
         ]
 
     def _rank(self, hashes: list[str], names: list[str]) -> str:
-        hashed = self.dialect.hashed([f"CAST($1 AS {self.dialect.text})", self._unit_hash(), *hashes])
+        unit = [self.dialect.hash_text(name, type_) for name, type_ in self._typed_unit()]
+        hashed = self.dialect.hashed([f"CAST($1 AS {self.dialect.text})", *unit, *hashes])
         by = ", ".join([hashed, *(f"{name} NULLS LAST" for name in names)])
-        return f"ROW_NUMBER() OVER (PARTITION BY u ORDER BY {by}) AS rn"
+        return f"ROW_NUMBER() OVER (PARTITION BY {', '.join(self.unit)} ORDER BY {by}) AS rn"
 
-    def _unit_hash(self) -> str:
-        return self.dialect.hash_text("u", self.relation.owner.type)
+    def _typed_unit(self) -> list[tuple[str, SqlType]]:
+        return [(name, part.type) for name, part in zip(self.unit, self.relation.owner, strict=True)]
 
     def _key_hashes(self) -> list[str]:
         return [
@@ -426,7 +433,7 @@ class _Release:
         is_units = measurement.of.kind is MeasurementKind.UNITS
         sums = KeptSums(inner) if is_units else CappedSums(inner, measurement.each)
         coordinates = self._coordinates((number,), sums)
-        by = ["u", *self.key_names]
+        by = [*self.unit, *self.key_names]
         units = f"SELECT {sums.sql(by)} FROM ({inner.sql()}) AS r GROUP BY {', '.join(by)}{self._in_domain()}"
         return _query(self._outer(f"({units}) AS p", coordinates), (number,), sources)
 
@@ -456,7 +463,7 @@ class _Release:
             rows = f"SELECT {keys}{place} AS v, 1 AS w FROM ({inner.sql()}) AS r{where}"
             steps = [f"{last} AS{held} ({rows})"]
         else:
-            rows = f"SELECT u, {keys}{place} AS v FROM ({inner.sql()}) AS r{where}"
+            rows = f"SELECT {', '.join(self.unit)}, {keys}{place} AS v FROM ({inner.sql()}) AS r{where}"
             steps = [f"a AS{held} ({rows})", *self._weighed(measurement.unit, f"{keys}v", last)]
         steps += [] if part is None else [f"r AS{held} (SELECT * FROM b WHERE {self._in_part(part)})"]
         nullable = frozenset(
@@ -495,7 +502,7 @@ class _Release:
         else:
             held = " NOT MATERIALIZED" if self._is_of_table() else ""
             steps = [
-                f"a AS{held} (SELECT u, {keys}{x} AS x FROM ({inner.sql()}) AS r WHERE {where})",
+                f"a AS{held} (SELECT {', '.join(self.unit)}, {keys}{x} AS x FROM ({inner.sql()}) AS r WHERE {where})",
                 *self._weighed(measurement.unit, f"{keys}x", "r"),
             ]
         by = ", ".join([*self.key_names, "x"])
@@ -516,9 +523,10 @@ class _Release:
         most = self.bounding.in_all
         share = self.dialect.quotient(str(most * unit), "t", wide=False)
         held = " NOT MATERIALIZED" if self._is_of_table() else ""
+        same = " AND ".join(f"{one} = {other}" for one, other in zip(self.unit, self.heavy, strict=True))
         return [
-            f"heavy AS (SELECT u AS hu, COUNT(*) AS t FROM a GROUP BY u HAVING COUNT(*) > {most})",
-            f"{name} AS{held} (SELECT {shown}, COALESCE({share}, {unit}) AS w FROM a LEFT JOIN heavy ON u = hu "
+            f"heavy AS ({self._heavy('a')})",
+            f"{name} AS{held} (SELECT {shown}, COALESCE({share}, {unit}) AS w FROM a LEFT JOIN heavy ON {same} "
             f"WHERE t IS NULL OR t <= {most * unit})",
         ]
 
@@ -528,7 +536,7 @@ class _Release:
         place = f"({above} >> {choice.shift})" if choice.shift else above
         if not choice.hash_bits:
             return place
-        scattered = self.dialect.scattered("u", self.relation.owner.type, choice.hash_bits)
+        scattered = self.dialect.scattered(self._typed_unit(), choice.hash_bits)
         return f"({place} * {2**choice.hash_bits} + {scattered})"
 
     def _in_part(self, part: Part) -> str:

@@ -12,7 +12,8 @@ House rules:
 
 1. Every equality that ownership rests on is printed as it was analyzed, and so is the owner's own
    IS NOT NULL; a subquery groups, and partitions its windows, by the owner besides what was written.
-2. Only the columns that are used are computed; a subquery's columns are c0, c1, … and its owner u.
+2. Only the columns that are used are computed; a subquery's columns are c0, c1, … and its owner u, or u0, u1, …
+   where that is several columns: these are compared and grouped one by one, never joined to one text.
 3. An aggregate per owner is order-free: integers are summed, and what is claimed of the result
    (`Column.facts`) is clamped right there (soundness.md 1.13).
 4. Windows order ties by everything else that the row shows, so that rows which tie are alike.
@@ -59,7 +60,7 @@ from ..privacy.rows import (
 from .print_private import PrivatePrinter, has_several_spellings
 from .print_value import print_value
 
-__all__ = ["SourcePrinter"]
+__all__ = ["SourcePrinter", "numbered"]
 
 
 @dataclass
@@ -114,7 +115,7 @@ class SourcePrinter:
     def _printer(self, env: Environment, row: Sequence[str]) -> PrivatePrinter:
         return PrivatePrinter(env, row, self.dialect, self.parameters, self.first_parameter)
 
-    def path(self, rows: OwnedRows, items: tuple[Item, ...]) -> tuple[str, list[str], str]:
+    def path(self, rows: OwnedRows, items: tuple[Item, ...]) -> tuple[str, list[str], list[str]]:
         """Return FROM, the terms of WHERE, and the owner, for rows that are a step r of some `items` and their path.
 
         Column j of r is the block's, as `path_begins` lists them; the tables of the path are h0, h1, …
@@ -125,8 +126,8 @@ class SourcePrinter:
             row += self._names(item.source, f"h{number}")
             text += f" CROSS JOIN {self._source(item.source, [], f'h{number}')}"
         printer = self._printer(Environment(rows.columns), row)
-        assert isinstance(rows.owner, Field)
-        return text, [printer.boolean(term) for term in links_of(rows, items)], printer.owner(rows.owner)
+        links = [printer.boolean(term) for term in links_of(rows, items)]
+        return text, links, [printer.owner(part) for part in rows.owner]
 
     def _on(self, items: tuple[Item, ...], item: Item, start: int, row: Sequence[str]) -> str:
         """Return the condition under which a source's rows match, over the columns before it and its own."""
@@ -191,10 +192,12 @@ class SourcePrinter:
             ]
         if isinstance(source, Cut):
             return [f"{prefix}c{index}" for index in range(len(source.columns))]
-        last = len(source.columns) - 1 if source.is_private else -1
-        return [
-            f"{prefix}u" if index == last else f"{prefix}c{index}" for index in range(len(source.columns))
+        owner = source.owner if isinstance(source, Derived) else range(0)
+        names = [
+            *(f"c{index}" for index in range(len(source.columns) - len(owner))),
+            *numbered("u", len(owner)),
         ]
+        return [f"{prefix}{one}" for one in names]
 
     def _released(self, source: Released, needed: list[int]) -> str:
         """Return an earlier intermediate result's rows: one list parameter a column, of the same length all."""
@@ -214,24 +217,27 @@ class SourcePrinter:
     def _cut(self, cut: Cut, needed: list[int]) -> str:
         """Return a source of which each owner has at most `cut.most` rows: only those who have more are ranked."""
         block = cut.block
-        assert isinstance(block.owner, Field)
         key = min((sorted(key) for key in cut.keys), default=[])
         read = [*key, *(index for index in needed if index not in key)]
-        used = frozenset({*read, block.owner.index})
+        used = frozenset(read) | fields_of(*block.owner)
         printer, from_, where = self.block(block.items, block.predicate, used)
-        unit = printer.owner(block.owner)
-        columns = ", ".join(
-            [f"{unit} AS u", *(f"{printer.row[index]} AS c{index}" for index in sorted(read))]
-        )
-        clause = " AND ".join([*where, f"({unit} IS NOT NULL)"])
+        owner, unit = self._owner(printer, block), numbered("u", len(block.owner))
+        listed = [f"{sql} AS {name}" for sql, name in zip(owner, unit, strict=True)]
+        columns = ", ".join([*listed, *(f"{printer.row[index]} AS c{index}" for index in sorted(read))])
+        clause = " AND ".join([*where, *(f"({sql} IS NOT NULL)" for sql in owner)])
         names = [f"s.c{index}" for index in range(len(cut.columns))]
         order = _cut_order(self._printer(Environment(cut.source.columns), names), cut, read, len(key))
-        over = f"PARTITION BY s.u{f' ORDER BY {order}' if order else ''}"
+        over = (
+            f"PARTITION BY {', '.join(f's.{name}' for name in unit)}{f' ORDER BY {order}' if order else ''}"
+        )
         shown = ", ".join(f"c{index}" for index in needed) or "1 AS one"
-        has_more = "EXISTS (SELECT 1 FROM heavy WHERE heavy.u = s.u)"
+        has_more = (
+            f"EXISTS (SELECT 1 FROM heavy WHERE {' AND '.join(f'heavy.{name} = s.{name}' for name in unit)})"
+        )
+        by = ", ".join(unit)
         return (
             f"WITH s AS (SELECT {columns} FROM {from_} WHERE {clause}), "
-            f"heavy AS (SELECT u FROM s GROUP BY u HAVING COUNT(*) > {cut.most}) "
+            f"heavy AS (SELECT {by} FROM s GROUP BY {by} HAVING COUNT(*) > {cut.most}) "
             f"SELECT {shown} FROM s WHERE NOT {has_more} UNION ALL SELECT {shown} FROM "
             f"(SELECT s.*, ROW_NUMBER() OVER ({over}) AS rn FROM s WHERE {has_more}) AS ranked WHERE rn <= {cut.most}"
         )
@@ -274,8 +280,7 @@ class SourcePrinter:
 
     def _select(self, block: Block, source: Derived, needed: list[int]) -> str:
         """Return one SELECT of a subquery, with the columns that are needed of it."""
-        owner = None if block.owner is None else len(source.columns) - 1
-        needed = needed if owner is None or owner in needed else [*needed, owner]
+        needed = [*needed, *(index for index in source.owner if index not in needed)]
         width = len(block.outputs)
         calls: tuple[AggregateCall | WindowCall, ...] = ()
         ties: list[Expr] = []
@@ -286,18 +291,14 @@ class SourcePrinter:
         for index, call in enumerate(calls, width):
             if index in needed:
                 exprs += _read_by(call)
-        exprs += [block.owner] if block.owner is not None else []
+        exprs += block.owner
         if isinstance(block, Windowed) and any(index >= width for index in needed):
             ties = _tie_breakers(block, needed)
             exprs += ties
         printer, from_, where = self.block(block.items, block.predicate, fields_of(*exprs))
-        shown: list[str] = []
-        by: list[str] = []
-        if block.owner is not None:
-            unit = self._owner(printer, block.owner)
-            shown.append(f"{unit} AS u")
-            by.append(unit)
-            where.append(f"({unit} IS NOT NULL)")
+        by = self._owner(printer, block)
+        shown = [f"{unit} AS {name}" for unit, name in zip(by, numbered("u", len(by)), strict=True)]
+        where += [f"({unit} IS NOT NULL)" for unit in by]
         for index, expr in enumerate(block.outputs):
             if index in needed or grouped:
                 sql = printer.key(expr) if grouped else _output(printer, expr, source.columns[index])
@@ -317,11 +318,20 @@ class SourcePrinter:
         group = f" GROUP BY {', '.join(dict.fromkeys(by))}" if grouped else ""
         return f"SELECT {', '.join(shown) or '1 AS one'} FROM {from_}{clause}{group}"
 
-    def _owner(self, printer: PrivatePrinter, owner: Expr) -> str:
-        if isinstance(owner, Field):
-            return printer.owner(owner)
-        assert isinstance(owner, Call)
-        return f"coalesce({', '.join(printer.owner(arg) for arg in owner.args if isinstance(arg, Field))})"
+    def _owner(self, printer: PrivatePrinter, block: Block) -> list[str]:
+        return [_owner_part(printer, part) for part in block.owner]
+
+
+def numbered(name: str, count: int) -> list[str]:
+    """Return the names of so many columns: the name itself of one, and with numbers of several."""
+    return [name] if count == 1 else [f"{name}{number}" for number in range(count)]
+
+
+def _owner_part(printer: PrivatePrinter, part: Expr) -> str:
+    if isinstance(part, Field):
+        return printer.owner(part)
+    assert isinstance(part, Call)
+    return f"coalesce({', '.join(printer.owner(arg) for arg in part.args if isinstance(arg, Field))})"
 
 
 _CARRIERS = {
@@ -466,9 +476,10 @@ def _aggregate(printer: PrivatePrinter, call: AggregateCall, most: int | None, o
 
 def _window(printer: PrivatePrinter, block: Windowed, call: WindowCall, ties: Sequence[Expr]) -> str:
     """Return a window call over its owner's rows."""
-    assert isinstance(block.owner, (Field, Call))
-    unit = printer.owner(block.owner) if isinstance(block.owner, Field) else "u"
-    parts = [unit, *(printer.key(part) for part in call.partition)]
+    parts = [
+        *(_owner_part(printer, part) for part in block.owner),
+        *(printer.key(part) for part in call.partition),
+    ]
     over = f"PARTITION BY {', '.join(dict.fromkeys(parts))}"
     orders = [
         f"{_order_key(printer, order.expr)} {'DESC' if order.descending else 'ASC'} "

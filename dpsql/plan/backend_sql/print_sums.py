@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...relation.expressions import Expr, Field, fields_of
+from ...relation.expressions import Expr, fields_of
 from ...relation.intervals import narrowed_facts
 from ..measures.measurements import BoundingQuery, Mask, Measurement, Product
 from ..privacy.ownership import path_begins, without_path
 from ..privacy.rows import OwnedRows, Released, TableSource
-from .print_source import SourcePrinter
+from .print_source import SourcePrinter, numbered
 from .print_value import MAX_ROWS, PrintedValue, print_value
 
 __all__ = ["CappedSums", "GroupSums", "InnerRows", "KeptSums", "UnitSums", "integer_type"]
@@ -31,35 +31,42 @@ class InnerRows:
         self, sources: SourcePrinter, rows: OwnedRows, keys: tuple[Expr, ...], read: Iterable[Expr], *,
         shows_unit: bool = False, beside: str = "", is_kept: bool = False,
     ) -> None:  # fmt: skip
-        assert isinstance(rows.owner, Field)
+        self.unit, self.heavy = (numbered(name, len(rows.owner)) for name in ("u", "hu"))
         self.keys, self.dialect = keys, sources.dialect
-        nullable = not rows.columns[rows.owner.index].enforced.not_null
+        nullable = [part for part in rows.owner if not rows.columns[part.index].enforced.not_null]
         items, predicate = rows.items, rows.predicate
         is_plain = all(isinstance(item.source, (TableSource, Released)) for item in items)
         if not shows_unit and not beside and is_plain and self.dialect.has_no_orphans:
             items, predicate = without_path(rows)
         has_path = is_kept and len(items) < len(rows.items)
         shows_unit = shows_unit or (is_kept and not has_path)
-        owner = (rows.owner,) if shows_unit or beside or nullable else ()
+        owner = rows.owner if shows_unit or beside else tuple(nullable)
         first = path_begins(rows, items) if has_path else frozenset()
         used = fields_of(*keys, *read, *owner) | first
         if (
             not is_plain
         ):  # a source that is cut orders rows by what is read of it, which is one thing in one statement
-            used |= fields_of(rows.owner)
+            used |= fields_of(*rows.owner)
         self.printer, self.from_, self.where = sources.block(items, predicate, used, beside=bool(beside))
-        unit = self.printer.owner(rows.owner) if owner else ""
-        if nullable:
-            self.where.append(f"({unit} IS NOT NULL)")
-        self.first = [f"{unit} AS u"] if shows_unit else []
+        self.where += [f"({self.printer.owner(part)} IS NOT NULL)" for part in nullable]
+        unit = [self.printer.owner(part) for part in rows.owner] if shows_unit or beside else []
+        self.first = (
+            [f"{sql} AS {name}" for sql, name in zip(unit, self.unit, strict=True)] if shows_unit else []
+        )
         if beside:
             self.from_ += f" CROSS JOIN {beside}"
-            self.where.append(f"({unit} = {beside}.hu)")
-            self.first += [f"{beside}.hu", f"{beside}.t"]
+            self.where += self._is_of(beside, unit)
+            self.first += self._of(beside)
         self.first += [f"{self.printer.row[index]} AS j{index}" for index in sorted(first)]
-        self._path = sources.path(rows, items) if has_path else ("r", [], "r.u")
+        self._path = sources.path(rows, items) if has_path else ("r", [], [f"r.{name}" for name in self.unit])
         self.items: dict[str, str] = {}
         self.filters: dict[Mask, str] = {}
+
+    def _of(self, beside: str) -> list[str]:
+        return [*(f"{beside}.{name}" for name in self.heavy), f"{beside}.t"]
+
+    def _is_of(self, beside: str, unit: Iterable[str]) -> list[str]:
+        return [f"({sql} = {beside}.{name})" for sql, name in zip(unit, self.heavy, strict=True)]
 
     def item(self, sql: str, prefix: str) -> str:
         """Return the name of a column of r, adding it once."""
@@ -97,12 +104,16 @@ class InnerRows:
         The tables of a path may have columns of any name: all are said with their source.
         """
         from_, links, unit = self._path
-        terms = [*links, *where, *([f"({unit} = {beside}.hu)"] if beside else [])]
-        shown = f"{beside}.hu, {beside}.t" if beside else f"{unit} AS u"
+        terms = [*links, *where, *(self._is_of(beside, unit) if beside else [])]
+        shown = (
+            self._of(beside)
+            if beside
+            else [f"{sql} AS {name}" for sql, name in zip(unit, self.unit, strict=True)]
+        )
         if beside or whole:
-            shown = "r.*" if whole and unit == "r.u" else f"{shown}, r.*"
+            shown = ["r.*"] if whole and from_ == "r" else [*shown, "r.*"]
         clause = f" WHERE {' AND '.join(terms)}" if terms else ""
-        return f"SELECT {shown} FROM {from_}{f' CROSS JOIN {beside}' if beside else ''}{clause}"
+        return f"SELECT {', '.join(shown)} FROM {from_}{f' CROSS JOIN {beside}' if beside else ''}{clause}"
 
 
 class GroupSums:

@@ -11,7 +11,7 @@ House rules:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from inspect import getattr_static
 from typing import Any, ClassVar
@@ -268,12 +268,12 @@ class Dialect(ABC):
     def spelled(self, sql: str, type_: SqlType) -> str:
         """Return a value's canonical text, the same on all engines."""
 
-    def scattered(self, sql: str, type_: SqlType, bits: int) -> str:
-        """Return so many bits of a hash of a value, as a bigint, the same on all engines; `bits` is 12 at most."""
-        if type_.is_integer:
-            whole, prime = self.cast(sql, "BIGINT"), 2**31 - 1
+    def scattered(self, parts: Sequence[tuple[str, SqlType]], bits: int) -> str:
+        """Return so many bits of a hash of values, as a bigint, the same on all engines; `bits` is 12 at most."""
+        if len(parts) == 1 and parts[0][1].is_integer:
+            whole, prime = self.cast(parts[0][0], "BIGINT"), 2**31 - 1
             return f"((({whole} % {prime} + {prime}) * 48271 % {prime}) & {2**bits - 1})"
-        digits = f"substr({self.hashed([self.hash_text(sql, type_)])}, 1, 3)"
+        digits = f"substr({self.hashed([self.hash_text(sql, type_) for sql, type_ in parts])}, 1, 3)"
         return f"({self.read_hexadecimal(digits)} & {2**bits - 1})"
 
     @abstractmethod
@@ -285,8 +285,8 @@ class Dialect(ABC):
         """Return a list parameter as a column; `cast`: the type it is read as, "" for the carried one."""
 
     @abstractmethod
-    def without(self, rows: str, left_out: str, keys: list[str]) -> str:
-        """Return the rows of one table that have no equal in another; of `keys` all but the first may be NULL."""
+    def without(self, rows: str, left_out: str, known: list[str], keys: list[str]) -> str:
+        """Return the rows of one table that have no equal in another: in what is `known`, not NULL, and in `keys`."""
 
 
 def dialect_of(name: str, case_collation: str | None) -> Dialect:

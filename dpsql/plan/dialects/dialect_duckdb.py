@@ -126,9 +126,9 @@ class DuckDBDialect(Dialect):
         column = f"unnest(CAST(${parameter} AS {self.kind(carried)}[]))"
         return f"TRY_CAST({column} AS {cast})" if cast else column
 
-    def without(self, rows: str, left_out: str, keys: list[str]) -> str:
-        same = [self.same(f"{rows}.{key}", f"{left_out}.{key}") for key in keys[1:]]
-        match = " AND ".join([f"{rows}.{keys[0]} = {left_out}.{keys[0]}", *same])
+    def without(self, rows: str, left_out: str, known: list[str], keys: list[str]) -> str:
+        same = [self.same(f"{rows}.{key}", f"{left_out}.{key}") for key in keys]
+        match = " AND ".join([*(f"{rows}.{one} = {left_out}.{one}" for one in known), *same])
         return f"SELECT {rows}.* FROM {rows} ANTI JOIN {left_out} ON {match}"
 
 

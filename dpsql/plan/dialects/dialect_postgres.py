@@ -171,6 +171,6 @@ class PostgresDialect(Dialect):
         column = f"unnest(CAST(${parameter} AS {self.kind(carried)}[]))"
         return f"CAST({column} AS {cast})" if cast else column
 
-    def without(self, rows: str, left_out: str, keys: list[str]) -> str:
-        match = " AND ".join(self.same(f"{rows}.{key}", f"{left_out}.{key}") for key in keys)
+    def without(self, rows: str, left_out: str, known: list[str], keys: list[str]) -> str:
+        match = " AND ".join(self.same(f"{rows}.{key}", f"{left_out}.{key}") for key in (*known, *keys))
         return f"SELECT {rows}.* FROM {rows} WHERE NOT EXISTS (SELECT 1 FROM {left_out} WHERE {match})"

@@ -26,6 +26,7 @@ from ...relation.intervals import Environment, narrowed_facts
 from ...relation.lattice import Lattice, lattice_of
 from ...relation.relations import AggregateCall
 from ..privacy.keys import domain_of
+from ..privacy.rows import Units
 from .bivariate import BIVARIATE, Bivariate, Variable
 from .formulas import Average, Chosen, ChosenOf, Formula, Linear, Variance, Within
 from .joint import Joined, add_joints
@@ -69,7 +70,7 @@ def choose_measurements(
     aggregates: Sequence[AggregateCall],
     env: Environment,
     bounding: Bounding,
-    units: frozenset[int],
+    units: Units,
     *,
     threshold: bool,
     is_zcdp: bool = False,
@@ -77,8 +78,8 @@ def choose_measurements(
 ) -> ChosenMeasurements:
     """Return the measurements that answer the aggregates, and how each aggregate is computed from them.
 
-    `units`: the columns that hold the owner. `bars`: of which chosen values. `is_zcdp`: rho is shared, so that of n
-    measurements each has √n times the noise of one alone, not n times.
+    `units`: the columns that hold the owner, by its own. `bars`: of which chosen values. `is_zcdp`: rho is shared, so
+    that of n measurements each has √n times the noise of one alone, not n times.
 
     Raises:
         Refusal: an aggregate that has no private answer (PV001), bounds that are not declared (PV101).
@@ -103,7 +104,7 @@ def others(
     aggregates: Sequence[AggregateCall],
     env: Environment,
     bounding: Bounding,
-    units: frozenset[int],
+    units: Units,
     bars: Bars = NO_BARS,
 ) -> Iterator[ChosenMeasurements]:
     """Yield all sets of measurements that answer the aggregates over groups that are known beforehand.

@@ -11,10 +11,11 @@ from fractions import Fraction
 from functools import reduce
 
 from ...errors import Refusal
-from ...relation.expressions import Call, Expr, Field, Literal
+from ...relation.expressions import Call, Expr, Literal
 from ...relation.intervals import Environment, narrowed_facts
 from ...relation.relations import AggregateCall
 from ...relation.types import BOOLEAN
+from ..privacy.rows import Units, holds_unit
 from .bivariate import BIVARIATE
 from .ranks import RANK_FUNCTIONS
 
@@ -66,8 +67,8 @@ _MEASURED = frozenset({"count", "regr_count", "avg_direct", *VALUE_FUNCTIONS, *R
 """All others stand above the release alone (law L4)."""
 
 
-def normal_form(call: AggregateCall, env: Environment, units: frozenset[int]) -> NormalizedAggregate:
-    """Return an aggregate's normal form; `units` are the columns that hold the owner."""
+def normal_form(call: AggregateCall, env: Environment, units: Units) -> NormalizedAggregate:
+    """Return an aggregate's normal form; `units` are the columns that hold the owner, by its own columns."""
     if call.function in _REFUSED:
         said, hint = _REFUSED[call.function]
         raise Refusal(said, position=call.position, hint=hint)
@@ -82,8 +83,14 @@ def normal_form(call: AggregateCall, env: Environment, units: frozenset[int]) ->
             return NormalizedAggregate("count", None, one, zero, call.filter, call)
         arg = call.args[0]
         if call.distinct:
-            if isinstance(arg, Field) and arg.index in units:
+            if holds_unit(call.args, units):
                 return NormalizedAggregate("units", None, one, zero, call.filter, call)
+            if len(call.args) > 1:
+                raise Refusal(
+                    "DISTINCT takes one expression inside an aggregate", sqlstate="0A000", position=call.position,
+                    hint="join the columns: COUNT(DISTINCT a || '-' || b); or count people by all columns of their "
+                    "key: COUNT(DISTINCT (a, b))",
+                )  # fmt: skip
             if arg.type.is_float:
                 raise Refusal(
                     "distinct values of a floating-point column are not counted",

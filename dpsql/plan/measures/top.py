@@ -16,6 +16,7 @@ from fractions import Fraction
 from ...mechanisms import Rank
 from ...relation.intervals import Environment
 from ...relation.relations import AggregateCall
+from ..privacy.rows import Units
 from .formulas import Linear
 from .least_error import choose_measurements
 from .measurements import Bounding, BoundingQuery, Measurement, MeasurementKind, Sums
@@ -69,7 +70,7 @@ class TopGroups(Measurement):
 
 
 def top_groups(
-    call: AggregateCall, env: Environment, bounding: Bounding, units: frozenset[int], count: int, groups: int
+    call: AggregateCall, env: Environment, bounding: Bounding, units: Units, count: int, groups: int
 ) -> TopGroups | None:
     """Return the choice of the `count` groups of so many where an aggregate is largest; None where it does not pay.
 
@@ -99,9 +100,7 @@ def among(bounding: Bounding, count: int) -> Bounding:
     )
 
 
-def _score(
-    call: AggregateCall, env: Environment, bounding: Bounding, units: frozenset[int]
-) -> Measurement | None:
+def _score(call: AggregateCall, env: Environment, bounding: Bounding, units: Units) -> Measurement | None:
     """Return the one measurement whose only coordinate an aggregate follows, where no unit makes it smaller."""
     if call.function not in ("count", "sum"):
         return None

@@ -60,7 +60,7 @@ from .join import join_blocks
 from .keys import environment_of
 from .ownership import resolve_owner
 from .public_inputs import NotInPlace, drawn_first, is_single, read_in_place, scanned, static_range
-from .release_boundary import check_keys, one_person, owner_of_key, release_each_set, shown_keys
+from .release_boundary import check_keys, one_person, owner_of, release_each_set, shown_keys
 from .rows import (
     Block,
     Derived,
@@ -292,7 +292,7 @@ class _Analysis:
         calls = tuple(call.map(lambda expr: self._onto(expr, source)) for call in node.calls)
         rows = resolve_owner(source, self.catalog, node.position)
         for call in calls:
-            if not any(owner_of_key(part, rows) for part in call.partition):
+            if not owner_of(call.partition, rows):
                 raise Refusal(
                     "a window over private rows mixes rows of different people", sqlstate="PV003",
                     position=call.position or node.position,
@@ -326,7 +326,7 @@ class _Analysis:
 
     def _distinct_rows(self, node: Relation, source: PrivateBlock) -> PrivateBlock | Relation:
         rows = resolve_owner(source, self.catalog, node.position)
-        if any(owner_of_key(key, rows) for key in source.outputs):
+        if owner_of(source.outputs, rows):
             return _of_source(group_by_owner(rows, source.outputs, (), source.names), source.names)
         check_keys(rows, source.outputs)
         steps = stepped_keys(source.outputs, environment_of(rows.columns, rows.predicate))
@@ -344,7 +344,7 @@ class _Analysis:
         # Only what stands above the release takes rows in an order; MODE chooses among ties by noise.
         aggregates = tuple(replace(call, orders=()) for call in mapped)
         rows = resolve_owner(source, self.catalog, node.position)
-        owned = [any(owner_of_key(keys[i], rows) for i in chosen) for chosen in node.sets]
+        owned = [bool(owner_of((keys[i] for i in chosen), rows)) for chosen in node.sets]
         if all(owned) and len(owned) == 1 and not node.groupings:
             names = [column.name for column in node.columns]
             return _of_source(group_by_owner(rows, keys, aggregates, names), names)
@@ -414,7 +414,7 @@ def _not_below(node: Relation, refused: Refusal | None) -> Refusal:
 
 def _of_source(source: Derived, names: Sequence[str]) -> PrivateBlock:
     """Return a subquery as a block of its own."""
-    columns = source.columns[:-1]
+    columns = source.columns[: source.owner.start]
     fields = tuple(
         Field(column.type, i, name) for i, (column, name) in enumerate(zip(columns, names, strict=True))
     )
@@ -429,10 +429,15 @@ def _raw(relation: Relation, analyzed: PrivateBlock) -> Refusal:
         and isinstance(grouped := source.parts[0], Grouped)
         and len(analyzed.items) == 1
     ):
-        for index in sorted(source.identities):
-            key = grouped.outputs[index] if index < len(grouped.outputs) else None
-            if isinstance(key, Field):
-                return one_person(key.name, key.position or relation.position)
+        for places in sorted(source.identities):
+            keys = [
+                key
+                for index in places
+                for key in grouped.outputs[index : index + 1]
+                if isinstance(key, Field)
+            ]
+            if len(keys) == len(places):
+                return one_person([key.name for key in keys], keys[-1].position or relation.position)
     for column, expr in zip(analyzed.names, analyzed.outputs, strict=True):
         if isinstance(expr, Field):
             name, position = column or expr.name, expr.position or relation.position

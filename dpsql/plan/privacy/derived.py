@@ -2,7 +2,7 @@
 
 House rules:
 
-1. Each is owned: it carries the owner as its last column, and every row of it is a function of one
+1. Each is owned: it carries the owner as its last columns, and every row of it is a function of one
    owner's rows and of public data. Grouping and windows are by the owner, always printed.
 2. An aggregate of one owner's rows is exact and does not depend on their order: counts, sums of lattice
    integers, ratios of these, MIN and MAX, BOOL_AND and BOOL_OR (soundness.md 1.13).
@@ -12,6 +12,8 @@ House rules:
 
 from __future__ import annotations
 
+import itertools
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -41,7 +43,7 @@ from .rows import (
     Reach,
     Windowed,
     columns_of,
-    fields_in,
+    identities_in,
 )
 
 __all__ = [
@@ -61,7 +63,7 @@ MAX_ROWS = 2**40
 
 def plain(rows: OwnedRows | None, block: PrivateBlock) -> Derived:
     """Return a block as a source; `rows`: the same block with its owner resolved, None when it is public."""
-    owner = None if rows is None else rows.owner
+    owner = () if rows is None else rows.owner
     source = block if rows is None else rows
     works = () if rows is None else rows.works
     part = Block(source.items, source.predicate, block.outputs, owner, works=works)
@@ -109,7 +111,8 @@ def group_by_owner(
     grouped = Grouped(rows.items, rows.predicate, keys, rows.owner, aggregates, most, works=rows.works)
     known = [frozenset(range(len(keys)))]
     if fields_of(*keys) <= rows.fixed_columns:  # one value of the keys per owner: one group, one row
-        known.append(frozenset({len(keys) + len(aggregates)}))  # the owner alone
+        width = len(keys) + len(aggregates)
+        known.append(frozenset(range(width, width + len(rows.owner))))  # the owner alone
     return _derived([(grouped, rows)], names, keys=tuple(known))
 
 
@@ -144,7 +147,7 @@ def _window_numbered(
 ) -> Derived:
     read = [expr for call in calls for expr in (*call.args, *call.partition, *(o.expr for o in call.orders))]
     shown = (*outputs, *dict.fromkeys(expr for expr in read if not isinstance(expr, Literal)))
-    number = WindowCall(BIGINT, "row_number", (), (rows.owner,), (), None)
+    number = WindowCall(BIGINT, "row_number", (), rows.owner, (), None)
     inner = window_by_owner(rows, shown, (number,), [""] * (len(shown) + 1))
     fields = [Field(column.type, index) for index, column in enumerate(inner.columns)]
 
@@ -157,12 +160,17 @@ def _window_numbered(
         rows,
         items=(Item(inner),),
         predicate=(),
-        owner=fields[-1],
-        units=frozenset(),
+        owner=tuple(fields[-len(rows.owner) :]),
+        units=tuple(frozenset[int]() for _ in rows.owner),
         fixed_columns=frozenset(),
     )
     block = Windowed(
-        over_numbered.items, (), tuple(fields[: len(outputs)]), fields[-1], moved, (fields[len(shown)],)
+        over_numbered.items,
+        (),
+        tuple(fields[: len(outputs)]),
+        over_numbered.owner,
+        moved,
+        (fields[len(shown)],),
     )
     return _derived([(block, over_numbered)], names, keys=())
 
@@ -195,15 +203,17 @@ def _derived(
     merged = [replace(column, name=shown) for column, shown in zip(merged, names, strict=True)]
     resolved = [rows for _, rows in parts if rows is not None]
     computed_text(parts[0][0], merged, max((joined_rows(rows.reach) for rows in resolved), default=1))
-    identities: dict[int, Identity] = {}
+    identities: dict[tuple[int, ...], Identity] = {}
+    owner: tuple[int, ...] = ()
     if resolved:
-        identities = {**_identities(parts), len(merged): resolved[0].root}
-        merged.append(
-            Column("", _type_of_owners([rows.owner.type for rows in resolved]), Enforced(not_null=True))
-        )
+        owners = zip(*(rows.owner for rows in resolved), strict=True)
+        types = [_type_of_owners([part.type for part in parts_]) for parts_ in owners]
+        owner = tuple(range(len(merged), len(merged) + len(types)))
+        identities = {**_identities(parts), owner: resolved[0].root}
+        merged += [Column("", type_, Enforced(not_null=True)) for type_ in types]
     if len(resolved) == 1 and resolved[0].is_single:
-        keys = (*keys, frozenset({len(merged) - 1}))
-    one_each = any(key == {len(merged) - 1} for key in keys)
+        keys = (*keys, frozenset(owner))
+    one_each = any(key == set(owner) for key in keys)
     reach = Reach(1) if resolved and one_each else sum_of_reaches([rows.reach for rows in resolved])
     shown = ", ".join(dict.fromkeys(rows.name for rows in resolved))
     label = ", ".join(dict.fromkeys(rows.said for rows in resolved))
@@ -256,47 +266,60 @@ def full_join(block: Block, sides: Sequence[Derived], reach: Reach) -> Derived:
     columns = [
         nullable(columns_of(block.items)[out.index]) for out in block.outputs if isinstance(out, Field)
     ]
-    last = sides[0].columns[-1]
-    owner = replace(last, enforced=replace(last.enforced, not_null=True))
-    root = sides[0].identities[len(sides[0].columns) - 1]
+    last = [sides[0].columns[index] for index in sides[0].owner]
+    owner = [replace(column, enforced=replace(column.enforced, not_null=True)) for column in last]
+    root = sides[0].identities[tuple(sides[0].owner)]
+    places = tuple(range(len(columns), len(columns) + len(owner)))
     name, label, noted = (
         ", ".join(names)
         for names in zip(*((side.name, side.said, side.shown_name) for side in sides), strict=True)
     )
     return Derived(
-        name, (*columns, owner), (), {len(columns): root}, *_summed(sides), (block,), reach=reach, label=label,
-        noted=noted,
+        name, (*columns, *owner), (), {places: root}, *_summed(sides), (block,), reach=reach, label=label, noted=noted,
     )  # fmt: skip
 
 
-def _identities(parts: Sequence[tuple[Block, OwnedRows | None]]) -> dict[int, Identity]:
-    """Return the outputs whose value determines the owner, in all parts by one key."""
-    found: dict[int, Identity] = {}
-    for index in range(len(parts[0][0].outputs)):
-        known = {_identity_of(block.outputs[index], rows) for block, rows in parts if rows is not None}
-        only = known.pop()  # two keys in two parts: equal values would not mean one owner
-        if not known and only is not None:
-            found[index] = only
-    return found
+def _identities(parts: Sequence[tuple[Block, OwnedRows | None]]) -> dict[tuple[int, ...], Identity]:
+    """Return the outputs whose values determine the owner, in all parts by one key.
+
+    With two keys in two parts equal values would not mean one owner.
+    """
+    first, *others = [_identities_of(block.outputs, rows) for block, rows in parts if rows is not None]
+    return {
+        places: known
+        for places, known in sorted(first.items())
+        if all(other.get(places) == known for other in others)
+    }
 
 
-def _identity_of(expr: Expr, rows: OwnedRows) -> Identity | None:
-    """Return the key that a bare column of an inner source is a value of; an integer stays one in a wider type.
+def _identities_of(outputs: Sequence[Expr], rows: OwnedRows) -> dict[tuple[int, ...], Identity]:
+    """Return the outputs that are the bare columns of a key of an inner source, or the owner out of several sources.
 
     A column of an outer source may be NULL, and NULL is nobody's.
     """
-    if (
-        isinstance(expr, Call)
-        and expr.function == "cast"
-        and _type_of_owners([expr.args[0].type, expr.type]) == expr.type
-    ):
-        return _identity_of(expr.args[0], rows) if expr.type.is_integer else None
-    if not isinstance(expr, Field) or any(item.kind == "full" for item in rows.items):
-        return None
-    for item, start in fields_in(rows.items):
-        if item.kind == "inner" and start <= expr.index < start + len(item.columns):
-            return item.source.identities.get(expr.index - start)
-    return None
+    if any(item.kind == "full" for item in rows.items):
+        return {}
+    shown: dict[int, list[int]] = defaultdict(list)
+    for place, expr in enumerate(outputs):
+        if (column := _bare(expr)) is not None:
+            shown[column.index].append(place)
+    keys = identities_in(rows.items)
+    found: dict[tuple[int, ...], Identity] = {}
+    for places, known in keys.items():
+        # A key of one column is one wherever it is shown; of several the first places do.
+        options = [shown[index] if len(places) == 1 else shown[index][:1] for index in places]
+        found |= dict.fromkeys(itertools.product(*options), known)
+    parts = {index for places in keys for index in places}
+    owners = [[place for index in sorted(unit & parts) for place in shown[index]][:1] for unit in rows.units]
+    return {**dict.fromkeys(itertools.product(*owners), rows.root), **found}
+
+
+def _bare(expr: Expr) -> Field | None:
+    """Return the column that an output is as it stands; an integer stays one in a wider type."""
+    if isinstance(expr, Call) and expr.function == "cast" and expr.type.is_integer:
+        is_wider = _type_of_owners([expr.args[0].type, expr.type]) == expr.type
+        return _bare(expr.args[0]) if is_wider else None
+    return expr if isinstance(expr, Field) else None
 
 
 _WIDTHS = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)
@@ -367,7 +390,7 @@ def within_unit_lattice(call: AggregateCall, env: Environment) -> Lattice:
 
 def _aggregate_column(call: AggregateCall, env: Environment, most: int | None) -> Column:
     zero = Fraction(0)
-    if call.function == "count":
+    if call.function == "count" and len(call.args) < 2:
         reach = Fraction(MAX_ROWS if most is None else most)
         facts = Facts(zero, reach, Fraction(1), False, None, most is not None)
         return Column("", BIGINT, Enforced(not_null=True), facts=facts)

@@ -121,19 +121,20 @@ def classes_of(items: tuple[Item, ...], predicate: tuple[Expr, ...], root: Ident
         classes.unite(left, right)
     for item, start in fields_in(items):
         if item.kind == "inner":  # in a row that an outer join fills up, both are NULL, and equal nothing
-            same = [start + index for index, known in item.source.identities.items() if known == root]
-            for index in same[1:]:
-                classes.unite(same[0], index)
+            first, *others = item.source.holds(root) or [()]
+            for places in others:
+                for left, right in zip(first, places, strict=True):
+                    classes.unite(start + left, start + right)
     return classes
 
 
 def distinguishing(rows: OwnedRows) -> tuple[Field, ...] | None:
     """Return columns of an enforced key that no two rows of one owner share; None where there is none."""
-    classes = classes_of(rows.items, rows.predicate, rows.root)
+    classes, held = classes_of(rows.items, rows.predicate, rows.root), frozenset[int]().union(*rows.units)
     for item, start in fields_in(rows.items):
         for key in item.source.keys if item.kind == "inner" else ():
             columns = sorted(start + index for index in key)
-            if not all(i in rows.units or rows.columns[i].enforced.not_null for i in columns):
+            if not all(i in held or rows.columns[i].enforced.not_null for i in columns):
                 continue  # a UNIQUE key may be NULL any number of times
             if all(
                 functional_closure(rows.items, rows.predicate, classes, {*rows.fixed_columns, *columns})[1]

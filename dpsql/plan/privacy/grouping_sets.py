@@ -14,10 +14,10 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from ...relation.expressions import Expr, Field, fields_of
+from ...relation.expressions import Expr, fields_of
 from ...relation.relations import AggregateCall
 from .keys import MAX_DOMAIN
-from .rows import OwnedRows
+from .rows import OwnedRows, holds_unit
 
 __all__ = ["adds_up", "sources_of"]
 
@@ -37,7 +37,7 @@ def adds_up(call: AggregateCall, keys: tuple[Expr, ...], rows: OwnedRows) -> boo
     are counted once, averages that are noised as they are, and values that are chosen by rank, never.
     """
     if call.function == "count" and call.distinct:
-        counts_people = isinstance(call.args[0], Field) and call.args[0].index in rows.units
+        counts_people = holds_unit(call.args, rows.units)
         return counts_people and (rows.is_single or fields_of(*keys) <= rows.fixed_columns)
     return call.function in _ADDED
 

@@ -70,7 +70,7 @@ class Grown:
     works: tuple[Reach, ...]
 
 
-Path = Callable[[Source], tuple[tuple[Item, ...], tuple[Expr, ...], Field]]
+Path = Callable[[Source], tuple[tuple[Item, ...], tuple[Expr, ...], tuple[Field, ...]]]
 """A source -> it and the tables that lead to its owner, their equalities, the owner."""
 
 
@@ -186,7 +186,7 @@ class _Multiplicity:
         source = item.source
         own = range(start, start + len(source.columns))
         by = _linked(item, start)
-        owners = {index for index, known in source.identities.items() if known == self._root}
+        owners = {index for places in source.holds(self._root) for index in places}
         if any(key <= by or key <= owners for key in source.keys):
             return True
         rest = _beyond_equalities(item.on, own)
@@ -248,13 +248,14 @@ def _classes(items: tuple[Item, ...], terms: tuple[Expr, ...], root: Identity) -
     for left, right in equalities(terms):
         classes.unite(left, right)
     owners = [
-        start + index
+        tuple(start + index for index in places)
         for item, start in fields_in(items) if item.kind != "mark"
-        for index, known in item.source.identities.items() if known == root
+        for places in item.source.holds(root)
     ]  # fmt: skip
-    for index in owners[1:]:
-        classes.unite(owners[0], index)
-    return classes, set(owners)
+    for owner in owners[1:]:
+        for first, other in zip(owners[0], owner, strict=True):
+            classes.unite(first, other)
+    return classes, {index for owner in owners for index in owner}
 
 
 def _linked(item: Item, start: int) -> set[int]:

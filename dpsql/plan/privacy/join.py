@@ -136,10 +136,13 @@ def _full(
     fields, on = _matched(kept, right, second, (), node.condition, below)
     full = Item(second, "full", on, node.position)
     _check_link(node, kept, full, catalog)
-    ends = len(first.columns) - 1, len(first.columns) + len(second.columns) - 1
-    owners = tuple(Field(side.columns[-1].type, at) for side, at in zip((first, second), ends, strict=True))
+    starts = 0, len(first.columns)
+    owners = [
+        [Field(side.columns[index].type, start + index) for index in side.owner]
+        for side, start in zip(sides, starts, strict=True)
+    ]
     # Where both sides are there they agree, by the link; where one is, the row is that side's own.
-    owner = Call(owners[0].type, "coalesce", owners)
+    owner = tuple(Call(parts[0].type, "coalesce", parts) for parts in zip(*owners, strict=True))
     grown = held((*kept.items, full), (), catalog, node.position)
     block = Block(grown.items, (), (*shown, *fields), owner, works=grown.works)
     derived = full_join(block, sides, grown.reach)

@@ -2,13 +2,13 @@
 
 House rules:
 
-1. An identity is a key (table, column) that the engine holds unique in a private table: a value of it has
-   one owner, whatever the database holds. Two sources are one person's when columns of the same identity
-   are equal in every row, by a printed equality. Proof of I1: each source's rows have one owner each, the
+1. An identity is a key (table, columns) that the engine holds unique in a private table: a value of it has
+   one owner, whatever the database holds. Two sources are one person's when all columns of the same identity
+   are equal in every row, by printed equalities. Proof of I1: each source's rows have one owner each, the
    owner is a function of the identity's value, so equal values mean one owner; a row of the block is made
    of rows of that one owner and of public rows.
-2. The owner is a column that holds the unit: in every table whose own row says it these are values of one
-   identity (soundness.md 1.26). Where no source has one, the path of declared foreign
+2. The owner is the columns that hold the unit: in every table whose own row says it these are values of one
+   identity (soundness.md 1.26, 1.29). Where no source has one, the path of declared foreign
    keys is joined, one enforced unique key after the other; rows that it does not reach are dropped.
 3. What counts as an equality, and what enforced keys make of it, is `functional_dependencies`.
 """
@@ -51,46 +51,44 @@ MAX_CONTRIBUTION = 2**22
 
 
 def scan_source(table: Table, catalog: Catalog) -> TableSource:
-    """Return a table as a source: its declared columns and, when it is private, its owner's column."""
-    columns, shown = list(table.columns), [column.name for column in table.columns]
-    if table.unit is not None:
-        columns.append(_unit_column(table))
-        shown.append(table.unit.column)
-    return _table_source(table, catalog, columns, shown)
-
-
-def _unit_column(table: Table) -> Column:
-    unit = table.unit
-    assert unit is not None
-    declared = table.column(unit.column)
-    if declared is not None:
-        return declared
-    return Column(unit.column, unit.type, Enforced(not_null=unit.is_not_null))
+    """Return a table as a source: its declared columns and, when it is private, its owner's columns."""
+    columns = [*table.columns, *table.owner_columns]
+    return _table_source(table, catalog, columns, [column.name for column in columns])
 
 
 def _table_source(table: Table, catalog: Catalog, columns: list[Column], shown: list[str]) -> TableSource:
-    identities: dict[int, Identity] = {}
+    identities: dict[tuple[int, ...], Identity] = {}
     total = rows = groups = None
+    known = [*table.keys, *_referenced(table, catalog)]
     if table.unit is not None:
-        unique = {key[0] for key in table.keys if len(key) == 1}
-        unique |= _referenced(table, catalog)
-        for index, name in enumerate(shown):
-            if name == table.unit.column:
-                # A parent's key is the same value: rows of child and parent can be equal in it.
-                identities[index] = _first_of(table.unit.references or (table.name, name), catalog)
-            elif name in unique:
-                identities[index] = (table.name, name)
+        for key in known:
+            names = tuple(sorted(key))
+            identities |= dict.fromkeys(_places(names, shown), (table.name, names))
+        # A parent's key is the same value: rows of child and parent can be equal in it.
+        first, names = _first_of(
+            table.unit.references or (table.name, table.unit.columns), table.unit.columns, catalog
+        )
+        own = {frozenset(places) for places in _places(names, shown)}
+        identities = {places: one for places, one in identities.items() if frozenset(places) not in own}
+        identities |= dict.fromkeys(_places(names, shown), first)
         total, rows, groups = _declared(table.unit)
-    known = [*table.keys, *((name,) for name in _referenced(table, catalog))]
     keys = {frozenset(shown.index(name) for name in key) for key in known if set(key) <= set(shown)}
     marked = (
-        replace(column, is_personal=index in identities, name="" if name in table.unnamed else column.name)
+        replace(column, is_personal=(index,) in identities, name="" if name in table.unnamed else column.name)
         for index, (column, name) in enumerate(zip(columns, shown, strict=True))
     )
     return TableSource(
-        table.name, tuple(marked), tuple(sorted(keys, key=sorted)), identities, rows, groups, total, table,
-        tuple(shown), label=table.label, noted=table.noted,
+        table.name, tuple(marked), tuple(sorted(keys, key=sorted)), dict(sorted(identities.items())), rows, groups,
+        total, table, tuple(shown), label=table.label, noted=table.noted,
     )  # fmt: skip
+
+
+def _places(names: tuple[str, ...], shown: list[str]) -> list[tuple[int, ...]]:
+    """Return where columns stand: as a statement names them, and where they stand for the owner."""
+    found = [[index for index, name in enumerate(shown) if name == wanted] for wanted in names]
+    if not all(found):
+        return []
+    return list(dict.fromkeys(tuple(places[end] for places in found) for end in (0, -1)))
 
 
 def _declared(unit: Unit) -> tuple[int | None, int | None, int | None]:
@@ -101,53 +99,52 @@ def _declared(unit: Unit) -> tuple[int | None, int | None, int | None]:
     return min(unit.max_rows, rows * groups), rows, groups
 
 
-def _first_of(identity: Identity, catalog: Catalog) -> Identity:
-    """Return the key that a key's own values come from: a referenced unit column holds its parent's key.
+def _first_of(key: Identity, columns: tuple[str, ...], catalog: Catalog) -> tuple[Identity, tuple[str, ...]]:
+    """Return the key that the values of a key's columns come from, and `columns`, which have them, in its order.
 
-    A unit column that refers to nothing holds the unit itself, which is one identity for all tables.
+    Referenced unit columns hold their parent's key. Unit columns that refer to nothing hold the unit itself, which
+    is one identity for all tables.
     """
-    unit = catalog.tables[identity[0]].unit
-    while unit is not None and unit.column == identity[1]:
+    unit = catalog.tables[key[0]].unit
+    while unit is not None and set(unit.columns) == set(key[1]):
+        own = dict(zip(key[1], columns, strict=True))
+        columns = tuple(own[name] for name in unit.columns)
         if unit.references is None:
-            return _root_identity(catalog)
-        identity = unit.references
-        unit = catalog.tables[identity[0]].unit
-    return identity
+            return _root_identity(catalog), columns
+        key = unit.references
+        unit = catalog.tables[key[0]].unit
+    own = dict(zip(key[1], columns, strict=True))
+    return (key[0], tuple(sorted(own))), tuple(own[name] for name in sorted(own))
 
 
-def _referenced(table: Table, catalog: Catalog) -> set[str]:
+def _referenced(table: Table, catalog: Catalog) -> set[tuple[str, ...]]:
     """Return the columns that units of other tables refer to: the engine enforces them to be unique.
 
-    Not the column of the unit itself, of which a table may have many rows (soundness.md 1.26).
+    Not the columns of the unit itself, of which a table may have many rows (soundness.md 1.26).
     """
     units = [other.unit for other in catalog.tables.values() if other.unit is not None]
-    held = table.unit.column if table.unit is not None and table.unit.references is None else None
-    names = {unit.references[1] for unit in units if unit.references and unit.references[0] == table.name}
-    return names - {held}
+    held = set(table.unit.columns) if table.unit is not None and table.unit.references is None else None
+    keys = (unit.references[1] for unit in units if unit.references and unit.references[0] == table.name)
+    return {tuple(sorted(key)) for key in keys if set(key) != held}
 
 
 def _root_identity(catalog: Catalog) -> Identity:
-    """Return the identity of the unit: of all tables whose rows say it themselves, the first one's column."""
+    """Return the identity of the unit: of all tables whose rows say it themselves, the first one's columns."""
     for table in catalog.tables.values():
         if table.unit is not None and table.unit.references is None:
-            return table.name, table.unit.column
+            return table.name, table.unit.columns
     raise AssertionError("a private table leads to a unit")
 
 
 def are_linked(left: tuple[Item, ...], right: Item, on: tuple[Expr, ...]) -> bool:
     """Say whether matched rows of `right` are of the owner of a private source of `left`, by `on` alone."""
-    start = len(columns_of(left))
-    owners = {
-        begin + index: identity
+    start, equal = len(columns_of(left)), {frozenset(pair) for pair in equalities(on)}
+    return any(
+        all({begin + a, start + b} in equal for a, b in zip(places, others, strict=True))
         for item, begin in fields_in(left) if item.kind != "mark"
-        for index, identity in item.source.identities.items()
-    }  # fmt: skip
-    for a, b in equalities(on):
-        first, second = min(a, b), max(a, b)
-        known = owners.get(first)
-        if first < start <= second and known and known == right.source.identities.get(second - start):
-            return True
-    return False
+        for places, identity in item.source.identities.items()
+        for others in right.source.holds(identity)
+    )  # fmt: skip
 
 
 # --- the owner -------------------------------------------------------------------------------------------
@@ -172,8 +169,10 @@ def resolve_owner(private: PrivateBlock, catalog: Catalog, position: Position | 
     predicate = tuple(sorted(dict.fromkeys((*private.predicate, *links)), key=repr))
     classes = classes_of(items, predicate, root)
     width = len(columns_of(items))
-    units = frozenset(i for i in range(width) if classes.find(i) == classes.find(owner.index))
-    fixed, at_most_one = functional_closure(items, predicate, classes, set(units))
+    units = tuple(
+        frozenset(i for i in range(width) if classes.find(i) == classes.find(part.index)) for part in owner
+    )
+    fixed, at_most_one = functional_closure(items, predicate, classes, set().union(*units))
     bounds = _contribution(items, predicate, classes, fixed, at_most_one)
     # Where every source has one row for an owner, so has the block: R = M = C = 1 without an operator (law L9).
     bounds = _Bounds(1, 1, 1, "") if all(at_most_one) else bounds
@@ -194,13 +193,13 @@ def held(
 
 def _with_owner(
     items: tuple[Item, ...], catalog: Catalog
-) -> tuple[tuple[Item, ...], tuple[Expr, ...], Field]:
+) -> tuple[tuple[Item, ...], tuple[Expr, ...], tuple[Field, ...]]:
     """Return sources with the path to their owner (house rule 2), the path's equalities, and the owner."""
     root = _root_identity(catalog)
     links: list[Expr] = []
-    while (owner := _owner_field(items, root)) is None:
-        items, link = _join_parent(items, catalog)
-        links.append(link)
+    while (owner := _owner_fields(items, root)) is None:
+        items, more = _join_parent(items, catalog)
+        links += more
     return items, tuple(links), owner
 
 
@@ -213,7 +212,10 @@ def _check_linked(
     ]
     links = [
         # Equal columns of *different* keys say nothing of owners: the key is part of what has to match (1.12).
-        {(classes.find(start + index), known) for index, known in item.source.identities.items()}
+        {
+            (tuple(classes.find(start + index) for index in places), known)
+            for places, known in item.source.identities.items()
+        }
         for item, start in private
     ]
     reached, left = {0}, set(range(1, len(private)))
@@ -241,62 +243,71 @@ def refuse_different_owners(
     return Refusal(said, sqlstate="PV003", position=position, hint=_link_between(left, right, catalog))
 
 
-"""What such an equality does, for those who would take it for a repair."""
-
-
 def _link_between(left: Source, right: Source, catalog: Catalog) -> str:
     """Return what would make two sources one person's, in the columns' own names."""
-    for index, known in left.identities.items():
-        for other, same in right.identities.items():
-            names = left.columns[index].name, right.columns[other].name
+    for places, known in left.identities.items():
+        for others in right.holds(known):
+            mine, theirs = _names(left, places), _names(right, others)
             if HIDDEN in (left.said, right.said):
                 continue
-            if known == same and all(names) and left.name == right.name:
-                return f"add an equality of {names[0]} in both, joined by AND; {_OWN_ROWS}"
-            if known == same and all(names):
-                pair = f"{left.said or '…'}.{names[0]} = {right.said or '…'}.{names[1]}"
-                return f"add {pair}, joined by AND; {_OWN_ROWS}"
+            if all((*mine, *theirs)) and left.name == right.name:
+                return f"add an equality of {' and of '.join(mine)} in both, joined by AND; {_OWN_ROWS}"
+            if all((*mine, *theirs)):
+                pairs = _pairs(left.said or "…", mine, right.said or "…", theirs)
+                return f"add {pairs}, joined by AND; {_OWN_ROWS}"
     root = _root_identity(catalog)
     for source in (left, right):
-        for index, (name, key) in source.identities.items():
-            column = source.columns[index].name
-            if (name, key) == root and (key,) not in catalog.tables[name].keys:
+        for places, (name, key) in source.identities.items():
+            columns = _names(source, places)
+            if (name, key) == root and not any(set(key) == set(known) for known in catalog.tables[name].keys):
                 continue  # it holds many rows of a person, and leads no further
             parent = catalog.shown.get(name)
-            if source.said == HIDDEN:
+            if source.said == HIDDEN or not isinstance(parent, Table):
                 continue
-            if column and name != source.name and isinstance(parent, Table) and key not in parent.unnamed:
-                return f"join {name} too: {source.said}.{column} = {name}.{key}"
+            if all(columns) and name != source.name and not parent.unnamed.intersection(key):
+                return f"join {name} too: {_pairs(source.said, columns, name, key)}"
     return "add an equality on one person's key, joined by AND"
 
 
-def _owner_field(items: tuple[Item, ...], root: Identity) -> Field | None:
+def _names(source: Source, places: tuple[int, ...]) -> tuple[str, ...]:
+    return tuple(source.columns[index].name for index in places)
+
+
+def _pairs(left: str, mine: tuple[str, ...], right: str, theirs: tuple[str, ...]) -> str:
+    return " AND ".join(f"{left}.{a} = {right}.{b}" for a, b in zip(mine, theirs, strict=True))
+
+
+def _owner_fields(items: tuple[Item, ...], root: Identity) -> tuple[Field, ...] | None:
     for item, start in fields_in(items):
         if item.kind == "inner":  # an outer source's owner is NULL where nothing matches
-            for index, known in item.source.identities.items():
-                if known == root:
-                    column = item.columns[index]
-                    return Field(column.type, start + index, column.name)
+            for places in item.source.holds(root):
+                found = [(start + index, item.columns[index]) for index in places]
+                return tuple(Field(column.type, index, column.name) for index, column in found)
     return None
 
 
-def _join_parent(items: tuple[Item, ...], catalog: Catalog) -> tuple[tuple[Item, ...], Expr]:
+def _join_parent(items: tuple[Item, ...], catalog: Catalog) -> tuple[tuple[Item, ...], list[Expr]]:
     """Join the next table of the owner's path: of the last source's unit, which no source leads further than."""
     width = len(columns_of(items))
     for item, start in reversed(fields_in(items)):
         if item.kind != "inner" or not item.source.is_private:
             continue
-        for index, (name, key) in sorted(item.source.identities.items()):
+        for places, (name, key) in sorted(item.source.identities.items()):
             parent = catalog.tables[name]
             if isinstance(item.source, TableSource) and item.source.table.path == parent.path:
                 continue  # a key of the table itself: its unit leads on
-            child = item.columns[index]
             # The parent's key is unique, so the join copies no row; a row without a parent is nobody's and drops out.
-            columns = [Column(key, child.type, Enforced(not_null=True)), _unit_column(parent)]
-            assert parent.unit is not None
-            source = _table_source(parent, catalog, columns, [key, parent.unit.column])
-            link = Call(BOOLEAN, "eq", (Field(child.type, start + index), Field(child.type, width)))
-            return (*items, Item(replace(source, name="", label="", noted=""))), link
+            types = [item.columns[index].type for index in places]
+            found = [
+                Column(one, type_, Enforced(not_null=True)) for one, type_ in zip(key, types, strict=True)
+            ]
+            columns = [*found, *parent.owner_columns]
+            source = _table_source(parent, catalog, columns, [column.name for column in columns])
+            links: list[Expr] = [
+                Call(BOOLEAN, "eq", (Field(type_, start + index), Field(type_, width + number)))
+                for number, (index, type_) in enumerate(zip(places, types, strict=True))
+            ]
+            return (*items, Item(replace(source, name="", label="", noted=""))), links
     raise AssertionError("a private source leads to the root")
 
 
@@ -308,8 +319,7 @@ def without_path(rows: OwnedRows) -> tuple[tuple[Item, ...], tuple[Expr, ...]]:
     """
     kept = rows.items[: rows.written]
     links = links_of(rows, kept)
-    assert isinstance(rows.owner, Field)
-    owned = rows.columns[rows.owner.index].enforced.not_null
+    owned = all(rows.columns[part.index].enforced.not_null for part in rows.owner)
     if owned and all(
         _is_held(rows, item, start, links) for item, start in fields_in(rows.items)[rows.written :]
     ):
@@ -330,18 +340,29 @@ def path_begins(rows: OwnedRows, items: tuple[Item, ...]) -> frozenset[int]:
 
 
 def _is_held(rows: OwnedRows, parent: Item, start: int, links: tuple[Expr, ...]) -> bool:
-    """Say whether every row reaches the parent's table: over a column NOT NULL that is an enforced foreign key."""
-    (child,) = (min(columns) for columns in map(fields_of, links) if max(columns) == start)
+    """Say whether every row reaches the parent's table: over columns NOT NULL that are an enforced foreign key."""
+    here = range(start, start + len(parent.columns))
+    pairs = {min(columns): max(columns) - start for columns in map(fields_of, links) if max(columns) in here}
     placed = fields_in(rows.items)
-    item, first = next((item, first) for item, first in placed if first <= child < first + len(item.columns))
+    item, first = next(
+        (item, first) for item, first in placed if first <= min(pairs) < first + len(item.columns)
+    )
     assert isinstance(parent.source, TableSource)
     unit = item.source.table.unit if isinstance(item.source, TableSource) else None
     if unit is None or item.kind != "inner" or any(other.kind == "full" for other in rows.items):
         return False
     assert isinstance(item.source, TableSource)
-    is_unit = item.source.shown[child - first] == unit.column
-    leads = unit.references == (parent.source.table.name, parent.source.shown[0])
-    return is_unit and leads and unit.is_held and unit.is_not_null
+    shown, target = item.source.shown, parent.source
+    leads = {
+        shown[child - first]: target.shown[place]
+        for child, place in pairs.items()
+        if child - first < len(shown)
+    }
+    is_way = unit.references is not None and unit.references[0] == target.table.name
+    is_whole = is_way and leads == dict(
+        zip(unit.columns, unit.references[1] if unit.references else (), strict=True)
+    )
+    return is_whole and unit.is_held and unit.is_not_null
 
 
 @dataclass(frozen=True)

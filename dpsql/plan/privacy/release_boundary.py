@@ -11,16 +11,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ...errors import Position, Refusal
+from ...relation.catalog import quoted_names
 from ...relation.expressions import Call, Expr, Field, Literal, conjunction, moved, walk
 from ...relation.relations import Aggregate, AggregateCall, Join, Project, Relation, SetOperation
 from ...relation.types import BOOLEAN, INTEGER, Kind
 from .grouping_sets import adds_up, sources_of
 from .keys import domain_of, environment_of, max_groups_in
 from .personal import personal_columns, tells_apart
-from .rows import AddedUp, Identity, OwnedRows, Release, TableSource, fields_in, uncut
+from .rows import AddedUp, OwnedRows, Release, TableSource, fields_in, identities_in, uncut
 from .stepped_keys import SteppedKey, stepped_keys
 
-__all__ = ["check_keys", "one_person", "owner_of_key", "release_each_set", "shown_keys"]
+__all__ = ["check_keys", "one_person", "owner_of", "release_each_set", "shown_keys"]
 
 
 def release_each_set(
@@ -148,42 +149,67 @@ def _spread(node: Aggregate, rows: Relation, chosen: tuple[int, ...], calls: Ite
     return Project(rows, tuple(exprs), tuple(column.name for column in node.columns))
 
 
-def owner_of_key(key: Expr, rows: OwnedRows) -> Identity | None:
-    """Return the identity that a key is a value of, in an inner source, where it is never NULL."""
-    if not isinstance(key, Field):
-        return None
+def owner_of(keys: Iterable[Expr], rows: OwnedRows) -> tuple[Field, ...]:
+    """Return those of some keys that together are the value of an identity, and never NULL; () where none are.
+
+    They are of one inner source, or equal the owner in columns of several.
+    """
+    fields = {key.index: key for key in keys if isinstance(key, Field)}
+    known = identities_in(rows.items)
+    certain = {index for index in fields if _is_certain(index, rows)}
+    whole = next((set(places) for places in known if certain.issuperset(places)), set[int]())
+    if not whole:
+        parts = certain & {index for places in known for index in places}
+        shown = [unit & parts for unit in rows.units]
+        whole = {min(unit) for unit in shown} if all(shown) else whole
+    return tuple(fields[index] for index in sorted(whole))
+
+
+def _is_certain(index: int, rows: OwnedRows) -> bool:
+    """Say whether a column of a block is never NULL there, as rows without an owner are left out."""
+    if any(index in unit for unit in rows.units):
+        return True
     for item, start in fields_in(rows.items):
-        if item.kind == "inner" and start <= key.index < start + len(item.columns):
-            index = key.index - start
-            known = item.source.identities.get(index)
+        if start <= index < start + len(item.columns):
             source = uncut(item.source)
             unit = source.table.unit if isinstance(source, TableSource) else None
-            is_unit = (
-                unit is not None and isinstance(source, TableSource) and source.shown[index] == unit.column
-            )
-            certain = key.index in rows.units or is_unit or item.columns[index].enforced.not_null
-            return known if certain else None
-    return None
+            if (
+                isinstance(source, TableSource)
+                and unit is not None
+                and source.shown[index - start] in unit.columns
+            ):
+                return True
+            return item.columns[index - start].enforced.not_null
+    return False
 
 
 def check_keys(rows: OwnedRows, keys: tuple[Expr, ...]) -> None:
     """Refuse keys that hold an owner, or a value with one owner, NULL or not: each group would be one person's."""
     is_personal = personal_columns(rows)
-    for key in keys:
+    for number, key in enumerate(keys, 1):
         if key.type.kind is Kind.OPAQUE:
             raise Refusal(
                 f"a key of type {key.type} is not shown", sqlstate="42804", position=key.position,
                 hint="group by a property that many people share",
             )  # fmt: skip
-        for part in walk(key):
-            if isinstance(part, Field) and (part.index in rows.units or owner_of_key(part, rows)):
-                raise one_person(part.name, part.position or key.position)
+        # What is computed of one column that tells people apart, and the columns themselves of several that do.
+        for fields in [*([part] for part in walk(key)), keys[:number]]:
+            if found := owner_of(fields, rows) or _unit_in(fields, rows):
+                raise one_person([field.name for field in found], found[-1].position or key.position)
         if (column := tells_apart(key, is_personal)) is not None:
-            raise one_person(column.name, column.position or key.position)
+            raise one_person([column.name], column.position or key.position)
 
 
-def one_person(name: str, position: Position | None) -> Refusal:
-    key = f'"{name}"' if name else "this key"
+def _unit_in(keys: Sequence[Expr], rows: OwnedRows) -> tuple[Field, ...]:
+    """Return those of some keys that equal the owner, all of it, in whatever columns; () where none do."""
+    fields = [key for key in keys if isinstance(key, Field)]
+    shown = [next((field for field in fields if field.index in unit), None) for unit in rows.units]
+    found = tuple(field for field in shown if field is not None)
+    return found if len(found) == len(rows.units) else ()
+
+
+def one_person(names: Sequence[str], position: Position | None) -> Refusal:
+    key = quoted_names(names) if all(names) else "this key"
     return Refusal(
         f"grouping by {key} would make one group per person",
         sqlstate="PV005",

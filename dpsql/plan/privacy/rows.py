@@ -16,13 +16,13 @@ House rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ...errors import Position
 from ...relation.catalog import Column, Enforced, Table
-from ...relation.expressions import Expr, IntermediateValue, walk
+from ...relation.expressions import Expr, Field, IntermediateValue, walk
 from ...relation.relations import AggregateCall, OutputColumn, Relation, WindowCall
 from ...relation.types import BOOLEAN
 
@@ -44,17 +44,24 @@ __all__ = [
     "Released",
     "Source",
     "TableSource",
+    "Units",
     "Windowed",
     "blocks_in",
     "columns_of",
     "fields_in",
+    "holds_unit",
+    "identities_in",
     "intermediates_in",
     "selects_in",
     "uncut",
 ]  # fmt: skip
 
-Identity = tuple[str, str]
-"""(table, column): a key that the engine holds unique in a private table, so that its value has one owner."""
+Identity = tuple[str, tuple[str, ...]]
+"""(table, columns): a key that the engine holds unique in a private table, so that its value has one owner."""
+
+
+Units = tuple[frozenset[int], ...]
+"""Of each column of the owner, the columns of a block that equal it in every row."""
 
 
 @dataclass(frozen=True)
@@ -89,9 +96,9 @@ class Source:
     """A FROM item of a block.
 
     `name`: what it is called; `label`: by refusals, `noted`: by EXPLAIN, where that differs. `columns`: its columns,
-    with what is known of their values. `keys`: sets of column positions that no two rows share. `identities`:
-    positions of columns whose value determines the owner of the row, by the key that it is a value of; none on a
-    public source.
+    with what is known of their values. `keys`: sets of column positions that no two rows share. `identities`: positions
+    of columns whose values together determine the owner of the row, by the key whose columns they are values of, in its
+    order; none on a public source.
     `max_rows_per_group` (M), `max_groups` (C) and `max_rows` (R, in all groups together): the contribution bounds of
     a private source, as declared or as they follow; None where none is declared.
     """
@@ -99,7 +106,7 @@ class Source:
     name: str
     columns: tuple[Column, ...] = field(repr=False, compare=False)
     keys: tuple[frozenset[int], ...] = field(repr=False, compare=False)
-    identities: Mapping[int, Identity] = field(repr=False, compare=False)
+    identities: Mapping[tuple[int, ...], Identity] = field(repr=False, compare=False)
     max_rows_per_group: int | None = field(repr=False, compare=False)
     max_groups: int | None = field(repr=False, compare=False)
     max_rows: int | None = field(repr=False, compare=False)
@@ -120,6 +127,10 @@ class Source:
     def shown_name(self) -> str:
         """What EXPLAIN and notes call it."""
         return self.noted or self.name
+
+    def holds(self, identity: Identity) -> list[tuple[int, ...]]:
+        """Return where the columns of an identity stand, once or several times."""
+        return [places for places, known in self.identities.items() if known == identity]
 
 
 @dataclass(frozen=True)
@@ -149,13 +160,18 @@ class Released(Source):
 
 @dataclass(frozen=True)
 class Derived(Source):
-    """A subquery; the last column of a private one is the owner.
+    """A subquery; the last columns of a private one are the owner.
 
     `parts`: one select, or the selects of a UNION ALL. `reach`: the most rows of one owner.
     """
 
     parts: tuple[Block, ...]
     reach: Reach = field(default=LINEAR, repr=False, compare=False, kw_only=True)
+
+    @property
+    def owner(self) -> range:
+        """Where the owner's columns stand: none on a public one."""
+        return range(len(self.columns) - len(self.parts[0].owner), len(self.columns))
 
 
 @dataclass(frozen=True)
@@ -194,6 +210,12 @@ class Item:
         return self.source.columns
 
 
+def holds_unit(columns: Iterable[Expr], units: Units) -> bool:
+    """Say whether columns are the owner: the whole of it, and nothing else."""
+    places = [column.index if isinstance(column, Field) else -1 for column in columns]
+    return all(unit.intersection(places) for unit in units) and frozenset().union(*units).issuperset(places)
+
+
 def uncut(source: Source) -> Source:
     """Return a source as it is without a cut."""
     return source.source if isinstance(source, Cut) else source
@@ -211,6 +233,15 @@ def fields_in(items: tuple[Item, ...]) -> list[tuple[Item, int]]:
         found.append((item, start))
         start += len(item.columns)
     return found
+
+
+def identities_in(items: tuple[Item, ...]) -> dict[tuple[int, ...], Identity]:
+    """Return where in a block the keys of its inner sources stand."""
+    return {
+        tuple(start + index for index in places): known
+        for item, start in fields_in(items) if item.kind == "inner"
+        for places, known in item.source.identities.items()
+    }  # fmt: skip
 
 
 @dataclass(frozen=True, repr=False)
@@ -241,10 +272,10 @@ class PrivateBlock:
 
 @dataclass(frozen=True, repr=False)
 class OwnedRows:
-    """Rows with one owner each: those of `items` on which `predicate` holds and `owner` is not NULL.
+    """Rows with one owner each: those of `items` on which `predicate` holds and no column of `owner` is NULL.
 
     `written`: how many of the items the statement has; those after them lead to the owner. `root`: the key that
-    `owner` is a value of. `units`: the columns that equal the owner in every row.
+    `owner` is a value of. `units`: of each column of the owner, the columns that equal it in every row.
     `fixed_columns`: the columns that are the same in
     all rows of one owner. `is_single`: an owner has at most one row. Both follow from keys that the engine
     enforces and equalities that are printed (soundness.md 1.12). `max_rows_per_group` (M), `max_groups` (C),
@@ -255,9 +286,9 @@ class OwnedRows:
     items: tuple[Item, ...]
     written: int
     predicate: tuple[Expr, ...]
-    owner: Expr
+    owner: tuple[Field, ...]
     root: Identity
-    units: frozenset[int]
+    units: Units
     fixed_columns: frozenset[int]
     is_single: bool
     max_rows_per_group: int | None
@@ -295,12 +326,12 @@ class OwnedRows:
 
     def identity(self) -> object:
         """Return what the rows depend on, as a value whose repr is canonical."""
-        return (self.items, self.predicate, self.owner)
+        return (self.items, self.predicate, *self.owner)
 
 
 @dataclass(frozen=True)
 class Block:
-    """A SELECT: `outputs` over the columns of `items` where `predicate` holds; `owner` None: public rows.
+    """A SELECT: `outputs` over the columns of `items` where `predicate` holds; without an `owner`: public rows.
 
     `works`: as in `OwnedRows`.
     """
@@ -308,7 +339,7 @@ class Block:
     items: tuple[Item, ...]
     predicate: tuple[Expr, ...]
     outputs: tuple[Expr, ...]
-    owner: Expr | None
+    owner: tuple[Expr, ...]
     works: tuple[Reach, ...] = field(default=(), repr=False, compare=False, kw_only=True)
 
 

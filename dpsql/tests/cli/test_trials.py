@@ -178,7 +178,8 @@ def test_a_postgres_shop(trial: Trial, postgres: PostgresServer, monkeypatch: py
     customer = {"column": "customer_id", "references": "customer.id"}
     assert trial.tables() == {
         "customer": "id", "address": customer, "order_line": order, "orders": customer, "payment": order,
-        "returned": order, "review": customer, "visit": customer,
+        "returned": {"column": ["order_id", "line"], "references": ["order_line.order_id", "order_line.line"]},
+        "review": customer, "visit": customer,
         "category": "public", "country": "public", "product": "public",
     }  # fmt: skip
     columns = tomllib.loads(trial.policy.read_text())["tables"]["customer"]["columns"]
@@ -194,6 +195,7 @@ def test_a_postgres_shop(trial: Trial, postgres: PostgresServer, monkeypatch: py
         "SELECT SUM(l.amount) AS s FROM order_line l JOIN orders o ON o.id = l.order_id WHERE o.state = 'paid'",
         "SELECT p.category_id, COUNT(*) AS n FROM order_line l JOIN product p ON p.id = l.product_id GROUP BY 1",
         "SELECT COUNT(*) AS n FROM returned",
+        "SELECT SUM(l.amount) AS s FROM returned r JOIN order_line l ON l.order_id = r.order_id AND l.line = r.line",
         "SELECT COUNT(*) AS n FROM visit",
         "SELECT date_trunc('month', placed) AS m, COUNT(*) AS n FROM orders GROUP BY 1",
     )

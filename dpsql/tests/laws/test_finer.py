@@ -277,7 +277,7 @@ def test_an_edited_policy_is_asked_anew(desk: OpenDesk, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("function", "old", "new", "check"),
     [
-        (ReleasePlan.family, "rows.items, predicate, rows.owner", "rows.items, rows.owner",
+        (ReleasePlan.family, "rows.items, predicate, *rows.owner", "rows.items, *rows.owner",
          check_other_questions_are_asked_anew),
         (ReleasePlan.family, "(bounding.in_all, bounding", "(bounding",
          check_other_questions_are_asked_anew),

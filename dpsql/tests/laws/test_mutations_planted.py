@@ -54,7 +54,7 @@ FAULTS: dict[str, tuple[Function, str, str, str]] = {
         planner._bounding, "len(groups) > c)", "len(groups) > c + 1)", "SELECT flag, COUNT(DISTINCT person_id) FROM visit GROUP BY flag",
     ),
     "all values of a person's group are counted": (
-        print_release._Release._rank, "PARTITION BY u ORDER", "PARTITION BY u, {names[-1]} ORDER",
+        print_release._Release._rank, "(self.unit)} ORDER", "(self.unit)}, {names[-1]} ORDER",
         "SELECT COUNT(DISTINCT tag) FROM visit",
     ),
     "distinct values of all groups are counted": (
@@ -88,7 +88,7 @@ def test_count_rows_that_nobody_owns(adding: World, monkeypatch: Patch) -> None:
     plant(
         monkeypatch,
         print_sums.InnerRows.__init__,
-        ("nullable = not rows.columns[rows.owner.index].enforced.not_null", "nullable = False"),
+        ("[part for part in rows.owner if not rows.columns[part.index].enforced.not_null]", "[]"),
     )
     with pytest.raises(AssertionError):
         check_nobodys_rows(adding, TIGHT[0])

@@ -5,7 +5,7 @@ As test_neighbours.py, in the world of `random_joins`: all of one person's rows 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 
 import pytest
@@ -52,9 +52,11 @@ def replacing(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer |
         yield made
 
 
-def measured(world: World, plans: list[Plan], database: Database, order: int) -> list[Measured | None]:
+def measured(
+    world: World, plans: list[Plan], database: Database, order: int, put: Callable[..., None] = load
+) -> list[Measured | None]:
     """Return the exact integers of each plan; None where the engine failed (test_total_joined.py has that)."""
-    world.settle(load, database, order)
+    world.settle(put, database, order)
     return [measured_here(world, plan) for plan in plans]
 
 
@@ -67,21 +69,27 @@ def measured_here(world: World, plan: Plan) -> Measured | None:
         return None
 
 
-def check(world: World, sql: str, database: Database, neighbours: list[Database]) -> Fraction | None:
+def check(
+    world: World, sql: str, database: Database, neighbours: list[Database], put: Callable[..., None] = load
+) -> Fraction | None:
     """Hold a statement's claim against all neighbours; return the largest loss per epsilon, None if it is refused."""
-    (worst,) = check_all(world, [sql], database, neighbours)
+    (worst,) = check_all(world, [sql], database, neighbours, put)
     return worst
 
 
 def check_all(
-    world: World, sqls: list[str], database: Database, neighbours: list[Database]
+    world: World,
+    sqls: list[str],
+    database: Database,
+    neighbours: list[Database],
+    put: Callable[..., None] = load,
 ) -> list[Fraction | None]:
-    """Hold the claims of several statements; the rows are put in once for all of them."""
+    """Hold the claims of several statements; the rows are put in, by `put`, once for all of them."""
     plans = {sql: plan for sql in sqls if (plan := planned(world, sql)) is not None and plan.releases}
-    here = measured(world, list(plans.values()), database, 0)
+    here = measured(world, list(plans.values()), database, 0, put)
     worst = {sql: Fraction(0) for sql, found in zip(plans, here, strict=True) if found is not None}
     for order, neighbour in enumerate(neighbours if plans else (), 1):
-        there = measured(world, list(plans.values()), neighbour, order)
+        there = measured(world, list(plans.values()), neighbour, order, put)
         for (sql, plan), left, right in zip(plans.items(), here, there, strict=True):
             if left is not None and right is not None:
                 worst[sql] = max(worst[sql], compared(plan, left, right, sql))

@@ -151,12 +151,16 @@ def test_the_bits_of_a_person_are_the_same_on_all_engines(adding: World, bits: i
             return int(found)
 
         for unit in (0, 1, 7, 2**31 - 1, 2**40 + 5, 2**62):
-            shown = dialect.scattered(f"CAST({unit} AS BIGINT)", BIGINT, bits)
+            shown = dialect.scattered([(f"CAST({unit} AS BIGINT)", BIGINT)], bits)
             assert read(shown) == bits_of(unit) & 2**bits - 1
-        assert 0 <= read(dialect.scattered("CAST(-9223372036854775807 AS BIGINT)", BIGINT, bits)) < 2**bits
+        assert (
+            0 <= read(dialect.scattered([("CAST(-9223372036854775807 AS BIGINT)", BIGINT)], bits)) < 2**bits
+        )
         for name in ("", "ann", "bob"):
             expected = int(hashlib.md5(name.encode()).hexdigest()[:3], 16) & 2**bits - 1
-            assert read(dialect.scattered(f"'{name}'", TEXT, bits)) == expected
+            assert read(dialect.scattered([(f"'{name}'", TEXT)], bits)) == expected
+        expected = int(hashlib.md5(b"ann\x1f7").hexdigest()[:3], 16) & 2**bits - 1
+        assert read(dialect.scattered([("'ann'", TEXT), ("7", BIGINT)], bits)) == expected
 
 
 # --- the claim ------------------------------------------------------------------------------------------
@@ -328,7 +332,7 @@ def test_ties_do_not_bend_the_fractions_beside_them(desk: OpenDesk, monkeypatch:
         return list(opened.session.execute(f"SELECT {fractions} FROM visit").rows[0])
 
     assert answer() == quarters
-    monkeypatch.setattr(Dialect, "scattered", lambda self, sql, type_, bits: "0")
+    monkeypatch.setattr(Dialect, "scattered", lambda self, parts, bits: "0")
     assert answer() != quarters
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -32,9 +32,10 @@ class Desk:
     session: Session
     connection: duckdb.DuckDBPyConnection
     twin: PostgresTwin | None
+    put: Callable[..., None] = load
 
     def settle(self, database: Database) -> None:
-        load(self.connection, database)
+        self.put(self.connection, database)
         if self.twin is not None:
             self.twin.refresh()
 

@@ -23,7 +23,7 @@ from dpsql.sql.statement import AdmittedQuery, parse_statement
 __all__ = ["CATALOG", "bound", "planned", "printed", "refused", "released", "rows_of"]
 
 NOW = 1_700_000_000_000_000
-_ID = ("person", "id")
+_ID = ("person", ("id",))
 
 
 def _between(low: int, high: int) -> tuple[Fraction, Fraction]:
@@ -31,7 +31,7 @@ def _between(low: int, high: int) -> tuple[Fraction, Fraction]:
 
 
 def _of_person(**bounds: int) -> Unit:
-    return Unit("person_id", INTEGER, _ID, is_not_null=True, **bounds)
+    return Unit(("person_id",), (INTEGER,), _ID, is_not_null=True, **bounds)
 
 
 _PERSON = Table(
@@ -39,7 +39,7 @@ _PERSON = Table(
     (Column("id", INTEGER, Enforced(not_null=True)), Column("city", TEXT, values=("Bonn", "Ulm", "Wien")),
      Column("age", INTEGER, bounds=_between(0, 100)), Column("email", TEXT, is_personal=True),
      Column("height", DOUBLE, bounds=_between(0, 2), step=Fraction(1, 100)), Column("born", DATE)),
-    Unit("id", INTEGER, is_unique=True, is_not_null=True, max_rows=1, max_rows_per_group=1, max_groups=1),
+    Unit(("id",), (INTEGER,), is_unique=True, is_not_null=True, max_rows=1, max_rows_per_group=1, max_groups=1),
     keys=(("id",), ("email",)),
 )  # fmt: skip
 _VISIT = Table(
@@ -68,7 +68,7 @@ _BILL = Table(
 _LINE = Table(
     "line", ("main", "line"),
     (Column("bill_id", INTEGER), Column("amount", INTEGER, bounds=_between(0, 8))),
-    Unit("bill_id", INTEGER, ("bill", "id"), max_rows=8, max_rows_per_group=4, max_groups=2),
+    Unit(("bill_id",), (INTEGER,), ("bill", ("id",)), max_rows=8, max_rows_per_group=4, max_groups=2),
 )  # fmt: skip
 _WARD = Table(
     "ward", ("main", "ward"),

@@ -28,7 +28,7 @@ def test_the_root(campus: LiveSchema) -> None:
     )
     table = build_catalog(policy_from(text), campus).tables["student"]
     assert table.path == ("main", "student")
-    assert table.unit == Unit("id", INTEGER, None, is_unique=True, is_not_null=True)
+    assert table.unit == Unit(("id",), (INTEGER,), None, is_unique=True, is_not_null=True)
     assert table.columns == (
         Column(
             "gpa",
@@ -51,10 +51,12 @@ def test_children(campus: LiveSchema) -> None:
     )
     tables = build_catalog(policy_from(text), campus).tables
     assert tables["loan"].unit == Unit(
-        "student_id", INTEGER, ("student", "id"), is_held=True, max_rows=20, max_groups=4
+        ("student_id",), (INTEGER,), ("student", ("id",)), is_held=True, max_rows=20, max_groups=4
     )
-    assert tables["card"].unit == Unit("student_id", INTEGER, ("student", "id"), True, True, is_held=True)
-    assert tables["payment"].unit == Unit("loan_id", INTEGER, ("loan", "id"), is_held=True)
+    assert tables["card"].unit == Unit(
+        ("student_id",), (INTEGER,), ("student", ("id",)), True, True, is_held=True
+    )
+    assert tables["payment"].unit == Unit(("loan_id",), (INTEGER,), ("loan", ("id",)), is_held=True)
 
 
 def test_one_row_per_parent_is_not_one_row_per_unit(read_live: Callable[[str], LiveSchema]) -> None:

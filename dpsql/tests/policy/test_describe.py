@@ -21,7 +21,7 @@ from dpsql.relation.types import (
     numeric,
 )
 
-OWNED = Unit("person_id", BIGINT, ("person", "id"), max_rows=6, max_rows_per_group=3, max_groups=4)
+OWNED = Unit(("person_id",), (BIGINT,), ("person", ("id",)), max_rows=6, max_rows_per_group=3, max_groups=4)
 BOUNDS = (Fraction(0), Fraction(3, 2))
 
 
@@ -76,7 +76,7 @@ def test_the_unit_column() -> None:
     joins = "whose row it is, as person.id: to join on, and for COUNT(DISTINCT person_id)"
     assert column_comment(table, "person_id", has_delta=True) == joins
     root = Table(
-        "person", ("main", "person"), (Column("id", TEXT, description="a number"),), Unit("id", TEXT)
+        "person", ("main", "person"), (Column("id", TEXT, description="a number"),), Unit(("id",), (TEXT,))
     )
     text = "a number; whose row it is: to join on, and for COUNT(DISTINCT id); COUNT only; group keys by threshold"
     assert column_comment(root, "id", has_delta=True) == text
@@ -95,6 +95,6 @@ def test_private_tables() -> None:
         'private, owned through "person_id" by person.id; '
         "6 rows of a unit count in a result; 3 of them in a group; 4 groups of a unit count"
     )
-    root = Table("person", ("main", "person"), (), Unit("id", TEXT, is_unique=True, max_rows=9))
+    root = Table("person", ("main", "person"), (), Unit(("id",), (TEXT,), is_unique=True, max_rows=9))
     assert table_comment(root) == 'private, one row per unit in "id"'
     assert declared_text(Column("c", INTEGER)) == ""

@@ -69,7 +69,7 @@ def test_everything_that_the_file_can_say() -> None:
     assert major.values == ("CS", "EE", None)
     assert name.max_length == 40
     loan = policy.tables["loan"]
-    assert loan.unit == UnitPolicy("student_id", ("student", "id"))
+    assert loan.unit == UnitPolicy(("student_id",), ("student", ("id",)))
     assert (loan.max_rows, loan.max_rows_per_group, loan.max_groups) == (60, 20, 3)
     assert policy.tables["country"].unit is None
     assert policy.analysts["alice"].epsilon == 3

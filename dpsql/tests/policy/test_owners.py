@@ -48,7 +48,7 @@ def test_every_hop_is_in_the_catalog_though_no_column_of_it_is_declared(bank: Li
     found = []
     unit = tables["note"].unit
     while unit is not None and unit.references is not None:
-        found.append((unit.column, *unit.references))
+        found.append((*unit.columns, unit.references[0], *unit.references[1]))
         unit = tables[unit.references[0]].unit
     assert found == [
         ("transfer_nr", "transfer", "nr"), ("sender", "account", "nr"), ("student_id", "student", "id"),

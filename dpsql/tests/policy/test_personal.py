@@ -81,7 +81,7 @@ def test_what_the_scaffold_offers_instead_is_a_policy(read_live: ReadLive) -> No
     assert [column.name for column in catalog.tables["visits"].columns] == ["illness"]
     unit = catalog.tables["visits"].unit
     assert unit is not None
-    assert (unit.column, unit.references) == ("patient_id", ("patients", "id"))
+    assert (unit.columns, unit.references) == (("patient_id",), ("patients", ("id",)))
 
 
 def test_a_key_of_another_type_is_not_offered_as_the_owner(read_live: ReadLive) -> None:

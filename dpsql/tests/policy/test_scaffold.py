@@ -10,6 +10,8 @@ import pytest
 
 from dpsql.errors import PolicyError
 from dpsql.policy import LiveSchema, build_catalog, left_out, scaffold
+from dpsql.relation.catalog import Unit
+from dpsql.relation.types import INTEGER
 
 from .conftest import policy_from
 
@@ -23,13 +25,13 @@ def test_the_scaffold_of_campus_is_a_policy_for_it_once_the_owner_has_chosen(cam
     catalog = build_catalog(policy_from(text.replace(f"# {choice}", choice)), campus)
     assert list(catalog.tables) == ["student", "card", "loan", "payment"]
     assert catalog.tables["loan"].unit is not None
-    assert catalog.tables["loan"].unit.column == "guarantor_id"
+    assert catalog.tables["loan"].unit.columns == ("guarantor_id",)
     student = catalog.tables["student"]
     assert [column.name for column in student.columns] == [
         "name", "gpa", "major", "born", "seen", "height", "credits", "state", "active", "mentor", "country",
     ]  # fmt: skip
     assert catalog.tables["payment"].unit is not None
-    assert catalog.tables["payment"].unit.references == ("loan", "id")
+    assert catalog.tables["payment"].unit.references == ("loan", ("id",))
 
 
 def test_no_bound_is_made_up(campus: LiveSchema) -> None:
@@ -191,7 +193,7 @@ def test_a_number_of_another_type_waits(read_live: Callable[[str], LiveSchema]) 
     assert said in scaffold(live, "duckdb:x")
 
 
-def test_a_part_of_a_key_of_several_columns_leads_on(read_live: Callable[[str], LiveSchema]) -> None:
+def test_a_key_of_several_columns_leads_on(read_live: Callable[[str], LiveSchema]) -> None:
     live = read_live(
         "CREATE TABLE customer (id INT PRIMARY KEY);"
         "CREATE TABLE orders (id INT PRIMARY KEY, customer_id INT REFERENCES customer (id));"
@@ -200,14 +202,38 @@ def test_a_part_of_a_key_of_several_columns_leads_on(read_live: Callable[[str], 
     )
     way = {"column": "order_id", "references": "orders.id"}
     assert declared(live) == {
-        "customer": "id", "item": way, "orders": {"column": "customer_id", "references": "customer.id"}, "return": way,
+        "customer": "id", "item": way, "orders": {"column": "customer_id", "references": "customer.id"},
+        "return": {"column": ["order_id", "line"], "references": ["item.order_id", "item.line"]},
     }  # fmt: skip
     build_catalog(policy_from(scaffold(live, "duckdb:x")), live)
 
 
-def test_a_key_of_two_columns_is_told(read_live: Callable[[str], LiveSchema]) -> None:
-    text = scaffold(read_live("CREATE TABLE customer (shop INT, nr INT, PRIMARY KEY (shop, nr))"), "duckdb:x")
-    assert "# The key of customer is 2 columns, and a unit is one." in text
+def test_a_part_of_a_key_of_several_columns_leads_on_where_the_whole_does_not(
+    read_live: Callable[[str], LiveSchema],
+) -> None:
+    """A key to rows of everybody: of the numbers in it, one leads to an owner."""
+    live = read_live(
+        "CREATE TABLE customer (id INT PRIMARY KEY);"
+        "CREATE TABLE seat (customer_id INT REFERENCES customer (id), x DOUBLE, PRIMARY KEY (customer_id, x));"
+        "CREATE TABLE swap (customer_id INT, x DOUBLE, FOREIGN KEY (customer_id, x) REFERENCES seat (customer_id, x));"
+    )
+    assert declared(live)["swap"] == {"column": "customer_id", "references": "customer.id"}
+
+
+def test_people_may_have_a_key_of_two_columns(read_live: Callable[[str], LiveSchema]) -> None:
+    live = read_live(
+        "CREATE TABLE customer (shop INT, nr INT, city TEXT, PRIMARY KEY (shop, nr));"
+        "CREATE TABLE sale (nr INT, shop INT, amount INT, FOREIGN KEY (shop, nr) REFERENCES customer (shop, nr));"
+    )
+    assert declared(live) == {
+        "customer": ["shop", "nr"],
+        "sale": {"column": ["shop", "nr"], "references": ["customer.shop", "customer.nr"]},
+    }
+    tables = build_catalog(policy_from(scaffold(live, "duckdb:x")), live).tables
+    assert [column.name for column in tables["sale"].columns] == ["nr", "shop", "amount"]
+    assert (tables["customer"].unit or tables["sale"].unit) == Unit(
+        ("shop", "nr"), (INTEGER, INTEGER), None, True, True
+    )
 
 
 def test_a_missing_right_is_told_from_a_missing_key(read_live: Callable[[str], LiveSchema]) -> None:

@@ -40,26 +40,28 @@ def test_no_key_is_needed_and_one_is_seen(
     read_live: ReadLive, key: str, is_unique: bool, is_not_null: bool
 ) -> None:
     unit = catalog(read_live, f"CREATE TABLE visit ({key})", VISIT)["visit"]
-    assert unit == Unit("patient_id", INTEGER, None, is_unique, is_not_null, max_rows=6)
+    assert unit == Unit(("patient_id",), (INTEGER,), None, is_unique, is_not_null, max_rows=6)
 
 
 def test_tables_share_the_unit_whatever_its_width(read_live: ReadLive) -> None:
     sql = "CREATE TABLE visit (patient_id INTEGER); CREATE TABLE drug (patient_id BIGINT)"
     units = catalog(read_live, sql, VISIT + DRUG)
-    assert units["drug"] == Unit("patient_id", BIGINT)
+    assert units["drug"] == Unit(("patient_id",), (BIGINT,))
 
 
 def test_a_child_of_a_table_without_a_key_holds_the_unit(read_live: ReadLive) -> None:
     sql = "CREATE TABLE visit (patient_id INTEGER); CREATE TABLE drug (who INTEGER UNIQUE)"
     text = VISIT + '[tables.drug]\nunit = { column = "who", references = "visit.patient_id" }\n'
-    assert catalog(read_live, sql, text)["drug"] == Unit("who", INTEGER, ("visit", "patient_id"), True)
+    assert catalog(read_live, sql, text)["drug"] == Unit(
+        ("who",), (INTEGER,), ("visit", ("patient_id",)), True
+    )
 
 
 def test_a_way_over_another_table_needs_its_key(read_live: ReadLive) -> None:
     sql = "CREATE TABLE visit (patient_id INTEGER, no INTEGER{}); CREATE TABLE drug (visit_no INTEGER)"
     text = VISIT + '[tables.drug]\nunit = { column = "visit_no", references = "visit.no" }\n'
     assert catalog(read_live, sql.format(" PRIMARY KEY"), text)["drug"] == Unit(
-        "visit_no", INTEGER, ("visit", "no")
+        ("visit_no",), (INTEGER,), ("visit", ("no",))
     )
     with pytest.raises(PolicyError, match='the database does not enforce that "no" of "visit" is unique'):
         catalog(read_live, sql.format(""), text)

@@ -121,7 +121,9 @@ def environments(draw: st.DrawFn, is_bounded: bool = False) -> tuple[Column, ...
 
 def bind_expression(text: str, columns: tuple[Column, ...]) -> Expr:
     """Return the bound form of an expression over the table t."""
-    table = Table("t", ("main", "t"), columns, Unit("id", sql.INTEGER, is_unique=True, is_not_null=True))
+    table = Table(
+        "t", ("main", "t"), columns, Unit(("id",), (sql.INTEGER,), is_unique=True, is_not_null=True)
+    )
     query = parse_statement(f"SELECT {text} FROM t")
     assert isinstance(query, AdmittedQuery)
     relation = bind(query, BindingContext(Catalog({"t": table}, "main", ""), query.text, (), 0, {}))

@@ -35,7 +35,7 @@ _STUDENT = Table(
     (Column("name", TEXT), Column("gpa", DOUBLE), Column("major", TEXT), Column("enrolled", INTEGER),
      Column("born", DATE), Column("seen", TIMESTAMP), Column("active", BOOLEAN), Column("fee", numeric(10, 2)),
      Column("big", BIGINT), Column("small", SMALLINT), Column("ratio", REAL)),
-    Unit("id", INTEGER, is_unique=True, is_not_null=True),
+    Unit(("id",), (INTEGER,), is_unique=True, is_not_null=True),
 )  # fmt: skip
 _COURSE = Table(
     "course", ("main", "course"), (Column("id", INTEGER), Column("major", TEXT), Column("Title", TEXT)), None

@@ -13,17 +13,18 @@ from hypothesis import strategies as st
 from ...policy import Policy, parse_policy
 from .random_joins import CELLS, SCHEMA, UNITS, Database, databases, policy_text, row
 
-__all__ = ["SCHEMA_OF_EVENTS", "event_databases", "policy_of_events", "policy_text_of_events"]
+__all__ = ["SCHEMA_OF_EVENTS", "changed", "event_databases", "policy_of_events", "policy_text_of_events"]
 
 
-def _changed(text: str, *changes: tuple[str, str]) -> str:
+def changed(text: str, *changes: tuple[str, str]) -> str:
+    """Return a text with pieces replaced, each of which is there once."""
     for old, new in changes:
         assert text.count(old) == 1, old
         text = text.replace(old, new)
     return text
 
 
-SCHEMA_OF_EVENTS = _changed(
+SCHEMA_OF_EVENTS = changed(
     SCHEMA,
     ("person (id INTEGER PRIMARY KEY, age", "person (id BIGINT, age"),
     ("account (no BIGINT PRIMARY KEY, person_id INTEGER", "account (no BIGINT PRIMARY KEY, person_id SMALLINT"),
@@ -45,7 +46,7 @@ def policy_text_of_events(
     text = policy_text(replace_one=replace_one, rows=rows, groups=groups, epsilon=epsilon)
     own = 'unit = "id"\n'
     bounds = f"max_rows = {rows * groups}\nmax_rows_per_group = {rows}\nmax_groups = {groups}\n"
-    text = _changed(text, (own, own + bounds))
+    text = changed(text, (own, own + bounds))
     return text.replace('unit = { column = "person_id", references = "person.id" }', 'unit = "person_id"')
 
 

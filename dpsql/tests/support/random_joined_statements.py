@@ -6,10 +6,11 @@ They are spread over the grammar with right and wrong equalities; a refusal is a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from hypothesis import strategies as st
 
-__all__ = ["growing_statements", "statements"]
+__all__ = ["TABLES", "Columns", "Writer", "growing_statements", "statements"]
 
 Columns = dict[str, str]
 """Column name -> what it is: person, account, booking (keys), number, text, flag, time, name, kind."""
@@ -39,7 +40,7 @@ _SIGNS = ("=", "<>", "<", "<=", ">", ">=")
 
 
 @dataclass
-class _Item:
+class Item:
     """A FROM item: its SQL, its alias, its columns."""
 
     sql: str
@@ -47,8 +48,10 @@ class _Item:
     columns: Columns
 
 
-class _Writer:
-    """Writes one statement; `pick` draws one of several texts."""
+class Writer:
+    """Writes one statement; `pick` draws one of several texts. `tables`: their columns; `shown`: how one is named."""
+
+    tables: ClassVar[dict[str, Columns]] = TABLES
 
     def __init__(self, draw: st.DrawFn) -> None:
         self.draw = draw
@@ -57,7 +60,7 @@ class _Writer:
     def pick(self, options: tuple[str, ...] | list[str]) -> str:
         return self.draw(st.sampled_from(options))
 
-    def column(self, items: list[_Item], roles: tuple[str, ...], otherwise: str = "1") -> str:
+    def column(self, items: list[Item], roles: tuple[str, ...], otherwise: str = "1") -> str:
         """Return a column of one of some meanings, or what stands for it where there is none."""
         return self.pick(self.columns_of(items, roles) or [otherwise])
 
@@ -70,19 +73,19 @@ class _Writer:
 
     # --- FROM items ---------------------------------------------------------------------------------
 
-    def item(self, depth: int, public: int = 25) -> _Item:
+    def item(self, depth: int, public: int = 25) -> Item:
         """Return a random FROM item."""
         alias = self.alias()
         if depth <= 0 or self.chance(50):
             table = self.pick(PUBLIC if self.chance(public) else PRIVATE)
-            return _Item(f"{table} AS {alias}", alias, dict(TABLES[table]))
+            return Item(f"{table} AS {alias}", alias, dict(self.tables[table]))
         form = self.pick(_SUBQUERIES)
         sql, columns = getattr(self, f"_{form.replace(' ', '_')}")(depth - 1)
-        return _Item(f"({sql}) AS {alias}", alias, columns)
+        return Item(f"({sql}) AS {alias}", alias, columns)
 
     def _filtered(self, depth: int) -> tuple[str, Columns]:
         table = self.pick(PRIVATE)
-        item = _Item(table, table, TABLES[table])
+        item = Item(table, table, self.tables[table])
         return f"SELECT * FROM {table} WHERE {self.predicate([item], depth)}", dict(item.columns)
 
     def _joined(self, depth: int) -> tuple[str, Columns]:
@@ -92,7 +95,7 @@ class _Writer:
         chosen += [self.column(items, ("number", "name", "text", "flag")) for _ in range(2)]
         return self._listed(items, chosen, from_, where)
 
-    def _listed(self, items: list[_Item], chosen: list[str], from_: str, where: str) -> tuple[str, Columns]:
+    def _listed(self, items: list[Item], chosen: list[str], from_: str, where: str) -> tuple[str, Columns]:
         names = [f"c{i}" for i in range(len(chosen))]
         shown = ", ".join(f"{sql} AS {name}" for sql, name in zip(chosen, names, strict=True))
         return f"SELECT {shown} FROM {from_}{where}", {
@@ -120,7 +123,7 @@ class _Writer:
             having = f" HAVING {call} {self.pick(_SIGNS)} {self.pick(('0', '1', '2.5'))}"
         return f"SELECT {shown} FROM {from_}{where} GROUP BY {', '.join(by) or '()'}{having}", columns
 
-    def per_person_call(self, items: list[_Item]) -> str:
+    def per_person_call(self, items: list[Item]) -> str:
         numbers = self.columns_of(items, ("number",))
         call = self.pick(("COUNT(*)", "COUNT(*)", "COUNT({})", "SUM({})", "SUM({})", "AVG({})", "MIN({})", "MAX({})",
                           "COUNT(DISTINCT {t})", "bool_and({b})", "bool_or({b})", "MIN({t})"))  # fmt: skip
@@ -170,9 +173,11 @@ class _Writer:
         second = self.pick((first, *PRIVATE))
         sides = []
         for table in (first, second):
-            item = _Item(table, table, TABLES[table])
+            item = Item(table, table, self.tables[table])
             number, name = (self.column([item], roles, "NULL") for roles in (("number",), ("name", "kind")))
-            person = self.column([item], ("person",) if "person" in TABLES[table].values() else ("account",))
+            person = self.column(
+                [item], ("person",) if "person" in self.tables[table].values() else ("account",)
+            )
             where = f" WHERE {self.predicate([item], 0)}" if self.chance(30) else ""
             sides.append(f"SELECT {person} AS u, {number} AS v, {name} AS c FROM {table}{where}")
         return f" {word} ".join(sides), {"u": "person", "v": "number", "c": "name"}
@@ -189,7 +194,7 @@ class _Writer:
 
     # --- joins -------------------------------------------------------------------------------------------
 
-    def from_clause(self, depth: int, most: int) -> tuple[list[_Item], str, str]:
+    def from_clause(self, depth: int, most: int) -> tuple[list[Item], str, str]:
         """Return items, the FROM clause, and the WHERE clause with its leading space or nothing."""
         items = [self.item(depth, public=8)]
         text = items[0].sql
@@ -202,7 +207,7 @@ class _Writer:
             where.append(self.predicate(items, depth))
         return items, text, f" WHERE {' AND '.join(where)}" if where else ""
 
-    def _join(self, items: list[_Item], other: _Item, where: list[str]) -> str:
+    def _join(self, items: list[Item], other: Item, where: list[str]) -> str:
         kind = self.pick(_JOINS)
         names = {name for item in items for name in item.columns}
         shared = [name for name in other.columns if name in names and other.columns[name] != "number"]
@@ -228,10 +233,10 @@ class _Writer:
             )
         return f" {'JOIN' if kind == 'USING' else kind} {other.sql} ON {condition}"
 
-    def _equality(self, items: list[_Item], other: _Item) -> str:
+    def _equality(self, items: list[Item], other: Item) -> str:
         """Return an equality of columns of one meaning where there is one; sometimes of any columns."""
         pairs = [
-            f"{a.alias}.{x} = {other.alias}.{y}"
+            f"{a.alias}.{self.shown(x, p)} = {other.alias}.{self.shown(y, q)}"
             for a in items for x, p in a.columns.items() for y, q in other.columns.items()
             if p == q and p in ("person", "account", "booking", "name", "kind")
         ]  # fmt: skip
@@ -249,19 +254,28 @@ class _Writer:
 
     # --- expressions ---------------------------------------------------------------------------------------
 
-    def columns_of(self, items: list[_Item], roles: tuple[str, ...]) -> list[str]:
+    def columns_of(self, items: list[Item], roles: tuple[str, ...]) -> list[str]:
         """Return the qualified columns of some meanings."""
         return [
-            f"{item.alias}.{name}" for item in items for name, role in item.columns.items() if role in roles
-        ]
+            f"{item.alias}.{self.shown(name, role)}"
+            for item in items for name, role in item.columns.items() if role in roles
+        ]  # fmt: skip
 
-    def role(self, items: list[_Item], sql: str) -> str:
+    def shown(self, name: str, role: str) -> str:
+        """Return how a column of some meaning is named."""
+        return name
+
+    def role(self, items: list[Item], sql: str) -> str:
         alias, _, name = sql.partition(".")
-        return next(
-            (item.columns[name] for item in items if item.alias == alias and name in item.columns), "number"
-        )
+        known = {
+            self.shown(column, role): role
+            for item in items
+            if item.alias == alias
+            for column, role in item.columns.items()
+        }
+        return known.get(name, "number")
 
-    def predicate(self, items: list[_Item], depth: int) -> str:
+    def predicate(self, items: list[Item], depth: int) -> str:
         """Return a predicate; at depth 1 and more, one with a subquery at times."""
         if depth > 0 and self.chance(45):
             return self._subquery(items, depth - 1)
@@ -275,7 +289,7 @@ class _Writer:
         forms += [f"{number} {self.pick(_SIGNS)} {self.pick(others)}"] if others else []
         return self.pick(forms).format(n=number, t=name)
 
-    def _subquery(self, items: list[_Item], depth: int) -> str:
+    def _subquery(self, items: list[Item], depth: int) -> str:
         inner = self.item(depth, public=25)
         kind = self.pick(
             ("EXISTS", "EXISTS", "NOT EXISTS", "IN", "IN", "NOT IN", "scalar", "scalar", "value")
@@ -304,7 +318,7 @@ class _Writer:
 
     # --- the statement ------------------------------------------------------------------------------------
 
-    def aggregate(self, items: list[_Item]) -> str:
+    def aggregate(self, items: list[Item]) -> str:
         number = self.column(items, ("number",))
         person = self.column(items, ("person", "account"))
         name = self.column(items, (*_NAMES, "booking"), "'a'")
@@ -313,7 +327,7 @@ class _Writer:
         filled = call.format(n=number, p=person, t=name)
         return f"{filled} FILTER (WHERE {self.predicate(items, 0)})" if self.chance(15) else filled
 
-    def key(self, items: list[_Item]) -> str:
+    def key(self, items: list[Item]) -> str:
         names = self.columns_of(items, (*_NAMES, "flag")) or ["1"]
         number = self.column(items, ("number",))
         return self.pick(
@@ -344,15 +358,15 @@ class _Writer:
 
 
 @st.composite
-def statements(draw: st.DrawFn) -> str:
+def statements(draw: st.DrawFn, writer: type[Writer] = Writer) -> str:
     """A statement over one to four of the tables, nested up to three deep; a good part of them is accepted."""
-    return _Writer(draw).statement()
+    return writer(draw).statement()
 
 
 @st.composite
-def growing_statements(draw: st.DrawFn) -> str:
+def growing_statements(draw: st.DrawFn, kind_of_writer: type[Writer] = Writer) -> str:
     """A statement that may multiply one person's rows: tables and subqueries linked by a person, or by other keys."""
-    writer = _Writer(draw)
+    writer = kind_of_writer(draw)
     items = [writer.item(draw(st.integers(0, 2)), public=0)]
     text, where = items[0].sql, list[str]()
     for _ in range(draw(st.integers(1, 3))):

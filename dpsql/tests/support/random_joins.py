@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import duckdb
 
 __all__ = [
-    "CELLS", "NEWCOMER", "PRIVATE", "PUBLIC_ROWS", "SCHEMA", "UNITS", "Database", "Row", "databases", "load",
+    "CELLS", "NEWCOMER", "PRIVATE", "PUBLIC_ROWS", "SCHEMA", "UNITS", "Cell", "Database", "Row", "databases", "line", "load",
     "orphaned", "policy_of", "policy_text", "replaced", "row", "units_of", "without",
 ]  # fmt: skip
 
@@ -308,10 +308,11 @@ def load(connection: duckdb.DuckDBPyConnection, database: Database, order: int =
         shuffled = list(rows)
         random.Random(order).shuffle(shuffled)
         if shuffled:
-            steps.append(f"INSERT INTO {table} VALUES {', '.join(_line(row) for row in shuffled)}")
+            steps.append(f"INSERT INTO {table} VALUES {', '.join(line(row) for row in shuffled)}")
     connection.execute("; ".join(steps))
 
 
-def _line(cells: Iterable[Cell]) -> str:
+def line(cells: Iterable[Cell]) -> str:
+    """Return a row as VALUES have it."""
     shown = ("NULL" if cell is None else "'" + cell.replace("'", "''") + "'" for cell in cells)
     return f"({', '.join(shown)})"

@@ -42,12 +42,12 @@ def campus(default_schema: str = "public", tables: Callable[[str], bool] = lambd
             Column("gpa", numeric(3, 2), not_null, bounds=(Fraction(0), Fraction(4))), Column("year", SMALLINT),
             Column("active", BOOLEAN), Column("enrolled", DATE), Column("score", DOUBLE), Column("seen", TIMESTAMP),
         ),
-        Unit("id", INTEGER, is_unique=True, is_not_null=True), keys=(("id",),),
+        Unit(("id",), (INTEGER,), is_unique=True, is_not_null=True), keys=(("id",),),
     )  # fmt: skip
     loan = Table(
         "loan", (default_schema, "loan"),
         (Column("loan_id", BIGINT, not_null), Column("days_out", INTEGER), Column("price", REAL)),
-        Unit("student_id", INTEGER, references=("student", "id"), is_not_null=True, max_rows=5),
+        Unit(("student_id",), (INTEGER,), references=("student", ("id",)), is_not_null=True, max_rows=5),
         keys=(("loan_id",),),
     )  # fmt: skip
     course = Table(

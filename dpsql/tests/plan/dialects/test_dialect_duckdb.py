@@ -64,5 +64,5 @@ def test_a_hash_is_of_parts_that_cannot_run_into_each_other() -> None:
 def test_rows_without_those_left_out() -> None:
     rows = "a AS (SELECT * FROM (VALUES (1, NULL), (1, 2), (3, NULL)) AS v(u, k))"
     left_out = "b AS (SELECT * FROM (VALUES (1, CAST(NULL AS INTEGER))) AS v(u, k))"
-    kept = duckdb.sql(f"WITH {rows}, {left_out} {DUCKDB.without('a', 'b', ['u', 'k'])}").fetchall()
+    kept = duckdb.sql(f"WITH {rows}, {left_out} {DUCKDB.without('a', 'b', ['u'], ['k'])}").fetchall()
     assert sorted(kept, key=repr) == [(1, 2), (3, None)]

@@ -31,7 +31,7 @@ _BOUNDS = Bounding(40, 2, 20, False, True, False, True)
 def top(
     count: int, call: AggregateCall = _COUNT, bounding: Bounding = _BOUNDS, groups: int = 1000
 ) -> TopGroups | None:
-    return top_groups(call, _ENV, bounding, frozenset({0}), count, groups)
+    return top_groups(call, _ENV, bounding, (frozenset({0}),), count, groups)
 
 
 @pytest.mark.parametrize(("call", "most", "each"), [(_COUNT, 5, 2), (_SUM, 5, 18), (_PEOPLE, 5, 1)])

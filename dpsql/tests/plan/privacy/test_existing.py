@@ -61,7 +61,7 @@ _TABLE = Table(
      Column("d", DATE, bounds=_ends(parse_date("2024-01-01") or 0, parse_date("2024-03-05") or 0)),
      Column("ts", TIMESTAMP, bounds=_ends(parse_timestamp(_MOMENTS[0]) or 0, parse_timestamp(_MOMENTS[-1]) or 0)),
      Column("u", TIMESTAMP)),
-    Unit("id", INTEGER, is_unique=True, is_not_null=True), keys=(("id",),),
+    Unit(("id",), (INTEGER,), is_unique=True, is_not_null=True), keys=(("id",),),
 )  # fmt: skip
 _CATALOG = Catalog(MappingProxyType({"t": _TABLE}), "main", "all values")
 
