@@ -142,4 +142,4 @@ def test_analysts_are_told(read_live: ReadLive) -> None:
         "whose row it is, with the rest of (hospital, patient_no), as patient (hospital, no): to join on all, and for "
         "COUNT(DISTINCT (hospital, patient_no))"
     )
-    assert [column.name for column in visit.nameable] == ["hospital", "patient_no"]
+    assert [column.name for column in visit.named] == ["hospital", "patient_no"]
