@@ -7,13 +7,17 @@ class stands in where a batch is planned: draws that would be made serve as they
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
-from ..mechanisms import Law
+from ..mechanisms import Laplace, Law
 from .claim import Draw, Grouping, StoredGrouping, Together
 from .match import Found, choose_draws
 from .store import StoredDraws
 
 __all__ = ["Pending"]
+
+_ANY = Laplace(Fraction(2**100))
+"""Noise that every stored draw has less of."""
 
 
 class Pending:
@@ -38,14 +42,31 @@ class Pending:
         return choose_draws([self._laws.get(key, {}) for key in measures], law) if measures else None
 
     def lookup(self, measures: Sequence[bytes], law: Law) -> tuple[Together, ...] | None:
-        """See `StoredDraws.lookup`; what is stored goes first."""
+        """See `StoredDraws.lookup`; what is stored goes first, and joins what the batch draws as it will then."""
         found = None if self._base is None else self._base.lookup(measures, law)
         if found is not None:
             return found
         drawn = self.entries(measures, law)
         if drawn is None:
             return None
-        return tuple(tuple(self._draws[entry] for entry in entries) for entries in drawn)
+        before = [self._stored(key) for key in measures]
+        laws = [
+            {
+                **self._laws.get(key, {}),
+                **{n: draw.law.at(draw.measures.index(key)) for n, draw in old.items()},
+            }
+            for key, old in zip(measures, before, strict=True)
+        ]
+        together = choose_draws(laws, law) or drawn
+        return tuple(
+            tuple(old[entry] if entry in old else self._draws[entry] for entry in entries)
+            for old, entries in zip(before, together, strict=True)
+        )
+
+    def _stored(self, key: bytes) -> dict[int, Draw]:
+        """Return the stored draws of a measure, under numbers before those of the batch: the best the last."""
+        found = None if self._base is None else self._base.lookup([key], _ANY)
+        return {} if found is None else {-place: draw for place, draw in enumerate(found[0], 1)}
 
     def groupings(self, families: Sequence[bytes]) -> tuple[int, dict[bytes, list[StoredGrouping]]]:
         """See `StoredDraws.groupings`."""

@@ -222,6 +222,24 @@ def test_many_random_batches(opens: Callable[[], Desk], monkeypatch: Patch, seed
     check_total(opens, some(seed + 100), monkeypatch)
 
 
+def check_stored_before(opens: Callable[[], Desk]) -> None:
+    """What a subquery gives is, while the batch draws, what it is of all that is stored afterwards."""
+    inner = "SELECT AVG(n) FROM visit"
+    for _ in range(4):
+        opened = opens()
+        opened.session.execute("SET dpsql.epsilon = 0.3")
+        opened.session.execute(inner)
+        opened.session.execute("RESET dpsql.epsilon")
+        answers = released(opened.session, f"{BELOW}; {inner}")
+        before = paid(opened)
+        assert released(opened.session, f"{BELOW}; {inner}") == answers
+        assert paid(opened) == before
+
+
+def test_a_subquery_of_which_some_is_stored(opens: Callable[[], Desk]) -> None:
+    check_stored_before(opens)
+
+
 # --- a dashboard ----------------------------------------------------------------------------------------------
 
 
