@@ -9,7 +9,7 @@ QUICK := dpsql/tests/plan dpsql/tests/sql dpsql/tests/policy dpsql/tests/mechani
   --ignore=dpsql/tests/sql/test_fuzz_text.py \
   --deselect=dpsql/tests/plan/privacy/test_contradiction.py::test_a_free_zero_is_the_truth
 
-.PHONY: help demo serve quick test test-all check bench constraints clean
+.PHONY: help demo serve quick test test-all tools check bench constraints clean
 
 help:
 	@echo "make demo      make a small university database and ask it some questions"
@@ -17,6 +17,7 @@ help:
 	@echo "make quick     style, and the tests of plan, sql, policy and mechanisms (under a minute)"
 	@echo "make test      check the code and run the tests (minutes)"
 	@echo "make test-all  the same with the long tests (the audit, the wheel in a clean environment)"
+	@echo "make tools     real BI tools and ORMs against a server (installs them in .venv/tools; minutes)"
 	@echo "make check     style, types and the one-way imports alone"
 	@echo "make bench     the measurements in benchmarks/"
 	@echo "make constraints  pin what is installed, with hashes, in dpsql/constraints.txt (asks the package index)"
@@ -57,6 +58,20 @@ test: check .venv/node
 
 test-all: check .venv/node
 	$(BIN)/pytest -q -n $(WORKERS)
+
+# Tools that analysts hold, in environments of their own: what they need is nothing of dpsql's.
+.venv/tools/ready: .venv/ready Makefile
+	$(PYTHON) -m venv .venv/tools/python
+	.venv/tools/python/bin/pip install --quiet --disable-pip-version-check "django<6" "great_expectations<2" \
+	  "ibis-framework[postgres]<13" ipython jupysql "pandas<4" psycopg2-binary "sqlalchemy>=2,<3"
+	$(PYTHON) -m venv .venv/tools/dbt
+	.venv/tools/dbt/bin/pip install --quiet --disable-pip-version-check "dbt-core~=1.9.0" "dbt-postgres~=1.9.0"
+	-if command -v npm >/dev/null; then npm install --silent --no-audit --no-fund --prefix .venv/tools/node \
+	  drizzle-orm knex pg pg-hstore postgres sequelize; fi
+	touch $@
+
+tools: .venv/tools/ready
+	$(BIN)/python -m dpsql.tests.tools .venv/tools
 
 bench: .venv/ready
 	$(BIN)/python -m benchmarks
