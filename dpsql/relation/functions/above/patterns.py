@@ -76,7 +76,7 @@ def _replaced(pattern: str, new: str, flags: str = "") -> str:
     references = new.count("\\")
     size = f"strlen({{a}}) * {references + 1} + ({matches} + 1) * {len(new.encode())}"
     return (
-        f"CASE WHEN {size} <= {16 * MOST_BYTES} THEN "
+        f"CASE WHEN {size} <= greatest({16 * MOST_BYTES}, 2 * strlen({{a}})) THEN "
         f"regexp_replace({{a}}, {constant(read.text)}, {constant(written)}{option}) END"
     )
 

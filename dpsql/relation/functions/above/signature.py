@@ -16,8 +16,9 @@ from ..row import Args, Function, Syntax, Written
 
 __all__ = ["MOST_BYTES", "Signature", "above", "constants_of", "fitting", "signature"]
 
-MOST_BYTES = 1_000_000
-"""A longer text is NULL."""
+MOST_BYTES = 10_000
+"""A text that is made longer than this is NULL: the engine holds two thousand rows of each step at once, outside of
+what it limits itself to."""
 
 _TYPES = {
     "integer": INTEGER, "int4": INTEGER, "bigint": BIGINT, "numeric": NUMERIC, "double": DOUBLE, "text": TEXT,
