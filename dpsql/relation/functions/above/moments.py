@@ -184,7 +184,7 @@ ROWS = (
           "timestamp -> boolean; interval -> boolean", "true"),
     above("to_timestamp_of", "to_timestamp(x)", "the moment so many seconds after 1970", "double -> timestamp",
           f"CASE WHEN {_IN_CALENDAR} THEN make_timestamp(CAST(round_even({{a}} * 1e6, 0) AS BIGINT)) END", names=(),
-          syntax=(Syntax(exp.UnixToTime, ("this",)),)),
+          syntax=(Syntax(exp.UnixToTime, ("this",)),), output="to_timestamp"),
     above("overlaps", "(x, y) OVERLAPS (z, w)", "whether two spans of time have a moment in common",
           "timestamp, timestamp, timestamp, timestamp -> boolean", _OVERLAPS, names=(), strict=False,
           syntax=(Syntax(exp.Overlaps, read=("this", "expression")),)),
