@@ -14,7 +14,7 @@ from ..relation.functions import FUNCTIONS
 from ..relation.functions.above.formats import HIDDEN_BRACE
 from ..relation.functions.above.signature import MOST_BYTES, Signature, constants_of, fitting
 from ..relation.types import TEXT, Kind, SqlType
-from .bind import bind, engine_type, finite, keep
+from .bind import bind, engine_type, finite
 from .null_on_error_casts import cast
 
 __all__ = ["print_literal", "print_named"]
@@ -52,9 +52,12 @@ def print_named(call: Call, args: list[str]) -> str:
         there = " AND ".join(f"{name} IS NOT NULL" for name in names)
         body = f"CASE WHEN {there} THEN {body} END"
     body = f"TRY({body})"
+    if row.grows:
+        most = f"greatest({MOST_BYTES}, coalesce(strlen({names[0]}), 0))"
+        body = f"list_filter([{body}], lambda made: strlen(made) <= {most})[1]"
     if bound:
         body = bind("{" + ", ".join(f"'{name}': {sql}" for name, sql in bound.items()) + "}", body)
-    return _as_result(body, found.result, row.grows)
+    return _as_result(body, found.result)
 
 
 def _put(place: str, names: list[str], found: Signature) -> str:
@@ -82,9 +85,9 @@ def output_text(printed: str, type_: SqlType) -> str:
     return cast(printed, type_, TEXT)
 
 
-def _as_result(body: str, type_: SqlType, grows: bool) -> str:
+def _as_result(body: str, type_: SqlType) -> str:
     if type_.kind is Kind.TEXT:
-        return keep(body, f"strlen(v) <= {MOST_BYTES}") if grows else body
+        return body
     if type_.is_float or type_.kind is Kind.NUMERIC:
         return finite(f"TRY_CAST({body} AS {engine_type(type_)})")
     return f"TRY_CAST({body} AS {engine_type(type_)})"

@@ -18,6 +18,7 @@ from ..errors import Refusal
 from ..relation.expressions import Call, Expr, Literal
 from ..relation.functions import NAMES, SYNTAX, Function
 from ..relation.functions.above.formats import FormatError
+from ..relation.functions.above.refused import REFUSED
 from ..relation.functions.above.signature import Signature, constants_of, fitting, signature
 from ..relation.types import TEXT, Kind
 from .constants import coerce_literal
@@ -53,7 +54,8 @@ def parse_calls(text: str, dialect: Postgres, tokens: list[Token]) -> list[exp.E
 
 def _is_name(token: Token) -> bool:
     quoted = (TokenType.IDENTIFIER, TokenType.STRING)
-    return token.text.lower() in NAMES and token.token_type not in quoted
+    name = token.text.lower()
+    return (name in NAMES or name in REFUSED) and token.token_type not in quoted
 
 
 def _hidden(token: Token) -> Token:
@@ -150,6 +152,11 @@ _BUILT = frozenset(name.lower() for syntax in SYNTAX for name in getattr(syntax,
 
 def no_such_function(binder: Binder, node: exp.Expr, name: str) -> Refusal:
     """Return the refusal of a function that is none of ours, with the nearest name."""
+    if (left := REFUSED.get(name)) is not None:
+        return Refusal(
+            f"{name}() is not answered: {left.why}", sqlstate="0A000", position=binder.position(node),
+            hint=f"write {left.instead}",
+        )  # fmt: skip
     close = difflib.get_close_matches(name, [*NAMES, *_BUILT], 1, 0.8)
     meant = f"did you mean {close[0]}()? " if close else ""
     return Refusal(

@@ -19,7 +19,7 @@ _TYPES = {
 }  # fmt: skip
 _FUNCTIONS: dict[type[exp.Expr], str] = {
     **{node: row.output or row.name for node, row in WRITTEN.items()},
-    exp.Explode: "unnest",
+    exp.Explode: "unnest", exp.StrToDate: "to_date", exp.StrToTime: "to_timestamp",
     exp.ExplodingGenerateSeries: "generate_series",
     **{node: row.name for node, row in PUBLIC_AGGREGATES.items()},
     **{node: row.output for node, row in (AGGREGATES | ORDERED).items() if row.output},

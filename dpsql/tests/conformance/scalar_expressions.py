@@ -94,6 +94,7 @@ EXPRESSIONS: dict[str, list[str]] = {
     "interval_times": ["age(p, q) * j", f"2 * {SPAN}"],
     "date_bin": ["date_bin(INTERVAL '15 minutes', p, timestamp '2001-01-01')", "date_bin(INTERVAL '1 day 3 hours', p, q)",
                  "date_bin('7 days', d, timestamp '2001-01-01')", "date_bin(INTERVAL '1 month', p, q)"],
+    "justify_interval": [f"justify_interval({SPAN})", "justify_interval(p - q)"],
     "justify_hours": [f"justify_hours({SPAN})", "justify_hours(q - p)"],
     "justify_days": [f"justify_days({SPAN})", "justify_days(p - q)"],
     "make_date_of": ["make_date(2000 + i, j, k)", "make_date(j, 2, 29)"],

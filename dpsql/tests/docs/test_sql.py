@@ -11,6 +11,8 @@ import pytest
 from dpsql import Session
 from dpsql.errors import Refusal
 from dpsql.relation.functions import FUNCTIONS, manual_lines
+from dpsql.relation.functions.above.refused import REFUSED as LEFT_OUT
+from dpsql.relation.functions.above.refused import refused_lines
 from dpsql.testing.case_file import Accepted, read_cases
 
 from .documents import ROOT, blocks, section, text
@@ -193,6 +195,23 @@ def test_the_functions_are_those_of_the_table() -> None:
     """`python -m dpsql.relation.functions` prints them."""
     assert manual_lines() in section("sql", "Functions")
     assert all(row.form and row.doc for row in FUNCTIONS.values())
+
+
+def test_what_is_left_out_is_refused_by_name_with_a_rewrite(session: Session) -> None:
+    assert refused_lines() in text("sql")
+    for name, left in LEFT_OUT.items():
+        with pytest.raises(Refusal, match=re.escape(f"{name}() is not answered")) as caught:
+            session.explain(f"SELECT {name}(title) FROM course")
+        assert caught.value.hint == f"write {left.instead}"
+
+
+@pytest.mark.parametrize("instead", sorted({left.instead for left in LEFT_OUT.values()}))
+def test_the_rewrite_is_answered(session: Session, instead: str) -> None:
+    columns = {"x": "title", "y": "title", "n": "credits"}
+    if re.match(r"exp|sin|min_scale|x::|x \+", instead):
+        columns["x"] = "now()" if instead.startswith("x") else "credits"
+    written = re.sub(r"(?<![\w'])[xyn](?![\w'])", lambda found: columns[found[0]], instead)
+    session.explain(f"SELECT {written} FROM course")
 
 
 @pytest.mark.parametrize(

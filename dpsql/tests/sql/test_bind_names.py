@@ -311,3 +311,8 @@ def test_a_subquery_in_from_sees_no_column_of_the_outer_query() -> None:
 def test_an_output_column_is_named_as_in_postgres(item: str, name: str) -> None:
     group = " GROUP BY name" if "grouping" in item else ""
     assert names(f"SELECT {item} FROM student{group}") == [name]
+
+
+def test_functions_above_a_release_are_named_as_postgres_names_them() -> None:
+    text = "SELECT to_timestamp(1), to_date(name, 'YYYY'), name ~ 'a', split_part(name, ',', 1), btrim(name, 'x') FROM student"
+    assert names(text) == ["to_timestamp", "to_date", "?column?", "split_part", "btrim"]

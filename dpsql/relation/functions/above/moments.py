@@ -99,6 +99,15 @@ _DAYS_IN_MONTHS = _over_parts(
     " WHEN q.m < 0 AND q.d > 0 THEN " + _made("q.m + 1", "q.d - 30", "q.u") +
     " ELSE " + _made("q.m", "q.d", "q.u") + " END)[1]"
 )  # fmt: skip
+_JUSTIFIED = _over_parts(
+    "list_transform([{'m': p.m, 'd': p.d + p.u // 86400000000, 'u': p.u % 86400000000}], lambda q: "
+    "list_transform([{'m': q.m + q.d // 30, 'd': q.d % 30, 'u': q.u}], lambda r: list_transform([CASE "
+    "WHEN r.m > 0 AND (r.d < 0 OR (r.d = 0 AND r.u < 0)) THEN {'m': r.m - 1, 'd': r.d + 30, 'u': r.u} "
+    "WHEN r.m < 0 AND (r.d > 0 OR (r.d = 0 AND r.u > 0)) THEN {'m': r.m + 1, 'd': r.d - 30, 'u': r.u} "
+    "ELSE {'m': r.m, 'd': r.d, 'u': r.u} END], lambda s: CASE WHEN s.d > 0 AND s.u < 0 THEN "
+    + _made("s.m", "s.d - 1", "s.u + 86400000000") + " WHEN s.d < 0 AND s.u > 0 THEN "
+    + _made("s.m", "s.d + 1", "s.u - 86400000000") + " ELSE " + _made("s.m", "s.d", "s.u") + " END)[1])[1])[1]"
+)  # fmt: skip
 _OVERLAPS = (
     "list_transform([{'s': least({a}, {b}), 'e': CASE WHEN {a} IS NOT NULL AND {b} IS NOT NULL THEN "
     "greatest({a}, {b}) END, 't': least({c}, {d}), 'f': CASE WHEN {c} IS NOT NULL AND {d} IS NOT NULL THEN "
@@ -160,6 +169,7 @@ ROWS = (
           _HOURS_IN_DAYS),
     above("justify_days", "justify_days(x)", "30 days of an interval as a month", "interval -> interval",
           _DAYS_IN_MONTHS),
+    above("justify_interval", "justify_interval(x)", "both, with one sign", "interval -> interval", _JUSTIFIED),
     above("make_date_of", "make_date(year, month, day)", "a date; of columns", "integer, integer, integer -> date",
           "CASE WHEN {a} BETWEEN 1 AND 9999 THEN make_date({a}, {b}, {c}) END", names=(),
           below="write DATE '2024-01-31'"),
@@ -176,7 +186,7 @@ ROWS = (
           "timestamp -> boolean; interval -> boolean", "true"),
     above("to_timestamp_of", "to_timestamp(x)", "the moment so many seconds after 1970", "double -> timestamp",
           f"CASE WHEN {_IN_CALENDAR} THEN make_timestamp(CAST(round_even({{a}} * 1e6, 0) AS BIGINT)) END", names=(),
-          syntax=(Syntax(exp.UnixToTime, ("this",)),)),
+          syntax=(Syntax(exp.UnixToTime, ("this",)),), output="to_timestamp"),
     above("overlaps", "(x, y) OVERLAPS (z, w)", "whether two spans of time have a moment in common",
           "timestamp, timestamp, timestamp, timestamp -> boolean", _OVERLAPS, names=(), strict=False,
           syntax=(Syntax(exp.Overlaps, read=("this", "expression")),)),

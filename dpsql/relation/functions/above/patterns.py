@@ -76,7 +76,7 @@ def _replaced(pattern: str, new: str, flags: str = "") -> str:
     references = new.count("\\")
     size = f"strlen({{a}}) * {references + 1} + ({matches} + 1) * {len(new.encode())}"
     return (
-        f"CASE WHEN {size} <= {16 * MOST_BYTES} THEN "
+        f"CASE WHEN {size} <= greatest({16 * MOST_BYTES}, 2 * strlen({{a}})) THEN "
         f"regexp_replace({{a}}, {constant(read.text)}, {constant(written)}{option}) END"
     )
 
@@ -94,14 +94,16 @@ _BELOW = (
 ROWS = (
     above("regexp_matches", "x ~ '^a.*z'", "whether a regular expression is found in a text; `!~`: it is not",
           "text, pattern -> boolean", _matches, names=(),
-          syntax=(Syntax(exp.RegexpLike, read=("this", "expression")),), symbol="~", below=_BELOW),
+          syntax=(Syntax(exp.RegexpLike, read=("this", "expression")),), symbol="~", output="?column?",
+          below=_BELOW),
     above("regexp_matches_no_case", "x ~* '^a.*z'", "the same, capital and small letters alike",
           "text, pattern -> boolean", _no_case, names=(),
-          syntax=(Syntax(exp.RegexpILike, read=("this", "expression")),), symbol="~*", below=_BELOW),
+          syntax=(Syntax(exp.RegexpILike, read=("this", "expression")),), symbol="~*", output="?column?",
+          below=_BELOW),
     above("similar_to", "x SIMILAR TO 'a(b|c)%' ESCAPE '!'",
           "whether a text is of a form, by `%`, `_` and the signs of regular expressions",
           "text, pattern -> boolean; text, pattern, flags -> boolean", _similar, names=(),
-          syntax=(Syntax(exp.SimilarTo, read=("this", "expression")),), symbol="SIMILAR TO",
+          syntax=(Syntax(exp.SimilarTo, read=("this", "expression")),), symbol="SIMILAR TO", output="?column?",
           below="use LIKE"),
     above("regexp_like", "regexp_like(x, 'a+', 'i')", "as `~`, by a flag as `~*`", _ONE.format("boolean"), _matches),
     above("regexp_replace", "regexp_replace(x, '[0-9]+', '#', 'g')",

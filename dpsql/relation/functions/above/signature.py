@@ -16,8 +16,9 @@ from ..row import Args, Function, Syntax, Written
 
 __all__ = ["MOST_BYTES", "Signature", "above", "constants_of", "fitting", "signature"]
 
-MOST_BYTES = 1_000_000
-"""A longer text is NULL."""
+MOST_BYTES = 10_000
+"""A text that is made longer than this is NULL: the engine holds two thousand rows of each step at once, outside of
+what it limits itself to."""
 
 _TYPES = {
     "integer": INTEGER, "int4": INTEGER, "bigint": BIGINT, "numeric": NUMERIC, "double": DOUBLE, "text": TEXT,
@@ -106,7 +107,7 @@ def constants_of(found: Signature, args: Args) -> list[str]:
 def above(
     name: str, form: str, doc: str, takes: str, *sql: Written,
     names: tuple[str, ...] | None = None, strict: bool = True,
-    grows: bool = False, syntax: tuple[Syntax, ...] = (), since: int = 0, symbol: str = "",
+    grows: bool = False, syntax: tuple[Syntax, ...] = (), since: int = 0, symbol: str = "", output: str = "",
     below: str = "use it on the aggregated result",
 ) -> Function:  # fmt: skip
     """Return a row. `takes`: its signatures, with semicolons between; `sql`: the value of each, or of all.
@@ -122,5 +123,5 @@ def above(
 
     return Function(
         name, form, doc, result, private=False, names=(name,) if names is None else names, signatures=signatures,
-        sql=sql, strict=strict, grows=grows, syntax=syntax, since=since, below=below, symbol=symbol,
+        sql=sql, strict=strict, grows=grows, syntax=syntax, since=since, below=below, symbol=symbol, output=output,
     )  # fmt: skip

@@ -84,7 +84,7 @@ ROWS = (
     above(
         "replace", "replace(x, 'from', 'to')", "each place of a text replaced", "text, text, text -> text",
         f"CASE WHEN {{b}} = '' THEN {{a}} WHEN strlen({{a}}) + {_COUNT} * (strlen({{c}}) - strlen({{b}})) "
-        f"<= {MOST_BYTES} THEN replace({{a}}, {{b}}, {{c}}) END",
+        f"<= greatest({MOST_BYTES}, strlen({{a}})) THEN replace({{a}}, {{b}}, {{c}}) END",
     ),
     above("reverse", "reverse(x)", "its characters from the last to the first", "text -> text",
           _joined(f"list_reverse({_CHARACTERS})")),
