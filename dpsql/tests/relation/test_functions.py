@@ -171,7 +171,10 @@ def test_types_that_do_not_fit_are_refused(text: str) -> None:
     assert caught.value.position is not None
 
 
-ABOVE = {"dp_low", "dp_high", "array", "element", "cardinality"}
+ABOVE = {
+    "dp_low", "dp_high", "array", "element", "cardinality", "slice", "series", "array_has", "array_position",
+    "array_length", "array_to_string", "array_contains", "array_overlaps",
+}  # fmt: skip
 """What stands above a release alone."""
 
 
