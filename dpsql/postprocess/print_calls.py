@@ -12,7 +12,7 @@ from ..relation.functions.bins import buckets_of
 from ..relation.functions.moments import bin_of, written_format
 from ..relation.types import Kind, SqlType
 from . import null_on_error
-from .bind import engine_type, keep
+from .bind import bind, engine_type, keep
 from .estimates import print_deviate
 from .print_named import print_literal, print_named
 
@@ -122,6 +122,11 @@ def _element(call: Call, args: list[str]) -> str:
     return f"list_extract({args[0]}, {place})"
 
 
+def _of_two(body: str, args: list[str]) -> str:
+    """Return an expression of two operands, v.a and v.b, each of them printed once."""
+    return f"list_transform([{{'a': {args[0]}, 'b': {args[1]}}}], lambda v: {body})[1]"
+
+
 def _series(call: Call, args: list[str]) -> str:
     """Print a series as an array: none for a NULL, an error that says so for more than may be."""
     assert call.type.element is not None
@@ -194,6 +199,22 @@ CALLS: dict[str, Form] = {
     "array": lambda call, args: f"CAST([{', '.join(args)}] AS {engine_type(call.type)})",
     "element": _element, "slice": lambda call, args: f"list_slice({args[0]}, {args[1]}, {args[2]})",
     "series": _series,
+    "array_has": lambda call, args: _of_two(
+        # where the value is not found, one that is not known could be it
+        "CASE WHEN list_contains(v.a, v.b) THEN TRUE WHEN len(v.a) = 0 THEN FALSE"
+        " WHEN v.b IS NULL OR list_count(v.a) < len(v.a) THEN NULL WHEN v.a IS NOT NULL THEN FALSE END", args,
+    ),
+    "array_position": lambda call, args: f"CAST(nullif(list_position({args[0]}, {args[1]}), 0) AS INTEGER)",
+    "array_length": lambda call, args: _of_two(
+        "CASE WHEN v.b = 1 AND len(v.a) > 0 THEN CAST(len(v.a) AS INTEGER) END", args
+    ),
+    "array_to_string": lambda call, args: bind(
+        args[0], f"CASE WHEN v IS NOT NULL THEN coalesce(array_to_string(v, {args[1]}), '') END"
+    ),
+    "array_contains": lambda call, args: _of_two(
+        "CASE WHEN list_count(v.b) < len(v.b) AND v.a IS NOT NULL THEN FALSE ELSE list_has_all(v.a, v.b) END", args
+    ),
+    "array_overlaps": lambda call, args: f"list_has_any({args[0]}, {args[1]})",
     "cardinality": lambda call, args: f"CAST(len({args[0]}) AS INTEGER)",
 }  # fmt: skip
 """Function -> how a call of it is printed from its printed arguments."""

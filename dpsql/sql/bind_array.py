@@ -29,12 +29,21 @@ from ..relation.relations import (
 )
 from ..relation.types import BOOLEAN, INTEGER, TEXT, Kind, array_of
 from .bind_expression import Binder, call, cast
+from .bind_lists import has_value
 from .bind_percentile import MAX_FRACTIONS
 from .bind_series import bind_series
 from .constants import coerce_literal
 from .outer import first_outer
 
-__all__ = ["bind_array", "bind_cardinality", "bind_element", "bind_unnest", "refuse_unnest", "unnested"]
+__all__ = [
+    "bind_array",
+    "bind_cardinality",
+    "bind_element",
+    "bind_place",
+    "bind_unnest",
+    "refuse_unnest",
+    "unnested",
+]
 
 _NOWHERE = 2**31 - 1
 
@@ -93,6 +102,12 @@ def bind_cardinality(binder: Binder, node: exp.Expr) -> Expr:
     return call(
         "cardinality", [_array(binder, node.args["expressions"][0], "cardinality")], binder.position(node)
     )
+
+
+def bind_place(binder: Binder, node: exp.Expr) -> Expr:
+    """Return `array_position(q, x)`."""
+    array, position = _array(binder, node.args["this"], "array_position"), binder.position(node)
+    return has_value(array, binder.bind(node.args["expression"]), position, "array_position")
 
 
 def bind_unnest(binder: Binder, node: exp.Expr) -> Expr:

@@ -12,7 +12,7 @@ from ..relation.functions import FUNCTIONS
 from ..relation.types import BOOLEAN, INTEGER, TEXT, Kind
 from .aggregates import AGGREGATES, ORDERED
 from .bind_aggregate import bind_aggregate, bind_anonymous, bind_filter, bind_grouping
-from .bind_array import bind_array, bind_element, refuse_unnest
+from .bind_array import bind_array, bind_element, bind_place, refuse_unnest
 from .bind_expression import Binder, Condition, Form, call
 from .bind_intervals import bind_operator, bind_overlaps, cut_in_zone
 from .bind_lateral import row_parts, rows_compared
@@ -319,7 +319,7 @@ FORMS: dict[type[exp.Expr], Form] = {
     exp.Grouping: bind_grouping, exp.Window: bind_window,
     exp.WithinGroup: bind_within_group, exp.Array: bind_array, exp.Explode: refuse_unnest,
     exp.ExplodingGenerateSeries: refuse_unnest,
-    exp.Bracket: bind_element,
+    exp.Bracket: bind_element, exp.ArrayPosition: bind_place,
     **dict.fromkeys(AGGREGATES, bind_aggregate), **dict.fromkeys(PUBLIC_AGGREGATES, bind_public_aggregate),
     **dict.fromkeys(ORDERED, bind_alone),
 }  # fmt: skip

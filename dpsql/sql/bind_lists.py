@@ -6,16 +6,17 @@ from sqlglot import exp
 
 from ..errors import Position, Refusal
 from ..relation.expressions import FALSE, Call, Expr, Literal
-from ..relation.functions import FUNCTIONS
-from ..relation.types import BOOLEAN
+from ..relation.functions import FUNCTIONS, common_type
+from ..relation.types import BOOLEAN, Kind
 from .bind_expression import Binder, call, cast
 from .bind_lateral import compared_rows
 from .comparison import compare_in
+from .constants import coerce_literal
 from .literals import parameter_literal
 from .parameters import Awaited
 from .types import cast_target
 
-__all__ = ["bind_equal", "bind_order_of", "bind_unequal", "list_items"]
+__all__ = ["bind_equal", "bind_order_of", "bind_unequal", "has_value", "list_items"]
 
 MAX_ITEMS = 1_000
 """Most items of a list that is one constant."""
@@ -26,10 +27,37 @@ def bind_equal(binder: Binder, node: exp.Expr) -> Expr:
     compared = compared_rows(binder, node, "eq")
     if compared is not None:
         return compared
+    inside = _in_array(binder, node)
+    if inside is not None:
+        return inside
     items = _list_of(binder, node, exp.EQ)
     if items is None:
         return _compared(binder, node, "eq")
     return _in(binder, node, items)
+
+
+def _in_array(binder: Binder, node: exp.Expr) -> Expr | None:
+    """Return `x = ANY (q)` for an array that is a column; None: it is none."""
+    right = node.args["expression"]
+    inner = right.args["this"] if isinstance(right, exp.Any) else None
+    while isinstance(inner, exp.Paren):
+        inner = inner.args["this"]
+    if not isinstance(inner, exp.Column):
+        return None
+    array = binder.bind(inner)
+    if array.type.kind is not Kind.ARRAY:
+        return None
+    return has_value(array, binder.bind(node.args["this"]), binder.position(node))
+
+
+def has_value(array: Expr, value: Expr, position: Position | None, name: str = "array_has") -> Expr:
+    """Return a call of an array and a value, which is read as its elements are."""
+    element = array.type.element
+    assert element is not None
+    value = coerce_literal(value, element)
+    if value.type != element and common_type([element, value.type]) == element:
+        value = cast(value, element, position)
+    return call(name, [array, value], position, said="= ANY" if name == "array_has" else name)
 
 
 def bind_unequal(binder: Binder, node: exp.Expr) -> Expr:

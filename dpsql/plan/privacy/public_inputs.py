@@ -34,6 +34,7 @@ from ...relation.relations import (
     Window,
 )
 from ...relation.types import BIGINT, DOUBLE, Kind
+from ...sql.outer import Outer
 from .join import join_blocks
 from .keys import environment_of
 from .ownership import scan_source
@@ -73,7 +74,7 @@ def read_in_place(node: Relation, catalog: Catalog) -> PrivateBlock:
 
 def _readable(expr: Expr, source: PrivateBlock | None) -> Expr:
     whole = expr if source is None else substitute(expr, source.outputs)
-    if any(isinstance(part, Scalar) or (isinstance(part, Call) and not FUNCTIONS[part.function].private)
+    if any(isinstance(part, (Scalar, Outer)) or (isinstance(part, Call) and not FUNCTIONS[part.function].private)
            for part in walk(whole)):  # fmt: skip
         raise NotInPlace
     return whole

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from ..types import INTEGER, Kind, SqlType, array_of
-from .row import Args, Function, Shorthand, Syntax
+from ..expressions import Literal
+from ..types import BOOLEAN, INTEGER, TEXT, Kind, SqlType, array_of
+from .row import Args, Function, Shorthand, Syntax, TypeRule
 
 __all__ = ["ROWS"]
 
@@ -22,8 +23,34 @@ def _sliced(args: Args) -> SqlType | None:
     return args[0].type if args[0].type.kind is Kind.ARRAY else None
 
 
+def _length(args: Args) -> SqlType | None:
+    return INTEGER if args[0].type.kind is Kind.ARRAY and args[1].type.is_integer else None
+
+
 def _cardinality(args: Args) -> SqlType | None:
     return INTEGER if args[0].type.kind is Kind.ARRAY else None
+
+
+def _alike(result: SqlType) -> TypeRule:
+    """Return the rule of an array and a value of its element's type."""
+
+    def rule(args: Args) -> SqlType | None:
+        element = args[0].type.element
+        return result if element is not None and args[1].type == element else None
+
+    return rule
+
+
+def _both(args: Args) -> SqlType | None:
+    same = args[0].type.kind is Kind.ARRAY and args[0].type == args[1].type
+    return BOOLEAN if same else None
+
+
+def _texts(args: Args) -> SqlType | None:
+    element = args[0].type.element
+    fits = element is not None and (element.kind is Kind.TEXT or element.is_integer)
+    is_known = isinstance(args[1], Literal) and args[1].value is not None
+    return TEXT if fits and is_known and args[1].type.kind is Kind.TEXT else None
 
 
 ROWS = (
@@ -47,6 +74,31 @@ ROWS = (
     Function(
         "series", "generate_series(1, 12)", "numbers in rows, or timestamps by a constant interval; alone in a column "
         "of SELECT, or in FROM", lambda args: None, private=False,
+    ),
+    Function(
+        "array_has", "x = ANY (q)", "equal to one of the values of an array", _alike(BOOLEAN), private=False,
+    ),
+    Function(
+        "array_position", "array_position(q, x)", "the first place of a value, NULL for none", _alike(INTEGER),
+        syntax=(Syntax(exp.ArrayPosition, read=("this", "expression")),),
+        null=lambda args, call: True, private=False,
+    ),
+    Function(
+        "array_length", "array_length(q, 1)", "how many values it has, NULL for none", _length,
+        syntax=(Syntax(exp.ArraySize, ("this", "expression")),),
+        null=lambda args, call: True, private=False,
+    ),
+    Function(
+        "array_to_string", "array_to_string(q, ', ')", "texts or integers joined, NULL left out", _texts,
+        syntax=(Syntax(exp.ArrayToString, ("this", "expression")),), private=False,
+    ),
+    Function(
+        "array_contains", "q @> r", "all values of one array are in the other", _both,
+        syntax=(Syntax(exp.ArrayContainsAll, ("this", "expression")),), private=False,
+    ),
+    Function(
+        "array_overlaps", "q && r", "two arrays have a value in common", _both,
+        syntax=(Syntax(exp.ArrayOverlaps, ("this", "expression")),), private=False,
     ),
     Function(
         "cardinality", "cardinality(q)", "how many values it has", _cardinality, private=False

@@ -113,3 +113,8 @@ SELECT DISTINCT ON (n) n, major FROM (SELECT major, COUNT(*) AS n FROM student G
 SELECT m.major, x.id FROM (SELECT major, COUNT(*) AS n FROM student GROUP BY major) m, LATERAL (SELECT e.id FROM emp e WHERE e.id * 3 < m.n ORDER BY e.id DESC LIMIT 1) x ORDER BY 1
 SELECT major, (SELECT max(e.id) FROM emp e WHERE e.id < m.n - 7) AS c FROM (SELECT major, COUNT(*) AS n FROM student GROUP BY major) m ORDER BY 1
 WITH RECURSIVE r(i, total) AS (SELECT 0, (SELECT COUNT(*) FROM student) UNION ALL SELECT i + 1, total / 2 FROM r WHERE i < 3) SELECT * FROM r ORDER BY i
+SELECT k, 1 = ANY (a) AS p, array_length(a, 1) AS q, array_position(a, 2) AS r, array_to_string(a, '-') AS s, a @> ARRAY[1] AS u, a && ARRAY[5, 1] AS v, cardinality(a) AS w, a[1:2] AS z FROM (SELECT name AS k, array_agg(id ORDER BY id) AS a FROM t GROUP BY name) m ORDER BY 1
+SELECT k, 3 = ANY (a) AS p, array_length(a, 2) AS q, array_position(a, NULL) AS r, array_to_string(a, ', ') AS s, a @> ARRAY[3] AS u, a && ARRAY[5, 7] AS v FROM (SELECT b AS k, array_agg(n ORDER BY id) AS a FROM t GROUP BY b) m ORDER BY 1
+SELECT 'x' = ANY (a) AS p, array_position(a, 'y') AS r FROM (SELECT array_agg(name ORDER BY id) AS a FROM t) m
+SELECT 1 = ANY (a) AS p, a @> ARRAY[1] AS u, a && ARRAY[1] AS v, array_length(a, 1) AS q, array_to_string(a, ',') AS s FROM (SELECT array_agg(id) AS a FROM t WHERE id > 99) m
+SELECT 1 = ANY (a) AS p, a @> ARRAY[1] AS u, a && ARRAY[1] AS v, array_length(a, 1) AS q, array_to_string(a, ',') AS s, array_position(a, 1) FROM (SELECT ARRAY(SELECT id FROM t WHERE id > 99) AS a) m
