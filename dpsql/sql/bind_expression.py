@@ -63,7 +63,7 @@ def call(name: str, args: list[Expr], position: Position | None, said: str | Non
     if result is None:
         types = ", ".join(str(arg.type) for arg in args)
         raise Refusal(
-            f"{said or name} does not take ({types})",
+            f"{said or FUNCTIONS[name].symbol or name} does not take ({types})",
             sqlstate="42883",
             position=position or next((arg.position for arg in args if arg.position), None),
             hint="cast the arguments",

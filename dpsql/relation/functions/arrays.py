@@ -94,11 +94,11 @@ ROWS = (
     ),
     Function(
         "array_contains", "q @> r", "all values of one array are in the other", _both,
-        syntax=(Syntax(exp.ArrayContainsAll, ("this", "expression")),), private=False,
+        syntax=(Syntax(exp.ArrayContainsAll, ("this", "expression")),), private=False, symbol="@>",
     ),
     Function(
         "array_overlaps", "q && r", "two arrays have a value in common", _both,
-        syntax=(Syntax(exp.ArrayOverlaps, ("this", "expression")),), private=False,
+        syntax=(Syntax(exp.ArrayOverlaps, ("this", "expression")),), private=False, symbol="&&",
     ),
     Function(
         "cardinality", "cardinality(q)", "how many values it has", _cardinality, private=False
