@@ -87,7 +87,7 @@ def _bucket(args: list[Facts], call: Call) -> Facts:
 ROWS = (
     Function(
         "width_bucket", "width_bucket(x, 0, 10, 5)",
-        "which of so many bins of one width `x` is in, from 1; 0 below the first, one more than all beyond the last",
+        "which of so many bins of one width `x` is in, from 1; 0 and one more than all beyond them",
         _type, _bucket,
     ),
 )  # fmt: skip

@@ -66,8 +66,8 @@ ROWS = (
         (Syntax(exp.ILike, read=(*_SIDES, "negate")),),
     ),
     Shorthand(
-        "x ~ '^(a|b)'", "by a regular expression that is LIKE in another spelling: plain characters, `.`, `.*`, `^` "
-        "and `$` at the ends, one choice; `~*` as ILIKE, `!~` none of them",
+        "x ~ '^(a|b)'", "LIKE as a regular expression: characters, `.`, `.*`, `^` and `$` at the ends, one choice; "
+        "`~*`: ILIKE",
         (Syntax(exp.RegexpLike, read=_SIDES), Syntax(exp.RegexpILike, read=_SIDES)),
     ),
     Shorthand(

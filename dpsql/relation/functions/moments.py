@@ -160,7 +160,7 @@ def _trunc_null(args: list[Facts], call: Call) -> bool:
 
 ROWS: tuple[Function | Shorthand, ...] = (
     Function(
-        "extract", "extract(year FROM x)", f"a field of a moment: {', '.join((*EXTRACT_FIELDS, *EXACT_FIELDS))}",
+        "extract", "extract(year FROM x)", f"a field: {', '.join((*EXTRACT_FIELDS, *EXACT_FIELDS))}",
         _extract_type,
         _extract, (Syntax(exp.Extract, read=("this", "expression")),), null=_extract_null,
     ),
@@ -170,13 +170,12 @@ ROWS: tuple[Function | Shorthand, ...] = (
     ),
     Function(
         "date_bin", "date_bin('15 minutes', x, TIMESTAMP '2024-01-01')",
-        "where the bin of a moment begins: bins of days, hours, minutes and seconds, counted from a constant moment",
+        "where a moment's bin begins, counted from a constant one",
         _bin_type, _date_bin, null=_bin_null,
     ),
     Function(
         "to_char", "to_char(x, 'YYYY-MM')",
-        f"a moment as text, of {', '.join(FORMAT_PATTERNS)}, signs and \"words\"; "
-        "`FM` before one leaves blanks and zeros out",
+        f"as text, of {', '.join(FORMAT_PATTERNS)}, \"words\"",
         _char_type, _to_char, (), _to_char_size, null=_char_null,
     ),
     Shorthand(
