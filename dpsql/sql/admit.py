@@ -76,7 +76,6 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
     exp.DataTypeParam: _UNARY,
     **{syntax.node: frozenset((*syntax.args, *syntax.read)) for syntax in SYNTAX.values()},
     exp.Exists: _UNARY,
-    **dict.fromkeys((exp.JustifyDays, exp.JustifyHours, exp.JustifyInterval), _UNARY),
     exp.CurrentDate: frozenset(),
     exp.CurrentTimestamp: frozenset(),
     exp.Localtimestamp: frozenset(),

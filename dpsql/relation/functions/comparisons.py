@@ -68,7 +68,7 @@ ROWS = (
     Shorthand(
         "x ~ '^(a|b)'", "LIKE as a regular expression: characters, `.`, `.*`, `^` and `$` at the ends, one choice; "
         "`~*`: ILIKE",
-        (Syntax(exp.RegexpLike, read=_SIDES), Syntax(exp.RegexpILike, read=_SIDES)),
+        (),
     ),
     Shorthand(
         "x = ANY ('{1,2}')", "equal to one of a list: `ARRAY[1, 2]`, its text, or a parameter that is a list; "

@@ -480,7 +480,7 @@ MUTANTS: dict[str, tuple[Callable[..., Any], tuple[str, str], Callable[[Path], N
     ),
     "a hop takes any column": (
         units._require_key,
-        ("if table.is_unique(column.name) and column.not_null:", "if True:"),
+        ("if table.is_unique(*names) and all(column.not_null for column in key):", "if True:"),
         test_a_hop_over_a_key_that_nobody_asserts_says_what_to_write,
     ),
     "the epoch stays": (

@@ -310,6 +310,7 @@ def drawn_again(rows: Sequence[ReleasedRows], rng: np.random.Generator) -> list[
                         finer.StoredGrouping(i, draw.law, grouping)
                         for i, (grouping, draw) in enumerate(old.sources)
                     ],
+                    None,
                 )
                 drawn = [(part, again(old.sources[part.stored.entry][1])) for part in parts]
                 taken[index] = replace(
@@ -465,7 +466,7 @@ def test_random_batches(desk: OpenDesk, tmp_path: Path, monkeypatch: Patch) -> N
     ("function", "old", "new", "check"),
     [
         (Session._agreeing, "self.dataset.store.epoch == epoch", "True", check_epochs),
-        (ReleasePlan.family, "rows.items, predicate, rows.owner", "rows.items, rows.owner", check_others),
+        (ReleasePlan.family, "rows.items, predicate, *rows.owner", "rows.items, *rows.owner", check_others),
         (ReleasePlan.family, "(bounding.in_all, ", "(", check_bounds),
         (module._memberships, "or plan.bounding.per_row", "or True", check_others),
         (finer.whole_keys, "if values and (", "if values or (", check_others),

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsql.postprocess import ResultRows, finish
+from dpsql.postprocess.intervals import Interval
 from dpsql.postprocess.rows import Arrays, ColumnRows
 from dpsql.relation.types import (
     BIGINT,
@@ -54,7 +55,7 @@ CASES: list[tuple[SqlType, list[tuple[Any, Any]]]] = [
     (TIMESTAMP, [(date(2024, 1, 2), datetime(2024, 1, 2)), (datetime(2024, 1, 2, 3), datetime(2024, 1, 2, 3)),
                  ("x", None)]),
     (NULL, [(None, None)]),
-    (INTERVAL, [("anything", "anything")]),
+    (INTERVAL, [("1 mon 2 days", Interval(days=32)), ("-00:00:01.5", Interval(seconds=-1.5)), (5, None)]),
 ]  # fmt: skip
 
 

@@ -44,6 +44,8 @@ def evaluate(expr: Expr, row: Sequence[Value]) -> Value:
     name = expr.function
     if name in ("add", "sub") and any(arg.type.kind is Kind.INTERVAL for arg in expr.args):
         return _shift(expr, row)
+    if name == "date_bin":
+        return _bin(expr, row)
     if name == "case":
         return _case(expr, row)
     args = [evaluate(arg, row) for arg in expr.args]
@@ -80,6 +82,19 @@ def _shift(expr: Call, row: Sequence[Value]) -> Value:
     assert isinstance(at, int)
     start = at * DAY if expr.args[0].type.kind is Kind.DATE else at
     return add_months(start, interval.value, -1 if expr.function == "sub" else 1)
+
+
+def _bin(expr: Call, row: Sequence[Value]) -> Value:
+    width, at, origin = expr.args[0], evaluate(expr.args[1], row), evaluate(expr.args[2], row)
+    assert isinstance(width, Literal)
+    assert isinstance(width.value, Months)
+    if at is None:
+        return None
+    assert isinstance(at, int)
+    assert isinstance(origin, int)
+    step = width.value.days * DAY + width.value.microseconds
+    moment = at * DAY if expr.args[1].type.kind is Kind.DATE else at
+    return origin + (moment - origin) // step * step
 
 
 def _and(args: list[Value]) -> Value:

@@ -13,8 +13,8 @@ from .conftest import COUNT, POLICY, Served, make_dataset, needs_psql, run_serve
 NARROW = POLICY.replace("[analysts.alice]", '[analysts.alice]\ntables = ["person"]\nhide = ["person.city"]')
 ASKED = (
     "SELECT c.relname, a.attname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid "
-    "WHERE c.relkind = 'r' AND a.attnum > 0 AND c.relnamespace = 'main'::regnamespace ORDER BY 1, a.attnum",
-    "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'main' ORDER BY 1, ordinal_position",
+    "WHERE c.relkind = 'r' AND a.attnum > 0 AND c.relnamespace = 'public'::regnamespace ORDER BY 1, a.attnum",
+    "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public' ORDER BY 1, ordinal_position",
 )
 
 
