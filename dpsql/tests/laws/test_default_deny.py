@@ -99,7 +99,7 @@ PRESENT = (
     "SELECT REGR_COUNT(y, x), REGR_AVGX(y, x), REGR_AVGY(y, x), REGR_SXX(y, x), REGR_SYY(y, x), REGR_SXY(y, x)",
     "SELECT cardinality(q), MODE(a), a = ALL (SELECT 1)",
     "SELECT a & b, a | b, a # b, LOG(a, b), overlay(a PLACING b FROM 1 FOR 2), (a, b) OVERLAPS (c, d)",
-    "SELECT a ~ 'x', a ~* 'x', a SIMILAR TO 'x', to_timestamp(1.5), make_interval(days => 1)",
+    "SELECT a ~ 'x', a ~* 'x', a SIMILAR TO 'x', to_timestamp(1.5), named(days => 1)",
     "SELECT trim('x' FROM a), date_trunc('day', a, 'UTC')",
     "SELECT DENSE_RANK() OVER (), PERCENT_RANK() OVER (), CUME_DIST() OVER (), LAG(a, 1, 0) OVER (), LEAD(a, 2, 1) OVER ()",
 )  # fmt: skip
