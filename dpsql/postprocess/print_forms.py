@@ -7,13 +7,19 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from ..relation.expressions import Expr
-from ..relation.forms import Lateral, Recursive, RecursiveRef, Series, Unnest
+from ..relation.forms import MAX_RECURSION, Lateral, Recursive, RecursiveRef, Series, Unnest
 from ..relation.relations import Relation
 from ..relation.types import Kind
 from .bind import engine_type
 from .null_on_error import scalar_subquery
 
-__all__ = ["FORMS"]
+__all__ = ["ENDLESS", "FORMS", "ROUNDS"]
+
+ENDLESS = "dpsql:54001"
+"""What the engine is told to say of a recursion without end, and `sealed` reads back."""
+ROUNDS = "rounds$"
+"""The sequence that counts the rows of a statement's recursions; `sealed` makes it."""
+_COUNTED = f"CASE WHEN nextval('{ROUNDS}') > {MAX_RECURSION} THEN error('{ENDLESS}') ELSE TRUE END"
 
 
 class Printer(Protocol):
@@ -93,7 +99,7 @@ def _recursive(printer: Printer, node: Relation) -> str:
         )
         sides.append(f"SELECT {shown} FROM {printer.source(side)}")
     word = "UNION ALL" if node.all else "UNION"
-    with_ = f"WITH RECURSIVE q{node.number}({names}) AS (({sides[0]}) {word} ({sides[1]}))"
+    with_ = f"WITH RECURSIVE q{node.number}({names}) AS (({sides[0]}) {word} ({sides[1]} WHERE {_COUNTED}))"
     return f"SELECT {names} FROM ({with_} SELECT {names} FROM q{node.number}) AS t"
 
 
