@@ -35,9 +35,10 @@ class Printer(Protocol):
 def _series(printer: Printer, node: Relation) -> str:
     assert isinstance(node, Series)
     if isinstance(node.values, range):
-        value, source = "range", f"range({node.values.start}, {node.values.stop}, {node.values.step})"
-        if not node.values:
-            source = "range(0)"
+        value, source = "range", "range(0)"
+        if node.values:  # by its last number: the next one may be none of the engine's
+            ends = f"{node.values[0]}, {node.values[-1]}, {node.values.step}"
+            value, source = "generate_series", f"generate_series({ends})"
     else:
         value, source = "v", f"(SELECT unnest([{', '.join(map(str, node.values))}]::BIGINT[]) AS v) AS t"
     shown = f"make_timestamp({value})" if node.type.kind is Kind.TIMESTAMP else value
