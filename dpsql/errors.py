@@ -47,8 +47,8 @@ CODES = MappingProxyType(
         "42704": "no such setting",
         "42501": "not permitted",
         "22023": "bad value for a setting or parameter",
-        "54000": "rows without end: a series, a recursion, a query of the system catalog",
-        "54001": "statement too complex",
+        "54000": "rows without end: a series, a query of the system catalog",
+        "54001": "statement too complex: too large, too many rows, too much memory, a recursion without end",
         "0A000": "statement or clause not supported",
         # Class PV: privacy refusals.
         "PV001": "this form is not in the grammar that dpsql can prove private",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ..relation.calendar import DAY
 from ..relation.expressions import Call, Literal, Months
-from ..relation.forms import MAX_SERIES
+from ..relation.forms import MAX_ROW_SERIES
 from ..relation.functions import FUNCTIONS, check_printers
 from ..relation.functions.bins import buckets_of
 from ..relation.functions.moments import bin_of, written_format
@@ -145,7 +145,7 @@ def _series(call: Call, args: list[str]) -> str:
         ends, width_sql = [f"CAST({arg} AS HUGEINT)" for arg in args[:2]], f"CAST({args[2]} AS HUGEINT)"
         args = [f"CAST({arg} AS BIGINT)" for arg in args]
         too_many = f"{width_sql} = 0"
-    count = f"({ends[1]} - {ends[0]}) // {width_sql} > {MAX_SERIES}"
+    count = f"({ends[1]} - {ends[0]}) // {width_sql} > {MAX_ROW_SERIES}"
     written = f"CAST(generate_series({', '.join(args)}) AS {engine_type(call.type)})"
     return f"CASE WHEN {too_many} OR {count} THEN error('{TOO_MANY}') ELSE {written} END"
 

@@ -7,13 +7,19 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from ..relation.expressions import Expr
-from ..relation.forms import Lateral, Recursive, RecursiveRef, Series, Unnest
+from ..relation.forms import MAX_RECURSION, Lateral, Recursive, RecursiveRef, Series, Unnest
 from ..relation.relations import Relation
 from ..relation.types import Kind
 from .bind import engine_type
 from .null_on_error import scalar_subquery
 
-__all__ = ["FORMS"]
+__all__ = ["ENDLESS", "FORMS", "ROUNDS"]
+
+ENDLESS = "dpsql:54001"
+"""What the engine is told to say of a recursion without end, and `sealed` reads back."""
+ROUNDS = "rounds$"
+"""The sequence that counts the rows of a statement's recursions; `sealed` makes it."""
+_COUNTED = f"CASE WHEN nextval('{ROUNDS}') > {MAX_RECURSION} THEN error('{ENDLESS}') ELSE TRUE END"
 
 
 class Printer(Protocol):
@@ -29,9 +35,10 @@ class Printer(Protocol):
 def _series(printer: Printer, node: Relation) -> str:
     assert isinstance(node, Series)
     if isinstance(node.values, range):
-        value, source = "range", f"range({node.values.start}, {node.values.stop}, {node.values.step})"
-        if not node.values:
-            source = "range(0)"
+        value, source = "range", "range(0)"
+        if node.values:  # by its last number: the next one may be none of the engine's
+            ends = f"{node.values[0]}, {node.values[-1]}, {node.values.step}"
+            value, source = "generate_series", f"generate_series({ends})"
     else:
         value, source = "v", f"(SELECT unnest([{', '.join(map(str, node.values))}]::BIGINT[]) AS v) AS t"
     shown = f"make_timestamp({value})" if node.type.kind is Kind.TIMESTAMP else value
@@ -93,7 +100,7 @@ def _recursive(printer: Printer, node: Relation) -> str:
         )
         sides.append(f"SELECT {shown} FROM {printer.source(side)}")
     word = "UNION ALL" if node.all else "UNION"
-    with_ = f"WITH RECURSIVE q{node.number}({names}) AS (({sides[0]}) {word} ({sides[1]}))"
+    with_ = f"WITH RECURSIVE q{node.number}({names}) AS (({sides[0]}) {word} ({sides[1]} WHERE {_COUNTED}))"
     return f"SELECT {names} FROM ({with_} SELECT {names} FROM q{node.number}) AS t"
 
 

@@ -23,10 +23,11 @@ from typing import Any, TypeVar
 import duckdb
 
 from ..errors import EngineFailure, Refusal
-from ..relation.forms import MAX_SERIES
+from ..relation.forms import MAX_RECURSION, MAX_ROW_SERIES
 from ..seal import seal
 from .fetched import FetchedTable
 from .print_calls import TOO_MANY
+from .print_forms import ENDLESS, ROUNDS
 from .released import EncodedColumn, ReleasedTable, encode_column, parameters_of, quote
 from .rows import MAX_ROWS, Arrays, ResultRows, check_size
 from .watchdog import Watch, interrupt_after
@@ -106,9 +107,9 @@ class SealedEngine:
         """Return the rows of one SELECT over `tables`, each known by its name.
 
         Requires: `sql` was printed by us; `parameters` are its positional ones ($1, …). Ensures:
-        the tables are gone when this returns or raises. Raises Refusal (54001) when the result has
-        too many rows or takes too much memory, EngineFailure (57V01) when it takes more than `seconds`
-        and (57014) when it is cancelled, and EngineFailure for everything else that the engine may say.
+        the tables are gone when this returns or raises. Raises Refusal (54001) when the result or a
+        recursion has too many rows, or it takes too much memory, EngineFailure (57V01) when it takes more
+        than `seconds` and (57014) when it is cancelled, and EngineFailure for everything else that the engine may say.
         """
         return self._run(sql, tables, parameters, self._answer, seconds)
 
@@ -135,6 +136,8 @@ class SealedEngine:
                 try:
                     for table in tables:
                         _load(cursor, table)
+                    if ROUNDS in sql:
+                        cursor.execute(f"CREATE TEMP SEQUENCE {quote(ROUNDS)}")
                     return answer(cursor, sql, parameters)
                 finally:
                     is_late = watch.is_late
@@ -151,11 +154,9 @@ class SealedEngine:
             self.close()  # DuckDB answers nothing more after these; the next statement opens anew.
             raise EngineFailure(f"post-processing: {error}") from error
         except duckdb.Error as error:
-            if TOO_MANY in str(error):
-                raise Refusal(
-                    f"a series has more than {MAX_SERIES} rows, or a step of zero", sqlstate="54000",
-                    hint="take a larger step, or nearer ends",
-                ) from error  # fmt: skip
+            refusal = _without_end(str(error))
+            if refusal is not None:
+                raise refusal from error
             raise EngineFailure(f"post-processing: {error}") from error
         finally:
             cursor.close()
@@ -224,6 +225,21 @@ class SealedEngine:
 
 def _never() -> bool:
     return False
+
+
+def _without_end(said: str) -> Refusal | None:
+    """Return what is told of rows without end; None: the engine says something else."""
+    if TOO_MANY in said:
+        return Refusal(
+            f"a series that a row says has more than {MAX_ROW_SERIES} rows, or a step of zero", sqlstate="54000",
+            hint="take a larger step, or nearer ends; with constant ends it may have a million rows",
+        )  # fmt: skip
+    if ENDLESS in said:
+        return Refusal(
+            f"WITH RECURSIVE makes more than {MAX_RECURSION} rows", sqlstate="54001",
+            hint="end it by a condition in its second query: SELECT n + 1 FROM t WHERE n < 100",
+        )  # fmt: skip
+    return None
 
 
 def _is_large(table: ReleasedTable | FetchedTable) -> bool:

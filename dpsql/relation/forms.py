@@ -15,10 +15,17 @@ from .expressions import Expr
 from .relations import Change, OutputColumn, Relation
 from .types import BIGINT, BOOLEAN, SqlType
 
-__all__ = ["MAX_SERIES", "Lateral", "Recursive", "RecursiveRef", "Series", "Unnest", "parts_of"]
+__all__ = [
+    "MAX_RECURSION", "MAX_ROW_SERIES", "MAX_SERIES", "Lateral", "Recursive", "RecursiveRef", "Series", "Unnest",
+    "parts_of",
+]  # fmt: skip
 
 MAX_SERIES = 1_000_000
-"""Most rows of one series, and of one array that is written out by one."""
+"""Most rows of one series that the text says."""
+MAX_ROW_SERIES = 10_000
+"""Most rows of a series that a row says: the engine holds those of 2048 rows at once, outside its memory limit."""
+MAX_RECURSION = 1_000_000
+"""Most rows that all rounds of a statement's recursions make, before UNION leaves any out: each makes one at least."""
 
 
 @dataclass(frozen=True)

@@ -247,17 +247,19 @@ def _check_names(scope: Scope, other: Scope, position: Position | None) -> None:
 
 
 def rename(relation: Relation, columns: list[exp.Expr], position: Position | None) -> Relation:
-    """Return the relation with its first columns renamed, as `AS t(a, b)` does.
+    """Return the relation with its first columns renamed, as `AS t(a, b)` does: those without a name are not seen.
 
     Raises:
         Refusal: 42P10 for more names than columns.
     """
     if not columns:
         return relation
-    if len(columns) > len(relation.columns):
+    names = [column.name for column in relation.columns]
+    seen = [index for index, name in enumerate(names) if name]
+    if len(columns) > len(seen):
         raise Refusal("there are more column aliases than columns", sqlstate="42P10", position=position)
-    names = [fold_name(column)[0] for column in columns]
-    names += [column.name for column in relation.columns[len(names) :]]
+    for index, column in zip(seen, columns, strict=False):
+        names[index] = fold_name(column)[0]
     exprs = tuple(Field(c.type, i, n) for i, (c, n) in enumerate(zip(relation.columns, names, strict=True)))
     return Project(relation, exprs, tuple(names))
 

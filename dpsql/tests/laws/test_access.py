@@ -70,6 +70,13 @@ FIXED = (
     "SELECT COUNT(*) FROM person p JOIN note n ON n.person_id = p.id WHERE n.city = 'a'",
     "SELECT SUM(age) AS s FROM person",
     "SELECT 1 AS account",
+    "SELECT COUNT(*) FROM person AS p(a)",
+    *(
+        f"SELECT {shown} FROM {table} AS t({', '.join('abcdefgh'[:count])})"
+        for table in ("person", "booking", "note", "region", "rate")
+        for count in range(2, 9)
+        for shown in ("*", f"COUNT(DISTINCT {'abcdefgh'[count - 1]})")
+    ),
     "SELECT account FROM (SELECT COUNT(*) AS account FROM person) AS t",
     "SELECT COUNT(*) AS profile FROM note GROUP BY 7",
 )  # fmt: skip

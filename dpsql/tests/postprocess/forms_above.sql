@@ -118,3 +118,5 @@ SELECT k, 3 = ANY (a) AS p, array_length(a, 2) AS q, array_position(a, NULL) AS 
 SELECT 'x' = ANY (a) AS p, array_position(a, 'y') AS r FROM (SELECT array_agg(name ORDER BY id) AS a FROM t) m
 SELECT 1 = ANY (a) AS p, a @> ARRAY[1] AS u, a && ARRAY[1] AS v, array_length(a, 1) AS q, array_to_string(a, ',') AS s FROM (SELECT array_agg(id) AS a FROM t WHERE id > 99) m
 SELECT 1 = ANY (a) AS p, a @> ARRAY[1] AS u, a && ARRAY[1] AS v, array_length(a, 1) AS q, array_to_string(a, ',') AS s, array_position(a, 1) FROM (SELECT ARRAY(SELECT id FROM t WHERE id > 99) AS a) m
+SELECT g, id FROM generate_series(9223372036854775806, 9223372036854775807) g, t ORDER BY 1, 2
+SELECT g, id FROM generate_series(-9223372036854775806, -9223372036854775807, -1) g, t ORDER BY 1, 2

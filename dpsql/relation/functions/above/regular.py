@@ -56,28 +56,34 @@ class _Reader:
     groups: int = 0
     is_row: bool = True
     size: int = 0
+    repeats: int = 1  # how often the part that was read last may repeat what is innermost in it
     depth: int = 0
     opened: list[int] = field(default_factory=list)
 
     def branches(self) -> tuple[str, bool]:
         """Return alternatives until a closing parenthesis or the end, and whether they match an empty text."""
         found = [self.branch()]
+        most = self.repeats
         while self.text[self.at : self.at + 1] == "|":
             self.at += 1
             self.is_row = False
             found.append(self.branch())
+            most = max(most, self.repeats)
+        self.repeats = most
         return "|".join(text for text, _ in found), any(empty for _, empty in found)
 
     def branch(self) -> tuple[str, bool]:
         parts: list[str] = []
-        empty = True
+        empty, most = True, 1
         while self.at < len(self.text) and self.text[self.at] not in "|)":
+            self.repeats = 1
             text, may_be_empty, is_atom = self.atom()
             text, may_be_empty = self.quantified(text, may_be_empty, is_atom)
             parts.append(text)
-            empty = empty and may_be_empty
+            empty, most = empty and may_be_empty, max(most, self.repeats)
         if not parts:
             raise FormatError("an empty alternative is not read in a regular expression")
+        self.repeats = most
         return "".join(parts), empty
 
     def quantified(self, text: str, empty: bool, is_atom: bool) -> tuple[str, bool]:
@@ -94,7 +100,8 @@ class _Reader:
         high = int(most) if most else low if least and not comma else None
         if low > _MOST_REPEATED or (high or 0) > _MOST_REPEATED or (high is not None and high < low):
             raise FormatError(f"a quantifier counts to {_MOST_REPEATED}, upwards")
-        self.size += len(text) * max(low, high or 1)
+        self.repeats *= max(low, high or 1)
+        self.size += len(text) * self.repeats
         if self.size > _MOST_SIZE:
             raise FormatError("the regular expression repeats too much")
         if lazy or text.startswith("("):
