@@ -23,6 +23,7 @@ from ..relation.functions.above.signature import Signature, constants_of, fittin
 from ..relation.types import TEXT, Kind
 from .constants import coerce_literal
 from .parameters import sample
+from .public_aggregates import PUBLIC_NAMED
 
 if TYPE_CHECKING:
     from sqlglot.dialects.postgres import Postgres
@@ -55,7 +56,7 @@ def parse_calls(text: str, dialect: Postgres, tokens: list[Token]) -> list[exp.E
 def _is_name(token: Token) -> bool:
     quoted = (TokenType.IDENTIFIER, TokenType.STRING)
     name = token.text.lower()
-    return (name in NAMES or name in REFUSED) and token.token_type not in quoted
+    return (name in NAMES or name in REFUSED or name in PUBLIC_NAMED) and token.token_type not in quoted
 
 
 def _hidden(token: Token) -> Token:
