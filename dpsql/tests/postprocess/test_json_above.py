@@ -89,3 +89,32 @@ def test_no_text_of_json_grows_without_end(session: Session) -> None:
         f"WITH s0 AS (SELECT to_json(repeat('x', 5000)) AS j){steps} SELECT j FROM s29"
     ).rows
     assert rows == [(None,)] or len(rows[0][0]) < 2_000_000
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("json_agh(n)", "json_agg"),
+        ("jsonb_object_ag(n, n)", "jsonb_object_agg"),
+        ("json_build_objekt('a', n)", "json_build_object"),
+        ("array_aggg(n)", "array_agg"),
+        ("string_ag(name, ',')", "string_agg"),
+        ("bool_ands(b)", "bool_and"),
+    ],
+)
+def test_a_name_near_an_aggregates_is_told(session: Session, written: str, meant: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        session.execute(f"SELECT {written} FROM t")
+    assert refused.value.sqlstate == "42883"
+    assert f"did you mean {meant}()?" in (refused.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["json_extract('{}'::json, '$.a')", "json_extract_path('{}'::json, 'a')", "jsonb_extract_path_text('{}', 'a')",
+     "jsonb_extract('{}'::jsonb, '{a}')", "parse_json('{}')", "json_extract_scalar('{}'::json, '$.a')"],
+)  # fmt: skip
+def test_no_other_spelling_becomes_an_operator(session: Session, written: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        session.execute(f"SELECT {written}")
+    assert refused.value.sqlstate == "42883"
