@@ -23,7 +23,18 @@ __all__ = ["FORMATS", "receipt_line", "render"]
 FORMATS = ("table", "csv", "json", "markdown")
 
 _LEFT_ALIGNED = frozenset(
-    {Kind.TEXT, Kind.BOOLEAN, Kind.OPAQUE, Kind.DATE, Kind.TIMESTAMP, Kind.INTERVAL, Kind.ARRAY, Kind.NULL}
+    {
+        Kind.TEXT,
+        Kind.BOOLEAN,
+        Kind.OPAQUE,
+        Kind.DATE,
+        Kind.TIMESTAMP,
+        Kind.INTERVAL,
+        Kind.ARRAY,
+        Kind.NULL,
+        Kind.JSON,
+        Kind.JSONB,
+    }
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 import unicodedata
 from decimal import Decimal
 from fractions import Fraction
@@ -27,8 +28,15 @@ def plain_text(value: object) -> str:
     if isinstance(value, datetime.datetime):
         return value.isoformat(sep=" ")
     if isinstance(value, list):
-        return "{" + ",".join("NULL" if one is None else plain_text(one) for one in value) + "}"
+        return "{" + ",".join("NULL" if one is None else _item(plain_text(one)) for one in value) + "}"
     return str(value)
+
+
+def _item(text: str) -> str:
+    """Return a value of an array as Postgres writes it: in quotes where it could be taken for something else."""
+    if text and text.upper() != "NULL" and not re.search(r'[{}",\\\s]', text):
+        return text
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def float_text(value: float) -> str:

@@ -35,7 +35,7 @@ class TypeObject:
         return f"dpsql.{self._name}"
 
 
-STRING = TypeObject("STRING", Kind.TEXT, Kind.NULL)
+STRING = TypeObject("STRING", Kind.TEXT, Kind.JSON, Kind.JSONB, Kind.NULL)
 NUMBER = TypeObject(
     "NUMBER", Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.NUMERIC, Kind.REAL, Kind.DOUBLE, Kind.BOOLEAN
 )

@@ -22,6 +22,8 @@ _ENGINE_TYPES = {
     Kind.TIMESTAMP: "TIMESTAMP",
     Kind.INTERVAL: "INTERVAL",
     Kind.NULL: "VARCHAR",
+    Kind.JSON: "VARCHAR",
+    Kind.JSONB: "VARCHAR",
 }
 
 

@@ -14,6 +14,7 @@ from ..relation.types import Kind, SqlType
 from . import null_on_error
 from .bind import bind, engine_type, keep
 from .estimates import print_deviate
+from .print_json import JSON_CALLS
 from .print_named import print_literal, print_named
 
 __all__ = ["CALLS", "TOO_MANY", "print_literal"]
@@ -216,6 +217,7 @@ CALLS: dict[str, Form] = {
     ),
     "array_overlaps": lambda call, args: f"list_has_any({args[0]}, {args[1]})",
     "cardinality": lambda call, args: f"CAST(len({args[0]}) AS INTEGER)",
+    **JSON_CALLS,
 }  # fmt: skip
 """Function -> how a call of it is printed from its printed arguments."""
 

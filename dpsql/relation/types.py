@@ -6,15 +6,32 @@ import enum
 from dataclasses import dataclass
 
 __all__ = [
-    "BIGINT", "BOOLEAN", "DATE", "DOUBLE", "INTEGER", "INTERVAL", "NULL", "NUMERIC", "OPAQUE",
-    "REAL", "SMALLINT", "TEXT", "TIMESTAMP", "Kind", "SqlType", "array_of", "numeric",
+    "BIGINT",
+    "BOOLEAN",
+    "DATE",
+    "DOUBLE",
+    "INTEGER",
+    "INTERVAL",
+    "JSON",
+    "JSONB",
+    "NULL",
+    "NUMERIC",
+    "OPAQUE",
+    "REAL",
+    "SMALLINT",
+    "TEXT",
+    "TIMESTAMP",
+    "Kind",
+    "SqlType",
+    "array_of",
+    "numeric",
 ]  # fmt: skip
 
 
 class Kind(enum.Enum):
     """What a value is. OPAQUE (uuid, blob, …) can only be a privacy unit; NULL is the type of a bare NULL.
 
-    ARRAY is above the release alone: several percentiles in one value.
+    ARRAY, JSON and JSONB are above the release alone: several values in one.
     """
 
     BOOLEAN = "boolean"
@@ -30,6 +47,8 @@ class Kind(enum.Enum):
     INTERVAL = "interval"
     OPAQUE = "opaque"
     ARRAY = "array"
+    JSON = "json"
+    JSONB = "jsonb"
     NULL = "unknown"
 
     __hash__ = (
@@ -76,6 +95,11 @@ class SqlType:
         """DATE or TIMESTAMP."""
         return self.kind is Kind.DATE or self.kind is Kind.TIMESTAMP
 
+    @property
+    def is_json(self) -> bool:
+        """JSON or JSONB."""
+        return self.kind is Kind.JSON or self.kind is Kind.JSONB
+
     def __str__(self) -> str:
         if self.element is not None:
             return f"{self.element}[]"
@@ -98,6 +122,8 @@ DATE = SqlType(Kind.DATE)
 TIMESTAMP = SqlType(Kind.TIMESTAMP)
 INTERVAL = SqlType(Kind.INTERVAL)
 OPAQUE = SqlType(Kind.OPAQUE)
+JSON = SqlType(Kind.JSON)
+JSONB = SqlType(Kind.JSONB)
 NULL = SqlType(Kind.NULL)
 
 

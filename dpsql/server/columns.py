@@ -52,6 +52,8 @@ _OIDS = {
     Kind.INTERVAL: Oid.INTERVAL,
     Kind.OPAQUE: Oid.TEXT,
     Kind.NULL: Oid.TEXT,
+    Kind.JSON: Oid.JSON,
+    Kind.JSONB: Oid.JSONB,
 }
 _ARRAYS = {element: array for array, element in ELEMENTS.items()}
 _UNKNOWN = (0, Oid.UNKNOWN)

@@ -81,6 +81,9 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
     exp.Localtimestamp: frozenset(),
     exp.Anonymous: frozenset({"this", "expressions"}),
     exp.Kwarg: _BINARY,
+    exp.JSONPath: frozenset({"expressions"}),
+    exp.JSONPathRoot: frozenset(),
+    **dict.fromkeys((exp.JSONPathKey, exp.JSONPathSubscript), _UNARY),
     # aggregates and windows
     **dict.fromkeys((*AGGREGATES, *ORDERED, exp.FirstValue, exp.LastValue, exp.Ntile), _UNARY),
     **{node: frozenset(row.args) for node, row in PUBLIC_AGGREGATES.items()},

@@ -17,6 +17,7 @@ from .bind_array import bind_cardinality
 from .bind_bins import bind_width_bucket
 from .bind_expression import Binder, call
 from .bind_intervals import bind_age, bind_interval
+from .bind_json import JSON_CALLS
 from .bind_moments import bind_date_bin, bind_to_char, make_date
 from .bind_percentile import read_within_group
 from .bind_public_aggregate import bind_public_aggregate, read_public_aggregate
@@ -165,6 +166,8 @@ def bind_anonymous(binder: Binder, node: exp.Expr) -> Expr:
         return bind_interval(binder, node)
     if name == "age":
         return bind_age(binder, node, [binder.bind(part) for part in node.args.get("expressions") or []])
+    if (form := JSON_CALLS.get(name)) is not None:
+        return form[0](binder, node, name, form[1])
     if name in NAMES:
         return _ON_ROWS.get(name, bind_named)(binder, node, name)
     raise no_such_function(binder, node, name)

@@ -31,6 +31,7 @@ from .attach import Attachment
 from .bind_estimates import Estimator
 from .comparison import COMPARISONS, compare, same_moments
 from .constants import cast_literal, coerce_literal, fold
+from .json_text import as_json
 from .literals import interval_literal, number_literal, parameter_literal
 from .named_calls import bind_row
 from .say import said_of
@@ -122,6 +123,8 @@ def cast(expr: Expr, target: SqlType, position: Position | None) -> Expr:
     """
     if expr.type == target:
         return expr
+    if target.is_json:
+        return as_json(expr, target, position)
     if isinstance(expr, Literal):
         literal = cast_literal(expr, target)
         if literal is not None:
@@ -129,7 +132,10 @@ def cast(expr: Expr, target: SqlType, position: Position | None) -> Expr:
     if expr.type.kind is Kind.INTERVAL and target.kind is Kind.TEXT:
         return Call(TEXT, "interval_text", (expr,), position=position)
     if not _castable(expr.type, target):
-        raise Refusal(f"{expr.type} cannot be cast to {target}", sqlstate="42804", position=position)
+        hint = "take a text out of it first: (j ->> 'a')::integer" if expr.type.is_json else None
+        raise Refusal(
+            f"{expr.type} cannot be cast to {target}", sqlstate="42804", position=position, hint=hint
+        )
     return Call(target, "cast", (expr,), position=position)
 
 

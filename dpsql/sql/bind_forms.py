@@ -15,6 +15,7 @@ from .bind_aggregate import bind_aggregate, bind_anonymous, bind_filter, bind_gr
 from .bind_array import bind_array, bind_element, bind_place, refuse_unnest
 from .bind_expression import Binder, Condition, Form, call
 from .bind_intervals import bind_operator, bind_overlaps, cut_in_zone
+from .bind_json import bind_part, bind_path, parse_json
 from .bind_lateral import row_parts, rows_compared
 from .bind_lists import bind_equal, bind_order_of, bind_unequal
 from .bind_moments import at_time_zone, bind_extract, constant_moment, is_utc_name
@@ -319,6 +320,8 @@ FORMS: dict[type[exp.Expr], Form] = {
     exp.Grouping: bind_grouping, exp.Window: bind_window,
     exp.WithinGroup: bind_within_group, exp.Array: bind_array, exp.Explode: refuse_unnest,
     exp.ExplodingGenerateSeries: refuse_unnest,
+    exp.JSONExtract: bind_part, exp.JSONExtractScalar: bind_part, exp.JSONBExtract: bind_path,
+    exp.JSONBExtractScalar: bind_path, exp.ParseJSON: parse_json,
     exp.Bracket: bind_element, exp.ArrayPosition: bind_place,
     **dict.fromkeys(AGGREGATES, bind_aggregate), **dict.fromkeys(PUBLIC_AGGREGATES, bind_public_aggregate),
     **dict.fromkeys(ORDERED, bind_alone),

@@ -185,7 +185,7 @@ class _Items:
             joined = _lateral_join(side, left[0], right[0], plain, position)
         attacher = Attacher(joined, binder.attachments)
         attacher.filter(conjunction(tuple(term for term in terms if attached_in(term))), position)
-        return attacher.relation, both
+        return attacher.relation, both.padded(left[1], other, side)
 
 
 def _is_lateral(node: exp.Expr) -> bool:

@@ -16,7 +16,7 @@ from .literals import parameter_literal
 from .parameters import Awaited
 from .types import cast_target
 
-__all__ = ["bind_equal", "bind_order_of", "bind_unequal", "has_value", "list_items"]
+__all__ = ["array_items", "bind_equal", "bind_order_of", "bind_unequal", "has_value", "list_items"]
 
 MAX_ITEMS = 1_000
 """Most items of a list that is one constant."""
@@ -151,7 +151,7 @@ def list_items(binder: Binder, node: exp.Expr) -> list[Expr]:
     if isinstance(node, exp.Parameter):
         return _of_parameter(binder, node)
     if isinstance(node, exp.Literal) and node.args.get("is_string"):
-        return _of_text(str(node.args["this"]), position)
+        return array_items(str(node.args["this"]), position)
     raise _no_list(position)
 
 
@@ -162,7 +162,7 @@ def _of_parameter(binder: Binder, node: exp.Parameter) -> list[Expr]:
         value.lists.append(True)
         return [parameter_literal(value, number, position)]
     if isinstance(value, str):
-        return _of_text(value, position)
+        return array_items(value, position)
     if isinstance(value, (list, tuple)):
         if len(value) > MAX_ITEMS:
             raise _too_many(position)
@@ -181,7 +181,7 @@ def _too_many(position: Position | None) -> Refusal:
     return Refusal(f"this list has more than {MAX_ITEMS} items", sqlstate="54001", position=position)
 
 
-def _of_text(text: str, position: Position | None) -> list[Expr]:
+def array_items(text: str, position: Position | None) -> list[Expr]:
     """Read Postgres' text of an array of one dimension: {a,"b c",NULL}."""
     bare = text.strip()
     if not (bare.startswith("{") and bare.endswith("}")):

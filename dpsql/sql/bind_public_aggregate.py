@@ -7,7 +7,9 @@ from sqlglot import exp
 from ..errors import Position, Refusal
 from ..relation.expressions import Expr
 from ..relation.relations import AggregateCall, Order
+from ..relation.types import Kind
 from .bind_expression import Binder
+from .bind_json import bind_json_value
 from .bind_window import read_orders
 from .public_aggregates import PublicAggregate, checked_result, public_row, written_arguments
 
@@ -34,14 +36,31 @@ def read_public_aggregate(binder: Binder, node: exp.Expr, row: PublicAggregate) 
     written, distinct, order = written_arguments(node, row)
     inside, binder.allow_aggregates, binder.place = binder.place, False, "inside an aggregate"
     try:
-        args = [binder.bind(one) for one in written]
+        args, has_rows = _arguments(binder, row, written)
         orders = read_orders(binder, order)
     finally:
         binder.allow_aggregates, binder.place = True, inside
     result = checked_result(row, tuple(args), position)
+    if distinct and (len(args) > 1 or args[0].type.is_json):
+        raise Refusal(
+            f"{row.name}(DISTINCT …) is not answered of these arguments", sqlstate="42883", position=position,
+            hint="take DISTINCT in a subquery first",
+        )  # fmt: skip
     if distinct:
         orders = _of_distinct(args[0], orders, position)
-    return AggregateCall(result, row.name, tuple(args), distinct, None, orders, position=position)
+    name = f"{row.name}_lines" if has_rows and row.name == "json_agg" else row.name
+    return AggregateCall(result, name, tuple(args), distinct, None, orders, position=position)
+
+
+def _arguments(binder: Binder, row: PublicAggregate, written: list[exp.Expr]) -> tuple[list[Expr], bool]:
+    """Return the arguments, and whether JSON shows each on a line: rows and arrays."""
+    result = row.result(()) if row.name in ("json_agg", "jsonb_agg") else None
+    if result is None:
+        return [binder.bind(one) for one in written], False
+    found = [bind_json_value(binder, one, result) for one in written]
+    return [value for value, _ in found], any(
+        is_row or value.type.kind is Kind.ARRAY for value, is_row in found
+    )
 
 
 def _of_distinct(value: Expr, orders: tuple[Order, ...], position: Position | None) -> tuple[Order, ...]:

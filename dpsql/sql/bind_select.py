@@ -37,6 +37,7 @@ from .bind_group import bind_group
 from .bind_order import bind_limit, bind_order
 from .bind_recursive import bind_recursive, names_itself
 from .bind_set_operation import bind_set_operation
+from .check_json import check_json
 from .outer import first_outer
 from .output_name import output_name
 from .reported import check_reported
@@ -54,6 +55,7 @@ def bind(query: AdmittedQuery, context: BindingContext) -> Relation:
         Refusal: names, types and forms that do not bind; the position points into the text.
     """
     relation = bind_query(query.tree, context)
+    check_json(relation)
     if _has_answers(context):
         check_reported(relation)
     return relation

@@ -8,6 +8,7 @@ outside quotes, and takes it back afterwards.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -16,13 +17,15 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from ..errors import Refusal
 from ..relation.expressions import Call, Expr, Literal
-from ..relation.functions import NAMES, SYNTAX, Function
+from ..relation.functions import FUNCTIONS, NAMES, SYNTAX, Function
 from ..relation.functions.above.formats import FormatError
 from ..relation.functions.above.refused import REFUSED
 from ..relation.functions.above.signature import Signature, constants_of, fitting, signature
 from ..relation.types import TEXT, Kind
+from .aggregates import AGGREGATES
 from .constants import coerce_literal
 from .parameters import sample
+from .public_aggregates import PUBLIC_AGGREGATES, PUBLIC_NAMED
 
 if TYPE_CHECKING:
     from sqlglot.dialects.postgres import Postgres
@@ -52,10 +55,17 @@ def parse_calls(text: str, dialect: Postgres, tokens: list[Token]) -> list[exp.E
     return trees
 
 
+_OPERATORS = frozenset(
+    f"{kind}_extract{rest}" for kind in ("json", "jsonb") for rest in ("", "_scalar", "_path", "_path_text")
+) | {"parse_json"}
+"""Names of which the parser makes the nodes of -> and #>, by paths that are written otherwise."""
+
+
 def _is_name(token: Token) -> bool:
     quoted = (TokenType.IDENTIFIER, TokenType.STRING)
     name = token.text.lower()
-    return (name in NAMES or name in REFUSED) and token.token_type not in quoted
+    is_ours = name in NAMES or name in REFUSED or name in PUBLIC_NAMED
+    return (is_ours or name in _OPERATORS) and token.token_type not in quoted
 
 
 def _hidden(token: Token) -> Token:
@@ -147,7 +157,21 @@ def _refuse_variable(
                 )  # fmt: skip
 
 
-_BUILT = frozenset(name.lower() for syntax in SYNTAX for name in getattr(syntax, "sql_names", list)())
+_WRITTEN = (re.match(r"\w+(?=\()", row.form) for row in FUNCTIONS.values())
+_PARSED = (
+    name.lower()
+    for syntax in (*SYNTAX, *AGGREGATES, *PUBLIC_AGGREGATES)
+    for name in getattr(syntax, "sql_names", list)()
+)
+_KNOWN = sorted(
+    (
+        {*NAMES, *PUBLIC_NAMED, *_PARSED, *(form[0] for form in _WRITTEN if form is not None)}
+        | {row.name for row in AGGREGATES.values()}
+        | {row.name for row in PUBLIC_AGGREGATES.values()}
+    )
+    - _OPERATORS
+)
+"""Names that may be meant by one that is not known: of functions and of aggregates."""
 
 
 def no_such_function(binder: Binder, node: exp.Expr, name: str) -> Refusal:
@@ -157,7 +181,7 @@ def no_such_function(binder: Binder, node: exp.Expr, name: str) -> Refusal:
             f"{name}() is not answered: {left.why}", sqlstate="0A000", position=binder.position(node),
             hint=f"write {left.instead}",
         )  # fmt: skip
-    close = difflib.get_close_matches(name, [*NAMES, *_BUILT], 1, 0.8)
+    close = difflib.get_close_matches(name, _KNOWN, 1, 0.8)
     meant = f"did you mean {close[0]}()? " if close else ""
     return Refusal(
         f'function "{name}" does not exist here', sqlstate="42883", position=binder.position(node),

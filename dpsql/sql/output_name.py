@@ -53,6 +53,8 @@ def _figured(item: exp.Expr, type_: SqlType | None) -> tuple[str, bool]:
         return "interval", False
     if isinstance(item, exp.Trim):
         return _TRIMS.get(str(item.args.get("position") or "").upper(), "btrim"), True
+    if isinstance(item, (exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar)):
+        return _UNNAMED, False
     if isinstance(item, exp.Anonymous):
         return str(item.args["this"]).lower(), True
     if isinstance(item, exp.Func) and not isinstance(item, (exp.And, exp.Or)):

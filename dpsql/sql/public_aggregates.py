@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from ..errors import Position, Refusal
 from ..relation.expressions import Expr, Literal
-from ..relation.types import TEXT, Kind, SqlType, array_of
+from ..relation.types import JSON, JSONB, TEXT, Kind, SqlType, array_of
 
 __all__ = [
     "PUBLIC_AGGREGATES", "PUBLIC_NAMED", "PublicAggregate", "checked_result", "inner_order", "public_row",
@@ -58,6 +58,15 @@ def _same(types: tuple[SqlType, ...]) -> SqlType | None:
     return None if types[0].kind in (Kind.OPAQUE, Kind.INTERVAL) else types[0]
 
 
+def _json(result: SqlType) -> Callable[[tuple[SqlType, ...]], SqlType | None]:
+    return lambda types: result
+
+
+def _members(result: SqlType) -> Callable[[tuple[SqlType, ...]], SqlType | None]:
+    never = (Kind.OPAQUE, Kind.ARRAY, Kind.INTERVAL, Kind.JSON, Kind.JSONB)
+    return lambda types: None if types[0].kind in never else result
+
+
 _ROWS = (
     PublicAggregate(
         "string_agg", 2, _text, "string_agg(x, ', ' ORDER BY y)", "texts joined, NULL left out",
@@ -72,6 +81,20 @@ _ROWS = (
         "bit_xor", 1, _bits, "bit_xor(x)", "the bits that an odd number of integers has", (exp.BitwiseXorAgg,)
     ),
     PublicAggregate("any_value", 1, _same, "any_value(x)", "one of the values that are not NULL", (exp.AnyValue,)),
+    PublicAggregate(
+        "json_agg", 1, _json(JSON), "json_agg(x ORDER BY y)", "values, or rows, as an array of JSON",
+        names=("json_agg",),
+    ),
+    PublicAggregate("jsonb_agg", 1, _json(JSONB), "jsonb_agg(x ORDER BY y)", "the same", names=("jsonb_agg",)),
+    PublicAggregate(
+        "json_object_agg", 2, _members(JSON), "json_object_agg(k, x ORDER BY k)",
+        "keys and values as an object of JSON",
+        names=("json_object_agg",),
+    ),
+    PublicAggregate(
+        "jsonb_object_agg", 2, _members(JSONB), "jsonb_object_agg(k, x)", "the same, the last value of each key",
+        names=("jsonb_object_agg",),
+    ),
 )  # fmt: skip
 PUBLIC_AGGREGATES = {node: row for row in _ROWS for node in row.nodes}
 """Kind of node -> row."""

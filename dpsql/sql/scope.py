@@ -36,13 +36,15 @@ class BindingContext:
 class ScopeSource:
     """A FROM item: its name, its columns' names ("" for hidden ones), and where its columns start.
 
-    `schemas`: of a table that stands under its own name, which may be written before it.
+    `schemas`: of a table that stands under its own name, which may be written before it. `is_padded`: an outer join
+    may have put NULL in the place of its row.
     """
 
     name: str
     columns: tuple[OutputColumn, ...]
     start: int
     schemas: frozenset[str] = frozenset()
+    is_padded: bool = False
 
 
 def fold_name(identifier: exp.Expr) -> tuple[str, bool]:
@@ -130,6 +132,20 @@ class Scope:
         kept = [pair for pair in (*self.merged, *other.merged) if pair[0] not in names]
         hidden = self.hidden | other.hidden | hidden
         return Scope([*self.sources, *other.sources], [*merged, *kept], hidden, self.outer)
+
+    def padded(self, left: Scope, right: Scope, side: str) -> Scope:
+        """Return the scope with the FROM items marked that an outer join of two may leave without a row."""
+        lost = {"left": right.sources, "right": left.sources, "full": self.sources}.get(side, ())
+        names = {(source.name, source.start) for source in lost}
+        sources = [
+            replace(source, is_padded=source.is_padded or (source.name, source.start) in names)
+            for source in self.sources
+        ]
+        return Scope(sources, self.merged, self.hidden, self.outer) if names else self
+
+    def is_padded(self, table: exp.Expr) -> bool:
+        """Say whether a FROM item may have lost its row in an outer join."""
+        return any(source.is_padded for source in self._meant(table))
 
     def moved(self, start: int) -> Scope:
         """Return the scope of the same FROM items with their columns starting `start` further on."""

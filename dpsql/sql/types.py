@@ -12,6 +12,8 @@ from ..relation.types import (
     DOUBLE,
     INTEGER,
     INTERVAL,
+    JSON,
+    JSONB,
     NUMERIC,
     REAL,
     SMALLINT,
@@ -27,7 +29,7 @@ _NAMES = {
     "SMALLINT": SMALLINT, "INT": INTEGER, "BIGINT": BIGINT, "DECIMAL": NUMERIC, "FLOAT": REAL,
     "DOUBLE": DOUBLE, "TEXT": TEXT, "VARCHAR": TEXT, "BOOLEAN": BOOLEAN, "DATE": DATE, "TIMESTAMP": TIMESTAMP,
     "TIMESTAMPTZ": TIMESTAMP,
-    "INTERVAL": INTERVAL,
+    "INTERVAL": INTERVAL, "JSON": JSON, "JSONB": JSONB,
 }  # fmt: skip
 
 
@@ -46,7 +48,7 @@ def cast_target(node: exp.Expr, position: Position | None) -> SqlType:
             sqlstate="0A000",
             position=position,
             hint="smallint, integer, bigint, numeric, numeric(p,s), real, double precision, text, boolean, "
-            "date, timestamp",
+            "date, timestamp, json, jsonb",
         )
     if found is NUMERIC and params:
         digits = [str(param.args["this"].args.get("this")) for param in params]

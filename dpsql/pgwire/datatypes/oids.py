@@ -27,6 +27,7 @@ class Oid(enum.IntEnum):
     OIDVECTOR = 30
     JSON = 114
     PG_NODE_TREE = 194
+    JSON_ARRAY = 199
     FLOAT4 = 700
     FLOAT8 = 701
     UNKNOWN = 705
@@ -61,6 +62,7 @@ class Oid(enum.IntEnum):
     REGTYPE_ARRAY = 2211
     VOID = 2278
     JSONB = 3802
+    JSONB_ARRAY = 3807
     REGNAMESPACE = 4089
     REGROLE = 4096
 

@@ -9,7 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from . import above, arithmetic, arrays, bins, casts, choices, comparisons, moments, numbers, texts
+from . import (
+    above,
+    arithmetic,
+    arrays,
+    bins,
+    casts,
+    choices,
+    comparisons,
+    json_values,
+    moments,
+    numbers,
+    texts,
+)
 from .promotion import common_type, promote
 from .row import Function, Shorthand
 
@@ -27,6 +39,7 @@ _SECTIONS: dict[str, tuple[Function | Shorthand, ...]] = {
     "casts": casts.ROWS,
     **above.SECTIONS,
     "several percentiles": arrays.ROWS,
+    "JSON": json_values.ROWS,
     "error bars": numbers.ERROR_BARS,
 }
 ROWS = tuple(row for rows in _SECTIONS.values() for row in rows)

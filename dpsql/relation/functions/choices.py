@@ -22,6 +22,10 @@ def _common(args: Args) -> SqlType | None:
     return common_type([arg.type for arg in args])
 
 
+def _compared(args: Args) -> SqlType | None:
+    return None if any(arg.type.is_json for arg in args) else _common(args)
+
+
 def _case_type(args: Args) -> SqlType | None:
     return _common((*args[1:-1:2], args[-1])) if booleans(args[0:-1:2]) else None
 
@@ -94,11 +98,11 @@ ROWS = (
         size=first_size, null=lambda args, call: True,
     ),
     Function(
-        "greatest", "greatest(x, y, …)", "the greatest that is not NULL", _common, _extreme,
+        "greatest", "greatest(x, y, …)", "the greatest that is not NULL", _compared, _extreme,
         (Syntax(exp.Greatest, _LIST, _SKIPPING),), size=_largest, null=all_null,
     ),
     Function(
-        "least", "least(x, y, …)", "the least that is not NULL", _common, _extreme,
+        "least", "least(x, y, …)", "the least that is not NULL", _compared, _extreme,
         (Syntax(exp.Least, _LIST, _SKIPPING),), size=_largest, null=all_null,
     ),
 )  # fmt: skip

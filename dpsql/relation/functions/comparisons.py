@@ -18,6 +18,8 @@ def comparable(args: Args) -> SqlType | None:
     """Return BOOLEAN for arguments that can be compared with one another."""
     if any(arg.type.kind is Kind.OPAQUE and arg.type.engine is None for arg in args):
         return None  # nested types, collated text, …: equality is not that of the values, or may raise
+    if any(arg.type.is_json for arg in args):
+        return None  # two texts may be of one value
     return BOOLEAN if common_type([arg.type for arg in args]) is not None else None
 
 

@@ -137,7 +137,7 @@ class Function:
     @property
     def said(self) -> str:
         """What a refusal calls it: as it is written."""
-        if self.sql and self.symbol:
+        if self.symbol and (self.sql or not self.private):
             return self.symbol
         called = re.match(r"\w+(?=\()", self.form)
         return f"{called[0]}()" if called else self.form if self.names or self.sql else f"{self.name}()"

@@ -30,6 +30,8 @@ def is_exact(expr: Expr) -> bool:
             return False
         if isinstance(part, Call) and part.function == "div" and not part.type.is_integer:
             return False
+        if isinstance(part, Call) and part.function == "to_char":
+            return False  # what it writes is held against a real Postgres: conformance/test_moments
     return True
 
 
