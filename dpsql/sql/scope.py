@@ -36,13 +36,15 @@ class BindingContext:
 class ScopeSource:
     """A FROM item: its name, its columns' names ("" for hidden ones), and where its columns start.
 
-    `schemas`: of a table that stands under its own name, which may be written before it.
+    `schemas`: of a table that stands under its own name, which may be written before it. `is_table`: its columns are
+    a table's own, of the types that it has.
     """
 
     name: str
     columns: tuple[OutputColumn, ...]
     start: int
     schemas: frozenset[str] = frozenset()
+    is_table: bool = False
 
 
 def fold_name(identifier: exp.Expr) -> tuple[str, bool]:
@@ -123,6 +125,13 @@ class Scope:
         self.merged = tuple(merged)
         self.hidden = hidden
         self.outer = outer
+
+    def is_of_table(self, index: int) -> bool:
+        """Say whether a column is a table's own, and not computed in a subquery or a view."""
+        return any(
+            source.is_table and source.start <= index < source.start + len(source.columns)
+            for source in self.sources
+        )
 
     def joined(self, other: Scope, merged: Sequence[tuple[str, Expr]], hidden: frozenset[int]) -> Scope:
         """Return the scope with the FROM items of another, and the columns that a USING merges."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from . import above, arithmetic, arrays, bins, casts, choices, comparisons, moments, numbers, texts
+from . import above, arithmetic, arrays, bins, casts, choices, comparisons, moments, numbers, texts, zones
 from .promotion import common_type, promote
 from .row import Function, Shorthand
 
@@ -23,7 +23,7 @@ _SECTIONS: dict[str, tuple[Function | Shorthand, ...]] = {
     "comparison": comparisons.ROWS,
     "choice": choices.ROWS,
     "text": texts.ROWS,
-    "dates": moments.ROWS,
+    "dates": (*moments.ROWS, *zones.ROWS),
     "casts": casts.ROWS,
     **above.SECTIONS,
     "several percentiles": arrays.ROWS,
