@@ -16,6 +16,7 @@ from ..relation.functions.zones import constant_in_zone
 from ..relation.types import INTEGER, TEXT, TIMESTAMP, Kind
 from ..relation.zones import zone_names
 from .bind_expression import Binder, call, cast
+from .bind_grains import bind_grain
 from .constants import coerce_literal
 from .named_calls import bind_row
 
@@ -34,7 +35,10 @@ _UNITS = ("years", "months", "weeks", "days", "hours", "mins", "secs")
 def bind_operator(binder: Binder, node: exp.Expr) -> Expr:
     """Return x + y, x - y or x * y: of numbers and days as ever, of intervals by the rows above a release."""
     name, sign = _SIGNS[type(node)]
-    args = [binder.bind(node.args["this"]), binder.bind(node.args["expression"])]
+    left = binder.bind(node.args["this"])
+    if name == "add" and (grain := bind_grain(binder, node, left)) is not None:
+        return grain
+    args = [left, binder.bind(node.args["expression"])]
     row, args = _row_of(name, args)
     if row is None:
         return call(name, args, binder.position(node), said=sign)

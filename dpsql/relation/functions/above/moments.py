@@ -60,9 +60,16 @@ _CUT = {
         )
     },
 }  # fmt: skip
+_BELOW = {"second": "date_bin('1 second', x, TIMESTAMP '2000-01-01') is the same"}
 TRUNCATED = {
     unit: above(
-        f"date_trunc_{unit}", f"date_trunc('{unit}', x)", "cut to it", "timestamp -> timestamp", sql, names=()
+        f"date_trunc_{unit}",
+        f"date_trunc('{unit}', x)",
+        "cut to it",
+        "timestamp -> timestamp",
+        sql,
+        names=(),
+        below=_BELOW.get(unit, "use it on the aggregated result"),
     )
     for unit, sql in _CUT.items()
 }
