@@ -80,10 +80,15 @@ ON_THE_WIRE = MappingProxyType(
         **dict.fromkeys(("PV002", "PV003", "PV005"), "42501"),
         **dict.fromkeys(("PV001", "PV004", "PV101", "PV102", "PV103", "PV201", "PV202", "PV203"), "0A000"),
         "PV301": "22023",
+        "53V01": "53400",
+        "57V01": "57014",
+        "58V01": "58000",
+        **dict.fromkeys(("F0V01", "F0V02"), "F0000"),
     }
 )
-"""A code of class PV -> Postgres' code that a driver is sent in its place: a class that none knows is a server's bug
-to them. 42501 is for what would show people, 0A000 for what cannot be proved or is not declared."""
+"""A code of dpsql's own -> Postgres' code that a driver is sent in its place: one that none knows is a server's bug
+to them. 42501 is for what would show people, 0A000 for what cannot be proved or is not declared; a budget that is spent
+is a limit that the owner configured (53400)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,12 +68,14 @@ def report(error: Exception, start: int = 0, *, fatal: bool = False) -> ErrorRes
     if isinstance(error, EngineFailure):
         if error.sqlstate not in ("57014", "57V01"):  # no fault of the database's
             log("engine failed", detail=error.detail)
-        return ErrorResponse(error.sqlstate, error.message, error.cost, error.hint, fatal=fatal)
+        return _refused(error, None, fatal=fatal)
     if isinstance(error, (LedgerError, PolicyError)):
         log("owner has to act", sqlstate=error.sqlstate, message=error.message)
         what = "ledger" if isinstance(error, LedgerError) else "policy"
         hint = "the owner's log says why"
-        return ErrorResponse(error.sqlstate, f"the {what} cannot be used", error.cost, hint, fatal=fatal)
+        told = DpsqlError(f"the {what} cannot be used", sqlstate=error.sqlstate, hint=hint)
+        told.cost = error.cost
+        return _refused(told, None, fatal=fatal)
     if isinstance(error, DpsqlError):
         place = None if error.position is None else start + error.position.offset + 1
         return _refused(error, place, fatal=fatal)
@@ -83,7 +85,7 @@ def report(error: Exception, start: int = 0, *, fatal: bool = False) -> ErrorRes
 
 
 def _refused(error: DpsqlError, place: int | None, *, fatal: bool) -> ErrorResponse:
-    """Return a refusal; a code of class PV is its constraint and in its detail, under a code that drivers know."""
+    """Return an error; a code of dpsql's own is its constraint and in its detail, under a code that drivers know."""
     sqlstate, code, detail = ON_THE_WIRE.get(error.sqlstate), error.sqlstate, error.cost
     if sqlstate is None:
         return ErrorResponse(code, error.message, detail, error.hint, place, fatal=fatal)

@@ -148,8 +148,10 @@ class _Items:
             relation = bind_values(node, context, self.grammar)
         else:
             raise Refusal("this cannot stand in FROM", position=position)
+        is_table = isinstance(relation, Scan)
         relation = rename(relation, columns, position)
-        return relation, Scope([ScopeSource(name or "", relation.columns, 0, schemas)], outer=context.outer)
+        source = ScopeSource(name or "", relation.columns, 0, schemas, is_table)
+        return relation, Scope([source], outer=context.outer)
 
     def _join(
         self, node: exp.Expr, side: str, left: tuple[Relation, Scope], right: tuple[Relation, Scope]

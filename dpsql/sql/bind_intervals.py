@@ -6,17 +6,17 @@ What stands below a release too is left to the rows there: a constant interval b
 
 from __future__ import annotations
 
-import zoneinfo
-from functools import cache
-
 from sqlglot import exp
 
 from ..errors import Refusal
-from ..relation.calendar import DAY
-from ..relation.expressions import Call, Expr, Literal
+from ..relation.calendar import DAY, TRUNC_UNITS
+from ..relation.expressions import Call, Expr, Field, Literal
 from ..relation.functions import FUNCTIONS
+from ..relation.functions.zones import constant_in_zone
 from ..relation.types import INTEGER, TEXT, TIMESTAMP, Kind
-from .bind_expression import Binder, call
+from ..relation.zones import zone_names
+from .bind_expression import Binder, call, cast
+from .bind_grains import bind_grain
 from .constants import coerce_literal
 from .named_calls import bind_row
 
@@ -27,13 +27,18 @@ _SIGNS: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Sub: ("sub", "-"),
     exp.Mul: ("mul", "*"),
 }
+_WITHIN_MINUTE = frozenset({"second", "milliseconds", "microseconds"})
+"""Cut so fine, all clocks agree."""
 _UNITS = ("years", "months", "weeks", "days", "hours", "mins", "secs")
 
 
 def bind_operator(binder: Binder, node: exp.Expr) -> Expr:
     """Return x + y, x - y or x * y: of numbers and days as ever, of intervals by the rows above a release."""
     name, sign = _SIGNS[type(node)]
-    args = [binder.bind(node.args["this"]), binder.bind(node.args["expression"])]
+    left = binder.bind(node.args["this"])
+    if name == "add" and (grain := bind_grain(binder, node, left)) is not None:
+        return grain
+    args = [left, binder.bind(node.args["expression"])]
     row, args = _row_of(name, args)
     if row is None:
         return call(name, args, binder.position(node), said=sign)
@@ -107,18 +112,11 @@ def bind_interval(binder: Binder, node: exp.Expr) -> Expr:
 # --- zones -----------------------------------------------------------------------------------------------
 
 
-@cache
-def _zones() -> frozenset[str]:
-    return frozenset(
-        name for name in zoneinfo.available_timezones() if "/" in name and not name.startswith("Etc/")
-    )
-
-
 def _zone(binder: Binder, node: exp.Expr) -> Literal:
     """Return the name of a zone. Raises Refusal (22023): there is none of it, or it is an abbreviation."""
     zone = binder.bind(node)
     name = zone.value if isinstance(zone, Literal) else None
-    known = {one.lower(): one for one in _zones()}
+    known = {one.lower(): one for one in zone_names()}
     if not isinstance(name, str) or name.lower() not in known:
         raise Refusal(
             "a time zone is a constant 'UTC' or a name such as 'Europe/Berlin'", sqlstate="22023",
@@ -134,7 +132,7 @@ def bind_zone(binder: Binder, node: exp.Expr) -> Expr:
         Refusal: 42804 where the statement does not say whether x is a moment or what clocks show.
     """
     zone, value = _zone(binder, node.args["zone"]), binder.bind(node.args["this"])
-    is_moment = _is_moment(node.args["this"])
+    is_moment = _is_moment(binder, node.args["this"])
     if is_moment is None:
         raise Refusal(
             "AT TIME ZONE does not know whether this is a moment in UTC or what clocks in the zone show",
@@ -142,31 +140,71 @@ def bind_zone(binder: Binder, node: exp.Expr) -> Expr:
             hint="x::timestamptz AT TIME ZONE … are the clocks at a moment, x::timestamp AT TIME ZONE … is the moment",
         )  # fmt: skip
     name = "zone_clock" if is_moment else "zone_moment"
-    return bind_row(binder, node, "AT TIME ZONE", [FUNCTIONS[name]], [value, zone])
+    return _in_zone(binder, node, name, [_timestamp(value), zone])
 
 
-def _is_moment(node: exp.Expr) -> bool | None:
-    """Say whether an expression is a timestamptz, as it is written; None where that is not said."""
+def _timestamp(value: Expr) -> Expr:
+    """Return a date as its midnight, anything else as it is."""
+    return cast(value, TIMESTAMP, value.position) if value.type.kind is Kind.DATE else value
+
+
+_ZONED = frozenset({"timestamptz", "TIMESTAMP WITH TIME ZONE"})
+_CONSTANT_MOMENTS = (exp.CurrentTimestamp, exp.UnixToTime, exp.StrToTime, exp.CurrentDate)
+
+
+def _is_moment(binder: Binder, node: exp.Expr) -> bool | None:
+    """Say whether an expression is a timestamptz, by its column's type or as it is written; None: that is not said."""
     if isinstance(node, exp.Paren):
-        return _is_moment(node.args["this"])
+        return _is_moment(binder, node.args["this"])
+    if isinstance(node, exp.Column):
+        return _is_moment_column(binder, binder.bind(node))
     if isinstance(node, exp.Cast):
         name = getattr(node.args["to"].args.get("this"), "name", "")
         return {"TIMESTAMPTZ": True, "TIMESTAMP": False, "DATE": True}.get(name)
     if isinstance(node, exp.AtTimeZone):
-        inner = _is_moment(node.args["this"])
+        inner = _is_moment(binder, node.args["this"])
         return None if inner is None else not inner
+    if isinstance(node, exp.TimestampTrunc):
+        return True if node.args.get("zone") is not None else _is_moment(binder, node.args["this"])
+    if isinstance(node, (exp.Add, exp.Sub)) and isinstance(node.args["expression"], exp.Interval):
+        return _is_moment(binder, node.args["this"])
     if isinstance(node, exp.Anonymous):
         return True if str(node.args["this"]).lower() == "now" else None
-    return True if isinstance(node, (exp.CurrentTimestamp, exp.UnixToTime, exp.StrToTime, exp.CurrentDate)) else (
-        False if isinstance(node, exp.Localtimestamp) else None
-    )  # fmt: skip
+    return (
+        True
+        if isinstance(node, _CONSTANT_MOMENTS)
+        else False
+        if isinstance(node, exp.Localtimestamp)
+        else None
+    )
+
+
+def _is_moment_column(binder: Binder, column: Expr) -> bool | None:
+    if column.type.engine in _ZONED or column.type.kind is Kind.DATE:
+        return True
+    if not isinstance(column, Field) or column.type.kind is not Kind.TIMESTAMP:
+        return None
+    return False if binder.scope.is_of_table(column.index) else None
 
 
 def cut_in_zone(binder: Binder, node: exp.Expr, cut: Expr, zone: exp.Expr) -> Expr:
     """Return date_trunc(unit, x, zone): cut by the zone's clocks. `cut`: date_trunc(unit, x)."""
-    assert isinstance(cut, Call)
     name = _zone(binder, zone)
-    inner = cut.args[-1]
-    clock = bind_row(binder, node, "date_trunc", [FUNCTIONS["zone_clock"]], [inner, name])
+    inner = _timestamp(coerce_literal(binder.bind(node.args["this"]), TIMESTAMP))
+    unit = str(node.args["unit"].args["this"]).lower()
+    if unit in TRUNC_UNITS:
+        return _in_zone(binder, node, "zone_cut", [Literal(TEXT, unit), inner, name])
+    if not isinstance(cut, Call) or unit in _WITHIN_MINUTE:
+        return cut
+    clock = _in_zone(binder, node, "zone_clock", [inner, name])
     moved = Call(cut.type, cut.function, (*cut.args[:-1], clock), position=cut.position)
-    return bind_row(binder, node, "date_trunc", [FUNCTIONS["zone_moment"]], [moved, name])
+    return _in_zone(binder, node, "zone_moment", [moved, name])
+
+
+def _in_zone(binder: Binder, node: exp.Expr, name: str, args: list[Expr]) -> Expr:
+    """Return the call of a row of zones; of a constant moment its value, which narrows."""
+    said = "date_trunc" if name == "zone_cut" else "AT TIME ZONE"
+    bound = bind_row(binder, node, said, [FUNCTIONS[name]], args)
+    assert isinstance(bound, Call)
+    value = constant_in_zone(bound)
+    return bound if value is None else Literal(TIMESTAMP, value, position=bound.position)

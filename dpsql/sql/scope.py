@@ -37,7 +37,7 @@ class ScopeSource:
     """A FROM item: its name, its columns' names ("" for hidden ones), and where its columns start.
 
     `schemas`: of a table that stands under its own name, which may be written before it. `is_padded`: an outer join
-    may have put NULL in the place of its row.
+    may have put NULL in the place of its row. `is_table`: its columns are a table's own, of the types that it has.
     """
 
     name: str
@@ -45,6 +45,7 @@ class ScopeSource:
     start: int
     schemas: frozenset[str] = frozenset()
     is_padded: bool = False
+    is_table: bool = False
 
 
 def fold_name(identifier: exp.Expr) -> tuple[str, bool]:
@@ -125,6 +126,13 @@ class Scope:
         self.merged = tuple(merged)
         self.hidden = hidden
         self.outer = outer
+
+    def is_of_table(self, index: int) -> bool:
+        """Say whether a column is a table's own, and not computed in a subquery or a view."""
+        return any(
+            source.is_table and source.start <= index < source.start + len(source.columns)
+            for source in self.sources
+        )
 
     def joined(self, other: Scope, merged: Sequence[tuple[str, Expr]], hidden: frozenset[int]) -> Scope:
         """Return the scope with the FROM items of another, and the columns that a USING merges."""

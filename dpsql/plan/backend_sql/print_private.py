@@ -377,7 +377,7 @@ def has_several_spellings(type_: SqlType) -> bool:
     return type_.kind is Kind.INTERVAL or (type_.kind is Kind.OPAQUE and type_.engine is None)
 
 
-_CALENDAR = frozenset({"add", "sub", "date_trunc", "date_bin"})
+_CALENDAR = frozenset({"add", "sub", "date_trunc", "date_bin", "zone_clock", "zone_moment", "zone_cut"})
 
 
 def _fit_together(left: Expr, right: Expr) -> bool:

@@ -19,6 +19,7 @@ from ...relation.intervals import facts_of
 from ...relation.types import Kind
 from ..dialects.private_sql import is_bare, unbounded
 from .private_moments import date_bin, to_char
+from .private_zones import zone_cut, zone_moved
 
 if TYPE_CHECKING:
     from .print_private import PrivatePrinter
@@ -167,6 +168,6 @@ FORMS: dict[str, Callable[[PrivatePrinter, Call], str]] = {
     **dict.fromkeys(("coalesce", "greatest", "least", "nullif", "substr", "left", "right"), _function),
     **dict.fromkeys(("lower", "upper"), _letter_case), **dict.fromkeys(("trim", "ltrim", "rtrim"), _trimmed),
     "concat": _concat, "concat_op": _concat, "date_trunc": _date_trunc, "date_bin": date_bin, "to_char": to_char,
-    "add": _shift, "sub": _shift,
+    "add": _shift, "sub": _shift, "zone_clock": zone_moved, "zone_moment": zone_moved, "zone_cut": zone_cut,
     "cast": _cast_value,
 }  # fmt: skip

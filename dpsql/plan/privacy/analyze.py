@@ -447,7 +447,7 @@ def _raw(relation: Relation, analyzed: PrivateBlock) -> Refusal:
         said,
         sqlstate="PV002",
         position=position,
-        hint="aggregate it (COUNT, SUM, AVG, …), or group by it",
+        hint="aggregate it (COUNT, SUM, AVG, …), or group by it; LIMIT 0 shows its columns",
     )
 
 

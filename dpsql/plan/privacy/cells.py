@@ -29,7 +29,9 @@ from ...relation.date_formats import written_alike
 from ...relation.expressions import Call, Expr, Literal, Months
 from ...relation.functions.bins import buckets_of
 from ...relation.functions.moments import binned, written_format
+from ...relation.functions.zones import steps_of, word_of
 from ...relation.types import Kind, SqlType
+from ...relation.zones import cut_ends
 from ...sql.constants import add_months
 
 __all__ = ["Evaluation", "Number", "OneOf", "Other", "Part", "Rule", "Span", "Value", "compiled", "point"]
@@ -481,6 +483,20 @@ def _date_bin(call: Call, args: list[Value]) -> Value:
     return Span(lo, hi)
 
 
+def _by_zone(call: Call, args: list[Value]) -> Value:
+    moment = args[1 if call.function == "zone_cut" else 0]
+    if moment is None or moment in (Part.PAST, Part.FUTURE):
+        return None
+    if not isinstance(moment, Span):
+        return _UNKNOWN
+    lo, hi = int(moment.lo), int(moment.hi)
+    if call.function != "zone_cut":
+        steps = steps_of(call, lo, hi)
+        return _UNKNOWN if steps is None else Span(*steps.span(lo, hi))
+    ends = cut_ends(word_of(call, 0), word_of(call, 2), lo, hi)
+    return _UNKNOWN if ends is None else Span(*ends)
+
+
 def _extract(field: str, lo: int, hi: int) -> Value:
     if field in EXACT_FIELDS:
         rises = field == "epoch" or truncated("minute", lo) == truncated("minute", hi)
@@ -593,6 +609,7 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys(_STEPS, _numbers(_stepped)),
     "date_trunc": _moments(_date_trunc), "extract": _moments(_extract),
     "to_char": _to_char, "date_bin": _date_bin, "cast": _cast,
+    **dict.fromkeys(("zone_clock", "zone_moment", "zone_cut"), _by_zone),
     "lower": _letters(str.lower), "upper": _letters(str.upper), "substr": _texts(_substr),
     "left": _texts(_left), "right": _texts(_right), "concat": _concat, "concat_op": _concat,
     "length": _texts(lambda text: point(len(text))),

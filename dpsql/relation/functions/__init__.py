@@ -21,6 +21,7 @@ from . import (
     moments,
     numbers,
     texts,
+    zones,
 )
 from .promotion import common_type, promote
 from .row import Function, Shorthand
@@ -35,7 +36,7 @@ _SECTIONS: dict[str, tuple[Function | Shorthand, ...]] = {
     "comparison": comparisons.ROWS,
     "choice": choices.ROWS,
     "text": texts.ROWS,
-    "dates": moments.ROWS,
+    "dates": (*moments.ROWS, *zones.ROWS),
     "casts": casts.ROWS,
     **above.SECTIONS,
     "several percentiles": arrays.ROWS,

@@ -193,7 +193,7 @@ ROWS: tuple[Function | Shorthand, ...] = (
     ),
     Shorthand("make_date(2024, 1, 31)", "a date from constants", ()),
     Shorthand(
-        "x AT TIME ZONE 'UTC'", "a moment, which is in UTC already; no other zone",
+        "x AT TIME ZONE 'UTC'", "a moment, which is in UTC already",
         (Syntax(exp.AtTimeZone, read=("this", "zone")),),
     ),
 )  # fmt: skip

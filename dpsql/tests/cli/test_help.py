@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import click
+import psycopg
 import pytest
 from click.testing import CliRunner
 
@@ -63,10 +64,19 @@ def test_the_manual_lists_the_codes_as_they_are() -> None:
 
 
 def test_the_manual_says_what_is_sent_over_the_wire() -> None:
-    lists = re.findall(r"^- `([0-9A-Z]{5})` .*?: (`PV.*)$", text("analyst"), re.MULTILINE)
-    told = {code: sent for sent, codes in lists for code in re.findall(r"PV\d{3}", codes)}
+    lists = re.findall(
+        r"^- `([0-9A-Z]{5})` for .*?: (`.*)$|^- `([0-9A-Z]{5})` where .*?: (`.*)$",
+        text("analyst"),
+        re.MULTILINE,
+    )
+    told = {
+        code: one or other
+        for one, some, other, more in lists
+        for code in re.findall(r"`([0-9A-Z]{5})`", some or more)
+    }
     assert told == ON_THE_WIRE
-    assert set(ON_THE_WIRE) == {code for code in CODES if code.startswith("PV")}
+    assert set(ON_THE_WIRE) == {code for code in CODES if "V" in (code[0], code[1], code[2])}
+    assert all(psycopg.errors.lookup(code) for code in ON_THE_WIRE.values())
 
 
 def test_exit_codes_are_told_everywhere() -> None:

@@ -112,8 +112,9 @@ EXPRESSIONS: dict[str, list[str]] = {
     "to_date_of": ["to_date(to_char(d, 'DD.MM.YYYY'), 'DD.MM.YYYY')", "to_date(d::text, 'YYYY-MM-DD')"],
     "to_timestamp_by": ["to_timestamp(to_char(p, 'YYYY-MM-DD HH24:MI:SS.US'), 'YYYY-MM-DD HH24:MI:SS.US')",
                         "to_timestamp(to_char(p, 'DD/MM/YYYY HH24:MI'), 'DD/MM/YYYY HH24:MI')"],
-    "zone_clock": ["p::timestamptz AT TIME ZONE 'Europe/Berlin'", "p::timestamptz AT TIME ZONE 'America/New_York'",
-                   "date_trunc('day', p::timestamptz, 'Asia/Tokyo')"],
+    "zone_clock": ["p::timestamptz AT TIME ZONE 'Europe/Berlin'", "p::timestamptz AT TIME ZONE 'America/New_York'", "d AT TIME ZONE 'Asia/Tokyo'"],
+    "zone_cut": [f"date_trunc('{unit}', p, '{zone}')" for unit in ("year", "week", "day", "hour", "minute", "second", "decade")
+                 for zone in ("Asia/Tokyo", "Europe/Berlin")],
     "zone_moment": ["p::timestamp AT TIME ZONE 'Europe/Berlin'", "p::timestamp AT TIME ZONE 'America/New_York'"],
     "interval_text": ["age(p, q)::text", "(p - q)::text", f"({SPAN} + (p - q))::text", "make_interval(1, -3, 0, 2, -5)::text"],
     "log_of": ["log(2, n)", "log(n, 10.0)", "log(j, i)"],

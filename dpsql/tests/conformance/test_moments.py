@@ -130,6 +130,23 @@ def test_a_form_of_moments_is_postgres_own(engines: Engines, form: str, column: 
         assert above == theirs
 
 
+GRAINS = (
+    *(f"DATE_TRUNC('minute', ts) + INTERVAL '{n} seconds' * FLOOR(EXTRACT(SECOND FROM ts) / {n})" for n in (5, 30)),
+    *(f"DATE_TRUNC('hour', ts) + INTERVAL '{n} minutes' * FLOOR(EXTRACT(MINUTE FROM ts) / {n})" for n in (5, 10, 15, 30)),
+    *(f"DATE_TRUNC('{unit}', ts)" for unit in ("minute", "hour", "day", "week", "month", "quarter", "year")),
+)  # fmt: skip
+"""The time grains of Superset's charts over Postgres, but for the second, which is told to be written as a bin."""
+
+
+@pytest.mark.parametrize("grain", [*GRAINS, "date_bin('1 second', ts, TIMESTAMP '2000-01-01')"])
+def test_a_time_grain_of_charts_is_postgres_own(engines: Engines, grain: str) -> None:
+    theirs = answers(engines.postgres, grain, None)
+    expr = bind_expression(grain, ALL)
+    for dialect in (DUCKDB, engines.dialect):
+        engine = engines.duckdb if dialect is DUCKDB else engines.postgres
+        assert answers(engine, *printed(expr, dialect)) == theirs, dialect.name
+
+
 @pytest.mark.parametrize(
     "form", [f"to_char({{}}, '{form}')" for form in FORMATS] + [f"date_bin({bin_})" for bin_ in BINS]
 )

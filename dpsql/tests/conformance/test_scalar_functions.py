@@ -21,8 +21,7 @@ from dpsql.backends import DuckDBBackend
 from dpsql.engine import Session
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.policy import parse_policy
-from dpsql.relation.functions import NAMES
-from dpsql.relation.functions.above import ROWS
+from dpsql.relation.functions import NAMES, above, zones
 from dpsql.relation.functions.above.regular import read_pattern
 from dpsql.relation.functions.above.signature import MOST_BYTES, Signature, signature
 from dpsql.tests.support.postgres_server import PostgresServer
@@ -39,6 +38,7 @@ unit = "id"
 [tables.sample]
 public = true
 """
+ROWS = (*above.ROWS, *zones.ROWS)
 COLUMNS = (
     "id INTEGER, s TEXT, t TEXT, u TEXT, i INTEGER, j INTEGER, k SMALLINT, b BIGINT, n NUMERIC(12,3), x DOUBLE PRECISION,"
     " y DOUBLE PRECISION, f BOOLEAN, d DATE, e DATE, p TIMESTAMP, q TIMESTAMP"

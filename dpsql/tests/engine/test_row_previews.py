@@ -136,6 +136,25 @@ def test_other_looks_are_refused(unseen: Session, sql: str) -> None:
     assert refused.value.sqlstate.startswith("PV")
 
 
+@pytest.mark.parametrize(
+    ("sql", "columns"),
+    [("SELECT * FROM person", COLUMNS), ("SELECT age, id FROM person ORDER BY id", ["age", "id"]),
+     ("SELECT age AS a FROM person WHERE age > 50", ["a"])],
+)  # fmt: skip
+def test_all_rows_are_refused_with_the_way_to_their_columns(
+    unseen: Session, sql: str, columns: list[str]
+) -> None:
+    with pytest.raises(Refusal) as refused:
+        unseen.execute(sql)
+    assert refused.value.sqlstate == "PV002"
+    assert refused.value.hint is not None
+    assert "COUNT" in refused.value.hint
+    assert "LIMIT 0" in refused.value.hint
+    answer = unseen.execute(f"{sql} LIMIT 0")
+    assert [column.name for column in answer.columns] == columns
+    assert list(answer.rows) == []
+
+
 def test_before_its_value_is_known_a_limit_is_one(unseen: Session) -> None:
     columns, types = unseen.describe_parameters("SELECT 1 AS one FROM person LIMIT $1", [None])
     assert [column.name for column in columns] == ["one"]

@@ -261,12 +261,16 @@ def moments(depth: int) -> st.SearchStrategy[str]:
         return leaf
     one = moments(depth - 1)
     units = st.sampled_from(("'year'", "'quarter'", "'month'", "'week'", "'day'", "'hour'", "'minute'"))
+    zone = st.sampled_from(("'Europe/Zurich'", "'America/Havana'", "'Pacific/Apia'"))
+    kind = st.sampled_from(("timestamptz", "timestamp"))
     return st.one_of(
         leaf, _call("date_trunc", units, one), _infix(one, ("+", "-"), st.sampled_from(_INTERVALS)),
         _infix(st.just("d"), ("+", "-"), st.sampled_from(("1", "400", "i16", "u8"))), *_choices(one, depth - 1),
         st.tuples(st.sampled_from(("15 minutes", "3 days")), one).map(
             lambda p: f"date_bin('{p[0]}', {p[1]}, TIMESTAMP '2001-01-01')"
         ), one.map(lambda x: f"CAST({x} AS date)"), one.map(lambda x: f"CAST({x} AS timestamp)"),
+        _call("date_trunc", units, one, zone),
+        st.tuples(one, kind, zone).map(lambda p: f"(({p[0]})::{p[1]} AT TIME ZONE {p[2]})"),
     )  # fmt: skip
 
 

@@ -149,6 +149,8 @@ RULE_FORMS = (
     "N IS DISTINCT FROM N", "width_bucket(N, 0, 10, 5)", "width_bucket(N, 2.5, -0.1, 7)",
     "extract(epoch FROM M)", "extract(second FROM M)", "to_char(M, 'YYYY-MM')", "to_char(M, 'FMDay Q')", "to_char(M, 'HH24:MI')",
     "date_bin('7 days', M, TIMESTAMP '2001-01-01')", "extract(year FROM age(M, M))", "extract(month FROM age(M))",
+    "date_trunc('month', M, 'Europe/Zurich')", "date_trunc('hour', M, 'America/Havana')",
+    "M::timestamptz AT TIME ZONE 'America/Havana'", "M::timestamp AT TIME ZONE 'Pacific/Apia'",
 )  # fmt: skip
 NOT_NULL = tuple(replace(column, enforced=Enforced(not_null=True)) for column in COLUMNS)
 LEAVES = {

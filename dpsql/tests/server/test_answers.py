@@ -151,7 +151,8 @@ def test_the_budget_ends(connect: Connect) -> None:
     poor.execute(COUNT + " WHERE age > 14")
     with pytest.raises(psycopg.Error) as caught:
         poor.execute(COUNT + " WHERE age > 15")
-    assert caught.value.sqlstate == "53V01"
+    assert (caught.value.sqlstate, caught.value.diag.constraint_name) == ("53400", "53V01")
+    assert isinstance(caught.value, psycopg.errors.ConfigurationLimitExceeded)
     assert left(poor) == "0.05"
 
 

@@ -143,7 +143,7 @@ def test_post_processing_has_the_time_that_is_set(connection: psycopg.Connection
     connection.execute("SET statement_timeout = '1s'")
     with pytest.raises(psycopg.OperationalError) as late:
         connection.execute(sql)
-    assert late.value.sqlstate in ("57V01", "57014")
+    assert late.value.sqlstate == "57014"
     assert late.value.diag.message_detail == "nothing was charged"
     assert late.value.diag.message_hint
     assert re.fullmatch(

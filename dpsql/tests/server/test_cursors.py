@@ -127,7 +127,8 @@ def test_a_charge_that_fails_leaves_the_cursor_open(connect: Connect) -> None:
     poor.execute(f"DECLARE c CURSOR WITH HOLD FOR {COUNT} WHERE age > 42")
     with pytest.raises(psycopg.Error) as caught:
         poor.execute("FETCH c")
-    assert (caught.value.sqlstate, caught.value.diag.statement_position) == ("53V01", None)
+    assert (caught.value.sqlstate, caught.value.diag.constraint_name) == ("53400", "53V01")
+    assert caught.value.diag.statement_position is None
     assert poor.execute("CLOSE c").statusmessage == "CLOSE CURSOR"
 
 

@@ -105,7 +105,20 @@ def test_a_list_that_is_still_to_come_has_the_type_of_what_it_is_compared_with()
         ("born < to_date('2024-02-30', 'YYYY-MM-DD')", "22023"),
         ("born < to_date('01', 'DD')", "22023"),
         ("born < make_date(2024, 2, 30)", "22023"),
-        ("seen AT TIME ZONE 'Europe/Berlin' < now()", "42804"),
+        (
+            "date_trunc('hour', seen) + INTERVAL '5 minutes' * floor(extract(minute FROM seen) / 10) < now()",
+            "42883",
+        ),
+        (
+            "date_trunc('hour', seen) + INTERVAL '7 minutes' * floor(extract(minute FROM seen) / 7) < now()",
+            "42883",
+        ),
+        (
+            "date_trunc('day', seen) + INTERVAL '5 minutes' * floor(extract(minute FROM seen) / 5) < now()",
+            "42883",
+        ),
+        ("date_trunc('second', seen) < now()", "PV202"),
+        ("coalesce(seen, seen) AT TIME ZONE 'Europe/Berlin' < now()", "42804"),
     ],
 )
 def test_what_is_not_read_is_refused_by_name(written: str, sqlstate: str) -> None:

@@ -258,6 +258,7 @@ _FLAGS = {"visit": ("flag",), "person": ("active",)}
 _CONSTANTS = ("0", "1", "2", "-3", "0.5", "2.25", "7", "100", "1e3", "0.000000000001")
 _TEXT_CONSTANTS = ("'a'", "'red'", "''", "'t'", "'zz'")
 _TIME_CONSTANTS = ("DATE '2020-06-15'", "TIMESTAMP '2020-02-01 10:00:00'", "DATE '2000-01-01'")
+_ZONES = ("Europe/Zurich", "America/Havana")
 _UNITS_OF_TIME = ("year", "quarter", "month", "week", "day", "hour", "minute")
 _FIELDS = (
     "year",
@@ -298,6 +299,8 @@ def _times(table: str) -> st.SearchStrategy[str]:
     return st.one_of(
         column, column, _form("date_trunc('{}', {})", st.sampled_from(_UNITS_OF_TIME), column),
         _form("({} + INTERVAL '{}')", column, st.sampled_from(("1 day", "-2 months", "90 minutes", "1 year"))),
+        _form("date_trunc('{}', {}, '{}')", st.sampled_from(_UNITS_OF_TIME), column, st.sampled_from(_ZONES)),
+        _form("({}::timestamptz AT TIME ZONE '{}')", column, st.sampled_from(_ZONES)),
         _form("CAST({} AS DATE)", column), _form("CAST({} AS TIMESTAMP)", column),
         _form("date_bin('{}', {}, TIMESTAMP '2001-01-01')", st.sampled_from(("7 days", "90 minutes")), column),
     )  # fmt: skip

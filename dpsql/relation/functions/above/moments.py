@@ -60,9 +60,16 @@ _CUT = {
         )
     },
 }  # fmt: skip
+_BELOW = {"second": "date_bin('1 second', x, TIMESTAMP '2000-01-01') is the same"}
 TRUNCATED = {
     unit: above(
-        f"date_trunc_{unit}", f"date_trunc('{unit}', x)", "cut to it", "timestamp -> timestamp", sql, names=()
+        f"date_trunc_{unit}",
+        f"date_trunc('{unit}', x)",
+        "cut to it",
+        "timestamp -> timestamp",
+        sql,
+        names=(),
+        below=_BELOW.get(unit, "use it on the aggregated result"),
     )
     for unit, sql in _CUT.items()
 }
@@ -200,9 +207,5 @@ ROWS = (
     above("to_timestamp_by", "to_timestamp(x, 'YYYY-MM-DD HH24:MI')", "a moment of a column's texts",
           "text, format -> timestamp", text_as_moment, names=(),
           below="cast a column that holds ISO text: x::timestamp"),
-    above("zone_clock", "x::timestamptz AT TIME ZONE 'Europe/Berlin'", "what the clocks show at a moment",
-          "timestamp, format -> timestamp", "timezone({b}, timezone('UTC', {a}))", names=()),
-    above("zone_moment", "x::timestamp AT TIME ZONE 'Europe/Berlin'", "the moment at which clocks show it",
-          "timestamp, format -> timestamp", "timezone('UTC', timezone({b}, {a}))", names=()),
     above("interval_text", "age(x, y)::text", "an interval as text", "interval -> text", _SHOWN, names=()),
 )  # fmt: skip
