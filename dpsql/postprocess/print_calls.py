@@ -215,6 +215,10 @@ CALLS: dict[str, Form] = {
     "array_contains": lambda call, args: _of_two(
         "CASE WHEN list_count(v.b) < len(v.b) AND v.a IS NOT NULL THEN FALSE ELSE list_has_all(v.a, v.b) END", args
     ),
+    "array_joined": lambda call, args: _of_two(
+        "CASE WHEN v.a IS NULL THEN v.b WHEN v.b IS NULL THEN v.a"
+        f" WHEN len(v.a) + len(v.b) <= {MAX_SERIES} THEN list_concat(v.a, v.b) END", args,
+    ),
     "array_overlaps": lambda call, args: f"list_has_any({args[0]}, {args[1]})",
     "cardinality": lambda call, args: f"CAST(len({args[0]}) AS INTEGER)",
     **JSON_CALLS,

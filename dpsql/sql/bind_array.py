@@ -27,20 +27,24 @@ from ..relation.relations import (
     Sort,
     Values,
 )
-from ..relation.types import BOOLEAN, INTEGER, TEXT, Kind, array_of
+from ..relation.types import BOOLEAN, INTEGER, NUMERIC, TEXT, Kind, array_of
 from .bind_expression import Binder, call, cast
-from .bind_lists import has_value
+from .bind_lists import array_items, has_value
 from .bind_percentile import MAX_FRACTIONS
 from .bind_series import bind_series
 from .constants import coerce_literal
 from .outer import first_outer
+from .types import cast_target
 
 __all__ = [
     "bind_array",
     "bind_cardinality",
+    "bind_cast",
+    "bind_contained",
     "bind_element",
     "bind_place",
     "bind_unnest",
+    "joined_arrays",
     "refuse_unnest",
     "unnested",
 ]
@@ -172,6 +176,75 @@ def _of_query(binder: Binder, node: exp.Expr) -> Expr:
     grouped = Aggregate(relation, (), (one,), ((),), position=position)
     args = (Scalar(type_, grouped, position=position), Call(type_, "array", ()))
     return Call(type_, "coalesce", args, position=position)
+
+
+def bind_cast(binder: Binder, node: exp.Expr) -> Expr:
+    """Return a cast; to an array, of a constant text of one, or of `ARRAY[…]`, value by value.
+
+    Raises:
+        Refusal: 0A000 for another value as an array, and for an array of arrays.
+    """
+    to = node.args["to"]
+    if getattr(to.args.get("this"), "name", "") != "ARRAY":
+        return binder.cast_node(node)
+    position, inner, written = binder.position(node), to.args.get("expressions") or [], node.args["this"]
+    element = cast_target(inner[0], position) if len(inner) == 1 else TEXT
+    if element.is_json or element.kind is Kind.INTERVAL:
+        raise Refusal(
+            "this array is not supported in a cast", sqlstate="0A000", position=position, hint=_CAST_HINT
+        )
+    if isinstance(written, exp.Array):
+        items = [binder.bind(item) for item in written.args.get("expressions") or []]
+    else:
+        value = binder.bind(written)
+        if not isinstance(value, Literal) or not isinstance(value.value, str):
+            raise Refusal(
+                f"{value.type} is not cast to {element}[] here", sqlstate="0A000", position=position, hint=_CAST_HINT
+            )  # fmt: skip
+        items = array_items(value.value, position)
+    found = [cast(coerce_literal(item, element), element, position) for item in items]
+    return Call(array_of(element), "array", tuple(found), position=position)
+
+
+_CAST_HINT = "'{1,2}'::integer[], ARRAY[]::text[], or ARRAY[1, 2]"
+
+
+def joined_arrays(binder: Binder, node: exp.Expr, args: Sequence[Expr]) -> Expr:
+    """Return `q || r`, `q || x` or `x || q`; an untyped constant is the text of an array, as in Postgres.
+
+    Raises:
+        Refusal: 42883 for what is no array of the same type and no value of one.
+    """
+    position = binder.position(node)
+    type_ = next(arg.type for arg in args if arg.type.kind is Kind.ARRAY)
+    element = type_.element
+    assert element is not None
+    if element.kind is Kind.NUMERIC:  # of any scale, as in Postgres
+        element = NUMERIC
+        type_ = array_of(element)
+    sides: list[Expr] = []
+    for name, arg in zip(("this", "expression"), args, strict=True):
+        is_bare = isinstance(node.args[name], (exp.Literal, exp.RawString, exp.Null))
+        if is_bare and isinstance(arg, Literal) and arg.type.kind in (Kind.TEXT, Kind.NULL):
+            items = array_items(arg.value, position) if isinstance(arg.value, str) else []
+            found = tuple(cast(coerce_literal(item, element), element, position) for item in items)
+            sides.append(Call(type_, "array", found, position=position))
+        elif arg.type == type_ or (arg.type.element is not None and arg.type.element.kind is element.kind):
+            sides.append(arg)
+        elif arg.type == element or common_type([element, arg.type]) == element:
+            sides.append(Call(type_, "array", (cast(arg, element, position),), position=position))
+        else:
+            raise Refusal(
+                f"|| does not join ({args[0].type}, {args[1].type})", sqlstate="42883", position=position,
+                hint="cast one side: two arrays of one type, or an array and a value of it",
+            )  # fmt: skip
+    return Call(type_, "array_joined", tuple(sides), position=position)
+
+
+def bind_contained(binder: Binder, node: exp.Expr) -> Expr:
+    """Return `q <@ r`: `r @> q`."""
+    inner, outer = binder.bind(node.args["this"]), binder.bind(node.args["expression"])
+    return call("array_contains", [outer, inner], binder.position(node), said="<@")
 
 
 def unnested(relation: Relation, exprs: Sequence[Expr]) -> tuple[Relation, list[Expr]]:

@@ -12,7 +12,15 @@ from ..relation.functions import FUNCTIONS
 from ..relation.types import BOOLEAN, INTEGER, TEXT, Kind
 from .aggregates import AGGREGATES, ORDERED
 from .bind_aggregate import bind_aggregate, bind_anonymous, bind_filter, bind_grouping
-from .bind_array import bind_array, bind_element, bind_place, refuse_unnest
+from .bind_array import (
+    bind_array,
+    bind_cast,
+    bind_contained,
+    bind_element,
+    bind_place,
+    joined_arrays,
+    refuse_unnest,
+)
 from .bind_expression import Binder, Condition, Form, call
 from .bind_intervals import bind_operator, bind_overlaps, cut_in_zone
 from .bind_json import bind_part, bind_path, parse_json
@@ -292,6 +300,8 @@ def _whole_of(binder: Binder, node: exp.Expr) -> int:
 
 def _join_texts(binder: Binder, node: exp.Expr) -> Expr:
     args = [binder.bind(node.args["this"]), binder.bind(node.args["expression"])]
+    if any(arg.type.kind is Kind.ARRAY for arg in args):
+        return joined_arrays(binder, node, args)
     if not any(arg.type.kind is Kind.TEXT for arg in args):
         raise Refusal("|| joins texts", sqlstate="42883", position=binder.position(node))
     return call("concat_op", args, binder.position(node), said="||")
@@ -314,7 +324,7 @@ FORMS: dict[type[exp.Expr], Form] = {
     exp.Log: _logarithm, exp.Overlaps: bind_overlaps,
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul), bind_operator), exp.Substring: _substring,
     exp.DPipe: _join_texts, exp.Extract: bind_extract,
-    exp.TimestampTrunc: _cut, exp.Cast: Binder.cast_node, exp.CurrentDate: Binder.moment,
+    exp.TimestampTrunc: _cut, exp.Cast: bind_cast, exp.CurrentDate: Binder.moment,
     exp.CurrentTimestamp: Binder.moment, exp.Localtimestamp: Binder.moment, exp.Subquery: bind_scalar,
     exp.Exists: bind_exists, exp.Anonymous: bind_anonymous, exp.Filter: bind_filter,
     exp.Grouping: bind_grouping, exp.Window: bind_window,
@@ -322,7 +332,7 @@ FORMS: dict[type[exp.Expr], Form] = {
     exp.ExplodingGenerateSeries: refuse_unnest,
     exp.JSONExtract: bind_part, exp.JSONExtractScalar: bind_part, exp.JSONBExtract: bind_path,
     exp.JSONBExtractScalar: bind_path, exp.ParseJSON: parse_json,
-    exp.Bracket: bind_element, exp.ArrayPosition: bind_place,
+    exp.ArrayContainedBy: bind_contained, exp.Bracket: bind_element, exp.ArrayPosition: bind_place,
     **dict.fromkeys(AGGREGATES, bind_aggregate), **dict.fromkeys(PUBLIC_AGGREGATES, bind_public_aggregate),
     **dict.fromkeys(ORDERED, bind_alone),
 }  # fmt: skip

@@ -41,7 +41,7 @@ def read_public_aggregate(binder: Binder, node: exp.Expr, row: PublicAggregate) 
     finally:
         binder.allow_aggregates, binder.place = True, inside
     result = checked_result(row, tuple(args), position)
-    if distinct and (len(args) > 1 or args[0].type.is_json):
+    if distinct and (row.name.endswith("object_agg") or args[0].type.is_json):
         raise Refusal(
             f"{row.name}(DISTINCT …) is not answered of these arguments", sqlstate="42883", position=position,
             hint="take DISTINCT in a subquery first",

@@ -24,6 +24,10 @@ _FUNCTIONS: dict[type[exp.Expr], str] = {
     **{node: row.name for node, row in PUBLIC_AGGREGATES.items()},
     **{node: row.output for node, row in (AGGREGATES | ORDERED).items() if row.output},
 }  # fmt: skip
+_OPERATORS = (
+    exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar, exp.ArrayContainedBy,
+    exp.ArrayContainsAll, exp.ArrayOverlaps,
+)  # fmt: skip
 _TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
 
 
@@ -44,6 +48,8 @@ def _figured(item: exp.Expr, type_: SqlType | None) -> tuple[str, bool]:
         return _of_subquery(item)
     if isinstance(item, exp.Cast):
         name, is_strong = _figured(item.args["this"], None)
+        if isinstance(item.args["this"], exp.Array):
+            return "array", True
         return (name, True) if is_strong else (_type_name(item, type_), False)
     if isinstance(item, exp.Case):
         default = item.args.get("default")
@@ -53,7 +59,7 @@ def _figured(item: exp.Expr, type_: SqlType | None) -> tuple[str, bool]:
         return "interval", False
     if isinstance(item, exp.Trim):
         return _TRIMS.get(str(item.args.get("position") or "").upper(), "btrim"), True
-    if isinstance(item, (exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar)):
+    if isinstance(item, _OPERATORS):
         return _UNNAMED, False
     if isinstance(item, exp.Anonymous):
         return str(item.args["this"]).lower(), True
@@ -77,6 +83,8 @@ def _of_subquery(item: exp.Subquery) -> tuple[str, bool]:
 
 def _type_name(item: exp.Cast, type_: SqlType | None) -> str:
     written = getattr(item.args["to"].args.get("this"), "name", "")
+    if type_ is not None and type_.element is not None:
+        return _TYPES.get(type_.element.kind, type_.element.kind.value)
     if written == "VARCHAR" or type_ is None:
         return str(written).lower()
     return _TYPES.get(type_.kind, type_.kind.value)

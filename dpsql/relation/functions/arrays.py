@@ -96,6 +96,12 @@ ROWS = (
         "array_contains", "q @> r", "all values of one array are in the other", _both,
         syntax=(Syntax(exp.ArrayContainsAll, ("this", "expression")),), private=False, symbol="@>",
     ),
+    Shorthand("q <@ r", "the other way round", (Syntax(exp.ArrayContainedBy, read=("this", "expression")),)),
+    Function(
+        "array_joined", "q || r", "one array behind another, or a value: `q || x`, `x || q`; NULL as nothing",
+        _sliced, symbol="||", private=False,
+    ),
+    Shorthand("'{1,2}'::integer[]", "a constant array, also `ARRAY[]::text[]`, which is empty", ()),
     Function(
         "array_overlaps", "q && r", "two arrays have a value in common", _both,
         syntax=(Syntax(exp.ArrayOverlaps, ("this", "expression")),), private=False, symbol="&&",
