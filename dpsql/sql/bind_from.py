@@ -150,7 +150,7 @@ class _Items:
             raise Refusal("this cannot stand in FROM", position=position)
         is_table = isinstance(relation, Scan)
         relation = rename(relation, columns, position)
-        source = ScopeSource(name or "", relation.columns, 0, schemas, is_table)
+        source = ScopeSource(name or "", relation.columns, 0, schemas, is_table=is_table)
         return relation, Scope([source], outer=context.outer)
 
     def _join(

@@ -100,7 +100,8 @@ PRESENT = (
     "SELECT cardinality(q), MODE(a), a = ALL (SELECT 1)",
     "SELECT a & b, a | b, a # b, LOG(a, b), overlay(a PLACING b FROM 1 FOR 2), (a, b) OVERLAPS (c, d)",
     "SELECT a ~ 'x', a ~* 'x', a SIMILAR TO 'x', to_timestamp(1.5), named(days => 1)",
-    "SELECT trim('x' FROM a), date_trunc('day', a, 'UTC')",
+    "SELECT trim('x' FROM a), date_trunc('day', a, 'UTC'), q <@ q",
+    "SELECT j -> 'a', j ->> 'a', j #> '{a}', j #>> '{a}', j -> 1, json '1', jsonb '{}'",
     "SELECT DENSE_RANK() OVER (), PERCENT_RANK() OVER (), CUME_DIST() OVER (), LAG(a, 1, 0) OVER (), LEAD(a, 2, 1) OVER ()",
 )  # fmt: skip
 
