@@ -217,7 +217,7 @@ CALLS: dict[str, Form] = {
     ),
     "array_joined": lambda call, args: _of_two(
         "CASE WHEN v.a IS NULL THEN v.b WHEN v.b IS NULL THEN v.a"
-        f" WHEN len(v.a) + len(v.b) <= {MAX_SERIES} THEN list_concat(v.a, v.b) END", args,
+        f" WHEN len(v.a) + len(v.b) <= {MAX_ROW_SERIES} THEN list_concat(v.a, v.b) END", args,
     ),
     "array_overlaps": lambda call, args: f"list_has_any({args[0]}, {args[1]})",
     "cardinality": lambda call, args: f"CAST(len({args[0]}) AS INTEGER)",
