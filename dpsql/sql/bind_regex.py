@@ -26,8 +26,8 @@ _ESCAPED = str.maketrans({"%": "\\%", "_": "\\_", "\\": "\\\\"})
 _MOST_CHOICES = 32
 
 
-def regex_form(alike: Alike, otherwise: Form) -> Form:
-    """Return the form of x ~ pattern; `alike`: what binds x LIKE 'pattern', or x ILIKE.
+def regex_form(alike: Alike, otherwise: Form, *, folds_case: bool = False) -> Form:
+    """Return the form of x ~ pattern; `alike`: what binds x LIKE 'pattern', or x ILIKE, which is of ASCII letters.
 
     `otherwise`: binds what is no choice of such patterns, which released rows take.
     """
@@ -36,7 +36,8 @@ def regex_form(alike: Alike, otherwise: Form) -> Form:
         position = binder.position(node)
         pattern = sample(binder.bind(node.args["expression"]), TEXT, "")
         written = pattern.value if isinstance(pattern, Literal) else None
-        found = like_patterns(written) if isinstance(written, str) else ""
+        is_read = isinstance(written, str) and (written.isascii() or not folds_case)
+        found = like_patterns(str(written)) if is_read else ""
         if isinstance(found, str):
             return otherwise(binder, node)
         terms = {alike(binder, node, Literal(TEXT, one, position=position)) for one in found}

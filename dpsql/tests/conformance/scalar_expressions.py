@@ -92,7 +92,7 @@ EXPRESSIONS: dict[str, list[str]] = {
     "intervals_added": [f"age(p, q) + {SPAN}"],
     "intervals_taken": [f"age(p, q) - {SPAN}"],
     "interval_times": ["age(p, q) * j", f"2 * {SPAN}"],
-    "date_bin": ["date_bin(INTERVAL '15 minutes', p, timestamp '2001-01-01')", "date_bin(INTERVAL '1 day 3 hours', p, q)",
+    "date_bin_of": ["date_bin(INTERVAL '15 minutes', p, timestamp '2001-01-01')", "date_bin(INTERVAL '1 day 3 hours', p, q)",
                  "date_bin('7 days', d, timestamp '2001-01-01')", "date_bin(INTERVAL '1 month', p, q)"],
     "justify_interval": [f"justify_interval({SPAN})", "justify_interval(p - q)"],
     "justify_hours": [f"justify_hours({SPAN})", "justify_hours(q - p)"],
@@ -103,7 +103,7 @@ EXPRESSIONS: dict[str, list[str]] = {
     "to_timestamp_of": ["to_timestamp(x)", "to_timestamp(i)", "to_timestamp(b)"],
     "overlaps": ["(p, q) OVERLAPS (d, e)", "(p, q) OVERLAPS (q, p)", "(least(d, DATE '2024-01-31'), INTERVAL '30 days') OVERLAPS (least(e, DATE '2024-01-01'), INTERVAL '1 year')",
                  "(p, NULL::timestamp) OVERLAPS (p, q)"],
-    "to_char": [f"to_char(p, '{form}')" for form in (
+    "to_char_of": [f"to_char(p, '{form}')" for form in (
         "YYYY-MM-DD HH24:MI:SS.US", "FMMonth FMDD, YYYY", "Month|MONTH|month|Mon|DY|Dy|Day|DAY|", "HH12:MI:SS AM p.m.",
         "YY Y YYY IYYY-IW-ID", "DDD D W WW Q CC J SSSS MS", "hh24mi yyyymmdd", '"Week" IW', "FMHH24:FMMI", '"{a}" YYYY', "Q. \"quarter\"")]
         + ["to_char(d, 'YYYY-MM')"] + [f"to_char({value}, '{form}')" for value in ("i", "n", "x", "b") for form in (
@@ -119,7 +119,7 @@ EXPRESSIONS: dict[str, list[str]] = {
     "interval_text": ["age(p, q)::text", "(p - q)::text", f"({SPAN} + (p - q))::text", "make_interval(1, -3, 0, 2, -5)::text"],
     "log_of": ["log(2, n)", "log(n, 10.0)", "log(j, i)"],
     "factorial": ["factorial(least(b, 33))"],
-    "width_bucket": ["width_bucket(x, 0, 1, 4)", "width_bucket(n, 0, 100, 7)", "width_bucket(n, 10.5, -3, 7)",
+    "width_bucket_of": ["width_bucket(x, 0, 1, 4)", "width_bucket(n, 0, 100, 7)", "width_bucket(n, 10.5, -3, 7)",
                      "width_bucket(0.3, 0, 1, 10)", "width_bucket(x, 10, 10, 3)", "width_bucket(j, 1, 13, 4)"],
     "bit_and_of": ["i & j", "i & j + k", "b & 7"], "bit_or_of": ["i | j & k", "b | i"], "bit_xor_of": ["i # j", "b # 5"],
     "regexp_matches": [f"s ~ '{p}'" for p in PATTERNS] + ["s !~ '[a-z]'"],
@@ -139,6 +139,6 @@ EXPRESSIONS: dict[str, list[str]] = {
 }  # fmt: skip
 """Name of a row -> expressions; each is asked of Postgres as it stands."""
 
-UNTRIED = frozenset({"make_interval", "factorial", "width_bucket"})
+UNTRIED = frozenset({"make_interval", "factorial", "width_bucket_of"})
 """Functions that are tried over these expressions alone: Postgres 15 wraps around for the largest parts of an interval
 and has a bin too many where a quotient rounds to 1; 1000! is too large here."""
