@@ -206,6 +206,13 @@ class Binder:
         if (form := self.grammar.forms.get(type(node))) is not None:
             return form(self, node)
         if (row := WRITTEN.get(type(node))) is not None and (names := SYNTAX[type(node)].args):
+            if any(node.args.get(name) is None for name in names):
+                raise Refusal(
+                    f"{said_of(node, self.context.text)} does not take these arguments",
+                    sqlstate="42883",
+                    position=self.position(node),
+                    hint=f"write {row.form}",
+                )
             args = [self.bind(part) for name in names for part in _parts(node.args[name])]
             return call(row.name, args, self.position(node), said=row.symbol or None)
         said = said_of(node, self.context.text)

@@ -14,15 +14,20 @@ from .bind_lateral import row_parts
 from .bind_lists import array_items
 from .constants import coerce_literal
 from .json_text import json_constant, sorted_keys
+from .say import said_of
 from .scope import fold_name
 
 __all__ = ["JSON_CALLS", "bind_json_value", "bind_part", "bind_path", "parse_json"]
 
 
 def parse_json(binder: Binder, node: exp.Expr) -> Expr:
-    """Return `json '…'`."""
+    """Return `json '…'`. Raises Refusal (42883): it is called as a function, or of no constant."""
     value = binder.bind(node.args["this"])
-    assert isinstance(value, Literal)
+    if not isinstance(value, Literal):
+        raise Refusal(
+            f"{said_of(node, binder.context.text)} does not exist here", sqlstate="42883",
+            position=binder.position(node), hint="json '…' of a constant, or json_build_object and its like",
+        )  # fmt: skip
     return json_constant(value, JSON, binder.position(node))
 
 

@@ -50,7 +50,10 @@ def test_a_ledger_is_made_by_create_alone(run: Run, policy: Path) -> None:
     assert run("query", "SELECT COUNT(*) FROM student").exit_code == 0
     assert run("check").exit_code == 0
     again = run("budget", "create").stdout
-    assert again == "The ledger was there already.\nepsilon  0.1 of 10 spent, 9.9 left; about 99 more statements at 0.1\n"
+    assert (
+        again
+        == "The ledger was there already.\nepsilon  0.1 of 10 spent, 9.9 left; about 99 more statements at 0.1\n"
+    )
 
 
 def test_two_machines_share_the_budget_and_the_answers(run: Run, policy: Path, tmp_path: Path) -> None:
