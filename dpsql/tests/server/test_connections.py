@@ -144,7 +144,7 @@ def test_post_processing_has_the_time_that_is_set(connection: psycopg.Connection
     with pytest.raises(psycopg.OperationalError) as late:
         connection.execute(sql)
     assert late.value.sqlstate == "57014"
-    assert late.value.diag.message_detail == "nothing was charged"
+    assert (late.value.diag.message_detail or "").endswith("nothing was charged")
     assert late.value.diag.message_hint
     assert re.fullmatch(
         "post-processing took more than .* seconds|the statement took more than .* seconds, its statement_timeout",
