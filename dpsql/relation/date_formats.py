@@ -55,6 +55,9 @@ _FINER = ("year", "quarter", "month", "week", "day", "hour", "minute")
 _MOST_STEPS = 4_000
 _MOST_VALUES = 1_000
 _EIGHT_YEARS = 2_922 * DAY
+_OF_WEEKS = frozenset({"week", "dow", "isodow"})
+_OF_YEARS = frozenset({"quarter", "month", "day", "doy"})
+"""How weeks lie in months comes back after 28 years, and later where a century is between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +160,8 @@ def formatted_values(parts: tuple[FormatPart, ...], lo: Fraction, hi: Fraction) 
     """Return all texts of moments in [lo, hi] microseconds, in order of time; None where they are too many to list."""
     first, last, unit = int(lo), int(hi), finest_unit(parts)
     fields = {part.field for part in parts}
-    if not fields & {"year", "isoyear"}:  # eight years have every month, day and week there is
-        last = min(last, first + _EIGHT_YEARS)
+    if not fields & {"year", "isoyear"} and not (fields & _OF_WEEKS and fields & _OF_YEARS):
+        last = min(last, first + _EIGHT_YEARS)  # they have every month and day there is, and every week
     if fields <= {"dow", "isodow", "hour", "minute", ""}:
         last = min(last, first + 7 * DAY)
     if fields <= {"hour", "minute", ""}:
