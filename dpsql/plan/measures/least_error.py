@@ -394,6 +394,8 @@ def _of_joint(builder: _Builder, want: NormalizedAggregate, place: Joined) -> Fo
     def total(kind: MeasurementKind) -> Linear:
         lattice = None if kind is MeasurementKind.COUNT else _lattice_in(builder, want, place)
         value = None if kind is MeasurementKind.COUNT else want.value
+        if lattice is not None and lattice.width == 0:
+            return Linear((), Fraction(0))  # of what is constant nothing is summed
         part = parts.index((kind.value, 0, value, lattice))
         return builder.sum_over(place.number, place.rows, part, Fraction(1))
 
