@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
 
 from ...errors import Refusal
@@ -34,6 +34,7 @@ from .ownership import sum_of_bounds
 from .personal import tells_apart
 from .rows import (
     Block,
+    DeclaredRows,
     Derived,
     Grouped,
     Identity,
@@ -90,7 +91,13 @@ def with_declared(source: Derived, declared: Sequence[Column | None]) -> Derived
         ends = (max(low for low, _ in bounds), min(high for _, high in bounds)) if bounds else None
         values = own.values if said.values is None else said.values
         columns[index] = replace(own, bounds=ends, step=said.step, values=values)
-    return replace(source, columns=tuple(columns))
+    declares = tuple(
+        (index, said.bounds, said.step, said.values, said.max_length)
+        for index, said in enumerate(declared)
+        if said is not None
+    )
+    parts = {part.name: getattr(source, part.name) for part in fields(source)}
+    return DeclaredRows(**{**parts, "columns": tuple(columns)}, declares=declares)
 
 
 def union(parts: Sequence[tuple[Block, OwnedRows]], outputs: Sequence[OutputColumn]) -> Derived:

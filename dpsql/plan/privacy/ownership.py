@@ -16,7 +16,7 @@ House rules:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from ...errors import Position, Refusal
 from ...relation.catalog import HIDDEN, Catalog, Column, Enforced, Table, Unit
@@ -24,7 +24,18 @@ from ...relation.expressions import Call, Expr, Field, fields_of
 from ...relation.types import BOOLEAN
 from .functional_dependencies import Classes, classes_of, equalities, functional_closure
 from .growth import Grown, grown
-from .rows import Identity, Item, OwnedRows, PrivateBlock, Source, TableSource, columns_of, fields_in
+from .rows import (
+    Declarations,
+    DeclaredTable,
+    Identity,
+    Item,
+    OwnedRows,
+    PrivateBlock,
+    Source,
+    TableSource,
+    columns_of,
+    fields_in,
+)
 
 __all__ = [
     "MAX_CONTRIBUTION",
@@ -53,7 +64,27 @@ MAX_CONTRIBUTION = 2**22
 def scan_source(table: Table, catalog: Catalog) -> TableSource:
     """Return a table as a source: its declared columns and, when it is private, its owner's columns."""
     columns = [*table.columns, *table.owner_columns]
-    return _table_source(table, catalog, columns, [column.name for column in columns])
+    source = _table_source(table, catalog, columns, [column.name for column in columns])
+    declares = _declared_anew(table, catalog)
+    if not declares:
+        return source
+    parts = {part.name: getattr(source, part.name) for part in fields(source)}
+    return DeclaredTable(**parts, declares=declares)
+
+
+def _declared_anew(table: Table, catalog: Catalog) -> Declarations:
+    """Return what a view declares of a table's columns, also of those of which the policy's table says nothing."""
+    own = {column.name: _said_of(column) for column in catalog.tables[table.name].columns}
+    said = [_said_of(column) for column in table.columns]
+    return tuple(
+        (index, *found)
+        for index, (column, found) in enumerate(zip(table.columns, said, strict=True))
+        if found != own.get(column.name, (None, None, None, None))
+    )
+
+
+def _said_of(column: Column) -> tuple[object, object, object, object]:
+    return column.bounds, column.step, column.values, column.max_length
 
 
 def _table_source(table: Table, catalog: Catalog, columns: list[Column], shown: list[str]) -> TableSource:

@@ -141,6 +141,19 @@ class TableSource(Source):
     shown: tuple[str, ...]
 
 
+Declarations = tuple[tuple[int, object, object, object, object], ...]
+"""Of columns, by their place: bounds, step, values and longest text, as a view declares them."""
+
+
+@dataclass(frozen=True)
+class DeclaredTable(TableSource):
+    """A base table of whose columns a view declares something of its own: other rows than the table's, since what is
+    declared clamps them. So it is part of what is compared, and of the identity of what is stored (soundness.md 1.28).
+    """
+
+    declares: Declarations = field(kw_only=True)
+
+
 @dataclass(frozen=True)
 class IntermediateColumn:
     """Column `index` of an earlier intermediate result's rows, which travels as a list parameter (soundness.md
@@ -172,6 +185,13 @@ class Derived(Source):
     def owner(self) -> range:
         """Where the owner's columns stand: none on a public one."""
         return range(len(self.columns) - len(self.parts[0].owner), len(self.columns))
+
+
+@dataclass(frozen=True)
+class DeclaredRows(Derived):
+    """A subquery of whose columns a view declares something: as `DeclaredTable`."""
+
+    declares: Declarations = field(kw_only=True)
 
 
 @dataclass(frozen=True)
