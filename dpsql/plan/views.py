@@ -21,7 +21,7 @@ from ..policy import build_catalog as build_tables
 from ..policy.catalog import column_key, database_names, match_column, table_key, whole_table
 from ..policy.columns import build_column
 from ..policy.model import ViewPolicy
-from ..policy.section import quote_key, suggest
+from ..policy.section import plain, quote_key, suggest
 from ..relation.catalog import Catalog, Column, Enforced, Table, View
 from ..relation.catalog import Scalar as CatalogScalar
 from ..relation.expressions import Call, Field, Scalar, walk
@@ -217,6 +217,17 @@ class _Reader:
                 f"{where}.columns.{quote_key(name)}: is computed of what is nobody's, or of noisy answers, which are "
                 "shown as they are; declare it on the table"
             )
+        for index, (low, high) in _ranges(shown, catalog).items():
+            said = computed[index]
+            if (
+                said is not None
+                and said.bounds is not None
+                and (said.bounds[1] < low or high < said.bounds[0])
+            ):
+                reach = f"; they are from {plain(low)} to {plain(high)}" if said.type.is_number else ""
+                raise PolicyError(
+                    f"{where}.columns.{quote_key(said.name)}.bounds: no value that is computed lies within them{reach}"
+                )
         return Declared(shown, computed)
 
     def _known_columns(
