@@ -28,6 +28,11 @@ class Reads(enum.Enum):
 
 
 _NAMES = CATALOG_FUNCTIONS | CATALOG_CALLS
+_SHARED = frozenset(
+    {"array_length", "array_position", "array_to_string", "cardinality", "generate_series", "json_build_object",
+     "jsonb_build_object", "quote_literal", "unnest"}
+)  # fmt: skip
+"""Functions that dpsql's own SQL has too: alone they ask nothing of the catalog."""
 _TYPES = frozenset(
     {"oid", "name", '"char"', "regclass", "regtype", "regproc", "regnamespace", "regrole", "xid", "int2vector",
      "oidvector", "aclitem", "regprocedure", "regoper", "regoperator"}
@@ -87,5 +92,5 @@ def _relations(node: object, hidden: frozenset[str], declared: Collection[str]) 
 def _is_catalogs(node: object) -> bool:
     """Say whether a node is a function or a type that dpsql's own SQL has not."""
     if isinstance(node, CallNode):
-        return node.name in _NAMES or node.name.startswith("pg_")
+        return (node.name in _NAMES and node.name not in _SHARED) or node.name.startswith("pg_")
     return isinstance(node, Cast) and (node.type.name in _TYPES or node.type.depth > 0)

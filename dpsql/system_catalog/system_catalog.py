@@ -192,12 +192,12 @@ class SystemCatalog:
         except duckdb.Error:
             self._reopen(database)
             raise CatalogRefusal("engine: closed") from None
-        with self._lock:
-            self._running[process_id] = (cursor, why)
         timer = threading.Timer(_SECONDS, self._stop, (process_id, "too long"))
         timer.daemon = True
-        timer.start()
+        with self._lock:
+            self._running[process_id] = (cursor, why)
         try:
+            timer.start()
             rows = cursor.execute(sql, arguments or None).fetchmany(_MOST_ROWS + 1)
         except (duckdb.Error, RuntimeError, ValueError, OverflowError) as error:
             if "cancelled" in why:
