@@ -18,7 +18,7 @@ from .text_cells import terminal_text
 
 if TYPE_CHECKING:
     from ..backends import Finding
-    from ..policy import FileSources, Policy, Report
+    from ..policy import FileSources, LiveSchema, Policy, Report
     from ..relation.catalog import Catalog
 
 __all__ = ["check"]
@@ -92,14 +92,26 @@ def check(settings: CommandSettings, is_preview: bool, is_data: bool) -> None:
         report = replace(report, warnings=warnings, analysts=seen_lines(policy, catalog))
     report = _with_deployment(report, policy, catalog)
     fault = _ledger_fault(policy)
+    report = _with_keys(report, policy, live, fault, is_data=is_data)
+    _tell_report(settings, report, fault)
+
+
+def _with_keys(
+    report: Report, policy: Policy, live: LiveSchema, fault: LedgerError | None, *, is_data: bool
+) -> Report:
+    """Return a report with what is known of asserted keys, where the policy asserts some of data files."""
     if policy.files is None or not policy.files.keys:
-        report = replace(
-            report, warnings=(*report.warnings, *([f"{policy.source}: {_NO_KEY}"] if is_data else []))
-        )
-    elif is_data and not report.problems:
-        report = with_data(report, policy, has_ledger=fault is None)
-    elif fault is None and not report.problems:
-        report = with_ledger(report, policy, live)
+        said = [f"{policy.source}: {_NO_KEY}"] if is_data else []
+        return replace(report, warnings=(*report.warnings, *said))
+    if report.problems:
+        return report
+    if is_data:
+        return with_data(report, policy, has_ledger=fault is None)
+    return with_ledger(report, policy, live) if fault is None else report
+
+
+def _tell_report(settings: CommandSettings, report: Report, fault: LedgerError | None) -> None:
+    """Print what was found, and end with the exit code that says it."""
     is_missing = isinstance(fault, LedgerMissing)
     if wants_json():
         problem = None if fault is None or is_missing else {"message": fault.message, "hint": fault.hint}
