@@ -42,6 +42,7 @@ def parse_calls(text: str, dialect: Postgres, tokens: list[Token]) -> list[exp.E
 
     `tokens`: the text's, as the dialect makes them.
     """
+    tokens = _without_schema(tokens)
     hidden = [
         _hidden(token) if after.token_type is TokenType.L_PAREN and _is_name(token) else token
         for token, after in zip(tokens, [*tokens[1:], tokens[-1]], strict=True)
@@ -53,6 +54,30 @@ def parse_calls(text: str, dialect: Postgres, tokens: list[Token]) -> list[exp.E
             if isinstance(name, str) and name.startswith(_HIDDEN) and not node.args.get("quoted"):
                 node.set("this", name.removeprefix(_HIDDEN))
     return trees
+
+
+def _without_schema(tokens: list[Token]) -> list[Token]:
+    """Return tokens without the `pg_catalog.` that drivers write before types and functions: ours are in no other."""
+    kept: list[Token] = []
+    index = 0
+    while index < len(tokens):
+        if _is_qualifier(tokens, index):
+            index += 2
+        kept.append(tokens[index])
+        index += 1
+    return kept
+
+
+def _is_qualifier(tokens: list[Token], index: int) -> bool:
+    if index + 3 > len(tokens) or tokens[index + 1].token_type is not TokenType.DOT:
+        return False
+    token, before = tokens[index], tokens[index - 1].token_type if index else None
+    if token.token_type is TokenType.STRING or token.text.lower() != "pg_catalog":
+        return False
+    after = tokens[index + 3].token_type if index + 3 < len(tokens) else None
+    return before is TokenType.DCOLON or after is TokenType.L_PAREN or (
+        before is TokenType.ALIAS and after in (TokenType.R_PAREN, TokenType.L_BRACKET)
+    )  # fmt: skip
 
 
 _OPERATORS = frozenset(

@@ -8,12 +8,13 @@ from __future__ import annotations
 import datetime
 import math
 import re
+import zoneinfo
 from collections.abc import Sequence
 from fractions import Fraction
 
 from dpsql.relation.calendar import DAY
 from dpsql.relation.expressions import Call, Expr, Field, Literal, Months, walk
-from dpsql.relation.types import Kind, SqlType
+from dpsql.relation.types import TIMESTAMP, Kind, SqlType
 from dpsql.sql.constants import add_months
 
 __all__ = ["evaluate", "is_exact"]
@@ -64,6 +65,8 @@ def evaluate(expr: Expr, row: Sequence[Value]) -> Value:
         return "".join(_text(arg, part.type) for arg, part in zip(args, expr.args, strict=True))
     if name in ("date_trunc", "extract"):
         return _calendar(name, str(args[0]), args[1], expr.args[1].type)
+    if name in _ZONED:
+        return _ZONED[name](args)
     return _STRICT[name](args)
 
 
@@ -84,6 +87,34 @@ def _shift(expr: Call, row: Sequence[Value]) -> Value:
     assert isinstance(at, int)
     start = at * DAY if expr.args[0].type.kind is Kind.DATE else at
     return add_months(start, interval.value, -1 if expr.function == "sub" else 1)
+
+
+_UTC = _EPOCH.replace(tzinfo=datetime.UTC)
+
+
+def _clock(moment: int, zone: str) -> int:
+    """Return what a zone's clocks show at a moment."""
+    at = (_UTC + datetime.timedelta(microseconds=moment)).astimezone(zoneinfo.ZoneInfo(zone))
+    return (at.replace(tzinfo=None) - _EPOCH) // datetime.timedelta(microseconds=1)
+
+
+def _moment(clock: int, zone: str) -> int:
+    """Return when clocks show it: skipped by the zone's offset before, shown twice by the one after: the smaller."""
+    shown = _EPOCH + datetime.timedelta(microseconds=clock)
+    read = [shown.replace(tzinfo=zoneinfo.ZoneInfo(zone), fold=fold).utcoffset() for fold in (0, 1)]
+    return clock - min(offset for offset in read if offset is not None) // datetime.timedelta(microseconds=1)
+
+
+def _zone_cut(args: list[Value]) -> Value:
+    unit, moment, zone = args
+    clock = _clock(moment, zone)
+    start = _calendar("date_trunc", unit, clock, TIMESTAMP)
+    return moment - (clock - start) if unit in ("hour", "minute") else _moment(start, zone)
+
+
+_ZONED = {
+    "zone_clock": lambda args: _clock(*args), "zone_moment": lambda args: _moment(*args), "zone_cut": _zone_cut,
+}  # fmt: skip
 
 
 def _bin(expr: Call, row: Sequence[Value]) -> Value:
@@ -212,7 +243,8 @@ def _calendar(name: str, unit: str, value: Value, type_: SqlType) -> Value:
     if name == "extract":
         return {"year": at.year, "quarter": (at.month + 2) // 3, "month": at.month, "week": iso[1], "day": at.day,
                 "doy": at.timetuple().tm_yday, "dow": iso[2] % 7, "isodow": iso[2], "hour": at.hour,
-                "minute": at.minute, "isoyear": iso[0]}[unit]  # fmt: skip
+                "minute": at.minute, "isoyear": iso[0], "second": Fraction(at.second * 10**6 + at.microsecond, 10**6),
+                "epoch": Fraction((at - _EPOCH) // datetime.timedelta(microseconds=1), 10**6)}[unit]  # fmt: skip
     start = {"minute": at.replace(second=0, microsecond=0), "hour": at.replace(minute=0, second=0, microsecond=0),
              "day": midnight, "week": midnight - datetime.timedelta(days=at.weekday()),
              "month": midnight.replace(day=1),

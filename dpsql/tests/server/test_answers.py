@@ -290,7 +290,9 @@ def test_several_percentiles_are_an_array(connection: psycopg.Connection[Any], b
      ("SELECT array_position(ARRAY[4, 5], 5)", 2), ("SELECT array_length(ARRAY[1, 2], 1)", 2),
      ("SELECT array_to_string(ARRAY[1, 2], '-')", "1-2"), ("SELECT quote_literal('a''b')", "'a''b'"),
      ("SELECT count(*) FROM unnest(ARRAY[1, 2])", 2), ("SELECT jsonb_build_object('a', 1)", {"a": 1}),
-     ("SELECT json_build_object('a', 1)", {"a": 1})],
+     ("SELECT json_build_object('a', 1)", {"a": 1}),
+     ("SELECT pg_catalog.upper('a') || CAST(1 AS pg_catalog.text) || '2'::pg_catalog.text", "A12"),
+     ("SELECT abs('-7'::pg_catalog.int4) FROM pg_catalog.generate_series(1, 1)", 7)],
 )  # fmt: skip
 def test_a_function_that_the_catalog_has_too_is_ours_where_nothing_is_read(
     connection: psycopg.Connection[Any], sql: str, value: object
