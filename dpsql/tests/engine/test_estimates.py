@@ -184,9 +184,9 @@ def test_private_surveys(session: Session, truth: Truth, aggregate: str, epsilon
     found = answers(session, f"SELECT survey, {aggregate} AS n FROM person GROUP BY survey")
     true = TRUTHS[aggregate](truth)
     held = ((found[:, 1] <= true) & (true <= found[:, 2])).mean()
-    assert 0.928 <= held <= 0.972, held
+    assert 0.91 <= held <= 0.99, held  # fresh noise in each run: four standard errors of 95 % of 500
     errors = found[:, 0] - true
-    assert abs(errors.mean()) < 3.5 * errors.std() / math.sqrt(SURVEYS)
+    assert abs(errors.mean()) < 4.5 * errors.std() / math.sqrt(SURVEYS)
 
 
 @pytest.mark.parametrize("aggregate", [name for name in TRUTHS if "COUNT" not in name])
