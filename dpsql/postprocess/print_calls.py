@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..plan.dialects.dialect_duckdb import DUCKDB
+from ..plan.dialects.quote import text
 from ..relation.calendar import DAY
 from ..relation.expressions import Call, Literal, Months
 from ..relation.forms import MAX_ROW_SERIES
@@ -17,9 +19,11 @@ from .estimates import print_deviate
 from .print_json import JSON_CALLS
 from .print_named import print_literal, print_named
 
-__all__ = ["CALLS", "TOO_MANY", "print_literal"]
+__all__ = ["CALLS", "NO_PATTERN", "TOO_MANY", "print_literal"]
 
 Form = Callable[[Call, list[str]], str]
+NO_PATTERN = "dpsql:pattern"
+"""What the engine is told to say of a pattern that is computed and has more than plain signs."""
 TOO_MANY = "dpsql:54000"
 """What the engine is told to say of rows without end, and `sealed` reads back."""
 
@@ -92,10 +96,10 @@ def _concat(call: Call, args: list[str]) -> str:
         for arg, part in zip(args, call.args, strict=True)
     ]
     if call.function == "concat":
-        texts = [f"coalesce({text}, '')" for text in texts]
+        texts = [f"coalesce({one}, '')" for one in texts]
     joined = texts[0]
-    for text in texts[1:]:
-        joined = null_on_error.concatenate(joined, text)
+    for one in texts[1:]:
+        joined = null_on_error.concatenate(joined, one)
     return joined
 
 
@@ -106,6 +110,18 @@ def _like(call: Call, args: list[str]) -> str:
     escape = call.args[2]
     assert isinstance(escape, Literal)
     return null_on_error.like(args[0], args[1], escape=str(escape.value))
+
+
+def _regexp(call: Call, args: list[str]) -> str:
+    """Print a match with a pattern that is computed: both engines read the same in its plain signs; others are told."""
+    return _of_two(
+        "CASE WHEN v.a IS NULL OR v.b IS NULL THEN NULL"
+        f" WHEN regexp_full_match(v.b, {text(_PLAIN_PATTERN)}) THEN regexp_matches(v.a, '(?s)' || v.b)"
+        f" ELSE error('{NO_PATTERN}') END", args,
+    )  # fmt: skip
+
+
+_PLAIN_PATTERN = r"\^?([A-Za-z0-9 _,:;/@#%&=<>!~\"'\x{80}-\x{10FFFF}-]|\.\*?)*\$?"
 
 
 def _sign(call: Call, args: list[str]) -> str:
@@ -126,6 +142,29 @@ def _element(call: Call, args: list[str]) -> str:
 def _of_two(body: str, args: list[str]) -> str:
     """Return an expression of two operands, v.a and v.b, each of them printed once."""
     return f"list_transform([{{'a': {args[0]}, 'b': {args[1]}}}], lambda v: {body})[1]"
+
+
+def _compared(call: Call, args: list[str]) -> str:
+    """Print a value compared with each of an array, as Postgres has ANY and ALL of none and of NULL."""
+    name, word = (arg.value for arg in call.args[2:] if isinstance(arg, Literal))
+    decisive, other = ("TRUE", "FALSE") if word == "any" else ("FALSE", "TRUE")
+    each = f"list_transform(v.a, lambda e: e {_MIRRORED[str(name)]} v.b)"
+    return _of_two(
+        f"CASE WHEN len(v.a) = 0 THEN {other} WHEN list_contains({each}, {decisive}) THEN {decisive}"
+        f" WHEN v.b IS NULL OR list_count(v.a) < len(v.a) THEN NULL WHEN v.a IS NOT NULL THEN {other} END", args[:2],
+    )  # fmt: skip
+
+
+_MIRRORED = {"eq": "=", "ne": "<>", "lt": ">", "le": ">=", "gt": "<", "ge": "<="}
+"""An operator, written from the other side."""
+
+
+def _array_cast(call: Call, args: list[str]) -> str:
+    from_, to = call.args[0].type.element, call.type.element
+    assert from_ is not None
+    assert to is not None
+    each = f"list_transform({args[0]}, lambda e: {null_on_error.cast('e', from_, to)})"
+    return f"CAST({each} AS {engine_type(call.type)})"
 
 
 def _series(call: Call, args: list[str]) -> str:
@@ -182,6 +221,8 @@ CALLS: dict[str, Form] = {
     "sign": _sign, "width_bucket": lambda call, args: null_on_error.width_bucket(args[0], buckets_of(call)),
     **{name: _plain for name, row in FUNCTIONS.items() if row.plain},
     **{name: print_named for name, row in FUNCTIONS.items() if row.sql},
+    "upper": lambda call, args: bind(args[0], DUCKDB.letter_case("upper", "v")),
+    "like_computed": lambda call, args: _like(call, args), "regexp_computed": _regexp,
     "length": lambda call, args: f"CAST(length({args[0]}) AS INTEGER)",
     "trim": lambda call, args: null_on_error.trim(args[0]),
     "ltrim": lambda call, args: null_on_error.trim(args[0], side="leading"),
@@ -205,12 +246,10 @@ CALLS: dict[str, Form] = {
         "CASE WHEN list_contains(v.a, v.b) THEN TRUE WHEN len(v.a) = 0 THEN FALSE"
         " WHEN v.b IS NULL OR list_count(v.a) < len(v.a) THEN NULL WHEN v.a IS NOT NULL THEN FALSE END", args,
     ),
+    "array_compared": _compared, "array_cast": _array_cast,
     "array_position": lambda call, args: f"CAST(nullif(list_position({args[0]}, {args[1]}), 0) AS INTEGER)",
     "array_length": lambda call, args: _of_two(
         "CASE WHEN v.b = 1 AND len(v.a) > 0 THEN CAST(len(v.a) AS INTEGER) END", args
-    ),
-    "array_to_string": lambda call, args: bind(
-        args[0], f"CASE WHEN v IS NOT NULL THEN coalesce(array_to_string(v, {args[1]}), '') END"
     ),
     "array_contains": lambda call, args: _of_two(
         "CASE WHEN list_count(v.b) < len(v.b) AND v.a IS NOT NULL THEN FALSE ELSE list_has_all(v.a, v.b) END", args

@@ -7,6 +7,7 @@ formats and patterns before it runs. `TRY` makes what fails NULL, as Postgres' e
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from ..plan.dialects.quote import literal
 from ..relation.expressions import Call, Expr, Literal
@@ -20,7 +21,7 @@ from .null_on_error_casts import cast
 __all__ = ["print_literal", "print_named"]
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
-_PLACE = re.compile(r"\{([a-g]|rest)\}")
+_PLACE = re.compile(r"\{([a-z]|rest)\}")
 
 
 def print_literal(value: Literal) -> str:
@@ -40,7 +41,7 @@ def print_named(call: Call, args: list[str]) -> str:
     bound: dict[str, str] = {}
     names: list[str] = []
     for place, (arg, printed) in enumerate(zip(call.args, args, strict=True)):
-        read = _read_as(arg, printed, found, place)
+        read = _read_as(call.args, printed, found, place)
         if isinstance(arg, Literal):
             names.append(read)
             continue
@@ -57,7 +58,7 @@ def print_named(call: Call, args: list[str]) -> str:
         body = f"list_filter([{body}], lambda made: strlen(made) <= {most})[1]"
     if bound:
         body = bind("{" + ", ".join(f"'{name}': {sql}" for name, sql in bound.items()) + "}", body)
-    return _as_result(body, found.result)
+    return _as_result(body, call.type)
 
 
 def _put(place: str, names: list[str], found: Signature) -> str:
@@ -66,9 +67,11 @@ def _put(place: str, names: list[str], found: Signature) -> str:
     return names[_LETTERS.index(place)]
 
 
-def _read_as(arg: Expr, printed: str, found: Signature, place: int) -> str:
+def _read_as(args: Sequence[Expr], printed: str, found: Signature, place: int) -> str:
     """Return an argument in the type that the function takes it in; of any type, as text."""
-    target = found.target(place)
+    arg, target = args[place], found.target(place, tuple(args))
+    if target is None and found.word(place) == "value":
+        return printed if arg.type.kind in (Kind.TEXT, Kind.NULL) else cast(printed, arg.type, TEXT)
     if target is None:
         return printed if arg.type.kind in (Kind.TEXT, Kind.NULL) else output_text(printed, arg.type)
     if arg.type.kind is Kind.NULL:

@@ -26,7 +26,7 @@ from ..errors import EngineFailure, Refusal
 from ..relation.forms import MAX_RECURSION, MAX_ROW_SERIES
 from ..seal import seal
 from .fetched import FetchedTable
-from .print_calls import TOO_MANY
+from .print_calls import NO_PATTERN, TOO_MANY
 from .print_forms import ENDLESS, ROUNDS
 from .released import EncodedColumn, ReleasedTable, encode_column, parameters_of, quote
 from .rows import MAX_ROWS, Arrays, ResultRows, check_size
@@ -228,11 +228,16 @@ def _never() -> bool:
 
 
 def _without_end(said: str) -> Refusal | None:
-    """Return what is told of rows without end; None: the engine says something else."""
+    """Return what is told of rows without end, and of patterns; None: the engine says something else."""
     if TOO_MANY in said:
         return Refusal(
             f"a series that a row says has more than {MAX_ROW_SERIES} rows, or a step of zero", sqlstate="54000",
             hint="take a larger step, or nearer ends; with constant ends it may have a million rows",
+        )  # fmt: skip
+    if NO_PATTERN in said:
+        return Refusal(
+            "a pattern of ~ that is computed has more than letters, digits, . .* ^ and $", sqlstate="0A000",
+            hint="write the pattern out, or use LIKE",
         )  # fmt: skip
     if ENDLESS in said:
         return Refusal(

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from ..errors import Position, Refusal
 from ..relation.expressions import TRUE, Call, Expr, walk
-from ..relation.functions import NAMES
+from ..relation.functions import FUNCTIONS, NAMES
 from ..relation.relations import AggregateCall
 from ..relation.types import BIGINT
 from .aggregates import AGGREGATES, NAMED, AggregateRow
@@ -22,7 +22,7 @@ from .bind_moments import bind_date_bin, bind_to_char, make_date
 from .bind_percentile import read_within_group
 from .bind_public_aggregate import bind_public_aggregate, read_public_aggregate
 from .bind_window import read_orders
-from .named_calls import bind_named, no_such_function
+from .named_calls import bind_named, bind_row, hashed_text, no_such_function
 from .public_aggregates import PUBLIC_NAMED, inner_order, public_row
 
 __all__ = ["bind_aggregate", "bind_anonymous", "bind_filter", "bind_grouping", "read_aggregate"]
@@ -168,6 +168,8 @@ def bind_anonymous(binder: Binder, node: exp.Expr) -> Expr:
         return bind_age(binder, node, [binder.bind(part) for part in node.args.get("expressions") or []])
     if (form := JSON_CALLS.get(name)) is not None:
         return form[0](binder, node, name, form[1])
+    if name == "encode" and (hashed := hashed_text(node)) is not None:
+        return bind_row(binder, node, name, [FUNCTIONS["sha256_hex"]], [binder.bind(hashed)])
     if name in NAMES:
         return _ON_ROWS.get(name, bind_named)(binder, node, name)
     raise no_such_function(binder, node, name)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from ..errors import Refusal
+from ..errors import Position, Refusal
 from ..relation.expressions import TRUE, Call, Expr, Field, Literal, Scalar
 from ..relation.forms import Unnest
 from ..relation.functions import common_type
@@ -27,7 +27,7 @@ from ..relation.relations import (
     Sort,
     Values,
 )
-from ..relation.types import BOOLEAN, INTEGER, NUMERIC, TEXT, Kind, array_of
+from ..relation.types import BOOLEAN, INTEGER, NUMERIC, TEXT, Kind, SqlType, array_of
 from .bind_expression import Binder, call, cast
 from .bind_lists import array_items, has_value
 from .bind_percentile import MAX_FRACTIONS
@@ -197,6 +197,10 @@ def bind_cast(binder: Binder, node: exp.Expr) -> Expr:
         items = [binder.bind(item) for item in written.args.get("expressions") or []]
     else:
         value = binder.bind(written)
+        if value.type.element is not None:
+            return _array_cast(value, element, position)
+        if isinstance(value, Literal) and value.value is None:
+            return Literal(array_of(element), None, position=position)
         if not isinstance(value, Literal) or not isinstance(value.value, str):
             raise Refusal(
                 f"{value.type} is not cast to {element}[] here", sqlstate="0A000", position=position, hint=_CAST_HINT
@@ -204,6 +208,15 @@ def bind_cast(binder: Binder, node: exp.Expr) -> Expr:
         items = array_items(value.value, position)
     found = [cast(coerce_literal(item, element), element, position) for item in items]
     return Call(array_of(element), "array", tuple(found), position=position)
+
+
+def _array_cast(value: Expr, element: SqlType, position: Position | None) -> Expr:
+    """Return an array with its values cast. Raises Refusal (42804): they have no such cast."""
+    assert value.type.element is not None
+    if value.type.element == element:
+        return value
+    cast(Field(value.type.element, 0), element, position)  # says whether there is one
+    return Call(array_of(element), "array_cast", (value,), position=position)
 
 
 _CAST_HINT = "'{1,2}'::integer[], ARRAY[]::text[], or ARRAY[1, 2]"

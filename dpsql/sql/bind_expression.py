@@ -37,7 +37,7 @@ from .named_calls import bind_row
 from .say import said_of
 from .scope import BindingContext, Scope
 from .text import position_of
-from .types import cast_target
+from .types import cast_target, text_length
 
 if TYPE_CHECKING:
     from ..relation.relations import Relation
@@ -313,6 +313,9 @@ class Binder:
 
     def cast_node(self, node: exp.Expr) -> Expr:
         """Return CAST(x AS type) or x::type."""
+        length = text_length(node.args["to"], self.position(node))
+        if length is not None:
+            return self._cut(cast(self.bind(node.args["this"]), TEXT, self.position(node)), length)
         target, value = cast_target(node.args["to"], self.position(node)), self.bind(node.args["this"])
         is_zoned = getattr(node.args["to"].args.get("this"), "name", "") == "TIMESTAMPTZ"
         if is_zoned and isinstance(value, Literal) and isinstance(value.value, str):
@@ -320,6 +323,12 @@ class Binder:
             if moment is not None:
                 return Literal(TIMESTAMP, moment, position=value.position)
         return cast(value, target, self.position(node))
+
+    def _cut(self, value: Expr, length: int) -> Expr:
+        """Return x::varchar(n): its first characters."""
+        if isinstance(value, Literal):
+            return replace(value, value=value.value[:length] if isinstance(value.value, str) else None)
+        return call("left", [value, Literal(INTEGER, length)], value.position)
 
     def moment(self, node: exp.Expr) -> Expr:
         """Return CURRENT_DATE or the statement's moment, cut to the minute, as a literal."""

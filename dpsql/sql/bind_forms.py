@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from sqlglot import exp
 
 from ..errors import Position, Refusal
-from ..relation.expressions import Call, Expr, Literal
+from ..relation.expressions import FALSE, TRUE, Call, Expr, Literal
 from ..relation.functions import FUNCTIONS
 from ..relation.types import BOOLEAN, INTEGER, TEXT, Kind
 from .aggregates import AGGREGATES, ORDERED
@@ -25,7 +26,7 @@ from .bind_expression import Binder, Condition, Form, call
 from .bind_intervals import bind_operator, bind_overlaps, cut_in_zone
 from .bind_json import bind_part, bind_path, parse_json
 from .bind_lateral import row_parts, rows_compared
-from .bind_lists import bind_equal, bind_order_of, bind_unequal
+from .bind_lists import bind_equal, bind_order_of, bind_unequal, joined, quantified
 from .bind_moments import at_time_zone, bind_extract, constant_moment, is_utc_name
 from .bind_percentile import bind_alone, bind_within_group
 from .bind_public_aggregate import bind_public_aggregate
@@ -105,8 +106,12 @@ def _in(binder: Binder, node: exp.Expr, truth: int) -> Expr:
     if rows is not None and len(rows) > 1:
         return _negated(node, _in_rows(binder, node, rows))
     items = [binder.bind(item) for item in node.args["expressions"]]
+    if any(isinstance(item, exp.Subquery) for item in node.args["expressions"]):
+        raise Refusal("IN takes a list of values", position=position, hint="write x = (SELECT …) OR x = b")
     if not all(isinstance(item, Literal) for item in items):
-        raise Refusal("IN takes a list of literals", position=position, hint="write x = a OR x = b")
+        value = binder.bind(node.args["this"])
+        each = [call("eq", [value, item], position, said="IN") for item in items]
+        return _negated(node, joined(each, position, is_any=True))
     bound = call("in", [binder.bind(node.args["this"]), *items], position, said="IN")
     assert isinstance(bound, Call)
     return _negated(node, compare_in(bound.args[0], list(bound.args[1:]), position))
@@ -127,14 +132,31 @@ def _in_rows(binder: Binder, node: exp.Expr, written: list[exp.Expr]) -> Expr:
 
 
 def _like(binder: Binder, node: exp.Expr, escape: str | None = None) -> Expr:
-    value, pattern = binder.bind(node.args["this"]), binder.bind(node.args["expression"])
-    return _negated(node, _alike(value, pattern, binder.position(node), escape))
+    value, position = binder.bind(node.args["this"]), binder.position(node)
+    return _each_pattern(binder, node, lambda pattern: _alike(value, pattern, position, escape))
+
+
+def _each_pattern(binder: Binder, node: exp.Expr, alike: Callable[[Expr], Expr]) -> Expr:
+    """Return x LIKE a pattern, or ANY or ALL of a list of them."""
+    listed = quantified(binder, node.args["expression"])
+    if listed is None:
+        return _negated(node, alike(binder.bind(node.args["expression"])))
+    is_any, items = listed
+    if not isinstance(items, list):
+        raise Refusal(
+            "LIKE ANY and LIKE ALL take a list that is written out", sqlstate="PV202", position=binder.position(node),
+            hint="write x LIKE ANY (ARRAY['a%', 'b%']), or EXISTS (SELECT 1 FROM unnest(q) AS p WHERE x LIKE p)",
+        )  # fmt: skip
+    if not items:
+        return FALSE if is_any else TRUE
+    return joined([_negated(node, alike(item)) for item in items], binder.position(node), is_any=is_any)
 
 
 def _ilike(binder: Binder, node: exp.Expr, escape: str | None = None) -> Expr:
     """x ILIKE 'A%' as lower(x) LIKE 'a%': what it is for a pattern whose letters have but one small form."""
-    pattern = sample(binder.bind(node.args["expression"]), TEXT, "")
-    return _negated(node, _lower_alike(binder, node, pattern, escape))
+    return _each_pattern(
+        binder, node, lambda pattern: _lower_alike(binder, node, sample(pattern, TEXT, ""), escape)
+    )
 
 
 def _lower_alike(binder: Binder, node: exp.Expr, pattern: Expr, escape: str | None) -> Expr:
@@ -147,18 +169,17 @@ def _lower_alike(binder: Binder, node: exp.Expr, pattern: Expr, escape: str | No
         )  # fmt: skip
     if isinstance(pattern, Literal) and isinstance(text, str):
         pattern = replace(pattern, value=text.lower())
+    elif not isinstance(pattern, Literal):
+        pattern = call("lower", [pattern], position, said="ILIKE")
     value = call("lower", [binder.bind(node.args["this"])], position, said="ILIKE")
     return _alike(value, pattern, position, escape.lower() if escape else escape)
 
 
 def _alike(value: Expr, given: Expr, position: Position | None, escape: str | None) -> Expr:
     pattern = sample(given, TEXT, "")
-    if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
-        raise Refusal(
-            "LIKE takes a literal pattern", sqlstate="PV202", position=position,
-            hint="write the pattern out, or pass it as a parameter",
-        )  # fmt: skip
     escape = "\\" if escape is None else escape
+    if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
+        return call("like_computed", [value, pattern, Literal(TEXT, escape)], position, said="LIKE")
     if pattern.value.count("%") + pattern.value.count("_") > 8 or len(pattern.value) > 200:
         raise Refusal(
             "this LIKE pattern has too many wildcards", sqlstate="PV202", position=position, hint="8 at most"
@@ -274,6 +295,8 @@ def _matching(binder: Binder, node: exp.Expr) -> Expr:
     }
     said, name = names[type(node)]
     args = [binder.bind(node.args["this"]), binder.bind(node.args["expression"])]
+    if name == "regexp_matches" and args[1].type.kind is Kind.TEXT and not isinstance(args[1], Literal):
+        return call("regexp_computed", args, binder.position(node), said=said)
     return bind_row(binder, node, said, [FUNCTIONS[name]], args)
 
 

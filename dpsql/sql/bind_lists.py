@@ -1,13 +1,17 @@
-"""`= ANY (list)` and `<> ALL (list)`: what drivers make of a list, as IN and NOT IN of its constants."""
+"""`op ANY (list)` and `op ALL (list)`: what drivers make of a list, as IN and NOT IN, or as its items one by one.
+
+A list whose items are written is nothing but comparisons, over people's rows too; one that an array holds is for what
+is released.
+"""
 
 from __future__ import annotations
 
 from sqlglot import exp
 
 from ..errors import Position, Refusal
-from ..relation.expressions import FALSE, Call, Expr, Literal
+from ..relation.expressions import FALSE, TRUE, Call, Expr, Literal
 from ..relation.functions import FUNCTIONS, common_type
-from ..relation.types import BOOLEAN, Kind
+from ..relation.types import BOOLEAN, TEXT, Kind
 from .bind_expression import Binder, call, cast
 from .bind_lateral import compared_rows
 from .comparison import compare_in
@@ -16,38 +20,119 @@ from .literals import parameter_literal
 from .parameters import Awaited
 from .types import cast_target
 
-__all__ = ["array_items", "bind_equal", "bind_order_of", "bind_unequal", "has_value", "list_items"]
+__all__ = [
+    "array_items", "bind_equal", "bind_order_of", "bind_unequal", "has_value", "joined", "list_items", "quantified",
+]  # fmt: skip
 
 MAX_ITEMS = 1_000
 """Most items of a list that is one constant."""
 
 
 def bind_equal(binder: Binder, node: exp.Expr) -> Expr:
-    """Return `x = y`, or `x = ANY (list)` as `x IN (its items)`."""
-    compared = compared_rows(binder, node, "eq")
-    if compared is not None:
-        return compared
-    inside = _in_array(binder, node)
-    if inside is not None:
-        return inside
-    items = _list_of(binder, node, exp.EQ)
-    if items is None:
-        return _compared(binder, node, "eq")
-    return _in(binder, node, items)
+    """Return `x = y`, or `x = ANY (list)`: of constants, `x IN (its items)`."""
+    return _compared(binder, node, "eq")
 
 
-def _in_array(binder: Binder, node: exp.Expr) -> Expr | None:
-    """Return `x = ANY (q)` for an array that is a column; None: it is none."""
-    right = node.args["expression"]
-    inner = right.args["this"] if isinstance(right, exp.Any) else None
+def bind_unequal(binder: Binder, node: exp.Expr) -> Expr:
+    """Return `x <> y`, or `x <> ALL (list)`: of constants, `x NOT IN (its items)`."""
+    return _compared(binder, node, "ne")
+
+
+def bind_order_of(binder: Binder, node: exp.Expr) -> Expr:
+    """Return `x < y` and its like, of values, rows of values, or a value and what a list or a query has."""
+    return _compared(binder, node, _ORDERED[type(node)])
+
+
+_ORDERED: dict[type[exp.Expr], str] = {exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge"}
+
+
+def _compared(binder: Binder, node: exp.Expr, name: str) -> Expr:
+    found = compared_rows(binder, node, name)
+    if found is not None:
+        return found
+    listed = quantified(binder, node.args["expression"])
+    if listed is not None:
+        return _with_list(binder, node, name, *listed)
+    args = [binder.bind(node.args["this"]), binder.bind(node.args["expression"])]
+    return call(name, args, binder.position(node), said=FUNCTIONS[name].symbol)
+
+
+def quantified(binder: Binder, right: exp.Expr) -> tuple[bool, list[Expr] | Expr] | None:
+    """Return whether ANY, not ALL, stands on the right of an operator, and its items, or its array; None: neither does.
+
+    Raises:
+        Refusal: 0A000 for a query, PV202 for what is no list.
+    """
+    is_any = isinstance(right, exp.Any)
+    is_all = isinstance(right, exp.Anonymous) and str(right.args["this"]).lower() == "all"
+    if not (is_any or is_all or isinstance(right, exp.All)):
+        return None
+    written = right.args["expressions"] if is_all else [right.args["this"]]
+    inner = written[0] if len(written) == 1 else None
     while isinstance(inner, exp.Paren):
         inner = inner.args["this"]
-    if not isinstance(inner, exp.Column):
-        return None
+    if inner is None or isinstance(inner, exp.Query):
+        raise Refusal(
+            "ANY and ALL take a list here, not a query", sqlstate="0A000", position=binder.position(right),
+            hint="write x IN (SELECT …) or x NOT IN (SELECT …)",
+        )  # fmt: skip
+    if _is_list(inner):
+        return is_any, list_items(binder, inner)
     array = binder.bind(inner)
     if array.type.kind is not Kind.ARRAY:
-        return None
-    return has_value(array, binder.bind(node.args["this"]), binder.position(node))
+        raise _no_list(binder.position(inner))
+    return is_any, array
+
+
+def _is_list(node: exp.Expr) -> bool:
+    """Say whether a list is written out, as its items or as a text of them."""
+    if isinstance(node, exp.Cast):
+        return _is_list(node.args["this"])
+    if isinstance(node, exp.Array):
+        return not any(isinstance(item, exp.Query) for item in node.args["expressions"])
+    return isinstance(node, exp.Parameter) or bool(
+        isinstance(node, exp.Literal) and node.args.get("is_string")
+    )
+
+
+def _with_list(binder: Binder, node: exp.Expr, name: str, is_any: bool, items: list[Expr] | Expr) -> Expr:
+    """Return `x op ANY (list)` or `x op ALL (list)`; of no items, ALL is true and ANY is not, even for NULL."""
+    position, value = binder.position(node), binder.bind(node.args["this"])
+    is_member = (name, is_any) in (("eq", True), ("ne", False))
+    if isinstance(items, list):
+        if not items:
+            return FALSE if is_any else TRUE
+        if is_member and all(isinstance(item, Literal) for item in items):
+            found = _in(value, items, position)
+            return found if is_any else Call(BOOLEAN, "not", (found,), position=position)
+        symbol = FUNCTIONS[name].symbol
+        return joined(
+            [call(name, [value, item], position, said=symbol) for item in items], position, is_any=is_any
+        )
+    if is_member:
+        found = has_value(items, value, position)
+        return found if is_any else Call(BOOLEAN, "not", (found,), position=position)
+    element = items.type.element
+    assert element is not None
+    word = "any" if is_any else "all"
+    args = [items, coerce_literal(value, element), Literal(TEXT, name), Literal(TEXT, word)]
+    return call("array_compared", args, position, said=f"{FUNCTIONS[name].symbol} {word.upper()}")
+
+
+def joined(terms: list[Expr], position: Position | None, *, is_any: bool) -> Expr:
+    """Return terms joined by OR, or by AND where not any one is enough."""
+    each = sorted(dict.fromkeys(terms), key=repr)
+    return (
+        each[0]
+        if len(each) == 1
+        else Call(BOOLEAN, "or" if is_any else "and", tuple(each), position=position)
+    )
+
+
+def _in(value: Expr, items: list[Expr], position: Position | None) -> Expr:
+    bound = call("in", [value, *items], position, said="ANY")
+    assert isinstance(bound, Call)
+    return compare_in(bound.args[0], list(bound.args[1:]), position)
 
 
 def has_value(array: Expr, value: Expr, position: Position | None, name: str = "array_has") -> Expr:
@@ -60,87 +145,15 @@ def has_value(array: Expr, value: Expr, position: Position | None, name: str = "
     return call(name, [array, value], position, said="= ANY" if name == "array_has" else name)
 
 
-def bind_unequal(binder: Binder, node: exp.Expr) -> Expr:
-    """Return `x <> y`, or `x <> ALL (list)` as `x NOT IN (its items)`."""
-    compared = compared_rows(binder, node, "ne")
-    if compared is not None:
-        return compared
-    items = _list_of(binder, node, exp.NEQ)
-    if items is None:
-        return _compared(binder, node, "ne")
-    inside = _in(binder, node, items)
-    return Call(BOOLEAN, "not", (inside,), position=inside.position)
-
-
-def bind_order_of(binder: Binder, node: exp.Expr) -> Expr:
-    """Return `x < y` and its like, of values, rows of values, or a value and what a query has."""
-    name = _ORDERED[type(node)]
-    found = compared_rows(binder, node, name)
-    if found is not None:
-        return found
-    args = [binder.bind(node.args["this"]), binder.bind(node.args["expression"])]
-    return call(name, args, binder.position(node), said=FUNCTIONS[name].symbol)
-
-
-_ORDERED: dict[type[exp.Expr], str] = {exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge"}
-
-
-def _compared(binder: Binder, node: exp.Expr, name: str) -> Expr:
-    args = [binder.bind(node.args["this"]), binder.bind(node.args["expression"])]
-    return call(name, args, binder.position(node), said="=" if name == "eq" else "<>")
-
-
-def _in(binder: Binder, node: exp.Expr, items: list[Expr]) -> Expr:
-    """Return whether the left side is one of the items; of none, nothing is, not even NULL."""
-    position = binder.position(node)
-    value = binder.bind(node.args["this"])
-    if not items:
-        return FALSE
-    bound = call("in", [value, *items], position, said="ANY")
-    assert isinstance(bound, Call)
-    return compare_in(bound.args[0], list(bound.args[1:]), position)
-
-
-def _list_of(binder: Binder, node: exp.Expr, kind: type[exp.Expr]) -> list[Expr] | None:
-    """Return the items of the list on the right of `= ANY` or `<> ALL`; None where no list stands there.
-
-    Raises:
-        Refusal: 0A000 for the two words the other way round, PV202 for a list that is no constant.
-    """
-    right = node.args["expression"]
-    is_any = isinstance(right, exp.Any)
-    is_all = isinstance(right, exp.Anonymous) and str(right.args["this"]).lower() == "all"
-    if not (is_any or is_all or isinstance(right, exp.All)):
-        return None
-    if is_any is not (kind is exp.EQ):
-        raise Refusal(
-            "a list stands after = ANY or <> ALL", sqlstate="0A000", position=binder.position(node),
-            hint="write x = ANY (list) for any of it, x <> ALL (list) for none of it",
-        )  # fmt: skip
-    written = right.args["expressions"] if is_all else [right.args["this"]]
-    inner = written[0] if len(written) == 1 else None
-    while isinstance(inner, exp.Paren):
-        inner = inner.args["this"]
-    if inner is None or isinstance(inner, (exp.Subquery, exp.Select)):
-        raise Refusal(
-            "ANY and ALL take a list here, not a query", sqlstate="0A000", position=binder.position(node),
-            hint="write x IN (SELECT …) or x NOT IN (SELECT …)",
-        )  # fmt: skip
-    return list_items(binder, inner)
-
-
 def list_items(binder: Binder, node: exp.Expr) -> list[Expr]:
-    """Return the constants of a list: ARRAY[…], a parameter that is a list, or text such as '{a,b}', cast or not.
+    """Return the items of a list: ARRAY[…], a parameter that is a list, or text such as '{a,b}', cast or not.
 
     Raises:
         Refusal: PV202 for what is no constant list, 22023 for text that is not written as one.
     """
     position = binder.position(node)
     if isinstance(node, exp.Array):
-        items = [binder.bind(item) for item in node.args["expressions"]]
-        if not all(isinstance(item, Literal) for item in items):
-            raise Refusal("this list is to hold literals", sqlstate="PV202", position=position)
-        return items
+        return [binder.bind(item) for item in node.args["expressions"]]
     if isinstance(node, exp.Cast):
         to = node.args["to"]
         inner = to.args.get("expressions") or []

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from .bind_expression import Binder
 
-__all__ = ["bind_named", "bind_row", "no_such_function", "parse_calls"]
+__all__ = ["bind_named", "bind_row", "hashed_text", "no_such_function", "parse_calls"]
 
 _HIDDEN = "called "
 
@@ -114,11 +114,11 @@ def bind_row(binder: Binder, node: exp.Expr, name: str, rows: Sequence[Function]
     every = [(row, one) for row in rows for one in map(signature, row.signatures) if one.counts(len(args))]
     for read in (_as_text, _as_taken):
         for row, one in every:
-            given = [read(one, place, arg) for place, arg in enumerate(args)]
+            given = [read(one, place, args) for place in range(len(args))]
             if None not in given and one.takes(tuple(arg for arg in given if arg is not None)):
-                taken = tuple(_read(one, place, arg) for place, arg in enumerate(args))
+                taken = tuple(_read(one, place, args) for place in range(len(args)))
                 _check_constant(row, taken, binder, node)
-                return Call(one.result, row.name, taken, position=position)
+                return Call(one.result(taken), row.name, taken, position=position)
     _refuse_variable(rows, args, name, binder, node)
     types = ", ".join(str(arg.type) for arg in args)
     forms = " or ".join(dict.fromkeys(row.form for row in rows))
@@ -146,13 +146,13 @@ def _is_bare(arg: Expr) -> bool:
     return isinstance(arg, Literal) and arg.type.kind in (Kind.TEXT, Kind.NULL)
 
 
-def _as_text(one: Signature, place: int, arg: Expr) -> Expr | None:
-    return arg
+def _as_text(one: Signature, place: int, args: list[Expr]) -> Expr | None:
+    return args[place]
 
 
-def _as_taken(one: Signature, place: int, arg: Expr) -> Expr | None:
+def _as_taken(one: Signature, place: int, args: list[Expr]) -> Expr | None:
     """Return a bare constant as what the function takes there; None where it is none of those."""
-    target = one.target(place)
+    arg, target = args[place], one.target(place, tuple(args))
     if target is None or not _is_bare(arg):
         return arg
     if one.is_constant(place):
@@ -163,8 +163,8 @@ def _as_taken(one: Signature, place: int, arg: Expr) -> Expr | None:
         return None
 
 
-def _read(one: Signature, place: int, arg: Expr) -> Expr:
-    target = one.target(place)
+def _read(one: Signature, place: int, args: list[Expr]) -> Expr:
+    arg, target = args[place], one.target(place, tuple(args))
     if target is None or not _is_bare(arg):
         return arg
     return sample(arg, TEXT, "") if one.is_constant(place) else coerce_literal(arg, target)
@@ -180,6 +180,27 @@ def _refuse_variable(
                     f"{name}() takes a constant {one.word(place)}", sqlstate="PV202", position=binder.position(node),
                     hint=f"write the {one.word(place)} out, or pass it as a parameter; several by CASE",
                 )  # fmt: skip
+
+
+def hashed_text(node: exp.Expr) -> exp.Expr | None:
+    """Return x of `encode(sha256(convert_to(x, 'UTF8')), 'hex')`, the one use of bytes that is read; None: another."""
+    taken = node.args.get("expressions") or []
+    hashed = _arguments(taken[0], "sha256") if len(taken) == 2 and _says(taken[1], "hex") else []
+    found = _arguments(hashed[0], "convert_to") if len(hashed) == 1 else []
+    return found[0] if len(found) == 2 and (_says(found[1], "utf8") or _says(found[1], "utf-8")) else None
+
+
+def _arguments(node: exp.Expr, name: str) -> list[exp.Expr]:
+    is_call = isinstance(node, exp.Anonymous) and str(node.args["this"]).lower() == name
+    return (node.args.get("expressions") or []) if is_call else []
+
+
+def _says(node: exp.Expr, word: str) -> bool:
+    return (
+        isinstance(node, exp.Literal)
+        and bool(node.args.get("is_string"))
+        and str(node.args["this"]).lower() == word
+    )
 
 
 _WRITTEN = (re.match(r"\w+(?=\()", row.form) for row in FUNCTIONS.values())

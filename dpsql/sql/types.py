@@ -23,7 +23,7 @@ from ..relation.types import (
     numeric,
 )
 
-__all__ = ["cast_target"]
+__all__ = ["cast_target", "text_length"]
 
 _NAMES = {
     "SMALLINT": SMALLINT, "INT": INTEGER, "BIGINT": BIGINT, "DECIMAL": NUMERIC, "FLOAT": REAL,
@@ -31,6 +31,26 @@ _NAMES = {
     "TIMESTAMPTZ": TIMESTAMP,
     "INTERVAL": INTERVAL, "JSON": JSON, "JSONB": JSONB,
 }  # fmt: skip
+
+
+def text_length(node: exp.Expr, position: Position | None) -> int | None:
+    """Return n of a cast to varchar(n); None: it is another type.
+
+    Raises:
+        Refusal: 22023 for a length that Postgres does not take, 0A000 for char(n), which has blanks that do not count.
+    """
+    name, params = getattr(node.args.get("this"), "name", ""), node.args.get("expressions") or []
+    if node.args.get("nested") or (name != "CHAR" and not (name == "VARCHAR" and params)):
+        return None
+    if name == "CHAR":
+        raise Refusal(
+            "char(n) is not supported in a cast", sqlstate="0A000", position=position,
+            hint="x::varchar(3) cuts a text; rpad(x, 3) fills it up as well",
+        )  # fmt: skip
+    digits = str(params[0].args["this"].args.get("this")) if len(params) == 1 else ""
+    if not (digits.isascii() and digits.isdigit() and 1 <= int(digits[:9]) <= 10_485_760):
+        raise Refusal("varchar(n) takes a length of 1 to 10485760", sqlstate="22023", position=position)
+    return int(digits)
 
 
 def cast_target(node: exp.Expr, position: Position | None) -> SqlType:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from ..expressions import Literal
-from ..types import BOOLEAN, INTEGER, TEXT, Kind, SqlType, array_of
+from ..types import BOOLEAN, INTEGER, Kind, SqlType, array_of
+from .promotion import common_type
 from .row import Args, Function, Shorthand, Syntax, TypeRule
 
 __all__ = ["ROWS"]
@@ -41,16 +41,16 @@ def _alike(result: SqlType) -> TypeRule:
     return rule
 
 
+def _comparable(args: Args) -> SqlType | None:
+    """The type of an array's values compared with a value, by an operator and a quantifier that are constants."""
+    element = args[0].type.element
+    fits = element is not None and not element.is_json and common_type([element, args[1].type]) is not None
+    return BOOLEAN if fits else None
+
+
 def _both(args: Args) -> SqlType | None:
     same = args[0].type.kind is Kind.ARRAY and args[0].type == args[1].type
     return BOOLEAN if same else None
-
-
-def _texts(args: Args) -> SqlType | None:
-    element = args[0].type.element
-    fits = element is not None and (element.kind is Kind.TEXT or element.is_integer)
-    is_known = isinstance(args[1], Literal) and args[1].value is not None
-    return TEXT if fits and is_known and args[1].type.kind is Kind.TEXT else None
 
 
 ROWS = (
@@ -79,6 +79,14 @@ ROWS = (
         "array_has", "x = ANY (q)", "equal to one of the values of an array", _alike(BOOLEAN), private=False,
     ),
     Function(
+        "array_compared", "x > ALL (q)", "greater than all values of an array; by each comparison, `ANY` and `ALL`",
+        _comparable, private=False, symbol="ANY and ALL",
+    ),
+    Function(
+        "array_cast", "q::text[]", "an array with its values cast",
+        lambda args: None, private=False, symbol="::",
+    ),
+    Function(
         "array_position", "array_position(q, x)", "the first place of a value, NULL for none", _alike(INTEGER),
         syntax=(Syntax(exp.ArrayPosition, read=("this", "expression")),),
         null=lambda args, call: True, private=False,
@@ -87,10 +95,6 @@ ROWS = (
         "array_length", "array_length(q, 1)", "how many values it has, NULL for none", _length,
         syntax=(Syntax(exp.ArraySize, ("this", "expression")),),
         null=lambda args, call: True, private=False,
-    ),
-    Function(
-        "array_to_string", "array_to_string(q, ', ')", "texts or integers joined, NULL left out", _texts,
-        syntax=(Syntax(exp.ArrayToString, ("this", "expression")),), private=False,
     ),
     Function(
         "array_contains", "q @> r", "all values of one array are in the other", _both,

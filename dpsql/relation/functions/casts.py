@@ -66,8 +66,8 @@ def _null(args: list[Facts], call: Call) -> bool:
 
 ROWS = (
     Function(
-        "cast", "CAST(x AS type)", "another type, `x::type` too: numbers, dates and timestamps, truth values "
-        "as integers, all as text", _type, _cast,
+        "cast", "CAST(x AS type)", "another type, `x::type` too: numbers, moments, truth values "
+        "as integers, all as text; `varchar(n)` cuts", _type, _cast,
         (Syntax(exp.Cast, read=("this", "to")),), size=_size, null=_null,
     ),
 )  # fmt: skip

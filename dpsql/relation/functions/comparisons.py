@@ -55,7 +55,7 @@ ROWS = (
         symbol="IS NOT DISTINCT FROM",
     ),
     Function(
-        "in", "x IN (1, 2)", "equal to one of a list of literals", comparable, _truth,
+        "in", "x IN (1, 2)", "equal to one of a list", comparable, _truth,
         (Syntax(exp.In, read=("this", "expressions", "query", "negate")),),
     ),
     Function(
@@ -73,8 +73,8 @@ ROWS = (
         (),
     ),
     Shorthand(
-        "x = ANY ('{1,2}')", "equal to one of a list: `ARRAY[1, 2]`, its text, or a parameter that is a list; "
-        "`x <> ALL (…)` to none", (Syntax(exp.Any, read=("this",)), Syntax(exp.All, read=("this",))),
+        "x = ANY ('{1,2}')", "equal to one of a list: `ARRAY[1, 2]`, its text, a parameter; `ALL`, `<>`, `<`, "
+        "`LIKE` and so on too", (Syntax(exp.Any, read=("this",)), Syntax(exp.All, read=("this",))),
     ),
     Function(
         "is_null", "x IS NULL", "without a value", _anything, _truth,

@@ -100,7 +100,7 @@ _TRIM = (Syntax(exp.Trim, read=("this", "position", "expression")),)
 
 ROWS = (
     Function("lower", "lower(x)", "in small letters", _TEXT, _letter_case, unary(exp.Lower), _letters, plain=True),
-    Function("upper", "upper(x)", "in capital letters", _TEXT, _letter_case, unary(exp.Upper), _letters, plain=True),
+    Function("upper", "upper(x)", "in capital letters", _TEXT, _letter_case, unary(exp.Upper), _letters),
     Function("trim", "trim(x)", "without blanks at both ends", _TEXT, None, _TRIM, first_size, output="btrim"),
     Function("ltrim", "ltrim(x)", "without blanks before it", _TEXT, size=first_size),
     Function("rtrim", "rtrim(x)", "without blanks after it", _TEXT, size=first_size),

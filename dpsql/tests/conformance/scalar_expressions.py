@@ -9,6 +9,9 @@ __all__ = ["EXPRESSIONS", "UNTRIED"]
 
 SPAN = "make_interval(1, -14, 0, 33, -27, j, 1.5)"
 
+PLAIN = "translate(t, chr(92) || chr(9) || chr(10) || '.', 'abcd')"
+"""A text without what a pattern that is computed cannot have."""
+
 PATTERNS = [
     "a",
     "^a",
@@ -133,6 +136,32 @@ EXPRESSIONS: dict[str, list[str]] = {
     "substring_matching": [f"substring(s from '{p}')" for p in SPANS] + ["substring(s, '([A-Z])([0-9])')"],
     "regexp_count": [f"regexp_count(s, '{p}')" for p in SPANS],
     "regexp_instr": [f"regexp_instr(s, '{p}')" for p in SPANS],
+    "like_computed": ["s LIKE t", "s LIKE t || '%'", "s NOT LIKE '%' || u", "s LIKE replace(t, 'a', '_')", "s ILIKE upper(t) || '%'",
+                      "s LIKE t ESCAPE '!'"],
+    "regexp_computed": [f"s ~ left({PLAIN}, 1)", f"s ~ ('^' || {PLAIN} || '$')", "s ~ ('a' || chr(46) || '*b')", f"s !~ {PLAIN}"],
+    "sha256_hex": ["encode(sha256(convert_to(s, 'UTF8')), 'hex')"],
+    "format": ["format('%s and %s', s, i)", "format('%L, %L', s, f)", "format('%%|%6s|%-6s|%3L', s, t, u)", "format('%2$s-%1$s-%s', s, n)",
+               "format('none')", "format('{a} %s', d)", "format('%s %s', p, x)", "format('%1$s%1$s', repeat(s, 9))"],
+    "quote_literal": ["quote_literal(i)", "quote_literal(f)", "quote_literal(d)"],
+    "quote_nullable": ["quote_nullable(n)", "quote_nullable(f)", "quote_nullable(p)"],
+    "array_append": ["array_append(ARRAY[i, j], i)", "array_append(ARRAY[s], t)", "array_append(ARRAY[n], j)", "array_append(ARRAY[d, e], NULL)",
+                     "array_append(NULL::integer[], i)"],
+    "array_prepend": ["array_prepend(i, ARRAY[i, j])", "array_prepend('x', ARRAY[s])", "array_prepend(j, ARRAY[x])"],
+    "array_cat": ["array_cat(ARRAY[i], ARRAY[j, i])", "array_cat(NULL::text[], ARRAY[s])", "array_cat(ARRAY[s], NULL)"],
+    "array_remove": ["array_remove(ARRAY[i, j, 1], 1)", "array_remove(ARRAY[i, j], j)", "array_remove(ARRAY[s, t], NULL)", "array_remove(ARRAY[n], 0)"],
+    "array_replace": ["array_replace(ARRAY[i, j], j, i)", "array_replace(ARRAY[s, t], NULL, 'none')", "array_replace(ARRAY[f], true, f)"],
+    "array_positions": ["array_positions(ARRAY[i, j, 1], 1)", "array_positions(ARRAY[s, t, u], t)", "array_positions(ARRAY[i], NULL)"],
+    "array_ndims": ["array_ndims(ARRAY[i])", "array_ndims('{}'::text[])"],
+    "array_dims": ["array_dims(ARRAY[i, j])", "array_dims(array_remove(ARRAY[i], i))"],
+    "array_upper": ["array_upper(ARRAY[i, j], 1)", "array_upper(ARRAY[s], j)", "array_upper('{}'::date[], 1)"],
+    "array_lower": ["array_lower(ARRAY[i, j], 1)", "array_lower(ARRAY[s], j)", "array_lower('{}'::date[], 1)"],
+    "trim_array": ["trim_array(ARRAY[i, j, 3], 2)", "trim_array(ARRAY[s, t], j)"],
+    "array_reverse": ["array_reverse(ARRAY[i, j, 3])", "array_reverse('{}'::text[])"],
+    "array_sort": ["array_sort(ARRAY[i, j, 3])", "array_sort(ARRAY[n, 0])", "array_sort(ARRAY[d, e])"],
+    "array_to_string": ["array_to_string(ARRAY[i, j], ', ')", "array_to_string(ARRAY[s, t], NULL)", "array_to_string(ARRAY[s, t, u], '-', '*')",
+                        "array_to_string(ARRAY[d, e], ';', s)", "array_to_string('{}'::text[], ',')", "array_to_string(ARRAY[i], ',', NULL)"],
+    "string_to_array": ["string_to_array(s, ',')", "string_to_array(s, NULL)", "string_to_array(s, '')", "string_to_array(s, t)",
+                        "string_to_array(s, ',', '')", "string_to_array(s, 'a', t)", "string_to_array(s, 'b', NULL)"],
     "to_hex": ["to_hex(b)", "to_hex(4294967296)"],
     "to_bin": ["to_bin(b)"],
     "to_oct": ["to_oct(b)"],

@@ -55,6 +55,7 @@ OF_WORD = {
     "text": ["s", "t", "u"], "integer": ["i", "j", "k"], "int4": ["i", "j"], "bigint": ["b", "i", "j"],
     "numeric": ["n", "i"], "double": ["x", "y", "n"], "boolean": ["f"], "date": ["d", "e"],
     "timestamp": ["p", "q", "d"], "clock": ["p", "q"], "any": ["s", "i", "f", "d", "n"],
+    "value": ["i", "f", "d", "n", "p"],
     "interval": ["age(p, q)", "p - q", "INTERVAL '1 year 14 months 33 days 27 hours'"],
 }  # fmt: skip
 
@@ -170,7 +171,13 @@ def _expressions(name: str) -> list[str]:
     row = next(row for row in ROWS if row.name == name)
     made: list[str] = list(EXPRESSIONS.get(name, ()))
     for one in map(signature, row.signatures):
-        if row.names and name not in UNTRIED and not any(map(one.is_constant, range(len(one.words)))):
+        taken = {*one.words} <= OF_WORD.keys()
+        if (
+            row.names
+            and name not in UNTRIED
+            and taken
+            and not any(map(one.is_constant, range(len(one.words))))
+        ):
             made += itertools.chain.from_iterable(_called(written, one) for written in row.names)
     return list(dict.fromkeys(made))
 

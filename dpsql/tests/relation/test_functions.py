@@ -172,8 +172,8 @@ def test_types_that_do_not_fit_are_refused(text: str) -> None:
 
 
 ABOVE = {
-    "dp_low", "dp_high", "array", "element", "cardinality", "slice", "series", "array_has", "array_position",
-    "array_length", "array_to_string", "array_contains", "array_overlaps", "array_joined", *(row.name for row in above.ROWS),
+    "dp_low", "dp_high", "array", "element", "cardinality", "slice", "series", "array_has", "array_position", "array_compared", "array_cast",
+    "array_length", "array_contains", "array_overlaps", "array_joined", *(row.name for row in above.ROWS),
     *(row.name for row in json_values.ROWS),
 }  # fmt: skip
 """What stands above a release alone."""

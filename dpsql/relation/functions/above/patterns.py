@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from ..row import Syntax
+from ...types import BOOLEAN, Kind, SqlType
+from ..row import Args, Function, Syntax
 from .formats import FormatError, constant
 from .regular import Pattern, like_similar, read_pattern, replacement
 from .signature import MOST_BYTES, above
@@ -85,6 +86,11 @@ def _similar(pattern: str, escape: str = "\\") -> str:
     return _matches(like_similar(pattern, escape))
 
 
+def _two_texts(args: Args) -> SqlType | None:
+    fits = all(arg.type.kind in (Kind.TEXT, Kind.NULL) for arg in args)
+    return BOOLEAN if fits else None
+
+
 _ONE = "text, pattern -> {0}; text, pattern, flags -> {0}"
 
 _BELOW = (
@@ -92,6 +98,16 @@ _BELOW = (
 )
 
 ROWS = (
+    Function(
+        "like_computed", "x LIKE y", "of a form that a column has; also `ILIKE`", _two_texts, private=False,
+        symbol="LIKE", null=lambda args, call: True,
+        below="write the pattern out, as x LIKE 'a%'; of a public table's patterns: position(y IN x) > 0",
+    ),
+    Function(
+        "regexp_computed", "x ~ y", "by a pattern that a column has: letters, digits, `.`, `.*`, `^`, `$` at the ends",
+        _two_texts, private=False, symbol="~", null=lambda args, call: True,
+        below="write the pattern out, as x ~ '^a'; of a public table's patterns: position(y IN x) > 0",
+    ),
     above("regexp_matches", "x ~ '^a.*z'", "whether a regular expression is found in a text; `!~`: it is not",
           "text, pattern -> boolean", _matches, names=(),
           syntax=(Syntax(exp.RegexpLike, read=("this", "expression")),), symbol="~", output="?column?",

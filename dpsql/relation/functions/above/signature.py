@@ -2,7 +2,10 @@
 
 The words: `integer` (any whole number, read as one of 32 bits), `int4` (a smallint or an integer), `bigint`, `numeric`
 (an exact number), `double` (any number), `text`, `boolean`, `date`, `timestamp` (a date too), `clock` (no date),
-`interval`, `any`, `pattern`, `format` and `flags` (constant texts). `any...` stands last, for one value and more.
+`interval`, `any` (as text, as Postgres shows it), `value` (as text, as a cast makes it), `array` and `element` (one of
+its values), `shown` (an array of texts, integers or dates), `texts` (of texts), `places` (of integers), `pattern`,
+`format`, `flags` and `separator` (constant texts). `any...` stands last, for one value and more. What is given may be
+any of these but the constants.
 """
 
 from __future__ import annotations
@@ -11,22 +14,41 @@ from dataclasses import dataclass
 from functools import cache
 
 from ...expressions import Literal
-from ...types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, INTERVAL, NUMERIC, TEXT, TIMESTAMP, Kind, SqlType
+from ...types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    INTERVAL,
+    NUMERIC,
+    TEXT,
+    TIMESTAMP,
+    Kind,
+    SqlType,
+    array_of,
+)
+from ..promotion import common_type
 from ..row import Args, Function, Syntax, Written
 
-__all__ = ["MOST_BYTES", "Signature", "above", "constants_of", "fitting", "signature"]
+__all__ = ["MOST_BYTES", "MOST_VALUES", "Signature", "above", "constants_of", "fitting", "signature"]
 
 MOST_BYTES = 10_000
 """A text that is made longer than this is NULL: the engine holds two thousand rows of each step at once, outside of
 what it limits itself to."""
+MOST_VALUES = 10_000
+"""An array that is made longer than this is NULL, for the same reason."""
 
 _TYPES = {
     "integer": INTEGER, "int4": INTEGER, "bigint": BIGINT, "numeric": NUMERIC, "double": DOUBLE, "text": TEXT,
     "boolean": BOOLEAN, "date": DATE, "timestamp": TIMESTAMP,
-    "clock": TIMESTAMP, "interval": INTERVAL, "pattern": TEXT, "format": TEXT, "flags": TEXT,
+    "clock": TIMESTAMP, "interval": INTERVAL, "pattern": TEXT, "format": TEXT, "flags": TEXT, "separator": TEXT,
+    "texts": array_of(TEXT), "places": array_of(INTEGER),
 }  # fmt: skip
-_CONSTANT = frozenset({"pattern", "format", "flags"})
-_ANY = "any"
+_CONSTANT = frozenset({"pattern", "format", "flags", "separator"})
+_ANY = frozenset({"any", "value"})
+_OF_ARRAY = frozenset({"array", "element", "shown"})
+_SHOWN = frozenset({Kind.TEXT, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DATE})
 _NEVER = (Kind.OPAQUE, Kind.ARRAY)
 
 
@@ -35,16 +57,34 @@ class Signature:
     """The words of what is taken, and the type of what is given; `is_open`: the last is taken once and more."""
 
     words: tuple[str, ...]
-    result: SqlType
+    given: str
     is_open: bool = False
+
+    def result(self, args: Args) -> SqlType:
+        """Return the type of what is given for arguments that fit."""
+        found = self._of_array(self.given, args) if self.given in _OF_ARRAY else _TYPES[self.given]
+        assert found is not None
+        return found
 
     def word(self, place: int) -> str:
         """Return the word of an argument."""
         return self.words[min(place, len(self.words) - 1)]
 
-    def target(self, place: int) -> SqlType | None:
+    def target(self, place: int, args: Args) -> SqlType | None:
         """Return the type that an argument is read as; None where any will do."""
-        return _TYPES.get(self.word(place))
+        word = self.word(place)
+        return self._of_array(word, args) if word in _OF_ARRAY else _TYPES.get(word)
+
+    def _of_array(self, word: str, args: Args) -> SqlType | None:
+        """Return the type of an array, or of its values, as the first among arguments has it; None: none has."""
+        arrays = (
+            arg.type.element for place, arg in enumerate(args) if self.word(place) in ("array", "shown")
+        )
+        element = next((one for one in arrays if one is not None), None)
+        if element is None:
+            return None
+        element = NUMERIC if element.kind is Kind.NUMERIC else element
+        return element if word == "element" else array_of(element)
 
     def is_constant(self, place: int) -> bool:
         """Say whether an argument is to be a constant."""
@@ -57,15 +97,30 @@ class Signature:
     def takes(self, args: Args) -> bool:
         """Say whether arguments fit."""
         return self.counts(len(args)) and all(
-            _fits(arg.type, self.word(place)) and (not self.is_constant(place) or isinstance(arg, Literal))
+            self._fits(place, args) and (not self.is_constant(place) or isinstance(arg, Literal))
             for place, arg in enumerate(args)
         )
+
+    def _fits(self, place: int, args: Args) -> bool:
+        given, word = args[place].type, self.word(place)
+        if word not in _OF_ARRAY and word not in ("texts", "places"):
+            return _fits(given, word)
+        target = self.target(place, args)
+        if target is None or (target.element or target).is_json:
+            return False
+        if word == "shown" and target.element is not None and target.element.kind not in _SHOWN:
+            return False
+        if given.kind is Kind.NULL:
+            return True
+        if target.element is not None:
+            return given.element is not None and given.element.kind is target.element.kind
+        return given.kind is target.kind or common_type([target, given]) == target
 
 
 def _fits(given: SqlType, word: str) -> bool:
     if given.kind in _NEVER:
         return False
-    if given.kind is Kind.NULL or word == _ANY:
+    if given.kind is Kind.NULL or word in _ANY:
         return True
     if word == "int4":
         return given.kind in (Kind.SMALLINT, Kind.INTEGER)
@@ -86,7 +141,7 @@ def signature(text: str) -> Signature:
     taken, given = text.split("->")
     words = [word.strip() for word in taken.split(",") if word.strip()]
     is_open = bool(words) and words[-1].endswith("...")
-    return Signature(tuple(word.removesuffix("...") for word in words), _TYPES[given.strip()], is_open)
+    return Signature(tuple(word.removesuffix("...") for word in words), given.strip(), is_open)
 
 
 def fitting(row: Function, args: Args) -> tuple[Signature, Written]:
@@ -119,7 +174,7 @@ def above(
 
     def result(args: Args) -> SqlType | None:
         found = next((one for one in map(signature, signatures) if one.takes(args)), None)
-        return None if found is None else found.result
+        return None if found is None else found.result(args)
 
     return Function(
         name, form, doc, result, private=False, names=(name,) if names is None else names, signatures=signatures,

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from functools import partial
+
 from sqlglot import exp
 
 from ..row import Syntax
+from .formats import FormatError, constant
 from .signature import MOST_BYTES, above
 
 __all__ = ["ROWS"]
@@ -49,6 +53,42 @@ def _blank(joined: str) -> str:
     return _padded(joined).replace("{c}", "' '")
 
 
+_MOST_VALUES = 12
+_MOST_WIDTH = 1000
+_SPECIFIER = re.compile(r"%(?:(%)|(?:(\d+)\$)?(-)?(\d+)?([sIL]))|%")
+
+
+def _formatted(count: int, form: str) -> str:
+    """Return format() of so many values. Raises FormatError: the format names more, or what is not read."""
+    parts, at, place = [], 0, 0
+    for found in _SPECIFIER.finditer(form):
+        parts.append(constant(form[at : found.start()]))
+        at = found.end()
+        percent, chosen, minus, width, kind = found.groups()
+        if percent:
+            parts.append("'%'")
+            continue
+        if kind is None or kind == "I":
+            raise FormatError(
+                f"{form[found.start() : found.start() + 2]}: %s, %L and %% are, with a place and a width"
+            )
+        place = int(chosen) if chosen else place + 1
+        if not 1 <= place <= count or int(width or 0) > _MOST_WIDTH:
+            raise FormatError(
+                f"it names value {place} of {count}" if width is None else "the width is 1000 at most"
+            )
+        name = "{" + "abcdefghijklmnopqrstuvwxyz"[place] + "}"
+        shown = (
+            f"coalesce({name}, '')" if kind == "s" else f"coalesce({_QUOTED.replace('{a}', name)}, 'NULL')"
+        )
+        if width:
+            pad = f"repeat(' ', greatest({width} - length({shown}), 0))"
+            shown = f"{shown} || {pad}" if minus else f"{pad} || {shown}"
+        parts.append(shown)
+    parts.append(constant(form[at:]))
+    return f"CASE WHEN {{a}} IS NOT NULL THEN {' || '.join(f'({part})' for part in parts)} END"
+
+
 _TRIMS = (("btrim", "trim", "at both ends"), ("ltrim", "ltrim", "before it"), ("rtrim", "rtrim", "after it"))
 
 ROWS = (
@@ -67,7 +107,8 @@ ROWS = (
     above("octet_length", "octet_length(x)", "how many bytes of UTF-8", "text -> integer", "strlen({a})"),
     above("bit_length", "bit_length(x)", "how many bits of UTF-8", "text -> integer", "8 * strlen({a})"),
     above("initcap", "initcap(x)", "each word with a capital letter", "text -> text",
-          _joined(f"list_transform({_WORDS}, lambda w: upper(left(w, 1)) || substring(w, 2))")),
+          _joined(f"list_transform({_WORDS}, lambda w: CASE WHEN left(w, 1) = 'ß' THEN w "
+                  "ELSE upper(left(w, 1)) || substring(w, 2) END)")),
     *(
         above(
             name, f"{name}(x, 5, '0')", f"filled up {where} with blanks or a text, or cut, to a length",
@@ -113,11 +154,20 @@ ROWS = (
     above("to_hex", "to_hex(x)", "in hexadecimal", _WHOLE, f"lower(to_hex({_SHORT}))", "lower(hex({a}))"),
     above("to_bin", "to_bin(x)", "in binary digits", _WHOLE, f"bin({_SHORT})", "bin({a})", since=16),
     above("to_oct", "to_oct(x)", "in octal digits", _WHOLE, f"format('{{:o}}', {_SHORT})", _TALL, since=16),
-    above("quote_literal", "quote_literal(x)", "as SQL writes a text", "text -> text", _QUOTED, grows=True),
+    above("quote_literal", "quote_literal(x)", "as SQL writes a value, in quotes", "text -> text; value -> text",
+          _QUOTED, grows=True),
     above(
-        "quote_nullable", "quote_nullable(x)", "as SQL writes a text, or the word NULL", "text -> text",
+        "quote_nullable", "quote_nullable(x)", "as SQL writes a value, in quotes, or the word NULL",
+        "text -> text; value -> text",
         f"coalesce({_QUOTED}, 'NULL')", strict=False, grows=True,
     ),
+    above(
+        "format", "format('%s of %s', x, y)", "a text with values in the place of `%s`, or `%L`, as SQL writes them",
+        "; ".join(", ".join(["format", *["any"] * count]) + " -> text" for count in range(_MOST_VALUES + 1)),
+        *(partial(_formatted, count) for count in range(_MOST_VALUES + 1)), strict=False, grows=True,
+    ),
+    above("sha256_hex", "encode(sha256(convert_to(x, 'UTF8')), 'hex')", "its SHA-256 hash, in hexadecimal",
+          "text -> text", "sha256({a})", names=()),
     above("num_nulls", "num_nulls(x, y, …)", "how many are NULL", "any... -> integer",
           "len(list_filter([{rest}], lambda w: w IS NULL))", strict=False),
     above("num_nonnulls", "num_nonnulls(x, y, …)", "how many are not NULL", "any... -> integer",
