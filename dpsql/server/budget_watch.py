@@ -16,7 +16,8 @@ _LEVELS = (80, 95)
 class BudgetWatch:
     """Looks at a ledger; each level of each cap is told once, and again once the cap was raised above it."""
 
-    def __init__(self) -> None:
+    def __init__(self, database: str) -> None:
+        self._database = database
         self._spent: Charge | None = None
         self._told: dict[tuple[str, str], int] = {}
 
@@ -37,7 +38,7 @@ class BudgetWatch:
     def _tell(self, scope: str, what: str, percent: int) -> None:
         level = max((level for level in _LEVELS if level <= percent), default=0)
         if level > self._told.get((scope, what), 0):
-            log("budget low", of=scope, what=what, percent=percent)
+            log("budget low", of=scope, what=what, percent=percent, database=self._database)
         self._told[scope, what] = level
 
 

@@ -15,10 +15,10 @@ __all__ = ["Health"]
 class Health:
     """`is_good`: as of the last look. Each change is a line of the log, which alone says why."""
 
-    def __init__(self, probe: Callable[[], object], pool: Executor, seconds: float) -> None:
-        """`probe` looks at the ledger and raises where it cannot be used; every `seconds`, on the pool."""
+    def __init__(self, probe: Callable[[], object], pool: Executor, seconds: float, database: str) -> None:
+        """`probe` looks at a database's ledger and raises where it cannot be used; every `seconds`, on the pool."""
         self.is_good = True
-        self._probe, self._pool, self._seconds = probe, pool, seconds
+        self._probe, self._pool, self._seconds, self._database = probe, pool, seconds, database
 
     async def watch(self) -> None:
         """Look until cancelled. A look that takes longer than the time between two counts as failed."""
@@ -43,6 +43,6 @@ class Health:
             return
         self.is_good = is_good
         if is_good:
-            log("healthy")
+            log("healthy", database=self._database)
         else:
-            log("unhealthy", reason=reason)
+            log("unhealthy", reason=reason, database=self._database)
