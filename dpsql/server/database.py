@@ -12,8 +12,7 @@ from concurrent.futures import Executor
 from ..budget import Status
 from ..errors import DpsqlError, PolicyError
 from ..policy import Policy, is_open_to_others, load_policy
-from .budget_watch import BudgetWatch
-from .health import Health
+from .ledger_watch import BudgetWatch, Health
 from .log import log
 from .login import verifiers_of
 from .sessions import Sessions

@@ -23,9 +23,7 @@ from .login import Logins, places_by_name
 from .options import Options, is_loopback
 from .report import ClientGone, changed, removed, stopping
 from .sockets import CannotListen, accepted, open_listeners
-from .strangers import Strangers
-from .throttle import Throttle
-from .turns import Turns
+from .strangers import Strangers, Throttle, Turns
 
 __all__ = ["Server"]
 
