@@ -75,4 +75,4 @@ def _serve(folder: Path, port: int) -> None:
             "Ctrl-C stops the server. Below is its log, one JSON object a line."
         )
 
-    run_server(policy, options, announce)
+    run_server([policy], options, announce)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from .failure import tell
 from .settings import CommandSettings, pass_settings
@@ -34,6 +35,10 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command()
+@click.option(
+    "-P", "--policy", "policies", type=click.Path(dir_okay=False, path_type=Path), multiple=True,
+    help="A policy to serve. Repeatable: each is a database with the name of its file.",
+)  # fmt: skip
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=5433, show_default=True,
@@ -65,8 +70,8 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 )  # fmt: skip
 @pass_settings
 def serve(
-    settings: CommandSettings, host: str, port: int, certificate: Path | None, key: Path | None,
-    max_connections: int, idle: float, grace: float, metrics: tuple[str, int] | None,
+    settings: CommandSettings, policies: tuple[Path, ...], host: str, port: int, certificate: Path | None,
+    key: Path | None, max_connections: int, idle: float, grace: float, metrics: tuple[str, int] | None,
     proxies: tuple[Network, ...],
 ) -> None:  # fmt: skip
     """Serve the policy to analysts over Postgres' protocol, until SIGTERM or Ctrl-C.
@@ -76,6 +81,7 @@ def serve(
 
     \b
       dpsql serve
+      dpsql serve -P campus.toml -P clinic.toml
       psql -h localhost -p 5433 -U alice campus
     """
     from ..policy import load_policy
@@ -87,17 +93,26 @@ def serve(
     )  # fmt: skip
     if metrics is not None and find_spec("prometheus_client") is None:
         raise click.UsageError('--metrics takes an optional part: pip install "dpsql[metrics]".')
-    policy = load_policy(settings.policy_path)
-    analysts = [name for name, analyst in policy.analysts.items() if analyst.password is not None]
+    loaded = [load_policy(path) for path in _policies(settings, policies)]
 
     def announce(port: int) -> None:
-        if sys.stderr.isatty():
-            tell(f"Analysts connect with: {psql_line(host, port, analysts[0], policy.path.stem)}")
+        for policy in loaded if sys.stderr.isatty() else ():
+            first = next(name for name, analyst in policy.analysts.items() if analyst.password is not None)
+            tell(f"Analysts connect with: {psql_line(host, port, first, policy.path.stem)}")
 
-    run_server(policy, options, announce)
+    run_server(loaded, options, announce)
 
 
-def run_server(policy: Policy, options: Options, announce: Callable[[int], None]) -> None:
+def _policies(settings: CommandSettings, own: Sequence[Path]) -> Sequence[Path]:
+    """Return the policies to serve: those named here, behind one that was named before the command."""
+    parent = click.get_current_context().parent
+    source = None if parent is None else parent.get_parameter_source("policy_path")
+    if source is ParameterSource.COMMANDLINE or not own:
+        return (settings.policy_path, *own)
+    return own
+
+
+def run_server(policies: Sequence[Policy], options: Options, announce: Callable[[int], None]) -> None:
     """Serve until told to stop; `announce` is called with the port before the log begins.
 
     Raises what the owner has to mend: PolicyError, LedgerError, EngineFailure, click.UsageError.
@@ -105,7 +120,7 @@ def run_server(policy: Policy, options: Options, announce: Callable[[int], None]
     from ..server import CannotListen, Server
 
     try:
-        server = Server(policy, options)
+        server = Server(policies, options)
     except ValueError as error:
         raise click.UsageError(f"{error}. See --certificate and --key.") from None
     try:

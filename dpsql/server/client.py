@@ -50,6 +50,7 @@ from .state import ConnectionState
 from .worker import Worker
 
 if TYPE_CHECKING:
+    from .database import Database
     from .listener import Server
 
 __all__ = ["Client"]
@@ -72,6 +73,8 @@ class Client:
         self.process_id = process_id
         self.key = b""
         self.analyst: str | None = None
+        self.database: Database | None = None
+        """Of the analyst, once there is one."""
         self._turn = AsyncExitStack()
         self.peer = channel.peer
         self.is_idle = True
@@ -108,7 +111,9 @@ class Client:
     @property
     def is_current(self) -> bool:
         """Whether neither policy nor tables have changed since the session was opened."""
-        return self._worker is None or self._server.sessions.is_current(self._worker.session)
+        if self._worker is None or self.database is None:
+            return True
+        return self.database.sessions.is_current(self._worker.session)
 
     def leave(self, reason: Fault) -> None:
         """End the conversation once the running statement is answered, with this for the client."""
@@ -222,23 +227,30 @@ class Client:
                 return None
             elif isinstance(event, StartupMessage):
                 if not self._server.is_accepting:
-                    raise Fault("57P03", "the server takes no connections now", hint="connect again later")
+                    raise _no_connections()
                 return event
 
     async def _authenticate(self, startup: StartupMessage) -> None:
         """Have the client prove its name.
 
-        Raises AuthenticationFailed, the same for a wrong password, an unknown user and an unknown database; Fault
-        for a connection that must be encrypted and is not, and one too many.
+        Raises AuthenticationFailed, the same for a wrong password and an unknown user; Fault for a connection that
+        must be encrypted and is not, one too many, and, after a right password, a database that the user has not.
         """
         if startup.must_negotiate:
             await self._send(NegotiateProtocolVersion(startup.version, startup.unknown_options))
         if not self._is_encrypted and not is_loopback(self.peer):
             raise Fault("28000", "connections from other machines must be encrypted", hint="sslmode=require")
         proof = await self._prove(startup)
-        if not self._server.admit(self, startup.user):
+        database = self._server.find(startup.user, startup.database)
+        if database is None:
+            log("login refused", peer=self.peer, delay=0.0, analyst=startup.user, reason="database")
+            await self._send(AuthenticationSASLFinal(proof), AuthenticationOk())
+            raise Fault("3D000", f'database "{startup.database[:60]}" does not exist', hint=_DATABASE_HINT)
+        if not database.health.is_good:
+            raise _no_connections()
+        if not self._server.admit(self, startup.user, database):
             raise Fault("53300", "there are too many connections", hint="close one, or connect again later")
-        self.analyst = startup.user
+        self.analyst, self.database = startup.user, database
         await self._turn.aclose()
         await self._send(AuthenticationSASLFinal(proof), AuthenticationOk())
 
@@ -253,24 +265,23 @@ class Client:
         await self._send(AuthenticationSASLContinue(exchange.challenge(first.mechanism, first.data)))
         final = await self._next()
         assert isinstance(final, SASLResponse), "the table of states lets nothing else through"
-        await self._take_turn(startup.user)
+        await self._take_turn(f"{logins.place(startup.user, startup.database)} {startup.user}")
         is_known = startup.user in self._server.logins  # which may be others by now
         with suppress(AuthenticationFailed):
             proof = exchange.confirm(final.data)
             if is_known:
                 return proof
         self._delay = self._server.throttle.fail(self.peer, asyncio.get_running_loop().time())
-        has_database = logins.has_database(startup.database)
         log(
             "login refused", peer=self.peer, delay=self._delay, analyst=startup.user if is_known else None,
-            reason="user" if not is_known else "database" if not has_database else "password",
+            reason="password" if is_known else "user",
         )  # fmt: skip
         raise AuthenticationFailed
 
-    async def _take_turn(self, user: str) -> None:
-        """Wait until the proof may be looked at. Raises ClientGone."""
+    async def _take_turn(self, name: str) -> None:
+        """Wait until the proof may be looked at; each database's users have turns of their own. Raises ClientGone."""
         self.is_idle = False
-        await self._turn.enter_async_context(self._server.turns.turn(self.peer, user))
+        await self._turn.enter_async_context(self._server.turns.turn(self.peer, name))
         if self._channel.lost.done():
             raise ClientGone
 
@@ -288,17 +299,22 @@ class Client:
         """Open the session, and tell the client that it may begin."""
         asked = _asked(startup)
         own = {name: asked.pop(name) for name in list(asked) if name.startswith("dpsql.")}
-        server = self._server
-        session = await asyncio.wrap_future(server.pool.submit(server.sessions.open, startup.user))
-        self._worker = Worker(session, server.sessions, server.pool, self._channel, self._check)
-        catalog = server.sessions.catalog(session)
+        server, database = self._server, self.database
+        assert database is not None, "it has logged in"
+        sessions = database.sessions
+        session = await asyncio.wrap_future(server.pool.submit(sessions.open, startup.user))
+        self._worker = Worker(session, sessions, server.pool, self._channel, self._check)
+        catalog = sessions.catalog(session)
         client = ClientSettings.of(
             startup.user, asked, schema=catalog.default_schema, written=session.catalog.default_schema,
             has_tls=self._is_encrypted,
         )  # fmt: skip
         for name, value in own.items():
             session.settings = session.settings.set(name, value, session.policy)
-        queries = Queries(self._worker, catalog, startup.database, self.process_id, server.tally)
+        queries = Queries(
+            self._worker, catalog, startup.database, self.process_id, database.tally,
+            lambda: server.names_for(startup.user, database),
+        )  # fmt: skip
         dispatcher = Dispatcher(ConnectionState(session, client), queries)
         self.key = secrets.token_bytes(32 if startup.version >= (3, 2) else 4)
         statuses = [ParameterStatus(name, value) for name, value in client.reported().items()]
@@ -307,12 +323,17 @@ class Client:
         )
         log(
             "connected", analyst=self.analyst, peer=self.peer, process=self.process_id,
-            encrypted=self._is_encrypted,
+            encrypted=self._is_encrypted, database=database.name,
         )  # fmt: skip
         return Conversation(self._connection, dispatcher, self._write)
 
 
 _LOGIN_HINT = "check the user, the password and the database's name"
+_DATABASE_HINT = "a database has the name of its policy's file"
+
+
+def _no_connections() -> Fault:
+    return Fault("57P03", "the server takes no connections now", hint="connect again later")
 
 
 def _asked(startup: StartupMessage) -> dict[str, str]:

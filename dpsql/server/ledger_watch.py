@@ -16,10 +16,10 @@ __all__ = ["BudgetWatch", "Health"]
 class Health:
     """`is_good`: as of the last look. Each change is a line of the log, which alone says why."""
 
-    def __init__(self, probe: Callable[[], object], pool: Executor, seconds: float) -> None:
-        """`probe` looks at the ledger and raises where it cannot be used; every `seconds`, on the pool."""
+    def __init__(self, probe: Callable[[], object], pool: Executor, seconds: float, database: str) -> None:
+        """`probe` looks at a database's ledger and raises where it cannot be used; every `seconds`, on the pool."""
         self.is_good = True
-        self._probe, self._pool, self._seconds = probe, pool, seconds
+        self._probe, self._pool, self._seconds, self._database = probe, pool, seconds, database
 
     async def watch(self) -> None:
         """Look until cancelled. A look that takes longer than the time between two counts as failed."""
@@ -44,9 +44,9 @@ class Health:
             return
         self.is_good = is_good
         if is_good:
-            log("healthy")
+            log("healthy", database=self._database)
         else:
-            log("unhealthy", reason=reason)
+            log("unhealthy", reason=reason, database=self._database)
 
 
 _LEVELS = (80, 95)
@@ -56,7 +56,8 @@ _LEVELS = (80, 95)
 class BudgetWatch:
     """Looks at a ledger; each level of each cap is told once, and again once the cap was raised above it."""
 
-    def __init__(self) -> None:
+    def __init__(self, database: str) -> None:
+        self._database = database
         self._spent: Charge | None = None
         self._told: dict[tuple[str, str], int] = {}
 
@@ -77,7 +78,7 @@ class BudgetWatch:
     def _tell(self, scope: str, what: str, percent: int) -> None:
         level = max((level for level in _LEVELS if level <= percent), default=0)
         if level > self._told.get((scope, what), 0):
-            log("budget low", of=scope, what=what, percent=percent)
+            log("budget low", of=scope, what=what, percent=percent, database=self._database)
         self._told[scope, what] = level
 
 

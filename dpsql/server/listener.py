@@ -10,22 +10,20 @@ import signal
 import socket
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Any
 
-from ..errors import DpsqlError, PolicyError
-from ..policy import Policy, is_open_to_others, load_policy
+from ..policy import Policy
 from .channel import Channel
 from .client import Client
+from .database import Database
 from .encryption import load_encryption
-from .ledger_watch import BudgetWatch, Health
 from .log import Seldom, log, place_of, write_out
-from .login import Logins
+from .login import Logins, places_by_name
 from .options import Options, is_loopback
 from .report import ClientGone, changed, removed, stopping
-from .sessions import Sessions
 from .sockets import CannotListen, accepted, open_listeners
 from .strangers import Strangers, Throttle, Turns
-from .tally import Tally
 
 __all__ = ["Server"]
 
@@ -34,37 +32,45 @@ _REST_SECONDS = 0.5
 
 
 class Server:
-    """Serves one policy until SIGTERM or SIGINT; then no statement is begun, and running ones may finish.
+    """Serves policies until SIGTERM or SIGINT; then no statement is begun, and running ones may finish.
 
-    SIGHUP has it read certificate, key and policy anew (`reload`).
+    SIGHUP has it read certificate, key and policies anew (`reload`).
     """
 
-    def __init__(self, policy: Policy, options: Options) -> None:
-        """Read what is needed, and try whether database and ledger can be opened.
+    def __init__(self, policies: Sequence[Policy], options: Options) -> None:
+        """Read what is needed, and try whether databases and ledgers can be opened.
 
         Raises PolicyError, LedgerError, EngineFailure: the owner has to mend something. Raises ValueError: the
         certificate cannot be read, or there is none and others than this machine could connect.
         """
-        self.policy, self.options = policy, options
+        places_by_name(policies)  # before anything is opened
+        self.options = options
         self.encryption = load_encryption(options.certificate, options.key)
         if self.encryption is None and not is_loopback(options.host):
             raise ValueError(f"{options.host} can be reached from other machines, which takes TLS")
-        self.sessions = Sessions(policy)
-        self._secret = self.sessions.dataset.store.secret()
-        self.logins = _logins(policy, self._secret)
-        self.pool = ThreadPoolExecutor(options.max_connections + 1, thread_name_prefix="dpsql")
+        self.pool = ThreadPoolExecutor(options.max_connections + len(policies), thread_name_prefix="dpsql")
+        self.databases = self._open(policies)
+        self._secret = self.databases[0].secret()
+        self.logins = Logins(policies, self._secret)
         self.throttle = Throttle()
         self.turns = Turns()
-        self.tally = Tally()
-        self._budget_watch = BudgetWatch()
         self.stopping = asyncio.Event()
-        self._health = Health(self._look_at_ledger, self.pool, options.probe_seconds)
         self._hangup = asyncio.Event()
         self._clients: dict[asyncio.Task[None], Client] = {}
         self._admitted: dict[int, Client] = {}
         self._strangers = Strangers(options.max_strangers)
         self._refused_strangers = Seldom("strangers full")
         self.late = Seldom("login timed out")
+
+    def _open(self, policies: Sequence[Policy]) -> list[Database]:
+        """Open all or, where one cannot be, none. Raises as `__init__`."""
+        with ExitStack() as undo:
+            databases = []
+            for policy in policies:
+                databases.append(Database(policy, self.pool, self.options.probe_seconds))
+                undo.callback(databases[-1].sessions.shut)
+            undo.pop_all()
+        return databases
 
     async def run(self, announce: Callable[[int], None] | None = None) -> None:
         """Listen until told to stop; `announce` is called with the port before the log begins.
@@ -89,12 +95,14 @@ class Server:
         if announce is not None:
             announce(port)
         log(
-            "listening", host=self.options.host, port=port, encrypted=self.encryption is not None, metrics=metrics
+            "listening", host=self.options.host, port=port, encrypted=self.encryption is not None, metrics=metrics,
+            databases=", ".join(database.name for database in self.databases),
         )  # fmt: skip
-        _look_at_file(self.policy)
+        for database in self.databases:
+            database.look_at_file()
         background = [asyncio.ensure_future(self._let_in(listener)) for listener in listeners]
+        background += [asyncio.ensure_future(database.health.watch()) for database in self.databases]
         background += [
-            asyncio.ensure_future(self._health.watch()),
             asyncio.ensure_future(self._reload_often()),
             asyncio.ensure_future(self._rest_often()),
         ]
@@ -108,7 +116,8 @@ class Server:
         await asyncio.wait(background)
         _close(listeners)
         end_metrics()
-        self.sessions.shut()
+        for database in self.databases:
+            database.sessions.shut()
         self.pool.shutdown(wait=False, cancel_futures=True)
         log("stopped")
         write_out(_LAST_SECONDS)
@@ -117,12 +126,28 @@ class Server:
 
     @property
     def is_accepting(self) -> bool:
-        """Whether a login has a point: the ledger can be used, and the server does not stop."""
-        return self._health.is_good and not self.stopping.is_set()
+        """Whether a login has a point: a ledger can be used, and the server does not stop."""
+        return any(database.health.is_good for database in self.databases) and not self.stopping.is_set()
 
-    def admit(self, client: Client, analyst: str) -> bool:
+    def find(self, user: str, database: str) -> Database | None:
+        """Return what a user means by a database's name; None where there is none that the user may log in to."""
+        index = self.logins.find(user, database)
+        return None if index is None else self.databases[index]
+
+    def names_for(self, user: str, database: Database) -> list[str]:
+        """Return the names of the databases, without one, in which a name has a login."""
+        places = self.logins.places_of(user)
+        return [self.databases[place].name for place in places if self.databases[place] is not database]
+
+    def connections(self, database: Database) -> int:
+        """Return how many connections of analysts a database has."""
+        return sum(client.database is database for client in list(self._admitted.values()))
+
+    def admit(self, client: Client, analyst: str, database: Database) -> bool:
         """Take a client that has proved its name; False when there are as many as there may be."""
-        own = sum(other.analyst == analyst for other in self._admitted.values())
+        own = sum(
+            other.analyst == analyst and other.database is database for other in self._admitted.values()
+        )
         if len(self._admitted) >= self.options.max_connections:
             log("full", limit="all", analyst=analyst)
             return False
@@ -192,7 +217,9 @@ class Server:
         What cannot be read stays as it was, and a line of the log says so. Raises nothing.
         """
         self._reload_certificate()
-        await self._reload_policy()
+        for database in self.databases:
+            if await database.reload():
+                self._follow(database)
 
     def _reload_certificate(self) -> None:
         if self.encryption is None:
@@ -204,25 +231,16 @@ class Server:
         else:
             log("reloaded", what="certificate")
 
-    async def _reload_policy(self) -> None:
-        """Read the policy anew; analysts who are in it no longer have to go once their statement is answered."""
-        loop = asyncio.get_running_loop()
-        try:
-            policy = await loop.run_in_executor(self.pool, load_policy, self.policy.path)
-            _check_same_dataset(self.policy, policy)
-            logins = _logins(policy, self._secret)
-            await loop.run_in_executor(self.pool, self.sessions.replace, policy)
-        except DpsqlError as error:
-            log("reload refused", what="policy", reason=error.message)
-            return
-        self.policy, self.logins = policy, logins
+    def _follow(self, database: Database) -> None:
+        """Have a database's connections go whose analysts are in its policy no longer, or that are not of it."""
+        self.logins = Logins([one.policy for one in self.databases], self._secret)
         for client in self._admitted.values():
-            if client.analyst is not None and client.analyst not in logins:
+            if client.database is not database or client.analyst is None:
+                continue
+            if self.find(client.analyst, database.name) is None:
                 client.leave(removed())
             elif not client.is_current:
                 client.leave(changed())
-        log("reloaded", what="policy")
-        _look_at_file(policy)
 
     def _check(self, task: asyncio.Task[None]) -> None:
         """Stop where a part of the server has failed: half a server is worse than none."""
@@ -239,11 +257,8 @@ class Server:
     async def _rest_often(self) -> None:
         while True:
             await asyncio.sleep(_REST_SECONDS)
-            await asyncio.get_running_loop().run_in_executor(self.pool, self.sessions.rest)
-
-    def _look_at_ledger(self) -> None:
-        """Raise LedgerError where the ledger cannot be used; warn of what is nearly spent."""
-        self._budget_watch.look(self.sessions.dataset.store, list(self.policy.analysts))
+            for database in self.databases:
+                await asyncio.get_running_loop().run_in_executor(self.pool, database.sessions.rest)
 
     def _serve_metrics(self) -> tuple[int | None, Callable[[], None]]:
         """Serve what is counted, where the owner wants it; return the port, and what ends it. Raises CannotListen."""
@@ -252,9 +267,7 @@ class Server:
         from .metrics import serve_metrics  # what it is made with is an optional part
 
         host, port = self.options.metrics
-        return serve_metrics(
-            host, port, self.tally, lambda: len(self._admitted), lambda: self.sessions.dataset.store.status()
-        )
+        return serve_metrics(host, port, self.databases, self.connections)
 
     # --- the end -----------------------------------------------------------------------------------
 
@@ -280,32 +293,6 @@ class Server:
 def _close(listeners: Sequence[socket.socket]) -> None:
     for listener in listeners:
         listener.close()
-
-
-def _logins(policy: Policy, secret: bytes) -> Logins:
-    logins = Logins(policy, secret)
-    if not len(logins):
-        raise PolicyError(
-            f"{policy.source}: analysts: nobody has a password, so nobody could connect",
-            hint="dpsql user add NAME prints the line to write",
-        )
-    return logins
-
-
-def _check_same_dataset(old: Policy, new: Policy) -> None:
-    """Raise PolicyError where a policy means other data or another ledger, which takes a new start."""
-    if (old.database, old.ledger, old.dataset_id) != (new.database, new.ledger, new.dataset_id):
-        raise PolicyError(f"{new.source}: names another database, ledger or dataset; start the server anew")
-    before, now = old.privacy, new.privacy
-    if (before.neighbours, before.together) != (now.neighbours, now.together):
-        raise PolicyError(
-            f"{new.source}: says other privacy.neighbours or privacy.together, which takes a new ledger"
-        )
-
-
-def _look_at_file(policy: Policy) -> None:
-    if is_open_to_others(policy):
-        log("policy readable")
 
 
 def _tell_bug(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

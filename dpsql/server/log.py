@@ -26,17 +26,18 @@ __all__ = ["EVENTS", "Seldom", "log", "place_of", "write_out"]
 
 EVENTS = MappingProxyType(
     {
-        "listening": "the server is up: `host`, `port`, `encrypted`, and the port of `metrics` where there is one",
-        "connected": "`analyst` has logged in from `peer`; `process` names the connection from here on",
+        "listening": "the server is up: `host`, `port`, `encrypted`, the `databases`, and the port of `metrics` where "
+        "there is one",
+        "connected": "`analyst` has logged in to `database` from `peer`; `process` names the connection from here on",
         "disconnected": "the connection has ended",
         "answered": "a statement that charged, or was answered from the store: what it cost, and in how many "
         "milliseconds, `ms`",
         "refused": "a statement ended in an error: `sqlstate`; of each analyst and code one line in ten seconds",
         "budget low": "80, or 95, per cent of a cap are spent, now `percent`: of an analyst's, or everybody's (`of`), "
-        "in `what`",
+        "in `what`, of `database`",
         "cancelled": "a client asked to stop the statement of the connection `process`",
-        "login refused": "`reason`: the password, the user or the database; the client is not told which. "
-        "`delay`: seconds until it is told",
+        "login refused": "`reason`: the password or the user, the client is not told which; or, of who has proved a "
+        "password, the database. `delay`: seconds until it is told",
         "full": "a login was refused: `limit` says whether all analysts, or this one, have too many connections",
         "strangers full": "connections without a login were dropped: too many of all, or of one address",
         "no proxy header": "a trusted proxy does not say whom it speaks for: has it the PROXY protocol, version 2, on?",
@@ -44,10 +45,11 @@ EVENTS = MappingProxyType(
         "idle": "a connection said nothing for too long, and was closed",
         "not reading": "a client did not read what it was sent for two minutes, and was dropped",
         "out of descriptors": "the system lets this process open no more connections for now",
-        "reloaded": "SIGHUP: the `certificate` or the `policy` was read anew",
+        "reloaded": "SIGHUP: the `certificate`, or the `policy` of a `database`, was read anew",
         "reload refused": "it could not be; what was read before stays in force",
-        "policy readable": "others on this machine can read the policy, and the verifiers of passwords in it",
-        "unhealthy": "the ledger cannot be used, and `reason` says why: new connections are refused",
+        "policy readable": "others on this machine can read the policy of `database`, and the verifiers of "
+        "passwords in it",
+        "unhealthy": "the ledger of `database` cannot be used, and `reason` says why: new connections are refused",
         "healthy": "it can be used again",
         "catalog query refused": "a client's query of the system catalog is of a kind that is not answered: `reason`",
         "engine failed": "the database could not answer",

@@ -6,7 +6,8 @@ the grid (soundness.md 3.6); so who asks dpsql must not read it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
@@ -20,7 +21,7 @@ from .tally import SECONDS, Tally
 if TYPE_CHECKING:
     from prometheus_client import Metric
 
-    from ..budget import Status
+    from .database import Database
 
 __all__ = ["serve_metrics"]
 
@@ -29,15 +30,14 @@ _ATTO = 10**18
 
 
 def serve_metrics(
-    host: str, port: int, tally: Tally, connections: Callable[[], int], status: Callable[[], Status]
+    host: str, port: int, databases: Sequence[Database], connections: Callable[[Database], int]
 ) -> tuple[int, Callable[[], None]]:
     """Serve from a thread of its own; return the port and what ends that.
 
-    `connections`: how many analysts' there are; `status`: what is spent, which may raise DpsqlError. Raises
-    CannotListen.
+    `connections`: how many analysts' there are. Raises CannotListen.
     """
     registry = CollectorRegistry()
-    registry.register(_Counts(tally, connections, status))
+    registry.register(_Counts(databases, connections))
     ProcessCollector(registry=registry)
     try:
         server, thread = start_http_server(port, host, registry)
@@ -53,60 +53,65 @@ def serve_metrics(
 
 
 class _Counts(Collector):
-    def __init__(self, tally: Tally, connections: Callable[[], int], status: Callable[[], Status]) -> None:
-        self._tally, self._connections, self._status = tally, connections, status
+    def __init__(self, databases: Sequence[Database], connections: Callable[[Database], int]) -> None:
+        self._databases, self._connections = databases, connections
 
     def describe(self) -> Iterable[Metric]:
         """Name nothing beforehand: the ledger is not looked at before somebody asks."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """Return all counts as they are."""
-        tally = self._tally
+        """Return all counts as they are; each of its database."""
         answered = CounterMetricFamily(
-            "dpsql_answered", "Queries that were answered, by how.", labels=["outcome"]
+            "dpsql_answered", "Queries that were answered, by how.", labels=["database", "outcome"]
         )
-        for outcome, number in sorted(tally.answered.items()):
-            answered.add_metric([outcome], number)
-        yield answered
         refused = CounterMetricFamily(
-            "dpsql_refused", "Statements that ended in an error.", labels=["sqlstate"]
+            "dpsql_refused", "Statements that ended in an error.", labels=["database", "sqlstate"]
         )
-        for code, number in sorted(tally.refused.items()):
-            refused.add_metric([code], number)
-        yield refused
-        yield self._durations()
-        yield GaugeMetricFamily("dpsql_connections", "Connections of analysts.", self._connections())
-        yield from self._budget()
-
-    def _durations(self) -> Metric:
-        found = HistogramMetricFamily("dpsql_answer_seconds", "From a query to its answer.")
-        below, buckets = 0, []
-        for end, number in zip((*map(str, SECONDS), "+Inf"), self._tally.durations, strict=True):
-            below += number
-            buckets.append((end, below))
-        found.add_metric([], buckets, self._tally.seconds)
-        return found
-
-    def _budget(self) -> Iterator[Metric]:
-        """Return what is spent and the caps; nothing while the ledger cannot be read."""
-        try:
-            status = self._status()
-        except DpsqlError:
-            yield GaugeMetricFamily("dpsql_ledger_up", "Whether the ledger can be read.", 0)
-            return
-        yield GaugeMetricFamily("dpsql_ledger_up", "Whether the ledger can be read.", 1)
-        if status.in_rho:
-            unit, spent, cap, per = "rho", status.rho_spent_atto, status.rho_cap_atto, _ATTO
-        else:
-            unit, spent, cap, per = "epsilon", status.epsilon_spent_nano, status.epsilon_cap_nano, _NANO
-        amounts = (
-            (unit, spent, cap, per),
-            ("delta", status.delta_spent_atto, status.delta_cap_atto, _ATTO),
+        durations = HistogramMetricFamily(
+            "dpsql_answer_seconds", "From a query to its answer.", labels=["database"]
         )
-        for name, used, most, scale in amounts:
-            yield GaugeMetricFamily(f"dpsql_{name}_spent", f"What is spent of {name}.", used / scale)
-            yield GaugeMetricFamily(f"dpsql_{name}_cap", f"What may be spent of {name}.", most / scale)
-            yield GaugeMetricFamily(
-                f"dpsql_{name}_left", f"What is left of {name}.", max(0, most - used) / scale
-            )
+        gauges: dict[str, GaugeMetricFamily] = {}
+        for database in self._databases:
+            tally = database.tally
+            for outcome, number in sorted(tally.answered.items()):
+                answered.add_metric([database.name, outcome], number)
+            for code, number in sorted(tally.refused.items()):
+                refused.add_metric([database.name, code], number)
+            durations.add_metric([database.name], _buckets(tally), tally.seconds)
+            connections = self._connections(database)
+            for name, said, value in (
+                ("connections", "Connections of analysts.", connections),
+                *_budget(database),
+            ):
+                gauge = gauges.setdefault(name, GaugeMetricFamily(f"dpsql_{name}", said, labels=["database"]))
+                gauge.add_metric([database.name], value)
+        yield from (answered, refused, durations, *gauges.values())
+
+
+def _buckets(tally: Tally) -> list[tuple[str, int]]:
+    ends = (*map(str, SECONDS), "+Inf")
+    return list(zip(ends, accumulate(tally.durations), strict=True))
+
+
+def _budget(database: Database) -> Iterator[tuple[str, str, float]]:
+    """Yield what is spent and the caps; that there is no telling while the ledger cannot be read."""
+    up = "Whether the ledger can be read."
+    try:
+        status = database.status()
+    except DpsqlError:
+        yield "ledger_up", up, 0
+        return
+    yield "ledger_up", up, 1
+    if status.in_rho:
+        unit, spent, cap, per = "rho", status.rho_spent_atto, status.rho_cap_atto, _ATTO
+    else:
+        unit, spent, cap, per = "epsilon", status.epsilon_spent_nano, status.epsilon_cap_nano, _NANO
+    amounts = (
+        (unit, spent, cap, per),
+        ("delta", status.delta_spent_atto, status.delta_cap_atto, _ATTO),
+    )
+    for name, used, most, scale in amounts:
+        yield f"{name}_spent", f"What is spent of {name}.", used / scale
+        yield f"{name}_cap", f"What may be spent of {name}.", most / scale
+        yield f"{name}_left", f"What is left of {name}.", max(0, most - used) / scale

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..engine import Answer, BoundNote, GroupNote, RankNote, Receipt
@@ -24,9 +24,11 @@ class Queries:
     """Describes and answers the queries of a connection."""
 
     def __init__(
-        self, worker: Worker, catalog: SystemCatalog, database: str, process_id: int, tally: Tally
-    ) -> None:
-        self.worker, self._tally = worker, tally
+        self, worker: Worker, catalog: SystemCatalog, database: str, process_id: int, tally: Tally,
+        others: Callable[[], Sequence[str]],
+    ) -> None:  # fmt: skip
+        """`others`: the names of the databases on this port that the analyst can log in to besides."""
+        self.worker, self._tally, self._others = worker, tally, others
         self._catalog, self._database, self._process_id = catalog, database, process_id
 
     def reads(self, text: str) -> Reads:
@@ -104,7 +106,7 @@ class Queries:
 
     def _facts(self, client: ClientSettings) -> ConnectionFacts:
         settings = {name.lower(): value for name, value in client.show_all()}
-        return ConnectionFacts(client.user, self._database, self._process_id, settings)
+        return ConnectionFacts(client.user, self._database, self._process_id, settings, tuple(self._others()))
 
 
 def _outcome(receipt: Receipt | None) -> Outcome:

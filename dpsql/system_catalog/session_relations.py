@@ -83,7 +83,8 @@ _QUERIES: dict[tuple[str, str], str] = {
     (
         "pg_catalog",
         "pg_database",
-    ): f"""SELECT CAST($database_oid AS BIGINT) AS oid, {_DB} AS datname, 10 AS datdba,
+    ): """SELECT unnest(CAST($database_oids AS BIGINT[])) AS oid, unnest(CAST($databases AS VARCHAR[])) AS datname,
+        10 AS datdba,
         6 AS encoding, 'c' AS datlocprovider, true AS datallowconn, -1 AS datconnlimit, 1663 AS dattablespace,
         'C.UTF-8' AS datcollate, 'C.UTF-8' AS datctype""",
     ("pg_catalog", "pg_roles"): _ROLE,

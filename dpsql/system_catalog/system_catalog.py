@@ -62,12 +62,16 @@ class ResultColumn:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionFacts:
-    """What differs from connection to connection; `settings`: by name in lower case, as SHOW gives them."""
+    """What differs from connection to connection; `settings`: by name in lower case, as SHOW gives them.
+
+    `others`: the names of the databases that the user can connect to besides.
+    """
 
     user: str
     database: str
     process_id: int
     settings: Mapping[str, str]
+    others: tuple[str, ...] = ()
 
 
 class SystemCatalog:
@@ -174,6 +178,8 @@ class SystemCatalog:
             "user": facts.user, "database": facts.database, "process_id": facts.process_id,
             "user_oid": _role(facts.user), "database_oid": object_oid("database", facts.database), "now": _now(),
             "setting_names": [name for name, _ in known], "setting_values": [value for _, value in known],
+            "databases": [facts.database, *facts.others],
+            "database_oids": [object_oid("database", name) for name in (facts.database, *facts.others)],
             **self._constants,
         }  # fmt: skip
         for number, asked in enumerate(plan.settings, 1):

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import configparser
+import json
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from dpsql.budget.entry import FORMAT, FORMATS
 from dpsql.cli.application import program
 
-from .documents import DOCUMENTS, MANUAL, text
+from .documents import DOCUMENTS, MANUAL, ROOT, text
 
 
 def docs(*arguments: str) -> str:
@@ -83,3 +86,69 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
         arguments[arguments.index(file.name)] = str(file)
     tried = CliRunner().invoke(program, arguments)
     assert "campus.toml: cannot be read" in tried.output, "the options are those of the command"
+
+
+def _dockerfile() -> list[tuple[str, str]]:
+    """Return the manual's Dockerfile, as instructions and what follows them."""
+    (found,) = re.findall(r"```dockerfile\n(.*?)```", text("operator"), re.DOTALL)
+    return [(word, rest) for word, _, rest in (line.partition(" ") for line in found.splitlines())]
+
+
+def test_the_image_is_made_by_commands_that_exist(tmp_path: Path) -> None:
+    steps = _dockerfile()
+    known = subprocess.run([sys.executable, "-m", "pip", "install", "--help"], capture_output=True, text=True)
+    for step in (shlex.split(rest) for word, rest in steps if word == "RUN"):
+        if step[0] == "useradd" and shutil.which("useradd") is not None:
+            told = subprocess.run(["useradd", "--help"], capture_output=True, text=True, check=False)
+            assert {option for option in step if option.startswith("--")} <= set(_options(told.stdout)), step
+        elif step[:3] == ["python", "-m", "venv"]:
+            made = tmp_path / step[3].removeprefix("/")
+            subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(made)], check=True)
+        elif step[0] != "useradd":
+            program_path = Path(step[0])
+            assert (program_path.name, step[1]) == ("pip", "install"), step
+            assert (tmp_path / "opt/dpsql/bin/python").exists(), "the environment comes first"
+            assert {option for option in step if option.startswith("--")} <= set(_options(known.stdout)), step
+
+
+def _options(help_text: str) -> list[str]:
+    return re.findall(r"--[a-z][a-z-]*", help_text)
+
+
+def test_the_image_has_what_the_repository_makes_and_starts_the_server(tmp_path: Path) -> None:
+    steps = _dockerfile()
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    (copied,) = (rest.split() for word, rest in steps if word == "COPY")
+    assert copied == ["constraints.txt", f"dpsql-{version}-py3-none-any.whl", "/tmp/"]
+    assert (ROOT / "dpsql" / copied[0]).exists()
+    runs = " ".join(rest for word, rest in steps if word == "RUN")
+    assert all(f"/tmp/{name}" in runs for name in copied[:2])
+    last = dict(steps)
+    assert f" {last['USER']}\n" in f"{next(rest for word, rest in steps if word == 'RUN')}\n"
+    assert json.loads(last["ENTRYPOINT"]) == ["/opt/dpsql/bin/dpsql"]
+    arguments = json.loads(last["CMD"])
+    for name in ("server.pem", "server.key"):
+        (tmp_path / name).touch()
+        arguments[arguments.index(name)] = str(tmp_path / name)
+    tried = CliRunner().invoke(program, arguments)
+    assert "campus.toml: cannot be read" in tried.output, "the options are those of the command"
+
+
+@pytest.mark.skipif(shutil.which("docker") is None, reason="Docker is not there to say its options")
+def test_docker_has_the_options_of_the_manual() -> None:
+    found = re.findall(r"^docker (?:.*\\\n)*.*$", text("operator"), re.MULTILINE)
+    assert len(found) == 4
+    for command in found:
+        words = shlex.split(command.replace("\\\n", " "))
+        told = subprocess.run(
+            ["docker", words[1], "--help"], capture_output=True, text=True, check=False
+        ).stdout
+        assert {word for word in words if word.startswith("--")} <= set(_options(told)), command
+
+
+def test_the_upgrade_notes_table_of_formats_is_whole() -> None:
+    rows = re.findall(r"^\| (\d) \| (.*?) \|", text("operator"), re.MULTILINE)
+    assert [int(number) for number, _ in rows] == list(range(1, FORMAT + 1))
+    assert set(FORMATS.values()) == {2, 3}
+    assert "laws of noise" in rows[1][1]
+    assert "zcdp" in rows[2][1]

@@ -103,7 +103,7 @@ import asyncio, json, sys
 from pathlib import Path
 from dpsql.policy import load_policy
 from dpsql.server import Options, Server
-server = Server(load_policy(Path(sys.argv[1])), Options(port=0, **json.loads(sys.argv[2])))
+server = Server([load_policy(Path(sys.argv[1]))], Options(port=0, **json.loads(sys.argv[2])))
 asyncio.run(server.run())
 """
 

@@ -146,7 +146,7 @@ def test_a_ledger_that_does_not_answer() -> None:
 
     async def watch() -> list[bool]:
         with ThreadPoolExecutor(1) as pool:
-            health = Health(answers.wait, pool, 0.02)
+            health = Health(answers.wait, pool, 0.02, "people")
             task = asyncio.ensure_future(health.watch())
             found = [health.is_good]
             for _ in range(2):

@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from dpsql.policy import load_policy
@@ -27,7 +28,7 @@ from .conftest import PASSWORD, Served, make_dataset, run_server
 WRONG = {
     "password": ("alice", "wrong", "people"),
     "user": ("nobody", "wrong", "people"),
-    "database": ("alice", PASSWORD, "other"),
+    "database": ("alice", "wrong", "other"),
     "no password": ("nameless", "wrong", "people"),
 }
 
@@ -366,9 +367,23 @@ def test_no_secret_is_in_the_log(guarded: Served, tmp_path: Path) -> None:
     assert PASSWORD not in text
 
 
-def test_a_database_that_does_not_exist_has_the_same_dialogue_and_no_password(tmp_path: Path) -> None:
-    logins = Logins(load_policy(make_dataset(tmp_path)), b"secret")
+def test_a_database_that_does_not_exist_has_the_same_dialogue(tmp_path: Path) -> None:
+    logins = Logins([load_policy(make_dataset(tmp_path))], b"secret")
     for user in ("alice", "nobody"):
-        here, elsewhere = logins.verifier(user, "people"), logins.verifier(user, "other")
-        assert (here.salt, here.iterations) == (elsewhere.salt, elsewhere.iterations)
-    assert logins.verifier("alice", "people").stored_key != logins.verifier("alice", "other").stored_key
+        assert logins.verifier(user, "people") == logins.verifier(user, "other")
+    assert logins.find("alice", "other") is None
+
+
+def test_a_database_that_does_not_exist_is_told_to_who_has_proved_a_password(guarded: Served) -> None:
+    for _ in range(8):  # no guess, so that none of them waits
+        with pytest.raises(psycopg.OperationalError, match='database "other" does not exist'):
+            guarded.connect(dbname="other")
+    assert {line["delay"] for line in refused(guarded) if line["reason"] == "database"} == {0}
+    with Wire(guarded.port, "127.0.9.1") as wire:
+        kind, body = login(wire, "alice", PASSWORD, "other")
+        assert kind == "R"
+        while kind == "R":
+            kind, body = wire.message()
+        assert kind == "E"
+        assert b"C3D000\0" in body
+        assert wire.is_closed()

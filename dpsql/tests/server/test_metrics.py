@@ -34,7 +34,7 @@ def samples(served: Served) -> dict[str, float]:
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
         text = answer.read().decode()
     return {
-        name + "".join(f" {value}" for value in labels.values()): value
+        name + "".join(f" {value}" for label, value in labels.items() if label != "database"): value
         for family in text_string_to_metric_families(text)
         for name, labels, value, *_ in family.samples
     }
@@ -103,7 +103,7 @@ def test_a_budget_that_is_nearly_spent_is_told_once(tmp_path: Path, monkeypatch:
     path.write_text(
         path.read_text().replace("epsilon = 1000", "epsilon = 2").replace("epsilon = 500", "epsilon = 1")
     )
-    policy, watch = load_policy(path), BudgetWatch()
+    policy, watch = load_policy(path), BudgetWatch("people")
 
     options = ["-P", str(path), "--analyst"]
 
@@ -120,12 +120,12 @@ def test_a_budget_that_is_nearly_spent_is_told_once(tmp_path: Path, monkeypatch:
         assert told == []
         spend("alice", "0.01", "age > 2")
         spend("alice", "0.1", "age > 3")
-        assert told == [("budget low", "alice", "epsilon", 80)]
+        assert told == [("budget low", "alice", "epsilon", 80, "people")]
         spend("alice", "0.1", "age > 4")
         spend("bob", "0.9", "age > 5")
         assert told[1:] == [
-            ("budget low", "alice", "epsilon", 100),
-            ("budget low", "everybody", "epsilon", 95),
+            ("budget low", "alice", "epsilon", 100, "people"),
+            ("budget low", "everybody", "epsilon", 95, "people"),
         ]
         store.grant("alice", 10**9, by="the owner")
         spend("alice", "0.01", "age > 6")

@@ -8,7 +8,7 @@ import pytest
 
 from dpsql.errors import PolicyError
 from dpsql.policy import Policy, parse_policy
-from dpsql.server.listener import _check_same_dataset
+from dpsql.server.database import _check_same_dataset
 
 POLICY = """
 database = "duckdb:people.duckdb"
