@@ -16,6 +16,7 @@ from .failure import Failure, tell
 from .render import FORMATS, receipt_line, render
 from .settings import CommandSettings, json_option, pass_settings, wants_json
 from .streams import require_output
+from .terminal import is_read_by_people
 from .worker import RunningSession, open_session
 
 if TYPE_CHECKING:
@@ -23,13 +24,16 @@ if TYPE_CHECKING:
 
 __all__ = ["ask", "query"]
 
+_USUAL_LEVEL = "0.95"
+
 
 @click.command()
 @source_options
 @click.option(
     "--intervals",
     metavar="LEVEL",
-    help="Add columns with the ends of an error bar at this level, such as 0.95.",
+    help="Error bars at this level, such as 0.95: beside each number at a terminal (there 0.95 is usual), in two more "
+    "columns elsewhere; off takes them away.",
 )
 @click.option(
     "--format",
@@ -71,7 +75,9 @@ def query(
     if values and script is not None:
         one_of(statements, "--parameter goes with one.")
     with open_session(settings.policy_path, settings.analyst) as running:
-        apply_settings(running, epsilon=epsilon, accuracy=accuracy, intervals=intervals)
+        apply_settings(
+            running, epsilon=epsilon, accuracy=accuracy, intervals=intervals or _usual_bars(chosen)
+        )
         if script is None:
             from .prompt import prompt_loop
 
@@ -100,7 +106,7 @@ def ask(
         raise Failure(error, script, piece.start) from None
     try:
         with interrupts.unwinding():
-            text = render(answer, format_name)
+            text = render(answer, format_name, for_people=is_read_by_people())
             if text:
                 click.echo(text)
     except KeyboardInterrupt:
@@ -113,7 +119,14 @@ def ask(
             tell(stored)
         raise
     if answer.receipt is not None and format_name != "json":
-        tell(receipt_line(answer.receipt))
+        usual = running.session.settings.epsilon if is_read_by_people() else None
+        tell(receipt_line(answer.receipt, usual))
+
+
+def _usual_bars(format_name: str) -> str | None:
+    """Return the level of the error bars that nobody asked for: where people read the answers."""
+    is_for_people = format_name == "chart" or (format_name == "table" and is_read_by_people())
+    return _USUAL_LEVEL if is_for_people else None
 
 
 def _what_is_stored(running: RunningSession, receipt: Receipt | None) -> str | None:

@@ -1,4 +1,4 @@
-"""An answer as text, in one of four formats: a table for people, CSV, JSON lines, Markdown."""
+"""An answer as text: a table for people, CSV, JSON lines, Markdown, a chart."""
 
 from __future__ import annotations
 
@@ -8,19 +8,25 @@ import math
 import shutil
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from fractions import Fraction
 from itertools import chain
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from ..relation.types import Kind, SqlType
-from .text_cells import display_width, float_text, plain_text, terminal_text
+from . import terminal
+from .barred import aligned, barred_cell, columns_of
+from .chart import chart_lines, pictures
+from .text_cells import decimal_text, display_width, float_text, plain_text, terminal_text
 
 if TYPE_CHECKING:
     from ..engine import Answer, Receipt
 
 __all__ = ["FORMATS", "receipt_line", "render"]
 
-FORMATS = ("table", "csv", "json", "markdown")
+FORMATS = ("table", "csv", "json", "markdown", "chart")
+
+_NOTE_WIDTH = 96
 
 _LEFT_ALIGNED = frozenset(
     {
@@ -38,8 +44,15 @@ _LEFT_ALIGNED = frozenset(
 )
 
 
-def render(answer: Answer, format_name: str) -> str:
-    """Return the whole answer as text without a last newline; `format_name` is one of `FORMATS`."""
+def render(answer: Answer, format_name: str, *, for_people: bool = False) -> str:
+    """Return the whole answer as text without a last newline; `format_name` is one of `FORMATS`.
+
+    `for_people`: a table tells bars beside their numbers, as at a terminal, in place of exact columns.
+    """
+    if format_name == "chart" and (drawn := pictures(answer)):
+        return "\n\n".join("\n".join(chart_lines(one)) for one in drawn)
+    if for_people and format_name in ("table", "chart") and answer.columns:
+        return "\n".join(_people_lines(answer))
     names = [column.name for column in answer.columns]
     types = [column.type for column in answer.columns]
     if format_name == "json":
@@ -55,8 +68,37 @@ def render(answer: Answer, format_name: str) -> str:
     return "\n".join(_table_lines(heads, types, cells))
 
 
-def receipt_line(receipt: Receipt) -> str:
-    """Return what the statement cost and what is left, as one line, notes below it."""
+def _people_lines(answer: Answer) -> Iterator[str]:
+    """Yield a table with a column for each number and its bar."""
+    shown = columns_of(answer)
+    columns = []
+    for one in shown:
+        plain = [_cell(value) for value in one.values]
+        if one.lows is None or one.highs is None or not one.has_bars:
+            columns.append(plain)
+        else:
+            whole = zip(one.values, one.lows, one.highs, plain, strict=True)
+            columns.append(list(aligned([barred_cell(*parts) for parts in whole])))
+    names, types = [terminal_text(one.name) for one in shown], [one.type for one in shown]
+    return _table_lines(names, types, list(zip(*columns, strict=True)))
+
+
+def more_like_this(receipt: Receipt, usual: Fraction) -> str:
+    """Return how many more questions fit: of the same price, or of the usual one where this was free.
+
+    Nothing where what is left is told in statements anyway, as under zCDP.
+    """
+    if receipt.left_words is not None:
+        return ""
+    number = int(receipt.left / (receipt.epsilon or usual))
+    return f"about {number:,} more {'like this' if receipt.epsilon else f'at {decimal_text(usual)}'}"
+
+
+def receipt_line(receipt: Receipt, usual: Fraction | None = None) -> str:
+    """Return what the statement cost and what is left, as one line, notes below it.
+
+    `usual`: what a statement may spend; with it what is left is told in questions too.
+    """
     left = receipt.said_left
     free_left = f"epsilon {left}" if receipt.left_words is None else left
     if receipt.reused:
@@ -65,7 +107,10 @@ def receipt_line(receipt: Receipt) -> str:
         first = f"free: nothing private was asked; {free_left}"
     else:
         first = f"charged {receipt.said_charge}; {left}"
-    notes = [wrap(f"NOTE: {terminal_text(note)}", 96, subsequent_indent="  ") for note in receipt.notes]
+    more = "" if usual is None else more_like_this(receipt, usual)
+    first += f", {more}" if more else ""
+    room = _NOTE_WIDTH if usual is None else min(_NOTE_WIDTH, terminal.width())
+    notes = [wrap(f"NOTE: {terminal_text(note)}", room, subsequent_indent="  ") for note in receipt.notes]
     return "\n".join([first, *chain.from_iterable(notes)])
 
 

@@ -53,10 +53,11 @@ class OpenRankNote(RankNote):
 
 @dataclass(frozen=True, slots=True)
 class AnswerColumn:
-    """A result column."""
+    """A result column; `bar_of`: it is the low or, behind it, the high end of the bars of the column at this place."""
 
     name: str
     type: SqlType
+    bar_of: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from ..plan.views import build_catalog
 from ..policy import Access, Policy, check_access, load_policy, narrowed
 from ..policy.measured import people_policy
 from ..postprocess import SealedEngine
+from ..postprocess.bars import has_companions
 from ..relation.catalog import Catalog
 from .answer import Answer, AnswerColumn
 from .asserted_keys import require_verified
@@ -65,7 +66,15 @@ class PreparedPlan:
     @property
     def columns(self) -> tuple[AnswerColumn, ...]:
         """The columns of the answer."""
-        return tuple(AnswerColumn(column.name, column.type) for column in self.compiled.relation.columns)
+        shown, root = self.compiled.relation.columns, self.plan.root
+        ends: list[int | None] = [None] * len(shown)
+        if len(shown) != len(root.columns):
+            place = 0
+            for is_barred in has_companions(root, {one.release: one for one in self.plan.releases}):
+                if is_barred:
+                    ends[place + 1] = ends[place + 2] = place
+                place += 3 if is_barred else 1
+        return tuple(AnswerColumn(one.name, one.type, end) for one, end in zip(shown, ends, strict=True))
 
 
 class LazySnapshot:

@@ -49,7 +49,7 @@ from .noisy import noisy_columns
 from .public_parts import is_public
 from .replicas import NotSimulated, numbered, simulation_of
 
-__all__ = ["Bar", "WithBars", "add_companions", "resolve_bars"]
+__all__ = ["Bar", "WithBars", "add_companions", "has_companions", "resolve_bars"]
 
 _MAX_TRACED = 1_000
 
@@ -89,15 +89,23 @@ class WithBars(Relation):
         return (*self.release.columns, *(OutputColumn(DOUBLE) for _ in self.bars for _ in range(2)))
 
 
+def has_companions(root: Relation, plans: Mapping[Release, ReleasePlan]) -> tuple[bool, ...]:
+    """Return for each column whether it is told with error bars: it is a number that noise can move."""
+    noisy = noisy_columns(root, plans)
+    return tuple(
+        column.type.is_number and is_noisy for column, is_noisy in zip(root.columns, noisy, strict=True)
+    )
+
+
 def add_companions(root: Relation, plans: Mapping[Release, ReleasePlan]) -> Relation:
     """Return the statement with `x_low` and `x_high` beside each numeric column that noise can move."""
     exprs: list[Expr] = []
     names: list[str] = []
-    for index, (column, is_noisy) in enumerate(zip(root.columns, noisy_columns(root, plans), strict=True)):
+    for index, (column, is_barred) in enumerate(zip(root.columns, has_companions(root, plans), strict=True)):
         field_ = Field(column.type, index, column.name)
         exprs.append(field_)
         names.append(column.name)
-        if column.type.is_number and is_noisy:
+        if is_barred:
             exprs += [Call(DOUBLE, "dp_low", (field_,)), Call(DOUBLE, "dp_high", (field_,))]
             names += [f"{column.name}_low", f"{column.name}_high"]
     return Project(root, tuple(exprs), tuple(names))

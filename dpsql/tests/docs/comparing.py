@@ -15,6 +15,7 @@ __all__ = ["NUMBER", "compare"]
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
 RULE = re.compile(r"[-+]*--[-+]*")
+BARRED = re.compile(r"(-?[\d.]+) +± ([\d.]+)")
 ESTIMATE = re.compile(r"(\w+) +(\d+) +(-?[\d.]+) +([\d.]+)")
 LEFT_OUT = "…"
 
@@ -42,6 +43,9 @@ def bars(header: str, row: str) -> dict[int, float]:
         if {f"{base}_low", f"{base}_high"} <= set(names) and NUMBER.fullmatch(cell):
             low, high = (float(cells[names.index(f"{base}_{end}")]) for end in ("low", "high"))
             found[place] = HALF_WIDTHS * (high - low) / 2
+        if barred := BARRED.fullmatch(cell):
+            found[place] = HALF_WIDTHS * float(barred[2])
+            found[place + 1] = max(float(barred[2]) / 4, 10.0 ** -len(barred[2].partition(".")[2]))
         place += len(NUMBER.findall(cell))
     return found
 

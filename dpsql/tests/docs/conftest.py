@@ -21,7 +21,9 @@ def walked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def reader(walked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of the reader's own with the demo in it; it is the current one."""
+    """A folder of the reader's own with the demo in it; it is the current one, and a terminal shows what is answered."""
     shutil.copytree(walked, tmp_path / "demo")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setattr("dpsql.cli.query.is_read_by_people", lambda: True)
     return tmp_path

@@ -46,6 +46,14 @@ def test_a_number_with_a_bar_is_held_to_it() -> None:
         compare(row, row.replace("-7 ", "890 "))
 
 
+def test_a_number_beside_its_bar_is_held_to_it() -> None:
+    row = "     k |       n\n-------+---------\n CS    | -7 ± 30\n(1 row)\n"
+    compare(row, row.replace("-7", "90").replace("30", "37"))
+    for wrong in (row.replace("-7", "890"), row.replace("30", "12"), row.replace("± 30", "± ?")):
+        with pytest.raises(AssertionError):
+            compare(row, wrong)
+
+
 def test_what_is_left_out_may_be_anything_and_nothing_else_may() -> None:
     printed = "release\n  sensitivity 1\n  backend:\n    SELECT\ncharge: epsilon 0.1\n"
     compare("release\n…\ncharge: epsilon 0.1\n", printed)
@@ -82,5 +90,5 @@ def test_the_difference_in_the_attack() -> None:
     attack = [example for example in transcripts("README") if "AS total" in example.command]
     first, second, third = (float(NUMBER.findall(example.shown.split("\n")[2])[0]) for example in attack)
     readme = " ".join(text("README").split())
-    assert f"Their difference is {first - second:.2f}, " in readme
+    assert f"Their difference is {first - second:g}, " in readme
     assert second == third

@@ -1,0 +1,117 @@
+"""Answers as people read them: `5414 ± 30`, with the digits that the noise leaves meaningful.
+
+A bar is told with two digits, rounded up, and its number to the same place. Where the two ends are not about as far
+away, they are told themselves, rounded outwards. The exact columns are those of `--format csv` and `--json`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from typing import TYPE_CHECKING
+
+from ..relation.types import SqlType
+
+if TYPE_CHECKING:
+    from ..engine import Answer
+
+__all__ = ["Shown", "aligned", "barred_cell", "columns_of"]
+
+_UNEVEN = Decimal("1.5")
+"""From so many times the nearer end's distance on, a bar is told by its ends."""
+_MOST_DIGITS = 15
+"""A double's digits; what has more, or begins further behind the point, is told as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A column of an answer as people see it: its values, and low and high of each where it has bars."""
+
+    name: str
+    type: SqlType
+    values: Sequence[object]
+    lows: Sequence[object] | None = None
+    highs: Sequence[object] | None = None
+
+    @property
+    def has_bars(self) -> bool:
+        """Whether one of its values has a bar."""
+        return self.lows is not None and any(low is not None for low in self.lows)
+
+
+def columns_of(answer: Answer) -> list[Shown]:
+    """Return the columns of an answer, the ends of bars with the numbers whose ends they are."""
+    data = [[row[index] for row in answer.rows] for index in range(len(answer.columns))]
+    ends = {column.bar_of: index for index, column in reversed([*enumerate(answer.columns)])}
+    return [
+        Shown(column.name, column.type, data[index])
+        if index not in ends
+        else Shown(column.name, column.type, data[index], data[ends[index]], data[ends[index] + 1])
+        for index, column in enumerate(answer.columns)
+        if column.bar_of is None
+    ]
+
+
+def barred_cell(value: object, low: object, high: object, plain: str) -> tuple[str, str]:
+    """Return a number and its bar; `plain`: the number with all its digits.
+
+    >>> [barred_cell(*n, "") for n in ((5414, 5384.0, 5444.0), (62236.71, 62116.88, 62356.54), (40, 1.0, 75.0))]
+    [('5414', '± 30'), ('62240', '± 120'), ('40', '(1 to 75)')]
+    """
+    if value is None or isinstance(value, bool):
+        return plain, ""
+    if low is None or high is None:
+        return plain, "± ?"
+    number, lower, upper = _decimal(value), _decimal(low), _decimal(high)
+    if not (number.is_finite() and lower.is_finite() and upper.is_finite()):
+        return plain, f"({low} to {high})"
+    below, above = number - lower, upper - number
+    near, far = min(below, above), max(below, above)
+    if not far:
+        return plain, ""
+    least = min(_exponent(number), _exponent(lower), _exponent(upper))
+    place = max(_rounded(far).adjusted() - 1, least)
+    if max(number.adjusted(), upper.adjusted(), lower.adjusted()) > _MOST_DIGITS or place <= -_MOST_DIGITS:
+        return plain, f"± {float(far):.2g}"
+    if near < 0 or far > max(near * _UNEVEN, near + Decimal(1).scaleb(least)):
+        ends = _text(lower, place, ROUND_FLOOR), _text(upper, place, ROUND_CEILING)
+        return _text(number, place), f"({ends[0]} to {ends[1]})"
+    return _text(number, place), f"± {_text(_rounded(far), place, ROUND_CEILING)}"
+
+
+def aligned(cells: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Yield numbers and their bars in equally wide cells, point below point."""
+    split = [value.partition(".") for value, _ in cells]
+    before = max((len(whole) for whole, _, _ in split), default=0)
+    after = max((len(point + part) for _, point, part in split), default=0)
+    bars = max((len(bar) for _, bar in cells), default=0)
+    for (whole, point, part), (_, bar) in zip(split, cells, strict=True):
+        number = whole.rjust(before) + (point + part).ljust(after)
+        yield f"{number} {bar.ljust(bars)}" if bars else number
+
+
+def _decimal(value: object) -> Decimal:
+    if isinstance(value, Decimal):
+        return value
+    if isinstance(value, float):
+        return Decimal(repr(value)) if math.isfinite(value) else Decimal(value)
+    return Decimal(str(value))
+
+
+def _exponent(number: Decimal) -> int:
+    """Return the place of a number's last digit behind the point: the analyst, or a whole type, may have rounded it."""
+    exponent = number.normalize().as_tuple().exponent
+    assert isinstance(exponent, int)
+    return min(exponent, 0)
+
+
+def _rounded(number: Decimal) -> Decimal:
+    """Return a distance without the last digits of a double, which mean nothing."""
+    return Decimal(f"{number:.9g}")
+
+
+def _text(number: Decimal, place: int, rounding: str = ROUND_HALF_EVEN) -> str:
+    text = format(number.quantize(Decimal(1).scaleb(place), rounding), "f")
+    return text.removeprefix("-") if not text.strip("-0.") else text

@@ -1,0 +1,371 @@
+"""Answers as pictures in characters: bars with whiskers, a histogram, a time series; as wide as the terminal.
+
+A picture for each number of the answer. What its rows are named by says which: one date or time, a series; one number,
+a histogram; anything else, a bar for each row. Numbers far from zero are points, since a bar that does not begin at
+zero shows nothing. A whisker is the number's error bar, left out where it is smaller than a character.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from ..relation.types import Kind
+from .barred import Shown, aligned, barred_cell, columns_of
+from .terminal import can_write, styled, width
+from .text_cells import display_width, plain_text, terminal_text
+
+if TYPE_CHECKING:
+    from ..engine import Answer
+
+__all__ = ["Picture", "chart_lines", "pictures"]
+
+_HEIGHT = 10
+_LEAST_PLOT = 10
+_MOST_STEP = 7
+"""Most characters between two points of a histogram or a series."""
+_MOST = 1e100
+_FAR = 0.5
+"""A smallest number above so much of the largest is far from zero."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Marks:
+    """The characters of a picture: a bar, its parts by eighths, a point, whiskers across and upright, a truth."""
+
+    fill: str
+    eighths: str
+    point: str
+    low: str
+    across: str
+    high: str
+    top: str
+    upright: str
+    bottom: str
+    axis: str
+    corner: str
+    truth: str
+
+
+_FINE = _Marks("█", "▁▂▃▄▅▆▇█", "●", "├", "─", "┤", "┬", "│", "┴", "─", "└", "×")
+_PLAIN = _Marks("#", "       #", "o", "|", "-", "|", "+", "|", "+", "-", "+", "x")
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What is drawn of one number: by what its rows are named, values with their bars, and truths where known."""
+
+    title: str
+    keys: tuple[Shown, ...]
+    labels: tuple[str, ...]
+    shown: Shown
+    truths: tuple[float, ...] | None = None
+
+    @property
+    def points(self) -> list[tuple[float, float, float] | None]:
+        """Value, low and high of each row; None where there is none that can be drawn."""
+        shown = self.shown
+        lows, highs = (
+            (shown.values, shown.values)
+            if shown.lows is None or shown.highs is None
+            else (shown.lows, shown.highs)
+        )
+        return [_point(*ends) for ends in zip(shown.values, lows, highs, strict=True)]
+
+
+def _point(value: object, low: object, high: object) -> tuple[float, float, float] | None:
+    ends = [_drawable(one) for one in (value, value if low is None else low, value if high is None else high)]
+    number, lower, upper = ends
+    return None if number is None or lower is None or upper is None else (number, lower, upper)
+
+
+def _drawable(value: object) -> float | None:
+    """Return a number that has a place on a scale: none of those that are endless, or nearly so."""
+    if value is None or not abs(number := float(value)) < _MOST:  # type: ignore[arg-type]  # numbers alone
+        return None
+    return number if abs(number) > 1 / _MOST else 0.0
+
+
+def pictures(answer: Answer) -> list[Picture]:
+    """Return what can be drawn of an answer: none where it has no rows or no numbers but those that name rows."""
+    columns = columns_of(answer)
+    numbers = [one for one in columns if one.type.is_number]
+    barred = [one for one in numbers if one.has_bars]
+    drawn = barred or numbers[-1:]
+    keys = tuple(one for one in columns if not any(one is other for other in drawn))
+    if not answer.rows:
+        return []
+    names = [_names(one) for one in keys]
+    labels = tuple(" · ".join(name[index] for name in names) for index in range(len(answer.rows)))
+    return [Picture(terminal_text(one.name), keys, labels, one) for one in drawn]
+
+
+def _names(key: Shown) -> list[str]:
+    """Return what rows are named by; moments that are all at midnight as days."""
+    texts = ["NULL" if value is None else terminal_text(plain_text(value)) for value in key.values]
+    if key.type.kind is Kind.TIMESTAMP and all(
+        text == "NULL" or text.endswith(" 00:00:00") for text in texts
+    ):
+        return [text.removesuffix(" 00:00:00") for text in texts]
+    return texts
+
+
+def chart_lines(picture: Picture) -> list[str]:
+    """Return a picture's lines, no wider than the terminal where that has room for any."""
+    marks = _FINE if can_write("".join(vars_of(_FINE))) else _PLAIN
+    points = [point for point in picture.points if point is not None]
+    if not points:
+        return [f"{picture.title}: nothing to draw"]
+    places = _places(picture)
+    if places is not None:
+        drawn = _upright(picture, places, marks)
+        if drawn is not None:
+            return drawn
+    return list(_across(picture, marks))
+
+
+def vars_of(marks: _Marks) -> Iterator[str]:
+    """Yield the characters of an alphabet."""
+    yield from (getattr(marks, name) for name in marks.__slots__)
+
+
+# --- a bar for each row ---------------------------------------------------------------------------------------
+
+
+def _across(picture: Picture, marks: _Marks) -> Iterator[str]:
+    shown = picture.shown
+    texts = list(aligned([_cell(shown, index) for index in range(len(shown.values))]))
+    most = min(max(map(display_width, (*picture.labels, ""))), width() // 3)
+    room = max(width() - most - max(map(len, texts)) - 5, _LEAST_PLOT)
+    scale = _Scale.of(picture, room)
+    yield styled(f" {_title(picture)}", bold=True)
+    for index, (label, text, point) in enumerate(zip(picture.labels, texts, picture.points, strict=True)):
+        truth = None if picture.truths is None else picture.truths[index]
+        yield f" {_cut(label, most)}  {text}  {_bar(point, truth, scale, marks)}".rstrip()
+    low, high = _number(scale.low), _number(scale.high)
+    start = " " * (most + max(map(len, texts)) + 5)
+    yield f"{start}{low}{high.rjust(room - len(low))}"
+
+
+def _bar(point: tuple[float, float, float] | None, truth: float | None, scale: _Scale, marks: _Marks) -> str:
+    if point is None:
+        return ""
+    cells = [" "] * scale.size
+    value, low, high = (scale.cell(one) for one in point)
+    if scale.is_from_zero:
+        zero = scale.cell(0.0)
+        for cell in range(min(zero, value), max(zero, value) + 1):
+            cells[cell] = marks.fill
+    if high - low >= 2:
+        cells[low + 1 : high] = marks.across * (high - low - 1)
+        cells[low], cells[high] = marks.low, marks.high
+        cells[value] = marks.point
+    elif not scale.is_from_zero:
+        cells[value] = marks.point
+    if truth is None:
+        return _coloured(cells, None, marks)
+    return _coloured(cells, scale.cell(truth), marks)
+
+
+def _coloured(cells: list[str], truth: int | None, marks: _Marks) -> str:
+    text = "".join(cells)
+    if truth is None:
+        return styled(text, colour="cyan")
+    head, tail = text[:truth], text[truth + 1 :]
+    return (
+        styled(head, colour="cyan")
+        + styled(marks.truth, colour="red", bold=True)
+        + styled(tail, colour="cyan")
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """Numbers as places in a row of `size` characters, or of parts of them."""
+
+    low: float
+    high: float
+    size: int
+    is_from_zero: bool
+
+    @classmethod
+    def of(cls, picture: Picture, size: int) -> _Scale:
+        points = [point for point in picture.points if point is not None]
+        ends = [*(one[1] for one in points), *(one[2] for one in points), *(picture.truths or ())]
+        ends += [one[0] for one in points]
+        low, high = min(ends), max(ends)
+        if picture.shown.type.is_integer or low <= _FAR * high or high <= 0:
+            low, high = min(low, 0.0), max(high, 0.0)
+            return cls(*_round_ends(low, high or (1.0 if not low else 0.0)), size, True)
+        return cls(*_round_ends(low, high), size, False)
+
+    def cell(self, number: float) -> int:
+        share = (number - self.low) / ((self.high - self.low) or 1.0)
+        return min(max(round(share * (self.size - 1)), 0), self.size - 1)
+
+
+def _step(span: float) -> float:
+    """Return a round number, of which a span has four to ten."""
+    power = 10.0 ** math.floor(math.log10(span))
+    return float(next(power * part for part in (0.1, 0.2, 0.25, 0.5, 1.0) if span <= 10 * power * part))
+
+
+def _round_ends(low: float, high: float) -> tuple[float, float]:
+    step = _step((high - low) or abs(high))
+    return math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
+
+
+def _number(number: float) -> str:
+    number += 0.0  # no -0
+    return f"{number:.6g}" if abs(number) < 1e6 else f"{number:.3g}"
+
+
+# --- a histogram, a series ------------------------------------------------------------------------------------
+
+
+def _places(picture: Picture) -> list[float] | None:
+    """Return where the rows stand on an axis of numbers or of time; None where what names them is no axis."""
+    if len(picture.keys) != 1 or len(picture.labels) < 3:
+        return None
+    (key,) = picture.keys
+    if not (key.type.is_number or key.type.kind in (Kind.DATE, Kind.TIMESTAMP)):
+        return None
+    places = [_place(value) for value in key.values]
+    known = [place for place in places if place is not None]
+    if len(known) < len(places) or len(set(known)) < len(known):
+        return None
+    return known
+
+
+def _place(value: object) -> float | None:
+    if isinstance(value, datetime):
+        return value.timestamp() if value.tzinfo else (value - datetime(1970, 1, 1)).total_seconds()
+    if isinstance(value, date):
+        return float(value.toordinal())
+    if isinstance(value, (int, float, Decimal)) and math.isfinite(value):
+        return float(value)
+    return None
+
+
+def _upright(picture: Picture, places: list[float], marks: _Marks) -> list[str] | None:
+    """Return the lines of a picture over an axis; None where the terminal is too narrow for its rows."""
+    scale = _Scale.of(picture, _HEIGHT * 8)
+    ticks = {0: scale.low, _HEIGHT // 2: (scale.low + scale.high) / 2, _HEIGHT - 1: scale.high}
+    names = {row: _number(number) for row, number in ticks.items()}
+    margin = max(map(len, names.values())) + 2
+    order = sorted(range(len(places)), key=places.__getitem__)
+    slots = _slots([places[index] for index in order])
+    step = min((width() - margin - 1) // (slots[-1] + 1), _MOST_STEP)
+    if step < 1:
+        return None
+    is_time = not picture.keys[0].type.is_number
+    grid = [[" "] * (step * (slots[-1] + 1)) for _ in range(_HEIGHT)]
+    truths = list[tuple[int, int]]()
+    for index, slot in zip(order, slots, strict=True):
+        point = picture.points[index]
+        if point is not None:
+            _stand(grid, slot * step, step, point, scale, marks, is_filled=scale.is_from_zero and not is_time)
+        if picture.truths is not None:
+            truths.append((scale.cell(picture.truths[index]) // 8, slot * step + (step - 1) // 2))
+    lines = [styled(f" {_title(picture, with_bar=True)}", bold=True)]
+    for row in reversed(range(_HEIGHT)):
+        marked = {column for at, column in truths if at == row}
+        lines.append(
+            f" {names.get(row, '').rjust(margin - 2)} {_grid_line(grid[row], marked, marks)}".rstrip()
+        )
+    lines.append(f"{' ' * (margin - 1)}{marks.corner}{marks.axis * (len(grid[0]) - 1)}")
+    return [
+        *lines,
+        _axis_labels(picture, [(order[at], slot * step) for at, slot in enumerate(slots)], margin, step),
+    ]
+
+
+def _stand(
+    grid: list[list[str]], left: int, step: int, point: tuple[float, float, float], scale: _Scale, marks: _Marks, *,
+    is_filled: bool,
+) -> None:  # fmt: skip
+    """Draw one row of an answer: a column or a point, and its whisker upright."""
+    middle = left + (step - 1) // 2
+    value, low, high = (scale.cell(one) for one in point)
+    if is_filled:
+        zero = scale.cell(0.0)
+        for row in range(_HEIGHT):
+            part = value - 8 * row
+            for column in range(left, left + max(step - (step > 2), 1)):
+                if 8 * row >= zero - 7 and part > 0 and value >= zero:
+                    grid[row][column] = marks.eighths[min(part, 8) - 1]
+                elif value < zero and 8 * row < zero and part < 0:
+                    grid[row][column] = marks.fill
+    rows = range(low // 8, high // 8 + 1)
+    if len(rows) >= 2:
+        for row in rows:
+            grid[row][middle] = marks.upright
+        grid[rows[0]][middle], grid[rows[-1]][middle] = marks.bottom, marks.top
+    if not is_filled:
+        grid[value // 8][middle] = marks.point
+
+
+def _grid_line(cells: list[str], truths: set[int], marks: _Marks) -> str:
+    parts = [
+        styled(marks.truth, colour="red", bold=True) if column in truths else cell
+        for column, cell in enumerate(cells)
+    ]
+    text, done = "", 0
+    for column in [*sorted(truths), len(cells)]:
+        text += styled("".join(parts[done:column]), colour="cyan") + (
+            parts[column] if column < len(cells) else ""
+        )
+        done = column + 1
+    return text if truths else styled("".join(cells).rstrip(), colour="cyan")
+
+
+def _slots(places: list[float]) -> list[int]:
+    """Return the columns of sorted places: in even steps where these fit, else one after the other."""
+    least, span = min(later - place for place, later in pairwise(places)), places[-1] - places[0]
+    if span < 3 * len(places) * least:
+        slots = [round((place - places[0]) / least) for place in places]
+        if all(
+            abs((place - places[0]) / least - slot) < 0.05 for place, slot in zip(places, slots, strict=True)
+        ):
+            return slots
+    return list(range(len(places)))
+
+
+def _axis_labels(picture: Picture, columns: Sequence[tuple[int, int]], margin: int, step: int) -> str:
+    """Return the line below an axis: as many labels as have room."""
+    line = " " * margin
+    for index, column in columns:
+        start = margin + column
+        if start >= len(line) + (1 if line.strip() else 0) and start + len(picture.labels[index]) <= width():
+            line = line.ljust(start) + picture.labels[index]
+    return line.rstrip()
+
+
+def _title(picture: Picture, *, with_bar: bool = False) -> str:
+    """Return what is drawn, by what, and the size of the bars where all have one size and are not told beside them."""
+    names = ", ".join(terminal_text(key.name) for key in picture.keys)
+    bars = {_cell(picture.shown, index)[1] for index in range(len(picture.labels))}
+    title = f"{picture.title} by {names}" if names else picture.title
+    return f"{title}, each {bars.pop()}" if with_bar and len(bars) == 1 and "" not in bars else title
+
+
+def _cell(shown: Shown, index: int) -> tuple[str, str]:
+    value = shown.values[index]
+    plain = "NULL" if value is None else plain_text(value)
+    if shown.lows is None or shown.highs is None or not shown.has_bars:
+        return plain, ""
+    return barred_cell(value, shown.lows[index], shown.highs[index], plain)
+
+
+def _cut(label: str, most: int) -> str:
+    """Return a label in so many characters, the last of them a point where there are more."""
+    if display_width(label) > most:
+        while label and display_width(label) >= most:
+            label = label[:-1]
+        label += "…" if can_write("…") else "."
+    return label + " " * (most - display_width(label))
