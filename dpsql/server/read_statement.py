@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from sqlglot.tokenizer_core import TokenType
 
-from ..sql.script import ScriptStatement, split_statements
+from ..sql.script import ScriptStatement, read_constant, split_statements
 from ..sql.text import MAX_TEXT, blank_prefix, tokenize
 from ..system_catalog import Reads
 from . import statements as ask
@@ -110,16 +110,6 @@ def count_parameters(statement: Statement) -> int:
 
 _NAME = r'([a-z_][\w$]*|"(?:[^"]|"")+")'
 """A name, quoted or not, as one group of a regular expression."""
-_VALUE = re.compile(
-    r"""
-      '(?P<string>(?:''|[^'])*)'
-    | [eE]'(?P<escaped>[^'\\]*)'
-    | "(?P<quoted>(?:""|[^"])+)"
-    | (?P<number>[+-]?\s*(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?!\w)
-    | (?P<word>[A-Za-z_][\w$]*)
-    """,
-    re.VERBOSE | re.DOTALL,
-)
 
 
 def _unquoted(name: str) -> str:
@@ -140,29 +130,16 @@ def _values(text: str, what: str) -> tuple[str, ...]:
     """
     values, at, text = list[str](), 0, text.strip()
     while True:
-        match = _VALUE.match(text, at)
-        if match is None:
+        read = read_constant(text, at)
+        if read is None:
             raise _syntax_error(what)
-        values.append(_plain(str(match.lastgroup), match[str(match.lastgroup)]))
-        rest = text[match.end() :].lstrip()
+        values.append(read[1])
+        rest = text[read[2] :].lstrip()
         if not rest:
             return tuple(values)
         if not rest.startswith(","):
             raise _syntax_error(what)
         at = len(text) - len(rest[1:].lstrip())
-
-
-def _plain(kind: str, text: str) -> str:
-    match kind:
-        case "string":
-            return text.replace("''", "'")
-        case "quoted":
-            return text.replace('""', '"')
-        case "number":
-            return re.sub(r"^\+?\s*|(?<=-)\s+", "", text)
-        case "word":
-            return text.lower()
-    return text
 
 
 def _syntax_error(what: str) -> Fault:
