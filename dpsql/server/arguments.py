@@ -9,6 +9,7 @@ from datetime import date, datetime
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 
 from ..pgwire import Format, Oid, ParameterError, read_parameter
+from ..sql.script import read_constant
 from .columns import plain
 from .report import Fault, unsupported
 
@@ -46,14 +47,9 @@ _TYPE = (
     r"(?:pg_catalog\s*\.\s*)?(double\s+precision|character\s+varying|timestamp\s+with(?:out)?\s+time\s+zone|[a-z]\w*)"
     r"(?:\s*\(\s*\d+(?:\s*,\s*\d+)?\s*\))?"
 )
-_LITERAL = (
-    r"(?:(?P<string>'(?:''|[^'])*')|(?P<number>[+-]?\s*(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)(?!\w)"
-    r"|\b(?P<word>null|true|false)\b)"
-)
-_CONSTANT = compile_form(
-    rf"\s*(?:cast\s*\(\s*(?P<inner>{_LITERAL.replace('?P<', '?P<in')})\s+as\s+(?P<target>{_TYPE})\s*\)"
-    rf"|(?:(?P<typed>date|timestamp)\s*)?{_LITERAL}(?:\s*::\s*(?P<cast>{_TYPE}))?)\s*"
-)
+_BEFORE = compile_form(r"\s*(?:(?P<cast>cast\s*\(\s*)|(?P<typed>date|timestamp)\s*(?='))?")
+_AFTER = compile_form(rf"\s*(?:::\s*(?P<type>{_TYPE})\s*)?")
+_AFTER_CAST = compile_form(rf"\s+as\s+(?P<type>{_TYPE})\s*\)\s*")
 
 
 def type_number(name: str) -> int:
@@ -69,35 +65,37 @@ def type_number(name: str) -> int:
 
 def read_arguments(written: str) -> tuple[Constant, ...]:
     """Read constants with commas between them. Raises Fault (0A000): one is none."""
-    found, at = list[Constant](), 0
-    while True:
-        constant = _CONSTANT.match(written, at)
-        end = len(written) if constant is None else constant.end()
-        if constant is None or (end < len(written) and written[end] != ","):
-            raise unsupported(
-                "an argument of EXECUTE that is no constant", "write a number, a string, NULL, a cast"
-            )
-        found.append(_constant(constant))
-        if end == len(written):
-            return tuple(found)
-        at = end + 1
+    found, at = list[Constant](), -1
+    while at < len(written):
+        constant, at = _constant(written, at + 1)
+        found.append(constant)
+    return tuple(found)
 
 
-def _constant(match: re.Match[str]) -> Constant:
-    part = "in" if match["inner"] else ""
-    string, number, name = (match[f"{part}{kind}"] for kind in ("string", "number", "word"))
-    type_ = match["target"] or match["cast"] or match["typed"]
+def _constant(written: str, at: int) -> tuple[Constant, int]:
+    """Return the constant that begins at a place, and where the comma after it stands. Raises Fault (0A000, 42704)."""
+    before = _BEFORE.match(written, at)
+    read = None if before is None else read_constant(written, before.end())
+    if before is None or read is None:
+        raise _no_constant()
+    kind, text, end = read
+    after = (_AFTER_CAST if before["cast"] else _AFTER).match(written, end)
+    is_known = kind in ("string", "number") or (kind == "word" and text in ("null", "true", "false"))
+    if after is None or not is_known or written[after.end() : after.end() + 1] not in ("", ","):
+        raise _no_constant()
+    type_ = after["type"] or before["typed"]
     if type_ is not None:
         type_number(type_)
         type_ = re.sub(r"\s+", " ", re.sub(r"\(.*", "", type_.lower())).strip()
-    if string is not None:
-        return Constant(string[1:-1].replace("''", "'"), type_)
-    if number is not None:
-        text = (
-            re.sub(r"[\s+]", "", number) if "e" not in number.lower() else number.replace(" ", "").lstrip("+")
-        )
-        return Constant(text, type_ or ("integer" if re.fullmatch(r"-?\d+", text) else "numeric"))
-    return Constant(None, type_) if name.lower() == "null" else Constant(name.lower(), type_ or "boolean")
+    elif kind == "number":
+        type_ = "integer" if text.lstrip("-").isdigit() else "numeric"
+    elif kind == "word" and text != "null":
+        type_ = "boolean"
+    return Constant(None if (kind, text) == ("word", "null") else text, type_), after.end()
+
+
+def _no_constant() -> Fault:
+    return unsupported("an argument of EXECUTE that is no constant", "write a number, a string, NULL, a cast")
 
 
 # --- as values ---------------------------------------------------------------------------------------

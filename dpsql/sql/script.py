@@ -1,4 +1,4 @@
-"""The lexer of scripts: where quotes and comments are, and the statements between the semicolons that stand outside.
+"""The lexer of scripts: where quotes and comments are, the statements between semicolons, and constants by themselves.
 
 This decides nothing about privacy: every piece is parsed and admitted on its own afterwards, so a
 cut in an unexpected place can only end in a refusal.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["ScriptStatement", "blank_comments", "ends_statement", "split_statements"]
+__all__ = ["ScriptStatement", "blank_comments", "ends_statement", "read_constant", "split_statements"]
 
 _MARK = re.compile(
     r"""
@@ -24,6 +24,16 @@ _MARK = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
+_CONSTANT = re.compile(
+    r"""
+      '(?P<string>(?:''|[^'])*)'
+    | [eE]'(?P<escaped>[^'\\]*)'
+    | "(?P<quoted>(?:""|[^"])+)"
+    | (?P<number>[+-]?\s*+(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?!\w)
+    | (?P<word>[A-Za-z_][\w$]*)
+    """,
+    re.VERBOSE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +76,26 @@ def ends_statement(script: str) -> bool:
 def blank_comments(text: str) -> str:
     """Return the text with a blank for every character of a comment; nothing else moves."""
     return _read(text)[0]
+
+
+def read_constant(text: str, at: int) -> tuple[str, str, int] | None:
+    """Return the kind, the value and the end of a constant at a place of a text without comments; None: there is none.
+
+    A string, an escaped one (without escapes), a quoted name, a number, or a word, which is in lower case then.
+    """
+    match = _CONSTANT.match(text, at)
+    if match is None:
+        return None
+    kind = str(match.lastgroup)
+    value = match[kind]
+    if kind in ("string", "quoted"):
+        quote = text[at]
+        value = value.replace(2 * quote, quote)
+    elif kind == "number":
+        value = "".join(value.split()).lstrip("+")
+    elif kind == "word":
+        value = value.lower()
+    return kind, value, match.end()
 
 
 def _read(script: str) -> tuple[str, list[int]]:

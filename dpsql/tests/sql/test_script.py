@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.sql.script import ends_statement, split_statements
+from dpsql.sql.script import ends_statement, read_constant, split_statements
 
 
 @pytest.mark.parametrize(
@@ -75,3 +75,21 @@ def test_the_prompt_knows_a_whole_statement(script: str, is_complete: bool) -> N
 )
 def test_a_script_is_cut_at_its_semicolons(script: str, pieces: list[str]) -> None:
     assert [piece.text for piece in split_statements(script)] == pieces
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("'it''s', 2", ("string", "it's", 7)),
+        ("e'a', 2", ("escaped", "a", 4)),
+        (r"e'\'', 2", ("word", "e", 1)),
+        ('"A""b" ', ("quoted", 'A"b', 6)),
+        ("- 1.5e3,", ("number", "-1.5e3", 7)),
+        ("+ .5", ("number", ".5", 4)),
+        ("1x", None),
+        ("Off ", ("word", "off", 3)),
+        ("(", None),
+    ],
+)
+def test_a_constant_by_itself(text: str, read: tuple[str, str, int] | None) -> None:
+    assert read_constant(text, 0) == read
