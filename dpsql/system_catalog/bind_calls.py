@@ -6,6 +6,8 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
+from sqlglot import exp
+
 from .bind_sets import SET_RETURNING
 from .errors import CatalogRefusal, unsupported
 from .functions import AGGREGATES, BARE, FUNCTIONS, Signature
@@ -24,7 +26,7 @@ from .pg_types import (
     array_of,
 )
 from .scope import Bound, CatalogScope
-from .syntax import CallNode, Expression, LiteralNode, Name, QueryNode, SortKey
+from .tree import CallNode, parts_of, sort_keys
 from .typed import TranslationContext, Typed, coerce, null_of, quoted
 
 __all__ = ["CATALOG_CALLS", "CallBinder", "sort_key"]
@@ -42,15 +44,15 @@ class CallBinder(ABC):
         self.numbers: set[int] = set()
 
     @abstractmethod
-    def bind(self, expression: Expression, scope: CatalogScope) -> Typed:
+    def bind(self, expression: exp.Expr, scope: CatalogScope) -> Typed:
         """Return an expression in the engine's SQL. Raises CatalogRefusal."""
 
     @abstractmethod
-    def bind_as(self, expression: Expression, scope: CatalogScope, target: PgType) -> str:
+    def bind_as(self, expression: exp.Expr, scope: CatalogScope, target: PgType) -> str:
         """Return an expression's SQL as a value of a type. Raises CatalogRefusal."""
 
     @abstractmethod
-    def condition(self, expression: Expression, scope: CatalogScope) -> str:
+    def condition(self, expression: exp.Expr, scope: CatalogScope) -> str:
         """Return a condition's SQL. Raises CatalogRefusal."""
 
     @abstractmethod
@@ -58,12 +60,12 @@ class CallBinder(ABC):
         """Return the type that values have beside each other, and their SQL in it. Raises CatalogRefusal."""
 
     @abstractmethod
-    def query(self, query: QueryNode, scope: CatalogScope) -> Bound:
+    def query(self, query: exp.Expr, scope: CatalogScope) -> Bound:
         """Return a query in the engine's SQL. Raises CatalogRefusal."""
 
     def call(self, node: CallNode, scope: CatalogScope) -> Typed:
         """Return a call in the engine's SQL. Raises CatalogRefusal."""
-        name = BARE.get(node.name, node.name) if node.is_bare else node.name
+        name = BARE.get(node.name, node.name)
         if name in _RANKINGS and node.window is not None and not node.arguments:
             return Typed(f"{name}() {self._over(node, scope)}", INT8)
         if name in AGGREGATES:
@@ -150,23 +152,23 @@ class CallBinder(ABC):
             returns = FLOAT8 if value.type.name.startswith("float") else NUMERIC
         return f"{name}({value.sql}", returns
 
-    def sort_keys(self, keys: Sequence[SortKey], scope: CatalogScope) -> str:
+    def sort_keys(self, keys: Sequence[exp.Ordered], scope: CatalogScope) -> str:
         """Return the items of ORDER BY, where no name is an output column's. Raises CatalogRefusal."""
-        return ", ".join(sort_key(self.bind_as_is(key.expression, scope), key) for key in keys)
+        return ", ".join(sort_key(self.bind_as_is(key.this, scope), key) for key in keys)
 
-    def bind_as_is(self, expression: Expression, scope: CatalogScope) -> str:
+    def bind_as_is(self, expression: exp.Expr, scope: CatalogScope) -> str:
         """Return an expression's SQL; a string without a type is text. Raises CatalogRefusal."""
         value = self.bind(expression, scope)
         return coerce(self.context, value, TEXT).sql if value.type is UNKNOWN else value.sql
 
     def _over(self, node: CallNode, scope: CatalogScope) -> str:
         assert node.window is not None
-        parts = []
-        if node.window.partition:
-            keys = ", ".join(self.bind_as_is(key, scope) for key in node.window.partition)
+        parts, order = [], sort_keys(node.window)
+        if node.window.args.get("partition_by"):
+            keys = ", ".join(self.bind_as_is(key, scope) for key in node.window.args["partition_by"])
             parts.append(f"PARTITION BY {keys}")
-        if node.window.order:
-            parts.append(f"ORDER BY {self.sort_keys(node.window.order, scope)}")
+        if order:
+            parts.append(f"ORDER BY {self.sort_keys(order, scope)}")
         return f"OVER ({' '.join(parts)})"
 
     # --- functions with a reading of their own ----------------------------------------------------------------------
@@ -196,7 +198,7 @@ class CallBinder(ABC):
         for argument in node.arguments[1:]:
             self.bind_as(argument, scope, TEXT)
         if name.literal is not None:
-            may_miss = len(node.arguments) == 2 and node.arguments[1] == LiteralNode(True)
+            may_miss = isinstance(node.arguments[-1], exp.Boolean) and bool(node.arguments[-1].this)
             word = name.literal.lower()
             self.context.settings.append(("?" if may_miss else "!") + word)
             self.context.facts.add(f"s{len(self.context.settings)}")
@@ -207,9 +209,9 @@ class CallBinder(ABC):
         return Typed(f"list_extract(CAST($setting_values AS VARCHAR[]), {place})", TEXT)
 
     def _format(self, node: CallNode, scope: CatalogScope) -> Typed:
-        if not node.arguments or not isinstance(node.arguments[0], LiteralNode):
+        if not node.arguments or not isinstance(node.arguments[0], exp.Literal):
             raise unsupported("format with a changing pattern")
-        pattern = str(node.arguments[0].value)
+        pattern = str(node.arguments[0].this)
         values = [coerce(self.context, self.bind(part, scope), TEXT) for part in node.arguments[1:]]
         parts, at, turn = [], 0, 0
         for mark in _FORMAT.finditer(pattern):
@@ -240,7 +242,7 @@ class CallBinder(ABC):
 
     def _row_to_json(self, node: CallNode, scope: CatalogScope) -> Typed:
         row = node.arguments[0] if len(node.arguments) == 1 else None
-        source = scope.source(row.parts) if isinstance(row, Name) and len(row.parts) == 1 else None
+        source = scope.source(parts_of(row)[-1]) if isinstance(row, exp.Column) and not row.table else None
         if source is None:
             raise unsupported("row_to_json of what is no item of FROM")
         parts = []
@@ -312,10 +314,10 @@ def _fits(form: Signature, values: list[Typed]) -> bool:
     )  # fmt: skip
 
 
-def sort_key(sql: str, key: SortKey) -> str:
+def sort_key(sql: str, key: exp.Ordered) -> str:
     """Return an item of ORDER BY: NULLs come last, and first where it descends, unless it is said."""
-    nulls_first = key.is_descending if key.nulls_first is None else key.nulls_first
-    return f"{sql} {'DESC' if key.is_descending else 'ASC'} NULLS {'FIRST' if nulls_first else 'LAST'}"
+    nulls_first, is_descending = key.args.get("nulls_first"), key.args.get("desc")
+    return f"{sql} {'DESC' if is_descending else 'ASC'} NULLS {'FIRST' if nulls_first else 'LAST'}"
 
 
 _SPECIAL: dict[str, Callable[[CallBinder, CallNode, CatalogScope], Typed]] = {
@@ -334,17 +336,7 @@ _SPECIAL: dict[str, Callable[[CallBinder, CallNode, CatalogScope], Typed]] = {
 }
 
 _EVERYWHERE = frozenset(
-    {
-        "coalesce",
-        "greatest",
-        "least",
-        "concat",
-        "concat_ws",
-        "nullif",
-        "substring",
-        "current_date",
-        "row_to_json",
-    }
-)
+    {"coalesce", "greatest", "least", "concat", "concat_ws", "nullif", "substring", "current_date", "row_to_json"}
+)  # fmt: skip
 CATALOG_CALLS = frozenset({*SET_RETURNING, *_SPECIAL} - _EVERYWHERE)
 """Functions of this module that dpsql's own SQL has not."""

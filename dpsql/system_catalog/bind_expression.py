@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from sqlglot import exp
+
 from .bind_calls import CallBinder
 from .errors import unsupported
 from .pg_types import (
@@ -29,34 +31,16 @@ from .pg_types import (
     wider,
 )
 from .scope import CatalogScope
-from .syntax import (
-    ArrayList,
-    ArrayQuery,
-    Between,
-    CallNode,
-    CaseNode,
-    Cast,
-    Exists,
-    Expression,
-    FieldNode,
-    In,
-    IsTest,
-    LiteralNode,
-    Name,
-    Operation,
-    Parameter,
-    Quantified,
-    QueryNode,
-    Row,
-    ScalarQuery,
-    Slice,
-    Subscript,
-    TypeName,
-)
+from .tree import CallNode, TypeName, call_of, inner, is_query, name_of, parts_of, plain, type_of
 from .typed import Typed, coerce, common_type, quoted
 
 __all__ = ["ExpressionBinder", "named_type"]
 
+_OPERATORS: dict[type, str] = {
+    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.Add: "+", exp.Sub: "-",
+    exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.Pow: "^", exp.DPipe: "||", exp.Like: "~~", exp.ILike: "~~*",
+}  # fmt: skip
+"""Operators that the parser has nodes for; all others are `exp.Operator`."""
 _COMPARISONS = frozenset({"=", "<>", "<", ">", "<=", ">="})
 _MATCHES = {"~": "(regexp_matches({}, {}))", "!~": "(NOT regexp_matches({}, {}))",
             "~*": "(regexp_matches({}, {}, 'i'))", "!~*": "(NOT regexp_matches({}, {}, 'i'))"}  # fmt: skip
@@ -71,7 +55,7 @@ def named_type(type_: TypeName) -> PgType:
     """Return the type that a name means. Raises CatalogRefusal: it is not known here."""
     name = type_.name
     found = BY_NAME.get("bpchar" if name == "char" else name)
-    if found is not None and type_.depth:
+    if found is not None and type_.is_array:
         found = array_of(found)
     if found is None:
         raise unsupported(f"the type {name[:60]}")
@@ -81,19 +65,23 @@ def named_type(type_: TypeName) -> PgType:
 class ExpressionBinder(CallBinder):
     """Binds expressions; queries inside them are bound by the class below."""
 
-    def bind(self, expression: Expression, scope: CatalogScope) -> Typed:
+    def bind(self, expression: exp.Expr, scope: CatalogScope) -> Typed:
         """Return an expression in the engine's SQL. Raises CatalogRefusal."""
+        expression = inner(expression)
         bind = _BINDERS.get(type(expression))
-        if bind is None:
+        if bind is not None:
+            found: Typed = bind(self, expression, scope)
+            return found
+        call = call_of(expression)
+        if call is None:
             raise unsupported(f"{type(expression).__name__} here")
-        found: Typed = bind(self, expression, scope)
-        return found
+        return self._array_query(call, scope) if call.name == "array" else self.call(call, scope)
 
-    def bind_as(self, expression: Expression, scope: CatalogScope, target: PgType) -> str:
+    def bind_as(self, expression: exp.Expr, scope: CatalogScope, target: PgType) -> str:
         """Return an expression's SQL as a value of a type. Raises CatalogRefusal."""
         return coerce(self.context, self.bind(expression, scope), target).sql
 
-    def condition(self, expression: Expression, scope: CatalogScope) -> str:
+    def condition(self, expression: exp.Expr, scope: CatalogScope) -> str:
         """Return a condition's SQL. Raises CatalogRefusal."""
         return self.bind_as(expression, scope, BOOL)
 
@@ -104,94 +92,138 @@ class ExpressionBinder(CallBinder):
 
     # --- constants, names, casts ---------------------------------------------------------------------------
 
-    def _literal(self, node: LiteralNode, scope: CatalogScope) -> Typed:
-        value = node.value
-        if value is None:
-            return Typed("NULL", UNKNOWN, is_null=True)
-        if isinstance(value, bool):
-            return Typed("true" if value else "false", BOOL)
-        if isinstance(value, int):
-            if abs(value) >= 2**63:
-                raise unsupported("a number that large")
-            type_ = INT4 if -(2**31) <= value < 2**31 else INT8
-            return Typed(f"CAST({value} AS {type_.holder})", type_)
-        if node.is_decimal:
-            return coerce(self.context, Typed(quoted(value), UNKNOWN, literal=value), NUMERIC)
-        return Typed(quoted(value), UNKNOWN, literal=value)
+    def _literal(self, node: exp.Literal, scope: CatalogScope) -> Typed:
+        if node.is_string:
+            return Typed(quoted(node.this), UNKNOWN, literal=node.this)
+        return self._number(node.this)
 
-    def _parameter(self, node: Parameter, scope: CatalogScope) -> Typed:
-        if not 1 <= node.number <= _MAX_PARAMETERS:
+    def _number(self, text: str) -> Typed:
+        if not text.removeprefix("-").isdigit():
+            return coerce(self.context, Typed(quoted(text), UNKNOWN, literal=text), NUMERIC)
+        value = int(text) if len(text) < 30 else 2**63
+        if abs(value) >= 2**63:
+            raise unsupported("a number that large")
+        type_ = INT4 if -(2**31) <= value < 2**31 else INT8
+        return Typed(f"CAST({value} AS {type_.holder})", type_)
+
+    def _null(self, node: exp.Null, scope: CatalogScope) -> Typed:
+        return Typed("NULL", UNKNOWN, is_null=True)
+
+    def _boolean(self, node: exp.Boolean, scope: CatalogScope) -> Typed:
+        return Typed("true" if node.this else "false", BOOL)
+
+    def _parameter(self, node: exp.Parameter, scope: CatalogScope) -> Typed:
+        text = node.name
+        number = int(text) if text.isdigit() and len(text) < 6 else 0
+        if not 1 <= number <= _MAX_PARAMETERS:
             raise unsupported("a parameter of that number")
-        known = self.context.parameters.get(node.number)
+        known = self.context.parameters.get(number)
         if known is not None:
-            return Typed(f"CAST($p{node.number} AS {known.holder})", known)
-        self.numbers.add(node.number)
-        return Typed("NULL", UNKNOWN, parameter=node.number)
+            return Typed(f"CAST($p{number} AS {known.holder})", known)
+        self.numbers.add(number)
+        return Typed("NULL", UNKNOWN, parameter=number)
 
-    def _name(self, node: Name, scope: CatalogScope) -> Typed:
-        return scope.column(node.parts)
+    def _name(self, node: exp.Column, scope: CatalogScope) -> Typed:
+        return scope.column(parts_of(node))
 
-    def _cast(self, node: Cast, scope: CatalogScope) -> Typed:
-        target = named_type(node.type)
-        value = coerce(self.context, self.bind(node.expression, scope), target)
-        if node.type.modifiers and target.name in ("varchar", "bpchar"):
-            return Typed(f"left({value.sql}, {node.type.modifiers[0]})", target)
-        if node.type.modifiers and target.name == "numeric":
-            digits, scale, *_ = (*node.type.modifiers, 0)
+    def _cast(self, node: exp.Cast, scope: CatalogScope) -> Typed:
+        type_ = type_of(node.args["to"])
+        target = named_type(type_)
+        value = coerce(self.context, self.bind(node.this, scope), target)
+        if type_.modifiers and target.name in ("varchar", "bpchar"):
+            return Typed(f"left({value.sql}, {type_.modifiers[0]})", target)
+        if type_.modifiers and target.name == "numeric":
+            digits, scale, *_ = (*type_.modifiers, 0)
             if not 1 <= digits <= 38 or scale > digits:
                 raise unsupported("a numeric of so many digits")
             return Typed(f"CAST(CAST({value.sql} AS DECIMAL({digits}, {scale})) AS {target.holder})", target)
         return value
 
-    def _field(self, node: FieldNode, scope: CatalogScope) -> Typed:
-        record = self.bind(node.expression, scope)
+    def _field(self, node: exp.Dot, scope: CatalogScope) -> Typed:
+        if not isinstance(node.expression, exp.Identifier):
+            raise unsupported("a function of another schema")
+        record, field = self.bind(node.this, scope), name_of(node.expression)
         for name, type_ in record.type.fields:
-            if name == node.name:
+            if name == field:
                 return Typed(f"struct_extract({record.sql}, {quoted(name)})", type_)
         raise unsupported("a field of something without fields")
 
-    def _subscript(self, node: Subscript, scope: CatalogScope) -> Typed:
-        value = self.bind(node.expression, scope)
+    def _subscript(self, node: exp.Bracket, scope: CatalogScope) -> Typed:
+        if len(node.expressions) != 1:
+            raise unsupported("an index of several numbers")
+        index = node.expressions[0]
+        value = self.bind(node.this, scope)
+        if isinstance(index, exp.Slice):
+            return self._slice(value, index, scope)
         element = value.type.element
         if element is None:
             raise unsupported("an index into something without any")
-        index = self.bind_as(node.index, scope, INT8)
+        place = self.bind_as(index, scope, INT8)
         if value.type in (INT2VECTOR, OIDVECTOR):
-            index = f"({index} + 1)"
-        return Typed(f"list_extract({value.sql}, greatest({index}, 0))", element)
+            place = f"({place} + 1)"
+        return Typed(f"list_extract({value.sql}, greatest({place}, 0))", element)
 
-    def _slice(self, node: Slice, scope: CatalogScope) -> Typed:
-        value = self.bind(node.expression, scope)
+    def _slice(self, value: Typed, node: exp.Slice, scope: CatalogScope) -> Typed:
         if value.type.element is None or value.type in (INT2VECTOR, OIDVECTOR):
             raise unsupported(f"a slice of {value.type.name}")
-        first = "1" if node.first is None else f"greatest({self.bind_as(node.first, scope, INT8)}, 1)"
-        last = (
-            f"len({value.sql})"
-            if node.last is None
-            else f"greatest({self.bind_as(node.last, scope, INT8)}, 0)"
-        )
+        low, high = node.args.get("this"), node.args.get("expression")
+        first = "1" if low is None else f"greatest({self.bind_as(low, scope, INT8)}, 1)"
+        last = f"len({value.sql})" if high is None else f"greatest({self.bind_as(high, scope, INT8)}, 0)"
         return Typed(f"list_slice({value.sql}, {first}, {last})", value.type)
 
     # --- operators ---------------------------------------------------------------------------------------------
 
-    def _operation(self, node: Operation, scope: CatalogScope) -> Typed:
-        if node.operator in ("and", "or"):
-            sides = [self.condition(side, scope) for side in (node.left, node.right) if side is not None]
-            return Typed(f"({f' {node.operator.upper()} '.join(sides)})", BOOL)
-        if node.operator == "not":
-            return Typed(f"(NOT {self.condition(node.right, scope)})", BOOL)
-        right = self.bind(node.right, scope)
-        if node.left is None:
-            type_, (sql,) = self.together([right])
-            if not type_.is_number and type_ is not INTERVAL:
-                raise unsupported(f"the sign {node.operator} before {type_.name}")
-            return Typed(f"({node.operator} {sql})", type_)
-        if isinstance(node.left, Row):
-            return self._rows_compared(node.operator, node.left, node.right, scope)
-        left = self.bind(node.left, scope)
-        if node.operator in _LIKES and node.escape is not None:
-            return self._like(node.operator, left, right, self.bind_as(node.escape, scope, TEXT))
-        return self.operate(node.operator, left, right)
+    def _connected(self, node: exp.Connector, scope: CatalogScope) -> Typed:
+        sides: list[exp.Expr] = []
+        left: exp.Expr = node
+        while type(left) is type(node):
+            sides.append(left.args["expression"])
+            left = left.this
+        sql, word = self.condition(left, scope), node.key.upper()
+        for side in reversed(sides):
+            sql = Typed(f"({sql} {word} {self.condition(side, scope)})", BOOL).sql
+        return Typed(sql, BOOL)
+
+    def _not(self, node: exp.Not, scope: CatalogScope) -> Typed:
+        negated = _NEGATED.get(type(node.this))
+        if negated is not None:
+            found: Typed = negated(self, node.this, scope, True)
+            return found
+        return Typed(f"(NOT {self.condition(node.this, scope)})", BOOL)
+
+    def _negative(self, node: exp.Neg, scope: CatalogScope) -> Typed:
+        operand = node.this
+        if isinstance(operand, exp.Literal) and not operand.is_string and operand.this.isdigit():
+            return self._number(f"-{operand.this}")
+        type_, (sql,) = self.together([self.bind(operand, scope)])
+        if not type_.is_number and type_ is not INTERVAL:
+            raise unsupported(f"the sign - before {type_.name}")
+        return Typed(f"(- {sql})", type_)
+
+    def _operation(self, node: exp.Binary, scope: CatalogScope) -> Typed:
+        operator = _OPERATORS.get(type(node)) or str(node.args.get("operator")).replace("!=", "<>")
+        if node.args.get("negate"):
+            operator = f"!{operator}"
+        return self._between_two(operator, inner(node.this), inner(node.expression), scope)
+
+    def _between_two(self, operator: str, left: exp.Expr, right: exp.Expr, scope: CatalogScope) -> Typed:
+        if isinstance(right, exp.Anonymous) and (word := name_of(right)) in ("any", "some", "all"):
+            if len(right.expressions) != 1:
+                raise unsupported("ANY of several arrays")
+            among = plain(inner(right.expressions[0]))
+            return self._quantified(operator, self.bind(left, scope), among, word == "all", scope)
+        if _is_row(left):
+            return self._rows_compared(operator, _items(left), right, scope)
+        other = self.bind(right, scope)
+        return self.operate(operator, self.bind(left, scope), other)
+
+    def _escaped(self, node: exp.Escape, scope: CatalogScope) -> Typed:
+        like = node.this
+        if not isinstance(like, (exp.Like, exp.ILike)):
+            raise unsupported("ESCAPE after ANY")
+        operator = ("!" if like.args.get("negate") else "") + _OPERATORS[type(like)]
+        right, left = self.bind(like.expression, scope), self.bind(like.this, scope)
+        return self._like(operator, left, right, self.bind_as(node.expression, scope, TEXT))
 
     def operate(self, operator: str, left: Typed, right: Typed) -> Typed:
         """Return what an operator makes of two values. Raises CatalogRefusal."""
@@ -246,45 +278,52 @@ class ExpressionBinder(CallBinder):
         sign = "//" if operator == "/" and type_.holder in ("SMALLINT", "INTEGER", "BIGINT") else operator
         return Typed(f"CAST(({one} {sign} {other}) AS {type_.holder})", type_)
 
-    def _rows_compared(self, operator: str, left: Row, right: Expression, scope: CatalogScope) -> Typed:
-        if not isinstance(right, Row) or len(right.items) != len(left.items) or operator not in _COMPARISONS:
+    def _rows_compared(
+        self, operator: str, left: Sequence[exp.Expr], right: exp.Expr, scope: CatalogScope
+    ) -> Typed:
+        others = _items(right) if _is_row(right) else ()
+        if len(others) != len(left) or operator not in _COMPARISONS:
             raise unsupported("this comparison of rows")
         pairs = [
             self.together([self.bind(one, scope), self.bind(other, scope)])[1]
-            for one, other in zip(left.items, right.items, strict=True)
+            for one, other in zip(left, others, strict=True)
         ]
         sides = [", ".join(pair[side] for pair in pairs) for side in (0, 1)]
         return Typed(f"(row({sides[0]}) {operator} row({sides[1]}))", BOOL)
 
-    def _between(self, node: Between, scope: CatalogScope) -> Typed:
-        values = [self.bind(part, scope) for part in (node.expression, node.low, node.high)]
+    def _between(self, node: exp.Between, scope: CatalogScope, is_negated: bool = False) -> Typed:
+        values = [self.bind(part, scope) for part in (node.this, node.args["low"], node.args["high"])]
         _, (value, low, high) = self.together(values)
-        return Typed(f"({value} {'NOT ' if node.is_negated else ''}BETWEEN {low} AND {high})", BOOL)
+        return Typed(f"({value} {'NOT ' if is_negated else ''}BETWEEN {low} AND {high})", BOOL)
 
-    def _is(self, node: IsTest, scope: CatalogScope) -> Typed:
-        negated = "NOT " if node.is_negated else ""
-        if node.other is not None:
-            _, (one, other) = self.together([self.bind(node.expression, scope), self.bind(node.other, scope)])
-            return Typed(f"({one} IS {negated}DISTINCT FROM {other})", BOOL)
-        value = self.bind(node.expression, scope)
-        if node.what == "null":
+    def _distinct_from(self, node: exp.Binary, scope: CatalogScope) -> Typed:
+        negated = "NOT " if isinstance(node, exp.NullSafeEQ) else ""
+        _, (one, other) = self.together([self.bind(node.this, scope), self.bind(node.expression, scope)])
+        return Typed(f"({one} IS {negated}DISTINCT FROM {other})", BOOL)
+
+    def _is(self, node: exp.Is, scope: CatalogScope, is_negated: bool = False) -> Typed:
+        value, is_negated = self.bind(node.this, scope), is_negated or bool(node.args.get("negate"))
+        if isinstance(node.expression, exp.Null):
             sql = coerce(self.context, value, TEXT).sql if value.type is UNKNOWN else value.sql
-            return Typed(f"({sql} IS {negated}NULL)", BOOL)
-        sql = coerce(self.context, value, BOOL).sql
-        if node.what == "unknown":
-            return Typed(f"({sql} IS {negated}NULL)", BOOL)
+            return Typed(f"({sql} IS {'NOT ' if is_negated else ''}NULL)", BOOL)
+        if not isinstance(node.expression, exp.Boolean):
+            raise unsupported("this form of IS")
         # IS TRUE is "not distinct from true".
-        is_not = "" if node.is_negated else "NOT "
-        return Typed(f"({sql} IS {is_not}DISTINCT FROM {node.what})", BOOL)
+        is_not, what = "" if is_negated else "NOT ", "true" if node.expression.this else "false"
+        return Typed(f"({coerce(self.context, value, BOOL).sql} IS {is_not}DISTINCT FROM {what})", BOOL)
 
     # --- IN, ANY, ALL --------------------------------------------------------------------------------------------
 
-    def _in(self, node: In, scope: CatalogScope) -> Typed:
-        negated = "NOT " if node.is_negated else ""
-        is_row = isinstance(node.expression, Row)
-        left = [self.bind(item, scope) for item in _items(node.expression)]
-        if isinstance(node.among, QueryNode):
-            bound = self.query(node.among, scope)
+    def _in(self, node: exp.In, scope: CatalogScope, is_negated: bool = False) -> Typed:
+        negated = "NOT " if is_negated else ""
+        sought = inner(node.this)
+        is_row = _is_row(sought)
+        left = [self.bind(item, scope) for item in _items(sought)]
+        query = node.args.get("query")
+        if query is None and len(node.expressions) == 1 and is_query(inner(node.expressions[0])):
+            query = inner(node.expressions[0])
+        if query is not None:
+            bound = self.query(plain(query), scope)
             if len(bound.columns) != len(left):
                 raise unsupported("IN over a query of other columns")
             alias = self.context.alias()
@@ -292,10 +331,11 @@ class ExpressionBinder(CallBinder):
                 self.together([value, Typed(f"{alias}.c{at}", column.type)])[1]
                 for at, (value, (_, column)) in enumerate(zip(left, bound.columns, strict=True))
             ]
-            query = f"SELECT {_row([side[1] for side in sides], is_row)} FROM ({bound.sql}) AS {alias}"
-            return Typed(f"({_row([side[0] for side in sides], is_row)} {negated}IN ({query}))", BOOL)
+            among = f"SELECT {_row([side[1] for side in sides], is_row)} FROM ({bound.sql}) AS {alias}"
+            return Typed(f"({_row([side[0] for side in sides], is_row)} {negated}IN ({among}))", BOOL)
         rows = [
-            [self.bind(item, scope) for item in _items(row) if is_row or item is row] for row in node.among
+            [self.bind(item, scope) for item in (_items(row) if is_row else (row,))]
+            for row in node.expressions
         ]
         if any(len(row) != len(left) for row in rows):
             raise unsupported("IN over rows of another length")
@@ -303,64 +343,66 @@ class ExpressionBinder(CallBinder):
         first, *others = [_row(list(row), is_row) for row in zip(*columns, strict=True)]
         return Typed(f"({first} {negated}IN ({', '.join(others)}))", BOOL)
 
-    def _quantified(self, node: Quantified, scope: CatalogScope) -> Typed:
-        left = self.bind(node.left, scope)
-        if isinstance(node.right, QueryNode):
-            bound = self.query(node.right, scope)
+    def _quantified(
+        self, operator: str, left: Typed, among: exp.Expr, is_all: bool, scope: CatalogScope
+    ) -> Typed:
+        if is_query(among):
+            bound = self.query(among, scope)
             if len(bound.columns) != 1:
                 raise unsupported("ANY over a query of several columns")
             column = bound.columns[0][1].type
             if column.element is None or left.type.element is not None:
                 rows = f"SELECT c0 AS v FROM ({bound.sql}) AS {self.context.alias()}"
-                return self._folded(node, left, rows, column)
+                return self._folded(operator, left, rows, column, is_all)
             right = Typed(f"({bound.sql})", column)
         else:
-            right = self.bind(node.right, scope)
+            right = self.bind(among, scope)
         if right.type is UNKNOWN:
             right = coerce(self.context, right, array_of(left.type) or _texts())
         element = right.type.element
         if element is None:
             raise unsupported("ANY over something that is no array")
-        is_found = (node.operator, node.is_all) in (("=", False), ("<>", True))
+        is_found = (operator, is_all) in (("=", False), ("<>", True))
         if is_found and wider(left.type, element) is not None:
             _, (sought, _) = self.together([left, Typed("NULL", element)])
             found = f"list_contains({right.sql}, {sought})"
             found = f"CASE WHEN {sought} IS NULL THEN NULL ELSE {found} END"
-            return Typed(f"(NOT {found})" if node.is_all else found, BOOL)
-        return self._folded(node, left, f"SELECT unnest({right.sql}) AS v", element)
+            return Typed(f"(NOT {found})" if is_all else found, BOOL)
+        return self._folded(operator, left, f"SELECT unnest({right.sql}) AS v", element, is_all)
 
-    def _folded(self, node: Quantified, left: Typed, rows: str, element: PgType) -> Typed:
+    def _folded(self, operator: str, left: Typed, rows: str, element: PgType, is_all: bool) -> Typed:
         alias = self.context.alias()
-        test = self.operate(node.operator, left, Typed(f"{alias}.v", element)).sql
-        fold, empty = ("bool_and", "true") if node.is_all else ("bool_or", "false")
+        test = self.operate(operator, left, Typed(f"{alias}.v", element)).sql
+        fold, empty = ("bool_and", "true") if is_all else ("bool_or", "false")
         return Typed(f"(SELECT coalesce({fold}({test}), {empty}) FROM ({rows}) AS {alias})", BOOL)
 
     # --- CASE, arrays, queries --------------------------------------------------------------------------------------
 
-    def _case(self, node: CaseNode, scope: CatalogScope) -> Typed:
-        results = [self.bind(result, scope) for _, result in node.whens]
-        default = (
-            Typed("NULL", UNKNOWN, is_null=True) if node.default is None else self.bind(node.default, scope)
-        )
-        type_, (default_sql, *sqls) = self.together([default, *results])
+    def _case(self, node: exp.Case, scope: CatalogScope) -> Typed:
+        whens, default, operand = node.args["ifs"], node.args.get("default"), node.args.get("this")
+        results = [self.bind(when.args["true"], scope) for when in whens]
+        other = Typed("NULL", UNKNOWN, is_null=True) if default is None else self.bind(default, scope)
+        type_, (default_sql, *sqls) = self.together([other, *results])
         parts = []
-        for (condition, _), result in zip(node.whens, sqls, strict=True):
-            if node.operand is None:
-                test = self.condition(condition, scope)
+        for when, result in zip(whens, sqls, strict=True):
+            if operand is None:
+                test = self.condition(when.this, scope)
             else:
-                test = self.operate("=", self.bind(node.operand, scope), self.bind(condition, scope)).sql
+                test = self.operate("=", self.bind(operand, scope), self.bind(when.this, scope)).sql
             parts.append(f"WHEN {test} THEN {result}")
         return Typed(f"CASE {' '.join(parts)} ELSE {default_sql} END", type_)
 
-    def _array_list(self, node: ArrayList, scope: CatalogScope) -> Typed:
-        type_, sqls = self.together([self.bind(item, scope) for item in node.items])
+    def _array_list(self, node: exp.Array, scope: CatalogScope) -> Typed:
+        type_, sqls = self.together([self.bind(item, scope) for item in node.expressions])
         array = array_of(type_)
         if array is None:
             raise unsupported(f"an array of {type_.name}")
         return Typed(f"CAST([{', '.join(sqls)}] AS {array.holder})", array)
 
-    def _array_query(self, node: ArrayQuery, scope: CatalogScope) -> Typed:
-        bound = self.query(node.query, scope)
+    def _array_query(self, node: CallNode, scope: CatalogScope) -> Typed:
+        if len(node.arguments) != 1 or not is_query(node.arguments[0]):
+            raise unsupported("an array of something else than a query")
+        bound = self.query(plain(node.arguments[0]), scope)
         type_ = TEXT if bound.columns[0][1].type is UNKNOWN else bound.columns[0][1].type
         array = array_of(type_)
         if len(bound.columns) != 1 or array is None:
@@ -369,21 +411,25 @@ class ExpressionBinder(CallBinder):
         listed = f"SELECT list({alias}.c0) FROM ({bound.sql}) AS {alias}"
         return Typed(f"CAST(coalesce(({listed}), []) AS {array.holder})", array)
 
-    def _exists(self, node: Exists, scope: CatalogScope) -> Typed:
-        return Typed(f"EXISTS ({self.query(node.query, scope).sql})", BOOL)
+    def _exists(self, node: exp.Exists, scope: CatalogScope) -> Typed:
+        return Typed(f"EXISTS ({self.query(plain(node.this), scope).sql})", BOOL)
 
-    def _scalar(self, node: ScalarQuery, scope: CatalogScope) -> Typed:
-        bound = self.query(node.query, scope)
+    def _scalar(self, node: exp.Subquery, scope: CatalogScope) -> Typed:
+        bound = self.query(plain(node), scope)
         if len(bound.columns) != 1:
             raise unsupported("a subquery of several columns as a value")
         return Typed(f"({bound.sql})", bound.columns[0][1].type)
 
-    def _call(self, node: CallNode, scope: CatalogScope) -> Typed:
-        return self.call(node, scope)
+
+def _is_row(expression: exp.Expr) -> bool:
+    return isinstance(expression, exp.Tuple) or (
+        isinstance(expression, exp.Anonymous) and name_of(expression) == "row"
+    )
 
 
-def _items(expression: Expression) -> tuple[Expression, ...]:
-    return expression.items if isinstance(expression, Row) else (expression,)
+def _items(expression: exp.Expr) -> Sequence[exp.Expr]:
+    expression = inner(expression)
+    return expression.expressions if _is_row(expression) else (expression,)
 
 
 def _row(values: Iterable[str], is_row: bool) -> str:
@@ -398,22 +444,31 @@ def _texts() -> PgType:
 
 
 _BINDERS: dict[type, Callable[[ExpressionBinder, Any, CatalogScope], Typed]] = {
-    LiteralNode: ExpressionBinder._literal,
-    Parameter: ExpressionBinder._parameter,
-    Name: ExpressionBinder._name,
-    Cast: ExpressionBinder._cast,
-    FieldNode: ExpressionBinder._field,
-    Subscript: ExpressionBinder._subscript,
-    Slice: ExpressionBinder._slice,
-    Operation: ExpressionBinder._operation,
-    Between: ExpressionBinder._between,
-    IsTest: ExpressionBinder._is,
-    In: ExpressionBinder._in,
-    Quantified: ExpressionBinder._quantified,
-    CaseNode: ExpressionBinder._case,
-    ArrayList: ExpressionBinder._array_list,
-    ArrayQuery: ExpressionBinder._array_query,
-    Exists: ExpressionBinder._exists,
-    ScalarQuery: ExpressionBinder._scalar,
-    CallNode: ExpressionBinder._call,
+    exp.Literal: ExpressionBinder._literal,
+    exp.Null: ExpressionBinder._null,
+    exp.Boolean: ExpressionBinder._boolean,
+    exp.Parameter: ExpressionBinder._parameter,
+    exp.Column: ExpressionBinder._name,
+    exp.Cast: ExpressionBinder._cast,
+    exp.Dot: ExpressionBinder._field,
+    exp.Bracket: ExpressionBinder._subscript,
+    **dict.fromkeys((exp.And, exp.Or), ExpressionBinder._connected),
+    **dict.fromkeys((*_OPERATORS, exp.Operator), ExpressionBinder._operation),
+    **dict.fromkeys((exp.NullSafeEQ, exp.NullSafeNEQ), ExpressionBinder._distinct_from),
+    exp.Not: ExpressionBinder._not,
+    exp.Neg: ExpressionBinder._negative,
+    exp.Escape: ExpressionBinder._escaped,
+    exp.Between: ExpressionBinder._between,
+    exp.Is: ExpressionBinder._is,
+    exp.In: ExpressionBinder._in,
+    exp.Case: ExpressionBinder._case,
+    exp.Array: ExpressionBinder._array_list,
+    exp.Exists: ExpressionBinder._exists,
+    exp.Subquery: ExpressionBinder._scalar,
 }
+_NEGATED: dict[type, Callable[[ExpressionBinder, Any, CatalogScope, bool], Typed]] = {
+    exp.In: ExpressionBinder._in,
+    exp.Between: ExpressionBinder._between,
+    exp.Is: ExpressionBinder._is,
+}
+"""What NOT says something of, that has a word for it."""

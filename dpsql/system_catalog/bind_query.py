@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from sqlglot import exp
+
 from .bind_calls import sort_key
 from .bind_expression import ExpressionBinder
 from .bind_sets import SET_RETURNING
@@ -18,25 +20,7 @@ from .output_names import output_name
 from .pg_types import INT8, TEXT, UNKNOWN, PgType
 from .read_relation import CatalogRelations
 from .scope import Bound, CatalogScope, CatalogSource, Output
-from .syntax import (
-    CallNode,
-    Expression,
-    FieldNode,
-    FromItem,
-    FunctionItem,
-    JoinItem,
-    LiteralNode,
-    Name,
-    QueryItem,
-    QueryNode,
-    Select,
-    SetOperationNode,
-    SortKey,
-    Star,
-    TableItem,
-    ValuesNode,
-    nodes,
-)
+from .tree import CallNode, alias_of, call_of, inner, is_query, name_of, parts_of, plain, sort_keys
 from .typed import TranslationContext, Typed, coerce
 
 __all__ = ["QueryBinder"]
@@ -47,7 +31,7 @@ _RELATIONS = {
     "pg_available_extension_versions": ("pg_available_extension_versions", ("installed",)),
 }
 """Functions -> the view over each, and what it adds."""
-_Item = tuple[str, Typed, int, Expression | None]
+_Item = tuple[str, Typed, int, exp.Expr | None]
 """A column of SELECT: its name, value, modifier, and the expression behind it."""
 
 
@@ -62,71 +46,77 @@ class QueryBinder(ExpressionBinder):
         super().__init__(context)
         self._relations = relations
 
-    def query(self, query: QueryNode, scope: CatalogScope | None) -> Bound:
+    def query(self, query: exp.Expr, scope: CatalogScope | None) -> Bound:
         """Return a query in the engine's SQL. Raises CatalogRefusal."""
-        scope = CatalogScope(scope, {})
-        ctes = [self._cte(cte.name, cte.columns, cte.query, query.is_recursive, scope) for cte in query.ctes]
+        query, scope = plain(query), CatalogScope(scope, {})
+        with_ = query.args.get("with_")
+        if with_ is None:
+            return self._body(query, scope)
+        is_recursive = bool(with_.args.get("recursive"))
+        ctes = [self._cte(cte, is_recursive, scope) for cte in with_.expressions]
         bound = self._body(query, scope)
-        if not ctes:
-            return bound
-        word = "WITH RECURSIVE" if query.is_recursive else "WITH"
+        word = "WITH RECURSIVE" if is_recursive else "WITH"
         return Bound(f"{word} {', '.join(ctes)} {bound.sql}", bound.columns, bound.modifiers)
 
-    def _body(self, query: QueryNode, scope: CatalogScope) -> Bound:
-        if isinstance(query.body, Select):
-            bound = self._select(query.body, query.order, scope)
+    def _body(self, query: exp.Expr, scope: CatalogScope) -> Bound:
+        order = sort_keys(query)
+        if isinstance(query, exp.Select):
+            bound = self._select(query, order, scope)
         else:
-            if isinstance(query.body, ValuesNode):
-                bound = self._values(query.body, scope)
-            elif isinstance(query.body, SetOperationNode):
-                bound = self._set_operation(query.body, scope)
+            if isinstance(query, exp.Values):
+                bound = self._values(query, scope)
+            elif isinstance(query, exp.SetOperation):
+                bound = self._set_operation(query, scope)
+            elif isinstance(query, exp.Subquery) and is_query(query.this):
+                bound = self.query(query.this, scope)
             else:
-                bound = self.query(query.body, scope)
-            if query.order:
-                keys = ", ".join(self._output_key(key, bound, scope) for key in query.order)
+                raise unsupported("something else than a query")
+            if order:
+                keys = ", ".join(self._output_key(key, bound, scope) for key in order)
                 alias = self.context.alias()
                 bound = Bound(
                     f"SELECT * FROM ({bound.sql}) AS {alias} ORDER BY {keys}", bound.columns, bound.modifiers
                 )
-        if query.limit is None and query.offset is None:
+        limit, offset = query.args.get("limit"), query.args.get("offset")
+        if isinstance(limit, exp.Fetch):
+            limit = limit.args.get("count") or exp.Literal.number(1)
+        elif limit is not None:
+            limit = None if isinstance(limit.expression, exp.Var) else limit.expression  # ALL
+        if limit is None and offset is None:
             return bound
         sql = bound.sql
-        if not (isinstance(query.body, Select) or query.order):
+        if not (isinstance(query, exp.Select) or order):
             sql = f"SELECT * FROM ({sql}) AS {self.context.alias()}"
-        for word, expression in (("LIMIT", query.limit), ("OFFSET", query.offset)):
-            if expression is not None:
-                sql += f" {word} {self._count(expression, word.lower())}"
+        for word, count in (("LIMIT", limit), ("OFFSET", None if offset is None else offset.expression)):
+            if count is not None:
+                sql += f" {word} {self._count(count, word.lower())}"
         return Bound(sql, bound.columns, bound.modifiers)
 
-    def _count(self, expression: Expression, word: str) -> str:
+    def _count(self, expression: exp.Expr, word: str) -> str:
         count = f"({self.bind_as(expression, CatalogScope(None, {}), INT8)})"
-        if (
-            isinstance(expression, LiteralNode)
-            and isinstance(expression.value, int)
-            and expression.value >= 0
-        ):
+        if isinstance(expression, exp.Literal) and expression.this.isdigit() and not expression.is_string:
             return count
         return f"(CASE WHEN {count} < 0 THEN {raised(word)} ELSE {count} END)"
 
     # --- WITH, UNION, VALUES -----------------------------------------------------------------------------------
 
-    def _cte(
-        self, name: str, names: tuple[str, ...], query: QueryNode, is_recursive: bool, scope: CatalogScope
-    ) -> str:
+    def _cte(self, cte: exp.CTE, is_recursive: bool, scope: CatalogScope) -> str:
         alias = self.context.alias("w")
-        body = query.body
-        if is_recursive and isinstance(body, SetOperationNode) and body.operator == "union":
-            first = self.query(body.left, scope)
+        name, names = alias_of(cte)
+        body = plain(cte.this)
+        assert name is not None
+        if is_recursive and isinstance(body, exp.Union):
+            first = self.query(body.this, scope)
             columns = _renamed(first.columns, names)
             scope.ctes[name] = Bound(alias, columns, first.modifiers)
-            second = self.query(body.right, scope)
+            second = self.query(body.expression, scope)
             if len(second.columns) != len(columns):
                 raise unsupported("a recursive query of unequal columns")
             shape = [typed.type for _, typed in columns]
-            word = "UNION ALL" if body.is_all else "UNION"
+            word = "UNION" if body.args.get("distinct") else "UNION ALL"
             sql = f"{self._cast_all(first, shape)} {word} {self._cast_all(second, shape)}"
         else:
-            bound = self.query(query, scope)
+            bound = self.query(body, scope)
             columns, sql = _renamed(bound.columns, names), bound.sql
             scope.ctes[name] = Bound(alias, columns, bound.modifiers)
         listed = ", ".join(f"c{at}" for at in range(len(columns)))
@@ -141,22 +131,22 @@ class QueryBinder(ExpressionBinder):
             parts.append(f"CAST({value.sql} AS {target.holder}) AS c{at}")
         return f"SELECT {', '.join(parts)} FROM ({bound.sql}) AS {alias}"
 
-    def _set_operation(self, node: SetOperationNode, scope: CatalogScope) -> Bound:
-        left, right = self.query(node.left, scope), self.query(node.right, scope)
+    def _set_operation(self, node: exp.SetOperation, scope: CatalogScope) -> Bound:
+        left, right = self.query(node.this, scope), self.query(node.expression, scope)
         if len(left.columns) != len(right.columns):
-            raise unsupported(f"{node.operator} of queries of unequal columns")
+            raise unsupported(f"{node.key} of queries of unequal columns")
         shape = [
             self.together([Typed("NULL", one.type), Typed("NULL", other.type)])[0]
             for (_, one), (_, other) in zip(left.columns, right.columns, strict=True)
         ]
-        word = f"{node.operator.upper()}{' ALL' if node.is_all else ''}"
+        word = f"{node.key.upper()}{'' if node.args.get('distinct') else ' ALL'}"
         sql = f"{self._cast_all(left, shape)} {word} {self._cast_all(right, shape)}"
         named = enumerate(zip(left.columns, shape, strict=True))
         columns = tuple((name, Typed(f"c{at}", type_)) for at, ((name, _), type_) in named)
         return Bound(f"SELECT * FROM ({sql}) AS {self.context.alias()}", columns, left.modifiers)
 
-    def _values(self, node: ValuesNode, scope: CatalogScope) -> Bound:
-        rows = [[self.bind(item, scope) for item in row] for row in node.rows]
+    def _values(self, node: exp.Values, scope: CatalogScope) -> Bound:
+        rows = [[self.bind(item, scope) for item in row.expressions] for row in node.expressions]
         if len({len(row) for row in rows}) != 1:
             raise unsupported("VALUES of unequal rows")
         columns = [self.together(list(column)) for column in zip(*rows, strict=True)]
@@ -166,73 +156,94 @@ class QueryBinder(ExpressionBinder):
         output = tuple((f"column{at + 1}", Typed(f"c{at}", type_)) for at, (type_, _) in enumerate(columns))
         return Bound(sql, output, (-1,) * len(output))
 
-    def _output_key(self, key: SortKey, bound: Bound, scope: CatalogScope) -> str:
-        place = _place(key.expression, [name for name, _ in bound.columns])
+    def _output_key(self, key: exp.Ordered, bound: Bound, scope: CatalogScope) -> str:
+        place = _place(key.this, [name for name, _ in bound.columns])
         if place is None:
             raise unsupported("ORDER BY an expression after UNION")
         return sort_key(str(place), key)
 
     # --- SELECT --------------------------------------------------------------------------------------------------
 
-    def _select(self, node: Select, order: Sequence[SortKey], scope: CatalogScope) -> Bound:
-        inner = CatalogScope(scope, {})
-        froms = [self._from(item, inner) for item in node.from_]
-        items: list[_Item] = [found for item in node.items for found in self._items(*item, inner)]
+    def _select(self, node: exp.Select, order: Sequence[exp.Ordered], scope: CatalogScope) -> Bound:
+        inside = CatalogScope(scope, {})
+        froms = self._froms(node, inside)
+        items = [found for item in node.expressions for found in self._items(item, inside)]
         listed = ", ".join(f"{_shown(typed)} AS c{at}" for at, (_, typed, _, _) in enumerate(items)) or "1"
-        sql = f"SELECT {self._distinct(node, items, inner)}{listed}"
+        sql = f"SELECT {self._distinct(node, items, inside)}{listed}"
         if froms:
             sql += f" FROM {', '.join(froms)}"
-        if node.where is not None:
-            sql += f" WHERE {self.condition(node.where, inner)}"
-        if node.group:
-            sql += f" GROUP BY {', '.join(self._group_key(key, items, inner) for key in node.group)}"
-        if node.having is not None:
-            sql += f" HAVING {self.condition(node.having, inner)}"
+        where, group, having = (node.args.get(name) for name in ("where", "group", "having"))
+        if where is not None:
+            sql += f" WHERE {self.condition(where.this, inside)}"
+        if group is not None:
+            sql += f" GROUP BY {', '.join(self._group_key(key, items, inside) for key in group.expressions)}"
+        if having is not None:
+            sql += f" HAVING {self.condition(having.this, inside)}"
         if order:
-            sql += f" ORDER BY {', '.join(self._key(key, items, node, inner) for key in order)}"
+            sql += f" ORDER BY {', '.join(self._key(key, items, inside) for key in order)}"
         elif (
             len(froms) == 1
             and "(SELECT" in sql
-            and _is_plain(node)
             and (stored := _STORED.fullmatch(froms[0]))
+            and _is_plain(node)
         ):
             sql += f" ORDER BY {stored[1]}.rowid"
         columns = tuple((name, Typed(f"c{at}", typed.type)) for at, (name, typed, _, _) in enumerate(items))
         return Bound(sql, columns, tuple(modifier for _, _, modifier, _ in items))
 
-    def _distinct(self, node: Select, items: list[_Item], scope: CatalogScope) -> str:
-        if node.distinct is None:
+    def _distinct(self, node: exp.Select, items: list[_Item], scope: CatalogScope) -> str:
+        distinct = node.args.get("distinct")
+        if distinct is None:
             return ""
-        if not node.distinct:
+        on = distinct.args.get("on")
+        if on is None:
             return "DISTINCT "
-        return f"DISTINCT ON ({', '.join(self._group_key(key, items, scope) for key in node.distinct)}) "
+        keys = on.expressions if isinstance(on, exp.Tuple) else (on,)
+        return f"DISTINCT ON ({', '.join(self._group_key(key, items, scope) for key in keys)}) "
 
-    def _items(self, expression: Expression, alias: str | None, scope: CatalogScope) -> list[_Item]:
-        if isinstance(expression, Star):
-            return _stars(expression, scope)
-        if isinstance(expression, FieldNode) and expression.name == "*":
-            record = self.bind(expression.expression, scope)
+    def _items(self, item: exp.Expr, scope: CatalogScope) -> list[_Item]:
+        alias = name_of(item.args["alias"]) if isinstance(item, exp.Alias) else None
+        expression = inner(item.this if isinstance(item, exp.Alias) else item)
+        if expression.is_star:
+            return self._stars(expression, scope)
+        typed = self.bind(expression, scope)
+        if typed.parameter is not None:
+            typed = Typed(f"CAST($p{typed.parameter} AS VARCHAR)", TEXT)
+        modifier = scope.modifier(parts_of(expression)) if isinstance(expression, exp.Column) else -1
+        return [(output_name(expression) if alias is None else alias, typed, modifier, expression)]
+
+    def _stars(self, star: exp.Expr, scope: CatalogScope) -> list[_Item]:
+        if isinstance(star, exp.Dot):
+            record = self.bind(star.this, scope)
             return [
                 (name, Typed(f"struct_extract({record.sql}, '{name}')", type_), -1, None)
                 for name, type_ in record.type.fields
             ]
-        typed = self.bind(expression, scope)
-        if typed.parameter is not None:
-            typed = Typed(f"CAST($p{typed.parameter} AS VARCHAR)", TEXT)
-        modifier = scope.modifier(expression.parts) if isinstance(expression, Name) else -1
-        return [(output_name(expression) if alias is None else alias, typed, modifier, expression)]
+        sources = scope.sources
+        if isinstance(star, exp.Column):
+            source = scope.source(parts_of(star)[-2])
+            sources = [] if source is None else [source]
+        if not sources:
+            raise unsupported("* without a relation")
+        return [
+            (name, typed, source.modifiers.get(name, -1), None)
+            for source in sources
+            for name, typed in source.columns
+            if isinstance(star, exp.Column) or name not in source.merged
+        ]
 
-    def _group_key(self, key: Expression, items: list[_Item], scope: CatalogScope) -> str:
+    def _group_key(self, key: exp.Expr, items: list[_Item], scope: CatalogScope) -> str:
         names = [name for name, *_ in items]
         place = _place(key, names)
-        if isinstance(key, Name) and len(key.parts) == 1 and any(s.find(key.parts[0]) for s in scope.sources):
+        column = parts_of(key) if isinstance(key, exp.Column) else ()
+        if len(column) == 1 and any(source.find(column[0]) for source in scope.sources):
             place = None
         return self.bind_as_is(key, scope) if place is None else items[place - 1][1].sql
 
-    def _key(self, key: SortKey, items: list[_Item], node: Select, scope: CatalogScope) -> str:
-        place = _place(key.expression, [name for name, *_ in items])
+    def _key(self, key: exp.Ordered, items: list[_Item], scope: CatalogScope) -> str:
+        place = _place(key.this, [name for name, *_ in items])
         if place is None:
-            sql = self.bind_as_is(key.expression, scope)
+            sql = self.bind_as_is(key.this, scope)
             place = next((at for at, item in enumerate(items, 1) if item[1].sql == sql), None)
             if place is None:
                 return sort_key(sql, key)
@@ -240,19 +251,52 @@ class QueryBinder(ExpressionBinder):
 
     # --- FROM ----------------------------------------------------------------------------------------------------
 
-    def _from(self, item: FromItem, scope: CatalogScope) -> str:
-        match item:
-            case TableItem():
-                return self._table(item, scope)
-            case QueryItem():
-                bound = self.query(item.query, scope)
-                return self._derived(bound, item.alias or "", item.columns, scope)
-            case FunctionItem():
-                return self._function(item, scope)
-            case JoinItem():
-                return self._join(item, scope)
+    def _froms(self, node: exp.Select, scope: CatalogScope) -> list[str]:
+        """Return the items of FROM, those joined as one."""
+        first = node.args.get("from_")
+        if first is None:
+            return []
+        groups: list[tuple[exp.Expr, list[exp.Join]]] = [(first.this, [])]
+        for join in node.args.get("joins") or ():
+            if any(join.args.get(name) for name in ("side", "kind", "method", "on", "using")):
+                groups[-1][1].append(join)
+            else:
+                groups.append((join.this, []))
+        return [self._with_joins(item, joins, scope) for item, joins in groups]
 
-    def _derived(self, bound: Bound, name: str, names: tuple[str, ...], scope: CatalogScope) -> str:
+    def _with_joins(self, item: exp.Expr, joins: Sequence[exp.Join], scope: CatalogScope) -> str:
+        start = len(scope.sources)
+        sql = self._from(item, scope)
+        for join in (*(item.args.get("joins") or ()), *joins):
+            sql = self._join(sql, start, join, scope)
+        return sql
+
+    def _from(self, item: exp.Expr, scope: CatalogScope) -> str:
+        alias, columns = alias_of(item)
+        has_ordinality = bool(item.args.get("ordinality"))
+        found = item.this if isinstance(item, (exp.Table, exp.Lateral)) else item
+        if isinstance(item, exp.Table) and item.args.get("rows_from"):
+            if len(item.args["rows_from"]) != 1:
+                raise unsupported("ROWS FROM several functions")
+            found = item.args["rows_from"][0].this
+        call = call_of(found)
+        if call is not None:
+            if item.args.get("db"):
+                raise unsupported("a function of another schema")
+            return self._function(call, alias, columns, has_ordinality, scope)
+        if isinstance(item, exp.Table):
+            schema = item.args.get("db")
+            path = None if schema is None else name_of(schema), name_of(found)
+            return self._table(*path, alias, columns, scope)
+        if isinstance(found, exp.Subquery) and _is_item(found.this):
+            if alias is not None:
+                raise unsupported("an alias of a join")
+            return self._with_joins(found.this, (), scope)
+        if not is_query(found):
+            raise unsupported("this item of FROM")
+        return self._derived(self.query(_unnamed(found), scope), alias or "", columns, scope)
+
+    def _derived(self, bound: Bound, name: str, names: Sequence[str], scope: CatalogScope) -> str:
         alias = self.context.alias()
         columns = tuple(
             (column, Typed(f"{alias}.c{at}", TEXT if typed.type is UNKNOWN else typed.type))
@@ -262,14 +306,16 @@ class QueryBinder(ExpressionBinder):
         scope.sources.append(CatalogSource(name, columns, modifiers=modifiers))
         return f"({bound.sql}) AS {alias}"
 
-    def _table(self, item: TableItem, scope: CatalogScope) -> str:
-        name = item.alias or item.name
-        cte = scope.cte(item.name) if item.schema is None else None
+    def _table(
+        self, schema: str | None, path: str, given: str | None, names: Sequence[str], scope: CatalogScope
+    ) -> str:
+        name = given or path
+        cte = scope.cte(path) if schema is None else None
         if cte is not None:
             read = Bound(f"SELECT * FROM {cte.sql}", cte.columns, cte.modifiers)
-            return self._derived(read, name, item.columns, scope)
+            return self._derived(read, name, names, scope)
         alias = self.context.alias()
-        sql, relation = self._relations.read(self.context, item.schema, item.name)
+        sql, relation = self._relations.read(self.context, schema, path)
         columns = tuple(
             (column, Typed(f'{alias}."{column}"', type_)) for column, type_, *_ in relation.columns
         )
@@ -279,79 +325,93 @@ class QueryBinder(ExpressionBinder):
         }
         modifiers = {column: modifier for column, _, modifier, _ in relation.columns}
         scope.sources.append(
-            CatalogSource(name, _renamed(columns, item.columns), system, modifiers=modifiers,
-                   schema=None if item.alias else relation.schema)
+            CatalogSource(name, _renamed(columns, names), system, modifiers=modifiers,
+                   schema=None if given else relation.schema)
         )  # fmt: skip
         return f"{sql} AS {alias}"
 
-    def _function(self, item: FunctionItem, scope: CatalogScope) -> str:
-        if item.call.name in _RELATIONS and not item.call.arguments and not item.has_ordinality:
-            return self._relation(item, scope)
-        call, alias = item.call, self.context.alias()
-        name = item.alias or call.name
+    def _function(
+        self,
+        call: CallNode,
+        given: str | None,
+        names: Sequence[str],
+        has_ordinality: bool,
+        scope: CatalogScope,
+    ) -> str:
+        if call.name in _RELATIONS and not call.arguments and not has_ordinality:
+            return self._relation(call.name, given, names, scope)
+        alias = self.context.alias()
+        name = given or call.name
         if call.name == "unnest" and len(call.arguments) > 1:
-            return self._unnest(item, alias, scope)
+            source, sql = self._unnest(call, has_ordinality, alias, scope)
+            scope.sources.append(CatalogSource(name, _renamed(source, names)))
+            return sql
         if call.name in SET_RETURNING:
             sql, type_ = SET_RETURNING[call.name](self, call, scope)
             parts = [f"unnest({sql}) AS c0"]
-            if item.has_ordinality:
+            if has_ordinality:
                 parts.append(f"unnest(generate_series(1, len({sql}))) AS c1")
         else:
-            typed = self.call(CallNode(call.name, call.arguments, is_bare=call.is_bare), scope)
+            typed = self.call(CallNode(call.name, call.arguments), scope)
             type_, parts = typed.type, [f"{typed.sql} AS c0"]
-            if item.has_ordinality:
+            if has_ordinality:
                 parts.append("1 AS c1")
         columns: tuple[Output, ...] = ((name, Typed(f"{alias}.c0", type_)),)
         if type_.fields:
             columns = tuple(
                 (field, Typed(f"struct_extract({alias}.c0, '{field}')", one)) for field, one in type_.fields
             )
-        if item.has_ordinality:
+        if has_ordinality:
             columns = (*columns, ("ordinality", Typed(f"{alias}.c1", INT8)))
-        scope.sources.append(CatalogSource(name, _renamed(columns, item.columns)))
+        scope.sources.append(CatalogSource(name, _renamed(columns, names)))
         return f"(SELECT {', '.join(parts)}) AS {alias}"
 
-    def _relation(self, item: FunctionItem, scope: CatalogScope) -> str:
+    def _relation(self, name: str, given: str | None, names: Sequence[str], scope: CatalogScope) -> str:
         """A function that a view of the catalog is made of: the view, without the columns that it adds."""
-        name, added = _RELATIONS[item.call.name]
-        sql = self._table(TableItem("pg_catalog", name, item.alias or item.call.name, ()), scope)
+        view, added = _RELATIONS[name]
+        sql = self._table("pg_catalog", view, given or name, (), scope)
         source = scope.sources[-1]
         kept = tuple(column for column in source.columns if column[0] not in added)
-        source.columns, source.system = _renamed(kept, item.columns), {}
+        source.columns, source.system = _renamed(kept, names), {}
         return sql
 
-    def _unnest(self, item: FunctionItem, alias: str, scope: CatalogScope) -> str:
+    def _unnest(
+        self, call: CallNode, has_ordinality: bool, alias: str, scope: CatalogScope
+    ) -> tuple[tuple[Output, ...], str]:
         """Several arrays side by side, the shorter ones filled with NULL."""
         lists = [
-            SET_RETURNING["unnest"](self, CallNode("unnest", (array,)), scope)
-            for array in item.call.arguments
+            SET_RETURNING["unnest"](self, CallNode("unnest", (array,)), scope) for array in call.arguments
         ]
         columns: list[Output] = [
             ("unnest", Typed(f"{alias}.c{at}", type_)) for at, (_, type_) in enumerate(lists)
         ]
         sqls = [sql for sql, _ in lists]
-        if item.has_ordinality:
+        if has_ordinality:
             longest = ", ".join(f"len({sql})" for sql in sqls)
             columns.append(("ordinality", Typed(f"{alias}.c{len(lists)}", INT8)))
             sqls.append(f"generate_series(1, greatest({longest}))")
-        scope.sources.append(CatalogSource(item.alias or "unnest", _renamed(tuple(columns), item.columns)))
         listed = ", ".join(f"unnest({sql}) AS c{at}" for at, sql in enumerate(sqls))
-        return f"(SELECT {listed}) AS {alias}"
+        return tuple(columns), f"(SELECT {listed}) AS {alias}"
 
-    def _join(self, item: JoinItem, scope: CatalogScope) -> str:
-        start = len(scope.sources)
-        left = self._from(item.left, scope)
+    def _join(self, left: str, start: int, join: exp.Join, scope: CatalogScope) -> str:
+        """Return what is on the left, whose items begin at `start` in the scope, joined with another item."""
         middle = len(scope.sources)
-        right = self._from(item.right, scope)
-        if item.kind == "CROSS":
+        right = self._with_joins(join.this, (), scope)
+        kind, side, on, using = (join.args.get(name) for name in ("kind", "side", "on", "using"))
+        is_natural = join.args.get("method") == "NATURAL"
+        if kind == "CROSS":
             return f"({left} CROSS JOIN {right})"
-        if item.condition is not None:
-            condition = self.condition(item.condition, scope)
-        else:
+        if (kind or "INNER") not in ("INNER", "OUTER") or (join.args.get("method") and not is_natural):
+            raise unsupported("a join of that kind")
+        if on is not None:
+            condition = self.condition(on, scope)
+        elif using or is_natural:
             sides = scope.sources[start:middle], scope.sources[middle:]
-            names = item.using if item.using is not None else _shared(*sides)
+            names = [name_of(column) for column in using] if using else _shared(*sides)
             condition = " AND ".join(self._merged(name, *sides) for name in names) or "true"
-        return f"({left} {item.kind} JOIN {right} ON {condition})"
+        else:
+            raise unsupported("a join without a condition")
+        return f"({left} {side or 'INNER'} JOIN {right} ON {condition})"
 
     def _merged(self, name: str, left: list[CatalogSource], right: list[CatalogSource]) -> str:
         pair = []
@@ -377,11 +437,26 @@ def _shared(left: list[CatalogSource], right: list[CatalogSource]) -> list[str]:
     return [name for source in left for name, _ in source.columns if name in there]
 
 
-def _is_plain(node: Select) -> bool:
+def _is_item(node: exp.Expr) -> bool:
+    """Say whether what stands in parentheses is no query, but an item of FROM."""
+    if not isinstance(node, exp.Subquery):
+        return isinstance(node, exp.Table)
+    return bool(node.args.get("alias") or node.args.get("joins")) or _is_item(node.this)
+
+
+def _unnamed(query: exp.Expr) -> exp.Expr:
+    """Return the query of an item of FROM: its alias is none of the query's."""
+    is_bare = isinstance(query, exp.Subquery) and not any(
+        query.args.get(n) for n in ("order", "limit", "offset")
+    )
+    return query.this if is_bare else query
+
+
+def _is_plain(node: exp.Select) -> bool:
     """Say whether a SELECT gives a row for each of its relation's that it keeps."""
-    if node.distinct is not None or node.group or node.having is not None:
+    if any(node.args.get(name) for name in ("distinct", "group", "having")):
         return False
-    return not any(isinstance(part, CallNode) and part.name in AGGREGATES for part in nodes(node))
+    return not any(name_of(call) in AGGREGATES for call in node.find_all(exp.Anonymous))
 
 
 def _shown(typed: Typed) -> str:
@@ -394,31 +469,13 @@ def _renamed(columns: Sequence[Output], names: Sequence[str]) -> tuple[Output, .
     return tuple((names[at] if at < len(names) else name, typed) for at, (name, typed) in enumerate(columns))
 
 
-def _stars(star: Star, scope: CatalogScope) -> list[_Item]:
-    sources = scope.sources
-    if star.parts:
-        source = scope.source(star.parts)
-        sources = [] if source is None else [source]
-    if not sources:
-        raise unsupported("* without a relation")
-    return [
-        (name, typed, source.modifiers.get(name, -1), None)
-        for source in sources
-        for name, typed in source.columns
-        if star.parts or name not in source.merged
-    ]
-
-
-def _place(expression: Expression, names: list[str]) -> int | None:
+def _place(expression: exp.Expr, names: list[str]) -> int | None:
     """Return which column of the output, from 1, a key of ORDER BY or GROUP BY names; None for none."""
-    if (
-        isinstance(expression, LiteralNode)
-        and isinstance(expression.value, int)
-        and not isinstance(expression.value, bool)
-    ):
-        if not 1 <= expression.value <= len(names):
+    if isinstance(expression, exp.Literal) and expression.this.isdigit() and not expression.is_string:
+        place = int(expression.this) if len(expression.this) < 6 else 0
+        if not 1 <= place <= len(names):
             raise unsupported("ORDER BY a column that is not there")
-        return expression.value
-    if isinstance(expression, Name) and len(expression.parts) == 1 and expression.parts[0] in names:
-        return names.index(expression.parts[0]) + 1
+        return place
+    if isinstance(expression, exp.Column) and not expression.table and parts_of(expression)[-1] in names:
+        return names.index(parts_of(expression)[-1]) + 1
     return None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .errors import MOST_OF_A_SERIES, raised, unsupported
 from .pg_types import BOOL, BY_NAME, CHAR, INT4, RECORD, TEXT, PgType
 from .scope import CatalogScope
-from .syntax import CallNode
+from .tree import CallNode
 
 if TYPE_CHECKING:
     from .bind_calls import CallBinder

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
+
+from sqlglot import exp
 
 from .bind_calls import CATALOG_CALLS
 from .errors import CatalogRefusal
 from .functions import CATALOG_FUNCTIONS
-from .parse_query import parse
 from .read_relation import SCHEMAS
-from .syntax import CallNode, Cast, FunctionItem, QueryNode, TableItem, children, nodes
+from .tree import alias_of, name_of, type_of
 
 __all__ = ["Reads", "classify"]
 
@@ -48,7 +49,7 @@ _FROM = re.compile(
 _FROM_CALL = re.compile(r"pg_|_pg_|has_")
 
 
-def classify(text: str, declared: Collection[str]) -> Reads:
+def classify(text: str, declared: Collection[str], parse: Callable[[str], exp.Expr]) -> Reads:
     """Return what one statement reads; `declared`: names of tables without a schema, which hide the catalog's."""
     if not _FIRST.match(text) or not _WORDS.search(text):
         return Reads.OTHER
@@ -56,41 +57,47 @@ def classify(text: str, declared: Collection[str]) -> Reads:
         query = parse(text)
     except CatalogRefusal:
         return Reads.CATALOG if _FROM.search(text) else Reads.OTHER
-    kinds = set(_relations(query, frozenset(), declared))
+    kinds = set(_relations(query, declared))
     if kinds == {True, False}:
         return Reads.BOTH
     if kinds:
         return Reads.CATALOG if True in kinds else Reads.OTHER
-    return Reads.CATALOG if any(map(_is_catalogs, nodes(query))) else Reads.OTHER
+    return Reads.CATALOG if any(map(_is_catalogs, query.walk())) else Reads.OTHER
 
 
-def _relations(node: object, hidden: frozenset[str], declared: Collection[str]) -> Iterator[bool]:
-    """Yield for every relation that is read whether it is the catalog's; `hidden`: names of WITH."""
-    if isinstance(node, TableItem):
-        if node.schema is not None:
-            yield node.schema in SCHEMAS
-        elif node.name not in hidden:
-            yield node.name.startswith("pg_") and node.name not in declared
-    elif isinstance(node, FunctionItem):
-        if _FROM_CALL.match(node.call.name):
+def _relations(query: exp.Expr, declared: Collection[str]) -> Iterator[bool]:
+    """Yield for every relation that is read whether it is the catalog's: names of WITH hide it."""
+    stack: list[tuple[exp.Expr, frozenset[str]]] = [(query, frozenset())]
+    while stack:
+        node, hidden = stack.pop()
+        with_ = node.args.get("with_")
+        if with_ is not None:
+            names = [alias_of(cte)[0] or "" for cte in with_.expressions]
+            for at, cte in enumerate(with_.expressions):
+                stack.append((cte, hidden.union(names if with_.args.get("recursive") else names[:at])))
+            hidden = hidden.union(names)
+        if isinstance(node, (exp.Table, exp.Lateral)):
+            yield from _read(node, hidden, declared)
+        stack += [(child, hidden) for child in node.iter_expressions() if not isinstance(child, exp.With)]
+
+
+def _read(item: exp.Expr, hidden: frozenset[str], declared: Collection[str]) -> Iterator[bool]:
+    call, schema = item.this, item.args.get("db")
+    if isinstance(call, exp.Anonymous):
+        if _FROM_CALL.match(name_of(call)):
             yield True
-        yield from _relations(node.call, hidden, declared)
-    elif isinstance(node, QueryNode):
-        inner = hidden
-        if node.is_recursive:
-            inner = hidden | {cte.name for cte in node.ctes}
-        for cte in node.ctes:
-            yield from _relations(cte.query, inner, declared)
-            inner = inner | {cte.name}
-        for part in (node.body, node.order, node.limit, node.offset):
-            yield from _relations(part, inner, declared)
-    else:
-        for child in children(node):
-            yield from _relations(child, hidden, declared)
+    elif schema is not None:
+        yield name_of(schema) in SCHEMAS
+    elif isinstance(call, exp.Identifier) and name_of(call) not in hidden:
+        yield name_of(call).startswith("pg_") and name_of(call) not in declared
 
 
-def _is_catalogs(node: object) -> bool:
+def _is_catalogs(node: exp.Expr) -> bool:
     """Say whether a node is a function or a type that dpsql's own SQL has not."""
-    if isinstance(node, CallNode):
-        return (node.name in _NAMES and node.name not in _SHARED) or node.name.startswith("pg_")
-    return isinstance(node, Cast) and (node.type.name in _TYPES or node.type.depth > 0)
+    if isinstance(node, exp.Anonymous):
+        name = name_of(node)
+        return (name in _NAMES and name not in _SHARED) or name.startswith("pg_")
+    if not isinstance(node, exp.Cast):
+        return False
+    type_ = type_of(node.args["to"])
+    return type_.name in _TYPES or type_.is_array

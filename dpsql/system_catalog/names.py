@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from .builtin import Builtin
 from .errors import CatalogRefusal
 from .objects import OWNER, Objects
 from .pg_types import BY_NAME, PgType
-from .tokens import read_tokens
 
 __all__ = ["Names", "split_name"]
 
@@ -16,21 +16,17 @@ _LONG = {
     "double precision": "float8", "character varying": "varchar", "timestamp without time zone": "timestamp",
     "timestamp with time zone": "timestamptz", "time without time zone": "time", "time with time zone": "timetz",
 }  # fmt: skip
+_PART = re.compile(r'"(?:[^"]|"")+"|[A-Za-z_\u0080-\uffff][\w$]*')
+_PATH = re.compile(rf"\s*+(?:{_PART.pattern})\s*+(?:\.\s*+(?:{_PART.pattern})\s*+)*")
 
 
 def split_name(text: str) -> tuple[str, ...]:
     """Return a name's parts. Raises CatalogRefusal: it is none."""
-    parts: list[str] = []
-    expects_name = True
-    for token in read_tokens(text)[:-1]:
-        if expects_name and token.kind in ("word", "quoted"):
-            parts.append(token.text)
-        elif expects_name or token.text != ".":
-            raise CatalogRefusal("a name that cannot be read", message="a name is not written right")
-        expects_name = not expects_name
-    if expects_name:
+    if not _PATH.fullmatch(text):
         raise CatalogRefusal("a name that cannot be read", message="a name is not written right")
-    return tuple(parts)
+    return tuple(
+        part[1:-1].replace('""', '"') if part[0] == '"' else part.lower() for part in _PART.findall(text)
+    )
 
 
 @dataclass

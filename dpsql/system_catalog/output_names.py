@@ -2,24 +2,9 @@
 
 from __future__ import annotations
 
-from .syntax import (
-    ArrayList,
-    ArrayQuery,
-    CallNode,
-    CaseNode,
-    Cast,
-    Exists,
-    Expression,
-    FieldNode,
-    Name,
-    QueryNode,
-    Row,
-    ScalarQuery,
-    Select,
-    Slice,
-    Subscript,
-    TypeName,
-)
+from sqlglot import exp
+
+from .tree import TypeName, call_of, inner, name_of, parts_of, type_of
 
 __all__ = ["output_name", "type_label"]
 
@@ -27,44 +12,44 @@ _INTERNAL = {
     "boolean": "bool", "bigint": "int8", "smallint": "int2", "integer": "int4", "int": "int4", "real": "float4",
     "float": "float8", "decimal": "numeric", "character": "bpchar", '"char"': "char",
 }  # fmt: skip
-_FIXED = ((ArrayList, "array"), (ArrayQuery, "array"), (Exists, "exists"), (Row, "row"))
 
 
-def output_name(expression: Expression) -> str:
+def output_name(expression: exp.Expr) -> str:
     """Return the name of a column."""
     return _name(expression)[0]
 
 
-def _name(expression: Expression) -> tuple[str, int]:
+def _name(expression: exp.Expr) -> tuple[str, int]:
     """Return a name, and how good it is: 2 for a column's or function's, 1 for a type's, 0 for none."""
-    match expression:
-        case Name(parts):
-            return parts[-1], 2
-        case FieldNode(_, name):
-            return name, 2
-        case CallNode(name):
-            return name, 2
-        case Subscript(inner, _) | Slice(inner, _, _):
-            return _name(inner)
-        case Cast(inner, type_):
-            name, strength = _name(inner)
-            return (name, strength) if strength > 1 else (type_label(type_), 1)
-        case CaseNode(_, _, default):
+    match inner(expression):
+        case exp.Column() as column:
+            return parts_of(column)[-1], 2
+        case exp.Dot(expression=exp.Identifier() as field):
+            return name_of(field), 2
+        case exp.Bracket(this=array):
+            return _name(array)
+        case exp.Cast(this=value, args=args):
+            name, strength = _name(value)
+            return (name, strength) if strength > 1 else (type_label(type_of(args["to"])), 1)
+        case exp.Case(args=args):
+            default = args.get("default")
             name, strength = _name(default) if default is not None else ("", 0)
             return (name, strength) if strength > 1 else ("case", 1)
-        case ScalarQuery(query):
+        case exp.Subquery(this=query):
             return _of_query(query), 2
-        case _:
-            return next(((name, 2) for kind, name in _FIXED if isinstance(expression, kind)), ("?column?", 0))
+        case exp.Array() | exp.Exists() | exp.Tuple() as node:
+            return ("row" if isinstance(node, exp.Tuple) else node.key), 2
+        case other:
+            call = call_of(other)
+            return ("?column?", 0) if call is None else (call.name, 2)
 
 
-def _of_query(query: QueryNode) -> str:
-    body = query.body
-    while isinstance(body, QueryNode):
-        body = body.body
-    if isinstance(body, Select) and body.items:
-        expression, alias = body.items[0]
-        return alias if alias is not None else output_name(expression)
+def _of_query(query: exp.Expr) -> str:
+    while isinstance(query, exp.Subquery):
+        query = query.this
+    if isinstance(query, exp.Select) and query.expressions:
+        first = query.expressions[0]
+        return name_of(first.args["alias"]) if isinstance(first, exp.Alias) else output_name(first)
     return "?column?"
 
 

@@ -78,12 +78,12 @@ class CatalogScope:
             elif source.name == parts[-2] and (len(parts) < 3 or source.schema == parts[-3]):
                 yield source
 
-    def source(self, parts: tuple[str, ...]) -> CatalogSource | None:
+    def source(self, name: str) -> CatalogSource | None:
         """Return an item by its name, here or around."""
         for source in self.sources:
-            if source.name == parts[-1]:
+            if source.name == name:
                 return source
-        return None if self.parent is None else self.parent.source(parts)
+        return None if self.parent is None else self.parent.source(name)
 
     def cte(self, name: str) -> Bound | None:
         """Return a query of WITH."""

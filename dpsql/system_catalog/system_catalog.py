@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import duckdb
+from sqlglot import exp
 
 from ..cache import Cache
 from ..errors import EngineFailure
@@ -28,6 +29,7 @@ from .database import open_database
 from .errors import CatalogRefusal, raised_in
 from .names import Names
 from .objects import OWNER, Objects, object_oid
+from .parse import parse
 from .public_schema import shown_in_public
 from .read_relation import CatalogRelations
 from .relations import helper_rows, relation_rows
@@ -44,6 +46,8 @@ _MOST_ROWS = 100_000
 _BREAKING = (duckdb.FatalException, duckdb.InternalException, duckdb.ConnectionException)
 """After these the engine answers nothing any more."""
 _KEPT_PLANS, _KEPT_RESULTS = 400, 400
+_KEPT_TREES = 8
+"""Trees are large, and are kept from the question who answers a statement to its plan."""
 _KEPT_TEXT, _KEPT_VALUES, _KEPT_CHARACTERS = 20_000, 4_000, 100_000
 """Longer texts and larger results are not kept."""
 _SETTINGS = {"default_table_access_method": "heap", "max_index_keys": "32", "max_identifier_length": "63"}
@@ -99,6 +103,7 @@ class SystemCatalog:
         }  # fmt: skip
         self._version = version
         self._plans: Cache[CatalogPlan] = Cache(_KEPT_PLANS)
+        self._trees: Cache[exp.Expr] = Cache(_KEPT_TREES)
         self._results: Cache[Rows] = Cache(_KEPT_RESULTS)
         self._running: dict[int, tuple[duckdb.DuckDBPyConnection, list[str]]] = {}
         self._lock = threading.Lock()
@@ -106,7 +111,7 @@ class SystemCatalog:
 
     def reads(self, sql: str) -> Reads:
         """Return whether one statement reads the system catalog, something else, or both (and nobody answers it)."""
-        return classify(sql, self._declared)
+        return classify(sql, self._declared, self._parse)
 
     def describe(
         self, sql: str, facts: ConnectionFacts, types: Sequence[int] = ()
@@ -159,12 +164,20 @@ class SystemCatalog:
             if self._database is broken and not self._is_closed:
                 self._database, _ = open_database(*self._contents)
 
+    def _parse(self, sql: str) -> exp.Expr:
+        tree = self._trees.get(sql)
+        if tree is None:
+            tree = parse(sql)
+            if len(sql) <= _KEPT_TEXT:
+                self._trees.put(sql, tree)
+        return tree
+
     def _plan(self, sql: str, types: Sequence[int]) -> CatalogPlan:
         key = (sql, tuple(types))
         plan = self._plans.get(key)
         if plan is None:
             try:
-                plan = translate(sql, types, self._names, self._relations)
+                plan = translate(self._parse(sql), types, self._names, self._relations)
             except RecursionError:
                 raise CatalogRefusal("a query nested too deep") from None
             if len(sql) <= _KEPT_TEXT and len(plan.sql) <= 10 * _KEPT_TEXT:

@@ -1,14 +1,15 @@
-"""A catalog query's text to the one statement that answers it, its columns and its parameters' types."""
+"""A catalog query's tree to the one statement that answers it, its columns and its parameters' types."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sqlglot import exp
+
 from .bind_query import QueryBinder
 from .errors import CatalogRefusal, unsupported
 from .names import Names
-from .parse_query import parse
 from .pg_types import BY_OID, TEXT, UNKNOWN, PgType
 from .read_relation import CatalogRelations
 from .scope import Bound
@@ -31,12 +32,13 @@ class CatalogPlan:
     used: frozenset[int]
 
 
-def translate(text: str, declared: Sequence[int], names: Names, relations: CatalogRelations) -> CatalogPlan:
+def translate(
+    query: exp.Expr, declared: Sequence[int], names: Names, relations: CatalogRelations
+) -> CatalogPlan:
     """Return what answers a query. `declared`: the types of parameters that the client has said, or 0.
 
-    Raises CatalogRefusal.
+    The tree stays as it is. Raises CatalogRefusal.
     """
-    query = parse(text)
     given: dict[int, PgType] = {}
     for number, oid in enumerate(declared, 1):
         if oid not in _UNKNOWN:
