@@ -34,6 +34,7 @@ from .bind_percentile import MAX_FRACTIONS
 from .bind_series import bind_series
 from .constants import coerce_literal
 from .outer import first_outer
+from .row_calls import ROW_CALLS, row_call
 from .types import cast_target
 
 __all__ = [
@@ -116,7 +117,16 @@ def bind_place(binder: Binder, node: exp.Expr) -> Expr:
 
 def bind_unnest(binder: Binder, node: exp.Expr) -> Expr:
     """Return a mark of `unnest(q)` or a series, which `unnested` takes out; of a SELECT item alone."""
-    if isinstance(node, exp.ExplodingGenerateSeries):
+    called = row_call(node)
+    if called is not None:
+        arrays = ROW_CALLS[called].arrays(binder, node, called)
+        if len(arrays) > 1:
+            raise Refusal(
+                f"{called}() gives rows of two columns, which stand in FROM", sqlstate="0A000",
+                position=binder.position(node), hint=f"SELECT key, value FROM t, {called}(j)",
+            )  # fmt: skip
+        value = arrays[0]
+    elif isinstance(node, exp.ExplodingGenerateSeries):
         value = bind_series(binder, node)
     else:
         value = _array(binder, node.args["this"], "unnest")
@@ -126,10 +136,12 @@ def bind_unnest(binder: Binder, node: exp.Expr) -> Expr:
 
 def refuse_unnest(binder: Binder, node: exp.Expr) -> Expr:
     """Refuse unnest inside another expression, or in another clause. Raises Refusal (0A000)."""
-    name = "generate_series" if isinstance(node, exp.ExplodingGenerateSeries) else "unnest"
+    name = row_call(node) or (
+        "generate_series" if isinstance(node, exp.ExplodingGenerateSeries) else "unnest"
+    )
     raise Refusal(
         f"{name} stands alone in a column of SELECT", sqlstate="0A000", position=binder.position(node),
-        hint="use its rows in the query around: SELECT … FROM (SELECT unnest(q) AS x FROM …) AS t",
+        hint="use its rows in FROM, or in the query around: SELECT … FROM (SELECT unnest(q) AS x FROM …) AS t",
     )  # fmt: skip
 
 
