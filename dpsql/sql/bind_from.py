@@ -320,7 +320,9 @@ def bind_values(node: exp.Expr, context: BindingContext, grammar: Grammar) -> Re
     Raises:
         Refusal: 42601 for rows of different lengths, 42804 of different types, PV001 for what is no literal.
     """
-    binder = Binder(context, Scope([]), grammar, place="in VALUES", allow_aggregates=False)
+    binder = Binder(
+        context, Scope([], outer=context.outer), grammar, place="in VALUES", allow_aggregates=False
+    )
     rows: list[list[Expr]] = []
     for row in node.args["expressions"]:
         items = (row.args.get("expressions") or []) if isinstance(row, exp.Tuple) else [row]
