@@ -165,9 +165,46 @@ def _at(call: Call, args: list[str]) -> str:
     return found
 
 
+_BOUND = "{'t': '', 'i': 0, 'd': 0, 'c': CAST([] AS INTEGER[])}"
+_IS_BOUND = "(a.d = 0 AND x.t IN ('{', '[')) OR (a.d = 1 AND x.t IN (',', '}', ']'))"
+_WALK = f"""{{
+ 't': x.t, 'i': a.i + 1,
+ 'd': a.d + CASE WHEN x.t IN ('{{', '[') THEN 1 WHEN x.t IN ('}}', ']') THEN -1 ELSE 0 END,
+ 'c': CASE WHEN {_IS_BOUND} THEN list_append(a.c, a.i + 1) ELSE a.c END
+}}""".replace("\n", "")
+
+
+def _members(json: str, opening: str, piece: str) -> str:
+    """Return a list of what `piece` makes of each member's tokens, p; NULL for what does not begin so."""
+    listed = f"list_transform(g, lambda w: {_BOUND.replace(chr(39) * 2, 'w', 1)})"
+    walked = f"list_reduce({listed}, lambda a, x: {_WALK}, {_BOUND}).c"
+    cut = "list_slice(g, r[k] + 1, r[k + 1] - 1)"
+    made = f"list_transform(range(1, len(r)), lambda k: {bind(cut, piece, 'p')})"
+    kept = bind(walked, f"list_filter({made}, lambda e: e IS NOT NULL)", "r")
+    found = bind(f"regexp_extract_all(v, {_TOKENS})", kept, "g")
+    return bind(json, f"CASE WHEN left(ltrim(v, {_BLANKS}), 1) = '{opening}' THEN {found} END")
+
+
+_KEY = "list_filter(p, lambda e: e[1] = '\"')[1]"
+_VALUE = "list_slice(p, list_position(p, ':') + 1, len(p))"
+
+
+def _trimmed(tokens: str) -> str:
+    return f"nullif(trim(array_to_string({tokens}, ''), {_BLANKS}), '')"
+
+
+def _texts(call: Call, args: list[str]) -> str:
+    return f"list_transform({args[0]}, lambda e: {_string('e')})"
+
+
+def _string(name: str) -> str:
+    return bind(
+        name, "CASE WHEN v[1] = '\"' THEN TRY(json_extract_string(v, '$')) WHEN v <> 'null' THEN v END"
+    )
+
+
 def _shown(call: Call, args: list[str]) -> str:
-    string = "TRY(json_extract_string(v, '$'))"
-    return bind(args[0], f"CASE WHEN v[1] = '\"' THEN {string} WHEN v <> 'null' THEN v END")
+    return _string(args[0])
 
 
 def _length(call: Call, args: list[str]) -> str:
@@ -216,6 +253,10 @@ def joined_members(listed: str, key: SqlType, value: SqlType, *, spaced: bool) -
 
 JSON_CALLS: dict[str, Callable[[Call, list[str]], str]] = {
     "json_object": _object, "json_row": _object, "json_array": _array,
+    "json_elements": lambda call, args: _members(args[0], "[", _trimmed("p")),
+    "json_keys": lambda call, args: _members(args[0], "{", f"json_extract_string({_KEY}, '$')"),
+    "json_values": lambda call, args: _members(args[0], "{", _trimmed(_VALUE)),
+    "json_texts": _texts,
     "to_json": lambda call, args: element_text(args[0], call.args[0].type, spaced=_is_spaced(call)),
     "json_constant": lambda call, args: args[0],
     "json_part": _member, "json_at": _at, "json_text": _shown, "json_array_length": _length, "json_typeof": _typeof,

@@ -58,7 +58,7 @@ def print_named(call: Call, args: list[str]) -> str:
         body = f"list_filter([{body}], lambda made: strlen(made) <= {most})[1]"
     if bound:
         body = bind("{" + ", ".join(f"'{name}': {sql}" for name, sql in bound.items()) + "}", body)
-    return _as_result(body, call.type)
+    return _as_result(body, found.result(call.args))
 
 
 def _put(place: str, names: list[str], found: Signature) -> str:

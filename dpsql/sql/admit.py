@@ -67,6 +67,7 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
     exp.Paren: _UNARY,
     exp.Literal: frozenset({"this", "is_string"}),
     exp.RawString: _UNARY,
+    exp.ByteString: _UNARY,
     exp.Boolean: _UNARY,
     exp.Null: frozenset(),
     exp.Var: _UNARY,
@@ -102,7 +103,7 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
 """Node kind -> the arguments that the binder reads."""
 
 _HINTS: dict[type[exp.Expr], str] = {
-    exp.ByteString: "write a plain '…' literal",
+    exp.BitString: "write a whole number: 5, for B'101'",
 }
 
 

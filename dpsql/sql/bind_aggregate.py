@@ -13,7 +13,7 @@ from ..relation.functions import FUNCTIONS, NAMES
 from ..relation.relations import AggregateCall
 from ..relation.types import BIGINT
 from .aggregates import AGGREGATES, NAMED, AggregateRow
-from .bind_array import bind_cardinality
+from .bind_array import bind_cardinality, refuse_unnest
 from .bind_bins import bind_width_bucket
 from .bind_expression import Binder, call
 from .bind_intervals import bind_age, bind_interval
@@ -24,6 +24,7 @@ from .bind_public_aggregate import bind_public_aggregate, read_public_aggregate
 from .bind_window import read_orders
 from .named_calls import bind_named, bind_row, hashed_text, no_such_function
 from .public_aggregates import PUBLIC_NAMED, inner_order, public_row
+from .row_calls import ROW_CALLS
 
 __all__ = ["bind_aggregate", "bind_anonymous", "bind_filter", "bind_grouping", "read_aggregate"]
 
@@ -168,6 +169,8 @@ def bind_anonymous(binder: Binder, node: exp.Expr) -> Expr:
         return bind_age(binder, node, [binder.bind(part) for part in node.args.get("expressions") or []])
     if (form := JSON_CALLS.get(name)) is not None:
         return form[0](binder, node, name, form[1])
+    if name in ROW_CALLS:
+        return refuse_unnest(binder, node)
     if name == "encode" and (hashed := hashed_text(node)) is not None:
         return bind_row(binder, node, name, [FUNCTIONS["sha256_hex"]], [binder.bind(hashed)])
     if name in NAMES:

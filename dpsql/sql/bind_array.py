@@ -34,6 +34,7 @@ from .bind_percentile import MAX_FRACTIONS
 from .bind_series import bind_series
 from .constants import coerce_literal
 from .outer import first_outer
+from .row_calls import ROW_CALLS, row_call
 from .types import cast_target
 
 __all__ = [
@@ -64,22 +65,19 @@ def _array(binder: Binder, node: exp.Expr, what: str) -> Expr:
 
 
 def bind_element(binder: Binder, node: exp.Expr) -> Expr:
-    """Return `q[i]` for a literal or a column i, or the part `q[i:j]` for literals."""
+    """Return `q[i]`, or the part `q[i:j]` for literals."""
     value, parts = _array(binder, node.args["this"], "[…]"), node.args["expressions"]
     if len(parts) == 1 and isinstance(parts[0], exp.Slice):
         return _slice(binder, value, parts[0])
-    place = binder.bind(parts[0]) if len(parts) == 1 else None
-    if isinstance(parts[0], exp.Column) and place is not None and place.type.is_integer:
-        return call("element", [value, place], binder.position(node))
-    number = place.value if isinstance(place, Literal) else None
-    if not isinstance(number, int) or isinstance(number, bool):
+    place = coerce_literal(binder.bind(parts[0]), INTEGER) if len(parts) == 1 else None
+    if place is None or not (place.type.is_integer or place.type.kind is Kind.NULL):
         raise Refusal(
-            "[…] takes one number, from 1, or a column", position=binder.position(node),
-            hint="compute the place in a subquery first",
+            "[…] takes one whole number, from 1", sqlstate="42804", position=binder.position(node),
+            hint="cast it: q[x::integer]",
         )  # fmt: skip
-    # The parser has counted down by one; before the first there is nothing, as in Postgres.
-    index = number + 1 if 0 <= number < _NOWHERE else _NOWHERE
-    return call("element", [value, Literal(INTEGER, index)], binder.position(node))
+    if isinstance(place, Literal) and isinstance(place.value, int) and not 1 <= place.value < _NOWHERE:
+        place = Literal(INTEGER, _NOWHERE)  # before the first there is nothing, as in Postgres
+    return call("element", [value, cast(place, INTEGER, None)], binder.position(node))
 
 
 def _slice(binder: Binder, value: Expr, node: exp.Expr) -> Expr:
@@ -116,7 +114,16 @@ def bind_place(binder: Binder, node: exp.Expr) -> Expr:
 
 def bind_unnest(binder: Binder, node: exp.Expr) -> Expr:
     """Return a mark of `unnest(q)` or a series, which `unnested` takes out; of a SELECT item alone."""
-    if isinstance(node, exp.ExplodingGenerateSeries):
+    called = row_call(node)
+    if called is not None:
+        arrays = ROW_CALLS[called].arrays(binder, node, called)
+        if len(arrays) > 1:
+            raise Refusal(
+                f"{called}() gives rows of two columns, which stand in FROM", sqlstate="0A000",
+                position=binder.position(node), hint=f"SELECT key, value FROM t, {called}(j)",
+            )  # fmt: skip
+        value = arrays[0]
+    elif isinstance(node, exp.ExplodingGenerateSeries):
         value = bind_series(binder, node)
     else:
         value = _array(binder, node.args["this"], "unnest")
@@ -126,10 +133,12 @@ def bind_unnest(binder: Binder, node: exp.Expr) -> Expr:
 
 def refuse_unnest(binder: Binder, node: exp.Expr) -> Expr:
     """Refuse unnest inside another expression, or in another clause. Raises Refusal (0A000)."""
-    name = "generate_series" if isinstance(node, exp.ExplodingGenerateSeries) else "unnest"
+    name = row_call(node) or (
+        "generate_series" if isinstance(node, exp.ExplodingGenerateSeries) else "unnest"
+    )
     raise Refusal(
         f"{name} stands alone in a column of SELECT", sqlstate="0A000", position=binder.position(node),
-        hint="use its rows in the query around: SELECT … FROM (SELECT unnest(q) AS x FROM …) AS t",
+        hint="use its rows in FROM, or in the query around: SELECT … FROM (SELECT unnest(q) AS x FROM …) AS t",
     )  # fmt: skip
 
 

@@ -244,6 +244,16 @@ class Binder:
             return Literal(TEXT, str(node.args["this"]), position=position)
         return number_literal(str(node.args["this"]), position)
 
+    def escaped(self, node: exp.Expr) -> Literal:
+        """Return E'…'. Raises Refusal (0A000): it has \\v, which is a letter to Postgres alone, or a zero byte."""
+        value = str(node.args["this"])
+        if "\v" in value or "\0" in value:
+            raise Refusal(
+                "this E'…' has a character that is not read", sqlstate="0A000", position=self.position(node),
+                hint="join it: 'a' || chr(11)",
+            )  # fmt: skip
+        return Literal(TEXT, value, position=self.position(node))
+
     def parameter(self, node: exp.Expr) -> Literal:
         """Return the value bound to $n.
 

@@ -334,8 +334,9 @@ CONDITIONS: dict[type[exp.Expr], Condition] = {exp.And: _logic, exp.Or: _logic, 
 """Node kind -> the function that binds it, by what is asked of its truth."""
 
 FORMS: dict[type[exp.Expr], Form] = {
-    exp.Literal: Binder.literal, exp.RawString: Binder.literal, exp.Boolean: Binder.literal,
-    exp.Null: Binder.literal, exp.Parameter: Binder.parameter, exp.Interval: Binder.interval,
+    exp.Literal: Binder.literal, exp.RawString: Binder.literal, exp.ByteString: Binder.escaped,
+    exp.Boolean: Binder.literal, exp.Null: Binder.literal,
+    exp.Parameter: Binder.parameter, exp.Interval: Binder.interval,
     exp.Is: _is, exp.NullSafeNEQ: _not_distinct, exp.Between: _between,
     exp.StrToDate: constant_moment, exp.StrToTime: constant_moment, exp.AtTimeZone: at_time_zone,
     exp.RegexpLike: regex_form(_regex_like, _matching),

@@ -87,7 +87,8 @@ class _Items:
             if node.args.get("view") or node.args.get("outer"):
                 raise Refusal("this LATERAL is not supported", position=position)
             inner = node.args["this"]
-        own = None
+        own: str | None = None
+        names: tuple[str, ...] = ()
         if isinstance(inner, exp.Subquery):
             relation = self.grammar.query(inner.args["this"], replace(context, outer=around))
             name = ""
@@ -98,9 +99,9 @@ class _Items:
             if not (is_rows(inner) or isinstance(inner, (exp.ExplodingGenerateSeries, exp.Unnest))):
                 raise Refusal(
                     f"{said_of(inner, context.text)} gives no rows in FROM here", sqlstate="0A000", position=position,
-                    hint="LATERAL (SELECT …), generate_series or unnest",
+                    hint="LATERAL (SELECT …), generate_series, unnest, json_array_elements or json_each",
                 )  # fmt: skip
-            relation, name = bind_rows(binder, inner, numbered=numbered)
+            relation, name, names = bind_rows(binder, inner, numbered=numbered)
             own = name
         columns: list[exp.Expr] = []
         if alias is not None and alias.args.get("this"):
@@ -111,9 +112,11 @@ class _Items:
         if isinstance(offset, exp.Identifier) and columns:
             columns.append(offset)  # the parser takes the name of the last column for the number's own
         if own is not None:
-            relation = _named_rows(relation, own, numbered=numbered)
+            relation = _named_rows(relation, own, names, numbered=numbered)
         relation = rename(relation, columns, position)
-        return relation, Scope([ScopeSource(name, relation.columns, 0)], outer=context.outer)
+        return relation, Scope(
+            [ScopeSource(name, relation.columns, 0, is_value=len(names) == 1)], outer=context.outer
+        )
 
     def _one(self, node: exp.Expr) -> tuple[Relation, Scope]:
         context, position = self.context, position_of(self.context.text, node)
@@ -211,11 +214,11 @@ def _lateral_join(
     return Lateral(side or "inner", left, right, condition, refused, position=position)
 
 
-def _named_rows(relation: Relation, name: str, *, numbered: bool) -> Relation:
+def _named_rows(relation: Relation, name: str, own: Sequence[str], *, numbered: bool) -> Relation:
     """Return the rows of a function with its columns named as Postgres does: as the item, where there is one."""
     width = len(relation.columns)
     count = width - 1 if numbered else width
-    names = [name if count == 1 else "unnest"] * count + ["ordinality"] * (width - count)
+    names = [*(own or [name if count == 1 else "unnest"] * count), *["ordinality"] * (width - count)]
     exprs = tuple(Field(c.type, i, n) for i, (c, n) in enumerate(zip(relation.columns, names, strict=True)))
     return Project(relation, exprs, tuple(names))
 
@@ -317,7 +320,9 @@ def bind_values(node: exp.Expr, context: BindingContext, grammar: Grammar) -> Re
     Raises:
         Refusal: 42601 for rows of different lengths, 42804 of different types, PV001 for what is no literal.
     """
-    binder = Binder(context, Scope([]), grammar, place="in VALUES", allow_aggregates=False)
+    binder = Binder(
+        context, Scope([], outer=context.outer), grammar, place="in VALUES", allow_aggregates=False
+    )
     rows: list[list[Expr]] = []
     for row in node.args["expressions"]:
         items = (row.args.get("expressions") or []) if isinstance(row, exp.Tuple) else [row]

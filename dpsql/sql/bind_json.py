@@ -14,10 +14,11 @@ from .bind_lateral import row_parts
 from .bind_lists import array_items
 from .constants import coerce_literal
 from .json_text import json_constant, sorted_keys
+from .outer import Outer
 from .say import said_of
-from .scope import fold_name
+from .scope import Scope, fold_name
 
-__all__ = ["JSON_CALLS", "bind_json_value", "bind_part", "bind_path", "parse_json"]
+__all__ = ["JSON_CALLS", "as_json_value", "bind_json_value", "bind_part", "bind_path", "parse_json"]
 
 
 def parse_json(binder: Binder, node: exp.Expr) -> Expr:
@@ -63,11 +64,13 @@ def _row_of(binder: Binder, node: exp.Expr, result: SqlType) -> Expr | None:
     name = node.args["this"] if isinstance(node, exp.Column) and node.args.get("table") is None else None
     if not isinstance(name, exp.Identifier) or binder.scope.named(*fold_name(name)):
         return None
-    try:
-        fields = binder.scope.star(name, position)
-    except Refusal:
+    scope, around = binder.scope, binder.scope.outer
+    fields = _fields_of(scope, name)
+    if fields is None and around is not None and (found := _fields_of(around, name)) is not None:
+        scope, fields = around, [(key, Outer(value.type, value, position=position)) for key, value in found]
+    if fields is None:
         return None
-    if binder.scope.is_padded(name):
+    if scope.is_padded(name):
         raise Refusal(
             "a row that an outer join may not find is not told from one of NULL here", sqlstate="0A000",
             position=position, hint="name the columns: json_build_object('a', t.a)",
@@ -75,6 +78,14 @@ def _row_of(binder: Binder, node: exp.Expr, result: SqlType) -> Expr | None:
     for _, value in fields:
         _check_value(value, result, position)
     return _object("json_row", [key for key, _ in fields], [value for _, value in fields], result, position)
+
+
+def _fields_of(scope: Scope, name: exp.Identifier) -> list[tuple[str, Expr]] | None:
+    """Return the columns of a FROM item; None: there is no such item."""
+    try:
+        return scope.star(name, None)
+    except Refusal:
+        return None
 
 
 def _object(
@@ -144,7 +155,7 @@ def _to_json(binder: Binder, node: exp.Expr, name: str, result: SqlType) -> Expr
 def _about(binder: Binder, node: exp.Expr, name: str, result: SqlType) -> Expr:
     """Return json_typeof(j) or json_array_length(j), of the kind of JSON that the name says."""
     position = binder.position(node)
-    value = _as_json(binder.bind(_one(binder, node, name)), result, position)
+    value = as_json_value(binder.bind(_one(binder, node, name)), result, position)
     if value.type.kind is not result.kind:
         raise Refusal(
             f"{name}({value.type}) does not exist", sqlstate="42883", position=position,
@@ -153,7 +164,8 @@ def _about(binder: Binder, node: exp.Expr, name: str, result: SqlType) -> Expr:
     return call(name.replace("jsonb_", "json_"), [value], position)
 
 
-def _as_json(value: Expr, target: SqlType, position: Position | None) -> Expr:
+def as_json_value(value: Expr, target: SqlType, position: Position | None) -> Expr:
+    """Return a value; a constant text as the JSON that it is."""
     is_text = isinstance(value, Literal) and isinstance(value.value, str)
     return json_constant(value, target, position) if is_text else value  # type: ignore[arg-type]
 

@@ -41,6 +41,7 @@ from .check_json import check_json
 from .outer import first_outer
 from .output_name import output_name
 from .reported import check_reported
+from .row_calls import row_call
 from .scope import BindingContext, fold_name
 from .statement import AdmittedQuery
 from .text import position_of
@@ -224,7 +225,11 @@ def _outputs(node: exp.Select, binder: Binder) -> _Outputs:
                 found.items.append(column)
             continue
         bare = item.args["this"] if isinstance(item, exp.Alias) else item
-        expr = bind_unnest(binder, bare) if isinstance(bare, _ROWS) else binder.bind(item)
+        expr = (
+            bind_unnest(binder, bare)
+            if isinstance(bare, _ROWS) or row_call(bare) is not None
+            else binder.bind(item)
+        )
         found.items.append(expr)
         found.names.append(output_name(item, expr.type))
     if not found.items:
@@ -249,12 +254,15 @@ def _aggregate(node: exp.Select, binder: Binder, below: Attacher, outputs: _Outp
             raise Refusal("GROUPING takes the expressions of GROUP BY", sqlstate="42803", position=at)
         groupings.append(tuple(keys.index(key) for key in wanted))
     names = [_key_name(key, outputs) for key in keys]
+    rows, placed = unnested(
+        below.relation, keys
+    )  # a key that is of several rows makes them before they are grouped
     grouped = Aggregate(
-        below.relation, tuple(keys), aggregates, tuple(group.sets), tuple(groupings), tuple(names),
+        rows, tuple(placed), aggregates, tuple(group.sets), tuple(groupings), tuple(names),
         position=binder.position(node),
     )  # fmt: skip
     estimator = binder.estimator
-    relation = grouped if estimator is None else estimator.aggregate(below.relation, grouped)
+    relation = grouped if estimator is None else estimator.aggregate(rows, grouped)
 
     def lift(expr: Expr) -> Expr:
         if expr in keys:

@@ -20,6 +20,7 @@ from ..relation.relations import Relation, Values
 from ..relation.types import BIGINT, INTEGER, INTERVAL, TIMESTAMP, Kind, SqlType, array_of
 from .bind_expression import Binder, cast
 from .constants import coerce_literal
+from .row_calls import ROW_CALLS, row_call
 
 __all__ = ["bind_rows", "bind_series", "is_rows"]
 
@@ -29,26 +30,29 @@ _HINT = "generate_series(1, 12), or generate_series(timestamp '2024-01-01', '202
 
 def is_rows(node: exp.Expr) -> bool:
     """Say whether a FROM item is a function that gives rows."""
-    return isinstance(node, exp.Unnest) or (
-        isinstance(node, exp.Table) and isinstance(node.args["this"], exp.ExplodingGenerateSeries)
-    )
+    is_series = isinstance(node, exp.Table) and isinstance(node.args["this"], exp.ExplodingGenerateSeries)
+    return is_series or isinstance(node, exp.Unnest) or row_call(node) is not None
 
 
-def bind_rows(binder: Binder, node: exp.Expr, *, numbered: bool) -> tuple[Relation, str]:
-    """Return the rows of a function in FROM, and its name."""
-    position = binder.position(node)
+def bind_rows(binder: Binder, node: exp.Expr, *, numbered: bool) -> tuple[Relation, str, tuple[str, ...]]:
+    """Return the rows of a function in FROM, its name, and those of its columns, none where they have its own."""
+    position, called = binder.position(node), row_call(node)
+    if called is not None:
+        row = ROW_CALLS[called]
+        parts = row.arrays(binder, node, called)
+        return Unnest(_ONE_ROW, parts, numbered, position=position), called, row.columns
     if isinstance(node, exp.Unnest):
         arrays = tuple(_array(binder, part) for part in node.args["expressions"])
-        return Unnest(_ONE_ROW, arrays, numbered, position=position), "unnest"
+        return Unnest(_ONE_ROW, arrays, numbered, position=position), "unnest", ()
     series = node.args["this"] if isinstance(node, exp.Table) else node
     name = "generate_series"
     args, type_ = _arguments(binder, series, position)
     if all(isinstance(arg, Literal) for arg in args):
         known = Series(_constant([arg for arg in args if isinstance(arg, Literal)], position), type_, name)
         if not numbered:
-            return replace(known, position=position), name
+            return replace(known, position=position), name, ()
     array = Call(array_of(type_), "series", tuple(args), position=position)
-    return Unnest(_ONE_ROW, (array,), numbered, position=position), name
+    return Unnest(_ONE_ROW, (array,), numbered, position=position), name, ()
 
 
 def bind_series(binder: Binder, node: exp.Expr) -> Expr:

@@ -23,7 +23,7 @@ _SAID: dict[type[exp.Expr], str] = {
     exp.RegexpLike: "regular expressions (~)",
     exp.SimilarTo: "SIMILAR TO",
     exp.Into: "SELECT INTO",
-    exp.ByteString: "an E'' string",
+    exp.BitString: "a text of bits",
     exp.HexString: "an X'' string",
     exp.National: "an N'' string",
     exp.Dot: "a name in parts (x.y)",

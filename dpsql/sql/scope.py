@@ -38,6 +38,7 @@ class ScopeSource:
 
     `schemas`: of a table that stands under its own name, which may be written before it. `is_padded`: an outer join
     may have put NULL in the place of its row. `is_table`: its columns are a table's own, of the types that it has.
+    `is_value`: its first column is what its name means, where no column is called so.
     """
 
     name: str
@@ -46,6 +47,7 @@ class ScopeSource:
     schemas: frozenset[str] = frozenset()
     is_padded: bool = False
     is_table: bool = False
+    is_value: bool = False
 
 
 def fold_name(identifier: exp.Expr) -> tuple[str, bool]:
@@ -168,6 +170,10 @@ class Scope:
         for field in self._fields(self.sources, name, quoted, position):
             if field.index not in self.hidden:
                 found.append(field)
+        values = [] if found else [source for source in self.sources if source.is_value]
+        for index in _matches(name, quoted, [source.name for source in values]):
+            column = values[index].columns[0]
+            found.append(Field(column.type, values[index].start, column.name, position=position))
         return found
 
     def _fields(

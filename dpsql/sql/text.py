@@ -26,6 +26,7 @@ __all__ = [
     "MAX_DEPTH",
     "MAX_NODES",
     "MAX_TEXT",
+    "PostgresAsWritten",
     "blank_prefix",
     "dialect_of",
     "is_text",
@@ -51,7 +52,13 @@ _NAME = re.compile(r"[A-Za-z_]")
 _FOREIGN = re.compile(r"[^\t\n\r\x20-\x7e]")
 
 
-class PostgresWithParameters(Postgres):
+class PostgresAsWritten(Postgres):
+    """Postgres whose places of arrays stand as they are written: sqlglot counts them down, to count from 0."""
+
+    INDEX_OFFSET = 0
+
+
+class PostgresWithParameters(PostgresAsWritten):
     """Postgres without dollar quotes: sqlglot reads `$1,$` as the tag of one, which no tag can be."""
 
     class Tokenizer(Postgres.Tokenizer):
@@ -67,7 +74,7 @@ _PARAMETER = re.compile(r"\$[0-9]")
 
 def dialect_of(text: str) -> type[Postgres]:
     """Return the dialect that reads a statement: one with parameters has no dollar quotes."""
-    return PostgresWithParameters if _PARAMETER.search(text) else Postgres
+    return PostgresWithParameters if _PARAMETER.search(text) else PostgresAsWritten
 
 
 def place(text: str, offset: int) -> Position:

@@ -13,19 +13,18 @@ import itertools
 import re
 
 from sqlglot import exp
-from sqlglot.dialects.postgres import Postgres
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ..errors import Refusal
 from .statement import AdmittedQuery, parse_view
-from .text import blank_prefix, place, tokenize
+from .text import PostgresAsWritten, blank_prefix, place, tokenize
 
 __all__ = ["tables_in", "view_query"]
 
 _READS_FILES = re.compile(r"(read|scan)_\w+|\w+_scan|glob", re.IGNORECASE)
 
 
-class _KeptByDuckDB(Postgres):
+class _KeptByDuckDB(PostgresAsWritten):
     """Postgres' grammar, with the order of NULL that DuckDB means where its texts say none."""
 
     NULL_ORDERING = "nulls_are_last"
@@ -38,7 +37,7 @@ def view_query(definition: str, engine: str) -> AdmittedQuery:
         Refusal: what is not read in statements either; its position is in the text as the engine has it.
     """
     if engine != "duckdb":
-        return parse_view(definition, Postgres)
+        return parse_view(definition, PostgresAsWritten)
     tokens = tokenize(definition)
     start = next((token.end + 1 for token in tokens if token.token_type is TokenType.ALIAS), None)
     if start is None:

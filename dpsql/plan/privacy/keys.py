@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ...errors import Refusal
-from ...relation.calendar import step_units
+from ...relation.calendar import DAY, step_units
 from ...relation.catalog import MAX_DERIVED, Column, Scalar
 from ...relation.expressions import Call, Expr, Field, IntermediateValue, Literal, conjuncts, fields_of
 from ...relation.facts import Facts, common_grid, hull, intersect
@@ -156,8 +156,19 @@ def domain_of(key: Expr, env: Environment) -> Domain | None:
     if facts.values is not None and facts.values and len(facts.values) <= MAX_DOMAIN:
         inside = [v for v in facts.values if _inside(v, facts)]
         return Domain((*inside, *null))
-    values = _derived(key, facts)
+    values = _days(key, facts, env) or _derived(key, facts)
     return None if values is None else Domain((*values, *null))
+
+
+def _days(key: Expr, facts: Facts, env: Environment) -> list[Scalar] | None:
+    """Return the days of a moment's public values, for a cast of it to a date; None: no such, or none known."""
+    if not isinstance(key, Call) or key.function != "cast" or key.type.kind is not Kind.DATE:
+        return None
+    moments = domain_of(key.args[0], env) if key.args[0].type.kind is Kind.TIMESTAMP else None
+    if moments is None:
+        return None
+    days = dict.fromkeys(Fraction(value // DAY) for value in moments.values if isinstance(value, Fraction))
+    return [day for day in days if _inside(day, facts)]
 
 
 def _inside(value: Scalar, facts: Facts) -> bool:

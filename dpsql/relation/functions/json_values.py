@@ -77,6 +77,18 @@ ROWS = (
         _of_json(INTEGER), null=lambda args, call: True, private=False,
     ),
     Function(
+        "json_elements", "json_array_elements(j)", "an array's elements in rows, as `unnest` has them; "
+        "`json_array_elements_text`", lambda args: None, private=False,
+    ),
+    Function(
+        "json_keys", "json_object_keys(j)", "an object's keys in rows", lambda args: None, private=False,
+    ),
+    Function(
+        "json_values", "json_each(j)", "an object's keys and values in rows of FROM; `json_each_text`",
+        lambda args: None, private=False,
+    ),
+    Function("json_texts", "json_each_text(j)", "the same as texts", lambda args: None, private=False),
+    Function(
         "json_typeof", "json_typeof(j)", "object, array, string, number, boolean or null; `jsonb_typeof`",
         _of_json(TEXT), private=False,
     ),

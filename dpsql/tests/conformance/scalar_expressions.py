@@ -134,6 +134,8 @@ EXPRESSIONS: dict[str, list[str]] = {
         + ["regexp_replace(s, 'a', '{a}{b}')", "regexp_replace(''' a', 'a', '{a}')", "regexp_replace(s, '([a-z])([a-z])', '\\2\\1', 'g')", "regexp_replace(s, 'A', '\\\\x\\y', 'gi')"],
     "regexp_substr": [f"regexp_substr(s, '{p}')" for p in SPANS],
     "substring_matching": [f"substring(s from '{p}')" for p in SPANS] + ["substring(s, '([A-Z])([0-9])')"],
+    "regexp_match": [f"regexp_match(s, '{p}')" for p in SPANS] + ["regexp_match(s, '([A-Z])([0-9])', 'i')"],
+    "regexp_split_to_array": [f"regexp_split_to_array(s, '{p}')" for p in SPANS],
     "regexp_count": [f"regexp_count(s, '{p}')" for p in SPANS],
     "regexp_instr": [f"regexp_instr(s, '{p}')" for p in SPANS],
     "like_computed": ["s LIKE t", "s LIKE t || '%'", "s NOT LIKE '%' || u", "s LIKE replace(t, 'a', '_')", "s ILIKE upper(t) || '%'",

@@ -24,3 +24,9 @@ SELECT upper('Straße'), initcap('ßa straße'), upper(name || 'ß') FROM t ORDE
 SELECT id, n IN (id, 2), n NOT IN (id, 3) FROM t ORDER BY id
 SELECT major, count(*) FROM student GROUP BY major HAVING major LIKE ANY (ARRAY['a%', 'b']) ORDER BY 1
 SELECT m FROM (SELECT major AS m FROM student GROUP BY major) q, (VALUES ('a%'), ('_')) p(pat) WHERE m LIKE pat ORDER BY 1
+SELECT jsonb_object_keys(to_jsonb(t)) AS k, count(*) FROM t GROUP BY k ORDER BY k
+SELECT unnest(string_to_array('a b a', ' ')) AS w, count(*) FROM t GROUP BY 1 ORDER BY 1
+SELECT unnest(ARRAY[n, id]) AS w, sum(id) FROM t GROUP BY w ORDER BY w
+SELECT n, unnest(array_agg(id ORDER BY id)) AS w FROM t GROUP BY n ORDER BY n, w
+SELECT q, unnest(q) AS w FROM (SELECT ARRAY[n, 1] AS q FROM t) z GROUP BY q ORDER BY q[1], w
+SELECT generate_series(1, 3) AS g, count(*) FROM t GROUP BY g ORDER BY g

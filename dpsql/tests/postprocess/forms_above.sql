@@ -120,3 +120,11 @@ SELECT 1 = ANY (a) AS p, a @> ARRAY[1] AS u, a && ARRAY[1] AS v, array_length(a,
 SELECT 1 = ANY (a) AS p, a @> ARRAY[1] AS u, a && ARRAY[1] AS v, array_length(a, 1) AS q, array_to_string(a, ',') AS s, array_position(a, 1) FROM (SELECT ARRAY(SELECT id FROM t WHERE id > 99) AS a) m
 SELECT g, id FROM generate_series(9223372036854775806, 9223372036854775807) g, t ORDER BY 1, 2
 SELECT g, id FROM generate_series(-9223372036854775806, -9223372036854775807, -1) g, t ORDER BY 1, 2
+SELECT id, (ARRAY['a','b','c'])[n + 1], (ARRAY[1,2])[0], (ARRAY[1,2])[-1], (ARRAY[1,2])[cardinality(ARRAY[1,2])], (ARRAY[1,2])[NULL] FROM t ORDER BY id
+SELECT q[array_length(q, 1)], q[cardinality(q) - 1], q[2:3], q[:2], q[2:], q[1] FROM (SELECT array_agg(id ORDER BY id) AS q FROM t) z
+SELECT (array_agg(name ORDER BY id DESC))[1], (ARRAY[10, 20, 30])[id::bigint] FROM emp GROUP BY id ORDER BY id
+SELECT string_agg(name, E'\n' ORDER BY id), E'a\tb', E'it\'s', E'\u00e9\x41' FROM emp
+SELECT id, u.k, u.v FROM t, LATERAL (VALUES ('n', n), ('id', id)) AS u(k, v) ORDER BY id, k
+SELECT id, (SELECT max(v) FROM (VALUES (n), (id)) AS x(v)) AS m FROM t ORDER BY id
+SELECT id, u.v FROM t CROSS JOIN LATERAL (VALUES (n + 1), (2)) AS u(v) ORDER BY 1, 2
+SELECT count(*) FROM t WHERE name = E'x' OR name LIKE E'a%'

@@ -41,3 +41,25 @@ SELECT json_build_object('m', major, 'n', count(*)) FROM student GROUP BY major 
 SELECT major, json_agg(n), jsonb_object_agg(major, n) FROM (SELECT major, count(*) AS n FROM student GROUP BY major) q GROUP BY major ORDER BY major
 SELECT to_json(x) FROM t UNION ALL SELECT to_json(n) FROM t
 SELECT json '{"a": 1}' ->> 'a', NULL::json, to_json(NULL::int), json_build_object('a', NULL::jsonb)
+SELECT json_array_elements('[1, {"a":[2,3], "b":"x,\"}]"}, "s", null, [ ] ]'::json)
+SELECT jsonb_array_elements('[1, {"a":[2,3], "b":"x,\"}]"}, "s", null, []]'::jsonb) AS e
+SELECT json_array_elements_text('[1, {"a": 2}, "s\n", null]'::json), jsonb_array_elements_text('["x", null, 1.50]'::jsonb)
+SELECT * FROM json_array_elements('[]'::json)
+SELECT * FROM jsonb_array_elements('[1,2]'::jsonb) AS e
+SELECT e, e.value, value FROM jsonb_array_elements('[1,2]'::jsonb) AS e
+SELECT e->>'a' AS a, (e->>'b')::int + 1 FROM jsonb_array_elements('[{"a":"x","b":1},{"a":null,"b":2},{"b":3}]'::jsonb) AS e
+SELECT * FROM jsonb_each('{"bb":1,"a":[1,2],"c":null}'::jsonb)
+SELECT key, value FROM json_each_text('{"bb": 1 , "a":[1, 2],"c":null, "d\u00e9":"x", "a":2}'::json)
+SELECT k, v, n FROM jsonb_each_text('{"bb":1,"a":"x"}'::jsonb) WITH ORDINALITY AS e(k, v, n) ORDER BY n
+SELECT * FROM json_object_keys('{"bb":1,"a":{"z":1}}'::json) AS k
+SELECT jsonb_object_keys(to_jsonb(t)) AS k, count(*) FROM t GROUP BY k ORDER BY k
+SELECT id, e.key, e.value FROM t, jsonb_each(to_jsonb(t)) AS e WHERE id < 3 ORDER BY id, key
+SELECT id, x FROM t CROSS JOIN LATERAL json_array_elements_text(json_build_array(n, name)) AS x WHERE id < 4 ORDER BY id, x
+SELECT id, k FROM t LEFT JOIN LATERAL jsonb_object_keys(jsonb_build_object('a', n)) AS k ON true WHERE id < 4 ORDER BY id
+SELECT w, count(*) FROM string_to_table('a b a', ' ') AS w GROUP BY w ORDER BY w
+SELECT w FROM regexp_split_to_table('a1b22c', '[0-9]+') AS w
+SELECT id, string_to_table('x,y', ',') FROM t WHERE id < 3 ORDER BY id
+SELECT i, (ARRAY['a','b'])[i] FROM generate_subscripts(ARRAY['a','b'], 1) AS i
+SELECT regexp_match('ab12', '([a-z]+)([0-9]+)'), (regexp_match('ab12', '[0-9]+'))[1]
+SELECT json_array_elements(NULL::json)
+SELECT id, e.key, e.value FROM t, jsonb_each(to_jsonb(t)) AS e WHERE id < 3 ORDER BY id, key

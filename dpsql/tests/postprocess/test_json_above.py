@@ -68,6 +68,11 @@ REFUSED = (
     ("SELECT to_json(n)::int FROM t", "42804"),
     ("SELECT to_json(n) #> ARRAY[name] FROM t", "PV202"),
     ("SELECT json_typeof(to_jsonb(n)) FROM t", "42883"),
+    ("SELECT * FROM jsonb_array_elements('[1]'::json)", "42883"),
+    ("SELECT json_each('{\"a\": 1}')", "0A000"),
+    ("SELECT upper(json_object_keys('{\"a\": 1}')) FROM t", "0A000"),
+    ("SELECT count(*) FROM student, json_array_elements(to_json(ARRAY[major])) e", "PV004"),
+    ("SELECT json_object_keys(to_json(ARRAY[major])), count(*) FROM student GROUP BY 1", "PV003"),
     ("SELECT to_json(age(ts)) FROM t", "0A000"),
 )  # fmt: skip
 

@@ -58,6 +58,19 @@ def _whole(pattern: str, flags: str = "") -> str:
     return f"CASE WHEN regexp_matches({{a}}, {text}) THEN regexp_extract({{a}}, {text}, 0) END"
 
 
+def _groups(pattern: str, flags: str = "") -> str:
+    read = _span(pattern, flags)
+    text = constant(read.text)
+    found = ", ".join(f"regexp_extract({{a}}, {text}, {place})" for place in range(1, read.groups + 1))
+    return (
+        f"CASE WHEN regexp_matches({{a}}, {text}) THEN [{found or f'regexp_extract({{a}}, {text}, 0)'}] END"
+    )
+
+
+def _split(pattern: str, flags: str = "") -> str:
+    return f"string_split_regex({{a}}, {constant(_span(pattern, flags).text)})"
+
+
 def _count(pattern: str, flags: str = "") -> str:
     return f"len(regexp_extract_all({{a}}, {constant(_span(pattern, flags).text)}))"
 
@@ -128,6 +141,10 @@ ROWS = (
     above("regexp_substr", "regexp_substr(x, '[0-9]+')", "the first match", _ONE.format("text"), _whole),
     above("substring_matching", "substring(x FROM '([0-9]+)')", "the first match, or its first group",
           "text, pattern -> text", _part, names=()),
+    above("regexp_match", "regexp_match(x, '([a-z]+)([0-9]+)')", "an array of its groups, or of the first match",
+          _ONE.format("texts"), _groups),
+    above("regexp_split_to_array", "regexp_split_to_array(x, ' +')", "the parts of a text between matches",
+          _ONE.format("texts"), _split),
     above("regexp_count", "regexp_count(x, '[0-9]+')", "how many matches there are",
           "text, pattern -> integer", _count),
     above("regexp_instr", "regexp_instr(x, '[0-9]+')", "where the first match begins, from 1; 0 for nowhere",

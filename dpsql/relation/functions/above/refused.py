@@ -1,4 +1,4 @@
-"""Postgres' functions of chapters 9.1 to 9.9 that are not answered: why, and what is written in their place."""
+"""Postgres' functions of chapters 9.1 to 9.9 and 9.16 to 9.20 that are not answered: why, and what to write."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Left:
 
 
 _LEFT = (
-    Left(("random", "random_normal", "setseed", "gen_random_uuid"),
+    Left(("random", "random_normal", "setseed", "gen_random_uuid", "array_shuffle", "array_sample"),
          "it draws at random, and an answer is the same each time", "md5(x)"),
     Left(("clock_timestamp", "timeofday"), "it goes on while a statement runs", "now()"),
     Left(("sha224", "sha256", "sha384", "sha512", "encode", "decode", "convert_to", "convert_from", "convert",
@@ -35,6 +35,19 @@ _LEFT = (
     Left(("date_add", "date_subtract"), "it is of one zone, and not every Postgres has it", "x + INTERVAL '1 day'"),
     Left(("make_time", "make_timestamptz"), "there is no such type here",
          "make_timestamp(2024, 1, 31, 12, 0, 0) AT TIME ZONE 'UTC'"),
+    Left(("regexp_matches",), "it gives an array in each row", "regexp_match(x, '[a-z]+')"),
+    Left(("array_fill",), "it makes arrays of arrays too", "ARRAY(SELECT 0 FROM generate_series(1, 3))"),
+    Left(("jsonb_set", "jsonb_set_lax", "jsonb_insert", "jsonb_pretty", "jsonb_strip_nulls", "json_strip_nulls",
+          "json_object", "jsonb_object", "jsonb_concat", "jsonb_delete", "jsonb_delete_path"),
+         "JSON is built here and taken apart, not changed", "jsonb_build_object('a', x)"),
+    Left(("json_populate_record", "json_populate_recordset", "json_to_record", "json_to_recordset",
+          "jsonb_populate_record", "jsonb_populate_recordset", "jsonb_to_record", "jsonb_to_recordset",
+          "jsonb_path_query", "jsonb_path_query_array", "jsonb_path_query_first", "jsonb_path_exists",
+          "jsonb_path_match"), "rows of JSON have no types of their own here",
+         "(to_jsonb(x) ->> 'a')::integer"),
+    Left(("int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange", "range_merge", "isempty",
+          "lower_inc", "upper_inc", "lower_inf", "upper_inf", "int4multirange", "datemultirange", "range_agg"),
+         "there is no type of ranges here", "x BETWEEN 'a' AND 'b'"),
     Left(("timezone",), "it is written as an operator here", "x::timestamptz AT TIME ZONE 'Europe/Berlin'"),
 )  # fmt: skip
 
