@@ -56,7 +56,7 @@ class StatementRunner:
     def __init__(self, commands: Commands) -> None:
         self.commands = commands
         self.statements = PreparedStatements()
-        self.portals = Portals()
+        self.portals = Portals(commands.worker.session.share())
 
     def read(self, text: str) -> Command:
         """Return what a statement asks for. Raises Fault, as `read_statement` and `Queries.sort`."""

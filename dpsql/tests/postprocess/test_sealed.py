@@ -118,10 +118,11 @@ def test_the_seal_holds_without_the_rule_of_one_select(secret_file: Path, attemp
     with duckdb.connect(":memory:") as open_database:
         open_database.execute(sql)  # the attempt is a real one
     before = sorted(secret_file.parent.rglob("*"))
-    cursor = SealedEngine()._open_cursor()
-    with pytest.raises(duckdb.Error, match=r"(?i)permission|disabled|locked|does not exist|change"):
-        cursor.execute(sql)
-    cursor.close()
+    with (
+        SealedEngine()._shared.small("", lambda: False) as database,
+        pytest.raises(duckdb.Error, match=r"(?i)permission|disabled|locked|does not exist|change"),
+    ):
+        database.cursor().execute(sql)
     assert sorted(secret_file.parent.rglob("*")) == before
 
 
@@ -144,7 +145,7 @@ def test_a_duckdb_that_cannot_be_sealed_is_not_used(monkeypatch: pytest.MonkeyPa
         ("python_enable_replacements", "false"),
         ("lock_configuration", "true"),
         ("threads", "1"),
-        ("memory_limit", "1.0 GiB"),
+        ("memory_limit", "64.0 MiB"),
         ("temp_directory", ""),
         ("integer_division", "true"),
         ("default_null_order", "NULLS_LAST_ON_ASC_FIRST_ON_DESC"),
