@@ -18,7 +18,7 @@ from ..errors import PolicyError
 from ..memory import MIB, MemoryLimits, ResultMemory, give_back
 from ..policy import Access, Policy, ServerPolicy, access_of
 from ..system_catalog import SystemCatalog
-from .client_settings import VERSION, VERSION_TEXT
+from .setting_table import VERSION, VERSION_TEXT
 
 __all__ = ["Sessions"]
 
