@@ -9,14 +9,17 @@ House rules:
 
 from __future__ import annotations
 
+import os
 import pickle
 import tempfile
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, BinaryIO, overload
 
 import numpy as np
 
+from ..errors import EngineFailure
 from ..memory import MIB, Share, weight_of
 
 __all__ = ["CELLS", "Spool", "SpooledRows", "chunk_rows"]
@@ -37,6 +40,30 @@ def chunk_rows(columns: int, most: int = 1024) -> int:
     return max(16, min(most, CELLS // max(1, columns)))
 
 
+class _File:
+    """A file without a name, which goes with this."""
+
+    def __init__(self) -> None:
+        self._file: BinaryIO = tempfile.TemporaryFile(prefix="dpsql-", buffering=0)  # noqa: SIM115
+
+    def write(self, data: bytes) -> None:
+        """Write at the end."""
+        view = memoryview(data)
+        while view:
+            view = view[self._file.write(view) :]
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return the bytes between two places."""
+        return os.pread(self._file.fileno(), end - start, start)
+
+    def close(self) -> None:
+        """Let it go."""
+        self._file.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+
 class Spool:
     """Takes the chunks of one answer; `share` is of the analyst whom it is for."""
 
@@ -48,7 +75,7 @@ class Spool:
         """Forget all: the answer is begun anew."""
         self._first: list[Column] | None = None
         self._share = self._of.another()
-        self._file: BinaryIO | None = None
+        self._file: _File | None = None
         self._starts, self._places = [0], [0]
 
     def __len__(self) -> int:
@@ -65,7 +92,8 @@ class Spool:
             return
         if self._file is None:
             self._share.take(_HELD)
-            self._file = tempfile.TemporaryFile(prefix="dpsql-", buffering=0)  # noqa: SIM115  # closed by its rows
+            with _told():
+                self._file = _File()
             self._write(self._first)
             self._first = []
         self._write(columns)
@@ -74,9 +102,8 @@ class Spool:
         assert self._file is not None
         data = pickle.dumps(tuple(columns), protocol=5)
         self._share.take(0, len(data))
-        view = memoryview(data)
-        while view:
-            view = view[self._file.write(view) :]
+        with _told():
+            self._file.write(data)
         self._places.append(self._places[-1] + len(data))
 
     def rows(self) -> Sequence[tuple[Any, ...]]:
@@ -95,7 +122,7 @@ class SpooledRows(Sequence[tuple[Any, ...]]):
     """The rows of a large answer; a slice is a list, and is made of one chunk after another."""
 
     def __init__(
-        self, file: BinaryIO | None, starts: list[int], places: list[int], share: Share,
+        self, file: _File | None, starts: list[int], places: list[int], share: Share,
         listed: list[tuple[Any, ...]] | None = None,
     ) -> None:  # fmt: skip
         """`starts`: the first row of each chunk, and the end; `places`: where it is in the file. `listed`: all rows."""
@@ -146,10 +173,21 @@ class SpooledRows(Sequence[tuple[Any, ...]]):
         if self._last[0] != number:
             assert self._file is not None
             self._last = (-1, ())
-            self._file.seek(self._places[number])
-            data = self._file.read(self._places[number + 1] - self._places[number])
+            data = self._file.read(self._places[number], self._places[number + 1])
             self._last = number, pickle.loads(data)  # noqa: S301  # a file of ours that nobody else can open
         return self._last[1]
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Have the system's error be ours: the disk is full, or may not be written. Raises EngineFailure (53200)."""
+    failure = None
+    try:
+        yield
+    except OSError as error:
+        failure = EngineFailure(f"spool: {type(error).__name__} {error.errno}", sqlstate="53200")
+    if failure is not None:
+        raise failure
 
 
 def _rows_of(columns: Sequence[Column], place: slice) -> list[tuple[Any, ...]]:
