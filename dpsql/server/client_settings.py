@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ..engine.settings import OWN
@@ -11,8 +11,9 @@ from ..pgwire import NoticeResponse
 from .release_timing import release_time
 from .report import Fault
 from .setting_table import KNOWN, TIME, KnownSetting, name_list
+from .statements import Modes
 
-__all__ = ["ClientSettings", "Modes"]
+__all__ = ["ClientSettings"]
 
 _REPORTED = (
     "server_version", "server_encoding", "client_encoding", "application_name",
@@ -21,7 +22,6 @@ _REPORTED = (
 )  # fmt: skip
 """What a client is told unasked, at first and when it changes."""
 
-Modes = Sequence[tuple[str, str]]
 _OF_BLOCK = ("transaction_isolation", "transaction_read_only", "transaction_deferrable")
 """What a block has of its own, at first what the setting of this name with `default_` before it says."""
 _CUSTOM = re.compile(r"[a-z_][\w$]*(?:\.[a-z_][\w$]*)+")
@@ -47,14 +47,9 @@ class ClientSettings:
 
     @classmethod
     def of(
-        cls,
-        user: str,
-        asked: Mapping[str, str],
-        *,
-        schema: str = "public",
-        written: str = "public",
+        cls, user: str, asked: Mapping[str, str], *, schema: str = "public", written: str = "public",
         has_tls: bool = False,
-    ) -> ClientSettings:
+    ) -> ClientSettings:  # fmt: skip
         """Return a new connection's settings. Raises Fault for one that does not exist, or a bad value.
 
         A zone or a form of dates is not a reason to refuse: some clients send their machine's, and are told what is
@@ -138,7 +133,7 @@ class ClientSettings:
 
     def modes(self) -> Modes:
         """Return the modes of the block at hand."""
-        return [(key, self.show(key)[1]) for key in _OF_BLOCK]
+        return tuple((key, self.show(key)[1]) for key in _OF_BLOCK)
 
     def show(self, name: str) -> tuple[str, str]:
         """Return a setting's name as it is shown, and its value. Raises Fault: 42704."""

@@ -27,34 +27,16 @@ from ..sql.parameters import TypedNull
 from .report import Fault
 
 __all__ = [
-    "columns_of",
-    "in_formats",
-    "must_be_typed",
-    "oid_of",
-    "parameter_types",
-    "plain",
-    "read_values",
-    "sql_type",
+    "columns_of", "in_formats", "must_be_typed", "oid_of", "parameter_types", "plain", "read_values", "sql_type",
     "typed_nulls",
-]
+]  # fmt: skip
 
 _OIDS = {
-    Kind.BOOLEAN: Oid.BOOL,
-    Kind.SMALLINT: Oid.INT2,
-    Kind.INTEGER: Oid.INT4,
-    Kind.BIGINT: Oid.INT8,
-    Kind.NUMERIC: Oid.NUMERIC,
-    Kind.REAL: Oid.FLOAT4,
-    Kind.DOUBLE: Oid.FLOAT8,
-    Kind.TEXT: Oid.TEXT,
-    Kind.DATE: Oid.DATE,
-    Kind.TIMESTAMP: Oid.TIMESTAMP,
-    Kind.INTERVAL: Oid.INTERVAL,
-    Kind.OPAQUE: Oid.TEXT,
-    Kind.NULL: Oid.TEXT,
-    Kind.JSON: Oid.JSON,
-    Kind.JSONB: Oid.JSONB,
-}
+    Kind.BOOLEAN: Oid.BOOL, Kind.SMALLINT: Oid.INT2, Kind.INTEGER: Oid.INT4, Kind.BIGINT: Oid.INT8,
+    Kind.NUMERIC: Oid.NUMERIC, Kind.REAL: Oid.FLOAT4, Kind.DOUBLE: Oid.FLOAT8, Kind.TEXT: Oid.TEXT,
+    Kind.DATE: Oid.DATE, Kind.TIMESTAMP: Oid.TIMESTAMP, Kind.INTERVAL: Oid.INTERVAL, Kind.OPAQUE: Oid.TEXT,
+    Kind.NULL: Oid.TEXT, Kind.JSON: Oid.JSON, Kind.JSONB: Oid.JSONB,
+}  # fmt: skip
 _ARRAYS = {element: array for array, element in ELEMENTS.items()}
 _UNKNOWN = (0, Oid.UNKNOWN)
 _REFCURSOR = 1790

@@ -28,7 +28,7 @@ from .statements import Direction, Marking, Result, Statement
 __all__ = ["Dispatcher"]
 
 _READS_NOTHING = (
-    ask.Begin, ask.Characteristics, ask.Done, ask.End, ask.Mark, ask.Set, ask.Reset, ask.Show, ask.Fetch,
+    ask.Begin, ask.Characteristics, ask.Done, ask.End, ask.Mark, ask.Set, ask.Show, ask.Fetch,
 )  # fmt: skip
 """Statements after which a block's modes may still be set."""
 _OF_ROWS = (ask.Query, ask.Catalog, ask.Show, ask.Execute)
@@ -64,7 +64,7 @@ class Dispatcher:
                 return replace(found, tag="COPY", copy=statement)
             case ask.Show():
                 return self.state.show(statement)
-            case ask.Set() | ask.Reset():
+            case ask.Set():
                 return self.state.set(statement)
             case ask.Begin() | ask.Characteristics():
                 return self.state.set_modes(statement)
@@ -77,7 +77,7 @@ class Dispatcher:
             case ask.Fetch():
                 return await self._fetch(statement)
             case ask.CloseCursor():
-                return self._close_cursor(statement)
+                return _forget(self.portals, statement.name, "CLOSE CURSOR")
             case ask.Prepare():
                 return await self._prepare(statement, start)
             case ask.Execute():
@@ -85,7 +85,7 @@ class Dispatcher:
                 with elsewhere():
                     return await self.queries.run(query, given, self.state.client)
             case ask.Deallocate():
-                return self._deallocate(statement)
+                return _forget(self.prepared, statement.name, "DEALLOCATE")
             case ask.Discard():
                 return self._discard(statement)
             case ask.Done():
@@ -205,14 +205,6 @@ class Dispatcher:
         columns = await self._portal_columns(portal)
         return Result("FETCH", columns, rows, notices, is_binary=portal.is_binary)
 
-    def _close_cursor(self, statement: ask.CloseCursor) -> Result:
-        if statement.name is None:
-            self.portals.clear()
-            return Result("CLOSE CURSOR ALL")
-        self.portals.find(statement.name)
-        self.portals.close(statement.name)
-        return Result("CLOSE CURSOR")
-
     # --- prepared statements ---------------------------------------------------------------------------
 
     def typed(self, statement: Statement, declared: tuple[int, ...], start: int) -> PreparedStatement:
@@ -246,10 +238,12 @@ class Dispatcher:
         values = argument_values(statement.name, statement.arguments, prepared.types)
         return prepared.statement, values[: prepared.count]
 
-    def _deallocate(self, statement: ask.Deallocate) -> Result:
-        if statement.name is None:
-            self.prepared.clear()
-            return Result("DEALLOCATE ALL")
-        self.prepared.find(statement.name)
-        self.prepared.close(statement.name)
-        return Result("DEALLOCATE")
+
+def _forget(known: Portals | PreparedStatements, name: str | None, tag: str) -> Result:
+    """Close what has this name, or all. Raises Fault: there is none."""
+    if name is None:
+        known.clear()
+        return Result(f"{tag} ALL")
+    known.find(name)
+    known.close(name)
+    return Result(tag)

@@ -186,10 +186,12 @@ def _setting(written: str) -> str:
 
 
 def _set(scope: str | None, name: str, written: str) -> Statement:
-    is_local = (scope or "").lower() == "local"
-    if written.strip().lower() == "default":
-        return ask.Reset(name, "SET", is_local)
-    return ask.Set(name, _values(written, "SET"), is_local)
+    values = None if written.strip().lower() == "default" else _values(written, "SET")
+    return ask.Set(name, values, (scope or "").lower() == "local")
+
+
+def _reset(name: str | None) -> Statement:
+    return ask.Set(name, tag="RESET")
 
 
 def _zone(match: re.Match[str]) -> Statement:
@@ -234,12 +236,9 @@ _FETCH = (
     rf"|(?:forward|backward)(?:\s*{_COUNT}|\s+all)?))?(?:\s+(?:from|in))?\s+{_NAME}"
 )
 _WORDS = {
-    "": (Direction.FORWARD, 1),
-    "next": (Direction.FORWARD, 1),
-    "prior": (Direction.BACKWARD, 1),
-    "first": (Direction.ABSOLUTE, 1),
-    "last": (Direction.ABSOLUTE, -1),
-}
+    "": (Direction.FORWARD, 1), "next": (Direction.FORWARD, 1), "prior": (Direction.BACKWARD, 1),
+    "first": (Direction.ABSOLUTE, 1), "last": (Direction.ABSOLUTE, -1),
+}  # fmt: skip
 _MAX_COUNT = 2**31 - 1
 
 
@@ -250,11 +249,8 @@ def _declare(text: str, bare: str, query: _Ask) -> Statement:
     options = re.findall(r"no scroll|\w+", " ".join(match[2].lower().split()))
     for one, other in (("scroll", "no scroll"), ("asensitive", "insensitive")):
         if one in options and other in options:
-            raise Fault(
-                "42P11",
-                f"a cursor cannot be both {one.upper()} and {other.upper()}",
-                hint="write one of them",
-            )
+            both = f"{one.upper()} and {other.upper()}"
+            raise Fault("42P11", f"a cursor cannot be both {both}", hint="write one of them")
     return ask.Declare(
         _unquoted(match[1]), query(blank_prefix(text, match.end())), (match[3] or "").lower() == "with",
         "binary" in options, "no scroll" in options,
@@ -371,10 +367,10 @@ _FORMS: tuple[tuple[str, str, _Make], ...] = (
     ("show", r"show\s+transaction\s+isolation\s+level", lambda m: ask.Show("transaction_isolation")),
     ("show", r"show\s+session\s+authorization", lambda m: ask.Show("session_authorization")),
     ("show", rf"show\s+{_SETTING}", lambda m: ask.Show(_setting(m[1]))),
-    ("reset", r"reset\s+all", lambda m: ask.Reset(None)),
-    ("reset", r"reset\s+time\s+zone", lambda m: ask.Reset("timezone")),
+    ("reset", r"reset\s+all", lambda m: _reset(None)),
+    ("reset", r"reset\s+time\s+zone", lambda m: _reset("timezone")),
     ("reset", r"reset\s+(?:transaction\s+isolation\s+level|role|session\s+authorization)", lambda m: ask.Done("RESET")),
-    ("reset", rf"reset\s+{_SETTING}", lambda m: ask.Reset(_setting(m[1]))),
+    ("reset", rf"reset\s+{_SETTING}", lambda m: _reset(_setting(m[1]))),
     ("deallocate", r"deallocate\s+(?:prepare\s+)?all", lambda m: ask.Deallocate(None)),
     ("deallocate", rf"deallocate\s+(?:prepare\s+)?{_NAME}", lambda m: ask.Deallocate(_unquoted(m[1]))),
     ("discard", r"discard\s+(all|plans|sequences|temp(?:orary)?)",

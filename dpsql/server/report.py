@@ -9,16 +9,7 @@ from ..errors import CODES, ON_THE_WIRE, DpsqlError, EngineFailure, LedgerError,
 from ..pgwire import ErrorResponse, ParameterError
 from .log import log, place_of
 
-__all__ = [
-    "ClientGone",
-    "Fault",
-    "changed",
-    "elsewhere",
-    "removed",
-    "report",
-    "stopping",
-    "unsupported",
-]
+__all__ = ["ClientGone", "Fault", "changed", "elsewhere", "removed", "report", "stopping", "unsupported"]
 
 
 class ClientGone(Exception):

@@ -15,7 +15,7 @@ from ..engine.settings import OWN, Settings
 from ..pgwire import FieldDescription, NoticeResponse, Oid, ParameterStatus, TransactionStatus
 from .client_settings import ClientSettings
 from .report import Fault
-from .statements import Begin, Characteristics, End, Mark, Marking, Reset, Result, Set, Show, Statement
+from .statements import Begin, Characteristics, End, Mark, Marking, Result, Set, Show, Statement
 
 __all__ = ["BlockKind", "ConnectionState"]
 
@@ -193,34 +193,33 @@ class ConnectionState:
         own = [(name, self._session.settings.show(name)) for name in OWN]
         return Result("SHOW", columns, sorted([*self.client.show_all(), *own]))
 
-    def set(self, statement: Set | Reset) -> Result:
+    def set(self, statement: Set) -> Result:
         """Set a setting, or have it go back. Raises Fault, Refusal."""
-        tag, name = "SET" if isinstance(statement, Set) else statement.tag, statement.name
+        name, values = statement.name, statement.values
+        if name is None:
+            return Result(statement.tag, statuses=self.reset_all())
         warning = "SET LOCAL can only be used in transaction blocks"
         is_warned = statement.is_local and not self.is_lasting
         notices = self.warn("25P01", warning if is_warned else None)
-        if name is None:
-            return Result(tag, statuses=self.reset_all())
         if name.startswith("dpsql."):
             self._set_own(statement, name)
-            return Result(tag, notices=notices)
-        if isinstance(statement, Reset):
+            return Result(statement.tag, notices=notices)
+        if values is None:
             changed = self.client.reset(name, is_local=statement.is_local)
-            return Result(tag, notices=notices, statuses=self._keep(changed))
-        if name.startswith("transaction_") and len(statement.values) == 1:
-            self._check_mode(name, statement.values[0].lower())
-        changed = self.client.set(name, statement.values, is_local=statement.is_local)
-        taken = self.client.warning(name, statement.values)
-        if taken is not None and self.client.wants_warnings:
-            notices = (*notices, taken)
-        return Result(tag, notices=notices, statuses=self._keep(changed))
+        else:
+            if name.startswith("transaction_") and len(values) == 1:
+                self._check_mode(name, values[0].lower())
+            changed = self.client.set(name, values, is_local=statement.is_local)
+            taken = self.client.warning(name, values)
+            notices += (taken,) if taken is not None and self.client.wants_warnings else ()
+        return Result(statement.tag, notices=notices, statuses=self._keep(changed))
 
-    def _set_own(self, statement: Set | Reset, name: str) -> None:
+    def _set_own(self, statement: Set, name: str) -> None:
         """Set one of dpsql's own settings. Raises Refusal."""
         session = self._session
 
         def changed(settings: Settings) -> Settings:
-            if isinstance(statement, Set):
+            if statement.values is not None:
                 return settings.set(name, ", ".join(statement.values), session.policy)
             fresh = settings.reset(name, session.policy)
             own = name.removeprefix("dpsql.")

@@ -11,7 +11,7 @@ from .arguments import Constant
 
 __all__ = [
     "Begin", "Catalog", "Characteristics", "CloseCursor", "Copy", "Deallocate", "Declare", "Direction", "Discard",
-    "Done", "End", "Execute", "Fetch", "Mark", "Marking", "Modes", "Prepare", "Query", "Reset", "Result", "Set", "Show",
+    "Done", "End", "Execute", "Fetch", "Mark", "Marking", "Modes", "Prepare", "Query", "Result", "Set", "Show",
     "Statement",
 ]  # fmt: skip
 
@@ -76,11 +76,15 @@ class Characteristics:
 
 @dataclass(frozen=True, slots=True)
 class Set:
-    """A setting gets a value, of one or several parts; `is_local`: until the block ends."""
+    """A setting gets a value, of one or several parts, or goes back (None); no name: all go back.
 
-    name: str
-    values: tuple[str, ...]
+    `is_local`: until the block ends. `tag`: as it was written.
+    """
+
+    name: str | None
+    values: tuple[str, ...] | None = None
     is_local: bool = False
+    tag: str = "SET"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +92,6 @@ class Show:
     """A client's setting is shown; None: all."""
 
     name: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Reset:
-    """A setting goes back; None: all. `tag`: it was written as RESET, or as SET … TO DEFAULT."""
-
-    name: str | None
-    tag: str = "RESET"
-    is_local: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +181,8 @@ class CloseCursor:
 
 
 Statement = (
-    Query | Catalog | Begin | End | Mark | Characteristics | Set | Show | Reset | Prepare | Execute | Deallocate
-    | Discard | Done | Copy | Declare | Fetch | CloseCursor
+    Query | Catalog | Begin | End | Mark | Characteristics | Set | Show | Prepare | Execute | Deallocate | Discard
+    | Done | Copy | Declare | Fetch | CloseCursor
 )  # fmt: skip
 
 _COUNTED = ("SELECT", "COPY", "FETCH")
