@@ -145,9 +145,11 @@ class _TimedSnapshot:
     def columns(self, sql: str) -> Any:
         return self.snapshot.columns(sql)
 
-    def run(self, sql: str, parameters: Sequence[object] = ()) -> Iterator[list[tuple[Any, ...]]]:
+    def run(
+        self, sql: str, parameters: Sequence[object] = (), size: int = 65536
+    ) -> Iterator[list[tuple[Any, ...]]]:
         self.clocks.queries.append(sql)
-        chunks = self.snapshot.run(sql, parameters)
+        chunks = self.snapshot.run(sql, parameters, size)
         is_first = True
         while True:
             start, processor = time.perf_counter(), time.process_time()

@@ -166,8 +166,10 @@ class _TimedSnapshot:
         found: LiveSchema = self._snapshot.schema()
         return found
 
-    def run(self, sql: str, parameters: Sequence[object] = ()) -> Iterator[list[tuple[Any, ...]]]:
-        return iter(self._timed(lambda: list(self._snapshot.run(sql, parameters))))
+    def run(
+        self, sql: str, parameters: Sequence[object] = (), size: int = 65536
+    ) -> Iterator[list[tuple[Any, ...]]]:
+        return iter(self._timed(lambda: list(self._snapshot.run(sql, parameters, size))))
 
     def columns(self, *asked: Any) -> Any:
         return self._timed(lambda: self._snapshot.columns(*asked))

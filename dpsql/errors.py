@@ -64,6 +64,7 @@ CODES = MappingProxyType(
         "PV203": "too many group keys",
         "PV301": "bad privacy parameter",
         # Resources.
+        "53200": "no room for answers: what is kept for an analyst, or for all, is at its limit",
         "53V01": "the privacy budget is spent",
         "55006": "the database is busy: another program has its file open",
         "57014": "statement cancelled",
@@ -183,6 +184,10 @@ class FilesChanged(EngineFailure):
 _FAILED = ("the database could not answer this statement", "the owner's log says more")
 _FAILURES = {
     "57014": ("the statement was cancelled", "what was charged stays spent"),
+    "53200": (
+        "there is no room for another answer",
+        "read, or close, what was asked before; then ask again",
+    ),
     "55006": ("the database is busy: another program has its file open", "ask again in a moment"),
     "57V01": (
         "post-processing took too long",

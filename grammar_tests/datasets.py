@@ -38,10 +38,12 @@ class _CountingSnapshot:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._snapshot, name)
 
-    def run(self, sql: str, parameters: Sequence[object] = ()) -> Iterator[list[tuple[Any, ...]]]:
+    def run(
+        self, sql: str, parameters: Sequence[object] = (), size: int = 65536
+    ) -> Iterator[list[tuple[Any, ...]]]:
         parameters = _with_salt(parameters)
         self._runs.append((sql, tuple(parameters)))
-        return self._snapshot.run(sql, parameters)
+        return self._snapshot.run(sql, parameters, size)
 
     def columns(self, sql: str) -> Any:
         self._runs.append((sql, ()))

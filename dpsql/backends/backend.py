@@ -13,9 +13,10 @@ from ..errors import PolicyError
 from ..policy.live_schema import LiveSchema
 from .deployment import Finding
 
-__all__ = ["Backend", "Snapshot", "implements", "unknown_url"]
+__all__ = ["CHUNK_ROWS", "Backend", "Snapshot", "implements", "unknown_url"]
 
 _T = TypeVar("_T", bound=type)
+CHUNK_ROWS = 65536
 
 
 class Snapshot(Protocol):
@@ -25,8 +26,10 @@ class Snapshot(Protocol):
         """Return the live schema. Raises EngineFailure."""
         ...
 
-    def run(self, sql: str, parameters: Sequence[object] = ()) -> Iterator[list[tuple[Any, ...]]]:
-        """Run one SELECT; yield its rows in chunks, integers exact. Raises EngineFailure."""
+    def run(
+        self, sql: str, parameters: Sequence[object] = (), size: int = CHUNK_ROWS
+    ) -> Iterator[list[tuple[Any, ...]]]:
+        """Run one SELECT; yield its rows in chunks of `size`, integers exact. Raises EngineFailure."""
         ...
 
     def columns(self, sql: str) -> list[tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]]:

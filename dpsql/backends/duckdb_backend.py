@@ -27,7 +27,7 @@ import numpy.typing as npt
 from ..errors import EngineFailure, PolicyError
 from ..policy.live_schema import LiveSchema
 from ..seal import NO_WAY_OUT
-from .backend import Backend, Snapshot, implements, unknown_url
+from .backend import CHUNK_ROWS, Backend, Snapshot, implements, unknown_url
 from .deployment import Finding
 from .duckdb_schema import Query, read_schema
 from .stoppable import Stoppable
@@ -36,7 +36,6 @@ __all__ = ["MEANING", "DuckDBBackend", "DuckDBSnapshot", "guarded"]
 
 _T = TypeVar("_T")
 
-_CHUNK_ROWS = 65536
 _DECIMAL_DIGITS = 38
 _BUSY = "55006"
 _BUSY_SECONDS, _BUSY_PAUSE = 2.0, 0.05
@@ -79,8 +78,10 @@ class DuckDBSnapshot:
             self._seen.append(found)
         return found
 
-    def run(self, sql: str, parameters: Sequence[object] = ()) -> Iterator[list[tuple[Any, ...]]]:
-        """Run one SELECT and yield its rows in chunks; nothing runs before the first chunk is asked for.
+    def run(
+        self, sql: str, parameters: Sequence[object] = (), size: int = CHUNK_ROWS
+    ) -> Iterator[list[tuple[Any, ...]]]:
+        """Run one SELECT and yield its rows in chunks of `size`; nothing runs before the first chunk is asked for.
 
         `parameters` are bound as they are, integers and decimals exactly; they have at most 38 digits.
         Integers and decimals of any width come as exact Python `int` and `Decimal`. Dates beyond Python's
@@ -88,7 +89,7 @@ class DuckDBSnapshot:
         Only one result is read at a time. Raises EngineFailure; with SQLSTATE 57014 after `cancel`.
         """
         self._runs += 1
-        return self._chunks(sql, tuple(parameters), self._runs)
+        return self._chunks(sql, tuple(parameters), self._runs, size)
 
     def columns(self, sql: str) -> list[tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]]:
         """Run one SELECT and return its columns as arrays, each with where it is NULL (None: nowhere).
@@ -116,12 +117,14 @@ class DuckDBSnapshot:
         self._calls.close()
         self._cursor.close()
 
-    def _chunks(self, sql: str, parameters: tuple[object, ...], turn: int) -> Iterator[list[tuple[Any, ...]]]:
+    def _chunks(
+        self, sql: str, parameters: tuple[object, ...], turn: int, size: int
+    ) -> Iterator[list[tuple[Any, ...]]]:
         self._call("run", lambda: self._execute(sql, parameters))
         while True:
             if turn != self._runs:
                 raise RuntimeError("this result was given up when the next statement began")
-            rows = self._call("fetch", lambda: self._cursor.fetchmany(_CHUNK_ROWS))
+            rows = self._call("fetch", lambda: self._cursor.fetchmany(size))
             self._hold()
             if not rows:
                 return

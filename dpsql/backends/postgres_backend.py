@@ -30,7 +30,7 @@ from psycopg_pool import ConnectionPool
 
 from ..errors import EngineFailure, PolicyError
 from ..policy.live_schema import LiveSchema
-from .backend import Backend, Snapshot, implements, unknown_url
+from .backend import CHUNK_ROWS, Backend, Snapshot, implements, unknown_url
 from .deployment import Finding
 from .postgres_connection import (
     LOCK_SECONDS,
@@ -51,7 +51,6 @@ __all__ = ["PostgresBackend", "PostgresSnapshot"]
 
 _T = TypeVar("_T")
 
-_CHUNK_ROWS = 65536
 _SELECT = re.compile(r"[ \t\r\n(]*(SELECT|WITH|VALUES)\b", re.IGNORECASE | re.ASCII)
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _MARK = "dpsql_begun"
@@ -106,8 +105,10 @@ class PostgresSnapshot:
         assert self._catalog is not None, "the snapshot has begun"
         return self._catalog.schema
 
-    def run(self, sql: str, parameters: Sequence[object] = ()) -> Iterator[list[tuple[Any, ...]]]:
-        """Run one SELECT and yield its rows in chunks; nothing runs before the first chunk is asked for.
+    def run(
+        self, sql: str, parameters: Sequence[object] = (), size: int = CHUNK_ROWS
+    ) -> Iterator[list[tuple[Any, ...]]]:
+        """Run one SELECT and yield its rows in chunks of `size`; nothing runs before the first chunk is asked for.
 
         The parameters $1, $2, … travel as text: the statement casts each to its type, `CAST($1 AS bigint[])`
         for a list. Rows are streamed from one execution, since a cursor of the server's would not be planned
@@ -116,7 +117,7 @@ class PostgresSnapshot:
         Raises EngineFailure; with SQLSTATE 57014 after `cancel`.
         """
         self._runs += 1
-        return self._chunks(sql, [sendable(value) for value in parameters], self._runs)
+        return self._chunks(sql, [sendable(value) for value in parameters], self._runs, size)
 
     def columns(self, sql: str) -> list[tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]]:
         """Run one SELECT and return its columns as arrays, each with where it is NULL (None: nowhere).
@@ -154,23 +155,27 @@ class PostgresSnapshot:
 
     # --- one result ---------------------------------------------------------------------------------------
 
-    def _chunks(self, sql: str, parameters: list[object], turn: int) -> Iterator[list[tuple[Any, ...]]]:
+    def _chunks(
+        self, sql: str, parameters: list[object], turn: int, size: int
+    ) -> Iterator[list[tuple[Any, ...]]]:
         _require_select(sql)
-        rows = self._call("run", lambda: self._started(sql, parameters))
+        rows = self._call("run", lambda: self._started(sql, parameters, size))
         for stage in _stages():
             if turn != self._runs:
                 raise RuntimeError("this result was given up when the next statement began")
-            chunk = self._call(stage, lambda: list(islice(rows, _CHUNK_ROWS)))
+            chunk = self._call(stage, lambda: list(islice(rows, size)))
             if not chunk:
                 return
             yield chunk
 
-    def _started(self, sql: str, parameters: list[object]) -> Generator[tuple[Any, ...], None, None]:
+    def _started(
+        self, sql: str, parameters: list[object], size: int
+    ) -> Generator[tuple[Any, ...], None, None]:
         self._give_up()
         cursor = self._cursor()
         read_exactly(cursor)
-        size = _CHUNK_ROWS if capabilities.has_stream_chunked() else 1
-        rows = cursor.stream(sql.encode(), parameters, binary=True, size=size)
+        at_once = size if capabilities.has_stream_chunked() else 1
+        rows = cursor.stream(sql.encode(), parameters, binary=True, size=at_once)
         self._stream = rows  # type: ignore[assignment]  # a generator, though declared as an iterator
         return self._stream  # type: ignore[return-value]
 

@@ -515,7 +515,7 @@ def _try_out(session: Session, prepared: PreparedPlan, public: PublicRows) -> No
         public.fetch(compiled)
     for number in prepared.plan.tables:
         if prepared.intermediates[number].in_database:
-            check_intermediate(public.answer(prepared.intermediates[number].parts[0]).rows)
+            check_intermediate(public.answer(prepared.intermediates[number].parts[0]))
 
 
 def _wanted(

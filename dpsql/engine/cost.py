@@ -15,7 +15,7 @@ from ..errors import DpsqlError
 
 __all__ = ["Cost", "telling"]
 
-_STOPPED = ("55006", "57014", "57V01")
+_STOPPED = ("53200", "55006", "57014", "57V01")
 """Errors that may come before the charge as well as after it: they always say which it was."""
 
 

@@ -18,6 +18,7 @@ from ..budget import BudgetStore, Caps, LedgerStore, Promise, Ration, open_store
 from ..cache import Cache
 from ..errors import EngineFailure
 from ..mechanisms import ATTO, NANO
+from ..memory import ResultMemory
 from ..plan.dialects import dialect_of
 from ..plan.planner import Plan
 from ..plan.views import build_catalog
@@ -146,6 +147,8 @@ class Dataset:
     backend: Backend
     store: BudgetStore
     sealed: SealedEngine = field(default_factory=SealedEngine, repr=False)
+    memory: ResultMemory | None = field(default=None, repr=False)
+    """Where what answers hold is counted; None where one analyst's own process holds it."""
 
     def __post_init__(self) -> None:
         with self.backend.snapshot() as snapshot:
@@ -161,8 +164,10 @@ class Dataset:
         self._last_said: dict[tuple[str, int], PeopleAbove | None] = {}
 
     @classmethod
-    def open(cls, policy: Path | Policy, *, backend: Backend | None = None) -> Dataset:
-        """Open what a policy names; `backend`: in place of the policy's database.
+    def open(
+        cls, policy: Path | Policy, *, backend: Backend | None = None, memory: ResultMemory | None = None
+    ) -> Dataset:
+        """Open what a policy names; `backend`: in place of the policy's database; `memory`: of a server.
 
         Raises:
             PolicyError, LedgerError, EngineFailure: each says what the owner has to mend.
@@ -175,7 +180,7 @@ class Dataset:
                 refuse_unsafe(backend.findings())
             store = open_ledger(known, create=False)
             undo.callback(store.close)
-            dataset = cls(known, backend, store)
+            dataset = cls(known, backend, store, memory=memory)
             undo.pop_all()
             return dataset
 

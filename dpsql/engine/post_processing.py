@@ -18,8 +18,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..errors import EngineFailure, Refusal
+from ..memory import Share
 from ..plan.dialects.dialect import Dialect
 from ..plan.planner import ReleasePlan
 from ..plan.privacy.rows import Release
@@ -30,7 +32,8 @@ from ..postprocess.intervals import check_carried, show_intervals
 from ..postprocess.print_public import PublicPrinter
 from ..postprocess.public_parts import Fetched, Needed, check_usable, split
 from ..postprocess.replicas import Ends
-from ..postprocess.rows import Arrays, ResultRows, check_size
+from ..postprocess.rows import ResultRows, check_size, finish_columns
+from ..postprocess.spool import Spool, chunk_rows
 from ..postprocess.watchdog import interrupt_after
 from ..relation.catalog import Scalar, Table
 from ..relation.relations import Relation
@@ -48,6 +51,9 @@ MAX_PUBLIC_ROWS = 1_000_000
 """Most public rows that a statement may answer, or bring together with released ones."""
 PUBLIC_SECONDS = 60.0
 """Most time that the owner's engine may take for public tables at once."""
+_FEW_ROWS = 10_000
+"""Public rows up to which a part is fetched beside others; one of more takes what an analyst may have in memory."""
+_TEXT_BYTES = 56
 _ONE = ("one", BIGINT)
 POSTPROCESS_SECONDS = 60.0
 """Most time for post-processing, where the session names no other."""
@@ -129,12 +135,14 @@ def _simulation(ends: Ends, printer: PublicPrinter) -> Simulation:
 class PublicRows:
     """What a statement reads of public tables, each part asked for once; `snapshot` opens when first needed.
 
-    `seconds`: the longest that one part may take, None for the usual limit.
+    `seconds`: the longest that one part may take, None for the usual limit. `share`: what is held is counted there, and
+    large answers are kept in files; None: in memory, and nobody counts.
     """
 
     snapshot: Callable[[], Snapshot]
     seconds: float | None = None
-    _answers: dict[DatabasePart, ResultRows] = field(default_factory=dict)
+    share: Share | None = None
+    _answers: dict[DatabasePart, Sequence[tuple[Any, ...]]] = field(default_factory=dict)
     _tables: dict[DatabasePart, FetchedTable] = field(default_factory=dict)
 
     def fetch(self, compiled: Compiled) -> None:
@@ -150,16 +158,16 @@ class PublicRows:
             else:
                 self.table(f"p{number}", part)
 
-    def answer(self, part: DatabasePart) -> ResultRows:
+    def answer(self, part: DatabasePart) -> Sequence[tuple[Any, ...]]:
         """Return the rows of a part that is the whole query. Raises as `fetch`."""
         if part not in self._answers:
-            self._answers[part] = _answered(part, self.snapshot(), self.seconds)
+            self._answers[part] = _answered(part, self.snapshot(), self.seconds, self.share)
         return self._answers[part]
 
     def table(self, name: str, part: DatabasePart) -> FetchedTable:
         """Return a part as a table of the sealed engine. Raises as `fetch`."""
         if part not in self._tables:
-            self._tables[part] = _fetched(name, part, self.snapshot(), self.seconds)
+            self._tables[part] = _fetched(name, part, self.snapshot(), self.seconds, self.share)
         return replace(self._tables[part], name=name)
 
 
@@ -203,22 +211,23 @@ def run_public(
     """
     types = [column.type for column in compiled.relation.columns]
     if compiled.in_database:
-        answer: ResultRows | Arrays = public.answer(compiled.parts[0])
-    else:
-        fetched = [public.table(f"p{i}", part) for i, part in enumerate(compiled.parts)]
-        maker = Maker(engine, level, patience, rows, compiled.bars)
-        plain = {number: _table(number, rows[number]) for number in compiled.releases}
-        tables: list[ReleasedTable | FetchedTable] = []
-        for number in sorted(compiled.releases):
-            numbered = number in compiled.numbered
-            tables.append(maker.with_bars(number, _numbered(plain[number]) if numbered else plain[number]))
-        for number, simulation in enumerate(compiled.simulations):
-            read = {i: _numbered(plain[i] if i in plain else _table(i, rows[i])) for i in simulation.releases}
-            tables.append(maker.simulated(f"b{number}", simulation, read, fetched))
-        tables += fetched
-        run = engine.run_large if types else engine.run
-        answer = run(compiled.sql, tables, seconds=patience.left)
-    return finish(answer, types).rows if types or isinstance(answer, Arrays) else answer.rows
+        return public.answer(compiled.parts[0])
+    fetched = [public.table(f"p{i}", part) for i, part in enumerate(compiled.parts)]
+    maker = Maker(engine, level, patience, rows, compiled.bars)
+    plain = {number: _table(number, rows[number]) for number in compiled.releases}
+    tables: list[ReleasedTable | FetchedTable] = []
+    for number in sorted(compiled.releases):
+        numbered = number in compiled.numbered
+        tables.append(maker.with_bars(number, _numbered(plain[number]) if numbered else plain[number]))
+    for number, simulation in enumerate(compiled.simulations):
+        read = {i: _numbered(plain[i] if i in plain else _table(i, rows[i])) for i in simulation.releases}
+        tables.append(maker.simulated(f"b{number}", simulation, read, fetched))
+    tables += fetched
+    if not types:
+        return engine.run(compiled.sql, tables, seconds=patience.left).rows
+    if public.share is not None:
+        return engine.keep(compiled.sql, tables, types, Spool(public.share), seconds=patience.left)
+    return finish(engine.run_large(compiled.sql, tables, seconds=patience.left), types).rows
 
 
 def check_public(compiled: Compiled, plans: Sequence[ReleasePlan], engine: SealedEngine) -> None:
@@ -313,20 +322,46 @@ def _printed(relation: Relation, tables: dict[str, Table]) -> tuple[str, str, tu
     return sql, PublicPrinter({}).relation(relation), tuple(printer.tables)
 
 
-def _answered(part: DatabasePart, snapshot: Snapshot, seconds: float | None) -> ResultRows:
-    """Return the rows of a public statement, as its engine gives them."""
+def _answered(
+    part: DatabasePart, snapshot: Snapshot, seconds: float | None, share: Share | None
+) -> Sequence[tuple[Any, ...]]:
+    """Return the rows of a public statement, as its engine gives them and in the types that are told."""
+    types = [type_ for _, type_ in part.columns]
+    if share is not None and types:
+        return _spooled(part, types, snapshot, seconds, Spool(share))
     rows: list[tuple[Any, ...]] = []
     with _in_time(snapshot, seconds):
         for chunk in snapshot.run(part.sql):
             rows += chunk
-            check_size(len(rows), len(part.columns), MAX_PUBLIC_ROWS)
-    return ResultRows(tuple(name for name, _ in part.columns), rows)
+            check_size(len(rows), len(types), MAX_PUBLIC_ROWS)
+    return finish(ResultRows(tuple(name for name, _ in part.columns), rows), types).rows if types else rows
 
 
-def _fetched(name: str, part: DatabasePart, snapshot: Snapshot, seconds: float | None) -> FetchedTable:
-    """Return the rows of a part as a table for the sealed engine."""
+def _spooled(
+    part: DatabasePart, types: Sequence[SqlType], snapshot: Snapshot, seconds: float | None, spool: Spool
+) -> Sequence[tuple[Any, ...]]:
     with _in_time(snapshot, seconds):
-        arrays = snapshot.columns(f"{part.sql} LIMIT {MAX_PUBLIC_ROWS + 1}")
+        for chunk in snapshot.run(part.sql, (), chunk_rows(len(types))):
+            check_size(len(spool) + len(chunk), len(types), MAX_PUBLIC_ROWS)
+            spool.add(finish_columns(chunk, types))
+    return spool.rows()
+
+
+def _fetched(
+    name: str, part: DatabasePart, snapshot: Snapshot, seconds: float | None, share: Share | None
+) -> FetchedTable:
+    """Return the rows of a part as a table for the sealed engine.
+
+    Where memory is counted, few rows are fetched at once; if there are more, what an analyst may have is taken first.
+    """
+    with _in_time(snapshot, seconds):
+        arrays = None if share is None else snapshot.columns(f"{part.sql} LIMIT {_FEW_ROWS + 1}")
+        if arrays is None or len(arrays[0][0]) > _FEW_ROWS:
+            arrays = None
+            before = 0 if share is None else share.take_large()
+            arrays = snapshot.columns(f"{part.sql} LIMIT {MAX_PUBLIC_ROWS + 1}")
+            if share is not None:
+                share.settle(before, sum(_size(values) for values, _ in arrays))
     if len(arrays[0][0]) > MAX_PUBLIC_ROWS:
         read = " and ".join(f'"{table.removeprefix("t_")}"' for table in part.tables)
         raise Refusal(
@@ -338,6 +373,13 @@ def _fetched(name: str, part: DatabasePart, snapshot: Snapshot, seconds: float |
         for (column, type_), (values, nulls) in zip(part.columns, arrays, strict=True)
     }
     return FetchedTable(name, columns)
+
+
+def _size(values: npt.NDArray[Any]) -> int:
+    """Return about how many bytes an array takes, with its texts."""
+    if values.dtype.kind != "O":
+        return values.nbytes
+    return values.nbytes + sum(_TEXT_BYTES + len(text) for text in values if isinstance(text, str))
 
 
 def _empty_table(name: str, table: Table) -> ReleasedTable:

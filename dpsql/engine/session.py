@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -20,6 +21,7 @@ from ..backends import Backend
 from ..budget import ZERO, Charge, Fresh, Status, shown_epsilon
 from ..errors import EngineFailure, PolicyError, Refusal
 from ..mechanisms import ATTO, NANO, Noise, SampledNoise
+from ..memory import STATEMENT_BYTES, Share
 from ..plan.planner import Plan, PrivacyParameters, ReleasePlan, plan
 from ..policy import Neighbours, Policy, access_of
 from ..postprocess.bars import add_companions
@@ -100,7 +102,7 @@ class Session:
         self.settings = Settings.of(self.policy)
         self.access = access_of(self.policy, self.analyst)
         self._cancelled, self._expired = threading.Event(), threading.Event()
-        self._sealed = self.dataset.sealed.sharing(self._cancelled.is_set)
+        self._sealed = self.dataset.sealed.sharing(self._cancelled.is_set, self.analyst)
         self._began = 0.0
         self._told_notes: set[str] = set()
 
@@ -311,8 +313,8 @@ class Session:
     ) -> Answer:
         prepared = self._prepare(query, parameters, key, snapshot)
         cost, reuse = Cost(), self.settings.reuse
-        with telling(cost, reuse=reuse):
-            public = PublicRows(snapshot.open, self.time_limit)
+        with telling(cost, reuse=reuse), self._memory() as share:
+            public = PublicRows(snapshot.open, self.time_limit, share)
             runner = self._runner(prepared, query, public, cost, lambda: self._hold(snapshot.close))
             is_whole = runner.from_store()
             if not is_whole and (other := self._beside(prepared, runner)) is not None:
@@ -330,11 +332,30 @@ class Session:
                 public.fetch(compiled)
             for number in prepared.plan.tables:
                 if prepared.intermediates[number].in_database:
-                    check_intermediate(public.answer(prepared.intermediates[number].parts[0]).rows)
+                    check_intermediate(public.answer(prepared.intermediates[number].parts[0]))
             opened = snapshot.open()
             charge = runner.from_engine(opened, self.dataset.salt)
             self.dataset.answers.clear()  # what was drawn joins what is stored of the same numbers
             return self._answer(prepared, runner, charge, public, (key, epoch), self._agreeing(runner, epoch))
+
+    @contextmanager
+    def _memory(self) -> Iterator[Share | None]:
+        """Yield where what a statement holds is counted: what it takes at least is there before anything is charged.
+
+        Raises EngineFailure: 53200, there is no room; 57014, the statement is cancelled.
+        """
+        share = self.share()
+        if share is None:
+            yield None
+            return
+        with share:
+            share.take(STATEMENT_BYTES)
+            yield share
+
+    def share(self) -> Share | None:
+        """Return where what this analyst holds is counted; None where nobody counts."""
+        memory = self.dataset.memory
+        return None if memory is None else memory.share(self.analyst, self._cancelled.is_set)
 
     def _agreeing(self, runner: PlanRunner, epoch: int) -> Sequence[ReleasedRows]:
         """Return a statement's releases with the numbers that agree (soundness.md 3.15), where all are of one epoch."""
@@ -528,7 +549,9 @@ class Session:
         receipt = self._receipt(charge, self.budget(), reused=reused, notes=notes)
         answer = Answer(prepared.columns, found, "SELECT", receipt)
         is_whole = not patience.without_bars and not any(isinstance(note, OpenRankNote) for note in ranks)
-        if is_whole and prepared.is_lasting and not prepared.compiled.tables and len(found) <= 10_000:
+        is_small = isinstance(found, list) or self.dataset.memory is None
+        is_small = is_small and len(found) <= 10_000
+        if is_whole and is_small and prepared.is_lasting and not prepared.compiled.tables:
             self.dataset.answers.put(key, answer)
         return answer
 

@@ -55,6 +55,7 @@ _MUTABLE = (
     "as unit"
 )
 _LONGEST_STATEMENT = 600
+_LEAST_MEMORY_MIB = 64
 _MOST_TOGETHER = 1_000  # a household, a class: noise that hides everybody leaves no answer
 _VERIFIER = re.compile(
     r"SCRAM-SHA-256\$[1-9][0-9]{0,6}:[A-Za-z0-9+/]{8,}={0,2}\$[A-Za-z0-9+/]{43}=:[A-Za-z0-9+/]{43}="
@@ -392,8 +393,13 @@ def _read_server(top: Section) -> ServerPolicy:
         raise section.error(
             f"is above {_LONGEST_STATEMENT} seconds, the longest that is waited", "statement_timeout"
         )
+    memory, files = section.count("memory_mib"), section.count("files_mib")
+    if memory is not None and memory < _LEAST_MEMORY_MIB:
+        raise section.error(
+            f"is below {_LEAST_MEMORY_MIB}, with which nothing could be answered", "memory_mib"
+        )
     section.finish()
-    return ServerPolicy(has_grid is not False, seconds or _LONGEST_STATEMENT)
+    return ServerPolicy(has_grid is not False, seconds or _LONGEST_STATEMENT, memory, files)
 
 
 def _read_verifier(section: Section, name: str) -> str | None:

@@ -251,11 +251,15 @@ class Analyst:
 class ServerPolicy:
     """What a server does with the data: `has_grid`, its replies wait for the grid (soundness.md 3.6).
 
-    `statement_seconds`: the longest that any statement may take, whatever its client allows.
+    `statement_seconds`: the longest that any statement may take, whatever its client allows. `memory_mib`,
+    `files_mib`: what the answers that are kept for clients may take together, in memory and in files, of which an
+    analyst has a quarter; None: what the machine allows.
     """
 
     has_grid: bool = True
     statement_seconds: int = 600
+    memory_mib: int | None = None
+    files_mib: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,17 @@ from ..errors import Refusal
 from ..relation.types import Kind, SqlType
 from .intervals import Interval, read_interval
 
-__all__ = ["MAX_CELLS", "MAX_ROWS", "Arrays", "ColumnRows", "ResultRows", "check_size", "finish"]
+__all__ = [
+    "MAX_CELLS",
+    "MAX_ROWS",
+    "Arrays",
+    "ColumnRows",
+    "ResultRows",
+    "check_size",
+    "finish",
+    "finish_arrays",
+    "finish_columns",
+]
 
 _LIMITS = {Kind.SMALLINT: 2**15, Kind.INTEGER: 2**31, Kind.BIGINT: 2**63}
 _EXACT = Context(prec=2000, rounding=ROUND_HALF_EVEN)
@@ -103,18 +113,31 @@ def finish(rows: ResultRows | Arrays, types: Sequence[SqlType]) -> ResultRows:
     if len(types) != len(rows.columns):
         raise ValueError(f"{len(types)} types for {len(rows.columns)} columns")
     if isinstance(rows, Arrays):
-        if all(map(_is_right, rows.arrays, types)):
+        made = finish_arrays(rows.arrays, types)
+        if all(one is other for one, other in zip(made, rows.arrays, strict=True)):
             return ResultRows(rows.columns, ColumnRows(rows.arrays))
-        finished = [
-            array.tolist() if _is_right(array, declared) else _finished(array.tolist(), declared)
-            for array, declared in zip(rows.arrays, types, strict=True)
-        ]
-        return ResultRows(rows.columns, list(zip(*finished, strict=True)))
+        listed = [one.tolist() if isinstance(one, np.ndarray) else one for one in made]
+        return ResultRows(rows.columns, list(zip(*listed, strict=True)))
     columns = [[row[index] for row in rows.rows] for index in range(len(types))]
     finished = [_finished(column, declared) for column, declared in zip(columns, types, strict=True)]
     if all(one is other for one, other in zip(finished, columns, strict=True)):
         return rows
     return ResultRows(rows.columns, list(zip(*finished, strict=True)))
+
+
+def finish_columns(rows: Sequence[tuple[Any, ...]], types: Sequence[SqlType]) -> list[list[Any]]:
+    """Return what `finish` makes of rows, by column."""
+    return [_finished([row[index] for row in rows], declared) for index, declared in enumerate(types)]
+
+
+def finish_arrays(
+    arrays: Sequence[npt.NDArray[Any]], types: Sequence[SqlType]
+) -> list[npt.NDArray[Any] | list[Any]]:
+    """Return what `finish` makes of arrays: the very array where nothing is to do."""
+    return [
+        array if _is_right(array, declared) else _finished(array.tolist(), declared)
+        for array, declared in zip(arrays, types, strict=True)
+    ]
 
 
 def _is_right(array: npt.NDArray[Any], declared: SqlType) -> bool:

@@ -8,7 +8,9 @@ House rules:
 2. A setting of the seal that this DuckDB does not know is a failure, never a warning.
 3. One statement's tables live in its own cursor, as temporary tables, and end with it: statements
    that run at the same time do not see each other.
-4. The engine's error text may quote released values. It goes to the owner's log (`detail`), no
+4. A statement has its database to itself, of `_SMALL_MIB`; one that needs more is run again, alone, in one of the
+   whole limit. So what another analyst's statement takes never makes this one fail.
+5. The engine's error text may quote released values. It goes to the owner's log (`detail`), no
    further.
 """
 
@@ -16,20 +18,23 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import duckdb
 
 from ..errors import EngineFailure, Refusal
+from ..fair import FairTurns
 from ..relation.forms import MAX_RECURSION, MAX_ROW_SERIES
+from ..relation.types import SqlType
 from ..seal import seal
 from .fetched import FetchedTable
 from .print_calls import NO_PATTERN, TOO_MANY
 from .print_forms import ENDLESS, ROUNDS
 from .released import EncodedColumn, ReleasedTable, encode_column, parameters_of, quote
-from .rows import MAX_ROWS, Arrays, ResultRows, check_size
+from .rows import MAX_ROWS, Arrays, ResultRows, check_size, finish_arrays, finish_columns
+from .spool import CELLS, Spool, chunk_rows
 from .watchdog import Watch, interrupt_after
 
 __all__ = ["LONGEST_SECONDS", "EngineLimits", "SealedEngine"]
@@ -50,7 +55,9 @@ _POSTGRES_WAYS = {
 LONGEST_SECONDS = 600.0
 """No statement takes longer, whatever limit its session asks for: the engine is shared."""
 
-_LOADING = "loading$"
+_SMALL_MIB, _MOST_SMALL, _MOST_EACH, _MOST_WARM = 64, 64, 4, 2
+"""Of the small databases: their memory, how many are used at once, by one owner, and how many wait for the next."""
+_LOADING, _KEPT = "loading$", "kept$"
 _FETCHED = 65_536
 _MANY_ROWS = 1000
 """A table of more has its answer fetched by column where that is sure: an object for each value takes time."""
@@ -64,8 +71,8 @@ _FEW_ROWS = 16
 class EngineLimits:
     """What one engine's statements may take.
 
-    `memory_mib` is shared by the statements that run at the same time; `seconds` is wall time for
-    one statement, loading included, where its caller names none; `max_rows` is the length of one result.
+    `memory_mib` is for one statement; `seconds` is wall time for one statement, loading included and waiting not, where
+    its caller names none; `max_rows` is the length of one result.
     """
 
     memory_mib: int = 1024
@@ -73,30 +80,85 @@ class EngineLimits:
     max_rows: int = MAX_ROWS
 
 
-class _Database:
-    """The one DuckDB of the engines that share it."""
+class _Databases:
+    """The databases of the engines that share them: small ones, some kept warm, and a large one while it is needed."""
 
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.connection: duckdb.DuckDBPyConnection | None = None
+    def __init__(self, limits: EngineLimits) -> None:
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._warm: list[duckdb.DuckDBPyConnection] = []
+        self._closed = 0
+        self._small, self._large = FairTurns(_MOST_SMALL, _MOST_EACH), FairTurns(1, 1)
+
+    @property
+    def has_large(self) -> bool:
+        """Whether a statement for which a small database does not do may have a larger one."""
+        return self._limits.memory_mib > _SMALL_MIB
+
+    @contextmanager
+    def small(self, owner: str, is_cancelled: Callable[[], bool]) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Yield a database that nobody else has meanwhile. Raises EngineFailure: it is cancelled, or not sealed."""
+        with self._small.turn(owner, is_cancelled):
+            with self._lock:
+                closed, database = self._closed, self._warm.pop() if self._warm else None
+            database = database or _open_sealed(min(_SMALL_MIB, self._limits.memory_mib))
+            is_whole = True
+            try:
+                yield database
+            except (duckdb.FatalException, duckdb.InternalException, duckdb.OutOfMemoryException):
+                is_whole = (
+                    False  # it answers nothing more after the first two, and gives memory back after the last
+                )
+                raise
+            finally:
+                with self._lock:
+                    is_kept = is_whole and closed == self._closed and len(self._warm) < _MOST_WARM
+                    if is_kept:
+                        self._warm.append(database)
+                if not is_kept:
+                    database.close()
+
+    @contextmanager
+    def last(self, owner: str, is_cancelled: Callable[[], bool]) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Yield a database of the whole limit; a large one is the only one. Raises as `small`."""
+        if not self.has_large:
+            with self.small(owner, is_cancelled) as small:
+                yield small
+            return
+        with self._large.turn(owner, is_cancelled):
+            database = _open_sealed(self._limits.memory_mib)
+            try:
+                yield database
+            finally:
+                database.close()
+
+    def close(self) -> None:
+        """Let those go that nobody has, and the others once they are given back."""
+        with self._lock:
+            warm, self._warm = self._warm, []
+            self._closed += 1
+        for database in warm:
+            database.close()
 
 
 class SealedEngine:
-    """A sealed DuckDB, opened by the first statement (20 ms) and kept warm; safe to share by threads."""
+    """Sealed DuckDBs, opened when they are needed (20 ms), some kept warm; safe to share by threads."""
 
-    def __init__(self, limits: EngineLimits | None = None, *, _database: _Database | None = None) -> None:
+    def __init__(
+        self, limits: EngineLimits | None = None, *, _databases: _Databases | None = None, _owner: str = ""
+    ) -> None:
         self._limits = limits or EngineLimits()
-        self._shared = _database or _Database()
+        self._shared, self._owner = _databases or _Databases(self._limits), _owner
         self._lock = threading.Lock()
         self._running: set[Watch] = set()
         self._is_cancelled: Callable[[], bool] = _never
 
-    def sharing(self, is_cancelled: Callable[[], bool]) -> SealedEngine:
-        """Return an engine on the same DuckDB, whose `cancel` stops its own statements alone.
+    def sharing(self, is_cancelled: Callable[[], bool], owner: str = "") -> SealedEngine:
+        """Return an engine on the same databases, whose `cancel` stops its own statements alone.
 
-        `is_cancelled` says whether one that begins now is to be stopped at once.
+        `is_cancelled` says whether one that begins now is to be stopped at once; `owner`: who shares turns with others.
         """
-        engine = SealedEngine(self._limits, _database=self._shared)
+        engine = SealedEngine(self._limits, _databases=self._shared, _owner=owner)
         engine._is_cancelled = is_cancelled
         return engine
 
@@ -120,6 +182,52 @@ class SealedEngine:
         answer = self._arrays if any(map(_is_large, tables)) else self._answer
         return self._run(sql, tables, (), answer, seconds)
 
+    def keep(
+        self, sql: str, tables: Sequence[ReleasedTable | FetchedTable], types: Sequence[SqlType], spool: Spool,
+        *, seconds: float | None = None,
+    ) -> Sequence[tuple[Any, ...]]:  # fmt: skip
+        """Return the rows that `finish` makes of what `run_large` returns, of which no more than a chunk is in memory.
+
+        Raises as `run`; EngineFailure (53200) where there is no room for them.
+        """
+        are_large = any(map(_is_large, tables))
+
+        def answer(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Any]) -> Spool:
+            spool.clear()  # a statement is run again where it needs more memory
+            if are_large:
+                cursor.execute(_kept_statement(cursor, sql, self._limits.max_rows))
+                self._keep_slices(cursor, types, spool)
+            else:
+                cursor.execute(_select(cursor, sql), list(parameters))
+                self._keep_rows(cursor, types, spool)
+            return spool
+
+        return self._run(sql, tables, (), answer, seconds).rows()
+
+    def _keep_rows(self, cursor: duckdb.DuckDBPyConnection, types: Sequence[SqlType], spool: Spool) -> None:
+        size = chunk_rows(len(types))
+        while rows := cursor.fetchmany(size):
+            check_size(len(spool) + len(rows), len(types), self._limits.max_rows)
+            spool.add(finish_columns(rows, types))
+
+    def _keep_slices(self, cursor: duckdb.DuckDBPyConnection, types: Sequence[SqlType], spool: Spool) -> None:
+        """Read the table of an answer: by column where the types allow it."""
+        described = cursor.execute(f"SELECT * FROM {quote(_KEPT)} LIMIT 0").description or ()
+        if not _SURE.issuperset(str(column[1]) for column in described):
+            cursor.execute(f"SELECT * FROM {quote(_KEPT)}")
+            self._keep_rows(cursor, types, spool)
+            return
+        found = cursor.execute(f"SELECT count(*) FROM {quote(_KEPT)}").fetchone()
+        total = 0 if found is None else int(found[0])
+        check_size(total, len(types), self._limits.max_rows)
+        has_text = any(str(column[1]) == "VARCHAR" for column in described)
+        size = chunk_rows(len(types), 4096 if has_text else CELLS)
+        for start in range(0, total, size):
+            cursor.execute(
+                f"SELECT * FROM {quote(_KEPT)} WHERE rowid >= {start} AND rowid < {start + size} ORDER BY rowid"
+            )
+            spool.add(finish_arrays(tuple(cursor.fetchnumpy().values()), types))
+
     def _run(
         self,
         sql: str,
@@ -128,7 +236,44 @@ class SealedEngine:
         answer: Callable[[duckdb.DuckDBPyConnection, str, Sequence[Any]], T],
         seconds: float | None,
     ) -> T:
-        cursor = self._open_cursor()
+        def run(database: duckdb.DuckDBPyConnection) -> T:
+            cursor = database.cursor()
+            try:
+                return self._run_on(cursor, sql, tables, parameters, answer, seconds)
+            finally:
+                cursor.close()
+
+        try:
+            if self._shared.has_large:
+                with (
+                    suppress(duckdb.OutOfMemoryException),
+                    self._shared.small(self._owner, self._is_cancelled) as database,
+                ):
+                    return run(database)
+            with self._shared.last(self._owner, self._is_cancelled) as database:
+                return run(database)
+        except duckdb.OutOfMemoryException as error:
+            raise Refusal(
+                "the answer takes more memory than one statement may use",
+                sqlstate="54001",
+                hint="join or sort fewer rows above the aggregates",
+            ) from error
+        except duckdb.Error as error:
+            refusal = _without_end(str(error))
+            if refusal is not None:
+                raise refusal from error
+            raise EngineFailure(f"post-processing: {error}") from error
+
+    def _run_on(
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        sql: str,
+        tables: Sequence[ReleasedTable | FetchedTable],
+        parameters: Sequence[Any],
+        answer: Callable[[duckdb.DuckDBPyConnection, str, Sequence[Any]], T],
+        seconds: float | None,
+    ) -> T:
+        """Run in a cursor. Raises duckdb.Error; EngineFailure: it is stopped, or out of time."""
         limit = self._limits.seconds if seconds is None else min(seconds, LONGEST_SECONDS)
         is_late = False
         try:
@@ -144,22 +289,6 @@ class SealedEngine:
         except duckdb.InterruptException as error:
             detail = "post-processing ran out of time" if is_late else "post-processing was stopped"
             raise EngineFailure(detail, sqlstate="57V01" if is_late else "57014") from error
-        except duckdb.OutOfMemoryException as error:
-            raise Refusal(
-                "the answer takes more memory than one statement may use",
-                sqlstate="54001",
-                hint="join or sort fewer rows above the aggregates",
-            ) from error
-        except (duckdb.FatalException, duckdb.InternalException) as error:
-            self.close()  # DuckDB answers nothing more after these; the next statement opens anew.
-            raise EngineFailure(f"post-processing: {error}") from error
-        except duckdb.Error as error:
-            refusal = _without_end(str(error))
-            if refusal is not None:
-                raise refusal from error
-            raise EngineFailure(f"post-processing: {error}") from error
-        finally:
-            cursor.close()
 
     @contextmanager
     def _cancellable(self, watch: Watch) -> Iterator[None]:
@@ -181,15 +310,8 @@ class SealedEngine:
                 watch.cancel()
 
     def close(self) -> None:
-        """Let the database go; the next statement opens a new one. Running statements end first."""
-        with self._shared.lock:
-            self._shared.connection = None
-
-    def _open_cursor(self) -> duckdb.DuckDBPyConnection:
-        with self._shared.lock:
-            if self._shared.connection is None:
-                self._shared.connection = _open_sealed(self._limits.memory_mib)
-            return self._shared.connection.cursor()
+        """Let the databases go; the next statement opens a new one. Running statements end first."""
+        self._shared.close()
 
     def _answer(self, cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Any]) -> ResultRows:
         cursor.execute(_select(cursor, sql), list(parameters))
@@ -261,6 +383,17 @@ def _select(cursor: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         raise EngineFailure("post-processing is one SELECT")
     return statements[0]
+
+
+def _kept_statement(cursor: duckdb.DuckDBPyConnection, sql: str, max_rows: int) -> str:
+    """Return what makes a table of the rows of the one SELECT that a text is, up to one too many."""
+    _select(cursor, sql)
+    limited = f"{sql}\nLIMIT {max_rows + 1}"
+    try:
+        _select(cursor, limited)
+    except duckdb.ParserException:  # It has a LIMIT of its own.
+        limited = sql
+    return f"CREATE TEMP TABLE {quote(_KEPT)} AS {limited}"
 
 
 def _open_sealed(memory_mib: int) -> duckdb.DuckDBPyConnection:

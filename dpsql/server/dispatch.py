@@ -41,7 +41,7 @@ class Dispatcher:
     def __init__(self, state: ConnectionState, queries: Queries) -> None:
         self.state, self.queries = state, queries
         self.prepared = PreparedStatements()
-        self.portals = Portals()
+        self.portals = Portals(queries.worker.session.share())
 
     def read(self, piece: ScriptStatement) -> Statement:
         """Return what a statement asks for. Raises as `read_statement`."""

@@ -6,8 +6,11 @@ a row's number from 1; 0 is before the first, `size` + 1 after the last.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import overload
 
+from ..memory import Share, weight_of
 from ..pgwire import Bind, FieldDescription, Format
 from .prepared import PreparedStatement, missing
 from .report import Fault
@@ -47,6 +50,8 @@ class Portal:
 
     size: int = 0
     """Bytes of its parameters."""
+    weight: int = 0
+    """Bytes of its rows in memory, where they are counted here."""
 
     def formats(self, count: int) -> list[Format]:
         """Return the formats of so many columns. Raises ParameterError: Bind names another number."""
@@ -60,14 +65,11 @@ class Portal:
             self.is_broken = True
             raise Fault("55000", "the cursor can only go forward", hint="DECLARE … SCROLL CURSOR")
 
-    def take(self, how: Fetch) -> list[tuple[object, ...]]:
+    def take(self, how: Fetch) -> Sequence[tuple[object, ...]]:
         """Return the next rows, and stand at the last of them. Requires: it has run."""
         assert self.result is not None
         places, self.position = step(how, self.position, self._size)
-        if not places:
-            return []
-        end = places[-1] - 1 + places.step
-        return list(self.result.rows[places[0] - 1 : end if end >= 0 else None : places.step])
+        return _Taken(self.result.rows, range(places.start - 1, places.stop - 1, places.step))
 
     def take_forward(self, limit: int | None) -> tuple[int, int]:
         """Return the index of the next row and of the end of the next `limit` rows, and pass over them."""
@@ -83,8 +85,10 @@ class Portal:
 class Portals:
     """The portals of a connection, by name."""
 
-    def __init__(self) -> None:
+    def __init__(self, share: Share | None = None) -> None:
+        """`share`: where the rows are counted that they keep in memory."""
         self._open: dict[str, Portal] = {}
+        self._share = share
 
     def add(self, name: str, portal: Portal) -> None:
         """Open a portal; the unnamed one takes the place of the last. Raises Fault."""
@@ -120,6 +124,13 @@ class Portals:
         """Have a portal keep its rows. Raises Fault (53400): all together would be too many."""
         if result.columns and result.copy is None and self._rows() + len(result.rows) > _MAX_ROWS:
             raise Fault("53400", "the open cursors would keep too many rows", hint=_HINT)
+        if self._share is not None and isinstance(
+            result.rows, list
+        ):  # others are counted where they were made
+            weight = weight_of(result.rows)
+            kept = sum(other.weight for other in self._open.values())
+            self._share.settle(self._share.memory, kept + weight, seconds=0)
+            portal.weight = weight
         portal.result = result
 
     def clear(self) -> None:
@@ -145,6 +156,28 @@ class Portals:
 
     def _rows(self) -> int:
         return sum(len(portal.result.rows) for portal in self._open.values() if portal.result is not None)
+
+
+class _Taken(Sequence[tuple[object, ...]]):
+    """Some of a result's rows, which are made when they are read; a slice is a list."""
+
+    def __init__(self, rows: Sequence[tuple[object, ...]], places: range) -> None:
+        self._rows, self._places = rows, places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, place: int) -> tuple[object, ...]: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[tuple[object, ...]]: ...
+    def __getitem__(self, place: int | slice) -> tuple[object, ...] | list[tuple[object, ...]]:
+        places = self._places[place]
+        if isinstance(places, int):
+            return self._rows[places]
+        if not places:
+            return []
+        return list(self._rows[min(places[0], places[-1]) : max(places[0], places[-1]) + 1])[:: places.step]
 
 
 # --- where a cursor stands ------------------------------------------------------------------------------

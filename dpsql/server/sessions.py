@@ -15,7 +15,8 @@ import time
 from ..engine import Session
 from ..engine.dataset import Dataset
 from ..errors import PolicyError
-from ..policy import Access, Policy, access_of
+from ..memory import MIB, MemoryLimits, ResultMemory, give_back
+from ..policy import Access, Policy, ServerPolicy, access_of
 from ..system_catalog import SystemCatalog
 from .setting_table import VERSION, VERSION_TEXT
 
@@ -25,6 +26,8 @@ _IDLE_SECONDS = 30.0
 _FILE_SECONDS = 1.0
 """How long after the last statement began a database is kept open; a DuckDB file, which nobody can write meanwhile."""
 
+_TRIM_SECONDS, _TRIM_UNTIL = 10.0, 120.0
+
 
 class Sessions:
     """Opens sessions on the current dataset; every method may be called from any thread."""
@@ -32,12 +35,13 @@ class Sessions:
     def __init__(self, policy: Policy) -> None:
         """Open the dataset. Raises PolicyError, LedgerError, EngineFailure: the owner has to mend something."""
         self._lock = threading.Lock()
-        self._current, catalogs = _open(policy)
+        self.memory = ResultMemory(_limits(policy.server))
+        self._current, catalogs = self._open(policy)
         self._catalogs = {id(self._current): catalogs}
         self._datasets = {id(self._current): self._current}
         self._users: dict[int, int] = {}
         self._stale: set[int] = set()
-        self._used = time.monotonic()
+        self._used = self._trimmed = time.monotonic()
 
     @property
     def dataset(self) -> Dataset:
@@ -52,7 +56,7 @@ class Sessions:
         """Return a new session, on the tables as they are now. Raises as `__init__` does."""
         with self._lock:
             if id(self._current) in self._stale:
-                self._swap(*_open(self._current.policy))
+                self._swap(*self._open(self._current.policy))
             dataset = self._current
             if analyst not in dataset.policy.analysts:  # taken out since the login
                 raise PolicyError("this analyst is not in the policy")
@@ -82,7 +86,7 @@ class Sessions:
 
     def replace(self, policy: Policy) -> None:
         """Have another policy from here on. Raises as `__init__` does, and then all stays as it was."""
-        opened = _open(policy)
+        opened = self._open(policy)
         with self._lock:
             self._swap(*opened)
 
@@ -96,8 +100,15 @@ class Sessions:
         self._used = time.monotonic()
 
     def rest(self) -> None:
-        """Let the database go for a while if nobody has asked anything lately: a file's owner can write it then."""
-        rested = time.monotonic() - self._used
+        """Let the database go for a while if nobody has asked anything lately: a file's owner can write it then.
+
+        Memory that nobody uses any more is given back now and then, until long after the last statement.
+        """
+        now = time.monotonic()
+        rested = now - self._used
+        if rested < _TRIM_UNTIL and now - self._trimmed > _TRIM_SECONDS:
+            give_back()
+            self._trimmed = time.monotonic()
         if rested <= _FILE_SECONDS:
             return
         with self._lock:
@@ -119,6 +130,15 @@ class Sessions:
         if not self._users.get(id(old)):
             self._close(old)
 
+    def _open(self, policy: Policy) -> tuple[Dataset, dict[Access, SystemCatalog]]:
+        dataset = Dataset.open(policy, memory=self.memory)
+        try:
+            kinds = dict.fromkeys(access_of(policy, name) for name in policy.analysts)
+            return dataset, {access: _catalog_of(dataset, access) for access in kinds}
+        except BaseException:
+            dataset.close()
+            raise
+
     def _close(self, dataset: Dataset) -> None:
         self._stale.discard(id(dataset))
         del self._datasets[id(dataset)]
@@ -127,14 +147,9 @@ class Sessions:
         dataset.close()
 
 
-def _open(policy: Policy) -> tuple[Dataset, dict[Access, SystemCatalog]]:
-    dataset = Dataset.open(policy)
-    try:
-        kinds = dict.fromkeys(access_of(policy, name) for name in policy.analysts)
-        return dataset, {access: _catalog_of(dataset, access) for access in kinds}
-    except BaseException:
-        dataset.close()
-        raise
+def _limits(server: ServerPolicy) -> MemoryLimits:
+    memory = None if server.memory_mib is None else server.memory_mib * MIB
+    return MemoryLimits.of(memory, None if server.files_mib is None else server.files_mib * MIB)
 
 
 def _catalog_of(dataset: Dataset, access: Access) -> SystemCatalog:

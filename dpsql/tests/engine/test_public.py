@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
@@ -86,9 +86,9 @@ class Seen:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def run(self, sql: str, parameters: Sequence[object] = ()) -> Any:
+    def run(self, sql: str, *asked: Any) -> Any:
         self._asked.append(sql)
-        return self._inner.run(sql, parameters)
+        return self._inner.run(sql, *asked)
 
     def columns(self, sql: str) -> Any:
         self._asked.append(sql)

@@ -60,11 +60,13 @@ class _Seen:
         self.schema = inner.schema
         self.cancel = inner.cancel
 
-    def run(self, sql: str, parameters: Sequence[object] = ()) -> Iterator[list[tuple[Any, ...]]]:
+    def run(
+        self, sql: str, parameters: Sequence[object] = (), size: int = 65536
+    ) -> Iterator[list[tuple[Any, ...]]]:
         self.watched.spent_at.append(self.watched.session[0].dataset.store.spent().epsilon_nano)
         if self.watched.fails:
             raise EngineFailure("on purpose")
-        return self.inner.run(sql, parameters)
+        return self.inner.run(sql, parameters, size)
 
 
 def watched_session(desk: OpenDesk, *, fails: bool = False) -> tuple[Session, Watched]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime
 from decimal import Decimal
@@ -118,10 +119,11 @@ def test_the_seal_holds_without_the_rule_of_one_select(secret_file: Path, attemp
     with duckdb.connect(":memory:") as open_database:
         open_database.execute(sql)  # the attempt is a real one
     before = sorted(secret_file.parent.rglob("*"))
-    cursor = SealedEngine()._open_cursor()
-    with pytest.raises(duckdb.Error, match=r"(?i)permission|disabled|locked|does not exist|change"):
-        cursor.execute(sql)
-    cursor.close()
+    with (
+        SealedEngine()._shared.small("", lambda: False) as database,
+        pytest.raises(duckdb.Error, match=r"(?i)permission|disabled|locked|does not exist|change"),
+    ):
+        database.cursor().execute(sql)
     assert sorted(secret_file.parent.rglob("*")) == before
 
 
@@ -144,7 +146,7 @@ def test_a_duckdb_that_cannot_be_sealed_is_not_used(monkeypatch: pytest.MonkeyPa
         ("python_enable_replacements", "false"),
         ("lock_configuration", "true"),
         ("threads", "1"),
-        ("memory_limit", "1.0 GiB"),
+        ("memory_limit", "64.0 MiB"),
         ("temp_directory", ""),
         ("integer_division", "true"),
         ("default_null_order", "NULLS_LAST_ON_ASC_FIRST_ON_DESC"),
@@ -310,6 +312,45 @@ def test_memory_is_limited_and_never_spills(tmp_path: Path, monkeypatch: pytest.
     assert caught.value.sqlstate == "54001"
     assert list(tmp_path.iterdir()) == []
     assert engine.run("SELECT 1", []).rows == [(1,)]
+
+
+HUNGRY = (
+    "SELECT count(*) FROM (SELECT list(range) AS l FROM range(5000000)) AS h, range(1000000000000) AS r (i)"
+    " WHERE h.l[1 + r.i % 1000] = -1"
+)
+"""It holds more than the memory of a small database, and has no end."""
+MODEST = "SELECT count(*) FROM (SELECT range FROM range(400000) ORDER BY hash(range))"
+LARGER = "SELECT len(list(range)) FROM range(5000000)"
+
+
+def test_the_hunger_of_one_analyst_is_not_the_others() -> None:
+    """What one has taken of the memory makes no statement of another fail: neither a modest one nor a large one."""
+    shared = SealedEngine(EngineLimits(memory_mib=256, seconds=60))
+    stopped = threading.Event()
+    hungry, other = shared.sharing(stopped.is_set, "hungry"), shared.sharing(lambda: False, "other")
+    with ThreadPoolExecutor(4) as pool:
+        held = [pool.submit(hungry.run, HUNGRY, []) for _ in range(2)]
+        try:
+            while not shared._shared._large._running or "hungry" not in shared._shared._large._waiting:
+                assert not any(one.done() for one in held)
+                time.sleep(0.01)
+            for _ in range(5):
+                assert other.run(MODEST, []).rows == [(400_000,)]
+            larger = pool.submit(other.run, LARGER, [])
+            while "other" not in shared._shared._large._waiting:
+                time.sleep(0.01)
+            assert other.run("SELECT 1", []).rows == [(1,)], (
+                "and who waits for much keeps nobody from a little"
+            )
+        finally:
+            stopped.set()
+            hungry.cancel()
+        for one in held:
+            with pytest.raises(EngineFailure) as caught:
+                one.result(timeout=600)
+            assert caught.value.sqlstate == "57014"
+        assert larger.result(timeout=600).rows == [(5_000_000,)], "it waits, and is answered"
+    assert not shared._shared._large._running
 
 
 def test_a_closed_engine_opens_again(engine: SealedEngine) -> None:

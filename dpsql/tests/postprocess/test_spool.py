@@ -1,0 +1,212 @@
+"""A large answer is kept by the chunk: the same rows, bounded memory, nothing left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpsql.errors import EngineFailure
+from dpsql.memory import MIB, MemoryLimits, ResultMemory
+from dpsql.pgwire import Bind, FieldDescription, Format, Oid
+from dpsql.postprocess.spool import CELLS, Spool, SpooledRows, chunk_rows
+from dpsql.server.outbox import Outbox
+from dpsql.server.portals import Portal
+from dpsql.server.prepared import PreparedStatement
+from dpsql.server.statements import Copy, Direction, Fetch, Query, Result
+
+MANY = 1_000_000
+
+
+def limits() -> ResultMemory:
+    return ResultMemory(MemoryLimits(64 * MIB, 32 * MIB, 64 * MIB, 32 * MIB), wait_seconds=0.01)
+
+
+def spooled(memory: ResultMemory, rows: list[tuple[Any, ...]], size: int) -> Any:
+    spool = Spool(memory.share("alice"))
+    for start in range(0, len(rows), size):
+        spool.add([list(column) for column in zip(*rows[start : start + size], strict=True)])
+    return spool.rows()
+
+
+ROWS: list[tuple[Any, ...]] = [(i, f"é {i}" if i % 3 else None, i / 7) for i in range(997)]
+
+
+@pytest.mark.parametrize("size", [10, 100, 996, 997])
+def test_rows_are_those_of_a_list(size: int) -> None:
+    memory = limits()
+    kept = spooled(memory, ROWS, size)
+    assert isinstance(kept, list) == (size == 997), "one chunk of a few rows is a list"
+    assert (len(kept), list(kept)) == (len(ROWS), ROWS)
+    for low, high, step in [(0, 5, 1), (95, 305, 1), (990, 2000, 1), (5, 5, 1), (500, 90, -1), (3, 700, 7)]:
+        assert kept[low:high:step] == ROWS[low:high:step]
+    assert [kept[place] for place in (0, 99, 100, 996, -1)] == [
+        ROWS[place] for place in (0, 99, 100, 996, -1)
+    ]
+    with pytest.raises(IndexError):
+        kept[997]
+
+
+def test_no_rows() -> None:
+    memory = limits()
+    assert spooled(memory, [], 1) == []
+    assert memory.held == 0
+
+
+def test_arrays_and_lists_in_one_answer() -> None:
+    spool = Spool(limits().share("alice"))
+    spool.add([np.arange(3), ["a", None, "c"]])
+    spool.add([[7, None], np.array(["x", "y"], dtype=object)])
+    assert list(spool.rows()) == [(0, "a"), (1, None), (2, "c"), (7, "x"), (None, "y")]
+
+
+def test_the_file_has_no_name_and_goes_with_the_rows() -> None:
+    memory = limits()
+    before = set(os.listdir("/proc/self/fd"))
+    kept = spooled(memory, ROWS, 100)
+    assert isinstance(kept, SpooledRows)
+    files = set(os.listdir("/proc/self/fd")) - before
+    named = [os.readlink(f"/proc/self/fd/{one}") for one in files if os.path.exists(f"/proc/self/fd/{one}")]
+    assert any("deleted" in name or name.startswith("/tmp/#") for name in named) or not named
+    assert memory.held > 0
+    assert memory.in_files > 0
+    kept.close()
+    assert (memory.held, memory.in_files, len(kept)) == (0, 0, 0)
+    del kept
+    assert set(os.listdir("/proc/self/fd")) <= before
+
+
+def test_an_answer_that_finds_no_room_leaves_nothing() -> None:
+    memory = ResultMemory(MemoryLimits(64 * MIB, 32 * MIB, 2000, 2000, first=0), wait_seconds=0.01)
+    with pytest.raises(EngineFailure) as caught:
+        spooled(memory, ROWS, 100)
+    assert caught.value.sqlstate == "53200"
+    del caught
+    assert (memory.held, memory.in_files) == (0, 0)
+
+
+def test_an_answer_that_is_begun_anew_has_its_second_rows_alone() -> None:
+    memory = limits()
+    spool = Spool(memory.share("alice"))
+    for number in range(5):
+        spool.add([[number] * 10])
+    spool.clear()
+    assert memory.in_files == 0
+    spool.add([[9]])
+    assert spool.rows() == [(9,)]
+
+
+# --- a million rows, and how many of them are alive --------------------------------------------------------------
+
+
+class Counted(int):
+    """A number that counts how many there are."""
+
+    alive = most = 0
+
+    def __new__(cls, value: int) -> Counted:
+        Counted.alive += 1
+        Counted.most = max(Counted.most, Counted.alive)
+        return super().__new__(cls, value)
+
+    def __del__(self) -> None:
+        Counted.alive -= 1
+
+
+@pytest.fixture(scope="module")
+def million() -> Iterator[SpooledRows]:
+    spool = Spool(limits().share("alice"))
+    size = chunk_rows(1)
+    for start in range(0, MANY, size):
+        spool.add([[Counted(i) for i in range(start, min(start + size, MANY))]])
+    assert Counted.most <= 3 * size, "also while it is written"
+    kept = spool.rows()
+    assert isinstance(kept, SpooledRows)
+    yield kept
+    kept.close()
+
+
+class Wire:
+    """A connection of which only the bytes are of interest."""
+
+    def send(self, *replies: Any) -> bytes:
+        self.sent = getattr(self, "sent", 0) + sum(len(getattr(reply, "data", b"")) for reply in replies)
+        return b"x" * 70_000
+
+
+async def read(_: bytes) -> None:
+    """A client that reads at once."""
+
+
+def portal_over(rows: SpooledRows) -> Portal:
+    portal = Portal(PreparedStatement(None, (), 0, 0), Bind("c", "", (), (), ()), (), is_forward_only=False)
+    portal.result = Result("SELECT", (FieldDescription("n", Oid.INT8),), rows)
+    return portal
+
+
+async def by_rows(outbox: Outbox, rows: SpooledRows) -> None:
+    await outbox.rows(Result("SELECT", (FieldDescription("n", Oid.INT8),), rows), [Format.TEXT], 0, len(rows))
+
+
+async def by_copy(outbox: Outbox, rows: SpooledRows) -> None:
+    how = Copy(Query("SELECT n"), "csv", False)
+    await outbox.copy(Result("COPY", (FieldDescription("n", Oid.INT8),), rows, copy=how), how)
+
+
+async def by_fetch_all(outbox: Outbox, rows: SpooledRows) -> None:
+    portal = portal_over(rows)
+    taken = portal.take(Fetch("c", Direction.FORWARD, None, False))
+    assert len(taken) == MANY
+    await outbox.rows(
+        Result("FETCH", (FieldDescription("n", Oid.INT8),), taken), [Format.TEXT], 0, len(taken)
+    )
+
+
+async def by_portal(outbox: Outbox, rows: SpooledRows) -> None:
+    portal, count = portal_over(rows), 0
+    assert portal.result is not None
+    while (part := portal.take_forward(70_001))[0] < part[1]:
+        await outbox.rows(portal.result, [Format.TEXT], *part)
+        count += part[1] - part[0]
+    assert count == MANY
+
+
+@pytest.mark.parametrize("way", [by_rows, by_copy, by_fetch_all, by_portal])
+def test_a_million_rows_are_never_alive_together(
+    million: SpooledRows, way: Callable[[Outbox, SpooledRows], Awaitable[None]]
+) -> None:
+    Counted.most = Counted.alive
+    asyncio.run(way(Outbox(Wire(), read), million))  # type: ignore[arg-type, call-arg]
+    assert Counted.most <= 2 * CELLS
+
+
+def test_backwards_too(million: SpooledRows) -> None:
+    portal = portal_over(million)
+    portal.take(Fetch("c", Direction.FORWARD, None, True))
+    Counted.most = Counted.alive
+    taken = portal.take(Fetch("c", Direction.BACKWARD, None, False))
+    assert (taken[0], taken[:3], taken[MANY - 1]) == (
+        (MANY - 1,),
+        [(MANY - 1,), (MANY - 2,), (MANY - 3,)],
+        (0,),
+    )
+    assert Counted.most <= 2 * CELLS
+
+
+def test_a_full_disk_is_told_in_our_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = limits()
+
+    def full(self: object, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device: /secret")
+
+    monkeypatch.setattr("dpsql.postprocess.spool._File.write", full)
+    with pytest.raises(EngineFailure) as caught:
+        spooled(memory, ROWS, 100)
+    assert caught.value.sqlstate == "53200"
+    assert "secret" not in str(caught.value) + caught.value.detail
+    assert caught.value.__context__ is None
