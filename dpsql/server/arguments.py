@@ -1,18 +1,106 @@
-"""EXECUTE's constants as the values of a prepared statement's parameters, by Postgres' rules of assignment."""
+"""EXECUTE's constants: as they are written, and as the values of parameters by Postgres' rules of assignment."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 
 from ..pgwire import Format, Oid, ParameterError, read_parameter
 from .columns import plain
-from .read_prepared import type_number
-from .report import Fault
-from .statements import Constant
+from .report import Fault, unsupported
 
-__all__ = ["argument_values"]
+__all__ = ["Constant", "argument_values", "compile_form", "read_arguments", "type_number"]
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A constant as it was written; `type`: the name of its type, None for a bare string or NULL."""
+
+    text: str | None
+    type: str | None = None
+
+
+def compile_form(form: str) -> re.Pattern[str]:
+    """Return how something is written, in any case; blanks are never given back, so that it fails in linear time."""
+    form = form.replace(r"\s+", r"\s++").replace(r"\s*", r"\s*+")
+    return re.compile(form, re.IGNORECASE | re.DOTALL)
+
+
+_TYPES = {
+    "boolean": Oid.BOOL, "bool": Oid.BOOL,
+    "smallint": Oid.INT2, "int2": Oid.INT2,
+    "integer": Oid.INT4, "int": Oid.INT4, "int4": Oid.INT4,
+    "bigint": Oid.INT8, "int8": Oid.INT8,
+    "numeric": Oid.NUMERIC, "decimal": Oid.NUMERIC,
+    "real": Oid.FLOAT4, "float4": Oid.FLOAT4,
+    "double precision": Oid.FLOAT8, "float8": Oid.FLOAT8, "float": Oid.FLOAT8,
+    "text": Oid.TEXT, "varchar": Oid.VARCHAR, "character varying": Oid.VARCHAR, "unknown": Oid.UNKNOWN,
+    "date": Oid.DATE,
+    "timestamp": Oid.TIMESTAMP, "timestamp without time zone": Oid.TIMESTAMP,
+    "timestamptz": Oid.TIMESTAMPTZ, "timestamp with time zone": Oid.TIMESTAMPTZ,
+}  # fmt: skip
+_TYPE = (
+    r"(?:pg_catalog\s*\.\s*)?(double\s+precision|character\s+varying|timestamp\s+with(?:out)?\s+time\s+zone|[a-z]\w*)"
+    r"(?:\s*\(\s*\d+(?:\s*,\s*\d+)?\s*\))?"
+)
+_LITERAL = (
+    r"(?:(?P<string>'(?:''|[^'])*')|(?P<number>[+-]?\s*(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)(?!\w)"
+    r"|\b(?P<word>null|true|false)\b)"
+)
+_CONSTANT = compile_form(
+    rf"\s*(?:cast\s*\(\s*(?P<inner>{_LITERAL.replace('?P<', '?P<in')})\s+as\s+(?P<target>{_TYPE})\s*\)"
+    rf"|(?:(?P<typed>date|timestamp)\s*)?{_LITERAL}(?:\s*::\s*(?P<cast>{_TYPE}))?)\s*"
+)
+
+
+def type_number(name: str) -> int:
+    """Return Postgres' number of a type. Raises Fault (42704): there is none of this name."""
+    match = re.fullmatch(_TYPE, name.strip(), re.IGNORECASE)
+    oid = _TYPES.get(re.sub(r"\s+", " ", match[1].lower())) if match else None
+    if oid is None:
+        raise Fault(
+            "42704", f'type "{name.strip()[:60]}" does not exist', hint="declare the parameter as text"
+        )
+    return oid
+
+
+def read_arguments(written: str) -> tuple[Constant, ...]:
+    """Read constants with commas between them. Raises Fault (0A000): one is none."""
+    found, at = list[Constant](), 0
+    while True:
+        constant = _CONSTANT.match(written, at)
+        end = len(written) if constant is None else constant.end()
+        if constant is None or (end < len(written) and written[end] != ","):
+            raise unsupported(
+                "an argument of EXECUTE that is no constant", "write a number, a string, NULL, a cast"
+            )
+        found.append(_constant(constant))
+        if end == len(written):
+            return tuple(found)
+        at = end + 1
+
+
+def _constant(match: re.Match[str]) -> Constant:
+    part = "in" if match["inner"] else ""
+    string, number, name = (match[f"{part}{kind}"] for kind in ("string", "number", "word"))
+    type_ = match["target"] or match["cast"] or match["typed"]
+    if type_ is not None:
+        type_number(type_)
+        type_ = re.sub(r"\s+", " ", re.sub(r"\(.*", "", type_.lower())).strip()
+    if string is not None:
+        return Constant(string[1:-1].replace("''", "'"), type_)
+    if number is not None:
+        text = (
+            re.sub(r"[\s+]", "", number) if "e" not in number.lower() else number.replace(" ", "").lstrip("+")
+        )
+        return Constant(text, type_ or ("integer" if re.fullmatch(r"-?\d+", text) else "numeric"))
+    return Constant(None, type_) if name.lower() == "null" else Constant(name.lower(), type_ or "boolean")
+
+
+# --- as values ---------------------------------------------------------------------------------------
 
 _WHOLE = (Oid.INT2, Oid.INT4, Oid.INT8)
 _FLOATS = (Oid.FLOAT4, Oid.FLOAT8)

@@ -9,8 +9,8 @@ from contextlib import suppress
 
 from .encryption import ALPN, Encryption
 from .log import Seldom
-from .proxy_header import ProxyHeaderError, read_proxy_header
 from .report import ClientGone
+from .sockets import ProxyHeaderError, read_proxy_header
 
 __all__ = ["Channel"]
 

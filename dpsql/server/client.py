@@ -40,12 +40,13 @@ from ..pgwire import (
 )
 from .channel import Channel
 from .client_settings import ClientSettings
-from .commands import Commands
 from .conversation import Conversation
+from .dispatch import Dispatcher
 from .log import log, place_of
 from .options import is_loopback
 from .queries import Queries
 from .report import ClientGone, Fault, changed, report
+from .state import ConnectionState
 from .worker import Worker
 
 if TYPE_CHECKING:
@@ -298,7 +299,7 @@ class Client:
         for name, value in own.items():
             session.settings = session.settings.set(name, value, session.policy)
         queries = Queries(self._worker, catalog, startup.database, self.process_id, server.tally)
-        commands = Commands(self._worker, queries, client, session.settings)
+        dispatcher = Dispatcher(ConnectionState(session, client), queries)
         self.key = secrets.token_bytes(32 if startup.version >= (3, 2) else 4)
         statuses = [ParameterStatus(name, value) for name, value in client.reported().items()]
         await self._send(
@@ -308,7 +309,7 @@ class Client:
             "connected", analyst=self.analyst, peer=self.peer, process=self.process_id,
             encrypted=self._is_encrypted,
         )  # fmt: skip
-        return Conversation(self._connection, commands, self._write)
+        return Conversation(self._connection, dispatcher, self._write)
 
 
 _LOGIN_HINT = "check the user, the password and the database's name"

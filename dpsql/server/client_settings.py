@@ -10,14 +10,11 @@ from ..engine.settings import OWN
 from ..pgwire import NoticeResponse
 from .release_timing import release_time
 from .report import Fault
-from .setting_table import KNOWN, VERSION, KnownSetting
-from .setting_values import TIME, name_list
+from .setting_table import KNOWN, TIME, KnownSetting, name_list
 
-__all__ = ["REPORTED", "VERSION", "VERSION_TEXT", "ClientSettings", "Modes"]
+__all__ = ["ClientSettings", "Modes"]
 
-VERSION_TEXT = f"PostgreSQL {VERSION} (dpsql)"
-
-REPORTED = (
+_REPORTED = (
     "server_version", "server_encoding", "client_encoding", "application_name",
     "default_transaction_read_only", "in_hot_standby", "is_superuser", "session_authorization", "DateStyle",
     "IntervalStyle", "TimeZone", "integer_datetimes", "standard_conforming_strings",
@@ -160,7 +157,7 @@ class ClientSettings:
 
     def reported(self) -> dict[str, str]:
         """Return what the client is told unasked."""
-        return dict(self.show(name) for name in REPORTED)
+        return dict(self.show(name) for name in _REPORTED)
 
     def may_report(self, before: ClientSettings) -> bool:
         """Return whether the client may have to be told of a change since other settings; quick to say no."""

@@ -1,38 +1,22 @@
-"""One connection after its login: the client's messages to replies; the simple protocol is answered here."""
+"""One connection after its login: the client's messages, of the simple and the extended protocol, to replies."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 
-from ..pgwire import (
-    Bind,
-    Close,
-    CommandComplete,
-    Describe,
-    EmptyQueryResponse,
-    Event,
-    Execute,
-    Flush,
-    Format,
-    Parse,
-    ProtocolConnection,
-    Query,
-    ReadyForQuery,
-    RowDescription,
-    State,
-    Sync,
-    Unreadable,
-)
+from .. import pgwire
+from ..pgwire import FieldDescription, Format, ServerMessage
 from ..sql.script import ScriptStatement
-from .columns import in_formats
-from .commands import Commands
-from .extended import Extended
-from .lexical import cut
+from .columns import in_formats, must_be_typed, parameter_types, read_values, typed_nulls
+from .dispatch import Dispatcher
 from .outbox import Outbox
+from .portals import Portal
+from .prepared import PreparedStatement, as_described, fitted
+from .read_statement import cut
 from .report import ClientGone, Fault, report, unsupported
-from .runner import StatementRunner
-from .statements import Command, Result
-from .transaction import BlockKind
+from .state import BlockKind
+from .statements import Catalog, Query, Result, Statement
 
 __all__ = ["Conversation"]
 
@@ -41,26 +25,28 @@ class Conversation:
     """Answers events; `write` sends bytes to the client and waits while it does not read."""
 
     def __init__(
-        self, connection: ProtocolConnection, commands: Commands, write: Callable[[bytes], Awaitable[None]]
+        self,
+        connection: pgwire.ProtocolConnection,
+        dispatcher: Dispatcher,
+        write: Callable[[bytes], Awaitable[None]],
     ) -> None:
         self._outbox = Outbox(connection, write)
-        self._runner = StatementRunner(commands)
-        self._extended = Extended(self._outbox, self._runner)
+        self._dispatcher, self._state = dispatcher, dispatcher.state
         self._start = 0
         """Where the statement at hand begins in what the client sent."""
 
-    async def answer(self, event: Event) -> None:
+    async def answer(self, event: pgwire.Event) -> None:
         """Answer one event; an error is told to the client. Raises ClientGone."""
-        self._start = self._extended.start = 0
+        self._start = 0
         try:
-            await self._dispatch(event)
+            await self._answer(event)
         except ClientGone:
             raise
         except Exception as error:  # noqa: BLE001  # `report` tells a bug from an error, and the text of neither
-            told = report(error, self._start or self._extended.start)
-            self._runner.commands.queries.refused(told.sqlstate)
-            self._outbox.send(told, *self._runner.abort())
-        if self._outbox.state in (State.QUERY_FAILED, State.QUERY_NEXT):
+            told = report(error, self._start)
+            self._dispatcher.queries.refused(told.sqlstate)
+            self._outbox.send(told, *self._dispatcher.abort())
+        if self._outbox.state in (pgwire.State.QUERY_FAILED, pgwire.State.QUERY_NEXT):
             await self._ready()
 
     async def flush(self) -> None:
@@ -71,67 +57,194 @@ class Conversation:
         """Let the other connections go on, after a while; and send what is much already."""
         await self._outbox.take_turns()
 
-    async def _dispatch(self, event: Event) -> None:
+    async def _answer(self, event: pgwire.Event) -> None:
         match event:
-            case Query():
+            case pgwire.Query():
                 await self._query(event.sql)
-            case Parse():
-                await self._extended.parse(event)
-            case Bind():
-                await self._extended.bind(event)
-            case Describe():
-                await self._extended.describe(event)
-            case Execute():
-                await self._extended.execute(event)
-            case Close():
-                self._extended.close(event)
-            case Sync():
+            case pgwire.Parse():
+                await self._parse(event)
+            case pgwire.Bind():
+                await self._bind(event)
+            case pgwire.Describe():
+                await self._describe(event)
+            case pgwire.Execute():
+                await self._execute(event)
+            case pgwire.Close():
+                self._close(event)
+            case pgwire.Sync():
                 await self._ready()
-            case Flush():
+            case pgwire.Flush():
                 await self.flush()
-            case Unreadable():
+            case pgwire.Unreadable():
                 raise Fault(event.sqlstate, event.message)
             case _:
                 raise unsupported("the function call of the old protocol", "send a SELECT")
 
     async def _ready(self) -> None:
-        statuses = self._runner.settle()
-        self._outbox.send(*statuses, ReadyForQuery(self._runner.commands.block.status))
+        statuses = self._dispatcher.settle()
+        self._outbox.send(*statuses, pgwire.ReadyForQuery(self._state.status))
         await self.flush()
 
-    async def _query(self, sql: str) -> None:
-        """Answer a text of statements; none runs if one of the connection's own is not written right."""
-        self._runner.portals.close("")
-        self._runner.statements.close("")
-        pieces = cut(sql)
-        if not pieces:
-            self._outbox.send(EmptyQueryResponse())
-        commands = [self._read(piece) for piece in pieces]
-        for piece, command in zip(pieces, commands, strict=True):
-            self._start = piece.start
-            if isinstance(command, Fault):
-                self._runner.commands.block.check(None)
-                raise command
-            self._runner.open_block(BlockKind.SINGLE if len(pieces) == 1 else BlockKind.SERIES)
-            await self._reply(await self._runner.run(command, (), piece.start))
-            await self.take_turns()
-
-    def _read(self, piece: ScriptStatement) -> Command | Fault:
+    def _read(self, piece: ScriptStatement) -> Statement | Fault:
         """Return what a statement asks for, or why it is refused when its turn comes. Raises Fault (42601)."""
         self._start = piece.start
         try:
-            return self._runner.read(piece.text)
+            return self._dispatcher.read(piece)
         except Fault as fault:
             if fault.sqlstate == "42601":
                 raise
             return fault
 
-    async def _reply(self, result: Result) -> None:
+    def _accepted(self, read: Statement | Fault) -> Statement:
+        """Return a statement whose turn has come. Raises Fault: it is refused, or the block has failed."""
+        self._state.check(None if isinstance(read, Fault) else read)
+        if isinstance(read, Fault):
+            raise read
+        return read
+
+    # --- the simple protocol ---------------------------------------------------------------------------
+
+    async def _query(self, sql: str) -> None:
+        """Answer a text of statements; none runs if one of the connection's own is not written right."""
+        self._dispatcher.portals.close("")
+        self._dispatcher.prepared.close("")
+        pieces = cut(sql)
+        if not pieces:
+            self._outbox.send(pgwire.EmptyQueryResponse())
+        read = [self._read(piece) for piece in pieces]
+        for piece, one in zip(pieces, read, strict=True):
+            self._start = piece.start
+            statement = self._accepted(one)
+            self._state.open(BlockKind.SINGLE if len(pieces) == 1 else BlockKind.SERIES)
+            result = await self._dispatcher.run(statement, (), piece.start)
+            formats = [Format(result.is_binary)] * len(result.columns)
+            if result.columns and result.copy is None:
+                self._outbox.send(pgwire.RowDescription(in_formats(result.columns, formats)))
+            last = pgwire.CommandComplete(result.tag_of(len(result.rows)))
+            await self._reply(result, formats, (0, len(result.rows)), *result.notices, *result.statuses, last)
+            await self.take_turns()
+
+    async def _reply(
+        self, result: Result, formats: Sequence[Format], part: tuple[int, int], *after: ServerMessage
+    ) -> None:
+        """Send rows of a result, or all of them as a copy, and what comes after them."""
         if result.copy is not None:
             await self._outbox.copy(result, result.copy)
         elif result.columns:
-            formats = [Format(result.is_binary)] * len(result.columns)
-            self._outbox.send(RowDescription(in_formats(result.columns, formats)))
-            await self._outbox.rows(result, formats, 0, len(result.rows))
-        tag = CommandComplete(result.tag_of(len(result.rows)))
-        self._outbox.send(*result.notices, *result.statuses, tag)
+            await self._outbox.rows(result, formats, *part)
+        self._outbox.send(*after)
+
+    # --- the extended protocol -------------------------------------------------------------------------
+
+    async def _parse(self, event: pgwire.Parse) -> None:
+        """Prepare a statement. Raises Fault, Refusal."""
+        self._dispatcher.prepared.check(event.statement)
+        pieces = cut(event.sql)
+        if len(pieces) > 1:
+            raise Fault(
+                "42601", "there is more than one statement", hint="prepare one at a time",
+                position=pieces[1].start,
+            )  # fmt: skip
+        prepared = PreparedStatement(None, parameter_types(event.parameter_types, 0), 0, 0)
+        for piece in pieces:
+            statement = self._accepted(self._read(piece))
+            prepared = self._dispatcher.typed(statement, event.parameter_types, piece.start)
+            if isinstance(statement, Catalog):
+                await self._dispatcher.infer(prepared)
+        self._dispatcher.prepared.add(event.statement, prepared)
+        self._outbox.send(pgwire.ParseComplete())
+
+    async def _bind(self, event: pgwire.Bind) -> None:
+        """Open a portal; a value that only its type can read has it found, where nobody has declared it.
+
+        Raises Fault, ParameterError, and as `Dispatcher.infer`.
+        """
+        prepared = self._dispatcher.prepared.find(event.statement)
+        self._state.check(prepared.statement)
+        if 0 in prepared.types and must_be_typed(event):
+            await self._dispatcher.infer(prepared)
+        values = read_values(event, prepared.types)[: prepared.count]
+        if isinstance(prepared.statement, Query):
+            values = typed_nulls(values, prepared.types[: prepared.count])
+        size = sum(len(value) for value in event.parameters if value is not None)
+        portal = Portal(prepared, replace(event, parameters=()), values, size=size)
+        self._dispatcher.open_portal(event.portal, portal)
+        self._outbox.send(pgwire.BindComplete())
+
+    async def _describe(self, event: pgwire.Describe) -> None:
+        """Describe a statement or a portal; nothing is run. Raises as `Dispatcher.columns`."""
+        if event.target is pgwire.Target.STATEMENT:
+            prepared = self._dispatcher.prepared.find(event.name)
+            self._start = prepared.start
+            self._state.check(prepared.statement)
+            if prepared.described is None:
+                await self._dispatcher.infer(prepared)
+            columns = prepared.described or ()
+            types = tuple(oid or pgwire.Oid.TEXT for oid in prepared.types)
+            self._outbox.send(pgwire.ParameterDescription(types))
+            formats = [Format.TEXT] * len(columns)
+        else:
+            portal = self._dispatcher.portals.find(event.name)
+            columns = await self._columns(portal.prepared, portal.values)
+            formats = portal.formats(len(columns))
+        described = pgwire.RowDescription(in_formats(columns, formats)) if columns else pgwire.NoData()
+        self._outbox.send(described)
+
+    async def _columns(
+        self, prepared: PreparedStatement, values: tuple[object, ...]
+    ) -> tuple[FieldDescription, ...]:
+        """Return the columns as Describe has told them already, or as they are. Raises as `Dispatcher.columns`."""
+        self._start = prepared.start
+        if prepared.statement is None:
+            return ()
+        columns = await self._dispatcher.columns(prepared.statement, values)
+        return columns if prepared.described is None else as_described(columns, prepared.described)
+
+    async def _execute(self, event: pgwire.Execute) -> None:
+        """Run a portal, or go on with it. Raises as `Dispatcher.run`."""
+        portal = self._dispatcher.portals.find(event.portal)
+        prepared, result = portal.prepared, portal.result
+        self._start = prepared.start
+        if prepared.statement is None:
+            self._outbox.send(pgwire.EmptyQueryResponse())
+            return
+        is_first = self._state.kind is BlockKind.NONE
+        self._state.open(BlockKind.SINGLE if is_first else BlockKind.PIPELINE)
+        self._state.check(prepared.statement)
+        if portal.is_broken or (result is not None and (result.copy or not result.columns)):
+            raise Fault("55000", f'portal "{event.portal}" cannot be run', hint="bind it again")
+        notes: list[ServerMessage] = []
+        if result is None:
+            result = await self._fill(portal)
+            notes = [*result.notices, *result.statuses]
+        count, formats = len(result.rows), list[Format]()
+        if result.copy is not None:
+            await self._reply(result, formats, (0, 0), *notes, pgwire.CommandComplete(result.tag_of(count)))
+            portal.result = replace(result, rows=())
+            return
+        first, end = portal.take_forward(event.max_rows if event.max_rows > 0 else None)
+        if result.columns:
+            formats = portal.formats(len(result.columns))
+        is_suspended = bool(result.columns) and event.max_rows > 0 and end - first == event.max_rows
+        last = pgwire.CommandComplete(result.tag_of(end - first))
+        await self._reply(
+            result, formats, (first, end), *notes, pgwire.PortalSuspended() if is_suspended else last
+        )
+
+    async def _fill(self, portal: Portal) -> Result:
+        """Run a portal's statement, under the columns that Describe has told. Raises as `Dispatcher.run`."""
+        told = None
+        if portal.prepared.described is not None and portal.values:
+            told = await self._columns(portal.prepared, portal.values)
+        result = await self._dispatcher.fill(portal, portal.prepared.start)
+        if told is not None:
+            result = portal.result = fitted(result, told)
+        return result
+
+    def _close(self, event: pgwire.Close) -> None:
+        """Forget a statement or a portal, if there is one."""
+        if event.target is pgwire.Target.STATEMENT:
+            self._dispatcher.prepared.close(event.name)
+        else:
+            self._dispatcher.portals.close(event.name)
+        self._outbox.send(pgwire.CloseComplete())

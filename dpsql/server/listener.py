@@ -14,21 +14,18 @@ from typing import Any
 
 from ..errors import DpsqlError, PolicyError
 from ..policy import Policy, is_open_to_others, load_policy
-from .budget_watch import BudgetWatch
 from .channel import Channel
 from .client import Client
 from .encryption import load_encryption
-from .health import Health
+from .ledger_watch import BudgetWatch, Health
 from .log import Seldom, log, place_of, write_out
 from .login import Logins
 from .options import Options, is_loopback
 from .report import ClientGone, changed, removed, stopping
 from .sessions import Sessions
 from .sockets import CannotListen, accepted, open_listeners
-from .strangers import Strangers
+from .strangers import Strangers, Throttle, Turns
 from .tally import Tally
-from .throttle import Throttle
-from .turns import Turns
 
 __all__ = ["Server"]
 

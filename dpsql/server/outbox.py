@@ -19,7 +19,7 @@ from ..pgwire import (
     TextOptions,
 )
 from .columns import in_formats
-from .statements import CopyOut, Result
+from .statements import Copy, Result
 
 __all__ = ["Outbox"]
 
@@ -62,7 +62,7 @@ class Outbox:
             self.send(encoder.encode(result.rows[start : min(start + step, end)]))
             await self.take_turns()
 
-    async def copy(self, result: Result, how: CopyOut) -> None:
+    async def copy(self, result: Result, how: Copy) -> None:
         """Add a result as a copy."""
         is_binary = how.format == "binary"
         columns = in_formats(result.columns, [Format(is_binary)] * len(result.columns))

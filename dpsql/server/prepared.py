@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ..pgwire import FieldDescription, Oid
 from .report import Fault
-from .statements import Command, Result
+from .statements import Result, Statement
 
 __all__ = ["PreparedStatement", "PreparedStatements", "as_described", "fitted", "missing"]
 
@@ -17,13 +17,13 @@ _LIMITS = {Oid.INT2: 2**15, Oid.INT4: 2**31, Oid.INT8: 2**63}
 
 @dataclass
 class PreparedStatement:
-    """A prepared statement; `command` None: the text held none. `described`: what Describe has told of it.
+    """A prepared statement; `statement` None: the text held none. `described`: what Describe has told of it.
 
     `types`: of its parameters, of which its text names the first `count`; 0: not known yet, and read as text.
     `start`: where it begins in what the client sent.
     """
 
-    command: Command | None
+    statement: Statement | None
     types: tuple[int, ...]
     count: int
     start: int

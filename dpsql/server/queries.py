@@ -1,14 +1,10 @@
-"""Queries of one connection: to the session, or to the system catalog, which knows declared names and types alone.
-
-House rule: which of the two answers is decided by what a query reads. One that reads both is answered by neither.
-"""
+"""Queries of one connection: to the session, or to the system catalog, which knows declared names and types alone."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from ..engine import Answer, BoundNote, GroupNote, RankNote, Receipt
 from ..engine.settings import decimal_text
@@ -17,15 +13,11 @@ from ..system_catalog import CatalogRefusal, ConnectionFacts, Reads, ResultColum
 from .client_settings import ClientSettings
 from .columns import columns_of, oid_of, sql_type
 from .log import log
-from .report import Fault
-from .statements import CatalogQuery, Engine, Result
+from .statements import Catalog, Query, Result
 from .tally import Outcome, Tally
 from .worker import Worker
 
-__all__ = ["Queries", "Query"]
-
-_T = TypeVar("_T")
-Query = Engine | CatalogQuery
+__all__ = ["Queries"]
 
 
 class Queries:
@@ -37,42 +29,36 @@ class Queries:
         self.worker, self._tally = worker, tally
         self._catalog, self._database, self._process_id = catalog, database, process_id
 
-    def sort(self, text: str) -> Query:
-        """Return a query by who answers it. Raises Fault (0A000): it reads a declared table and the catalog."""
-        reads = self._catalog.reads(text)
-        if reads is Reads.BOTH:
-            raise Fault(
-                "0A000", "a declared table and the system catalog cannot be read in one query",
-                hint="ask for each by itself",
-            )  # fmt: skip
-        return CatalogQuery(text) if reads is Reads.CATALOG else Engine(text)
+    def reads(self, text: str) -> Reads:
+        """Return what a query reads."""
+        return self._catalog.reads(text)
 
     async def describe(
-        self, query: Query, values: Sequence[object], client: ClientSettings
+        self, query: Query | Catalog, values: Sequence[object], client: ClientSettings
     ) -> tuple[FieldDescription, ...]:
         """Return a query's columns; nothing is run. Raises DpsqlError, ClientGone."""
-        if isinstance(query, CatalogQuery):
+        if isinstance(query, Catalog):
             return (await self._described(query, client))[0]
         return columns_of(await self.worker.describe(query.text, values))
 
     async def describe_parameters(
-        self, query: Query, types: Sequence[int], client: ClientSettings
+        self, query: Query | Catalog, types: Sequence[int], client: ClientSettings
     ) -> tuple[tuple[FieldDescription, ...], tuple[int, ...]]:
         """Return a query's columns and its parameters' types before a value is known; 0 in `types` is found.
 
         Raises as `describe`.
         """
-        if isinstance(query, CatalogQuery):
+        if isinstance(query, Catalog):
             return await self._described(replace(query, types=tuple(types)), client)
         columns, found = await self.worker.describe_parameters(query.text, [sql_type(oid) for oid in types])
         return columns_of(columns), tuple(
             given or oid_of(type_) for given, type_ in zip(types, found, strict=True)
         )
 
-    async def run(self, query: Query, values: Sequence[object], client: ClientSettings) -> Result:
+    async def run(self, query: Query | Catalog, values: Sequence[object], client: ClientSettings) -> Result:
         """Answer a query once. Raises DpsqlError, Fault, ClientGone."""
         start = time.monotonic()
-        if isinstance(query, CatalogQuery):
+        if isinstance(query, Catalog):
             facts = self._facts(client)
             found = self.worker.look_up(
                 lambda: self._catalog.run(query.text, facts, values, query.types),
@@ -95,7 +81,7 @@ class Queries:
         return Result(answer.command, columns_of(answer.columns), answer.rows, _notices(answer, client))
 
     async def _described(
-        self, query: CatalogQuery, client: ClientSettings
+        self, query: Catalog, client: ClientSettings
     ) -> tuple[tuple[FieldDescription, ...], tuple[int, ...]]:
         facts = self._facts(client)
         found = self.worker.look_up(

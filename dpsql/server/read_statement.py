@@ -1,6 +1,10 @@
-"""A statement's text -> what belongs to the connection, or what the session is to answer.
+"""A statement's text -> the one kind of statement that it is.
 
-House rule: this decides nothing about privacy. What is not one of the forms here goes to the session as it is.
+House rules:
+
+1. This decides nothing about privacy. What is not one of the forms here goes to the session as it is.
+2. Which of session and system catalog answers a query is decided by what it reads. One that reads both is answered
+   by neither.
 """
 
 from __future__ import annotations
@@ -10,33 +14,163 @@ from collections.abc import Callable
 
 from sqlglot.tokenizer_core import TokenType
 
-from ..sql.text import blank_prefix, tokenize
-from .lexical import NAME, blank_comments, compile_form, read_list, syntax_error, unquoted, word
-from .read_cursor import read_copy, read_declare, read_fetch
-from .read_prepared import read_execute, read_prepare
+from ..sql.script import ScriptStatement, split_statements
+from ..sql.text import MAX_TEXT, blank_prefix, tokenize
+from ..system_catalog import Reads
+from . import statements as ask
+from .arguments import compile_form, read_arguments, type_number
 from .report import Fault, unsupported
-from .statements import (
-    Begin,
-    CatalogQuery,
-    Characteristics,
-    CloseCursor,
-    Command,
-    CopyOut,
-    Deallocate,
-    Declare,
-    Discard,
-    Done,
-    End,
-    Engine,
-    Mark,
-    Marking,
-    Modes,
-    Reset,
-    Set,
-    Show,
+from .statements import Direction, Marking, Modes, Statement
+
+__all__ = ["count_parameters", "cut", "read_statement"]
+
+_MAX_TEXT = 4 * MAX_TEXT
+_MAX_STATEMENTS = 10_000
+_LONGEST = 10_000
+"""Characters of a statement of the connection's own."""
+
+
+def cut(text: str) -> list[ScriptStatement]:
+    """Return the statements of a text. Raises Fault: it is too long to be looked through at once."""
+    if len(text) > _MAX_TEXT:
+        raise Fault(
+            "54001", f"the text has more than {_MAX_TEXT} characters", hint="send fewer statements at once"
+        )
+    found = split_statements(text)
+    if len(found) > _MAX_STATEMENTS:
+        raise Fault("54001", f"there are more than {_MAX_STATEMENTS} statements", hint="send fewer at once")
+    return found
+
+
+def read_statement(piece: ScriptStatement, reads: Callable[[str], Reads]) -> Statement:
+    """Return what one statement asks for; `reads` says of a query what it reads.
+
+    Raises Fault: a statement of the connection's own is not written right (42601), or something is not supported.
+    """
+    text, bare = piece.text, piece.bare.rstrip()
+    first = _word(bare)
+    if first in _WITH_QUERY:
+        return _WITH_QUERY[first](text[: len(bare)], bare, lambda query: _query(query, reads))
+    if first in _OWN and len(bare) > _LONGEST:
+        raise Fault("54001", f"the statement has more than {_LONGEST} characters", hint="write it shorter")
+    if first in _REFUSED:
+        sqlstate, hint = _REFUSED[first]
+        raise Fault(sqlstate, f"{first.upper()} is not done here", hint=hint)
+    if first in _OWN and not _SHOW_OWN.match(bare):
+        return _own(first, bare)
+    if first == "explain" and _EXPLAIN_EXECUTE.match(bare):
+        raise unsupported("EXPLAIN EXECUTE", "EXPLAIN the query itself, with its constants")
+    return _query(text, reads)
+
+
+_Ask = Callable[[str], ask.Query | ask.Catalog]
+"""A query's text to who answers it."""
+
+
+def _query(text: str, reads: Callable[[str], Reads]) -> ask.Query | ask.Catalog:
+    what = reads(text)
+    if what is Reads.BOTH:
+        raise Fault(
+            "0A000", "a declared table and the system catalog cannot be read in one query",
+            hint="ask for each by itself",
+        )  # fmt: skip
+    return ask.Catalog(text) if what is Reads.CATALOG else ask.Query(text)
+
+
+def _own(first: str, bare: str) -> Statement:
+    for form, make in _COMPILED[first]:
+        if match := form.fullmatch(bare):
+            return make(match)
+    if re.match(r"set\s+transaction\s+snapshot\b", bare, re.IGNORECASE):
+        raise unsupported("SET TRANSACTION SNAPSHOT", "each statement reads the database as it is")
+    if re.match(r"(?:commit|rollback)\s+prepared\b", bare, re.IGNORECASE):
+        raise unsupported(f"{first.upper()} PREPARED", _ENDS)
+    raise _syntax_error(first.upper())
+
+
+def count_parameters(statement: Statement) -> int:
+    """Return the largest n of the $n in a statement's query. Raises Refusal: no text of SQL."""
+    if isinstance(statement, (ask.Copy, ask.Declare)):
+        statement = statement.query
+    if not isinstance(statement, (ask.Query, ask.Catalog)):
+        return 0
+    text = statement.text
+    tokens = tokenize(text)
+    if tokens and tokens[0].text.lower() == "explain":  # the tokenizer takes what follows for one string
+        tokens = tokenize(blank_prefix(text, tokens[0].end + 1))
+    numbers = [
+        re.match(r"\$(\d{1,4})(?!\d)", text[token.start :])
+        for token in tokens
+        if token.token_type is TokenType.PARAMETER
+    ]
+    return max((int(number[1]) for number in numbers if number), default=0)
+
+
+# --- words, names and values ----------------------------------------------------------------------------
+
+_NAME = r'([a-z_][\w$]*|"(?:[^"]|"")+")'
+"""A name, quoted or not, as one group of a regular expression."""
+_VALUE = re.compile(
+    r"""
+      '(?P<string>(?:''|[^'])*)'
+    | [eE]'(?P<escaped>[^'\\]*)'
+    | "(?P<quoted>(?:""|[^"])+)"
+    | (?P<number>[+-]?\s*(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?!\w)
+    | (?P<word>[A-Za-z_][\w$]*)
+    """,
+    re.VERBOSE | re.DOTALL,
 )
 
-__all__ = ["count_parameters", "read_statement"]
+
+def _unquoted(name: str) -> str:
+    """Return a name as Postgres reads it."""
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name.lower()
+
+
+def _word(text: str) -> str:
+    """Return the first word in lower case; "" where the text begins otherwise."""
+    match = re.match(r"[A-Za-z_]+", text)
+    return match.group().lower() if match else ""
+
+
+def _values(text: str, what: str) -> tuple[str, ...]:
+    """Return the values of a list with commas: strings and quoted names as they are, words in lower case.
+
+    Raises Fault (42601): it is no such list.
+    """
+    values, at, text = list[str](), 0, text.strip()
+    while True:
+        match = _VALUE.match(text, at)
+        if match is None:
+            raise _syntax_error(what)
+        values.append(_plain(str(match.lastgroup), match[str(match.lastgroup)]))
+        rest = text[match.end() :].lstrip()
+        if not rest:
+            return tuple(values)
+        if not rest.startswith(","):
+            raise _syntax_error(what)
+        at = len(text) - len(rest[1:].lstrip())
+
+
+def _plain(kind: str, text: str) -> str:
+    match kind:
+        case "string":
+            return text.replace("''", "'")
+        case "quoted":
+            return text.replace('""', '"')
+        case "number":
+            return re.sub(r"^\+?\s*|(?<=-)\s+", "", text)
+        case "word":
+            return text.lower()
+    return text
+
+
+def _syntax_error(what: str) -> Fault:
+    """Return the error of a statement of the connection's own that is not written right."""
+    return Fault("42601", f"syntax error in {what}", hint="it is written as in Postgres 15", position=0)
+
+
+# --- blocks and settings ----------------------------------------------------------------------------------
 
 _LEVEL = r"(?:serializable|repeatable\s+read|read\s+(?:un)?committed)"
 _MODE = rf"(?:isolation\s+level\s+{_LEVEL}|read\s+only|read\s+write|(?:not\s+)?deferrable)"
@@ -45,30 +179,25 @@ _BLOCK = r"(?:\s+(?:work|transaction))?"
 _CHAIN = r"(?:\s+and(\s+no)?(\s+chain))?"
 _SCOPE = r"set(?:\s+(session|local))?\s+"
 _SETTING = r'((?:[a-z_][\w$]*|"[^"]+")(?:\s*\.\s*(?:[a-z_][\w$]*|"[^"]+"))*)'
-_NOBODY = "nothing is ever notified here"
 
 
-def _name(written: str) -> str:
-    return ".".join(map(unquoted, re.findall(NAME, written, re.IGNORECASE)))
+def _setting(written: str) -> str:
+    return ".".join(map(_unquoted, re.findall(_NAME, written, re.IGNORECASE)))
 
 
-def _set(scope: str | None, name: str, written: str) -> Command:
+def _set(scope: str | None, name: str, written: str) -> Statement:
     is_local = (scope or "").lower() == "local"
     if written.strip().lower() == "default":
-        return Reset(name, "SET", is_local)
-    return Set(name, read_list(written, "SET"), is_local)
+        return ask.Reset(name, "SET", is_local)
+    return ask.Set(name, _values(written, "SET"), is_local)
 
 
-def _zone(match: re.Match[str]) -> Command:
+def _zone(match: re.Match[str]) -> Statement:
     written = match[2].strip()
     if written.lower() == "local":
         return _set(match[1], "timezone", "default")
     interval = re.fullmatch(r"interval\s*('[^']*')(?:\s+hour(?:\s+to\s+minute)?)?", written, re.IGNORECASE)
     return _set(match[1], "timezone", interval[1] if interval else written)
-
-
-def _names(match: re.Match[str]) -> Command:
-    return _set(match[1], "client_encoding", match[2] or "default")
 
 
 def _modes(text: str | None) -> Modes:
@@ -84,70 +213,187 @@ def _modes(text: str | None) -> Modes:
     return tuple(found)
 
 
-def _end(match: re.Match[str]) -> Command:
-    return End(word(match[0]) in ("commit", "end"), match[2] is not None and match[1] is None)
-
-
-def _role(match: re.Match[str]) -> Command:
+def _role(match: re.Match[str]) -> Statement:
     if match[1].strip().lower() in ("none", "default"):
-        return Done("SET")
+        return ask.Done("SET")
     raise Fault("42501", "who you are cannot be changed", hint="connect as somebody else")
 
 
-def _discard(match: re.Match[str]) -> Command:
-    return Discard(match[1].lower().replace("temporary", "temp"))
+# --- cursors and prepared statements ----------------------------------------------------------------------
 
+_QUERIES = ("select", "with", "values", "table", "")
+_ENDS = "dpsql only reads: COMMIT or ROLLBACK end a block"
+_DECLARE = compile_form(
+    rf"declare\s+{_NAME}\s+((?:(?:binary|asensitive|insensitive|no\s+scroll|scroll)\s+)*)cursor"
+    r"(?:\s+(with|without)\s+hold)?\s+for\b\s*(?=\S)"
+)
+_PREPARE = compile_form(rf"prepare\s+{_NAME}\s*(?:\(([^()]*(?:\([^()]*\)[^()]*)*)\))?\s*as\b\s*")
+_COUNT = r"[+-]?\s*\d{1,10}"
+_FETCH = (
+    rf"(fetch|move)(?:\s+(next|prior|first|last|(?:absolute|relative)\s*{_COUNT}|{_COUNT}|all"
+    rf"|(?:forward|backward)(?:\s*{_COUNT}|\s+all)?))?(?:\s+(?:from|in))?\s+{_NAME}"
+)
+_WORDS = {
+    "": (Direction.FORWARD, 1),
+    "next": (Direction.FORWARD, 1),
+    "prior": (Direction.BACKWARD, 1),
+    "first": (Direction.ABSOLUTE, 1),
+    "last": (Direction.ABSOLUTE, -1),
+}
+_MAX_COUNT = 2**31 - 1
+
+
+def _declare(text: str, bare: str, query: _Ask) -> Statement:
+    match = _DECLARE.match(bare)
+    if match is None or _word(bare[match.end() :]) not in _QUERIES:
+        raise _syntax_error("DECLARE")
+    options = re.findall(r"no scroll|\w+", " ".join(match[2].lower().split()))
+    for one, other in (("scroll", "no scroll"), ("asensitive", "insensitive")):
+        if one in options and other in options:
+            raise Fault(
+                "42P11",
+                f"a cursor cannot be both {one.upper()} and {other.upper()}",
+                hint="write one of them",
+            )
+    return ask.Declare(
+        _unquoted(match[1]), query(blank_prefix(text, match.end())), (match[3] or "").lower() == "with",
+        "binary" in options, "no scroll" in options,
+    )  # fmt: skip
+
+
+def _prepare(text: str, bare: str, query: _Ask) -> Statement:
+    if re.match(r"prepare\s+transaction\b", bare, re.IGNORECASE):
+        raise unsupported("PREPARE TRANSACTION", _ENDS)
+    match = _PREPARE.match(bare)
+    if match is None:
+        raise _syntax_error("PREPARE")
+    what = _word(bare[match.end() :])
+    if what in ("insert", "update", "delete", "merge"):
+        raise unsupported(what.upper(), "dpsql only reads: prepare a SELECT")
+    if what not in _QUERIES or match.end() == len(bare):
+        raise _syntax_error("PREPARE")
+    types = tuple(map(type_number, re.split(r",(?![^(]*\))", match[2]))) if match[2] is not None else ()
+    return ask.Prepare(_unquoted(match[1]), types, query(blank_prefix(text, match.end())))
+
+
+def _execute(match: re.Match[str]) -> Statement:
+    return ask.Execute(_unquoted(match[1]), () if match[2] is None else read_arguments(match[2]))
+
+
+def _fetch(match: re.Match[str]) -> Statement:
+    how = (match[2] or "").lower()
+    direction, count = _WORDS.get(how) or _counted(how, match[1].upper())
+    return ask.Fetch(_unquoted(match[3]), direction, count, match[1].lower() == "move")
+
+
+def _counted(how: str, what: str) -> tuple[Direction, int | None]:
+    name = _word(how)
+    direction = Direction.FORWARD if name in ("", "all") else Direction(name)
+    rest = how.removeprefix(name).strip()
+    if name == "all" or rest == "all":
+        return direction, None
+    count = int(re.sub(r"\s", "", rest)) if rest else 1
+    if abs(count) > _MAX_COUNT:
+        raise _syntax_error(what)
+    return direction, count
+
+
+# --- copies -----------------------------------------------------------------------------------------------
+
+_TO = (
+    r"\s*to\s+stdout(?:\s+(?:with\s*)?"
+    r"(?:\((?P<options>[^()]{0,200})\)|(?P<form>csv|binary|text)(?P<header>\s+header)?))?"
+)
+_COPY = compile_form(r"copy\s*(?P<query>\(.*\))" + _TO)
+_WORD = r'(?:[a-z_][\w$]*|"(?:[^"]|"")+")'
+_COPY_TABLE = compile_form(
+    rf"copy\s+(?P<table>{_WORD}(?:\s*\.\s*{_WORD})?)\s*"
+    rf"(?:\((?P<columns>\s*{_WORD}\s*(?:,\s*{_WORD}\s*)*)\))?" + _TO
+)
+_COPY_OPTION = compile_form(r"format\s+('?)(text|csv|binary)\1|header(?:\s+('?)(true|on|1|false|off|0)\3)?")
+
+
+def _copy(text: str, bare: str, query: _Ask) -> Statement:
+    match = _COPY.fullmatch(bare)
+    if match is None:
+        match = _COPY_TABLE.fullmatch(bare)
+        if match is None:
+            raise unsupported("this form of COPY", "COPY (SELECT …) TO STDOUT (FORMAT csv, HEADER)")
+        same = f"SELECT {match['columns'] or '*'} FROM {match['table']}"
+        return ask.Copy(query(same), *_copy_options(match), is_table=True)
+    start, end = match.span("query")
+    if _word(bare[start + 1 :].lstrip()) == "execute":
+        raise Fault(
+            "42601", "COPY cannot run a prepared statement", hint="write its query between the brackets"
+        )
+    return ask.Copy(query(blank_prefix(text[: end - 1], start + 1)), *_copy_options(match))
+
+
+def _copy_options(match: re.Match[str]) -> tuple[str, bool]:
+    """Return the format, and whether there is a header. Raises Fault."""
+    form, has_header = (match["form"] or "text").lower(), bool(match["header"])
+    for option in (match["options"] or "").split(","):
+        read = _COPY_OPTION.fullmatch(option.strip())
+        if read is None and option.strip():
+            raise unsupported("this option of COPY", "FORMAT text, csv or binary, and HEADER, are read")
+        if read is not None and read[2]:
+            form = read[2].lower()
+        elif read is not None:
+            has_header = (read[4] or "true").lower() in ("true", "on", "1")
+    return form, has_header
+
+
+# --- the forms, by their first words ----------------------------------------------------------------------
 
 _CONSTRAINTS = "SET CONSTRAINTS can only be used in transaction blocks"
-_FORMS: tuple[tuple[str, Callable[[re.Match[str]], Command]], ...] = (
-    (rf"begin{_BLOCK}(?:\s+{_MODES})?", lambda m: Begin("BEGIN", _modes(m[1]))),
-    (rf"start\s+transaction(?:\s+{_MODES})?", lambda m: Begin("START TRANSACTION", _modes(m[1]))),
-    (rf"(?:commit|end|rollback|abort){_BLOCK}{_CHAIN}", _end),
-    (rf"savepoint\s+{NAME}", lambda m: Mark(Marking.SAVE, unquoted(m[1]))),
-    (rf"release\s+(?:savepoint\s+)?{NAME}", lambda m: Mark(Marking.RELEASE, unquoted(m[1]))),
-    (
-        rf"rollback{_BLOCK}\s+to\s+(?:savepoint\s+)?{NAME}",
-        lambda m: Mark(Marking.ROLLBACK, unquoted(m[1])),
-    ),
-    (rf"set\s+(?:local\s+)?transaction\s+{_MODES}", lambda m: Characteristics(_modes(m[1]), False)),
-    (
-        rf"set\s+session\s+characteristics\s+as\s+transaction\s+{_MODES}",
-        lambda m: Characteristics(_modes(m[1]), True),
-    ),
-    (r"set\s+constraints\s+.+\s(?:deferred|immediate)", lambda m: Done("SET CONSTRAINTS", _CONSTRAINTS)),
-    (rf"{_SCOPE}time\s+zone\s+(.+)", _zone),
-    (rf"{_SCOPE}names(?:\s+(.+))?", _names),
-    (rf"{_SCOPE}xml\s+option\s+(.+)", lambda m: _set(m[1], "xmloption", m[2])),
-    (r"set\s+(?:(?:session|local)\s+)?(?:role|session\s+authorization)\s+(.+)", _role),
-    (rf"{_SCOPE}{_SETTING}\s*(?:=|\bto\b)\s*(.+)", lambda m: _set(m[1], _name(m[2]), m[3])),
-    (r"show\s+all", lambda m: Show(None)),
-    (r"show\s+time\s+zone", lambda m: Show("timezone")),
-    (r"show\s+transaction\s+isolation\s+level", lambda m: Show("transaction_isolation")),
-    (r"show\s+session\s+authorization", lambda m: Show("session_authorization")),
-    (rf"show\s+{_SETTING}", lambda m: Show(_name(m[1]))),
-    (r"reset\s+all", lambda m: Reset(None)),
-    (r"reset\s+time\s+zone", lambda m: Reset("timezone")),
-    (r"reset\s+transaction\s+isolation\s+level", lambda m: Done("RESET")),
-    (r"reset\s+(?:role|session\s+authorization)", lambda m: Done("RESET")),
-    (rf"reset\s+{_SETTING}", lambda m: Reset(_name(m[1]))),
-    (r"deallocate\s+(?:prepare\s+)?all", lambda m: Deallocate(None)),
-    (rf"deallocate\s+(?:prepare\s+)?{NAME}", lambda m: Deallocate(unquoted(m[1]))),
-    (r"discard\s+(all|plans|sequences|temp|temporary)", _discard),
-    (rf"unlisten\s+(?:\*|{NAME})", lambda m: Done("UNLISTEN")),
-    (r"close\s+all", lambda m: CloseCursor(None)),
-    (rf"close\s+{NAME}", lambda m: CloseCursor(unquoted(m[1]))),
-)
-_COMPILED = tuple((compile_form(form), make) for form, make in _FORMS)
-_OWN = frozenset(
-    {"begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release", "set", "show", "reset",
-     "deallocate", "discard", "unlisten", "close"}
+_Make = Callable[[re.Match[str]], Statement]
+_FORMS: tuple[tuple[str, str, _Make], ...] = (
+    ("begin", rf"begin{_BLOCK}(?:\s+{_MODES})?", lambda m: ask.Begin("BEGIN", _modes(m[1]))),
+    ("start", rf"start\s+transaction(?:\s+{_MODES})?", lambda m: ask.Begin("START TRANSACTION", _modes(m[1]))),
+    ("commit end", rf"(?:commit|end){_BLOCK}{_CHAIN}", lambda m: ask.End(True, m[2] is not None and m[1] is None)),
+    ("rollback abort", rf"(?:rollback|abort){_BLOCK}{_CHAIN}",
+     lambda m: ask.End(False, m[2] is not None and m[1] is None)),
+    ("savepoint", rf"savepoint\s+{_NAME}", lambda m: ask.Mark(Marking.SAVE, _unquoted(m[1]))),
+    ("release", rf"release\s+(?:savepoint\s+)?{_NAME}", lambda m: ask.Mark(Marking.RELEASE, _unquoted(m[1]))),
+    ("rollback", rf"rollback{_BLOCK}\s+to\s+(?:savepoint\s+)?{_NAME}",
+     lambda m: ask.Mark(Marking.ROLLBACK, _unquoted(m[1]))),
+    ("set", rf"set\s+(?:local\s+)?transaction\s+{_MODES}", lambda m: ask.Characteristics(_modes(m[1]), False)),
+    ("set", rf"set\s+session\s+characteristics\s+as\s+transaction\s+{_MODES}",
+     lambda m: ask.Characteristics(_modes(m[1]), True)),
+    ("set", r"set\s+constraints\s+.+\s(?:deferred|immediate)", lambda m: ask.Done("SET CONSTRAINTS", _CONSTRAINTS)),
+    ("set", rf"{_SCOPE}time\s+zone\s+(.+)", _zone),
+    ("set", rf"{_SCOPE}names(?:\s+(.+))?", lambda m: _set(m[1], "client_encoding", m[2] or "default")),
+    ("set", rf"{_SCOPE}xml\s+option\s+(.+)", lambda m: _set(m[1], "xmloption", m[2])),
+    ("set", r"set\s+(?:(?:session|local)\s+)?(?:role|session\s+authorization)\s+(.+)", _role),
+    ("set", rf"{_SCOPE}{_SETTING}\s*(?:=|\bto\b)\s*(.+)", lambda m: _set(m[1], _setting(m[2]), m[3])),
+    ("show", r"show\s+all", lambda m: ask.Show(None)),
+    ("show", r"show\s+time\s+zone", lambda m: ask.Show("timezone")),
+    ("show", r"show\s+transaction\s+isolation\s+level", lambda m: ask.Show("transaction_isolation")),
+    ("show", r"show\s+session\s+authorization", lambda m: ask.Show("session_authorization")),
+    ("show", rf"show\s+{_SETTING}", lambda m: ask.Show(_setting(m[1]))),
+    ("reset", r"reset\s+all", lambda m: ask.Reset(None)),
+    ("reset", r"reset\s+time\s+zone", lambda m: ask.Reset("timezone")),
+    ("reset", r"reset\s+(?:transaction\s+isolation\s+level|role|session\s+authorization)", lambda m: ask.Done("RESET")),
+    ("reset", rf"reset\s+{_SETTING}", lambda m: ask.Reset(_setting(m[1]))),
+    ("deallocate", r"deallocate\s+(?:prepare\s+)?all", lambda m: ask.Deallocate(None)),
+    ("deallocate", rf"deallocate\s+(?:prepare\s+)?{_NAME}", lambda m: ask.Deallocate(_unquoted(m[1]))),
+    ("discard", r"discard\s+(all|plans|sequences|temp(?:orary)?)",
+     lambda m: ask.Discard(m[1].lower().replace("temporary", "temp"))),
+    ("unlisten", rf"unlisten\s+(?:\*|{_NAME})", lambda m: ask.Done("UNLISTEN")),
+    ("close", r"close\s+all", lambda m: ask.CloseCursor(None)),
+    ("close", rf"close\s+{_NAME}", lambda m: ask.CloseCursor(_unquoted(m[1]))),
+    ("execute", rf"execute\s+{_NAME}\s*(?:\((.*)\))?", _execute),
+    ("fetch move", _FETCH, _fetch),
 )  # fmt: skip
+_COMPILED: dict[str, list[tuple[re.Pattern[str], _Make]]] = {}
+for _firsts, _form, _make in _FORMS:
+    for _first in _firsts.split():
+        _COMPILED.setdefault(_first, []).append((compile_form(_form), _make))
+_OWN = frozenset(_COMPILED)
+_WITH_QUERY = {"copy": _copy, "declare": _declare, "prepare": _prepare}
 _READS = "dpsql only reads: ask with SELECT"
-_WITH_QUERY: dict[str, Callable[[str, str], Command]] = {
-    "copy": read_copy, "declare": read_declare, "prepare": read_prepare
-}  # fmt: skip
 _REFUSED = {
-    **dict.fromkeys(("listen", "notify"), ("0A000", _NOBODY)),
+    **dict.fromkeys(("listen", "notify"), ("0A000", "nothing is ever notified here")),
     **dict.fromkeys(("lock", "do", "call", "load"), ("0A000", _READS)),
     **dict.fromkeys(
         ("checkpoint", "vacuum", "analyze", "analyse", "cluster", "reindex", "refresh", "grant", "revoke", "create",
@@ -156,58 +402,4 @@ _REFUSED = {
 }  # fmt: skip
 """First words of what is never done here: SQLSTATE and hint."""
 _SHOW_OWN = re.compile(r"show\s+dpsql\s*\.", re.IGNORECASE)
-_LONGEST = 10_000
-"""Characters of a statement of the connection's own."""
 _EXPLAIN_EXECUTE = compile_form(r"explain\s*(?:\([^()]*\)\s*)?(?:(?:analyze|verbose)\s+)*execute\b")
-
-
-def read_statement(text: str) -> Command:
-    """Return what one statement asks for; `text` begins with its first word.
-
-    Raises Fault: a statement of the connection's own that is not written right (42601), or that is not supported.
-    """
-    bare = blank_comments(text).rstrip().rstrip(";").rstrip()
-    first = word(bare)
-    if first in _WITH_QUERY:
-        return _WITH_QUERY[first](text, bare)
-    if first in ("execute", "fetch", "move", *_OWN) and len(bare) > _LONGEST:
-        raise Fault("54001", f"the statement has more than {_LONGEST} characters", hint="write it shorter")
-    if first == "execute":
-        return read_execute(bare)
-    if first in ("fetch", "move"):
-        return read_fetch(bare)
-    if first in _REFUSED:
-        sqlstate, hint = _REFUSED[first]
-        raise Fault(sqlstate, f"{first.upper()} is not done here", hint=hint)
-    if first in _OWN and not _SHOW_OWN.match(bare):
-        return _own(first, bare)
-    if first == "explain" and _EXPLAIN_EXECUTE.match(bare):
-        raise unsupported("EXPLAIN EXECUTE", "EXPLAIN the query itself, with its constants")
-    return Engine(text)
-
-
-def _own(first: str, bare: str) -> Command:
-    for form, make in _COMPILED:
-        if match := form.fullmatch(bare):
-            return make(match)
-    if re.match(r"set\s+transaction\s+snapshot\b", bare, re.IGNORECASE):
-        raise unsupported("SET TRANSACTION SNAPSHOT", "each statement reads the database as it is")
-    if re.match(r"(?:commit|rollback)\s+prepared\b", bare, re.IGNORECASE):
-        raise unsupported(f"{first.upper()} PREPARED", "dpsql only reads: COMMIT or ROLLBACK end a block")
-    raise syntax_error(first.upper())
-
-
-def count_parameters(command: Command) -> int:
-    """Return the largest n of the $n in a command's query. Raises Refusal: no text of SQL."""
-    if not isinstance(command, (Engine, CatalogQuery, CopyOut, Declare)):
-        return 0
-    text = command.text if isinstance(command, (Engine, CatalogQuery)) else command.query
-    tokens = tokenize(text)
-    if tokens and tokens[0].text.lower() == "explain":  # the tokenizer takes what follows for one string
-        tokens = tokenize(blank_prefix(text, tokens[0].end + 1))
-    numbers = [
-        re.match(r"\$(\d{1,4})(?!\d)", text[token.start :])
-        for token in tokens
-        if token.token_type is TokenType.PARAMETER
-    ]
-    return max((int(number[1]) for number in numbers if number), default=0)

@@ -17,7 +17,7 @@ from ..engine.dataset import Dataset
 from ..errors import PolicyError
 from ..policy import Access, Policy, access_of
 from ..system_catalog import SystemCatalog
-from .client_settings import VERSION, VERSION_TEXT
+from .setting_table import VERSION, VERSION_TEXT
 
 __all__ = ["Sessions"]
 

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..pgwire import FieldDescription, NoticeResponse, ParameterStatus
+from .arguments import Constant
 
 __all__ = [
-    "Begin", "CatalogQuery", "Characteristics", "CloseCursor", "Command", "Constant", "CopyOut", "Deallocate",
-    "Declare", "Direction", "Discard", "Done", "End", "Engine", "ExecutePrepared", "Fetch", "Mark", "Marking", "Modes",
-    "PrepareQuery", "Reset", "Result", "Set", "Show",
+    "Begin", "Catalog", "Characteristics", "CloseCursor", "Copy", "Deallocate", "Declare", "Direction", "Discard",
+    "Done", "End", "Execute", "Fetch", "Mark", "Marking", "Modes", "Prepare", "Query", "Reset", "Result", "Set", "Show",
+    "Statement",
 ]  # fmt: skip
 
 Modes = tuple[tuple[str, str], ...]
@@ -19,10 +20,18 @@ Modes = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
-    """For the session: a query, EXPLAIN, or SHOW of a setting of dpsql's."""
+class Query:
+    """For the session: a query, EXPLAIN, or SHOW of a setting of dpsql's; blank where other words stood."""
 
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """A query of the system catalog; `types`: of its parameters, where they are known."""
+
+    text: str
+    types: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,24 +100,16 @@ class Reset:
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
-    """A constant as it was written; `type`: the name of its type, None for a bare string or NULL."""
-
-    text: str | None
-    type: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PrepareQuery:
+class Prepare:
     """A query is prepared under a name; `types`: the declared types of its first parameters, as Postgres' numbers."""
 
     name: str
     types: tuple[int, ...]
-    query: str
+    query: Query | Catalog
 
 
 @dataclass(frozen=True, slots=True)
-class ExecutePrepared:
+class Execute:
     """A prepared statement is run."""
 
     name: str
@@ -138,21 +139,10 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class CatalogQuery:
-    """A query of the system catalog; `types`: of its parameters, where they are known."""
+class Copy:
+    """COPY (query) TO STDOUT. `is_table`: COPY table; no position in the query that says the same is the client's."""
 
-    text: str
-    types: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class CopyOut:
-    """COPY (query) TO STDOUT; `query` is blank where the words around it stood.
-
-    `is_table`: COPY table, and the query is one that says the same: no position in it is the client's.
-    """
-
-    query: str
+    query: Query | Catalog
     format: str
     has_header: bool
     is_table: bool = False
@@ -163,7 +153,7 @@ class Declare:
     """A cursor is opened over a query; `is_held`: it outlives its block."""
 
     name: str
-    query: str
+    query: Query | Catalog
     is_held: bool = False
     is_binary: bool = False
     is_forward_only: bool = False
@@ -195,26 +185,10 @@ class CloseCursor:
     name: str | None
 
 
-Command = (
-    Engine
-    | Begin
-    | End
-    | Mark
-    | Characteristics
-    | Set
-    | Show
-    | Reset
-    | PrepareQuery
-    | ExecutePrepared
-    | Deallocate
-    | Discard
-    | Done
-    | CatalogQuery
-    | CopyOut
-    | Declare
-    | Fetch
-    | CloseCursor
-)
+Statement = (
+    Query | Catalog | Begin | End | Mark | Characteristics | Set | Show | Reset | Prepare | Execute | Deallocate
+    | Discard | Done | Copy | Declare | Fetch | CloseCursor
+)  # fmt: skip
 
 _COUNTED = ("SELECT", "COPY", "FETCH")
 
@@ -228,7 +202,7 @@ class Result:
     rows: Sequence[tuple[object, ...]] = ()
     notices: tuple[NoticeResponse, ...] = ()
     statuses: tuple[ParameterStatus, ...] = ()
-    copy: CopyOut | None = None
+    copy: Copy | None = None
     is_binary: bool = False
 
     def tag_of(self, count: int) -> str:

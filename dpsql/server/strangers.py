@@ -1,17 +1,32 @@
-"""Connections without a login: how many there may be, and who goes when there are too many.
+"""Clients without a login: how many there may be, how long a failed login waits, and whose turn it is to prove itself.
 
-House rule: a newcomer takes the place of the one that has been silent for longest at the same address, or at the
-address with the most of them. A right login takes a moment, so many silent connections hold nobody up, not even
-those who come from where they come from.
+House rules:
+
+1. A newcomer takes the place of the one that has been silent for longest at the same address, or at the address with
+   the most of them. A right login takes a moment, so many silent connections hold nobody up, not even those who come
+   from where they come from.
+2. A delay depends on where an attempt comes from and when, never on why it failed: it tells nothing of who exists.
+3. Only failures wait. A right login is late because of others where these are many of its own name and address.
+4. Nothing is forgotten for a login that succeeds: one known password buys no guesses at another.
+5. Memory is bounded, whatever number of addresses an attacker has; the count of all addresses together stays.
+6. A proof is looked at when its turn comes, and a failure keeps its turn until it is told: who does not wait for the
+   answer, and opens the next connection instead, guesses no faster.
+7. A turn is asked for once the proof is there. Who says nothing takes nobody's.
+8. A turn is in the order of asking, whatever the name is and whether it exists.
 """
 
 from __future__ import annotations
 
+import asyncio
+import ipaddress
+import math
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Protocol
 
-from .throttle import network_of
-
-__all__ = ["Stranger", "Strangers"]
+__all__ = ["LONGEST", "MOST_OF_ADDRESS", "MOST_OF_NAME", "Stranger", "Strangers", "Throttle", "Turns"]
 
 
 class Stranger(Protocol):
@@ -71,3 +86,126 @@ class Strangers:
         crowd.pop(stranger, None)
         if not crowd:
             self._crowds.pop(network, None)
+
+
+LONGEST = 5.0
+"""Seconds; the longest delay."""
+
+_FIRST = 0.25
+_MAX_NETWORKS = 4096
+_IPV6_PREFIX = 64
+
+
+@dataclass(frozen=True, slots=True)
+class _Pace:
+    """How a count of failures becomes a delay: `free` of them have none, and every `double` more double it.
+
+    `forget`: failures forgotten a second; `most`: where the count ends.
+    """
+
+    free: int
+    double: float
+    forget: float
+    most: int
+
+    def delay(self, count: int) -> float:
+        """Return seconds; `count`: the failures remembered, this one among them."""
+        if count <= self.free:
+            return 0.0
+        return float(min(LONGEST, _FIRST * 2 ** ((count - self.free - 1) / self.double)))
+
+
+_ONE_NETWORK = _Pace(free=3, double=1, forget=0.1, most=20)
+_ALL_TOGETHER = _Pace(free=100, double=20, forget=1, most=300)
+
+
+@dataclass(slots=True)
+class _Count:
+    """Failures remembered as of `at`."""
+
+    failures: float = 0.0
+    at: float = 0.0
+
+    def add(self, pace: _Pace, now: float) -> float:
+        """Count a failure and return its delay."""
+        kept = max(0.0, self.failures - (now - self.at) * pace.forget)
+        self.failures, self.at = min(kept + 1, pace.most), now
+        return pace.delay(math.ceil(self.failures))
+
+
+class Throttle:
+    """Counts failed logins by address; IPv6 by the /64 that one customer has. Times are the event loop's."""
+
+    def __init__(self) -> None:
+        self._networks: OrderedDict[str, _Count] = OrderedDict()
+        self._all = _Count()
+
+    def __len__(self) -> int:
+        """How many networks are remembered."""
+        return len(self._networks)
+
+    def fail(self, peer: str, now: float) -> float:
+        """Count a failed login and return the seconds until it may be told."""
+        network = network_of(peer)
+        count = self._networks.setdefault(network, _Count(at=now))
+        self._networks.move_to_end(network)
+        if len(self._networks) > _MAX_NETWORKS:
+            self._networks.popitem(last=False)
+        return max(count.add(_ONE_NETWORK, now), self._all.add(_ALL_TOGETHER, now))
+
+
+def network_of(peer: str) -> str:
+    """Return who counts as one: an IPv4 address, or the /64 of an IPv6 one; anything else as it is."""
+    try:
+        address = ipaddress.ip_address(peer.partition("%")[0])
+    except ValueError:
+        return peer
+    if isinstance(address, ipaddress.IPv4Address):
+        return str(address)
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.ip_network((address, _IPV6_PREFIX), strict=False))
+
+
+MOST_OF_NAME = 4
+"""Turns at once of one name from one address; with a delay of 5 seconds that is a guess in 1.25 seconds."""
+MOST_OF_ADDRESS = 16
+"""Turns at once from one address, of all names."""
+
+_Key = tuple[str, str | None]
+
+
+@dataclass(slots=True)
+class _Gate:
+    turns: asyncio.Semaphore
+    users: int = 0
+
+
+class Turns:
+    """The turns that are taken and waited for; nothing is kept of an address where nobody waits."""
+
+    def __init__(self) -> None:
+        self._gates: dict[_Key, _Gate] = {}
+
+    def __len__(self) -> int:
+        """How many gates somebody stands at."""
+        return len(self._gates)
+
+    @asynccontextmanager
+    async def turn(self, peer: str, user: str) -> AsyncIterator[None]:
+        """Wait for a turn of `user` from `peer`, and have it until the block ends."""
+        network = network_of(peer)
+        async with self._pass((network, user), MOST_OF_NAME), self._pass((network, None), MOST_OF_ADDRESS):
+            yield
+
+    @asynccontextmanager
+    async def _pass(self, key: _Key, most: int) -> AsyncIterator[None]:
+        gate = self._gates.setdefault(key, _Gate(asyncio.Semaphore(most)))
+        gate.users += 1
+        try:
+            async with gate.turns:
+                yield
+        finally:
+            gate.users -= 1
+            if not gate.users:
+                del self._gates[key]

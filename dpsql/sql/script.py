@@ -1,4 +1,4 @@
-"""A script cut into its statements, at each semicolon that stands outside quotes and comments.
+"""The lexer of scripts: where quotes and comments are, and the statements between the semicolons that stand outside.
 
 This decides nothing about privacy: every piece is parsed and admitted on its own afterwards, so a
 cut in an unexpected place can only end in a refusal.
@@ -9,18 +9,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["ScriptStatement", "after_comment", "ends_statement", "split_statements"]
+__all__ = ["ScriptStatement", "blank_comments", "ends_statement", "split_statements"]
 
-_TOKEN = re.compile(
+_MARK = re.compile(
     r"""
-      [eE]'(?:\\.|''|[^'\\])*(?:'|\Z)        # escape string
-    | '(?:''|[^'])*(?:'|\Z)                  # string
-    | "(?:""|[^"])*(?:"|\Z)                  # quoted name
-    | \$(?P<tag>(?:[A-Za-z_]\w*)?)\$.*?(?:\$(?P=tag)\$|\Z)  # dollar-quoted string
-    | --[^\n]*
-    | (?P<open>/\*)
+      (?<![\w$])[eE]'(?:\\.|''|[^'\\])*(?:'|\Z)     # escape string
+    | '(?:''|[^'])*(?:'|\Z)                          # string
+    | "(?:""|[^"])*(?:"|\Z)                          # quoted name
+    | (?<![\w$])\$(?P<tag>(?:[A-Za-z_]\w*)?)\$.*?(?:\$(?P=tag)\$|\Z)  # dollar-quoted string
+    | (?P<line>--[^\n]*)
+    | (?P<block>/\*)
     | (?P<end>;)
-    | \w+                                     # a word: keeps 1e'… and name$1 from being read as quotes
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -29,10 +28,14 @@ _COMMENT_EDGE = re.compile(r"/\*|\*/")
 
 @dataclass(frozen=True, slots=True)
 class ScriptStatement:
-    """One statement without its semicolon; `start` is where `text` begins in the script, in characters."""
+    """One statement without its semicolon; `start` is where `text` begins in the script, in characters.
+
+    `bare`: the text with a blank for every character of a comment; nothing else moves.
+    """
 
     text: str
     start: int
+    bare: str
 
 
 def split_statements(script: str) -> list[ScriptStatement]:
@@ -41,44 +44,45 @@ def split_statements(script: str) -> list[ScriptStatement]:
     >>> [s.text for s in split_statements("SELECT ';'; -- a;b\\nSHOW x")]
     ["SELECT ';'", 'SHOW x']
     """
-    pieces, tail, tail_has_code = _cut(script)
-    if tail_has_code:
-        pieces.append(tail)
+    bare, ends = _read(script)
+    pieces = list[ScriptStatement]()
+    begin = 0
+    for end in [*ends, len(script)]:
+        code = bare[begin:end]
+        start = begin + len(code) - len(code.lstrip())
+        if start < end:
+            text = script[start:end].rstrip()
+            pieces.append(ScriptStatement(text, start, bare[start : start + len(text)]))
+        begin = end + 1
     return pieces
 
 
 def ends_statement(script: str) -> bool:
     """Return whether the typed text is complete: nothing but blanks and comments after the last semicolon."""
-    pieces, _, tail_has_code = _cut(script)
-    return bool(pieces) and not tail_has_code
+    bare, ends = _read(script)
+    return bool(ends) and not bare[ends[-1] + 1 :].strip() and bool(bare.replace(";", " ").strip())
 
 
-def _cut(script: str) -> tuple[list[ScriptStatement], ScriptStatement, bool]:
-    """Return the finished statements, what follows the last semicolon, and whether that holds any code."""
-    pieces: list[ScriptStatement] = []
-    at, first = 0, -1
-    while at < len(script):
-        if script[at].isspace():
-            at += 1
-            continue
-        token = _TOKEN.match(script, at)
-        end = at + 1 if token is None else token.end()
-        if token is not None and token.group().startswith("--"):
-            pass
-        elif token is not None and token.group("open"):
-            end = after_comment(script, at)
-        elif token is not None and token.group("end"):
-            if first >= 0:
-                pieces.append(ScriptStatement(script[first:at].rstrip(), first))
-            first = -1
-        elif first < 0:
-            first = at
-        at = end
-    start = first if first >= 0 else len(script)
-    return pieces, ScriptStatement(script[start:].rstrip(), start), first >= 0
+def blank_comments(text: str) -> str:
+    """Return the text with a blank for every character of a comment; nothing else moves."""
+    return _read(text)[0]
 
 
-def after_comment(script: str, start: int) -> int:
+def _read(script: str) -> tuple[str, list[int]]:
+    """Return the script without its comments, and where the semicolons between statements stand."""
+    pieces, ends, at, copied = list[str](), list[int](), 0, 0
+    while found := _MARK.search(script, at):
+        start, at, kind = found.start(), found.end(), found.lastgroup
+        if kind == "end":
+            ends.append(start)
+        elif kind in ("line", "block"):
+            at = at if kind == "line" else _after_comment(script, start)
+            pieces += [script[copied:start], re.sub(r"[^\n]", " ", script[start:at])]
+            copied = at
+    return "".join([*pieces, script[copied:]]), ends
+
+
+def _after_comment(script: str, start: int) -> int:
     """Return the place after a block comment, which nests in Postgres; the end when it never closes."""
     depth = 0
     for edge in _COMMENT_EDGE.finditer(script, start):

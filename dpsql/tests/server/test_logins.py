@@ -18,9 +18,7 @@ import pytest
 
 from dpsql.policy import load_policy
 from dpsql.server.login import Logins
-from dpsql.server.strangers import Strangers
-from dpsql.server.throttle import LONGEST, Throttle
-from dpsql.server.turns import MOST_OF_ADDRESS, MOST_OF_NAME, Turns
+from dpsql.server.strangers import LONGEST, MOST_OF_ADDRESS, MOST_OF_NAME, Strangers, Throttle, Turns
 
 from ..pgwire.frontend import startup
 from .by_hand import HungUp, Wire, login, prove

@@ -31,6 +31,7 @@ from dpsql.sql.script import ends_statement, split_statements
         ("SELECT 'never closed; SELECT 2", ["SELECT 'never closed; SELECT 2"]),
         ("SELECT 1 /* never closed; SELECT 2", ["SELECT 1 /* never closed; SELECT 2"]),
         ("SELECT size'; x'; SELECT 2", ["SELECT size'; x'", "SELECT 2"]),
+        ("SELECT a$b$; SELECT c$b$", ["SELECT a$b$", "SELECT c$b$"]),
     ],
 )
 def test_cuts(script: str, pieces: list[str]) -> None:

@@ -1,0 +1,255 @@
+"""The one dispatcher: each kind of statement to what answers it, for both protocols.
+
+Queries go to the session or to the system catalog (`Queries`), blocks and settings to the connection's own
+(`ConnectionState`); cursors and prepared statements are answered here.
+
+House rule: a cursor's query runs once, when its first rows are fetched, and is charged then; every later fetch reads
+what was kept. What is prepared or declared is described at once, so that its errors come there; that costs nothing.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import replace
+
+from ..pgwire import Bind, FieldDescription, NoticeResponse, Oid, ParameterStatus
+from ..sql.script import ScriptStatement
+from . import statements as ask
+from .arguments import argument_values
+from .columns import parameter_types
+from .portals import Portal, Portals
+from .prepared import PreparedStatement, PreparedStatements
+from .queries import Queries
+from .read_statement import count_parameters, read_statement
+from .report import Fault, elsewhere, unsupported
+from .state import BlockKind, ConnectionState
+from .statements import Direction, Marking, Result, Statement
+
+__all__ = ["Dispatcher"]
+
+_READS_NOTHING = (
+    ask.Begin, ask.Characteristics, ask.Done, ask.End, ask.Mark, ask.Set, ask.Reset, ask.Show, ask.Fetch,
+)  # fmt: skip
+"""Statements after which a block's modes may still be set."""
+_OF_ROWS = (ask.Query, ask.Catalog, ask.Show, ask.Execute)
+"""Statements whose portal can be fetched from."""
+
+
+class Dispatcher:
+    """Reads, describes and runs the statements of a connection, and has its prepared statements and portals."""
+
+    def __init__(self, state: ConnectionState, queries: Queries) -> None:
+        self.state, self.queries = state, queries
+        self.prepared = PreparedStatements()
+        self.portals = Portals()
+
+    def read(self, piece: ScriptStatement) -> Statement:
+        """Return what a statement asks for. Raises as `read_statement`."""
+        return read_statement(piece, self.queries.reads)
+
+    async def run(self, statement: Statement, values: tuple[object, ...], start: int) -> Result:
+        """Run a statement once; `start`: where it begins in what the client sent.
+
+        Raises DpsqlError, Fault, ClientGone.
+        """
+        self.state.check(statement)
+        if not isinstance(statement, _READS_NOTHING):
+            self.state.has_queried = True
+        match statement:
+            case ask.Query() | ask.Catalog():
+                return await self.queries.run(statement, values, self.state.client)
+            case ask.Copy():
+                with elsewhere() if statement.is_table else nullcontext():
+                    found = await self.queries.run(statement.query, values, self.state.client)
+                return replace(found, tag="COPY", copy=statement)
+            case ask.Show():
+                return self.state.show(statement)
+            case ask.Set() | ask.Reset():
+                return self.state.set(statement)
+            case ask.Begin() | ask.Characteristics():
+                return self.state.set_modes(statement)
+            case ask.End():
+                return self._end(statement)
+            case ask.Mark():
+                return self._mark(statement)
+            case ask.Declare():
+                return await self._declare(statement, values, start)
+            case ask.Fetch():
+                return await self._fetch(statement)
+            case ask.CloseCursor():
+                return self._close_cursor(statement)
+            case ask.Prepare():
+                return await self._prepare(statement, start)
+            case ask.Execute():
+                query, given = self._prepared_query(statement)
+                with elsewhere():
+                    return await self.queries.run(query, given, self.state.client)
+            case ask.Deallocate():
+                return self._deallocate(statement)
+            case ask.Discard():
+                return self._discard(statement)
+            case ask.Done():
+                warning = None if self.state.is_lasting else statement.warning
+                return Result(statement.tag, notices=self.state.warn("25P01", warning))
+
+    async def columns(self, statement: Statement, values: tuple[object, ...]) -> tuple[FieldDescription, ...]:
+        """Return a statement's columns; runs nothing. Raises as `run`."""
+        self.state.check(statement)
+        match statement:
+            case ask.Query() | ask.Catalog():
+                return await self.queries.describe(statement, values, self.state.client)
+            case ask.Show():
+                return self.state.show(statement).columns
+            case ask.Fetch() if not statement.is_move and self.portals.has(statement.name):
+                return await self._portal_columns(self.portals.find(statement.name))
+            case ask.Execute() if self.prepared.has(statement.name):
+                query, given = self._prepared_query(statement)
+                return await self.queries.describe(query, given, self.state.client)
+        return ()
+
+    # --- blocks ----------------------------------------------------------------------------------------
+
+    def settle(self) -> tuple[ParameterStatus, ...]:
+        """End a block that no BEGIN has made, once all that was sent at once is answered."""
+        if self.state.kind is BlockKind.BEGUN:
+            return ()
+        self.portals.commit()
+        return self.state.close(is_commit=True)
+
+    def abort(self) -> tuple[ParameterStatus, ...]:
+        """Take note of an error: the block has failed, or what no BEGIN has made is undone."""
+        if self.state.kind is BlockKind.BEGUN:
+            return self.state.fail()
+        self.portals.roll_back()
+        return self.state.close(is_commit=False)
+
+    def _end(self, statement: ask.End) -> Result:
+        result = self.state.end(statement)
+        if result.tag == "COMMIT":
+            self.portals.commit()
+        else:
+            self.portals.roll_back()
+        return result
+
+    def _mark(self, statement: ask.Mark) -> Result:
+        result = self.state.mark(statement)
+        if statement.marking is Marking.ROLLBACK:
+            self.portals.roll_back(self.state.depth)
+        elif statement.marking is Marking.RELEASE:
+            self.portals.release(self.state.depth)
+        return result
+
+    def _discard(self, statement: ask.Discard) -> Result:
+        tag = f"DISCARD {statement.what.upper()}"
+        if statement.what != "all":
+            return Result(tag)
+        if not self.state.is_alone:
+            raise Fault("25001", "DISCARD ALL cannot run inside a block", hint="COMMIT or ROLLBACK first")
+        self.prepared.clear()
+        self.portals.clear()
+        return Result(tag, statuses=self.state.reset_all())
+
+    # --- cursors ---------------------------------------------------------------------------------------
+
+    def open_portal(self, name: str, portal: Portal) -> None:
+        """Open a portal of the block at hand. Raises Fault."""
+        portal.level = self.state.depth
+        self.portals.add(name, portal)
+
+    async def fill(self, portal: Portal, start: int) -> Result:
+        """Run a portal's statement, and have it keep its rows. Raises as `run`, and Fault (53400) for too many rows."""
+        assert portal.prepared.statement is not None, "only Parse makes a statement of nothing"
+        if isinstance(portal.prepared.statement, _OF_ROWS):
+            self.portals.check_room()
+        result = await self.run(portal.prepared.statement, portal.values, start)
+        self.portals.keep(portal, result)
+        return result
+
+    async def _declare(self, statement: ask.Declare, values: tuple[object, ...], start: int) -> Result:
+        columns = await self.queries.describe(statement.query, values, self.state.client)
+        if not statement.is_held and not self.state.is_lasting:
+            raise Fault("25P01", "DECLARE without WITH HOLD can only be used in a block", hint="BEGIN first")
+        portal = Portal(
+            PreparedStatement(statement.query, (), len(values), start), Bind(statement.name, "", (), (), ()), values,
+            is_cursor=True, is_held=statement.is_held, is_binary=statement.is_binary,
+            is_forward_only=statement.is_forward_only, columns=columns,
+        )  # fmt: skip
+        self.open_portal(statement.name, portal)
+        return Result("DECLARE CURSOR")
+
+    async def _portal_columns(self, portal: Portal) -> tuple[FieldDescription, ...]:
+        if portal.result is not None:
+            return portal.result.columns
+        statement = portal.prepared.statement
+        if portal.is_cursor or not isinstance(statement, _OF_ROWS):
+            return portal.columns
+        return await self.columns(statement, portal.values)
+
+    async def _fetch(self, statement: ask.Fetch) -> Result:
+        portal = self.portals.find(statement.name)
+        if not isinstance(portal.prepared.statement, _OF_ROWS):
+            raise Fault(
+                "55000", f'portal "{statement.name}" cannot be run', hint="only a query's rows are fetched"
+            )
+        portal.check(statement)
+        notices: tuple[NoticeResponse, ...] = ()
+        is_nothing = statement.count == 0 and statement.direction is not Direction.ABSOLUTE
+        if portal.result is None and not is_nothing:
+            had_queried = self.state.has_queried
+            with elsewhere():
+                notices = (await self.fill(portal, portal.prepared.start)).notices
+            self.state.has_queried = had_queried  # a fetch settles no modes
+        rows = [] if portal.result is None else portal.take(statement)
+        if statement.is_move:
+            return Result(f"MOVE {len(rows)}", notices=notices)
+        columns = await self._portal_columns(portal)
+        return Result("FETCH", columns, rows, notices, is_binary=portal.is_binary)
+
+    def _close_cursor(self, statement: ask.CloseCursor) -> Result:
+        if statement.name is None:
+            self.portals.clear()
+            return Result("CLOSE CURSOR ALL")
+        self.portals.find(statement.name)
+        self.portals.close(statement.name)
+        return Result("CLOSE CURSOR")
+
+    # --- prepared statements ---------------------------------------------------------------------------
+
+    def typed(self, statement: Statement, declared: tuple[int, ...], start: int) -> PreparedStatement:
+        """Return a statement as it is prepared, with the types that are declared. Raises Fault, Refusal."""
+        count = count_parameters(statement)
+        return PreparedStatement(statement, parameter_types(declared, count), count, start)
+
+    async def infer(self, prepared: PreparedStatement) -> None:
+        """Find a statement's columns, and the types of its parameters that nobody has declared. Raises as `run`."""
+        statement = prepared.statement
+        if isinstance(statement, (ask.Query, ask.Catalog)):
+            named, others = prepared.types[: prepared.count], prepared.types[prepared.count :]
+            found = await self.queries.describe_parameters(statement, named, self.state.client)
+            prepared.described, prepared.types = found[0], (*found[1], *others)
+            if isinstance(statement, ask.Catalog):
+                prepared.statement = replace(statement, types=found[1])
+        elif statement is not None:
+            prepared.described = await self.columns(statement, (None,) * prepared.count)
+            prepared.types = tuple(oid or Oid.TEXT for oid in prepared.types)
+
+    async def _prepare(self, statement: ask.Prepare, start: int) -> Result:
+        prepared = self.typed(statement.query, statement.types, start)
+        await self.infer(prepared)
+        self.prepared.add(statement.name, prepared)
+        return Result("PREPARE")
+
+    def _prepared_query(self, statement: ask.Execute) -> tuple[ask.Query | ask.Catalog, tuple[object, ...]]:
+        prepared = self.prepared.find(statement.name)
+        if not isinstance(prepared.statement, (ask.Query, ask.Catalog)):
+            raise unsupported("EXECUTE of what is no query", "execute it through the driver")
+        values = argument_values(statement.name, statement.arguments, prepared.types)
+        return prepared.statement, values[: prepared.count]
+
+    def _deallocate(self, statement: ask.Deallocate) -> Result:
+        if statement.name is None:
+            self.prepared.clear()
+            return Result("DEALLOCATE ALL")
+        self.prepared.find(statement.name)
+        self.prepared.close(statement.name)
+        return Result("DEALLOCATE")

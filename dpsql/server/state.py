@@ -1,0 +1,261 @@
+"""What the statements of a connection read and change: its block, and its settings, which a rollback restores.
+
+The ledger stands outside: no charge is ever rolled back. As in Postgres, every statement stands in a block: one of its
+own, one of all statements of a Query (a series) or up to a Sync (a pipeline), or one that BEGIN made and that
+ReadyForQuery tells of.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, replace
+
+from ..engine import Session
+from ..engine.settings import OWN, Settings
+from ..pgwire import FieldDescription, NoticeResponse, Oid, ParameterStatus, TransactionStatus
+from .client_settings import ClientSettings
+from .report import Fault
+from .statements import Begin, Characteristics, End, Mark, Marking, Reset, Result, Set, Show, Statement
+
+__all__ = ["BlockKind", "ConnectionState"]
+
+_MAX_SAVEPOINTS = 100
+_Statuses = tuple[ParameterStatus, ...]
+
+
+class BlockKind(enum.Enum):
+    """What made the block."""
+
+    NONE = enum.auto()
+    SINGLE = enum.auto()
+    PIPELINE = enum.auto()
+    SERIES = enum.auto()
+    BEGUN = enum.auto()
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What a rollback restores. `lasting`: dpsql's own settings after the block; None: as they are."""
+
+    client: ClientSettings
+    own: Settings
+    lasting: Settings | None
+
+
+class ConnectionState:
+    """The block that a connection is in, if any, and its settings; what has to be told of these is returned."""
+
+    def __init__(self, session: Session, client: ClientSettings) -> None:
+        self.client = client
+        self.kind = BlockKind.NONE
+        self.is_failed = False
+        self.has_queried = False
+        """Whether a statement of the block has read: its modes are settled from then on."""
+        self._session, self._first = session, session.settings
+        self._lasting: Settings | None = None
+        self._before = list[tuple[str, _Kept]]()
+        """What was kept at the block's beginning, under "", and at each savepoint."""
+
+    # --- the block -----------------------------------------------------------------------------------
+
+    @property
+    def status(self) -> TransactionStatus:
+        """What ReadyForQuery says."""
+        if self.kind is not BlockKind.BEGUN:
+            return TransactionStatus.IDLE
+        return TransactionStatus.FAILED if self.is_failed else TransactionStatus.IN_BLOCK
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether more than one statement can stand in the block: a cursor may be opened, SET LOCAL lasts."""
+        return self.kind in (BlockKind.SERIES, BlockKind.BEGUN)
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether nothing else stands in the block."""
+        return self.kind in (BlockKind.NONE, BlockKind.SINGLE)
+
+    @property
+    def depth(self) -> int:
+        """How many savepoints there are."""
+        return max(len(self._before) - 1, 0)
+
+    def check(self, statement: Statement | None) -> None:
+        """Raise Fault (25P02) if the block has failed and the statement does not end it or go back in it."""
+        ends = isinstance(statement, End) or (
+            isinstance(statement, Mark) and statement.marking is Marking.ROLLBACK
+        )
+        if self.is_failed and not ends:
+            raise Fault(
+                "25P02", "the block has failed: statements are ignored until it ends", hint="ROLLBACK"
+            )
+
+    def open(self, kind: BlockKind) -> None:
+        """Have the next statement stand in a block, if no BEGIN has made one; a single one becomes a series."""
+        if self.kind is BlockKind.NONE:
+            self._before = [("", self._now())]
+            self.kind, self.is_failed, self.has_queried = kind, False, False
+            self.client = self.client.in_block()
+        elif self.kind is BlockKind.SINGLE:
+            self.kind = kind
+
+    def close(self, *, is_commit: bool) -> _Statuses:
+        """End the block, whatever made it."""
+        kept = self._now()
+        if is_commit and not self.is_failed:
+            own = kept.own if kept.lasting is None else kept.lasting
+            kept = _Kept(kept.client.after_block(), own, None)
+        elif self._before:
+            kept = self._before[0][1]
+        self.kind, self.is_failed, self.has_queried, self._before = BlockKind.NONE, False, False, []
+        return self._restore(kept)
+
+    def fail(self) -> _Statuses:
+        """Have the block that BEGIN made fail; the settings are those of the last savepoint, or of BEGIN."""
+        self.is_failed = True
+        return self._restore(self._before[-1][1])
+
+    def end(self, statement: End) -> Result:
+        """Commit or roll back; the tag says which it was."""
+        was_begun, modes = self.kind is BlockKind.BEGUN, self.client.modes()
+        if statement.is_chain and not was_begun:
+            written = "COMMIT" if statement.is_commit else "ROLLBACK"
+            raise Fault("25P01", f"{written} AND CHAIN can only be used in a block", hint="BEGIN first")
+        notices = self.warn("25P01", None if was_begun else "there is no transaction in progress")
+        tag = "COMMIT" if statement.is_commit and not self.is_failed else "ROLLBACK"
+        statuses = self.close(is_commit=statement.is_commit)
+        if statement.is_chain:
+            self.open(BlockKind.BEGUN)
+            self._keep(self.client.with_modes(modes))
+        return Result(tag, notices=notices, statuses=statuses)
+
+    def mark(self, statement: Mark) -> Result:
+        """Make, release or go back to a savepoint.
+
+        Raises Fault: outside a block (25P01), no such savepoint (3B001), or too many (54000).
+        """
+        what = statement.marking
+        if self.kind is not BlockKind.BEGUN:
+            written = {Marking.ROLLBACK: "ROLLBACK TO SAVEPOINT", Marking.RELEASE: "RELEASE SAVEPOINT"}
+            raise Fault(
+                "25P01", f"{written.get(what, what.value)} can only be used in a block", hint="BEGIN first"
+            )
+        if what is Marking.SAVE:
+            if len(self._before) > _MAX_SAVEPOINTS:
+                raise Fault("54000", "too many savepoints", hint="release some")
+            self._before.append((statement.name, self._now()))
+            return Result(what.value)
+        names = [name for name, _ in self._before]
+        if statement.name not in names[1:]:
+            raise Fault(
+                "3B001", f'savepoint "{statement.name}" does not exist', hint="it was released, or never made"
+            )
+        place = len(names) - 1 - names[::-1].index(statement.name)
+        if what is Marking.RELEASE:
+            del self._before[place:]
+            return Result(what.value)
+        del self._before[place + 1 :]
+        self.is_failed = False
+        return Result(what.value, statuses=self._restore(self._before[place][1]))
+
+    def set_modes(self, statement: Begin | Characteristics) -> Result:
+        """Begin a block, or set the modes of the one at hand, or of all to come."""
+        if isinstance(statement, Characteristics) and statement.is_session:
+            return Result("SET", statuses=self._keep(self.client.with_modes(statement.modes, "default_")))
+        for name, value in statement.modes:
+            self._check_mode(name, value)
+        if isinstance(statement, Begin):
+            tag, is_begun = statement.tag, self.kind is BlockKind.BEGUN
+            notices = self.warn("25001", "there is already a transaction in progress" if is_begun else None)
+            self.kind = BlockKind.BEGUN
+        else:
+            tag, warning = "SET", "SET TRANSACTION can only be used in transaction blocks"
+            notices = self.warn("25P01", None if self.is_lasting else warning)
+        return Result(tag, notices=notices, statuses=self._keep(self.client.with_modes(statement.modes)))
+
+    def _check_mode(self, name: str, value: str) -> None:
+        """Raise Fault (25001) if a mode of the block at hand is settled."""
+        is_level = name == "transaction_isolation"
+        if name == "transaction_read_only" or (is_level and self.client.show(name)[1] == value):
+            return
+        if self.has_queried or self.depth:
+            what = "the isolation level" if is_level else "DEFERRABLE"
+            raise Fault("25001", f"{what} must be set before any query of the block", hint="BEGIN with it")
+
+    # --- settings ------------------------------------------------------------------------------------
+
+    def show(self, statement: Show) -> Result:
+        """Show a client's setting, or all."""
+        if statement.name is not None:
+            name, value = self.client.show(statement.name)
+            return Result("SHOW", (FieldDescription(name, Oid.TEXT),), [(value,)])
+        columns = (FieldDescription("name", Oid.TEXT), FieldDescription("setting", Oid.TEXT))
+        own = [(name, self._session.settings.show(name)) for name in OWN]
+        return Result("SHOW", columns, sorted([*self.client.show_all(), *own]))
+
+    def set(self, statement: Set | Reset) -> Result:
+        """Set a setting, or have it go back. Raises Fault, Refusal."""
+        tag, name = "SET" if isinstance(statement, Set) else statement.tag, statement.name
+        warning = "SET LOCAL can only be used in transaction blocks"
+        is_warned = statement.is_local and not self.is_lasting
+        notices = self.warn("25P01", warning if is_warned else None)
+        if name is None:
+            return Result(tag, statuses=self.reset_all())
+        if name.startswith("dpsql."):
+            self._set_own(statement, name)
+            return Result(tag, notices=notices)
+        if isinstance(statement, Reset):
+            changed = self.client.reset(name, is_local=statement.is_local)
+            return Result(tag, notices=notices, statuses=self._keep(changed))
+        if name.startswith("transaction_") and len(statement.values) == 1:
+            self._check_mode(name, statement.values[0].lower())
+        changed = self.client.set(name, statement.values, is_local=statement.is_local)
+        taken = self.client.warning(name, statement.values)
+        if taken is not None and self.client.wants_warnings:
+            notices = (*notices, taken)
+        return Result(tag, notices=notices, statuses=self._keep(changed))
+
+    def _set_own(self, statement: Set | Reset, name: str) -> None:
+        """Set one of dpsql's own settings. Raises Refusal."""
+        session = self._session
+
+        def changed(settings: Settings) -> Settings:
+            if isinstance(statement, Set):
+                return settings.set(name, ", ".join(statement.values), session.policy)
+            fresh = settings.reset(name, session.policy)
+            own = name.removeprefix("dpsql.")
+            return replace(fresh, **{own: getattr(self._first, own)})
+
+        now = session.settings
+        if statement.is_local:
+            self._lasting = now if self._lasting is None else self._lasting
+        elif self._lasting is not None:
+            self._lasting = changed(self._lasting)
+        session.settings = changed(now)
+
+    def reset_all(self) -> _Statuses:
+        """Have all settings be as they were at connect."""
+        self._session.settings, self._lasting = self._first, None
+        return self._keep(self.client.reset_all())
+
+    def warn(self, sqlstate: str, message: str | None) -> tuple[NoticeResponse, ...]:
+        """Return a warning, if there is one and the client wants to be told."""
+        if message is None or not self.client.wants_warnings:
+            return ()
+        return (NoticeResponse(sqlstate, message, severity="WARNING"),)
+
+    def _now(self) -> _Kept:
+        return _Kept(self.client, self._session.settings, self._lasting)
+
+    def _restore(self, kept: _Kept) -> _Statuses:
+        self._session.settings, self._lasting = kept.own, kept.lasting
+        return self._keep(kept.client)
+
+    def _keep(self, settings: ClientSettings) -> _Statuses:
+        """Take over the client's settings, and return what it has to be told."""
+        if not settings.may_report(self.client):
+            self.client = settings
+            return ()
+        before, self.client = self.client.reported(), settings
+        after = settings.reported()
+        return tuple(ParameterStatus(name, after[name]) for name in after if after[name] != before[name])
