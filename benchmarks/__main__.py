@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from benchmarks import (
@@ -12,6 +13,7 @@ from benchmarks import (
     command_line,
     dbapi,
     files,
+    hostile,
     many_groups,
     mechanisms,
     noise_speed,
@@ -43,6 +45,8 @@ FIGURES = {
     "accuracy": accuracy.measure,
     "wire": wire.measure,
 }
+LONG = "hostile"
+"""It takes as long as it is told to, and is measured only where it is named."""
 
 
 def main() -> int:
@@ -50,9 +54,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small data: shows that everything runs")
     parser.add_argument("--folder", type=Path, help="keep the data here and use what is there")
-    parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(FIGURES)}; all without one")
+    named = f"of {', '.join(FIGURES)}; all of these without one; or {LONG}"
+    parser.add_argument("names", nargs="*", metavar="name", help=named)
+    parser.add_argument("--seconds", type=float, default=300.0, help=f"how long {LONG} attacks")
     asked = parser.parse_args()
-    unknown = [name for name in asked.names if name not in FIGURES]
+    unknown = [name for name in asked.names if name not in (*FIGURES, LONG)]
     if unknown:
         parser.error(f"there is no measurement {unknown[0]}")
     missed: list[Figure] = []
@@ -60,9 +66,10 @@ def main() -> int:
         folder = asked.folder or Path(made)
         folder.mkdir(parents=True, exist_ok=True)
         size = Size.quick(folder) if asked.quick else Size.full(folder)
+        measures = {**FIGURES, LONG: partial(hostile.measure, seconds=asked.seconds)}
         for name in asked.names or FIGURES:
-            print(f"{name}: {sys.modules[FIGURES[name].__module__].__doc__}", flush=True)
-            for figure in FIGURES[name](size):
+            print(f"{name}: {sys.modules[f'benchmarks.{name}'].__doc__}", flush=True)
+            for figure in measures[name](size):
                 print(f"  {figure}", flush=True)
                 missed += [figure] if figure.is_missed else []
     print(f"{len(missed)} missed" + (": " + "; ".join(figure.name for figure in missed) if missed else ""))

@@ -26,7 +26,7 @@ from dpsql.pgwire import make_verifier
 from dpsql.policy import load_policy
 from dpsql.tests.support.postgres_server import ADMINISTRATOR, PostgresServer, find_servers
 
-__all__ = ["measure"]
+__all__ = ["measure", "running_server"]
 
 _PASSWORD = "benchmark"
 _ONE = "SELECT n FROM one"
@@ -213,15 +213,23 @@ def _make_wide(size: Size) -> Path:
 @contextmanager
 def _server(policy: Path) -> Iterator[dict[str, Any]]:
     """Run the server on a free port; yield where it is."""
+    with running_server(policy) as (address, _):
+        yield address
+
+
+@contextmanager
+def running_server(policy: Path) -> Iterator[tuple[dict[str, Any], subprocess.Popen[bytes]]]:
+    """Run the server on a free port; yield where it is, and its process."""
     command = [sys.executable, "-m", "dpsql.cli", "-P", str(policy), "serve", "--port", "0"]
     with (policy.parent / "serve.log").open("w+") as log:
         process = subprocess.Popen(command, stderr=log)
         try:
             port = _port(policy.parent / "serve.log", process)
-            yield {
+            address = {
                 "host": "127.0.0.1", "port": port, "user": "analyst", "password": _PASSWORD,
                 "dbname": policy.stem, "sslmode": "disable",
             }  # fmt: skip
+            yield address, process
         finally:
             process.terminate()
             process.wait(30)
