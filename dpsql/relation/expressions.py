@@ -166,14 +166,20 @@ def conjuncts(expr: Expr) -> tuple[Expr, ...]:
 
 
 def size_of(expr: Expr, limit: int) -> int:
-    """Return how many nodes an expression has, or `limit` when it has as many or more."""
+    """Return how many nodes an expression has, or `limit` when it has as many or more.
+
+    A list of constants after IN is looked at as a whole, and printed once: four of them count as one node.
+    """
     count, stack = 0, [expr]
     while stack and count < limit:
         node = stack.pop()
         count += 1
-        if isinstance(node, Call):
+        if isinstance(node, Call) and node.function == "in":
+            stack += node.args[:1]
+            count += len(node.args) // 4
+        elif isinstance(node, Call):
             stack += node.args
-    return count
+    return min(count, limit)
 
 
 def conjunction(terms: tuple[Expr, ...]) -> Expr:

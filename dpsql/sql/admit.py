@@ -19,7 +19,8 @@ from ..relation.functions import SYNTAX
 from .aggregates import AGGREGATES, ORDERED
 from .public_aggregates import PUBLIC_AGGREGATES
 from .say import said_of, said_of_clause
-from .text import MAX_DEPTH, MAX_NODES, position_of
+from .size import MAX_DEPTH, MAX_NODES, Counts, too_complex
+from .text import mark_starts, position_of
 
 __all__ = ["ADMITTED", "admit"]
 
@@ -113,13 +114,9 @@ def admit(tree: exp.Expr, text: str) -> None:
     Raises:
         Refusal: PV001 for a node or an argument outside the allow-list, 54001 for a tree that is too large.
     """
-    count = 0
-    stack: list[tuple[exp.Expr, int]] = [(tree, 1)]
-    while stack:
-        node, depth = stack.pop()
-        count += 1
-        if depth > MAX_DEPTH or count > MAX_NODES:
-            raise Refusal("the statement is too complex", sqlstate="54001", hint="split it into smaller ones")
+    nodes = _nodes(tree)
+    mark_starts(nodes)
+    for node in nodes:
         allowed = ADMITTED.get(type(node))
         if allowed is None:
             raise Refusal(
@@ -142,6 +139,24 @@ def admit(tree: exp.Expr, text: str) -> None:
                     f"{said} {'are' if ' and ' in said else 'is'} not supported here",
                     position=position_of(text, value if isinstance(value, exp.Expr) else node),
                 )
+
+
+_COUNTED = frozenset((*AGGREGATES, *ORDERED, *PUBLIC_AGGREGATES))
+
+
+def _nodes(tree: exp.Expr) -> list[exp.Expr]:
+    """Return a tree's nodes, parents before children. Raises Refusal (54001): it is too large."""
+    nodes: list[exp.Expr] = []
+    counts = Counts()
+    stack: list[tuple[exp.Expr, int]] = [(tree, 1)]
+    while stack:
+        node, depth = stack.pop()
+        nodes.append(node)
+        if depth > MAX_DEPTH or len(nodes) + len(stack) > MAX_NODES:
+            raise too_complex()
+        counts.add(node, is_aggregate=type(node) in _COUNTED)
+        for value in node.args.values():
             for child in value if isinstance(value, list) else (value,):
                 if isinstance(child, exp.Expr):
                     stack.append((child, depth + 1))
+    return nodes

@@ -18,29 +18,22 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
 from ..errors import Position, Refusal
+from .size import MAX_TEXT, check_tokens, check_words
 
 if TYPE_CHECKING:
     from sqlglot.tokenizer_core import Token
 
 __all__ = [
-    "MAX_DEPTH",
-    "MAX_NODES",
     "MAX_TEXT",
     "PostgresAsWritten",
     "blank_prefix",
     "dialect_of",
     "is_text",
+    "mark_starts",
     "place",
     "position_of",
     "tokenize",
 ]
-
-MAX_TEXT = 65_536
-"""Longest statement, in characters."""
-MAX_DEPTH = 60
-"""Deepest nesting of the parse tree."""
-MAX_NODES = 5_000
-"""Most nodes of the parse tree."""
 
 _COMMENT = re.compile(r"--[^\n]*|/\*(?:[^*/]|\*(?!/)|/(?!\*)|/\*(?:[^*]|\*(?!/))*\*/)*\*/", re.DOTALL)
 _TYPED = frozenset(
@@ -79,9 +72,8 @@ def dialect_of(text: str) -> type[Postgres]:
 
 def place(text: str, offset: int) -> Position:
     """Return the line and column (from 1) of a character offset."""
-    before = text[:offset]
-    line = before.count("\n") + 1
-    return Position(line, offset - (before.rfind("\n") + 1) + 1, offset)
+    start = text.rfind("\n", 0, offset) + 1
+    return Position(text.count("\n", 0, start) + 1, offset - start + 1, offset)
 
 
 def is_text(value: str) -> bool:
@@ -93,7 +85,7 @@ def tokenize(text: str) -> list[Token]:
     """Return the tokens of a statement's text.
 
     Raises:
-        Refusal: too long (54001), not a text of SQL (42601), or one of the forms named above.
+        Refusal: too long or too large (54001), not a text of SQL (42601), or one of the forms named above.
     """
     if len(text) > MAX_TEXT:
         raise Refusal(
@@ -105,12 +97,14 @@ def tokenize(text: str) -> list[Token]:
             sqlstate="42601",
             hint="send it as UTF-8 text",
         )
+    check_words(text)
     try:
         tokens: list[Token] = dialect_of(text)().tokenize(text)
     except TokenError:
         raise Refusal(
             "the text ends inside a quote or a comment", sqlstate="42601", hint="close every quote"
         ) from None
+    check_tokens(tokens)
     _check_characters(text, tokens)
     _check_neighbours(text, tokens)
     return tokens
@@ -200,13 +194,41 @@ def blank_prefix(text: str, end: int) -> str:
     return re.sub(r"[^\n]", " ", text[:end]) + text[end:]
 
 
+_FIRST = "first"
+"""Where a tree node keeps the first start of what it holds, once that is known; -1: none is known."""
+
+
+def mark_starts(nodes: Sequence[exp.Expr]) -> None:
+    """Have every node of a tree know where it starts, so that no search does. `nodes`: parents before children."""
+    for node in reversed(nodes):
+        own, parent = node.meta, node.parent
+        first = min(
+            (start for start in (own.get(_FIRST, -1), own.get("start", -1)) if start >= 0), default=-1
+        )
+        own[_FIRST] = first
+        if parent is not None and first >= 0:
+            above = parent.meta.get(_FIRST, -1)
+            parent.meta[_FIRST] = first if above < 0 else min(above, first)
+
+
 def position_of(text: str, node: exp.Expr | None) -> Position | None:
     """Return where a node starts: its own token, or the first that is known below it, or above it."""
     above = node
     while above is not None:
-        known = [below._meta for below in (above.walk() if above is node else (above,)) if below._meta]
-        starts = [meta["start"] for meta in known if "start" in meta]
-        if starts:
-            return place(text, min(starts))
+        start = _start(above, is_whole=above is node)
+        if start >= 0:
+            return place(text, start)
         above = above.parent
     return None
+
+
+def _start(node: exp.Expr, *, is_whole: bool) -> int:
+    """Return where a node starts, or also what it holds; -1 where that is not known."""
+    meta = node._meta or {}
+    if not is_whole:
+        return int(meta.get("start", -1))
+    if _FIRST in meta:
+        return int(meta[_FIRST])
+    return min(
+        (below._meta["start"] for below in node.walk() if below._meta and "start" in below._meta), default=-1
+    )
