@@ -52,6 +52,11 @@ class ProtocolConnection:
         return self._state
 
     @property
+    def is_idle(self) -> bool:
+        """Whether nothing is begun: no message, and not a part of one."""
+        return self._state is State.IDLE and not self._buffer
+
+    @property
     def wants_data(self) -> bool:
         """Whether to go on reading from the socket.
 

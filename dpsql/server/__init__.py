@@ -10,6 +10,7 @@ House rules:
 4. When a reply goes out tells no more of the data than `release_timing` allows.
 5. A session is used by one thread at a time, but for `Session.cancel`; the event loop never runs SQL.
 6. The log holds no value, no text of a statement and no secret.
+7. What is asked again may be sent as it was written, but never without asking the session anew (`replies`).
 """
 
 from __future__ import annotations

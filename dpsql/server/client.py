@@ -144,7 +144,10 @@ class Client:
             event = self._connection.next_event()
             if event is Waiting.NEED_DATA:
                 await conversation.flush()
-                await self._receive()
+                data = await self._receive()
+                if self._reason is None and self.is_current and await conversation.repeat(data):
+                    continue
+                self._connection.receive_data(data)
             elif isinstance(event, (Waiting, Terminate)):
                 return
             else:
@@ -158,11 +161,11 @@ class Client:
         if self._reason is not None:
             raise self._reason
 
-    async def _receive(self) -> None:
-        """Wait for more of the client. Raises Fault: it has been idle for too long."""
+    async def _receive(self) -> bytes:
+        """Return more of what the client sends, or nothing. Raises Fault: it has been idle for too long."""
         try:
             async with asyncio.timeout(self._server.options.idle_seconds):
-                self._connection.receive_data(await self._channel.read())
+                return await self._channel.read()
         except TimeoutError:
             log("idle", analyst=self.analyst, process=self.process_id)
             raise Fault("57P05", "the connection was idle for too long", hint="connect again") from None
@@ -312,7 +315,7 @@ class Client:
         for name, value in own.items():
             session.settings = session.settings.set(name, value, session.policy)
         queries = Queries(
-            self._worker, catalog, startup.database, self.process_id, database.tally,
+            self._worker, catalog, sessions.replies(session), startup.database, self.process_id, database.tally,
             lambda: server.names_for(startup.user, database),
         )  # fmt: skip
         dispatcher = Dispatcher(ConnectionState(session, client), queries)

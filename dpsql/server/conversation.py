@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from .outbox import Outbox
 from .portals import Portal
 from .prepared import PreparedStatement, as_described, fitted
 from .read_statement import cut
+from .replies import Batch, Key, Reply, statement_name
 from .report import ClientGone, Fault, report, unsupported
 from .state import BlockKind
 from .statements import Catalog, Query, Result, Statement
@@ -30,14 +32,77 @@ class Conversation:
         dispatcher: Dispatcher,
         write: Callable[[bytes], Awaitable[None]],
     ) -> None:
-        self._outbox = Outbox(connection, write)
+        self._outbox = Outbox(connection, self._send)
+        self._connection, self._write = connection, write
         self._dispatcher, self._state = dispatcher, dispatcher.state
+        self._batch: Batch | None = None
+        """What came at once and may be remembered with its reply."""
         self._start = 0
         """Where the statement at hand begins in what the client sent."""
+
+    async def repeat(self, data: bytes) -> bool:
+        """Answer what came at once, if its reply is remembered; else it has to be read. Raises ClientGone."""
+        self._batch = None
+        key = self._key(data)
+        if key is None:
+            return False
+        replies, queries = self._dispatcher.queries.replies, self._dispatcher.queries
+        reply = replies.get(key)
+        if reply is None:
+            self._batch = Batch(key)
+            return False
+        start = time.monotonic()
+        answer = queries.recall(reply)
+        if answer is None:
+            replies.drop(key)
+            return False
+        notices, seconds = queries.notices(answer, self._state.client), time.monotonic() - start
+        if reply.unnamed is not None:
+            self._dispatcher.prepared.add("", replace(reply.unnamed))
+        elif data[0] == ord("Q"):
+            self._dispatcher.prepared.close("")
+        try:
+            await self._write(b"".join([reply.before, *(notice.encode() for notice in notices), reply.after]))
+        finally:
+            queries.count(answer, seconds)  # the client does not wait for the log
+        return True
+
+    def _key(self, data: bytes) -> Key | None:
+        """Return under which key the reply to a batch is remembered; None where none may be (`replies`)."""
+        name = statement_name(data)
+        dispatcher, state = self._dispatcher, self._state
+        if name is None or not (self._connection.is_idle and state.is_bare and dispatcher.is_bare):
+            return None
+        bound = None
+        if data[0] == ord("B"):
+            if not dispatcher.prepared.has(name):
+                return None
+            bound = dispatcher.prepared.find(name).key
+        return data, bound, state.settings, dispatcher.queries.seen
+
+    def _remember(self) -> None:
+        """Remember the reply to what came at once, if it is one that is (`replies`)."""
+        batch, self._batch = self._batch, None
+        if batch is None or (parts := batch.parts()) is None:
+            return
+        query, before, after = parts
+        queries = self._dispatcher.queries
+        if batch.key != self._key(batch.key[0]) or (asked := queries.repeatable(query)) is None:
+            return
+        unnamed = replace(self._dispatcher.prepared.find("")) if batch.parses else None
+        queries.replies.put(batch.key, Reply(query.text, *asked, before, after, unnamed))
+
+    async def _send(self, data: bytes) -> None:
+        """Send what was replied; of what is large, or comes in parts, nothing is kept to be remembered."""
+        if self._batch is not None and not self._batch.take(data):
+            self._batch = None
+        await self._write(data)
 
     async def answer(self, event: pgwire.Event) -> None:
         """Answer one event; an error is told to the client. Raises ClientGone."""
         self._start = 0
+        if self._batch is not None:
+            self._batch.events.append(event)
         try:
             await self._answer(event)
         except ClientGone:
@@ -84,6 +149,7 @@ class Conversation:
         statuses = self._dispatcher.settle()
         self._outbox.send(*statuses, pgwire.ReadyForQuery(self._state.status))
         await self.flush()
+        self._remember()
 
     def _read(self, piece: ScriptStatement) -> Statement | Fault:
         """Return what a statement asks for, or why it is refused when its turn comes. Raises Fault (42601)."""
@@ -102,6 +168,11 @@ class Conversation:
             raise read
         return read
 
+    def _note(self, statement: Statement) -> None:
+        """Take note that a statement of what came at once is run."""
+        if self._batch is not None:
+            self._batch.statements.append(statement)
+
     # --- the simple protocol ---------------------------------------------------------------------------
 
     async def _query(self, sql: str) -> None:
@@ -116,6 +187,7 @@ class Conversation:
             self._start = piece.start
             statement = self._accepted(one)
             self._state.open(BlockKind.SINGLE if len(pieces) == 1 else BlockKind.SERIES)
+            self._note(statement)
             result = await self._dispatcher.run(statement, (), piece.start)
             formats = [Format(result.is_binary)] * len(result.columns)
             if result.columns and result.copy is None:
@@ -211,6 +283,7 @@ class Conversation:
         is_first = self._state.kind is BlockKind.NONE
         self._state.open(BlockKind.SINGLE if is_first else BlockKind.PIPELINE)
         self._state.check(prepared.statement)
+        self._note(prepared.statement)
         if portal.is_broken or (result is not None and (result.copy or not result.columns)):
             raise Fault("55000", f'portal "{event.portal}" cannot be run', hint="bind it again")
         notes: list[ServerMessage] = []

@@ -43,6 +43,11 @@ class Dispatcher:
         self.prepared = PreparedStatements()
         self.portals = Portals(queries.worker.session.share())
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether no portal is open, and another statement may be prepared."""
+        return not self.portals and self.prepared.has_room
+
     def read(self, piece: ScriptStatement) -> Statement:
         """Return what a statement asks for. Raises as `read_statement`."""
         return read_statement(piece, self.queries.reads)

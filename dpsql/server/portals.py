@@ -90,6 +90,9 @@ class Portals:
         self._open: dict[str, Portal] = {}
         self._share = share
 
+    def __len__(self) -> int:
+        return len(self._open)
+
     def add(self, name: str, portal: Portal) -> None:
         """Open a portal; the unnamed one takes the place of the last. Raises Fault."""
         if name and name in self._open:

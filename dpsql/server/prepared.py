@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from ..pgwire import FieldDescription, Oid
@@ -29,6 +29,11 @@ class PreparedStatement:
     start: int
     described: tuple[FieldDescription, ...] | None = None
 
+    @property
+    def key(self) -> Hashable:
+        """All that an execution depends on, as what can be compared."""
+        return self.statement, self.types, self.count, self.described
+
 
 class PreparedStatements:
     """The prepared statements of a connection, by name; "" is the protocol's unnamed one."""
@@ -36,11 +41,16 @@ class PreparedStatements:
     def __init__(self) -> None:
         self._known: dict[str, PreparedStatement] = {}
 
+    @property
+    def has_room(self) -> bool:
+        """Whether there may be one more."""
+        return len(self._known) < _MAX
+
     def check(self, name: str) -> None:
         """Raise Fault if no statement can be added: the name is taken (42P05), or there are too many (53400)."""
         if name and name in self._known:
             raise Fault("42P05", f'prepared statement "{name}" already exists', hint="close it first")
-        if len(self._known) >= _MAX:
+        if not self.has_room:
             raise Fault("53400", "too many prepared statements", hint="close some")
 
     def add(self, name: str, prepared: PreparedStatement) -> None:

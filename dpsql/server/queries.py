@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 
 from ..engine import Answer, BoundNote, GroupNote, RankNote, Receipt
@@ -13,6 +13,7 @@ from ..system_catalog import CatalogRefusal, ConnectionFacts, Reads, ResultColum
 from .client_settings import ClientSettings
 from .columns import columns_of, oid_of, sql_type
 from .log import log
+from .replies import Replies, Reply
 from .statements import Catalog, Query, Result
 from .tally import Outcome, Tally
 from .worker import Worker
@@ -24,10 +25,12 @@ class Queries:
     """Describes and answers the queries of a connection."""
 
     def __init__(
-        self, worker: Worker, catalog: SystemCatalog, database: str, process_id: int, tally: Tally,
+        self, worker: Worker, catalog: SystemCatalog, replies: Replies, database: str, process_id: int, tally: Tally,
         others: Callable[[], Sequence[str]],
     ) -> None:  # fmt: skip
         """`others`: the names of the databases on this port that the analyst can log in to besides."""
+        self.replies = replies
+        self._answered: tuple[str, tuple[object, ...], Answer] | None = None
         self.worker, self._tally, self._others = worker, tally, others
         self._catalog, self._database, self._process_id = catalog, database, process_id
 
@@ -73,14 +76,53 @@ class Queries:
             self._tally.answer("catalog", time.monotonic() - start)
             return Result("SELECT", _columns(columns), rows)
         answer = await self.worker.execute(query.text, values, client.timeout)
-        seconds = time.monotonic() - start
+        self.count(answer, time.monotonic() - start)
+        self._answered = query.text, tuple(values), answer
+        return Result(answer.command, columns_of(answer.columns), answer.rows, self.notices(answer, client))
+
+    def count(self, answer: Answer, seconds: float) -> None:
+        """Have the owner know of an answer: in the counts, and in the log if it is of people's rows."""
         self._tally.answer(_outcome(answer.receipt), seconds)
         if answer.receipt is not None:
             log(
                 "answered", analyst=self.worker.session.analyst, epsilon=decimal_text(answer.receipt.epsilon),
                 left=decimal_text(answer.receipt.left), ms=round(1000 * seconds), process=self._process_id,
             )  # fmt: skip
-        return Result(answer.command, columns_of(answer.columns), answer.rows, _notices(answer, client))
+
+    # --- what is asked again ----------------------------------------------------------------------------
+
+    @property
+    def seen(self) -> Hashable:
+        """What the analyst sees of the dataset, as what can be compared."""
+        return self.worker.session.access
+
+    def repeatable(self, query: Query) -> tuple[tuple[object, ...], Sequence[tuple[object, ...]]] | None:
+        """Return values and rows of the query that was answered last, where the session would give them again.
+
+        Not of an answer that was charged: it may never be asked for again.
+        """
+        asked, self._answered = self._answered, None
+        if asked is None or asked[0] != query.text:
+            return None
+        text, values, answer = asked
+        if answer.receipt is None or answer.receipt.epsilon or answer.receipt.delta:
+            return None
+        known = self.worker.recall(text, values)
+        return None if known is None or known.rows is not answer.rows else (values, answer.rows)
+
+    def recall(self, reply: Reply) -> Answer | None:
+        """Return the answer to a query whose reply is remembered, as it is now; None where it is another by now."""
+        answer = self.worker.recall(reply.text, reply.values)
+        return None if answer is None or answer.rows is not reply.rows else answer
+
+    def notices(self, answer: Answer, client: ClientSettings) -> tuple[NoticeResponse, ...]:
+        """Return what a client is told beside an answer's rows."""
+        if answer.receipt is None or not client.wants_notices:
+            return ()
+        line = _receipt_line(answer.receipt)
+        lines = [line] if line else []
+        lines += [note for note in answer.receipt.notes if isinstance(note, (BoundNote, GroupNote, RankNote))]
+        return tuple(NoticeResponse("00000", text) for text in lines)
 
     async def _described(
         self, query: Catalog, client: ClientSettings
@@ -119,15 +161,6 @@ def _columns(columns: Sequence[ResultColumn]) -> tuple[FieldDescription, ...]:
     return tuple(
         FieldDescription(column.name, column.oid, column.size, column.modifier) for column in columns
     )
-
-
-def _notices(answer: Answer, client: ClientSettings) -> tuple[NoticeResponse, ...]:
-    if answer.receipt is None or not client.wants_notices:
-        return ()
-    line = _receipt_line(answer.receipt)
-    lines = [line] if line else []
-    lines += [note for note in answer.receipt.notes if isinstance(note, (BoundNote, GroupNote, RankNote))]
-    return tuple(NoticeResponse("00000", text) for text in lines)
 
 
 def _receipt_line(receipt: Receipt) -> str:

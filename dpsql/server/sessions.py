@@ -18,6 +18,7 @@ from ..errors import PolicyError
 from ..memory import MIB, MemoryLimits, ResultMemory, give_back
 from ..policy import Access, Policy, ServerPolicy, access_of
 from ..system_catalog import SystemCatalog
+from .replies import Replies
 from .setting_table import VERSION, VERSION_TEXT
 
 __all__ = ["Sessions"]
@@ -39,6 +40,7 @@ class Sessions:
         self._current, catalogs = self._open(policy)
         self._catalogs = {id(self._current): catalogs}
         self._datasets = {id(self._current): self._current}
+        self._replies = {id(self._current): Replies()}
         self._users: dict[int, int] = {}
         self._stale: set[int] = set()
         self._used = self._trimmed = time.monotonic()
@@ -51,6 +53,10 @@ class Sessions:
     def catalog(self, session: Session) -> SystemCatalog:
         """Return the system catalog of what a session's analyst sees of its dataset."""
         return self._catalogs[id(session.dataset)][session.access]
+
+    def replies(self, session: Session) -> Replies:
+        """Return what is remembered of the replies about a session's dataset."""
+        return self._replies[id(session.dataset)]
 
     def open(self, analyst: str) -> Session:
         """Return a new session, on the tables as they are now. Raises as `__init__` does."""
@@ -126,6 +132,7 @@ class Sessions:
 
     def _swap(self, opened: Dataset, catalogs: dict[Access, SystemCatalog]) -> None:
         self._catalogs[id(opened)], self._datasets[id(opened)] = catalogs, opened
+        self._replies[id(opened)] = Replies()
         old, self._current = self._current, opened
         if not self._users.get(id(old)):
             self._close(old)
@@ -141,7 +148,7 @@ class Sessions:
 
     def _close(self, dataset: Dataset) -> None:
         self._stale.discard(id(dataset))
-        del self._datasets[id(dataset)]
+        del self._datasets[id(dataset)], self._replies[id(dataset)]
         for catalog in self._catalogs.pop(id(dataset)).values():
             catalog.close()
         dataset.close()

@@ -8,6 +8,7 @@ ReadyForQuery tells of.
 from __future__ import annotations
 
 import enum
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
 from ..engine import Session
@@ -53,6 +54,8 @@ class ConnectionState:
         """Whether a statement of the block has read: its modes are settled from then on."""
         self._session, self._first = session, session.settings
         self._lasting: Settings | None = None
+        self._shown: tuple[object, Hashable] = None, None
+        """The client's settings when they were last compared, and what with."""
         self._before = list[tuple[str, _Kept]]()
         """What was kept at the block's beginning, under "", and at each savepoint."""
 
@@ -64,6 +67,18 @@ class ConnectionState:
         if self.kind is not BlockKind.BEGUN:
             return TransactionStatus.IDLE
         return TransactionStatus.FAILED if self.is_failed else TransactionStatus.IN_BLOCK
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether there is no block, and no setting that holds until one ends."""
+        return self.kind is BlockKind.NONE and not self.client.local
+
+    @property
+    def settings(self) -> Hashable:
+        """The client's settings and dpsql's own, outside a block, as what can be compared."""
+        if self._shown[0] is not self.client.now:
+            self._shown = self.client.now, tuple(sorted(self.client.now.items()))
+        return self._shown[1], self._session.settings
 
     @property
     def is_lasting(self) -> bool:

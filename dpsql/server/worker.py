@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from ..engine import Answer, AnswerColumn, Session
 from ..engine.dataset import SchemaChanged
-from ..errors import EngineFailure
+from ..errors import DpsqlError, EngineFailure
 from ..relation.types import SqlType
 from .channel import Channel
 from .release_timing import release_time
@@ -82,6 +82,14 @@ class Worker:
                 if isinstance(error, EngineFailure):
                     self._tell_limit(error, timeout)
                 raise
+
+    def recall(self, sql: str, values: Sequence[object]) -> Answer | None:
+        """Return the answer that is remembered of a statement, in no time; None where there is none, or none now."""
+        self._sessions.used()
+        try:
+            return self.session.recall(sql, values)
+        except DpsqlError:  # told to who executes it
+            return None
 
     async def look_up(
         self, action: Callable[[], _T], stop: Callable[[], object], timeout: float | None
