@@ -23,7 +23,7 @@ from .text_cells import display_width, plain_text, terminal_text
 if TYPE_CHECKING:
     from ..engine import Answer
 
-__all__ = ["Picture", "chart_lines", "pictures"]
+__all__ = ["Picture", "chart_lines", "pictures", "truth_mark"]
 
 _HEIGHT = 10
 _LEAST_PLOT = 10
@@ -115,23 +115,28 @@ def _names(key: Shown) -> list[str]:
     return texts
 
 
-def chart_lines(picture: Picture) -> list[str]:
-    """Return a picture's lines, no wider than the terminal where that has room for any."""
-    marks = _FINE if can_write("".join(vars_of(_FINE))) else _PLAIN
+def truth_mark() -> str:
+    """Return the character that marks a truth."""
+    return _marks().truth
+
+
+def chart_lines(picture: Picture, height: int = _HEIGHT) -> list[str]:
+    """Return a picture's lines, no wider than the terminal where that has room for any; `height`: of one upright."""
+    marks = _marks()
     points = [point for point in picture.points if point is not None]
     if not points:
         return [f"{picture.title}: nothing to draw"]
     places = _places(picture)
     if places is not None:
-        drawn = _upright(picture, places, marks)
+        drawn = _upright(picture, places, height, marks)
         if drawn is not None:
             return drawn
     return list(_across(picture, marks))
 
 
-def vars_of(marks: _Marks) -> Iterator[str]:
-    """Yield the characters of an alphabet."""
-    yield from (getattr(marks, name) for name in marks.__slots__)
+def _marks() -> _Marks:
+    """Return the characters that standard output has."""
+    return _FINE if can_write("".join(getattr(_FINE, name) for name in _FINE.__slots__)) else _PLAIN
 
 
 # --- a bar for each row ---------------------------------------------------------------------------------------
@@ -252,10 +257,10 @@ def _place(value: object) -> float | None:
     return None
 
 
-def _upright(picture: Picture, places: list[float], marks: _Marks) -> list[str] | None:
+def _upright(picture: Picture, places: list[float], height: int, marks: _Marks) -> list[str] | None:
     """Return the lines of a picture over an axis; None where the terminal is too narrow for its rows."""
-    scale = _Scale.of(picture, _HEIGHT * 8)
-    ticks = {0: scale.low, _HEIGHT // 2: (scale.low + scale.high) / 2, _HEIGHT - 1: scale.high}
+    scale = _Scale.of(picture, height * 8)
+    ticks = {0: scale.low, height // 2: (scale.low + scale.high) / 2, height - 1: scale.high}
     names = {row: _number(number) for row, number in ticks.items()}
     margin = max(map(len, names.values())) + 2
     order = sorted(range(len(places)), key=places.__getitem__)
@@ -264,7 +269,7 @@ def _upright(picture: Picture, places: list[float], marks: _Marks) -> list[str] 
     if step < 1:
         return None
     is_time = not picture.keys[0].type.is_number
-    grid = [[" "] * (step * (slots[-1] + 1)) for _ in range(_HEIGHT)]
+    grid = [[" "] * (step * (slots[-1] + 1)) for _ in range(height)]
     truths = list[tuple[int, int]]()
     for index, slot in zip(order, slots, strict=True):
         point = picture.points[index]
@@ -273,7 +278,7 @@ def _upright(picture: Picture, places: list[float], marks: _Marks) -> list[str] 
         if picture.truths is not None:
             truths.append((scale.cell(picture.truths[index]) // 8, slot * step + (step - 1) // 2))
     lines = [styled(f" {_title(picture, with_bar=True)}", bold=True)]
-    for row in reversed(range(_HEIGHT)):
+    for row in reversed(range(height)):
         marked = {column for at, column in truths if at == row}
         lines.append(
             f" {names.get(row, '').rjust(margin - 2)} {_grid_line(grid[row], marked, marks)}".rstrip()
@@ -294,7 +299,7 @@ def _stand(
     value, low, high = (scale.cell(one) for one in point)
     if is_filled:
         zero = scale.cell(0.0)
-        for row in range(_HEIGHT):
+        for row in range(len(grid)):
             part = value - 8 * row
             for column in range(left, left + max(step - (step > 2), 1)):
                 if 8 * row >= zero - 7 and part > 0 and value >= zero:

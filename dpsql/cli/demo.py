@@ -6,12 +6,20 @@ from pathlib import Path
 
 import click
 
-from .demo_folder import ANALYST, MAIN_POLICY, PASSWORD, TEXTBOOK_POLICY, make_folder
-from .demo_tour import CAMPUS, TEXTBOOK, walk
+from .demo_folder import ANALYST, MAIN_POLICY, PASSWORD, make_folder
+from .demo_tour import walk
 from .failure import tell
 from .serve import psql_line, run_server
 
 __all__ = ["demo"]
+
+_TO_PASTE = (
+    "\\d+ student",
+    "SET dpsql.intervals = 0.95;",
+    "SELECT major, COUNT(*) AS n FROM student WHERE gpa >= 3.5 GROUP BY major ORDER BY n DESC;",
+    "SELECT name, gpa FROM student WHERE id = 7;",
+)
+"""What is worth seeing first in psql."""
 
 
 @click.command()
@@ -43,14 +51,11 @@ def demo(folder: Path, fresh: bool, serve: bool, port: int) -> None:
             f"To begin anew: dpsql demo --fresh {folder}"
         )
     click.echo(f"What its owner declares is in {folder / MAIN_POLICY}.")
-    walk(folder / MAIN_POLICY, CAMPUS)
-    walk(folder / TEXTBOOK_POLICY, TEXTBOOK)
+    walk(folder)
     click.echo(
-        "\nNow you:\n"
-        f'  dpsql -P {folder / MAIN_POLICY} query "SELECT COUNT(*) FROM loan WHERE days_out > 28"\n'
-        f"  dpsql -P {folder / MAIN_POLICY} check\n"
-        f"  dpsql -P {folder / MAIN_POLICY} budget show\n"
-        f"  dpsql demo --serve {folder}    (or make serve: the same for psql)"
+        f"\nNow you:\n  dpsql -P {folder / MAIN_POLICY} query         a prompt; \\d lists what may be asked\n"
+        f"  dpsql -P {folder / MAIN_POLICY} budget show   what is left\n"
+        f"  dpsql demo --serve {folder}                   the same for psql, as make serve does"
     )
 
 
@@ -70,9 +75,9 @@ def _serve(folder: Path, port: int) -> None:
     def announce(port: int) -> None:
         line = psql_line(options.host, port, ANALYST, policy.path.stem)
         tell(
-            f"A small university, served to psql. Paste into another terminal:\n\n"
-            f"  PGPASSWORD={PASSWORD} {line}\n\n"
-            "Ctrl-C stops the server. Below is its log, one JSON object a line."
+            "A small university is served on this machine, until Ctrl-C; the server's log comes below,\n"
+            f"one JSON object a line. Paste into another terminal:\n\n  PGPASSWORD={PASSWORD} {line}\n\n"
+            "and there:\n\n" + "".join(f"  {one}\n" for one in _TO_PASTE)
         )
 
     run_server([policy], options, announce)

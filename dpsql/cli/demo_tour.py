@@ -1,141 +1,229 @@
-"""The walk of `dpsql demo`: what is asked, and why it is worth seeing."""
+"""The walk of `dpsql demo`: an attack on exact answers, the same through dpsql, and pictures that hold the truth.
+
+The truths come from the demo's own database, whose people are invented: a real owner shows them to nobody.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import Refusal
-from .faults import error_text
-from .render import receipt_line, render
+from .barred import barred_cell
+from .chart import chart_lines, pictures, truth_mark
+from .demo_folder import DATABASE, MAIN_POLICY, TEXTBOOK_POLICY
+from .terminal import styled
+from .text_cells import decimal_text, plain_text
 from .worker import RunningSession, open_session
 
-__all__ = ["CAMPUS", "TEXTBOOK", "Stop", "walk"]
+if TYPE_CHECKING:
+    from ..engine import Answer
+
+__all__ = ["QUESTIONS", "Question", "walk"]
+
+_EVERYBODY = "SELECT COUNT(*) FROM student WHERE gpa = 3.36"
+_OTHERS = f"{_EVERYBODY} AND id <> 7"
+_MEDIAN = "SELECT MEDIAN(gpa) FROM student WHERE major = 'CS'"
+_DIRECT = "SELECT dp_avg_direct(gpa) FROM student"
+_INDENT = 4
+_HEIGHT = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
-    """One stop of the walk: what to notice, and the statements to run."""
+class Question:
+    """A question whose answer is drawn, the epsilon that it is asked with, and what to notice."""
 
+    epsilon: str
     remark: str
-    statements: tuple[str, ...]
-    is_refused: bool = False
+    sql: str
 
 
-_BY_MAJOR = """\
-SELECT major, COUNT(*) AS students
-FROM student
-GROUP BY major
-ORDER BY students DESC"""
-
-CAMPUS = (
-    Stop(
-        "Students by major. With intervals set, each number brings its error bar: the true count lies in\n"
-        "it 95 times out of 100. One student can change one count by one; the noise hides exactly that.",
-        ("SET dpsql.intervals = 0.95", _BY_MAJOR),
+QUESTIONS: tuple[Question, ...] = (
+    Question(
+        "0.1",
+        "A student is in one bar alone: all of them cost as much as one.",
+        "SELECT major, COUNT(*) AS n FROM student WHERE gpa >= 3.6 GROUP BY major",
     ),
-    Stop(
-        "The average GPA. Rounding, like everything above the noise, costs nothing.",
-        ("SELECT ROUND(AVG(gpa), 4) AS gpa FROM student",),
+    Question(
+        "0.3",
+        "Averages that are close to each other take a little more.",
+        "SELECT major, AVG(gpa) FROM student WHERE enrolled > 2022 GROUP BY major",
     ),
-    Stop(
-        "A student has many loans, so one student can change these counts by more than one (the policy\n"
-        "says: by 60 loans, however they fall on the branches). More noise is needed; we pay more to see\n"
-        "more. The bars still hold the truth: what heavy borrowers have above 60 is 17 of 300,000 loans.",
-        (
-            "SET dpsql.epsilon = 0.5",
-            "SELECT branch, COUNT(*) AS loans FROM loan GROUP BY branch ORDER BY loans DESC",
-        ),
+    Question(
+        "0.1",
+        "Counts of few people have as much noise as counts of many: ± 30.",
+        "SELECT floor(gpa*10)/10, COUNT(*) FROM student WHERE major = 'EE' GROUP BY 1",
     ),
-    Stop(
-        "A question per person over two tables: how many loans has a student, by major? The join is by the\n"
-        "student, so each row is still one person's. What is counted per person is limited, as above.",
-        (
-            "SELECT major, AVG(n) AS loans_each\n"
-            "FROM (SELECT student_id, COUNT(*) AS n FROM loan GROUP BY student_id) AS t\n"
-            "JOIN student ON id = student_id\n"
-            "GROUP BY major\n"
-            "ORDER BY major",
-        ),
-    ),
-    Stop(
-        "Loans by month. The months come from the declared bounds of the dates, not from the data.",
-        (
-            "SELECT date_trunc('month', loaned_on) AS month, COUNT(*) AS loans\n"
-            "FROM loan\n"
-            "GROUP BY 1\n"
-            "ORDER BY 1",
-        ),
-    ),
-    Stop(
-        "A histogram. A student stands in one bar alone, so all the bars together cost as much as one.",
-        (
-            "SET dpsql.epsilon = 0.1",
-            "SELECT floor(gpa * 4) / 4 AS gpa_from, COUNT(*) AS students\n"
-            "FROM student\n"
-            "GROUP BY 1\n"
-            "ORDER BY 1",
-        ),
-    ),
-    Stop(
-        "The first question again, asked differently: the same numbers, from the store, free. Asking\n"
-        "again would otherwise be the way to average the noise out.",
-        (
-            "SELECT major, COUNT(*) AS students\n"
-            "FROM student\n"
-            "GROUP BY major\n"
-            "HAVING COUNT(*) > 3000\n"
-            "ORDER BY major",
-        ),
-    ),
-    Stop(
-        "A question about persons is refused: where, why, and what to write instead.",
-        ("SELECT name, gpa FROM student",),
-        is_refused=True,
-    ),
-    Stop("What is left of the budget.", ("SHOW dpsql.budget",)),
-)
-"""The walk under campus.toml."""
-
-TEXTBOOK = (
-    Stop(
-        "The textbook's example, under textbook.toml: GPA in [2, 4], one row replaced, the average noised\n"
-        "directly. Sensitivity 2, so epsilon 0.01 means Laplace noise of scale 200: sound, and useless.\n"
-        "EXPLAIN costs nothing. Compare with the average above, at ten times the epsilon.",
-        ("SET dpsql.epsilon = 0.01", "EXPLAIN SELECT dp_avg_direct(gpa) FROM student"),
-    ),
-    Stop(
-        "At epsilon 0.0001 the scale is 20000.",
-        ("SET dpsql.epsilon = 0.0001", "EXPLAIN SELECT dp_avg_direct(gpa) FROM student"),
+    Question(
+        "1",
+        "A student has up to 60 loans: it takes more noise to hide one.",
+        "SELECT date_trunc('month', loaned_on), COUNT(*)\nFROM loan WHERE days_out > 41 GROUP BY 1",
     ),
 )
-"""The walk under textbook.toml."""
 
 
-def walk(policy_path: Path, stops: tuple[Stop, ...]) -> None:
-    """Run the stops against the policy and print each with its answer and its cost.
+@dataclass(slots=True)
+class _Tally:
+    """What the walk was charged, and how many bars of how many held the truth."""
 
-    Raises DpsqlError for any failure that is not the one a stop announces.
-    """
-    with open_session(policy_path, "local") as running:
-        for stop in stops:
-            click.echo(f"\n{click.style(stop.remark, bold=True)}\n")
-            for sql in stop.statements:
-                click.echo("\n".join(f"  {line}" for line in f"{sql};".split("\n")))
-                _show(running, sql, is_refused=stop.is_refused)
+    charged: Fraction = Fraction(0)
+    bars: int = 0
+    held: int = 0
 
 
-def _show(running: RunningSession, sql: str, *, is_refused: bool) -> None:
+def walk(folder: Path) -> None:
+    """Walk through the demo in a folder. Raises DpsqlError."""
+    truths = _truths(folder / DATABASE)
+    tally = _Tally()
+    everybody, others = truths[_EVERYBODY][""], truths[_OTHERS][""]
+    _say("\nAn attack: two exact counts that differ by one person.")
+    _tell(_EVERYBODY, f"{everybody:.0f}")
+    _tell(_OTHERS, f"{others:.0f}")
+    click.echo(
+        f"They differ by {everybody - others:.0f}: student 7, Theo Evans, is among them, and has a GPA of 3.36."
+    )
+    with open_session(folder / MAIN_POLICY, "local") as running:
+        _set(running, "intervals", "0.95")
+        _same_two(running, tally)
+        _say(
+            f"\nFour questions, and their error bars. {truth_mark()} is the truth, which the owner alone has."
+        )
+        for question in QUESTIONS:
+            _draw(running, question, truths[question.sql], tally)
+        _say(f"\n{tally.held} of {tally.bars} bars hold the truth; in the long run 95 of 100 do.")
+        _rest(running, tally)
+    _textbook(folder / TEXTBOOK_POLICY)
+
+
+def _same_two(running: RunningSession, tally: _Tally) -> None:
+    _say("\nThe same two questions through dpsql, at epsilon 0.1 each:")
+    _set(running, "epsilon", "0.1")
+    counts = []
+    for sql in (_EVERYBODY, _OTHERS):
+        answer = _ask(running, sql, tally)
+        _tell(sql, _with_bar(answer))
+        counts.append(_number(answer.rows[0][0]))
+    click.echo(
+        f"They differ by {counts[0] - counts[1]:.0f}, which is noise: "
+        "without Theo these are almost as likely."
+    )
+
+
+def _draw(running: RunningSession, question: Question, truth: Mapping[str, float], tally: _Tally) -> None:
+    _set(running, "epsilon", question.epsilon)
+    answer = _ask(running, question.sql, tally)
+    click.echo()
+    for line in question.sql.split("\n"):
+        click.echo(f"  {styled(line, bold=True)}")
+    click.echo(styled(f"  epsilon {question.epsilon}. {question.remark}", dim=True))
+    (picture,) = pictures(answer)
+    truths = tuple(truth.get(_key(value), 0.0) for value in picture.keys[0].values)
+    click.echo("\n".join(chart_lines(replace(picture, truths=truths), height=_HEIGHT)[1:]))
+    ends = [(low, high) for *_, low, high in answer.rows]
+    tally.bars += len(ends)
+    tally.held += sum(
+        _number(low) <= one <= _number(high) for one, (low, high) in zip(truths, ends, strict=True)
+    )
+
+
+def _rest(running: RunningSession, tally: _Tally) -> None:
+    """Tell a median, and what is left."""
+    from ..engine.answer import RankNote
+    from ..engine.left import in_statements
+
+    _set(running, "epsilon", "0.1")
+    answer = _ask(running, _MEDIAN, tally)
+    click.echo()
+    _tell(_MEDIAN, _with_bar(answer))
+    assert answer.receipt is not None
+    note = next((str(note) for note in answer.receipt.notes if isinstance(note, RankNote)), "")
+    click.echo(styled(f"  epsilon 0.1. {note.partition(': ')[2].capitalize()}.", dim=True))
+    status = running.session.budget()
+    spent, cap = (Fraction(nano, 10**9) for nano in (status.epsilon_spent_nano, status.epsilon_cap_nano))
+    cost = f"cost epsilon {decimal_text(tally.charged)}" if tally.charged else "was free, from the store"
+    usual = running.session.policy.defaults.epsilon
+    left = f"{decimal_text(cap - spent)} of {decimal_text(cap)} is left"
+    _say(f"\nAll this {cost}. {left}: {in_statements(status, usual)}.")
+    click.echo("Asked again it is free, with the same numbers: an average of many would tell.")
+
+
+def _textbook(policy: Path) -> None:
+    """Tell the textbook's example: what EXPLAIN says of the noise, at two epsilons."""
+    _say("\nThe textbook noises the average itself: one GPA in [2, 4] moves it by 2.")
+    with open_session(policy, "local") as running:
+        for epsilon in ("0.01", "0.0001"):
+            _set(running, "epsilon", epsilon)
+            lines = running.run(running.session.explain, _DIRECT).text().split("\n")
+            (noise,) = (line.strip() for line in lines if line.strip().startswith("sensitivity"))
+            click.echo(f"  at {epsilon}: {styled(noise.removesuffix(' at 95 %'), colour='cyan')}")
+    click.echo("Sound, and useless. AVG is a noisy sum by a noisy count: better the more people.")
+
+
+# --- asking --------------------------------------------------------------------------------------------------
+
+
+def _set(running: RunningSession, name: str, value: str) -> None:
+    running.run(running.session.execute, f"SET dpsql.{name} = {value}")
+
+
+def _ask(running: RunningSession, sql: str, tally: _Tally) -> Answer:
+    answer = running.run(running.session.execute, sql)
+    assert answer.receipt is not None
+    tally.charged += answer.receipt.epsilon
+    return answer
+
+
+def _truths(database: Path) -> dict[str, dict[str, float]]:
+    """Return the exact answers to what is asked, by question and key. Raises click.UsageError: it cannot be read."""
+    import duckdb
+
     try:
-        answer = running.run(running.session.execute, sql)
-    except Refusal as refusal:
-        if not is_refused:
-            raise
-        click.echo("\n" + error_text(refusal, sql))
-        return
-    if answer.command != "SET":
-        click.echo("\n" + render(answer, "table"))
-    if answer.receipt is not None and answer.command == "SELECT":
-        click.echo(receipt_line(answer.receipt))
+        with duckdb.connect(str(database), read_only=True) as connection:
+            return {
+                sql: dict(_rows(connection, sql))
+                for sql in (_EVERYBODY, _OTHERS, *(one.sql for one in QUESTIONS))
+            }
+    except duckdb.Error:
+        raise click.UsageError(
+            f"{database} cannot be read: another program may have it open for writing."
+        ) from None
+
+
+def _rows(connection: Any, sql: str) -> Iterator[tuple[str, float]]:
+    for row in connection.execute(sql).fetchall():
+        yield (_key(row[0]) if len(row) > 1 else "", float(row[-1]))
+
+
+def _key(value: object) -> str:
+    """Return a group's name, alike for a day, a moment at its midnight, and numbers of any type."""
+    if isinstance(value, date):
+        return value.isoformat()[:10]
+    return str(value) if isinstance(value, str) else f"{_number(value):.6f}"
+
+
+def _number(value: object) -> float:
+    return float(value)  # type: ignore[arg-type]  # a number of an answer
+
+
+# --- telling -------------------------------------------------------------------------------------------------
+
+
+def _say(text: str) -> None:
+    click.echo("\n".join(styled(line, bold=True) if line else "" for line in text.split("\n")))
+
+
+def _tell(sql: str, answer: str) -> None:
+    """Print a question and its answer on one line."""
+    click.echo(f"  {sql:{len(_OTHERS) + _INDENT}}{styled(answer, colour='cyan')}")
+
+
+def _with_bar(answer: Answer) -> str:
+    value, *ends = answer.rows[0]
+    low, high = ends or (None, None)
+    plain = plain_text(value)
+    return plain if low is None else " ".join(barred_cell(value, low, high, plain)).strip()

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from dpsql.cli.application import program
+from dpsql.cli.terminal import styled
 from dpsql.policy import load_policy
 
 
@@ -33,52 +34,80 @@ def walked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
 def test_the_walk(walked: tuple[Path, Result]) -> None:
     folder, result = walked
     assert result.exit_code == 0, result.output
+    assert result.stderr == ""
     assert "Made a university" in result.stdout
-    assert result.stdout.count("charged epsilon") == 6
-    assert result.stdout.count("free: answered from stored releases") == 1
-    assert "ERROR PV002 at 1:8:" in result.stdout
-    assert "HINT: " in result.stdout
-    assert result.stdout.count("_low | ") == 7  # every answer has its error bar
-    assert "8.2 of 10 epsilon left" in result.stdout
+    assert "All this cost epsilon 1.8. 8.2 of 10 is left: about 82 more statements at 0.1." in result.stdout
     lines = [line for line in result.stdout.split("\n") if str(folder) not in line]
-    assert max(map(len, lines)) <= 100
+    assert max(map(len, lines)) <= 80
+    assert len(lines) <= 80
+    assert "\x1b" not in result.stdout
     assert spent(folder) == pytest.approx(1.8)
+
+
+def test_the_attack_is_true_and_fails_through_dpsql(walked: tuple[Path, Result]) -> None:
+    text = walked[1].stdout
+    asked = r"SELECT COUNT\(\*\) FROM student WHERE gpa = 3\.36(?: AND id <> 7)? +(-?\d+)(?: ± (\d+))?\n"
+    (everybody, none), (others, _), (noisy, bar), (less, other_bar) = re.findall(asked, text)
+    with duckdb.connect(str(walked[0] / "campus.duckdb"), read_only=True) as database:
+        assert database.execute("SELECT name, gpa::TEXT FROM student WHERE id = 7").fetchone() == (
+            "Theo Evans",
+            "3.36",
+        )
+        assert database.execute("SELECT COUNT(*) FROM student WHERE gpa = 3.36").fetchone() == (
+            int(everybody),
+        )
+    assert (int(everybody) - int(others), none) == (1, "")
+    assert bar == other_bar == "30"
+    assert f"They differ by {int(noisy) - int(less)}, which is noise" in text
+
+
+def test_the_pictures_hold_the_truth(walked: tuple[Path, Result]) -> None:
+    """As many bars as are said do; of 45 at 95 % fewer than 30 would come once in 10^9 walks."""
+    text = walked[1].stdout
+    (held, bars), *_ = re.findall(r"(\d+) of (\d+) bars hold the truth", text)
+    assert bars == "45"
+    assert 30 <= int(held) <= 45
+    assert text.count("×") >= 30
+    assert len(re.findall(r"^ \w+ +\d+ ± 30  █+├", text, re.MULTILINE)) >= 5
+    assert re.search(r"^ CS +3\.\d+ ± 0\.00\d+ ", text, re.MULTILINE)
+    assert re.search(r"MEDIAN.* 3\.\d+$", text, re.MULTILINE)
 
 
 def test_the_textbook(walked: tuple[Path, Result]) -> None:
     text = walked[1].stdout
-    at_one_hundredth = text[text.index("textbook's") :]
-    assert "sensitivity 2, Laplace scale 200, variance 80000, ± 599.15 at 95 %" in at_one_hundredth
-    assert "sensitivity 2, Laplace scale 20000, variance 800000000, " in at_one_hundredth
+    assert "at 0.01: sensitivity 2, Laplace scale 200, variance 80000, ± 599.15\n" in text
+    assert "at 0.0001: sensitivity 2, Laplace scale 20000, variance 800000000, " in text
 
 
-@pytest.mark.parametrize("key", ["branch", "date_trunc('month', loaned_on)"])
-def test_bars_over_loans_hold_the_truth(walked: tuple[Path, Result], key: str) -> None:
+def test_colour_where_the_terminal_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpsql.cli.terminal.is_read_by_people", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert styled("n", colour="cyan", bold=True) == "\x1b[36m\x1b[1mn\x1b[0m"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert styled("n", colour="cyan") == "n"
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setenv("TERM", "dumb")
+    assert styled("n", bold=True) == "n"
+    monkeypatch.setattr("dpsql.cli.terminal.is_read_by_people", lambda: False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert styled("n", bold=True) == "n"
+
+
+def test_bars_over_loans_hold_the_truth(walked: tuple[Path, Result]) -> None:
     """The demo's data and policy fit: noise of scale b misses a truth that lies d off with cosh(d / b) / 20."""
     most = load_policy(walked[0] / "campus.toml").tables["loan"].max_rows
     assert most is not None
     with duckdb.connect(str(walked[0] / "campus.duckdb"), read_only=True) as database:
         left_out = database.execute(
-            f"SELECT {key}, SUM(1 - $1 / GREATEST(t, $1)) FROM loan JOIN (SELECT student_id, COUNT(*) AS t "
-            "FROM loan GROUP BY 1) USING (student_id) GROUP BY 1",
+            "SELECT month(loaned_on), SUM(1 - $1 / GREATEST(t, $1)) FROM loan JOIN (SELECT student_id, COUNT(*) AS t "
+            "FROM loan WHERE days_out > 41 GROUP BY 1) USING (student_id) WHERE days_out > 41 GROUP BY 1",
             [float(most)],
         ).fetchall()
-    assert len(left_out) in (5, 12)
-    scale = most / 0.5  # the walk's epsilon there
+    assert len(left_out) == 12
+    scale = most / 1.0  # the walk's epsilon there
     for _, lost in left_out:
         assert 0.945 < 1 - math.cosh(min(lost / scale, 3)) / 20 <= 0.95
-
-
-def test_loans_by_branch_are_shown(walked: tuple[Path, Result]) -> None:
-    folder, result = walked
-    shown = dict(
-        re.findall(r"^ (Science|Harbour|Medicine|Central|Law) +\| +(\d+) ", result.stdout, re.MULTILINE)
-    )
-    with duckdb.connect(str(folder / "campus.duckdb"), read_only=True) as database:
-        true = dict(database.execute("SELECT branch, COUNT(*) FROM loan GROUP BY branch").fetchall())
-    assert shown.keys() == true.keys()
-    for branch, count in true.items():
-        assert abs(int(shown[branch]) - count) < 4000
 
 
 def test_a_folder_that_cannot_be_made() -> None:
@@ -93,11 +122,11 @@ def test_the_second_walk_is_free(walked: tuple[Path, Result]) -> None:
     result = demo(str(folder))
     assert result.exit_code == 0, result.output
     assert "holds the demo already" in result.stdout
-    assert "charged epsilon" not in result.stdout
+    assert "All this was free, from the store. 8.2 of 10 is left" in result.stdout
     assert spent(folder) == before
-    counts = re.compile(r"^ (?:CS +\| +\d+ +\||Law|2025-11-01|    2.25) .*$", re.MULTILINE)
-    assert len(counts.findall(first.stdout)) == 5
-    assert counts.findall(result.stdout) == counts.findall(first.stdout)
+    start = "\nAn attack"
+    shown, again = (one.stdout[one.stdout.index(start) :].split("\nAll this") for one in (first, result))
+    assert shown[0] == again[0]
 
 
 def test_fresh_begins_anew(tmp_path: Path) -> None:
@@ -106,7 +135,7 @@ def test_fresh_begins_anew(tmp_path: Path) -> None:
     result = demo("--fresh", str(folder))
     assert result.exit_code == 0, result.output
     assert "Made a university" in result.stdout
-    assert result.stdout.count("charged epsilon") == 6
+    assert "All this cost epsilon 1.8." in result.stdout
 
 
 @pytest.mark.parametrize("arguments", [(), ("--fresh",)])

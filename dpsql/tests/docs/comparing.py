@@ -15,6 +15,7 @@ __all__ = ["NUMBER", "compare"]
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
 RULE = re.compile(r"[-+]*--[-+]*")
+DRAWN = frozenset("█●├─┤")
 BARRED = re.compile(r"(-?[\d.]+) +± ([\d.]+)")
 ESTIMATE = re.compile(r"(\w+) +(\d+) +(-?[\d.]+) +([\d.]+)")
 LEFT_OUT = "…"
@@ -61,6 +62,13 @@ def is_same_row(header: str, shown: str, printed: str) -> bool:
     )
 
 
+def is_same_picture(shown: str, printed: str) -> bool:
+    """Of a bar that is drawn, its label and its number are held, and its length is not."""
+    texts = [re.split(r"\s{2,}", line.rstrip("".join(DRAWN) + " ").strip()) for line in (shown, printed)]
+    header = " | ".join(map(str, range(len(texts[0]))))
+    return len(texts[0]) == len(texts[1]) and is_same_row(header, *map(" | ".join, texts))
+
+
 def is_same_estimate(shown: str, printed: str) -> bool:
     a, b = ESTIMATE.fullmatch(shown.strip()), ESTIMATE.fullmatch(printed.strip())
     if not a or not b or a[1] != b[1]:
@@ -76,14 +84,18 @@ def is_same_finding(shown: str, printed: str) -> bool:
 
 
 def kinds(lines: list[str]) -> Iterator[tuple[str, str]]:
-    """Say of each line what it is (row, estimate, finding, drawn, plain), and for a row which header it is below."""
+    """Say of each line what it is (row, estimate, finding, drawn, picture, scale, plain), and for a row which header it is below."""
     kind, header = "plain", ""
     for index, line in enumerate(lines):
         if index + 1 < len(lines) and RULE.fullmatch(lines[index + 1]):
             kind, header = "drawn", line
         elif kind == "drawn" and not RULE.fullmatch(line):
             kind = "row"
-        if line.startswith("(") or not line:
+        if DRAWN & set(line):
+            kind = "picture"
+        elif kind == "picture":
+            kind = "scale"
+        elif kind == "scale" or line.startswith("(") or not line:
             kind = "plain"
         yield kind, header
         if line.startswith("answer   "):
@@ -99,6 +111,10 @@ def is_same(kind: str, header: str, shown: str, printed: str) -> bool:
         return is_same_estimate(shown, printed)
     if kind == "finding":
         return is_same_finding(shown, printed)
+    if kind == "picture":
+        return is_same_picture(shown, printed)
+    if kind == "scale":
+        return blank(shown) == blank(printed)
     if kind == "drawn":
         return re.sub(r"[-\s]+", "", shown) == re.sub(r"[-\s]+", "", printed)
     return TIME.sub("then", shown) == TIME.sub("then", printed)

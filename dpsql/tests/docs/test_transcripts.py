@@ -54,6 +54,19 @@ def test_a_number_beside_its_bar_is_held_to_it() -> None:
             compare(row, wrong)
 
 
+def test_a_picture_is_held_to_its_numbers() -> None:
+    row = " n by major\n CS   616 ± 30  ████├─●──┤\n EE    31 ± 30  ├─●─┤\n      0       700\nfree\n"
+    compare(row, row.replace("616", "640").replace("████", "█████"))
+    for wrong in (
+        row.replace("616", "916"),
+        row.replace("CS", "ME"),
+        row.replace("free", "dear"),
+        row.replace("±", "+"),
+    ):
+        with pytest.raises(AssertionError):
+            compare(row, wrong)
+
+
 def test_what_is_left_out_may_be_anything_and_nothing_else_may() -> None:
     printed = "release\n  sensitivity 1\n  backend:\n    SELECT\ncharge: epsilon 0.1\n"
     compare("release\n…\ncharge: epsilon 0.1\n", printed)
