@@ -1,7 +1,7 @@
 """What tools ask of a table before anything else: its first rows, and whether it is there (soundness.md 1.16).
 
 `SELECT … FROM t LIMIT n` is answered with its columns and no row, `SELECT 1 FROM t LIMIT 1` and
-`SELECT EXISTS (SELECT 1 FROM t)` with the one row that any declared table gives.
+`SELECT EXISTS (SELECT 1 FROM t)` with the one row that any declared table gives; so is `SELECT 1 WHERE EXISTS (…)`.
 
 House rules:
 
@@ -18,7 +18,7 @@ from ..plan.planner import is_empty_by_text
 from ..plan.privacy.analyze import private_rows
 from ..relation.catalog import Catalog
 from ..relation.expressions import TRUE, Expr, Literal
-from ..relation.relations import Join, Limit, Project, Relation, Sort, Values
+from ..relation.relations import Filter, Join, Limit, Project, Relation, Sort, Values
 from ..sql.plain_rows import Look, look_of
 from ..sql.statement import AdmittedQuery
 from .answer import RowNote
@@ -50,7 +50,7 @@ def row_preview(query: AdmittedQuery, relation: Relation, catalog: Catalog) -> R
     if look is None:
         return None
     node = relation
-    if look is Look.EXISTENCE:
+    if look is not Look.ROWS:
         node = _asked(relation)
     limits: list[Limit] = []
     rows = _unordered(node, limits)
@@ -58,7 +58,10 @@ def row_preview(query: AdmittedQuery, relation: Relation, catalog: Catalog) -> R
         return None
     if look is Look.EXISTENCE:
         return None if _skips(limits) else RowPreview(_one_row((TRUE,), relation), _IS_THERE)
-    constants = _constants(node, len(relation.columns))
+    constants = _constants(relation, len(relation.columns))
+    if look is Look.ONE_ROW:
+        is_there = constants and not is_empty_by_text(relation) and not _skips(limits)
+        return RowPreview(_one_row(constants, relation), _IS_THERE) if is_there else None
     if constants and all(limit.limit in (1, None) for limit in limits[:1]) and not _skips(limits):
         return RowPreview(_one_row(constants, relation), _IS_THERE)
     return RowPreview(Values((), relation.columns), _WITHOUT_ROWS)
@@ -66,9 +69,10 @@ def row_preview(query: AdmittedQuery, relation: Relation, catalog: Catalog) -> R
 
 def _asked(relation: Relation) -> Relation:
     """Return the rows that an EXISTS asks for: what the text says is one, `look_of` has seen."""
-    assert isinstance(relation, Project)
-    assert isinstance(relation.input, Join)
-    return relation.input.right
+    while isinstance(relation, (Limit, Project, Filter)):
+        relation = relation.input
+    assert isinstance(relation, Join)
+    return relation.right
 
 
 def _unordered(node: Relation, limits: list[Limit]) -> Relation:

@@ -24,6 +24,7 @@ __all__ = [
     "extract_bounds",
     "extracted",
     "parse_date",
+    "parse_day",
     "parse_timestamp",
     "parse_zoned",
     "seconds",
@@ -47,6 +48,9 @@ _DATE = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})|([0-9]{4})([0-9]{2})([
 _TIME = re.compile(
     r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6}))?)?(?:\s*(?:[zZ]|[+-]00(?::?00)?))?"
 )
+_UTC = re.compile(r"[+-]00(?::?00)?")
+_DATE_IN_ZONE = re.compile(r"(.*[0-9])(?:\s*[zZ]|\s+[+-](?:0?[0-9]|1[0-5])(?::?[0-5][0-9])?)")
+"""A date and a zone, as drivers write it: 2024-03-01 +00."""
 
 EXTRACT_FIELDS = {
     "year": None, "quarter": (1, 4), "month": (1, 12), "week": (1, 53), "day": (1, 31), "doy": (1, 366),
@@ -83,7 +87,7 @@ def parse_timestamp(text: str) -> int | None:
     """Return microseconds since 1970-01-01 for a date, or a date and a time without zone or in UTC; None for others."""
     date, _, time = text.strip().replace("T", " ", 1).partition(" ")
     days = parse_date(date)
-    if days is None or not time:
+    if days is None or not time or _UTC.fullmatch(time.strip()):
         return None if days is None else days * DAY
     match = _TIME.fullmatch(time.strip())
     if match is None:
@@ -109,6 +113,17 @@ def parse_zoned(text: str) -> int | None:
         return None
     shift = (hours * 60 + minutes) * 60_000_000
     return local - shift if match[2] == "+" else local + shift
+
+
+def parse_day(text: str) -> int | None:
+    """Return days since 1970-01-01 for a date, or for a moment its date as written: a DATE leaves time and zone out."""
+    days = parse_date(text)
+    if days is not None:
+        return days
+    if parse_zoned(text) is not None:
+        return parse_date(text.strip().replace("T", " ", 1).partition(" ")[0])
+    match = _DATE_IN_ZONE.fullmatch(text.strip())
+    return None if match is None else parse_date(match[1])
 
 
 def date_text(days: int) -> str:

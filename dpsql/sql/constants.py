@@ -20,7 +20,7 @@ from ..relation.calendar import (
     EXACT_FIELDS,
     date_text,
     extracted,
-    parse_date,
+    parse_day,
     parse_timestamp,
     seconds,
     timestamp_text,
@@ -95,7 +95,7 @@ def coerce_literal(expr: Expr, target: SqlType) -> Expr:
         return _number_of(text, target, expr.position)
     value: int | bool | None = None
     if target.kind is Kind.DATE:
-        value = parse_date(text)
+        value = parse_day(text)
     elif target.kind is Kind.TIMESTAMP:
         value = parse_timestamp(text)
     elif target.kind is Kind.BOOLEAN:

@@ -1,5 +1,7 @@
 """Queries that look at a table's rows as they are, by their text: `SELECT … FROM t LIMIT n`, EXISTS over a table.
 
+EXISTS is asked for as a value, or as the condition of one row: `SELECT 1 FROM (SELECT 1) AS one WHERE EXISTS (…)`.
+
 Only the form is read here; whose rows they are is not known. A form that is not surely one of these is none.
 """
 
@@ -20,11 +22,14 @@ class Look(enum.Enum):
 
     ROWS = "rows of a table, or a constant for each, within a LIMIT"
     EXISTENCE = "whether a table has rows"
+    ONE_ROW = "one row where a table has rows"
 
 
 _CLAUSES = frozenset({"expressions", "from_", "where", "order", "limit", "offset", "with_"})
 """What a query of a table's plain rows may be made of."""
 _NOT_PLAIN = (exp.AggFunc, exp.Anonymous, exp.Explode, exp.Query, exp.Window)
+_ROWS_OF_ITEMS = (exp.AggFunc, exp.Anonymous, exp.Explode, exp.Window)
+"""What may make another number of rows than one of a query without a table."""
 _NESTED = 8
 """Most subqueries in FROM around a table."""
 
@@ -34,6 +39,8 @@ def look_of(tree: exp.Expr) -> Look | None:
     select = _bare(tree)
     if not isinstance(select, exp.Select):
         return None
+    if _is_one_row(select):
+        return Look.ONE_ROW
     if select.args.get("from_") is None:
         return Look.EXISTENCE if _asks_existence(select) else None
     return Look.ROWS if _is_limited(select) and _is_plain(select, {}, _NESTED) else None
@@ -54,10 +61,26 @@ def _asks_existence(select: exp.Select) -> bool:
     items = select.args["expressions"]
     if len(items) != 1 or _given(select) - {"expressions"}:
         return False
-    item = items[0].args["this"] if isinstance(items[0], exp.Alias) else items[0]
-    while isinstance(item, exp.Paren):
-        item = item.args["this"]
-    return isinstance(item, exp.Exists) and _is_plain(_bare(item.args["this"]), {}, _NESTED)
+    return _is_existence(items[0].args["this"] if isinstance(items[0], exp.Alias) else items[0])
+
+
+def _is_one_row(select: exp.Select) -> bool:
+    """Say whether a query is of no table or of one row without a table, under the condition that EXISTS is."""
+    where, from_ = select.args.get("where"), select.args.get("from_")
+    if where is None or _given(select) - {"expressions", "from_", "where", "limit"}:
+        return False
+    source = None if from_ is None else from_.args["this"]
+    inner = _bare(source) if isinstance(source, exp.Subquery) else None
+    is_single = (
+        isinstance(inner, exp.Select) and _given(inner) == {"expressions"} and not inner.find(*_ROWS_OF_ITEMS)
+    )
+    return (source is None or is_single) and _is_existence(where.args["this"])
+
+
+def _is_existence(node: exp.Expr) -> bool:
+    while isinstance(node, exp.Paren):
+        node = node.args["this"]
+    return isinstance(node, exp.Exists) and _is_plain(_bare(node.args["this"]), {}, _NESTED)
 
 
 def _is_limited(select: exp.Select) -> bool:

@@ -80,11 +80,23 @@ Statement = AdmittedQuery | Explain | SetSetting | ShowSetting | ResetSetting
 logging.getLogger("sqlglot").disabled = True
 
 _EXPLAIN = re.compile(
-    r"\s*explain\b\s*(?:\(([a-z_,\s0-9]*)\)|((?:(?:analyze|verbose)\b\s*)*))\s*", re.IGNORECASE
+    r"\s*explain\b\s*(?:\(([a-z_,\s0-9]*)\)|((?:(?:analy[sz]e|verbose)\b\s*)*))\s*", re.IGNORECASE
 )
 _OPTION = re.compile(r"\s*([a-z_]+)(?:\s+([a-z]+|[01]))?\s*", re.IGNORECASE)
 _OPTIONS = frozenset(
-    {"analyze", "verbose", "costs", "settings", "buffers", "wal", "timing", "summary", "memory"}
+    {
+        "analyze",
+        "analyse",
+        "verbose",
+        "costs",
+        "settings",
+        "generic_plan",
+        "buffers",
+        "wal",
+        "timing",
+        "summary",
+    }
+    | {"memory"}
 )
 """Postgres' own, which have no meaning here: nothing is run, and there are no costs."""
 _SET = re.compile(

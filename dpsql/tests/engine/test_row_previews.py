@@ -52,10 +52,16 @@ PROBES = {
     "SELECT EXISTS (SELECT 1 FROM person) AS found": (True,),
     "SELECT EXISTS (SELECT * FROM person LIMIT 1)": (True,),
     "SELECT (EXISTS (SELECT 1 FROM adult))": (True,),
+    'SELECT 1 AS f FROM (SELECT 1 AS dummy) "d" WHERE EXISTS (SELECT 1 FROM "person" "person") LIMIT 1': (1,),
+    "SELECT 1, 'x' WHERE EXISTS (SELECT * FROM person)": (1, "x"),
+    "SELECT 1 FROM (SELECT 1) AS one WHERE (EXISTS (SELECT 1 FROM (SELECT * FROM person) AS p LIMIT 1))": (
+        1,
+    ),
 }
 EMPTY = [
     "SELECT 1 FROM (SELECT * FROM person LIMIT 0) AS q LIMIT 1",
     "SELECT age FROM person WHERE 1 = 0 LIMIT 5",
+    "SELECT 1 WHERE EXISTS (SELECT 1 FROM person) LIMIT 0",
     "SELECT 1 FROM person OFFSET 1 FETCH FIRST 1 ROW ONLY",
 ]
 """Without a row too, and the last one with the word for it."""
@@ -70,6 +76,13 @@ NEITHER = [
     "SELECT * FROM person, town LIMIT 5",
     "SELECT * FROM person WHERE age = age LIMIT 5",
     "SELECT NOT EXISTS (SELECT 1 FROM person)",
+    "SELECT 1 FROM (SELECT 1) AS one WHERE EXISTS (SELECT 1 FROM person WHERE age > 50) LIMIT 1",
+    "SELECT 1 FROM (SELECT 1) AS one WHERE EXISTS (SELECT 1 FROM person OFFSET 1)",
+    "SELECT 1 FROM (SELECT 1 AS a) AS one WHERE NOT EXISTS (SELECT 1 FROM person) LIMIT 1",
+    "SELECT 1 FROM (SELECT 1 AS a) AS one WHERE a = 1 AND EXISTS (SELECT 1 FROM person)",
+    "SELECT name FROM (SELECT name FROM town) AS t WHERE EXISTS (SELECT 1 FROM person) LIMIT 1",
+    "SELECT a FROM (SELECT 1 AS a) AS one WHERE EXISTS (SELECT 1 FROM person)",
+    "SELECT 1 FROM (SELECT unnest(ARRAY[1, 2]) AS a) AS one WHERE EXISTS (SELECT 1 FROM person)",
     "SELECT (SELECT age FROM person LIMIT 1)",
     "SELECT ROW_NUMBER() OVER () FROM person LIMIT 5",
     "SELECT age FROM person UNION ALL SELECT age FROM person LIMIT 5",

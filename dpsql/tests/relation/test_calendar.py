@@ -16,6 +16,7 @@ from dpsql.relation.calendar import (
     date_text,
     extract_bounds,
     parse_date,
+    parse_day,
     parse_timestamp,
     shift_bounds,
     step_units,
@@ -76,11 +77,33 @@ def test_what_is_no_iso_date_is_not_read(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("2024-02-29", 19782),
+        ("2024-02-29 23:59:59.999999", 19782),
+        ("2024-02-29T00:00:00Z", 19782),
+        ("2024-02-29 23:00:00-05", 19782),
+        ("2024-02-29 01:00+05:30", 19782),
+        ("2024-02-29 +00", 19782),
+        ("2024-02-29 -05:30", 19782),
+        ("2024-02-29Z", 19782),
+        ("2024-02-29 +16", None),
+        ("2024-02-29 25:00", None),
+        ("2024-02-29 x", None),
+        ("2024-02-30 10:00", None),
+    ],
+)
+def test_a_day_is_the_date_of_a_moment_as_it_is_written(text: str, days: int | None) -> None:
+    assert parse_day(text) == days
+
+
+@pytest.mark.parametrize(
     ("text", "microseconds"),
     [
         ("1970-01-01", 0),
         ("1970-01-01 00:00:01", 1_000_000),
         ("1970-01-01T01:00", DAY // 24),
+        ("1970-01-02 +00", DAY),
         ("1969-12-31 23:59:59.999999", -1),
         ("1970-01-01 00:00:00.5", 500_000),
     ],
@@ -91,7 +114,14 @@ def test_a_timestamp_is_read_as_microseconds(text: str, microseconds: int) -> No
 
 @pytest.mark.parametrize(
     "text",
-    ["1970-01-01 24:00", "1970-01-01 10", "1970-01-01 10:60", "1970-01-01 10:00+01", "1970-01-01 10:00+02"],
+    [
+        "1970-01-01 +01",
+        "1970-01-01 24:00",
+        "1970-01-01 10",
+        "1970-01-01 10:60",
+        "1970-01-01 10:00+01",
+        "1970-01-01 10:00+02",
+    ],
 )
 def test_what_is_no_timestamp_without_zone_is_not_read(text: str) -> None:
     assert parse_timestamp(text) is None

@@ -177,6 +177,8 @@ def test_a_position_below_explain_points_into_the_whole_text(prefix: str) -> Non
         ("EXPLAIN ANALYZE SELECT 1", False),
         ("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT 1", True),
         ("EXPLAIN (VERBOSE, COSTS off) SELECT 1", False),
+        ("EXPLAIN ANALYSE VERBOSE SELECT 1", False),
+        ("EXPLAIN (FORMAT JSON, ANALYSE, GENERIC_PLAN false) SELECT 1", True),
     ],
 )
 def test_explain(text: str, json: bool) -> None:
