@@ -6,7 +6,8 @@ from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import ParseError, TokenError
 
-from ..sql.text import MAX_DEPTH, MAX_NODES, MAX_TEXT, dialect_of, is_text
+from ..sql.size import MAX_DEPTH, MAX_NODES
+from ..sql.text import MAX_TEXT, dialect_of, is_text
 from .errors import CatalogRefusal, unsupported
 from .read_tokens import TokenReader
 from .tree import is_query

@@ -14,7 +14,7 @@ import re
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from ..sql.text import MAX_DEPTH
+from ..sql.size import MAX_DEPTH
 from .errors import unsupported
 from .pg_types import CHAR
 from .read_relation import SCHEMAS
