@@ -90,7 +90,7 @@ def _is_name(token: Token) -> bool:
     quoted = (TokenType.IDENTIFIER, TokenType.STRING)
     name = token.text.lower()
     is_ours = name in NAMES or name in REFUSED or name in PUBLIC_NAMED
-    return (is_ours or name in _OPERATORS) and token.token_type not in quoted
+    return (is_ours or name in _OPERATORS or name == "mod") and token.token_type not in quoted
 
 
 def _hidden(token: Token) -> Token:
