@@ -103,9 +103,28 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
 }  # fmt: skip
 """Node kind -> the arguments that the binder reads."""
 
+_ANEW = "build it anew: jsonb_build_object('a', j -> 'a')"
 _HINTS: dict[type[exp.Expr], str] = {
     exp.BitString: "write a whole number: 5, for B'101'",
+    exp.JSONBContainsTopKey: "write j -> 'a' IS NOT NULL, of an object",
+    exp.ColumnDef: "take the values out by hand: json_array_elements(j) AS e, and (e ->> 'a')::integer",
+    exp.JSONBDeleteAtPath: _ANEW,
+    **dict.fromkeys(
+        (exp.JSONBContainsAnyTopKeys, exp.JSONBContainsAllTopKeys),
+        "join several j -> 'a' IS NOT NULL, of an object",
+    ),
+    **dict.fromkeys((exp.MatchAgainst, exp.JSONBPathExists), "take the value out: j #>> '{a,0}'"),
+    exp.TableSample: "SELECT … ORDER BY md5(x) LIMIT 100, of released and public rows",
 }
+_CLAUSES: dict[tuple[type[exp.Expr], str], tuple[str, str]] = {
+    **dict.fromkeys(
+        ((node, "expressions") for node in (exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist)),
+        ("a hypothetical set", "count the rows before it: COUNT(*) FILTER (WHERE x < 3) + 1"),
+    ),
+    (exp.With, "search"): ("SEARCH or CYCLE", "keep the path in a column of your own: path || ',' || x"),
+    (exp.Table, "rows_from"): ("ROWS FROM", "join the functions, each WITH ORDINALITY"),
+}
+"""A node and an argument that is not listed -> what a refusal calls it, and what to write."""
 
 
 def admit(tree: exp.Expr, text: str) -> None:
@@ -134,10 +153,14 @@ def admit(tree: exp.Expr, text: str) -> None:
                 continue
             if name not in allowed:
                 first = value[0] if isinstance(value, list) else value
-                said = said_of_clause(name, first, text)
+                said, hint = _CLAUSES.get((type(node), name)) or (
+                    said_of_clause(name, first, text),
+                    _HINTS.get(type(first)),
+                )
                 raise Refusal(
                     f"{said} {'are' if ' and ' in said else 'is'} not supported here",
                     position=position_of(text, value if isinstance(value, exp.Expr) else node),
+                    hint=hint,
                 )
 
 

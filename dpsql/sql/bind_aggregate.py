@@ -169,6 +169,8 @@ def bind_anonymous(binder: Binder, node: exp.Expr) -> Expr:
         return bind_age(binder, node, [binder.bind(part) for part in node.args.get("expressions") or []])
     if (form := JSON_CALLS.get(name)) is not None:
         return form[0](binder, node, name, form[1])
+    if name == "mod" and len(node.args.get("expressions") or []) == 2:  # the parser has % for it, of no name
+        return call("mod", [binder.bind(part) for part in node.args["expressions"]], binder.position(node))
     if name in ROW_CALLS:
         return refuse_unnest(binder, node)
     if name == "encode" and (hashed := hashed_text(node)) is not None:

@@ -59,6 +59,11 @@ def call(name: str, args: list[Expr], position: Position | None, said: str | Non
     Raises:
         Refusal: 42883 when the argument types do not fit.
     """
+    if name in _NEVER_JSON and any(arg.type.is_json for arg in args):
+        raise Refusal(
+            f"{said or FUNCTIONS[name].symbol} does not take json", sqlstate="42883", position=position,
+            hint="take a value out of it, j ->> 'a', or build it anew: jsonb_build_object('a', j -> 'a')",
+        )  # fmt: skip
     args = _arranged(name, _coerce(name, args))
     result = FUNCTIONS[name].result(tuple(args))
     if result is None:
@@ -74,6 +79,7 @@ def call(name: str, args: list[Expr], position: Position | None, said: str | Non
     return fold(Call(result, name, tuple(args), position=position))
 
 
+_NEVER_JSON = frozenset({"add", "sub", "mul", "div", "mod", "array_contains", "array_overlaps"})
 _COMPARED = frozenset(
     {"eq", "ne", "lt", "le", "gt", "ge", "in", "is_not_distinct", "coalesce", "greatest", "least", "nullif",
      "add", "sub", "mul", "div", "mod"}

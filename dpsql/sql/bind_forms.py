@@ -326,7 +326,12 @@ def _join_texts(binder: Binder, node: exp.Expr) -> Expr:
     if any(arg.type.kind is Kind.ARRAY for arg in args):
         return joined_arrays(binder, node, args)
     if not any(arg.type.kind is Kind.TEXT for arg in args):
-        raise Refusal("|| joins texts", sqlstate="42883", position=binder.position(node))
+        is_json = any(arg.type.is_json for arg in args)
+        raise Refusal(
+            f"|| joins texts and arrays, not ({args[0].type}, {args[1].type})", sqlstate="42883",
+            position=binder.position(node),
+            hint="build it anew: jsonb_build_object('a', j -> 'a')" if is_json else "cast one side: x::text || y",
+        )  # fmt: skip
     return call("concat_op", args, binder.position(node), said="||")
 
 

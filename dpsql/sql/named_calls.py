@@ -17,7 +17,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from ..errors import Refusal
 from ..relation.expressions import Call, Expr, Literal
-from ..relation.functions import FUNCTIONS, NAMES, SYNTAX, Function
+from ..relation.functions import FUNCTIONS, NAMES, ROWS, SYNTAX, Function
 from ..relation.functions.above.formats import FormatError
 from ..relation.functions.above.refused import REFUSED
 from ..relation.functions.above.signature import Signature, constants_of, fitting, signature
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from .bind_expression import Binder
 
-__all__ = ["bind_named", "bind_row", "hashed_text", "no_such_function", "parse_calls"]
+__all__ = ["answered_names", "bind_named", "bind_row", "hashed_text", "no_such_function", "parse_calls"]
 
 _HIDDEN = "called "
 
@@ -90,7 +90,7 @@ def _is_name(token: Token) -> bool:
     quoted = (TokenType.IDENTIFIER, TokenType.STRING)
     name = token.text.lower()
     is_ours = name in NAMES or name in REFUSED or name in PUBLIC_NAMED
-    return (is_ours or name in _OPERATORS) and token.token_type not in quoted
+    return (is_ours or name in _OPERATORS or name == "mod") and token.token_type not in quoted
 
 
 def _hidden(token: Token) -> Token:
@@ -218,6 +218,12 @@ _KNOWN = sorted(
     - _OPERATORS
 )
 """Names that may be meant by one that is not known: of functions and of aggregates."""
+
+
+def answered_names() -> set[str]:
+    """Return the names of functions that are answered, and some that only the parser has: what `pg_proc` may hold."""
+    calls = (re.findall(r"`?(\w+)\(", f"{row.form} {row.doc}") for row in ROWS)
+    return {*_KNOWN, *(name for found in calls for name in found)}
 
 
 def no_such_function(binder: Binder, node: exp.Expr, name: str) -> Refusal:

@@ -41,6 +41,12 @@ _SAID: dict[type[exp.Expr], str] = {
     exp.ColumnDef: "a column with its type in FROM",
     exp.Star: "*",
     **dict.fromkeys((exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract), "JSON (->, ->>)"),
+    exp.JSONBContainsTopKey: "the operator ?",
+    exp.JSONBContainsAnyTopKeys: "the operator ?|",
+    exp.JSONBContainsAllTopKeys: "the operator ?&",
+    exp.JSONBDeleteAtPath: "the operator #-",
+    exp.MatchAgainst: "the operator @@",
+    exp.JSONBPathExists: "the operator @?",
     exp.RegexpILike: "regular expressions (~*)",
 }
 

@@ -17,6 +17,11 @@ from typing import Any
 
 import psycopg
 
+from dpsql.relation.functions.above.refused import REFUSED
+from dpsql.sql.bind_json import JSON_CALLS
+from dpsql.sql.named_calls import answered_names
+from dpsql.sql.row_calls import ROW_CALLS
+
 from .postgres_server import PostgresServer, find_servers
 
 __all__ = ["make"]
@@ -35,6 +40,10 @@ _ANSWERED = (
     "to_regclass", "to_regtype", "trunc", "unnest", "upper", "var_pop", "var_samp", "variance", "version",
 )  # fmt: skip
 
+_IN_FORMS = ("cume_dist", "mode", "nth_value", "percent_rank", "percentile_cont", "percentile_disc")
+_OF_TABLES = sorted({*answered_names(), *JSON_CALLS, *ROW_CALLS, *_IN_FORMS} - {*_ANSWERED, *REFUSED})
+"""Names of functions that are answered, by the tables of functions and aggregates."""
+
 _NO_ROW_TYPE = (
     "(t.typrelid = 0 AND NOT EXISTS (SELECT 1 FROM pg_type e WHERE e.oid = t.typelem AND e.typrelid <> 0))"
 )
@@ -46,8 +55,8 @@ _OPERATORS = f"o.oprleft {_IN_TYPES} AND o.oprright {_IN_TYPES}"
 _FUNCTIONS = (
     " UNION ".join(f"SELECT {column}::oid FROM pg_type t WHERE {_NO_ROW_TYPE}" for column in _INPUT_OUTPUT)
     + " UNION SELECT amhandler::oid FROM pg_am"
-    + f" UNION SELECT p.oid FROM pg_proc p WHERE p.proname = ANY('{{{','.join(_ANSWERED)}}}')"
-    + " AND p.proargtypes::oid[] <@ ARRAY[2276,2277,2283,2206,1009,5077,5078,"
+    + f" UNION SELECT p.oid FROM pg_proc p WHERE p.proname = ANY('{{{','.join([*_ANSWERED, *_OF_TABLES])}}}')"
+    + " AND p.proargtypes::oid[] <@ ARRAY[114,1007,2249,2276,2277,2283,2206,1009,3802,5077,5078,5079,"
     + f"{','.join(map(str, _TYPES))}]::oid[] AND p.pronamespace = 11"
 )
 _KEPT: dict[str, str] = {

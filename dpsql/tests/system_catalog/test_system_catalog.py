@@ -5,6 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from dpsql.relation.functions import NAMES
+from dpsql.relation.functions.above.refused import REFUSED
+from dpsql.sql.bind_json import JSON_CALLS
+from dpsql.sql.row_calls import ROW_CALLS
 from dpsql.system_catalog import CatalogRefusal, ConnectionFacts, NamedObject, Reads, SystemCatalog, objects
 from dpsql.system_catalog.builtin import load
 from dpsql.system_catalog.objects import FIRST_OID, Objects
@@ -306,3 +310,12 @@ def test_repeated_texts_are_kept_but_not_without_bound(catalog: SystemCatalog) -
 )  # fmt: skip
 def test_what_pgadmin_calls(catalog: SystemCatalog, sql: str, value: object) -> None:
     assert catalog.run(sql, FACTS)[1] == [(value,)]
+
+
+def test_functions_that_are_answered_are_shown() -> None:
+    """Of those that Postgres 15 has: what `\\df` lists, and the trees of administrators' tools."""
+    shown = {row[1] for row in load().rows["pg_proc"]}
+    called = {name for name, rows in NAMES.items() if all(row.since <= 15 for row in rows)}
+    assert called - shown == set()
+    assert {*JSON_CALLS, *ROW_CALLS} - shown == set()
+    assert not shown & {*REFUSED} - {"quote_ident", "parse_ident"}
