@@ -59,15 +59,24 @@ test: check .venv/node
 test-all: check .venv/node
 	$(BIN)/pytest -q -n $(WORKERS)
 
-# Tools that analysts hold, in environments of their own: what they need is nothing of dpsql's.
+# Tools that analysts hold, in environments of their own: what they need is nothing of dpsql's. Debian's are asked
+# where they are installed: r-cran-dbplyr r-cran-rpostgresql, golang-go golang-github-jackc-pgx-v4-dev,
+# libpostgresql-jdbc-java, odbc-postgresql.
 .venv/tools/ready: .venv/ready Makefile
 	$(PYTHON) -m venv .venv/tools/python
 	.venv/tools/python/bin/pip install --quiet --disable-pip-version-check "django<6" "great_expectations<2" \
 	  "ibis-framework[postgres]<13" ipython jupysql "pandas<4" psycopg2-binary "sqlalchemy>=2,<3"
 	$(PYTHON) -m venv .venv/tools/dbt
 	.venv/tools/dbt/bin/pip install --quiet --disable-pip-version-check "dbt-core~=1.9.0" "dbt-postgres~=1.9.0"
+	$(PYTHON) -m venv .venv/tools/frames
+	.venv/tools/frames/bin/pip install --quiet --disable-pip-version-check adbc-driver-postgresql asyncpg connectorx \
+	  "pandas<4" pg8000 polars "psycopg[binary]" psycopg2-binary pyarrow pyodbc "sqlalchemy>=2,<3" sqlmesh
+	$(PYTHON) -m venv .venv/tools/superset
+	.venv/tools/superset/bin/pip install --quiet --disable-pip-version-check "apache-superset>=6.1,<6.2" cachetools \
+	  "flask-caching<2.4" psycopg2-binary rich
 	-if command -v npm >/dev/null; then npm install --silent --no-audit --no-fund --prefix .venv/tools/node \
-	  drizzle-orm knex pg pg-hstore postgres sequelize; fi
+	  drizzle-orm knex kysely pg pg-cursor pg-hstore pg-promise pg-query-stream postgres reflect-metadata sequelize \
+	  typeorm; fi
 	touch $@
 
 tools: .venv/tools/ready

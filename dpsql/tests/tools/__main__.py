@@ -1,7 +1,8 @@
-"""Real tools against a server, as `make tools` runs them: `python -m dpsql.tests.tools ENVIRONMENT`.
+"""Real tools against a server, as `make tools` runs them: `python -m dpsql.tests.tools ENVIRONMENT [SCRIPT …]`.
 
 ENVIRONMENT: the folder into which the Makefile has installed them, apart from dpsql. Each asks through itself over a
-small DuckDB dataset; what is not answered as expected is told, and the exit code is 1.
+small dataset in a DuckDB file and in a real Postgres; what is not answered as expected is told, and the exit code is 1.
+A tool of Debian's that is not installed is skipped, and told.
 """
 
 from __future__ import annotations
@@ -11,15 +12,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-import duckdb
-
-from dpsql.engine.dataset import open_ledger
-from dpsql.pgwire import make_verifier
-from dpsql.policy import load_policy
-from dpsql.tests.server.clients.conftest import POLICY, SCHEMA
-from dpsql.tests.server.conftest import PASSWORD, run_server
+from dpsql.tests.tools.serving import ENGINES, PASSWORD
 
 HERE = Path(__file__).parent
 REFUSED = {"django exists where"}
@@ -46,15 +43,62 @@ sources:
 STEPS = (("debug",), ("show", "--select", "by_city"), ("test",), ("docs", "generate", "--no-compile"))
 
 
-def asked(command: list[str], folder: Path) -> list[tuple[str, str, str]]:
-    """Return a script's lines: ok or failed, the check, what came."""
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=600)
+GO = Path("/usr/share/gocode")
+JDBC = Path("/usr/share/java/postgresql.jar")
+Found = tuple[str, str, str]
+"""Ok, failed or skipped; the check; what came."""
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A script that asks through a tool: how it is run before port and password, what follows them, what it needs."""
+
+    script: str
+    command: Sequence[str | Path]
+    needs: Path | str | None
+    after: Sequence[str | Path] = ()
+
+
+def tools(environment: Path, folder: Path) -> list[Tool]:
+    """Return all tools; `needs`: a file, or a program on the path."""
+    python, frames, node = (
+        environment / "python/bin/python",
+        environment / "frames/bin/python",
+        environment / "node",
+    )
+    odbc = next(
+        Path("/usr/lib").glob("*/odbc/psqlodbcw.so"), Path("psqlodbcw.so of Debian's odbc-postgresql")
+    )
+    superset = environment / "superset/bin/python"
+    return [
+        Tool("ask_python.py", [python], python),
+        Tool("ask_frames.py", [frames], frames),
+        Tool("ask_odbc.py", [frames], odbc, [odbc]),
+        Tool("ask_superset.py", [superset], superset, [folder]),
+        Tool("ask_node.mjs", ["node"], node / "node_modules"),
+        Tool("ask_more.mjs", ["node"], node / "node_modules"),
+        Tool("Ask.java", ["java", "-Duser.timezone=UTC", "-cp", JDBC], JDBC),
+        Tool("ask.go", ["env", "GO111MODULE=off", f"GOPATH={GO}", "go", "run", HERE / "pgx_forms.go"], GO / "src/github.com/jackc/pgx"),
+        Tool("ask.R", ["Rscript"], "Rscript"),
+    ]  # fmt: skip
+
+
+def asked(tool: Tool, environment: Path, folder: Path, port: int) -> list[Found]:
+    """Return what a tool says: a line for each check."""
+    there = shutil.which(tool.needs) if isinstance(tool.needs, str) else tool.needs and tool.needs.exists()
+    if not there:
+        return [("skipped", tool.script, f"needs {tool.needs}")]
+    script = HERE / tool.script
+    if script.suffix == ".mjs":  # which finds its modules from where it stands
+        script = Path(shutil.copy(script, environment / "node"))
+    command = [*tool.command, script, str(port), PASSWORD, *tool.after]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=1200)
     lines = [line.split("\t") for line in done.stdout.splitlines() if line.startswith(("ok\t", "failed\t"))]
     found = [(line[0], line[1], line[-1]) for line in lines]
-    return found if done.returncode == 0 else [*found, ("failed", command[1], done.stderr[-1000:])]
+    return found if done.returncode == 0 else [*found, ("failed", tool.script, done.stderr[-1000:])]
 
 
-def by_dbt(program: Path, port: int, folder: Path) -> list[tuple[str, str, str]]:
+def by_dbt(program: Path, port: int, folder: Path) -> list[Found]:
     """Return what dbt says of a project of one model and its sources."""
     for name, text in PROJECT.items():
         path = folder / "dbt" / name
@@ -70,32 +114,29 @@ def by_dbt(program: Path, port: int, folder: Path) -> list[tuple[str, str, str]]
     return found
 
 
-def main(environment: Path) -> int:
-    """Run all that is installed; return the exit code."""
+def main(environment: Path, *scripts: str) -> int:
+    """Run all that is installed, or what is named, over each engine; return the exit code."""
+    wrong, count = 0, 0
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        with duckdb.connect(str(folder / "people.duckdb")) as database:
-            database.execute(SCHEMA)
-        policy = folder / "people.toml"
-        policy.write_text(
-            POLICY.format(database="duckdb:people.duckdb", verifier=make_verifier(PASSWORD).text())
-        )
-        open_ledger(load_policy(policy), create=True).close()
-        found: list[tuple[str, str, str]] = []
-        with run_server(policy) as server:
-            python = environment / "python/bin/python"
-            found += asked([str(python), str(HERE / "ask_python.py"), str(server.port), PASSWORD], folder)
-            found += by_dbt(environment / "dbt/bin/dbt", server.port, folder)
-            if (environment / "node/node_modules").is_dir():
-                script = shutil.copy(HERE / "ask_node.mjs", environment / "node")
-                found += asked(["node", str(script), str(server.port), PASSWORD], folder)
-    wrong = [one for one in found if (one[0] == "failed") != (one[1] in REFUSED)]
-    for state, check, what in found:
-        print(f"{state:7}{check}" if (state, check, what) not in wrong else f"WRONG  {check}: {what}")
-    print(f"{len(found) - len(wrong)} of {len(found)} as expected")
-    return int(bool(wrong) or not found)
+        for engine, serve in ENGINES.items():
+            folder = Path(name) / engine
+            folder.mkdir()
+            with serve(folder) as server:
+                found = []
+                for tool in tools(environment, Path(name)):
+                    if not scripts or tool.script in scripts:
+                        found += asked(tool, environment, folder, server.port)
+                if not scripts or "dbt" in scripts:
+                    found += by_dbt(environment / "dbt/bin/dbt", server.port, folder)
+            for state, check, what in found:
+                is_wrong = state != "skipped" and (state == "failed") != (check in REFUSED)
+                wrong, count = wrong + is_wrong, count + (state != "skipped")
+                shown = f": {what}" if is_wrong or state == "skipped" else ""
+                print(f"{'WRONG' if is_wrong else state:8}{engine:9}{check}{shown}", flush=True)
+    print(f"{count - wrong} of {count} as expected")
+    return int(bool(wrong) or not count)
 
 
 if __name__ == "__main__":
     os.environ["DO_NOT_TRACK"] = "1"
-    sys.exit(main(Path(sys.argv[1]).absolute()))
+    sys.exit(main(Path(sys.argv[1]).absolute(), *sys.argv[2:]))
