@@ -103,8 +103,9 @@ class QueryBinder(ExpressionBinder):
     def _cte(self, cte: exp.CTE, is_recursive: bool, scope: CatalogScope) -> str:
         alias = self.context.alias("w")
         name, names = alias_of(cte)
+        if name is None:
+            raise unsupported("a query of WITH without a name")
         body = plain(cte.this)
-        assert name is not None
         if is_recursive and isinstance(body, exp.Union):
             first = self.query(body.this, scope)
             columns = _renamed(first.columns, names)
@@ -294,7 +295,7 @@ class QueryBinder(ExpressionBinder):
             return self._with_joins(found.this, (), scope)
         if not is_query(found):
             raise unsupported("this item of FROM")
-        return self._derived(self.query(_unnamed(found), scope), alias or "", columns, scope)
+        return self._derived(self.query(found, scope), alias or "", columns, scope)
 
     def _derived(self, bound: Bound, name: str, names: Sequence[str], scope: CatalogScope) -> str:
         alias = self.context.alias()
@@ -442,14 +443,6 @@ def _is_item(node: exp.Expr) -> bool:
     if not isinstance(node, exp.Subquery):
         return isinstance(node, exp.Table)
     return bool(node.args.get("alias") or node.args.get("joins")) or _is_item(node.this)
-
-
-def _unnamed(query: exp.Expr) -> exp.Expr:
-    """Return the query of an item of FROM: its alias is none of the query's."""
-    is_bare = isinstance(query, exp.Subquery) and not any(
-        query.args.get(n) for n in ("order", "limit", "offset")
-    )
-    return query.this if is_bare else query
 
 
 def _is_plain(node: exp.Select) -> bool:

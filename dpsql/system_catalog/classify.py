@@ -55,14 +55,15 @@ def classify(text: str, declared: Collection[str], parse: Callable[[str], exp.Ex
         return Reads.OTHER
     try:
         query = parse(text)
+        kinds = set(_relations(query, declared))
+        is_catalogs = any(map(_is_catalogs, () if kinds else query.walk()))
     except CatalogRefusal:
         return Reads.CATALOG if _FROM.search(text) else Reads.OTHER
-    kinds = set(_relations(query, declared))
     if kinds == {True, False}:
         return Reads.BOTH
     if kinds:
         return Reads.CATALOG if True in kinds else Reads.OTHER
-    return Reads.CATALOG if any(map(_is_catalogs, query.walk())) else Reads.OTHER
+    return Reads.CATALOG if is_catalogs else Reads.OTHER
 
 
 def _relations(query: exp.Expr, declared: Collection[str]) -> Iterator[bool]:

@@ -45,7 +45,7 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
     exp.Bracket: frozenset({"this", "expressions"}),
     exp.Window: frozenset({"this", "partition_by", "order", "over"}),
     exp.In: frozenset({"this", "expressions", "query"}),
-    exp.Between: frozenset({"this", "low", "high", "symmetric"}),
+    exp.Between: frozenset({"this", "low", "high"}),
     exp.Operator: _BINARY | {"operator"},
     exp.DPipe: _BINARY | {"safe"},
     exp.Div: _BINARY | {"typed"},

@@ -73,6 +73,11 @@ _AS_THEY_ARE = frozenset(
 _INDEXED = frozenset(
     {TokenType.IDENTIFIER, TokenType.VAR, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.ARRAY, TokenType.NUMBER}
 )  # fmt: skip
+_OPENING = frozenset(
+    {None, TokenType.ALIAS, TokenType.COMMA, TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.SELECT, TokenType.FROM,
+     TokenType.ORDER_BY, TokenType.GROUP_BY, TokenType.WHERE, TokenType.VALUES}
+)  # fmt: skip
+_BEFORE_NAME = frozenset({TokenType.ALIAS, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER})
 _BEFORE_JOIN = frozenset(
     {TokenType.INNER, TokenType.LEFT, TokenType.RIGHT, TokenType.FULL, TokenType.OUTER, TokenType.CROSS,
      TokenType.NATURAL}
@@ -95,8 +100,8 @@ class TokenReader:
             elif kind in _FOREIGN or not (token.text or kind in _STRINGS):
                 raise unsupported("a string or a name of that kind")
             elif kind in _STRINGS:
-                if self._before in _STRINGS:
-                    raise unsupported("two strings side by side")
+                if self._before in _BEFORE_NAME:
+                    raise unsupported("a string where a name or an operator stands")
                 self._put(TokenType.STRING, token.text)
             elif kind is TokenType.DCOLON:
                 self._put(kind, "::")
@@ -111,6 +116,7 @@ class TokenReader:
                 self._word(" ".join(token.text.lower().split()))
             else:
                 raise unsupported("a character that begins no word")
+        self._no_comma()
         return self.found
 
     @property
@@ -142,8 +148,10 @@ class TokenReader:
             del self.casts[-1:]
         elif kind is TokenType.L_BRACKET and self._before not in _INDEXED:
             raise unsupported("a bracket where a value begins")
-        elif kind is TokenType.COMMA and len(self.found) > 1 and self.found[-2].token_type is TokenType.LIMIT:
-            raise unsupported("LIMIT of two numbers")
+        elif kind is TokenType.COMMA and (
+            self._before in _OPENING or self.found[-2:][0].token_type is TokenType.LIMIT
+        ):
+            raise unsupported("a comma that stands between no two items")
         self._put(kind, token.text)
 
     def _no_comma(self) -> None:

@@ -24,6 +24,7 @@ __all__ = [
     "type_of",
 ]
 
+_MODIFIERS = ("order", "limit", "offset", "with_")
 _SIDES = {"LEADING": "ltrim", "TRAILING": "rtrim"}
 
 
@@ -84,10 +85,8 @@ def is_query(node: object) -> bool:
 
 
 def plain(query: exp.Expr) -> exp.Expr:
-    """Return a query without parentheses that nothing is written after."""
-    while isinstance(query, exp.Subquery) and not any(
-        query.args.get(name) for name in ("alias", "joins", "order", "limit", "offset", "with_")
-    ):
+    """Return a query without its alias, and without parentheses that mean nothing."""
+    while isinstance(query, exp.Subquery) and not any(query.args.get(name) for name in _MODIFIERS):
         query = query.this
     return query
 

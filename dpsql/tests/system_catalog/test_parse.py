@@ -43,6 +43,7 @@ _VALUES = [
     ("SELECT /* a /* b */ c */ 'd' -- e", "d"),
     ("SELECT extract(day FROM date '2024-01-05'::timestamptz)::int4", 5),
     ("SELECT position('b' IN 'abc') + position(trim(both 'x' from 'xbx') IN 'abc')", 4),
+    ("SELECT substring('abcd' FROM 'b(.)')", "c"),
     ("SELECT substring('abcd' FROM 2 FOR 2) || substring('abcd' FOR 1)", "bca"),
     ("SELECT CASE amname WHEN 'heap' THEN NULL ELSE 'x' END", None),
     ("SELECT (ROW(1, 'a') = ROW(1, 'a')) IS NOT FALSE", True),
@@ -94,7 +95,9 @@ def test_a_name_is_no_word_of_another_dialect(catalog: SystemCatalog, name: str)
 @pytest.mark.parametrize(
     "sql",
     [
-        "SELECT oid, FROM pg_am", "SELECT [1] FROM pg_am", "SELECT oid FROM pg_am LIMIT 1, 2", "SELECT 1a FROM pg_am",
+        "SELECT oid, FROM pg_am", "SELECT , oid FROM pg_am", "SELECT oid FROM pg_am,", "SELECT upper(,) FROM pg_am", "SELECT oid AS 'x' FROM pg_am", "SELECT oid FROM pg_am 'x'",
+        "SELECT oid AS , amname FROM pg_am",
+        "SELECT oid BETWEEN SYMMETRIC 2 AND 1 FROM pg_am", "SELECT [1] FROM pg_am", "SELECT oid FROM pg_am LIMIT 1, 2", "SELECT 1a FROM pg_am",
         "SELECT oid FROM pg_am JOIN pg_class", "SELECT oid FROM pg_am GROUP", "SELECT 'a' 'b' FROM pg_am",
         "SELECT n'a' FROM pg_am", "SELECT x'1f' FROM pg_am", "SELECT {x} FROM pg_am", "SELECT upper(a => 'x') FROM pg_am",
         "SELECT * EXCLUDE (oid) FROM pg_am", "SELECT oid FROM pg_am QUALIFY true", "SELECT oid FROM pg_am FOR SHARE",
@@ -127,6 +130,13 @@ def test_a_statement_that_is_too_large_is_refused_by_its_size(catalog: SystemCat
     with pytest.raises(CatalogRefusal) as refused:
         catalog.run(sql, FACTS)
     assert refused.value.sqlstate == "54001"
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELECT * FROM pg_catalog..pg_class", "SELECT * FROM pg_am AS", "TABLE pg_am.", "SELECT"]
+)
+def test_whose_a_broken_statement_is_can_be_told(catalog: SystemCatalog, sql: str) -> None:
+    assert catalog.reads(sql) in Reads
 
 
 def test_long_lists_are_read(catalog: SystemCatalog) -> None:
