@@ -220,12 +220,10 @@ class SealedEngine:
         found = cursor.execute(f"SELECT count(*) FROM {quote(_KEPT)}").fetchone()
         total = 0 if found is None else int(found[0])
         check_size(total, len(types), self._limits.max_rows)
-        has_text = any(str(column[1]) == "VARCHAR" for column in described)
-        size = chunk_rows(len(types), 4096 if has_text else CELLS)
+        size = chunk_rows(len(types), CELLS)
         for start in range(0, total, size):
-            cursor.execute(
-                f"SELECT * FROM {quote(_KEPT)} WHERE rowid >= {start} AND rowid < {start + size} ORDER BY rowid"
-            )
+            # one thread scans in the order of insertion
+            cursor.execute(f"SELECT * FROM {quote(_KEPT)} WHERE rowid >= {start} AND rowid < {start + size}")
             spool.add(finish_arrays(tuple(cursor.fetchnumpy().values()), types))
 
     def _run(

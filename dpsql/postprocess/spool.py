@@ -13,9 +13,9 @@ import os
 import pickle
 import tempfile
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, BinaryIO, overload
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, BinaryIO, TypeVar, overload
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from ..errors import EngineFailure
 from ..memory import MIB, Share, weight_of
 
 __all__ = ["CELLS", "Spool", "SpooledRows", "chunk_rows"]
+
+T = TypeVar("T")
 
 CELLS = 40_000
 """Values of a chunk: some megabytes, and a few milliseconds to write or read."""
@@ -92,8 +94,7 @@ class Spool:
             return
         if self._file is None:
             self._share.take(_HELD)
-            with _told():
-                self._file = _File()
+            self._file = _told(_File)
             self._write(self._first)
             self._first = []
         self._write(columns)
@@ -102,8 +103,7 @@ class Spool:
         assert self._file is not None
         data = pickle.dumps(tuple(columns), protocol=5)
         self._share.take(0, len(data))
-        with _told():
-            self._file.write(data)
+        _told(partial(self._file.write, data))
         self._places.append(self._places[-1] + len(data))
 
     def rows(self) -> Sequence[tuple[Any, ...]]:
@@ -178,16 +178,13 @@ class SpooledRows(Sequence[tuple[Any, ...]]):
         return self._last[1]
 
 
-@contextmanager
-def _told() -> Iterator[None]:
-    """Have the system's error be ours: the disk is full, or may not be written. Raises EngineFailure (53200)."""
-    failure = None
+def _told(action: Callable[[], T]) -> T:
+    """Return what an action returns. Raises EngineFailure (53200): the disk is full, or may not be written."""
     try:
-        yield
+        return action()
     except OSError as error:
         failure = EngineFailure(f"spool: {type(error).__name__} {error.errno}", sqlstate="53200")
-    if failure is not None:
-        raise failure
+    raise failure
 
 
 def _rows_of(columns: Sequence[Column], place: slice) -> list[tuple[Any, ...]]:

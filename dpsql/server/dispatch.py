@@ -40,8 +40,8 @@ class Dispatcher:
 
     def __init__(self, state: ConnectionState, queries: Queries) -> None:
         self.state, self.queries = state, queries
-        self.prepared = PreparedStatements()
-        self.portals = Portals(queries.worker.session.share())
+        share = queries.worker.session.share()
+        self.prepared, self.portals = PreparedStatements(share), Portals(share)
 
     @property
     def is_bare(self) -> bool:

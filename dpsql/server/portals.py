@@ -20,6 +20,8 @@ __all__ = ["Portal", "Portals", "step"]
 
 _MAX = 1000
 _MAX_BYTES = 32 * 2**20
+_LITTLE = 4096
+"""Bytes up to which a portal is not counted."""
 _MAX_ROWS = 2_000_000
 """Rows that a connection's portals may keep together; one released result has at most a million."""
 _HINT = "close cursors that are read; to ask again what was charged is free"
@@ -50,8 +52,8 @@ class Portal:
 
     size: int = 0
     """Bytes of its parameters."""
-    weight: int = 0
-    """Bytes of its rows in memory, where they are counted here."""
+    share: Share | None = None
+    """Where parameters and rows are counted, if they are many bytes."""
 
     def formats(self, count: int) -> list[Format]:
         """Return the formats of so many columns. Raises ParameterError: Bind names another number."""
@@ -86,7 +88,7 @@ class Portals:
     """The portals of a connection, by name."""
 
     def __init__(self, share: Share | None = None) -> None:
-        """`share`: where the rows are counted that they keep in memory."""
+        """`share`: where parameters are counted, and rows that are kept in memory."""
         self._open: dict[str, Portal] = {}
         self._share = share
 
@@ -101,7 +103,15 @@ class Portals:
             raise Fault("53400", "too many portals", hint="close some")
         if sum(other.size for key, other in self._open.items() if key != name) + portal.size > _MAX_BYTES:
             raise Fault("53400", "the open portals keep too much", hint="close some, or bind shorter values")
+        self._count(portal, portal.size)
         self._open[name] = portal
+
+    def _count(self, portal: Portal, size: int) -> None:
+        """Count what a portal holds, for as long as there is the portal. Raises EngineFailure (53200): no room."""
+        if self._share is None or size <= _LITTLE:
+            return
+        portal.share = portal.share or self._share.another()
+        portal.share.take(size, seconds=0)
 
     def find(self, name: str) -> Portal:
         """Return a portal. Raises Fault: there is none of this name."""
@@ -127,13 +137,8 @@ class Portals:
         """Have a portal keep its rows. Raises Fault (53400): all together would be too many."""
         if result.columns and result.copy is None and self._rows() + len(result.rows) > _MAX_ROWS:
             raise Fault("53400", "the open cursors would keep too many rows", hint=_HINT)
-        if self._share is not None and isinstance(
-            result.rows, list
-        ):  # others are counted where they were made
-            weight = weight_of(result.rows)
-            kept = sum(other.weight for other in self._open.values())
-            self._share.settle(self._share.memory, kept + weight, seconds=0)
-            portal.weight = weight
+        if isinstance(result.rows, list):  # others are counted where they were made
+            self._count(portal, weight_of(result.rows))
         portal.result = result
 
     def clear(self) -> None:

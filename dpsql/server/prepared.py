@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
+from ..memory import Share
 from ..pgwire import FieldDescription, Oid
 from .report import Fault
 from .statements import Result, Statement
@@ -12,6 +13,8 @@ from .statements import Result, Statement
 __all__ = ["PreparedStatement", "PreparedStatements", "as_described", "fitted", "missing"]
 
 _MAX = 1000
+_LITTLE = 4096
+"""Characters up to which a text is not counted."""
 _LIMITS = {Oid.INT2: 2**15, Oid.INT4: 2**31, Oid.INT8: 2**63}
 
 
@@ -28,6 +31,8 @@ class PreparedStatement:
     count: int
     start: int
     described: tuple[FieldDescription, ...] | None = None
+    share: Share | None = None
+    """Where its text is counted, if it is long and has a name."""
 
     @property
     def key(self) -> Hashable:
@@ -38,7 +43,9 @@ class PreparedStatement:
 class PreparedStatements:
     """The prepared statements of a connection, by name; "" is the protocol's unnamed one."""
 
-    def __init__(self) -> None:
+    def __init__(self, share: Share | None = None) -> None:
+        """`share`: where long texts are counted."""
+        self._share = share
         self._known: dict[str, PreparedStatement] = {}
 
     @property
@@ -54,8 +61,11 @@ class PreparedStatements:
             raise Fault("53400", "too many prepared statements", hint="close some")
 
     def add(self, name: str, prepared: PreparedStatement) -> None:
-        """Add a statement; the unnamed one takes the place of the last. Raises as `check`."""
+        """Add a statement; the unnamed one takes the place of the last. Raises as `check`; EngineFailure (53200)."""
         self.check(name)
+        if name and self._share is not None and (size := len(repr(prepared.statement))) > _LITTLE:
+            prepared.share = self._share.another()
+            prepared.share.take(size, seconds=0)
         self._known[name] = prepared
 
     def find(self, name: str) -> PreparedStatement:

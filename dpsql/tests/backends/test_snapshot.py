@@ -31,6 +31,12 @@ def test_rows_come_in_chunks(engine: Engine) -> None:
     assert [row for chunk in chunks for row in chunk] == [(i,) for i in range(140_000)]
 
 
+def test_chunks_are_as_large_as_they_are_asked_for(engine: Engine) -> None:
+    with engine.backend.snapshot() as snapshot:
+        chunks = list(snapshot.run(f"SELECT i FROM {engine.series(1000)} ORDER BY i", (), 300))
+    assert [len(chunk) for chunk in chunks] == [300, 300, 300, 100]
+
+
 def test_numbers_come_exact(engine: Engine) -> None:
     wide = "99999999999999999999999999999999999.999"
     (row,) = engine.rows(

@@ -11,13 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsql.engine import AnswerColumn
+from dpsql.errors import EngineFailure
+from dpsql.memory import MemoryLimits, ResultMemory
 from dpsql.pgwire import Bind
 from dpsql.relation.types import BIGINT
 from dpsql.server import portals
 from dpsql.server.portals import Portal, Portals, step
-from dpsql.server.prepared import PreparedStatement
+from dpsql.server.prepared import PreparedStatement, PreparedStatements
 from dpsql.server.report import Fault
-from dpsql.server.statements import Direction, Fetch, Result
+from dpsql.server.statements import Direction, Fetch, Query, Result
 
 from ..pgwire.frontend import SYNC, bind, describe, execute, parse
 from .conftest import COUNT, Connect, left
@@ -203,3 +205,29 @@ def test_the_rows_kept_are_capped(monkeypatch: pytest.MonkeyPatch) -> None:
         filled(kept, "b", 7)
     kept.clear()
     filled(kept, "b", 10)
+
+
+# --- what is counted of what a client keeps ---------------------------------------------------------------------
+
+
+def test_rows_parameters_and_texts_of_a_connection_are_counted() -> None:
+    memory = ResultMemory(MemoryLimits(200_000, 100_000, 0, 0, first=0), wait_seconds=0)
+    share = memory.share("alice")
+    kept, texts = Portals(share), PreparedStatements(share)
+    filled(kept, "few", 10)
+    assert memory.held == 0, "what is little is not counted"
+    filled(kept, "many", 500)
+    rows = memory.held
+    assert rows > 500 * 64
+    kept.add("bound", Portal(PreparedStatement(None, (), 0, 0), Bind("b", "", (), (), ()), (), size=20_000))
+    assert memory.held == rows + 20_000
+    with pytest.raises(EngineFailure) as caught:
+        filled(kept, "more", 500)
+    assert caught.value.sqlstate == "53200"
+    texts.add("long", PreparedStatement(Query("SELECT 1" + " " * 10_000), (), 0, 0))
+    assert memory.held > rows + 30_000
+    texts.close("long")
+    kept.close("many")
+    assert memory.held == 20_000
+    kept.clear()
+    assert memory.held == 0
