@@ -129,19 +129,22 @@ def _simulation(ends: Ends, printer: PublicPrinter) -> Simulation:
 class PublicRows:
     """What a statement reads of public tables, each part asked for once; `snapshot` opens when first needed.
 
-    `seconds`: the longest that one part may take, None for the usual limit.
+    `seconds`: the longest that one part may take, None for the usual limit. `most_rows`: of one answer; `most_seconds`:
+    the owner's limit, where that is one.
     """
 
     snapshot: Callable[[], Snapshot]
     seconds: float | None = None
     _answers: dict[DatabasePart, ResultRows] = field(default_factory=dict)
     _tables: dict[DatabasePart, FetchedTable] = field(default_factory=dict)
+    most_rows: int = MAX_PUBLIC_ROWS
+    most_seconds: float | None = None
 
     def fetch(self, compiled: Compiled) -> None:
         """Ask for all that a compiled query reads: before the charge, so that what fails here costs nothing.
 
         Raises:
-            Refusal: 54001 for too many rows.
+            Refusal: 54001 for too many rows; 54000 for more than the owner answers.
             EngineFailure: 57V01 when public tables take too long, 57014 when the statement is cancelled.
         """
         for number, part in enumerate(compiled.parts):
@@ -152,15 +155,27 @@ class PublicRows:
 
     def answer(self, part: DatabasePart) -> ResultRows:
         """Return the rows of a part that is the whole query. Raises as `fetch`."""
-        if part not in self._answers:
-            self._answers[part] = _answered(part, self.snapshot(), self.seconds)
+        with self._telling():
+            if part not in self._answers:
+                self._answers[part] = _answered(part, _Few(self.snapshot(), self.most_rows), self.seconds)
         return self._answers[part]
 
     def table(self, name: str, part: DatabasePart) -> FetchedTable:
         """Return a part as a table of the sealed engine. Raises as `fetch`."""
-        if part not in self._tables:
-            self._tables[part] = _fetched(name, part, self.snapshot(), self.seconds)
+        with self._telling():
+            if part not in self._tables:
+                self._tables[part] = _fetched(name, part, self.snapshot(), self.seconds)
         return replace(self._tables[part], name=name)
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        """Have a failure say whose limit on time it is, where that is the owner's."""
+        try:
+            yield
+        except EngineFailure as failure:
+            if failure.sqlstate == "57V01" and self.seconds == self.most_seconds:
+                failure.hint = "the owner sets this limit of the server: filter or aggregate the rows first"
+            raise
 
 
 class Patience:
@@ -261,17 +276,41 @@ def _empty_release(number: int, plan: ReleasePlan) -> ReleasedTable:
 
 
 @dataclass(frozen=True, slots=True)
+class _Few:
+    """A snapshot whose result has at most so many rows."""
+
+    snapshot: Snapshot
+    most: int
+
+    def run(self, *asked: Any) -> Iterator[list[tuple[Any, ...]]]:
+        """Run one SELECT, as `Snapshot.run`. Raises Refusal (54000) for too many rows."""
+        count = 0
+        for chunk in self.snapshot.run(*asked):
+            count += len(chunk)
+            if self.most < MAX_PUBLIC_ROWS and count > self.most:
+                raise Refusal(
+                    f"the answer has more than {self.most} rows of public tables, the most that this server gives",
+                    sqlstate="54000", hint="filter or aggregate them, or take a part with LIMIT",
+                )  # fmt: skip
+            yield chunk
+
+    def cancel(self) -> None:
+        """Stop what runs."""
+        self.snapshot.cancel()
+
+
+@dataclass(frozen=True, slots=True)
 class _Late:
     """A snapshot as the watchdog sees it."""
 
-    snapshot: Snapshot
+    snapshot: Snapshot | _Few
 
     def interrupt(self) -> None:
         self.snapshot.cancel()
 
 
 @contextmanager
-def _in_time(snapshot: Snapshot, seconds: float | None) -> Iterator[None]:
+def _in_time(snapshot: Snapshot | _Few, seconds: float | None) -> Iterator[None]:
     """Have the owner's engine answer in time. Raises EngineFailure (57V01): it did not."""
     limit = seconds or PUBLIC_SECONDS
     with interrupt_after(_Late(snapshot), limit) as watch:
@@ -313,7 +352,7 @@ def _printed(relation: Relation, tables: dict[str, Table]) -> tuple[str, str, tu
     return sql, PublicPrinter({}).relation(relation), tuple(printer.tables)
 
 
-def _answered(part: DatabasePart, snapshot: Snapshot, seconds: float | None) -> ResultRows:
+def _answered(part: DatabasePart, snapshot: _Few, seconds: float | None) -> ResultRows:
     """Return the rows of a public statement, as its engine gives them."""
     rows: list[tuple[Any, ...]] = []
     with _in_time(snapshot, seconds):

@@ -251,11 +251,15 @@ class Analyst:
 class ServerPolicy:
     """What a server does with the data: `has_grid`, its replies wait for the grid (soundness.md 3.6).
 
-    `statement_seconds`: the longest that any statement may take, whatever its client allows.
+    `statement_seconds`: the longest that any statement may take, whatever its client allows. Of public tables:
+    `public_seconds` and `public_rows` that one statement may take and give, `public_at_once` of one analyst.
     """
 
     has_grid: bool = True
     statement_seconds: int = 600
+    public_seconds: int = 60
+    public_rows: int = 1_000_000
+    public_at_once: int = 1
 
 
 @dataclass(frozen=True, slots=True)
