@@ -138,12 +138,15 @@ def test_ctrl_c_in_psql_ends_the_engines_work(watched: tuple[Watched, str]) -> N
 
 def test_a_closed_socket_ends_the_engines_work(watched: tuple[Watched, str]) -> None:
     watch, sql = watched
-    with watch.served.connect() as connection:
+    connection = watch.served.connect()
+    try:
         connection.pgconn.send_query(sql.format(next(_number)).encode())
         watch.wait(at_work=True)
         with socket.fromfd(connection.fileno(), socket.AF_INET, socket.SOCK_STREAM) as own:
             own.shutdown(socket.SHUT_RDWR)
         watch.wait(at_work=False)
+    finally:
+        connection.close()
 
 
 def test_statement_timeout_ends_the_engines_work(watched: tuple[Watched, str]) -> None:
