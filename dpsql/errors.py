@@ -47,7 +47,7 @@ CODES = MappingProxyType(
         "42704": "no such setting",
         "42501": "not permitted",
         "22023": "bad value for a setting or parameter",
-        "54000": "rows without end: a series, a query of the system catalog",
+        "54000": "rows without end: a series, a query of the system catalog; more public rows than the owner gives",
         "54001": "statement too complex: too large, too many rows, too much memory, a recursion without end",
         "0A000": "statement or clause not supported",
         # Class PV: privacy refusals.

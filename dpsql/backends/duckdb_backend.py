@@ -11,6 +11,7 @@ House rules:
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -154,6 +155,7 @@ class DuckDBBackend:
         """Point at a file. Nothing is opened, and nothing is checked, before the first snapshot."""
         self._path: Path | None = path.absolute()
         self._connection: duckdb.DuckDBPyConnection | None = None
+        self._threads: dict[str, str] = {}
         self._schema_seen: list[LiveSchema] = []  # a file that is open for reading has no writer
         self._snapshots: dict[DuckDBSnapshot, object] = {}
         self._lock = threading.Lock()
@@ -235,6 +237,11 @@ class DuckDBBackend:
                 self._schema_seen = []
             return True
 
+    def leave_core(self) -> None:
+        """Have the engine leave one of this process' cores to others, from the next time that the file is opened."""
+        self._threads = {"threads": str(max(1, len(os.sched_getaffinity(0)) - 1))}
+        self.close_idle()
+
     def findings(self) -> list[Finding]:
         """Return nothing: a file has no roles, and it is sealed when it is opened."""
         return []
@@ -245,7 +252,7 @@ class DuckDBBackend:
     def _open_cursor(self) -> duckdb.DuckDBPyConnection:
         if self._connection is None:
             path = str(self._path)
-            config: dict[str, Any] = {**MEANING, **NO_WAY_OUT, "lock_configuration": "true"}
+            config: dict[str, Any] = {**MEANING, **NO_WAY_OUT, **self._threads, "lock_configuration": "true"}
             self._connection = guarded("open", lambda: duckdb.connect(path, read_only=True, config=config))
         return guarded("cursor", self._connection.cursor)
 

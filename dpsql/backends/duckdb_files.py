@@ -118,7 +118,7 @@ class DuckDBFiles(DuckDBBackend):
     def _open_cursor(self) -> duckdb.DuckDBPyConnection:
         if self._connection is None:
             self._spill = self._spill or tempfile.mkdtemp(prefix="dpsql-")
-            self._connection, self._refused = _open(self._pins, self._spill)
+            self._connection, self._refused = _open(self._pins, self._spill, self._threads)
         return guarded("open", self._connection.cursor)
 
     def _read_schema(self, query: Query) -> LiveSchema:
@@ -162,7 +162,7 @@ def pin_verified(files: FileSources, where: str) -> Pins:
 def _verify(where: str, name: str, pins: tuple[PinnedFile, ...], spill: str) -> None:
     schemas: dict[tuple[tuple[str, str], ...], str] = {}
     try:
-        connection, _ = _open({name: pins}, spill)
+        connection, _ = _open({name: pins}, spill, {})
         for one in pins:
             schemas.setdefault(tuple(_described(connection, one)), one.path)
         if len(schemas) > 1:
@@ -190,10 +190,12 @@ def _hold(pins: Pins) -> None:
                 raise FilesChanged(f"files: {one.path} of {name} is not what was recorded", is_recorded=True)
 
 
-def _open(pins: Pins, spill: str) -> tuple[duckdb.DuckDBPyConnection, dict[str, dict[str, str]]]:
+def _open(
+    pins: Pins, spill: str, threads: dict[str, str]
+) -> tuple[duckdb.DuckDBPyConnection, dict[str, dict[str, str]]]:
     """Return a sealed database with a view for each table, and why which of its columns cannot be declared."""
     before = {name: value for name, value in NO_WAY_OUT.items() if name != "enable_external_access"}
-    config: dict[str, Any] = {**MEANING, **before, "temp_directory": spill}
+    config: dict[str, Any] = {**MEANING, **before, **threads, "temp_directory": spill}
     connection = guarded("open", lambda: duckdb.connect(":memory:", config=config))
     refused = {}
 

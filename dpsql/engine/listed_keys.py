@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +18,13 @@ __all__ = ["ListedKeys", "listed"]
 
 @dataclass
 class ListedKeys:
-    """Reads lists of keys for one plan; `snapshot` None: for the columns of an answer alone, lists are empty."""
+    """Reads lists of keys for one plan; `snapshot` None: for the columns of an answer alone, lists are empty.
+
+    `paused`: in which the database is asked, so that other statements are planned meanwhile.
+    """
 
     snapshot: LazySnapshot | None
+    paused: Callable[[], AbstractContextManager[None]] = nullcontext
     are_read: bool = False
 
     def read(self, query: BackendQuery, types: tuple[SqlType, ...]) -> list[tuple[Scalar, ...]]:
@@ -26,7 +32,9 @@ class ListedKeys:
         self.are_read = True
         if self.snapshot is None:
             return []
-        return listed([row for chunk in self.snapshot.open().run(query.sql, []) for row in chunk], types)
+        with self.paused():
+            rows = [row for chunk in self.snapshot.open().run(query.sql, []) for row in chunk]
+        return listed(rows, types)
 
 
 def listed(rows: list[tuple[Any, ...]], types: tuple[SqlType, ...]) -> list[tuple[Scalar, ...]]:

@@ -136,7 +136,8 @@ class PublicRows:
     """What a statement reads of public tables, each part asked for once; `snapshot` opens when first needed.
 
     `seconds`: the longest that one part may take, None for the usual limit. `share`: what is held is counted there, and
-    large answers are kept in files; None: in memory, and nobody counts.
+    large answers are kept in files; None: in memory, and nobody counts. `most_rows`: of one answer; `most_seconds`: the
+    owner's limit, where that is one.
     """
 
     snapshot: Callable[[], Snapshot]
@@ -144,12 +145,14 @@ class PublicRows:
     share: Share | None = None
     _answers: dict[DatabasePart, Sequence[tuple[Any, ...]]] = field(default_factory=dict)
     _tables: dict[DatabasePart, FetchedTable] = field(default_factory=dict)
+    most_rows: int = MAX_PUBLIC_ROWS
+    most_seconds: float | None = None
 
     def fetch(self, compiled: Compiled) -> None:
         """Ask for all that a compiled query reads: before the charge, so that what fails here costs nothing.
 
         Raises:
-            Refusal: 54001 for too many rows.
+            Refusal: 54001 for too many rows; 54000 for more than the owner answers.
             EngineFailure: 57V01 when public tables take too long, 57014 when the statement is cancelled.
         """
         for number, part in enumerate(compiled.parts):
@@ -160,15 +163,28 @@ class PublicRows:
 
     def answer(self, part: DatabasePart) -> Sequence[tuple[Any, ...]]:
         """Return the rows of a part that is the whole query. Raises as `fetch`."""
-        if part not in self._answers:
-            self._answers[part] = _answered(part, self.snapshot(), self.seconds, self.share)
+        with self._telling():
+            if part not in self._answers:
+                few = _Few(self.snapshot(), self.most_rows)
+                self._answers[part] = _answered(part, few, self.seconds, self.share)
         return self._answers[part]
 
     def table(self, name: str, part: DatabasePart) -> FetchedTable:
         """Return a part as a table of the sealed engine. Raises as `fetch`."""
-        if part not in self._tables:
-            self._tables[part] = _fetched(name, part, self.snapshot(), self.seconds, self.share)
+        with self._telling():
+            if part not in self._tables:
+                self._tables[part] = _fetched(name, part, self.snapshot(), self.seconds, self.share)
         return replace(self._tables[part], name=name)
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        """Have a failure say whose limit on time it is, where that is the owner's."""
+        try:
+            yield
+        except EngineFailure as failure:
+            if failure.sqlstate == "57V01" and self.seconds == self.most_seconds:
+                failure.hint = "the owner sets this limit of the server: filter or aggregate the rows first"
+            raise
 
 
 class Patience:
@@ -270,17 +286,41 @@ def _empty_release(number: int, plan: ReleasePlan) -> ReleasedTable:
 
 
 @dataclass(frozen=True, slots=True)
+class _Few:
+    """A snapshot whose result has at most so many rows."""
+
+    snapshot: Snapshot
+    most: int
+
+    def run(self, *asked: Any) -> Iterator[list[tuple[Any, ...]]]:
+        """Run one SELECT, as `Snapshot.run`. Raises Refusal (54000) for too many rows."""
+        count = 0
+        for chunk in self.snapshot.run(*asked):
+            count += len(chunk)
+            if self.most < MAX_PUBLIC_ROWS and count > self.most:
+                raise Refusal(
+                    f"the answer has more than {self.most} rows of public tables, the most that this server gives",
+                    sqlstate="54000", hint="filter or aggregate them, or take a part with LIMIT",
+                )  # fmt: skip
+            yield chunk
+
+    def cancel(self) -> None:
+        """Stop what runs."""
+        self.snapshot.cancel()
+
+
+@dataclass(frozen=True, slots=True)
 class _Late:
     """A snapshot as the watchdog sees it."""
 
-    snapshot: Snapshot
+    snapshot: Snapshot | _Few
 
     def interrupt(self) -> None:
         self.snapshot.cancel()
 
 
 @contextmanager
-def _in_time(snapshot: Snapshot, seconds: float | None) -> Iterator[None]:
+def _in_time(snapshot: Snapshot | _Few, seconds: float | None) -> Iterator[None]:
     """Have the owner's engine answer in time. Raises EngineFailure (57V01): it did not."""
     limit = seconds or PUBLIC_SECONDS
     with interrupt_after(_Late(snapshot), limit) as watch:
@@ -323,7 +363,7 @@ def _printed(relation: Relation, tables: dict[str, Table]) -> tuple[str, str, tu
 
 
 def _answered(
-    part: DatabasePart, snapshot: Snapshot, seconds: float | None, share: Share | None
+    part: DatabasePart, snapshot: _Few, seconds: float | None, share: Share | None
 ) -> Sequence[tuple[Any, ...]]:
     """Return the rows of a public statement, as its engine gives them and in the types that are told."""
     types = [type_ for _, type_ in part.columns]
@@ -338,7 +378,7 @@ def _answered(
 
 
 def _spooled(
-    part: DatabasePart, types: Sequence[SqlType], snapshot: Snapshot, seconds: float | None, spool: Spool
+    part: DatabasePart, types: Sequence[SqlType], snapshot: _Few, seconds: float | None, spool: Spool
 ) -> Sequence[tuple[Any, ...]]:
     with _in_time(snapshot, seconds):
         for chunk in snapshot.run(part.sql, (), chunk_rows(len(types))):

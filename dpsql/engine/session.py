@@ -11,11 +11,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ..backends import Backend
 from ..budget import ZERO, Charge, Fresh, Status, shown_epsilon
@@ -37,6 +37,7 @@ from ..sql.statement import (
     ResetSetting,
     SetSetting,
     ShowSetting,
+    Statement,
     check_parameters,
     parse_statement,
 )
@@ -58,6 +59,7 @@ from .row_previews import row_preview
 from .run import IntermediateRows, PlanRunner, ReleasedRows, carried, check_intermediate
 from .settings import Settings
 from .stored_count import stored_count
+from .turns import StatementTurns, Turn
 from .value_bars import Barred, draw_bars
 
 if TYPE_CHECKING:
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Session"]
 
+_T = TypeVar("_T")
 DEFAULT_LEVEL = Fraction(19, 20)
 _WITHOUT_BARS = "error bars took too long, or too much memory, and are NULL here"
 _AGREE = (
@@ -87,6 +90,8 @@ class Session:
     `time_limit`: most seconds for post-processing; None for the usual minute.
     `is_shared`: other sessions use the dataset too, so that `close` lets nothing go. `release_time`: of a statement
     that began at one moment and has its draws at another (of `time.monotonic`), when they may be known; None: at once.
+    `turns`: a server's, in which statements are planned and post-processed; None: at once, and without the limits that
+    the owner sets for public statements.
     """
 
     dataset: Dataset
@@ -94,6 +99,7 @@ class Session:
     is_shared: bool = False
     time_limit: float | None = None
     release_time: Callable[[float, float], float] | None = None
+    turns: StatementTurns | None = None
     _noise: Noise = field(default_factory=SampledNoise, repr=False)
 
     def __post_init__(self) -> None:
@@ -169,14 +175,12 @@ class Session:
             EngineFailure: the database failed, the statement was cancelled, or post-processing took too long;
                 the charge stays spent, and `cost` says what it was.
         """
-        self._cancelled.clear()
-        self._expired.clear()
-        self._began = time.monotonic()
+        self._begin()
         status = self.budget()
         key = self._key(sql, parameters)
         if (known := self._remembered(key, status)) is not None:
             return known
-        statement = parse_statement(sql)
+        statement = self._parsed(sql)
         if isinstance(statement, AdmittedQuery):
             return self._once(self._query(statement, tuple(parameters), key, status.epoch))
         if isinstance(statement, Explain):
@@ -189,6 +193,7 @@ class Session:
         """Return what each query of a batch would get, and what all cost together; costs nothing. See `release`."""
         from .batch import price_batch, read_batch, script_of
 
+        self._begin()
         return price_batch(self, read_batch(self, script_of(statements)), epsilon)
 
     def release(self, statements: str | Sequence[str], *, epsilon: Fraction | None = None) -> list[Answer]:
@@ -201,6 +206,7 @@ class Session:
         """
         from .batch import price_batch, read_batch, run_batch, script_of
 
+        self._begin()
         read = read_batch(self, script_of(statements))
         return run_batch(self, read, epsilon, price_batch(self, read, epsilon).charge)
 
@@ -233,7 +239,8 @@ class Session:
 
     def explain(self, sql: str, parameters: Sequence[object] = ()) -> Explanation:
         """Return what a query would release, how noisy it would be and what it would cost; costs nothing."""
-        statement = parse_statement(sql)
+        self._begin()
+        statement = self._parsed(sql)
         if isinstance(statement, Explain):
             statement = statement.query
         if not isinstance(statement, AdmittedQuery):
@@ -250,7 +257,8 @@ class Session:
         known = self.dataset.prepared.get(key)
         if known is not None:
             return known.columns
-        statement = parse_statement(sql)
+        self._begin()
+        statement = self._parsed(sql)
         if isinstance(statement, AdmittedQuery):
             return self._prepare(statement, tuple(parameters), key).columns
         if isinstance(statement, Explain):
@@ -270,7 +278,8 @@ class Session:
         computed with, else text. A refusal that a value may still avert (bounds that depend on it) is left to
         `execute`. Nothing is charged, and no row is read. Raises as `describe`.
         """
-        statement = parse_statement(sql)
+        self._begin()
+        statement = self._parsed(sql)
         if not isinstance(statement, (AdmittedQuery, Explain)):
             return self.describe(sql), ()
         query = statement.query if isinstance(statement, Explain) else statement
@@ -314,7 +323,7 @@ class Session:
         prepared = self._prepare(query, parameters, key, snapshot)
         cost, reuse = Cost(), self.settings.reuse
         with telling(cost, reuse=reuse), self._memory() as share:
-            public = PublicRows(snapshot.open, self.time_limit, share)
+            public = self._public(snapshot, share)
             runner = self._runner(prepared, query, public, cost, lambda: self._hold(snapshot.close))
             is_whole = runner.from_store()
             if not is_whole and (other := self._beside(prepared, runner)) is not None:
@@ -328,8 +337,7 @@ class Session:
                 if not prepared.is_checked:
                     check_public(compiled, prepared.plan.releases, self._sealed)
             prepared.is_checked = True
-            for compiled in (*prepared.intermediates, prepared.compiled):
-                public.fetch(compiled)
+            self._fetch(prepared, public)
             for number in prepared.plan.tables:
                 if prepared.intermediates[number].in_database:
                     check_intermediate(public.answer(prepared.intermediates[number].parts[0]))
@@ -423,8 +431,16 @@ class Session:
     def _planned(
         self, query: AdmittedQuery, parameters: tuple[object, ...], snapshot: LazySnapshot | None = None
     ) -> PreparedPlan:
+        with self._to_plan(query.text) as turn:
+            return self._planned_at_once(
+                query, parameters, ListedKeys(snapshot, nullcontext if turn is None else turn.paused)
+            )
+
+    def _planned_at_once(
+        self, query: AdmittedQuery, parameters: tuple[object, ...], keys: ListedKeys
+    ) -> PreparedPlan:
         relation, notes = self._shown(query, self._bound(query, parameters))
-        keys = ListedKeys(snapshot)
+        self._check_cancelled()
         if self.settings.accuracy is None:
             planned, chosen = self._plan(relation, self.settings.epsilon, keys), None
         else:
@@ -432,6 +448,7 @@ class Session:
             planned = self._plan(relation, most, keys)
             chosen = choose(planned, self.settings.accuracy, level, most, self._counted)
             planned = planned if chosen is None else self._plan(relation, chosen.epsilon, keys)
+        self._check_cancelled()
         barred = self._barred(planned)
         planned = barred.plan
         compiled = self._compiled(planned)
@@ -445,6 +462,57 @@ class Session:
             planned, compiled, intermediates, lasting and not barred.uses_store,
             chosen=chosen.said if chosen else None, bar_notes=(*barred.notes, *notes),
         )  # fmt: skip
+
+    def _fetch(self, prepared: PreparedPlan, public: PublicRows) -> None:
+        """Ask for what a statement reads of public tables, in its analyst's turn. Raises as `PublicRows.fetch`."""
+        read = [one for one in (*prepared.intermediates, prepared.compiled) if one.parts]
+        with self._to_compute() if read else nullcontext():
+            for compiled in read:
+                public.fetch(compiled)
+
+    def _public(self, snapshot: LazySnapshot, share: Share | None) -> PublicRows:
+        """Return what a statement reads of public tables, within the owner's limits where a server answers it."""
+        if self.turns is None:
+            return PublicRows(snapshot.open, self.time_limit, share)
+        most, limits = self.policy.server.public_seconds, self.policy.server
+        seconds = most if self.time_limit is None else min(self.time_limit, most)
+        return PublicRows(snapshot.open, seconds, share, most_rows=limits.public_rows, most_seconds=most)
+
+    def read_in_turn(self, text: str, read: Callable[[], _T]) -> _T:
+        """Return what `read` makes of a text, in the turn of such texts. Raises what it raises, and EngineFailure."""
+        self._begin()
+        with self._to_plan(text):
+            return read()
+
+    def _parsed(self, sql: str) -> Statement:
+        """Return a text's statement, parsed in turn. Raises as `parse_statement`; EngineFailure: cancelled before."""
+        with self._to_plan(sql):
+            return parse_statement(sql)
+
+    @contextmanager
+    def _to_plan(self, sql: str) -> Iterator[Turn | None]:
+        """Have the turn to parse and plan a text within the block. Raises EngineFailure: cancelled before its end."""
+        if self.turns is None:
+            yield None
+            return
+        with (
+            telling(Cost(), reuse=self.settings.reuse),
+            self.turns.to_plan(len(sql), self.analyst, self._cancelled.is_set) as turn,
+        ):
+            yield turn
+            self._check_cancelled()
+
+    def _check_cancelled(self) -> None:
+        """Raise EngineFailure (57014) if the statement is cancelled: where no engine runs that would say so."""
+        if self._cancelled.is_set():
+            raise EngineFailure("cancelled before anything was charged", sqlstate="57014")
+
+    def _to_compute(self) -> AbstractContextManager[Turn | None]:
+        return (
+            nullcontext()
+            if self.turns is None
+            else self.turns.to_compute(self.analyst, self._cancelled.is_set)
+        )
 
     def _shown(self, query: AdmittedQuery, relation: Relation) -> tuple[Relation, tuple[str, ...]]:
         """Return what a statement is answered with, and why that is another relation than it asks for, if it is."""
@@ -509,10 +577,11 @@ class Session:
         Raises:
             Refusal: 54001 for more rows than may go down.
         """
-        patience = Patience(self.time_limit)
-        answer = run_public(
-            prepared.intermediates[number], rows, self._sealed, DEFAULT_LEVEL, public, patience
-        )
+        with self._to_compute():
+            patience = Patience(self.time_limit)
+            answer = run_public(
+                prepared.intermediates[number], rows, self._sealed, DEFAULT_LEVEL, public, patience
+            )
         if patience.without_bars:  # what goes down again is the same whenever it is asked for
             raise EngineFailure("error bars of an intermediate result ran out of time", sqlstate="57V01")
         if number not in prepared.plan.tables:
@@ -533,11 +602,12 @@ class Session:
         """
         rows = runner.rows if rows is None else rows
         level = self._level()
-        patience = Patience(self.time_limit)
-        try:
-            found = run_public(prepared.compiled, rows, self._sealed, level, public, patience)
-        except EngineFailure as failure:
-            raise self._told(failure, patience.limit, has_releases=bool(rows)) from None
+        with self._to_compute():
+            patience = Patience(self.time_limit)
+            try:
+                found = run_public(prepared.compiled, rows, self._sealed, level, public, patience)
+            except EngineFailure as failure:
+                raise self._told(failure, patience.limit, has_releases=bool(rows)) from None
         reused = charge == ZERO and any(row.plan.measurements and not row.plan.is_empty for row in rows)
         notes: tuple[str, ...] = (prepared.chosen,) if prepared.chosen else ()
         ranks = tuple(dict.fromkeys(rank_notes(rows, level, self._counted)))
@@ -566,10 +636,13 @@ class Session:
             )
         if failure.sqlstate != "57V01":
             return failure
-        if not has_releases and self.time_limit is not None:
+        is_owners = self.turns is not None and limit >= self.policy.server.public_seconds
+        if not has_releases and self.time_limit is not None and not is_owners:
             said = f"the statement took more than {limit:g} seconds, its time limit"
             return EngineFailure("the time limit came", sqlstate="57014", limit=said)
-        return EngineFailure(failure.detail, sqlstate="57V01", limit=failure.limit or _LATE.format(limit))
+        told = EngineFailure(failure.detail, sqlstate="57V01", limit=failure.limit or _LATE.format(limit))
+        told.hint = failure.hint
+        return told
 
     def _explain(self, query: AdmittedQuery, parameters: tuple[object, ...]) -> Explanation:
         status = self.budget()
@@ -579,7 +652,7 @@ class Session:
             key = self._key("EXPLAIN " + query.text, parameters)
             prepared = self._prepare(query, parameters, key, snapshot)
             if not prepared.plan.intermediates:
-                public = PublicRows(snapshot.open)
+                public = self._public(snapshot, None)
                 runner = self._runner(prepared, query, public, Cost(), snapshot.close)
                 if not runner.from_store() and (other := self._beside(prepared, runner)) is not None:
                     prepared, runner = other
@@ -599,9 +672,7 @@ class Session:
         For what an owner measures (`bounds`): no analyst's text comes here. `statement`: for the ledger's record.
         Requires: a plan without intermediate results. Raises BudgetExhausted, EngineFailure, LedgerError.
         """
-        self._cancelled.clear()
-        self._expired.clear()
-        self._began = time.monotonic()
+        self._begin()
         cost = Cost()
         with self.dataset.lazy_snapshot(self, self._cancelled) as snapshot, telling(cost, reuse=True):
             runner = PlanRunner(
@@ -613,6 +684,12 @@ class Session:
         return runner.rows, cost.charge
 
     # --- what the stations share ------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        """Take note that a statement begins: what stopped an earlier one does not stop it."""
+        self._cancelled.clear()
+        self._expired.clear()
+        self._began = time.monotonic()
 
     def _key(self, sql: str, parameters: Sequence[object]) -> object:
         """Return what a plan depends on besides the dataset."""

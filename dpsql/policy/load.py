@@ -398,8 +398,16 @@ def _read_server(top: Section) -> ServerPolicy:
         raise section.error(
             f"is below {_LEAST_MEMORY_MIB}, with which nothing could be answered", "memory_mib"
         )
+    usual = ServerPolicy()
+    public = {
+        name: section.count(name) or getattr(usual, name)
+        for name in ("public_seconds", "public_rows", "public_at_once")
+    }
+    for name, value in public.items():
+        if name != "public_at_once" and value > getattr(usual, name):
+            raise section.error(f"is above {getattr(usual, name)}, the most that is answered", name)
     section.finish()
-    return ServerPolicy(has_grid is not False, seconds or _LONGEST_STATEMENT, memory, files)
+    return ServerPolicy(has_grid is not False, seconds or _LONGEST_STATEMENT, memory, files, **public)
 
 
 def _read_verifier(section: Section, name: str) -> str | None:

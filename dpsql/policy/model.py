@@ -253,13 +253,17 @@ class ServerPolicy:
 
     `statement_seconds`: the longest that any statement may take, whatever its client allows. `memory_mib`,
     `files_mib`: what the answers that are kept for clients may take together, in memory and in files, of which an
-    analyst has a quarter; None: what the machine allows.
+    analyst has a quarter; None: what the machine allows. Of public tables: `public_seconds` and `public_rows` that one
+    statement may take and give, `public_at_once` of one analyst.
     """
 
     has_grid: bool = True
     statement_seconds: int = 600
     memory_mib: int | None = None
     files_mib: int | None = None
+    public_seconds: int = 60
+    public_rows: int = 1_000_000
+    public_at_once: int = 1
 
 
 @dataclass(frozen=True, slots=True)

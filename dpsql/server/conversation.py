@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import TypeVar
 
 from .. import pgwire
 from ..pgwire import FieldDescription, Format, ServerMessage
@@ -21,6 +23,8 @@ from .state import BlockKind
 from .statements import Catalog, Query, Result, Statement
 
 __all__ = ["Conversation"]
+
+_T = TypeVar("_T")
 
 
 class Conversation:
@@ -173,16 +177,24 @@ class Conversation:
         if self._batch is not None:
             self._batch.statements.append(statement)
 
+    def _read_all(
+        self, pieces: list[ScriptStatement]
+    ) -> tuple[list[ScriptStatement], list[Statement | Fault]]:
+        """Return statements as they were cut, and as they are read. Raises as `_read`."""
+        return pieces, [self._read(piece) for piece in pieces]
+
+    async def _apart(self, text: str, read: Callable[[], _T]) -> _T:
+        return await self._dispatcher.queries.worker.read(text, read)
+
     # --- the simple protocol ---------------------------------------------------------------------------
 
     async def _query(self, sql: str) -> None:
         """Answer a text of statements; none runs if one of the connection's own is not written right."""
         self._dispatcher.portals.close("")
         self._dispatcher.prepared.close("")
-        pieces = cut(sql)
+        pieces, read = await self._apart(sql, lambda: self._read_all(cut(sql)))
         if not pieces:
             self._outbox.send(pgwire.EmptyQueryResponse())
-        read = [self._read(piece) for piece in pieces]
         for piece, one in zip(pieces, read, strict=True):
             self._start = piece.start
             statement = self._accepted(one)
@@ -211,7 +223,7 @@ class Conversation:
     async def _parse(self, event: pgwire.Parse) -> None:
         """Prepare a statement. Raises Fault, Refusal."""
         self._dispatcher.prepared.check(event.statement)
-        pieces = cut(event.sql)
+        pieces = await self._apart(event.sql, lambda: cut(event.sql))
         if len(pieces) > 1:
             raise Fault(
                 "42601", "there is more than one statement", hint="prepare one at a time",
@@ -219,8 +231,9 @@ class Conversation:
             )  # fmt: skip
         prepared = PreparedStatement(None, parameter_types(event.parameter_types, 0), 0, 0)
         for piece in pieces:
-            statement = self._accepted(self._read(piece))
-            prepared = self._dispatcher.typed(statement, event.parameter_types, piece.start)
+            statement = self._accepted(await self._apart(piece.text, partial(self._read, piece)))
+            typed = partial(self._dispatcher.typed, statement, event.parameter_types, piece.start)
+            prepared = await self._apart(piece.text, typed)
             if isinstance(statement, Catalog):
                 await self._dispatcher.infer(prepared)
         self._dispatcher.prepared.add(event.statement, prepared)

@@ -8,6 +8,7 @@ import logging
 import secrets
 import signal
 import socket
+import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -29,6 +30,8 @@ __all__ = ["Server"]
 
 _LAST_SECONDS = 5.0
 _REST_SECONDS = 0.5
+_SWITCH_SECONDS = 0.001
+"""After which a thread that plans has to let the event loop go on: for each that plans, a reply waits as long."""
 
 
 class Server:
@@ -77,6 +80,7 @@ class Server:
 
         Raises CannotListen: an address cannot be had.
         """
+        sys.setswitchinterval(_SWITCH_SECONDS)
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(_tell_bug)
         logging.getLogger(

@@ -8,7 +8,9 @@ from dataclasses import replace
 
 from ..engine import Answer, BoundNote, GroupNote, RankNote, Receipt
 from ..engine.settings import decimal_text
+from ..errors import Refusal
 from ..pgwire import FieldDescription, NoticeResponse
+from ..sql.size import check_words
 from ..system_catalog import CatalogRefusal, ConnectionFacts, Reads, ResultColumn, SystemCatalog
 from .client_settings import ClientSettings
 from .columns import columns_of, oid_of, sql_type
@@ -35,7 +37,11 @@ class Queries:
         self._catalog, self._database, self._process_id = catalog, database, process_id
 
     def reads(self, text: str) -> Reads:
-        """Return what a query reads."""
+        """Return what a query reads; one that is too large for either is the session's, which refuses it."""
+        try:
+            check_words(text)
+        except Refusal:
+            return Reads.OTHER
         return self._catalog.reads(text)
 
     async def describe(

@@ -12,8 +12,10 @@ from __future__ import annotations
 import threading
 import time
 
+from ..backends import DuckDBBackend
 from ..engine import Session
 from ..engine.dataset import Dataset
+from ..engine.turns import StatementTurns
 from ..errors import PolicyError
 from ..memory import MIB, MemoryLimits, ResultMemory, give_back
 from ..policy import Access, Policy, ServerPolicy, access_of
@@ -37,6 +39,7 @@ class Sessions:
         """Open the dataset. Raises PolicyError, LedgerError, EngineFailure: the owner has to mend something."""
         self._lock = threading.Lock()
         self.memory = ResultMemory(_limits(policy.server))
+        self._turns = StatementTurns(policy.server.public_at_once)
         self._current, catalogs = self._open(policy)
         self._catalogs = {id(self._current): catalogs}
         self._datasets = {id(self._current): self._current}
@@ -66,7 +69,7 @@ class Sessions:
             dataset = self._current
             if analyst not in dataset.policy.analysts:  # taken out since the login
                 raise PolicyError("this analyst is not in the policy")
-            session = Session(dataset, analyst, is_shared=True)
+            session = Session(dataset, analyst, is_shared=True, turns=self._turns)
             self._users[id(dataset)] = self._users.get(id(dataset), 0) + 1
             return session
 
@@ -94,6 +97,7 @@ class Sessions:
         """Have another policy from here on. Raises as `__init__` does, and then all stays as it was."""
         opened = self._open(policy)
         with self._lock:
+            self._turns = StatementTurns(policy.server.public_at_once)
             self._swap(*opened)
 
     def retire(self, session: Session) -> None:
@@ -139,6 +143,8 @@ class Sessions:
 
     def _open(self, policy: Policy) -> tuple[Dataset, dict[Access, SystemCatalog]]:
         dataset = Dataset.open(policy, memory=self.memory)
+        if isinstance(dataset.backend, DuckDBBackend):
+            dataset.backend.leave_core()
         try:
             kinds = dict.fromkeys(access_of(policy, name) for name in policy.analysts)
             return dataset, {access: _catalog_of(dataset, access) for access in kinds}

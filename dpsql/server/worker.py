@@ -20,6 +20,8 @@ from .sessions import Sessions
 __all__ = ["Worker"]
 
 _T = TypeVar("_T")
+_LONG = 4_000
+"""Characters of a text that is read apart from the event loop, which all connections share."""
 _AGAIN = 0.1
 """Seconds between two attempts to stop a statement: the first may come before it has begun."""
 
@@ -57,6 +59,12 @@ class Worker:
     ) -> tuple[tuple[AnswerColumn, ...], tuple[SqlType, ...]]:
         """Return a statement's columns and its parameters' types. Raises as `describe`."""
         return await self._call(lambda: self.session.describe_parameters(sql, declared))
+
+    async def read(self, text: str, read: Callable[[], _T]) -> _T:
+        """Return what `read` makes of a text; a long one is read in turn. Raises what it raises, and ClientGone."""
+        if len(text) <= _LONG:
+            return read()
+        return await self._call(lambda: self.session.read_in_turn(text, read))
 
     async def execute(self, sql: str, values: Sequence[object], timeout: float | None) -> Answer:
         """Answer a statement; what fails comes back on the grid alone.
