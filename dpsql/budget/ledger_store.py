@@ -119,6 +119,8 @@ class LedgerStore:
             -1,
             {},
         )  # up to a record; replaced as a whole
+        self._last_read: tuple[list[list[Any]] | None, dict[object, Status]] = None, {}
+        """What was read at once last, and what it came to."""
 
     def close(self) -> None:
         """Let the ledger go. What this store has reserved and not committed counts as failed."""
@@ -338,7 +340,17 @@ class LedgerStore:
         if self._rations is not None:
             return None  # the records since the last look are to be read first
         found = self._ledger.read_at_once(_EPOCH, _SPENT, _GRANTS)
-        return None if found is None else self._status(*found, analyst=analyst)
+        if found is None:
+            return None
+        rows, known = self._last_read
+        if rows is not found:  # the ledger gives the same list again while nothing has changed
+            known = {}
+            self._last_read = found, known
+        asked = analyst, self._ledger.promise
+        status = known.get(asked)
+        if status is None:
+            status = known[asked] = self._status(*found, analyst=analyst)
+        return status
 
     def _read_rations(self, ask: Callable[[Statement], list[Any]]) -> None:
         """Read the records that came since the last look, where a period has caps."""

@@ -6,7 +6,7 @@ dpsql.budget can only be shown.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 
@@ -77,6 +77,17 @@ class Settings:
     max_rows: int | None = None
     accuracy: Accuracy | None = None
     selection: bool = True
+    _hash: int = field(init=False, repr=False, compare=False, default=0)
+    """Made once: a fraction's takes longer than all else that is looked at before a remembered answer."""
+
+    def __post_init__(self) -> None:
+        own = (
+            self.epsilon, self.intervals, self.reuse, self.max_rows, self.accuracy, self.selection,
+        )  # fmt: skip
+        object.__setattr__(self, "_hash", hash(own))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     @classmethod
     def of(cls, policy: Policy) -> Settings:

@@ -65,10 +65,8 @@ class Conversation:
             self._dispatcher.prepared.add("", replace(reply.unnamed))
         elif data[0] == ord("Q"):
             self._dispatcher.prepared.close("")
-        try:
-            await self._write(b"".join([reply.before, *(notice.encode() for notice in notices), reply.after]))
-        finally:
-            queries.count(answer, seconds)  # the client does not wait for the log
+        queries.count(answer, seconds)
+        await self._write(b"".join([reply.before, *(notice.encode() for notice in notices), reply.after]))
         return True
 
     def _key(self, data: bytes) -> Key | None:

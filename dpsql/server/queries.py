@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from ..engine import Answer, BoundNote, GroupNote, RankNote, Receipt
 from ..engine.settings import decimal_text
@@ -90,10 +92,10 @@ class Queries:
         """Have the owner know of an answer: in the counts, and in the log if it is of people's rows."""
         self._tally.answer(_outcome(answer.receipt), seconds)
         if answer.receipt is not None:
-            log(
-                "answered", analyst=self.worker.session.analyst, epsilon=decimal_text(answer.receipt.epsilon),
+            asyncio.get_running_loop().call_soon(partial(  # after the reply: no client waits for the log
+                log, "answered", analyst=self.worker.session.analyst, epsilon=decimal_text(answer.receipt.epsilon),
                 left=decimal_text(answer.receipt.left), ms=round(1000 * seconds), process=self._process_id,
-            )  # fmt: skip
+            ))  # fmt: skip
 
     # --- what is asked again ----------------------------------------------------------------------------
 

@@ -52,7 +52,7 @@ def test_those_who_may_not_connect_learn_nothing(server: Served) -> None:
         refusal(server, password="wrong"),
         refusal(server, user="nobody"),
         refusal(server, user="nameless"),
-        refusal(server, dbname="other"),
+        refusal(server, dbname="other", password="wrong"),
     }
     assert len(told) == 1
     assert "login failed" in told.pop()
