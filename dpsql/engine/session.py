@@ -85,6 +85,7 @@ class Session:
     `time_limit`: most seconds for post-processing; None for the usual minute.
     `is_shared`: other sessions use the dataset too, so that `close` lets nothing go. `release_time`: of a statement
     that began at one moment and has its draws at another (of `time.monotonic`), when they may be known; None: at once.
+    `doing`: what the running statement waits for, in words for the one who waits; any thread may read it.
     """
 
     dataset: Dataset
@@ -102,6 +103,7 @@ class Session:
         self._cancelled, self._expired = threading.Event(), threading.Event()
         self._sealed = self.dataset.sealed.sharing(self._cancelled.is_set)
         self._began = 0.0
+        self.doing = "planning"
         self._told_notes: set[str] = set()
 
     @classmethod
@@ -170,6 +172,7 @@ class Session:
         self._cancelled.clear()
         self._expired.clear()
         self._began = time.monotonic()
+        self.doing = "planning"
         status = self.budget()
         key = self._key(sql, parameters)
         if (known := self._remembered(key, status)) is not None:
@@ -331,6 +334,7 @@ class Session:
             for number in prepared.plan.tables:
                 if prepared.intermediates[number].in_database:
                     check_intermediate(public.answer(prepared.intermediates[number].parts[0]).rows)
+            self.doing = "the database is computing"
             opened = snapshot.open()
             charge = runner.from_engine(opened, self.dataset.salt)
             self.dataset.answers.clear()  # what was drawn joins what is stored of the same numbers
@@ -510,6 +514,7 @@ class Session:
         """Return the answer. `rows`: as the statement's releases agree with what is read together with them; None: as
         they are.
         """
+        self.doing = "computing from the noisy numbers"
         rows = runner.rows if rows is None else rows
         level = self._level()
         patience = Patience(self.time_limit)
