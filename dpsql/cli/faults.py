@@ -28,6 +28,7 @@ from ..errors import (
     Refusal,
 )
 from .interrupts import INTERRUPTED, has_come
+from .meant import meant
 from .text_cells import display_width, terminal_text
 
 __all__ = ["EXIT_CODES", "bug_line", "error_json", "error_text", "exit_code", "install_bug_hook"]
@@ -67,6 +68,8 @@ def error_text(error: DpsqlError, source: str = "", start: int = 0) -> str:
     if error.cost:
         lines.append(f"DETAIL: {terminal_text(error.cost)}")
     hint = _hint(error)
+    if (close := meant(error, source)) is not None:
+        hint = f"did you mean {close}?" + (f" {hint}" if hint else "")
     if hint:
         lines.append(f"HINT: {terminal_text(hint)}")
     return "\n".join(lines)

@@ -13,14 +13,14 @@ from ..sql.script import ScriptStatement, split_statements
 from . import interrupts
 from .asking import apply_settings, one_of, parameter_values, script_text, source_options
 from .failure import Failure, tell
-from .render import FORMATS, receipt_line, render
+from .render import FORMATS, View, receipt_line, render, show
 from .settings import CommandSettings, json_option, pass_settings, wants_json
 from .streams import require_output
 from .terminal import is_read_by_people
 from .worker import RunningSession, open_session
 
 if TYPE_CHECKING:
-    from ..engine import Receipt
+    from ..engine import Answer, Receipt
 
 __all__ = ["ask", "query"]
 
@@ -59,7 +59,7 @@ def query(
 
     STATEMENT may hold several statements separated by semicolons; they are run one by one, and the
     first that fails ends the run. Without STATEMENT and --file, statements are read from standard
-    input; on a terminal that is a prompt with a history. Answers go to standard output; what they
+    input; on a terminal that is a prompt: \\? lists its commands. Answers go to standard output; what they
     cost and what is left go to standard error. Ctrl-C cancels the running statement.
 
     \b
@@ -69,6 +69,7 @@ def query(
     """
     require_output()
     chosen = "json" if wants_json() else format_name
+    view = View(chosen)
     script = script_text(statement, source_file)
     values = parameter_values(parameters)
     statements = split_statements(script or "")
@@ -81,34 +82,37 @@ def query(
         if script is None:
             from .prompt import prompt_loop
 
-            def ask_anew(text: str, piece: ScriptStatement) -> None:
-                interrupts.forget()
-                ask(running, text, piece, chosen, values)
+            view.is_paged = True
 
-            prompt_loop(ask_anew, lambda: running.run(running.session.dataset.backend.close_idle))
+            def ask_anew(text: str, piece: ScriptStatement) -> Answer:
+                interrupts.forget()
+                return ask(running, text, piece, view, values)
+
+            prompt_loop(running, view, ask_anew)
             interrupts.forget()
             return
         for piece in statements:
-            ask(running, script, piece, chosen, values)
+            ask(running, script, piece, view, values)
 
 
 def ask(
     running: RunningSession,
     script: str,
     piece: ScriptStatement,
-    format_name: str,
+    view: View,
     parameters: Sequence[object],
-) -> None:
-    """Run one statement of `script`, print its answer, and tell its cost. Raises Failure."""
+) -> Answer:
+    """Run one statement of `script`, print its answer, tell its cost, and return it. Raises Failure."""
     try:
         answer = running.run(running.session.execute, piece.text, parameters)
     except DpsqlError as error:
         raise Failure(error, script, piece.start) from None
     try:
         with interrupts.unwinding():
-            text = render(answer, format_name, for_people=is_read_by_people())
+            for_people = is_read_by_people()
+            text = render(answer, view.format_name, for_people=for_people, is_expanded=view.is_expanded)
             if text:
-                click.echo(text)
+                show(text, view)
     except KeyboardInterrupt:
         stopped = EngineFailure(sqlstate="57014")
         stopped.cost = _what_is_stored(running, answer.receipt) or "nothing was charged"
@@ -118,9 +122,10 @@ def ask(
         if stored is not None:
             tell(stored)
         raise
-    if answer.receipt is not None and format_name != "json":
+    if answer.receipt is not None and view.format_name != "json":
         usual = running.session.settings.epsilon if is_read_by_people() else None
         tell(receipt_line(answer.receipt, usual))
+    return answer
 
 
 def _usual_bars(format_name: str) -> str | None:

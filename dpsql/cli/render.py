@@ -5,24 +5,27 @@ from __future__ import annotations
 import datetime
 import json
 import math
+import os
 import shutil
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from itertools import chain
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+import click
+
 from ..relation.types import Kind, SqlType
 from . import terminal
 from .barred import aligned, barred_cell, columns_of
-from .chart import chart_lines, pictures
 from .text_cells import decimal_text, display_width, float_text, plain_text, terminal_text
 
 if TYPE_CHECKING:
     from ..engine import Answer, Receipt
 
-__all__ = ["FORMATS", "receipt_line", "render"]
+__all__ = ["FORMATS", "View", "receipt_line", "render", "show"]
 
 FORMATS = ("table", "csv", "json", "markdown", "chart")
 
@@ -44,15 +47,42 @@ _LEFT_ALIGNED = frozenset(
 )
 
 
-def render(answer: Answer, format_name: str, *, for_people: bool = False) -> str:
+@dataclass(slots=True)
+class View:
+    """How answers are shown: in which of `FORMATS`, a table with a line for each value, long ones in a pager."""
+
+    format_name: str
+    is_expanded: bool = False
+    is_paged: bool = False
+
+
+def show(text: str, view: View) -> None:
+    """Print what is to be seen; what is longer or wider than the terminal goes through a pager, where there is one."""
+    lines = text.split("\n")
+    size = shutil.get_terminal_size()
+    is_large = len(lines) >= size.lines - 1 or max(map(display_width, lines)) > size.columns
+    if view.is_paged and is_large and terminal.is_read_by_people():
+        os.environ.setdefault(
+            "LESS", "FRSX"
+        )  # as psql's and git's: lines are cut, colours stay, one screen ends it
+        click.echo_via_pager(f"{text}\n", color=True)
+    else:
+        click.echo(text)
+
+
+def render(answer: Answer, format_name: str, *, for_people: bool = False, is_expanded: bool = False) -> str:
     """Return the whole answer as text without a last newline; `format_name` is one of `FORMATS`.
 
     `for_people`: a table tells bars beside their numbers, as at a terminal, in place of exact columns.
+    `is_expanded`: it has a line for each value.
     """
-    if format_name == "chart" and (drawn := pictures(answer)):
-        return "\n\n".join("\n".join(chart_lines(one)) for one in drawn)
+    if format_name == "chart":
+        from .chart import chart_lines, pictures
+
+        if drawn := pictures(answer):
+            return "\n\n".join("\n".join(chart_lines(one)) for one in drawn)
     if for_people and format_name in ("table", "chart") and answer.columns:
-        return "\n".join(_people_lines(answer))
+        return "\n".join(_people_lines(answer, is_expanded=is_expanded))
     names = [column.name for column in answer.columns]
     types = [column.type for column in answer.columns]
     if format_name == "json":
@@ -68,8 +98,8 @@ def render(answer: Answer, format_name: str, *, for_people: bool = False) -> str
     return "\n".join(_table_lines(heads, types, cells))
 
 
-def _people_lines(answer: Answer) -> Iterator[str]:
-    """Yield a table with a column for each number and its bar."""
+def _people_lines(answer: Answer, *, is_expanded: bool) -> Iterator[str]:
+    """Return the lines of a table with a column for each number and its bar."""
     shown = columns_of(answer)
     columns = []
     for one in shown:
@@ -80,7 +110,18 @@ def _people_lines(answer: Answer) -> Iterator[str]:
             whole = zip(one.values, one.lows, one.highs, plain, strict=True)
             columns.append(list(aligned([barred_cell(*parts) for parts in whole])))
     names, types = [terminal_text(one.name) for one in shown], [one.type for one in shown]
-    return _table_lines(names, types, list(zip(*columns, strict=True)))
+    rows = list(zip(*columns, strict=True))
+    return _expanded_lines(names, rows) if is_expanded else _table_lines(names, types, rows)
+
+
+def _expanded_lines(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield a line for each value, below a line for each row."""
+    most = max(map(display_width, names))
+    for number, row in enumerate(rows, 1):
+        yield f"-[ row {number} ]".ljust(most + 2, "-") + "-" * 20
+        for name, cell in zip(names, row, strict=True):
+            yield f"{name}{' ' * (most - display_width(name))} | {cell.strip()}"
+    yield f"({len(rows)} row{'' if len(rows) == 1 else 's'})"
 
 
 def more_like_this(receipt: Receipt, usual: Fraction) -> str:

@@ -1,4 +1,4 @@
-"""One thread that runs the engine, so that the terminal can spin and Ctrl-C can cancel.
+"""One thread that runs the engine, so that the terminal can say what is done and for how long, and Ctrl-C can cancel.
 
 House rule: Ctrl-C is noted here and raises nothing, so that the main thread always waits for a statement's end and
 tells what it has spent.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
@@ -31,6 +32,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _TICK_SECONDS = 0.1
+_ECHOED = len("^C")
 _FRAMES = "|/-\\"
 
 
@@ -87,16 +89,19 @@ class RunningSession:
         interrupts.begin()
         with interrupts.noting():
             future = self._thread.submit(begun)
-            spins = sys.stderr.isatty()
+            spins, began, shown = sys.stderr.isatty(), time.monotonic(), 0
             for frame in itertools.cycle(_FRAMES):
                 if wait([future], timeout=_TICK_SECONDS).done:
                     break
                 if interrupts.has_come():
                     self.session.cancel()
-                elif spins:
-                    _write(f"\r{frame} ")
+                if spins:
+                    doing = "stopping" if interrupts.has_come() else self.session.doing
+                    line = f"{frame} {doing}, {time.monotonic() - began:.0f} s"
+                    _write(f"\r{line.ljust(shown)}")
+                    shown = len(line)
             if spins:
-                _write("\r  \r")
+                _write(f"\r{' ' * (shown + _ECHOED)}\r")
             return future.result()
 
 

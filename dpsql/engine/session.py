@@ -92,6 +92,7 @@ class Session:
     that began at one moment and has its draws at another (of `time.monotonic`), when they may be known; None: at once.
     `turns`: a server's, in which statements are planned and post-processed; None: at once, and without the limits that
     the owner sets for public statements.
+    `doing`: what the running statement waits for, in words for the one who waits; any thread may read it.
     """
 
     dataset: Dataset
@@ -110,6 +111,7 @@ class Session:
         self._cancelled, self._expired = threading.Event(), threading.Event()
         self._sealed = self.dataset.sealed.sharing(self._cancelled.is_set, self.analyst)
         self._began = 0.0
+        self.doing = "planning"
         self._told_notes: set[str] = set()
 
     @classmethod
@@ -176,6 +178,7 @@ class Session:
                 the charge stays spent, and `cost` says what it was.
         """
         self._begin()
+        self.doing = "planning"
         status = self.budget()
         key = self._key(sql, parameters)
         if (known := self._remembered(key, status)) is not None:
@@ -341,6 +344,7 @@ class Session:
             for number in prepared.plan.tables:
                 if prepared.intermediates[number].in_database:
                     check_intermediate(public.answer(prepared.intermediates[number].parts[0]))
+            self.doing = "the database is computing"
             opened = snapshot.open()
             charge = runner.from_engine(opened, self.dataset.salt)
             self.dataset.answers.clear()  # what was drawn joins what is stored of the same numbers
@@ -600,6 +604,7 @@ class Session:
         """Return the answer. `rows`: as the statement's releases agree with what is read together with them; None: as
         they are.
         """
+        self.doing = "computing from the noisy numbers"
         rows = runner.rows if rows is None else rows
         level = self._level()
         with self._to_compute():
