@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import IO, TYPE_CHECKING
 
 import click
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ask", "query"]
 
-_USUAL_LEVEL = "0.95"
+_USUAL_LEVEL = Fraction(95, 100)
 
 
 @click.command()
@@ -76,9 +77,9 @@ def query(
     if values and script is not None:
         one_of(statements, "--parameter goes with one.")
     with open_session(settings.policy_path, settings.analyst) as running:
-        apply_settings(
-            running, epsilon=epsilon, accuracy=accuracy, intervals=intervals or _usual_bars(chosen)
-        )
+        apply_settings(running, epsilon=epsilon, accuracy=accuracy, intervals=intervals)
+        if intervals is None and _are_bars_usual(chosen):
+            running.session.settings = running.session.settings.with_usual_bars(_USUAL_LEVEL)
         if script is None:
             from .prompt import prompt_loop
 
@@ -128,10 +129,9 @@ def ask(
     return answer
 
 
-def _usual_bars(format_name: str) -> str | None:
-    """Return the level of the error bars that nobody asked for: where people read the answers."""
-    is_for_people = format_name == "chart" or (format_name == "table" and is_read_by_people())
-    return _USUAL_LEVEL if is_for_people else None
+def _are_bars_usual(format_name: str) -> bool:
+    """Say whether numbers have error bars that nobody asked for: where people read the answers."""
+    return format_name == "chart" or (format_name == "table" and is_read_by_people())
 
 
 def _what_is_stored(running: RunningSession, receipt: Receipt | None) -> str | None:

@@ -526,8 +526,8 @@ class Session:
         return (relation, ()) if shown is None else (shown.relation, (shown.note,))
 
     def _barred(self, planned: Plan) -> Barred:
-        """Return the plan with the bars of chosen values, where error bars are on."""
-        if self.settings.intervals is None:
+        """Return the plan with the bars of chosen values, where error bars are asked for."""
+        if self.settings.intervals is None or not self.settings.draws_ends:
             return Barred(planned)
         return draw_bars(planned, self.catalog, planned.privacy, self.settings.intervals, self._counted_at)
 

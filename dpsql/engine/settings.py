@@ -68,7 +68,8 @@ class Settings:
 
     `max_rows`: most rows of a person that count in a result, where the policy takes more; None: what it takes.
     `accuracy`: where it is set, the least epsilon for it is spent in place of `epsilon`. `selection`: whether the
-    largest groups may be chosen before they are measured.
+    largest groups may be chosen before they are measured. `draws_ends`: whether the ends of a chosen value's bar are
+    drawn with it where bars are on, which leaves less of epsilon for the value.
     """
 
     epsilon: Fraction
@@ -77,12 +78,14 @@ class Settings:
     max_rows: int | None = None
     accuracy: Accuracy | None = None
     selection: bool = True
+    draws_ends: bool = True
     _hash: int = field(init=False, repr=False, compare=False, default=0)
     """Made once: a fraction's takes longer than all else that is looked at before a remembered answer."""
 
     def __post_init__(self) -> None:
         own = (
             self.epsilon, self.intervals, self.reuse, self.max_rows, self.accuracy, self.selection,
+            self.draws_ends,
         )  # fmt: skip
         object.__setattr__(self, "_hash", hash(own))
 
@@ -125,7 +128,7 @@ class Settings:
                     sqlstate="22023",
                     hint="SET dpsql.intervals = 0.95",
                 )
-            return replace(self, intervals=Fraction(value))
+            return replace(self, intervals=Fraction(value), draws_ends=True)
         if name == "dpsql.reuse":
             return replace(self, reuse=_read_switch(name, value))
         if name == "dpsql.selection":
@@ -143,6 +146,10 @@ class Settings:
             field = name.removeprefix("dpsql.")
             return replace(self, **{field: getattr(fresh, field)})
         raise unknown(name)
+
+    def with_usual_bars(self, level: Fraction) -> Settings:
+        """Return the settings with bars that nobody asked for: they change nothing that is drawn."""
+        return replace(self, intervals=level, draws_ends=False)
 
     def show(self, name: str) -> str:
         """Return a setting's value as text."""

@@ -130,6 +130,23 @@ def test_at_a_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         assert "_low" not in run("query", "--format", name, SQL).stdout
 
 
+def test_bars_that_nobody_asked_for_change_nothing_that_is_drawn(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A median is the stored one at a terminal too; its ends are drawn with it only where bars are asked for."""
+    median = "SELECT MEDIAN(gpa) FROM student"
+    run("query", "SELECT COUNT(gpa) FROM student")
+    plain = run("query", median)
+    monkeypatch.setattr("dpsql.cli.query.is_read_by_people", lambda: True)
+    shown = run("query", median)
+    assert shown.stderr.startswith("free")
+    assert shown.stdout == plain.stdout
+    asked = run("query", "--intervals", "0.95", median)
+    assert asked.stderr.startswith("charged epsilon 0.1")
+    assert "±" in asked.stdout or " to " in asked.stdout
+    assert run("query", input=f"SET dpsql.intervals = 0.95; {median};").stderr.startswith("free")
+
+
 def test_in_a_pipe_columns_are_exact(run: Run) -> None:
     assert "±" not in run("query", SQL).stdout
     assert "n_low" in run("query", "--intervals", "0.95", SQL).stdout
