@@ -117,6 +117,7 @@ class Portals:
     def close(self, name: str) -> None:
         """Close a portal, if it is open."""
         self._open.pop(name, None)
+        self._give_back()
 
     def check_room(self) -> None:
         """Raise Fault (53400) if no more rows can be kept."""
@@ -131,31 +132,41 @@ class Portals:
             result.rows, list
         ):  # others are counted where they were made
             weight = weight_of(result.rows)
-            kept = sum(other.weight for other in self._open.values())
-            self._share.settle(self._share.memory, kept + weight, seconds=0)
+            self._share.settle(self._share.memory, self._weight() + weight, seconds=0)
             portal.weight = weight
         portal.result = result
 
     def clear(self) -> None:
         """Close all portals."""
         self._open = {}
+        self._give_back()
 
     def commit(self) -> None:
         """Close what ends with its block; what is held is kept from here on."""
         self._open = {name: portal for name, portal in self._open.items() if portal.is_held}
         for portal in self._open.values():
             portal.is_kept, portal.level = True, 0
+        self._give_back()
 
     def roll_back(self, level: int = 0) -> None:
         """Close what was opened in the block, or after so many savepoints of it."""
         self._open = {
             name: portal for name, portal in self._open.items() if portal.is_kept or portal.level < level
         }
+        self._give_back()
 
     def release(self, level: int) -> None:
         """Take note that there are only so many savepoints left."""
         for portal in self._open.values():
             portal.level = min(portal.level, level)
+
+    def _weight(self) -> int:
+        return sum(portal.weight for portal in self._open.values())
+
+    def _give_back(self) -> None:
+        """Count no more than what the portals that are left keep."""
+        if self._share is not None and self._share.memory:
+            self._share.give(self._share.memory - self._weight())
 
     def _rows(self) -> int:
         return sum(len(portal.result.rows) for portal in self._open.values() if portal.result is not None)
