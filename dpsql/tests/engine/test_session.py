@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -98,3 +99,17 @@ def test_a_window_of_rows_is_no_clock(session: Session) -> None:
     sql = "SELECT SUM(x) OVER (ORDER BY x ROWS CURRENT ROW) AS known FROM (VALUES (1)) AS v(x)"
     assert list(session.execute(sql).rows) == [(1,)]
     assert session.is_planned(sql)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "repeat('x', 400000000)", "lpad('x', 400000000)", "rpad('x', 400000000, 'ab')",
+        f"replace('{'a' * 20000}', 'a', '{'x' * 20000}')",
+    ],
+    ids=["repeat", "lpad", "rpad", "replace"],
+)  # fmt: skip
+def test_a_constant_text_that_is_too_long_is_not_made_before_it_is_null(session: Session, made: str) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert list(session.execute(f"SELECT {made} AS x").rows) == [(None,)]
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 * 1024, "of KiB"
