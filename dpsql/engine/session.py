@@ -292,7 +292,7 @@ class Session:
         except Refusal:
             if not awaited or self.settings.intervals is not None:
                 raise
-            bound = self._bound(query, awaited).columns
+            bound = bind(query, self._context(query, awaited)).columns
             columns = tuple(AnswerColumn(column.name, column.type) for column in bound)
         return (_PLAN,) if query is not statement else columns, tuple(one.type for one in awaited)
 
@@ -443,7 +443,8 @@ class Session:
     def _planned_at_once(
         self, query: AdmittedQuery, parameters: tuple[object, ...], keys: ListedKeys
     ) -> PreparedPlan:
-        relation, notes = self._shown(query, self._bound(query, parameters))
+        context = self._context(query, parameters)
+        relation, notes = self._shown(query, bind(query, context))
         self._check_cancelled()
         if self.settings.accuracy is None:
             planned, chosen = self._plan(relation, self.settings.epsilon, keys), None
@@ -459,7 +460,7 @@ class Session:
         intermediates = tuple(
             compile_public(one, planned.releases, self.dataset.dialect) for one in planned.intermediates
         )
-        lasting = not any(word in query.text.lower() for word in ("now", "current", "localtime"))
+        lasting = not context.moments  # another answer next time
         lasting = lasting and not keys.are_read  # another list next time, where the table has changed
         lasting = lasting and _is_small(query.text, parameters) and not (chosen and chosen.uses_store)
         return PreparedPlan(
@@ -542,10 +543,9 @@ class Session:
         """Return at which level bars hold."""
         return self.settings.intervals or DEFAULT_LEVEL
 
-    def _bound(self, query: AdmittedQuery, parameters: tuple[object, ...]) -> Relation:
+    def _context(self, query: AdmittedQuery, parameters: tuple[object, ...]) -> BindingContext:
         check_parameters(query, len(parameters))
-        context = BindingContext(self.catalog, query.text, parameters, time.time_ns() // 1000, {})
-        return bind(query, context)
+        return BindingContext(self.catalog, query.text, parameters, time.time_ns() // 1000, {})
 
     def _plan(self, relation: Relation, epsilon: Fraction, keys: ListedKeys) -> Plan:
         """Plan a bound statement at an epsilon, under this session's other settings."""

@@ -40,8 +40,8 @@ class Logins:
         self._iterations = sorted({one.iterations for known in self._known for one in known.values()})
 
     def __len__(self) -> int:
-        """How many names there are that somebody can log in with."""
-        return len(self._users)
+        """How many users there are: a name in two policies is two."""
+        return sum(map(len, self._known))
 
     def __contains__(self, user: str) -> bool:
         return user in self._users

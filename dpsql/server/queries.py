@@ -85,7 +85,8 @@ class Queries:
             return Result("SELECT", _columns(columns), rows)
         answer = await self.worker.execute(query.text, values, client.timeout)
         self.count(answer, time.monotonic() - start)
-        self._answered = query.text, tuple(values), answer
+        is_small = isinstance(answer.rows, list)  # a large one goes once it is read, and is never given again
+        self._answered = (query.text, tuple(values), answer) if is_small else None
         return Result(answer.command, columns_of(answer.columns), answer.rows, self.notices(answer, client))
 
     def count(self, answer: Answer, seconds: float) -> None:

@@ -349,9 +349,9 @@ class Binder:
     def moment(self, node: exp.Expr) -> Expr:
         """Return CURRENT_DATE or the statement's moment, cut to the minute, as a literal."""
         if isinstance(node, exp.CurrentDate):
-            return Literal(DATE, self.context.now // DAY, position=self.position(node))
+            return Literal(DATE, self.context.moment() // DAY, position=self.position(node))
         minute = DAY // 1440
-        return Literal(TIMESTAMP, self.context.now // minute * minute, position=self.position(node))
+        return Literal(TIMESTAMP, self.context.moment() // minute * minute, position=self.position(node))
 
     def _column(self, node: exp.Column) -> Expr:
         return self.scope.resolve(node, self.position(node))

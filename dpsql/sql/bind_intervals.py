@@ -87,7 +87,7 @@ def bind_overlaps(binder: Binder, node: exp.Expr) -> Expr:
 def bind_age(binder: Binder, node: exp.Expr, args: list[Expr]) -> Expr:
     """Return age(x), from the statement's day, or age(x, y)."""
     if len(args) == 1:
-        args = [Literal(TIMESTAMP, binder.context.now // DAY * DAY), *args]
+        args = [Literal(TIMESTAMP, binder.context.moment() // DAY * DAY), *args]
     return bind_row(binder, node, "age", [FUNCTIONS["age"]], [coerce_literal(arg, TIMESTAMP) for arg in args])
 
 

@@ -147,7 +147,7 @@ def _part_of_age(binder: Binder, node: exp.Expr, age: exp.Anonymous) -> Expr:
     position, word = binder.position(node), _field(node)
     given = [coerce_literal(binder.bind(part), DATE) for part in age.args.get("expressions") or []]
     if len(given) == 1:
-        given.insert(0, Literal(DATE, binder.context.now // DAY, position=position))
+        given.insert(0, Literal(DATE, binder.context.moment() // DAY, position=position))
     if len(given) != 2 or not all(moment.type.is_temporal for moment in given):
         raise Refusal("age takes one or two dates or timestamps", sqlstate="42883", position=position)
     is_dated = all(moment.type.kind is Kind.DATE for moment in given)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -21,7 +21,8 @@ __all__ = ["BindingContext", "Scope", "ScopeSource", "find_table", "fold_name"]
 class BindingContext:
     """What binding reads besides the text: the catalog, parameters, the moment, and the CTEs in view.
 
-    `outer`: the names of the query directly around, for a subquery in an expression.
+    `outer`: the names of the query directly around, for a subquery in an expression. `moments`: those that were asked
+    for, of the whole statement: none where it is the same at any other time.
     """
 
     catalog: Catalog
@@ -30,6 +31,12 @@ class BindingContext:
     now: int
     ctes: Mapping[str, Relation]
     outer: Scope | None = None
+    moments: list[int] = field(default_factory=list)
+
+    def moment(self) -> int:
+        """Return the statement's moment, and take note that it was asked for."""
+        self.moments.append(self.now)
+        return self.now
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +174,9 @@ class Scope:
         """Return the columns that a name without a table can mean."""
         merged = _matches(name, quoted, [known for known, _ in self.merged])
         found: list[Expr] = [replace(self.merged[index][1], position=position) for index in merged]
-        for field in self._fields(self.sources, name, quoted, position):
-            if field.index not in self.hidden:
-                found.append(field)
+        for one in self._fields(self.sources, name, quoted, position):
+            if one.index not in self.hidden:
+                found.append(one)
         values = [] if found else [source for source in self.sources if source.is_value]
         for index in _matches(name, quoted, [source.name for source in values]):
             column = values[index].columns[0]

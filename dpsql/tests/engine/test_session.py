@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -73,3 +74,42 @@ def test_a_cancel_before_the_charge_is_not_lost(session: Session, monkeypatch: p
     with pytest.raises(EngineFailure) as stopped:
         session.execute("SELECT COUNT(*) FROM person")
     assert stopped.value.sqlstate == "57014"
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        "now()", "CURRENT_DATE", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP", "transaction_timestamp()",
+        "statement_timestamp()", "age(DATE '2000-01-01')", "extract(year from age(DATE '2000-01-01'))",
+        "(SELECT CAST(transaction_timestamp() AS date))",
+    ],
+)  # fmt: skip
+def test_what_reads_the_clock_is_never_remembered(
+    session: Session, monkeypatch: pytest.MonkeyPatch, read: str
+) -> None:
+    told = []
+    for years in (0, 10):
+        monkeypatch.setattr(spine.time, "time_ns", lambda years=years: years * 366 * 86400 * 10**9)
+        told.append([session.execute(f"SELECT {read}").rows[0] for _ in range(3)])
+    assert [len(set(rows)) for rows in told] == [1, 1]
+    assert told[0] != told[1]
+
+
+def test_a_window_of_rows_is_no_clock(session: Session) -> None:
+    sql = "SELECT SUM(x) OVER (ORDER BY x ROWS CURRENT ROW) AS known FROM (VALUES (1)) AS v(x)"
+    assert list(session.execute(sql).rows) == [(1,)]
+    assert session.is_planned(sql)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "repeat('x', 400000000)", "lpad('x', 400000000)", "rpad('x', 400000000, 'ab')",
+        f"replace('{'a' * 20000}', 'a', '{'x' * 20000}')",
+    ],
+    ids=["repeat", "lpad", "rpad", "replace"],
+)  # fmt: skip
+def test_a_constant_text_that_is_too_long_is_not_made_before_it_is_null(session: Session, made: str) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert list(session.execute(f"SELECT {made} AS x").rows) == [(None,)]
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 * 1024, "of KiB"

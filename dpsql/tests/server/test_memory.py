@@ -15,7 +15,9 @@ import pytest
 
 from dpsql.memory import MIB
 
+from ..pgwire.frontend import SYNC, bind, execute, parse
 from .conftest import COUNT, Served, left, make_dataset, run_server
+from .raw import exchange
 
 TELLING = """
 import asyncio, json, os, sys, threading, time
@@ -23,9 +25,9 @@ from pathlib import Path
 from dpsql.policy import load_policy
 from dpsql.server import Options, Server
 path = Path(sys.argv[1])
-server = Server(load_policy(path), Options(port=0, **json.loads(sys.argv[2])))
+server = Server([load_policy(path)], Options(port=0, **json.loads(sys.argv[2])))
 def tell():
-    memory, most = server.sessions.memory, 0
+    memory, most = server.databases[0].sessions.memory, 0
     while True:
         most = max(most, memory.most())
         new = path.with_suffix(".new")
@@ -138,3 +140,30 @@ def test_a_copy_of_a_large_answer(counted: Counted) -> None:
         assert sum(1 for _ in copy.rows()) == ROWS
     counted.wait(lambda memory, files: (memory, files) == (0, 0))
     assert counted.held()[2] <= 6 * MIB
+
+
+def test_what_was_read_is_not_held_by_a_connection_that_stays(counted: Counted) -> None:
+    with counted.served.connect() as connection:
+        assert len(connection.execute(WIDE).fetchall()) == ROWS
+        counted.wait(lambda memory, files: (memory, files) == (0, 0))
+
+
+def test_small_answers_of_portals_are_given_back_when_these_are_closed(counted: Counted) -> None:
+    with counted.served.connect() as connection:
+        for end in ("COMMIT", "ROLLBACK", "SELECT nonsense FROM"):
+            connection.execute("BEGIN")
+            for number in range(5):
+                some = (
+                    parse("", "SELECT i FROM number LIMIT 1000")
+                    + bind(f"p{number}")
+                    + execute(f"p{number}", 1)
+                )
+                assert exchange(connection, some + SYNC)[-2][0] == "s"
+            counted.wait(lambda memory, _: memory > 5 * 100_000)
+            if end.startswith("SELECT"):
+                with pytest.raises(psycopg.Error):
+                    connection.execute(end)
+                connection.execute("ROLLBACK")
+            else:
+                connection.execute(end)
+            counted.wait(lambda memory, files: (memory, files) == (0, 0))

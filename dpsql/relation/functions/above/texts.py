@@ -16,10 +16,19 @@ __all__ = ["ROWS"]
 _CHARACTERS = "regexp_extract_all({a}, '(?s).')"
 """A text's characters: DuckDB's own functions count what is written with several of them as one."""
 
-_PAD = "left(repeat({c}, (({b} - length({a})) // length({c})) + 1), {b} - length({a}))"
+_FITS = f"strlen({{a}}) * CAST({{b}} AS BIGINT) <= {MOST_BYTES}"
+"""Of `repeat`. A condition stands in the argument too: of constants DuckDB makes the text before it reads any CASE."""
+_PAD_FITS = f"{{b}} + length({{c}}) <= {MOST_BYTES}"
+_PAD = (
+    f"left(repeat({{c}}, CASE WHEN {_PAD_FITS} THEN (({{b}} - length({{a}})) // length({{c}})) + 1 ELSE 0 END), "
+    "{b} - length({a}))"
+)
 _ESCAPED = "replace(replace({a}, '''', ''''''), chr(92), chr(92) || chr(92))"
 _QUOTED = f"(CASE WHEN contains({{a}}, chr(92)) THEN 'E' ELSE '' END || '''' || {_ESCAPED} || '''')"
 _COUNT = "((strlen({a}) - strlen(replace({a}, {b}, ''))) // strlen({b}))"
+_REPLACED_FITS = (
+    f"strlen({{a}}) + {_COUNT} * (strlen({{c}}) - strlen({{b}})) <= greatest({MOST_BYTES}, strlen({{a}}))"
+)
 _WORDS = r"regexp_extract_all(lower({a}), '[\p{L}\p{N}]+|[^\p{L}\p{N}]+')"
 _TRANSLATED = (
     "list_transform(" + _CHARACTERS + ", lambda w: CASE WHEN strpos({b}, w) = 0 THEN w "
@@ -45,7 +54,7 @@ def _joined(characters: str) -> str:
 def _padded(joined: str) -> str:
     return (
         "CASE WHEN {b} <= 0 THEN '' WHEN {b} <= length({a}) OR {c} = '' THEN left({a}, {b}) "
-        f"WHEN {{b}} + length({{c}}) <= {MOST_BYTES} THEN {joined} END"
+        f"WHEN {_PAD_FITS} THEN {joined} END"
     )
 
 
@@ -119,13 +128,12 @@ ROWS = (
     above("md5", "md5(x)", "its MD5 hash, in hexadecimal", "text -> text", "md5({a})"),
     above(
         "repeat", "repeat(x, 3)", "the text so many times", "text, integer -> text",
-        f"CASE WHEN {{b}} <= 0 THEN '' WHEN strlen({{a}}) * CAST({{b}} AS BIGINT) <= {MOST_BYTES} "
-        "THEN repeat({a}, {b}) END",
+        f"CASE WHEN {{b}} <= 0 THEN '' WHEN {_FITS} THEN repeat({{a}}, CASE WHEN {_FITS} THEN {{b}} ELSE 0 END) END",
     ),
     above(
         "replace", "replace(x, 'from', 'to')", "each place of a text replaced", "text, text, text -> text",
-        f"CASE WHEN {{b}} = '' THEN {{a}} WHEN strlen({{a}}) + {_COUNT} * (strlen({{c}}) - strlen({{b}})) "
-        f"<= greatest({MOST_BYTES}, strlen({{a}})) THEN replace({{a}}, {{b}}, {{c}}) END",
+        f"CASE WHEN {{b}} = '' THEN {{a}} WHEN {_REPLACED_FITS} "
+        f"THEN replace({{a}}, {{b}}, CASE WHEN {_REPLACED_FITS} THEN {{c}} ELSE '' END) END",
     ),
     above("reverse", "reverse(x)", "its characters from the last to the first", "text -> text",
           _joined(f"list_reverse({_CHARACTERS})")),
