@@ -323,8 +323,9 @@ class Session:
         epoch: int,
         snapshot: LazySnapshot,
     ) -> Answer:
-        prepared = self._prepare(query, parameters, key, snapshot)
         cost, reuse = Cost(), self.settings.reuse
+        with telling(cost, reuse=reuse):
+            prepared = self._prepare(query, parameters, key, snapshot)
         with telling(cost, reuse=reuse), self._memory() as share:
             public = self._public(snapshot, share)
             runner = self._runner(prepared, query, public, cost, lambda: self._hold(snapshot.close))

@@ -62,7 +62,7 @@ PRESENT = (
     "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 9) SELECT n FROM r",
     "SELECT string_agg(tag, ',' ORDER BY day), array_agg(tag), bit_and(id), bit_or(id), bit_xor(id), any_value(id) FROM visit",
     "SELECT nth_value(id, 2) OVER (ORDER BY day ROWS BETWEEN 1 PRECEDING AND CURRENT ROW EXCLUDE TIES) FROM visit",
-    "SELECT q[1:2], array_length(q, 1), array_position(q, 2), array_to_string(q, ','), q @> q, q && q FROM t",
+    "SELECT q[1:2], array_length(q, 1), array_position(q, 2), E'a\\n', q @> q, q && q FROM t",
     "SELECT 1 FROM (a JOIN b ON TRUE) NATURAL JOIN c CROSS JOIN ((SELECT 1) AS s CROSS JOIN d)",
     "SELECT DISTINCT a.n AS m, COUNT(*) FROM s.t AS a (x, y) LEFT OUTER JOIN b ON a.x = b.y WHERE a.n > 1 "
     "GROUP BY a.n HAVING COUNT(*) > 2 WINDOW w AS (PARTITION BY n ORDER BY m) ORDER BY m DESC NULLS FIRST LIMIT 3 OFFSET 2",
