@@ -61,6 +61,11 @@ __all__ = [
 __version__ = "0.1.0"
 
 
+def __dir__() -> list[str]:
+    """Return the names that are for use, and the module's own."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+
+
 def __getattr__(name: str) -> object:
     """Import what a name needs on first use, so that `dpsql --help` stays quick."""
     if name not in __all__:

@@ -15,8 +15,8 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from ..engine.barred import Shown, aligned, barred_cell, drawn_columns
 from ..relation.types import Kind
-from .barred import Shown, aligned, barred_cell, columns_of
 from .terminal import can_write, styled, width
 from .text_cells import display_width, plain_text, terminal_text
 
@@ -93,11 +93,8 @@ def _drawable(value: object) -> float | None:
 
 def pictures(answer: Answer) -> list[Picture]:
     """Return what can be drawn of an answer: none where it has no rows or no numbers but those that name rows."""
-    columns = columns_of(answer)
-    numbers = [one for one in columns if one.type.is_number]
-    barred = [one for one in numbers if one.has_bars]
-    drawn = barred or numbers[-1:]
-    keys = tuple(one for one in columns if not any(one is other for other in drawn))
+    drawn, others = drawn_columns(answer)
+    keys = tuple(others)
     if not answer.rows:
         return []
     names = [_names(one) for one in keys]

@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from .demo_folder import ANALYST, MAIN_POLICY, PASSWORD, make_folder
-from .demo_tour import walk
 from .failure import tell
 from .serve import psql_line, run_server
 
@@ -51,6 +50,8 @@ def demo(folder: Path, fresh: bool, serve: bool, port: int) -> None:
             f"To begin anew: dpsql demo --fresh {folder}"
         )
     click.echo(f"What its owner declares is in {folder / MAIN_POLICY}.")
+    from .demo_tour import walk  # the engine takes long to load
+
     walk(folder)
     click.echo(
         f"\nNow you:\n  dpsql -P {folder / MAIN_POLICY} query         a prompt; \\d lists what may be asked\n"

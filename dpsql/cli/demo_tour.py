@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .barred import barred_cell
+from ..engine.barred import barred_cell
 from .chart import chart_lines, pictures, truth_mark
 from .demo_folder import DATABASE, MAIN_POLICY, TEXTBOOK_POLICY
 from .terminal import styled

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from importlib import resources
 
 import click
 
-__all__ = ["TOPICS", "docs", "read_topic"]
+__all__ = ["NOTEBOOKS", "TOPICS", "docs", "read_topic"]
 
 TOPICS = (
     "owner",
@@ -14,6 +15,7 @@ TOPICS = (
     "sql",
     "textbook",
     "python",
+    "notebook",
     "operator",
     "threat-model",
     "performance",
@@ -22,10 +24,24 @@ TOPICS = (
 )
 """The documents in `dpsql/docs`, in the order in which somebody new would read them."""
 
+NOTEBOOKS = ("notebook",)
+"""Those of them that are notebooks of Jupyter."""
+
 
 def read_topic(topic: str) -> str:
-    """Return a document of the manual."""
-    return resources.files("dpsql").joinpath("docs", f"{topic}.md").read_text("utf-8")
+    """Return a document of the manual: a notebook as Markdown, its code in blocks."""
+    folder = resources.files("dpsql").joinpath("docs")
+    if topic in NOTEBOOKS:
+        return _as_markdown(folder.joinpath(f"{topic}.ipynb").read_text("utf-8"))
+    return folder.joinpath(f"{topic}.md").read_text("utf-8")
+
+
+def _as_markdown(notebook: str) -> str:
+    parts = []
+    for cell in json.loads(notebook)["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+    return "\n\n".join(parts) + "\n"
 
 
 @click.command()

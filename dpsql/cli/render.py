@@ -19,7 +19,6 @@ import click
 
 from ..relation.types import Kind, SqlType
 from . import terminal
-from .barred import aligned, barred_cell, columns_of
 from .text_cells import decimal_text, display_width, float_text, plain_text, terminal_text
 
 if TYPE_CHECKING:
@@ -100,6 +99,8 @@ def render(answer: Answer, format_name: str, *, for_people: bool = False, is_exp
 
 def _people_lines(answer: Answer, *, is_expanded: bool) -> Iterator[str]:
     """Return the lines of a table with a column for each number and its bar."""
+    from ..engine.barred import aligned, barred_cell, columns_of  # the engine takes long to load
+
     shown = columns_of(answer)
     columns = []
     for one in shown:
@@ -140,14 +141,7 @@ def receipt_line(receipt: Receipt, usual: Fraction | None = None) -> str:
 
     `usual`: what a statement may spend; with it what is left is told in questions too.
     """
-    left = receipt.said_left
-    free_left = f"epsilon {left}" if receipt.left_words is None else left
-    if receipt.reused:
-        first = f"free: answered from stored releases; {free_left}"
-    elif not receipt.epsilon and not receipt.delta:
-        first = f"free: nothing private was asked; {free_left}"
-    else:
-        first = f"charged {receipt.said_charge}; {left}"
+    first = receipt.said
     more = "" if usual is None else more_like_this(receipt, usual)
     first += f", {more}" if more else ""
     room = _NOTE_WIDTH if usual is None else min(_NOTE_WIDTH, terminal.width())

@@ -5,31 +5,31 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
+from html import escape
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 
 from ..backends import Backend, DuckDBBackend
-from ..engine import Explanation, Session
+from ..engine import Explanation, Receipt, Session
 from ..engine.batch import PricedBatch
+from ..engine.shown import table_html
 from ..mechanisms import parse_epsilon
 from ..policy import Policy, load_policy
 from ..relation.catalog import Catalog
+from ..value_text import terminal_text
 from . import errors
 from .cursor import Cursor
 from .placeholders import Parameters, collected, read_statement
-from .shared_session import Accuracy, Level, SharedSession, setting_text
+from .schema import listed_tables
+from .shared_session import Accuracy, Epsilon, Level, SharedSession, setting_text
 
 if TYPE_CHECKING:
     import psycopg
 
 __all__ = ["Connection", "connect"]
-
-Epsilon = str | float | Decimal | Fraction | None
 
 
 def connect(
@@ -44,7 +44,7 @@ def connect(
     """Open a connection to the dataset that a policy describes.
 
     Args:
-        policy: the policy file's path, or a policy that was read from one.
+        policy: the policy file's path, as text too, in which ~ is the home folder; or a policy that was read from one.
         analyst: a name for the ledger and for the owner's personal caps; a label, not an identity.
         connection: a connection of DuckDB or of psycopg, of the caller's, that holds the data, in place of the
             policy's `database`. It is read and never closed; what it has not committed is not seen.
@@ -79,7 +79,7 @@ def _total(epsilon: Epsilon) -> Fraction | None:
 
 
 def _open(policy: str | os.PathLike[str] | Policy, analyst: str, connection: object) -> Session:
-    known = policy if isinstance(policy, Policy) else load_policy(Path(policy))
+    known = policy if isinstance(policy, Policy) else load_policy(policy)
     backend: Backend | None = None
     if isinstance(connection, duckdb.DuckDBPyConnection):
         backend = DuckDBBackend.over(connection)
@@ -116,13 +116,17 @@ class Connection:
         self._session = session
         self._settings = session.settings
 
-    def cursor(self, *, intervals: Level = None, accuracy: Accuracy = None) -> Cursor:
+    def cursor(
+        self, *, epsilon: Epsilon = None, intervals: Level = None, accuracy: Accuracy = None
+    ) -> Cursor:
         """Return a new cursor; `intervals`: its own level of error bars, such as 0.95; `accuracy`: its own, such as 50.
 
         Raises InterfaceError on a closed connection, DataError for a bad level, ProgrammingError for no accuracy.
         """
         self._session.require_open()
         cursor = Cursor(self, self._session, None)
+        if epsilon is not None:
+            cursor.with_epsilon(epsilon)
         if intervals is not None:
             cursor.with_intervals(intervals)
         return cursor if accuracy is None else cursor.with_accuracy(accuracy)
@@ -156,6 +160,19 @@ class Connection:
         given = collected(parameters)
         statement = read_statement(operation, given)
         return self._session.explain(statement, statement.bind(given), None)
+
+    @property
+    def receipt(self) -> Receipt | None:
+        """What the last answer of this connection cost, whichever cursor had it: that of `pandas.read_sql` too.
+
+        None where there was none yet. Threads that share a connection look at their cursor's.
+        """
+        return self._session.receipt
+
+    @property
+    def budget(self) -> str:
+        """What is spent and what is left, in words, as SHOW dpsql.budget says it. Raises as `Cursor.execute`."""
+        return self._session.budget()
 
     @property
     def policy(self) -> Policy:
@@ -218,6 +235,16 @@ class Connection:
     def close(self) -> None:
         """Cancel what runs and let the database and the ledger go. Closing again does nothing."""
         self._session.close()
+
+    def __repr__(self) -> str:
+        return f"<dpsql.Connection to {self.policy.source} as {self._session.analyst!r}{self._state()}>"
+
+    def _repr_html_(self) -> str:
+        tables = [(terminal_text(name), comment) for name, comment in listed_tables(self.catalog)]
+        return f"<p>{escape(repr(self)[1:-1])}</p>{table_html(('table', 'rows'), tables)}"
+
+    def _state(self) -> str:
+        return ", closed" if self.closed else ""
 
     def __enter__(self) -> Connection:
         self._session.require_open()

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
+from html import escape
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from ..engine import Explanation, Receipt
-from .errors import InterfaceError, ProgrammingError
-from .frames import arrow_table, pandas_frame, polars_frame
+from ..engine import Answer, Explanation, Receipt
+from ..engine.frames import arrow_table, pandas_frame, polars_frame
+from ..engine.shown import answer_html, answer_text
+from ..value_text import terminal_text
+from .errors import InterfaceError, ProgrammingError, guarded
 from .placeholders import Given, Parameters, collected, read_statement
-from .shared_session import Accuracy, Level, Outcome, SharedSession, setting_text
+from .rows import Row, row_maker
+from .shared_session import Accuracy, Epsilon, Level, Outcome, SharedSession, setting_text
 from .type_objects import Description, describe
 
 if TYPE_CHECKING:
@@ -22,8 +26,6 @@ if TYPE_CHECKING:
     from .connection import Connection
 
 __all__ = ["Cursor", "Row"]
-
-Row = tuple[object, ...]
 
 
 class Cursor:
@@ -100,6 +102,14 @@ class Cursor:
         text = setting_text(level)
         return self._with("dpsql.intervals", text)
 
+    def with_epsilon(self, epsilon: Epsilon) -> Cursor:
+        """Have each of this cursor's statements spend this epsilon; None: the policy's usual one.
+
+        Returns this cursor. Raises ProgrammingError for one that is not allowed.
+        """
+        self._require_open()
+        return self._with("dpsql.epsilon", "default" if epsilon is None else setting_text(epsilon))
+
     def with_accuracy(self, accuracy: Accuracy) -> Cursor:
         """Have this cursor's statements spend the least epsilon under which no number is farther off than this.
 
@@ -151,6 +161,11 @@ class Cursor:
         return None if outcome is None else outcome.answer.receipt
 
     @property
+    def answer(self) -> Answer:
+        """The whole result, with columns, rows and receipt. Raises ProgrammingError where there is none."""
+        return self._result().answer
+
+    @property
     def intervals(self) -> Decimal | None:
         """The level of the error bars in the result; None for none."""
         outcome = self._outcome
@@ -172,12 +187,15 @@ class Cursor:
     # --- rows ------------------------------------------------------------------------------------------
 
     def fetchone(self) -> Row | None:
-        """Return the next row, None after the last. Raises ProgrammingError without a result."""
+        """Return the next row, None after the last. Raises ProgrammingError without a result.
+
+        A row is a tuple, and its values have names: `row.n`, `row["n"]`.
+        """
         rows = self._result().answer.rows
         if self._next_row >= len(rows):
             return None
         self._next_row += 1
-        return rows[self._next_row - 1]
+        return self._named(rows[self._next_row - 1 : self._next_row])[0]
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
         """Return the next `size` rows, by default `arraysize`; fewer at the end. Raises as `fetchone`."""
@@ -186,13 +204,13 @@ class Cursor:
             raise ProgrammingError("the number of rows to fetch is negative")
         rows = self._result().answer.rows[self._next_row : self._next_row + count]
         self._next_row += len(rows)
-        return list(rows)
+        return self._named(rows)
 
     def fetchall(self) -> list[Row]:
         """Return the rows that are left. Raises as `fetchone`."""
         rows = self._result().answer.rows[self._next_row :]
         self._next_row += len(rows)
-        return list(rows)
+        return self._named(rows)
 
     def scroll(self, value: int, mode: Literal["relative", "absolute"] = "relative") -> None:
         """Move to another row. Raises IndexError outside the result, ProgrammingError for another mode."""
@@ -210,19 +228,34 @@ class Cursor:
         Raises:
             ProgrammingError: there is no result. NotSupportedError: pyarrow is not installed.
         """
-        table = arrow_table(self._result().answer.columns, self._rest())
+        columns, rows = self._result().answer.columns, self._rest()
+        table = guarded(lambda: arrow_table(columns, rows))
         self._next_row = self.rowcount
         return table
 
     def fetchdf(self) -> pandas.DataFrame:
         """Return the rows that are left as a pandas DataFrame. Raises as `fetch_arrow_table`."""
-        frame = pandas_frame(self._result().answer.columns, self._rest())
+        columns, rows = self._result().answer.columns, self._rest()
+        frame = guarded(lambda: pandas_frame(columns, rows))
         self._next_row = self.rowcount
         return frame
 
+    df = fetchdf
+
+    def plot(self, number: str | None = None, ax: Any = None) -> Any:
+        """Draw a number of the result with its error bars, all rows of it; return matplotlib's axes.
+
+        `number`: the column's name; without it the first that has bars, else the last number. `ax`: axes to draw on.
+        Raises:
+            ProgrammingError: there is no result, or no such number. NotSupportedError: matplotlib is not installed.
+        """
+        answer = self._result().answer
+        return guarded(lambda: answer.plot(number, ax))
+
     def pl(self) -> polars.DataFrame:
         """Return the rows that are left as a Polars DataFrame. Raises as `fetch_arrow_table`."""
-        frame = polars_frame(self._result().answer.columns, self._rest())
+        columns, rows = self._result().answer.columns, self._rest()
+        frame = guarded(lambda: polars_frame(columns, rows))
         self._next_row = self.rowcount
         return frame
 
@@ -246,6 +279,25 @@ class Cursor:
         """Let the rows go; nothing more can be done with this cursor. Closing again does nothing."""
         self._is_open = False
         self._outcomes = []
+
+    def __repr__(self) -> str:
+        outcome = None if self.closed else self._outcome
+        if outcome is None or not outcome.answer.columns:
+            return f"<dpsql.Cursor: {'closed' if self.closed else 'no result'}>"
+        answer = outcome.answer
+        names = ", ".join(terminal_text(column.name) for column in answer.columns)
+        said = "" if answer.receipt is None else f"; {answer.receipt.said}"
+        return f"<dpsql.Cursor: {self.rowcount} row{'' if self.rowcount == 1 else 's'} of {names}{said}>"
+
+    def __str__(self) -> str:
+        outcome = None if self.closed else self._outcome
+        return repr(self) if outcome is None or not outcome.answer.columns else answer_text(outcome.answer)
+
+    def _repr_html_(self) -> str:
+        outcome = None if self.closed else self._outcome
+        if outcome is None or not outcome.answer.columns:
+            return f"<p>{escape(repr(self))}</p>"
+        return answer_html(outcome.answer)
 
     def __enter__(self) -> Cursor:
         self._require_open()
@@ -284,6 +336,10 @@ class Cursor:
             raise ProgrammingError("there is no result", hint="execute a query first")
         return outcome
 
-    def _rest(self) -> list[Row]:
+    def _rest(self) -> list[tuple[object, ...]]:
         rows = self._result().answer.rows
         return list(rows[self._next_row :])
+
+    def _named(self, rows: Sequence[tuple[object, ...]]) -> list[Row]:
+        made = row_maker([column.name for column in self._result().answer.columns])
+        return list(map(made, rows))

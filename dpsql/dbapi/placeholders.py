@@ -1,7 +1,7 @@
 """Placeholders: a statement as people write it for Python, to the engine's $1, $2, ….
 
 `?` is the declared style: it means nothing else in the SQL that dpsql reads. `$1`, `%s`, and by name `:name`
-and `%(name)s`, are read too.
+and `%(name)s`, are read too. Right behind IN one stands for a list, and becomes a parameter for each value: `IN ?`.
 
 House rules:
 
@@ -36,6 +36,7 @@ Parameters = Iterable[object] | Mapping[str, object] | None
 Given = tuple[object, ...] | Mapping[str, object]
 """The same, read once; none is an empty tuple."""
 
+_Found = tuple["re.Match[str]", str, bool]
 _STYLES = {
     "?": re.compile(r"\?"),
     "$1": re.compile(r"\$([0-9]{1,9})"),
@@ -72,7 +73,7 @@ class ParameterizedStatement:
     """A statement as `written` and its `text` for the engine, which takes `count` parameters.
 
     `names`: what each parameter is called; None where they are given in order. `count` None: the engine
-    counts.
+    counts. `lists`: the places of those behind IN, which are lists of so many values as `text` has parameters for.
     """
 
     written: str
@@ -80,6 +81,7 @@ class ParameterizedStatement:
     count: int | None = None
     names: tuple[str, ...] | None = None
     cuts: tuple[Placeholder, ...] = ()
+    lists: frozenset[int] = frozenset()
 
     def find(self, position: Position) -> Position:
         """Return where a position in the engine's text is in the written one."""
@@ -105,13 +107,21 @@ class ParameterizedStatement:
                     f"the statement takes {_counted(self.count)}, {len(given)} given",
                     "pass one for each placeholder",
                 )
-            return tuple(map(_plain, given))
+            return self._flat(tuple(given))
         if not isinstance(given, Mapping):
             raise _misfit("the statement's parameters have names", "pass a dict, or write ? and pass a list")
         missing = [name for name in self.names if name not in given]
         if missing:
             raise _misfit(f'parameter "{missing[0]}" is not given', "pass a value for each name")
-        return tuple(_plain(given[name]) for name in self.names)
+        return self._flat([given[name] for name in self.names])
+
+    def _flat(self, values: Sequence[object]) -> tuple[object, ...]:
+        if not self.lists:
+            return tuple(map(_plain, values))
+        found: list[object] = []
+        for index, value in enumerate(values):
+            found += _items(value) if index in self.lists else [_plain(value)]
+        return tuple(found)
 
 
 def read_statement(written: str, given: Given) -> ParameterizedStatement:
@@ -124,7 +134,18 @@ def read_statement(written: str, given: Given) -> ParameterizedStatement:
         raise ProgrammingError("a statement is a str")
     if not given and "?" not in written:
         return ParameterizedStatement(written, written)
-    return _read(written)
+    statement = _read(written)
+    if not statement.lists:
+        return statement
+    if statement.names is None:
+        if isinstance(given, Mapping) or len(given) != statement.count:
+            return statement  # `bind` says so
+        values = tuple(given)
+    elif isinstance(given, Mapping) and all(name in given for name in statement.names):
+        values = tuple(given[name] for name in statement.names)
+    else:
+        return statement
+    return _read(written, tuple(len(_items(values[place])) for place in sorted(statement.lists)))
 
 
 def collected(parameters: Parameters) -> Given:
@@ -145,13 +166,14 @@ def is_setting(text: str) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _read(written: str) -> ParameterizedStatement:
+def _read(written: str, sizes: tuple[int, ...] | None = None) -> ParameterizedStatement:
+    """Return a statement; `sizes`: of the lists behind IN, None where they are not known yet."""
     tokens = guarded(lambda: tokenize(written))
     if tokens and tokens[0].text.lower() == "explain":  # the tokenizer takes what follows for one string
         query = blank_prefix(written, tokens[0].end + 1)
         tokens = guarded(lambda: tokenize(query))
     found = _found(written, tokens)
-    styles = {style for _, style in found}
+    styles = {style for _, style, _ in found}
     if len(styles) > 1:
         raise _misfit(f"placeholders of two styles: {' and '.join(sorted(styles))}", "write ? for each")
     if not found:
@@ -159,31 +181,42 @@ def _read(written: str) -> ParameterizedStatement:
     (style,) = styles
     _refuse_doubtful(written, tokens, style)
     if style == "$1":
-        return ParameterizedStatement(written, written, max(int(match[1]) for match, _ in found))
-    return _rewritten(written, [match for match, _ in found], style in _BY_NAME)
+        return ParameterizedStatement(written, written, max(int(match[1]) for match, _, _ in found))
+    return _rewritten(written, found, style in _BY_NAME, sizes)
 
 
-def _rewritten(written: str, matches: Sequence[re.Match[str]], by_name: bool) -> ParameterizedStatement:
+def _rewritten(
+    written: str, found: Sequence[_Found], by_name: bool, sizes: tuple[int, ...] | None
+) -> ParameterizedStatement:
     """Return the statement with each placeholder as $1, $2, …, set off by blanks where it touches a word."""
-    names = tuple(dict.fromkeys(match[1] for match in matches)) if by_name else None
+    keys = [(match[1] if by_name else str(at), is_list) for at, (match, _, is_list) in enumerate(found)]
+    places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+    lists = [place for (_, is_list), place in places.items() if is_list]
+    widths = dict(zip(lists, sizes or [1] * len(lists), strict=True))
+    first = [1 + sum(widths.get(before, 1) for before in range(place)) for place in range(len(places))]
+    names = tuple(name for name, _ in places) if by_name else None
     cuts: list[Placeholder] = []
     text, done = "", 0
-    for index, match in enumerate(matches):
-        number = index + 1 if names is None else names.index(match[1]) + 1
+    for (match, _, is_list), key in zip(found, keys, strict=True):
+        number = first[places[key]]
+        engines = f"${number}"
+        if is_list:
+            engines = f"({', '.join(f'${number + more}' for more in range(widths[places[key]]))})"
         before = " " if _WORD.match(written[match.start() - 1 : match.start()]) else ""
         after = " " if _WORD.match(written[match.end() : match.end() + 1]) else ""
         text += written[done : match.start()]
         start = len(text)
-        text += f"{before}${number}{after}"
+        text += f"{before}{engines}{after}"
         cuts.append(Placeholder(match.start(), match.end(), start, len(text)))
         done = match.end()
-    count = len(matches) if names is None else len(names)
-    return ParameterizedStatement(written, text + written[done:], count, names, tuple(cuts))
+    return ParameterizedStatement(
+        written, text + written[done:], len(places), names, tuple(cuts), frozenset(lists)
+    )
 
 
-def _found(written: str, tokens: Sequence[Token]) -> list[tuple[re.Match[str], str]]:
-    """Return the placeholders in order, each with its style."""
-    found: list[tuple[re.Match[str], str]] = []
+def _found(written: str, tokens: Sequence[Token]) -> list[_Found]:
+    """Return the placeholders in order, each with its style, and whether it stands right behind IN."""
+    found: list[_Found] = []
     before: Token | None = None
     end = 0
     for token in tokens:
@@ -193,7 +226,8 @@ def _found(written: str, tokens: Sequence[Token]) -> list[tuple[re.Match[str], s
         for style in _possible(token, before):
             match = _STYLES[style].match(written, token.start)
             if match is not None:
-                found.append((match, style))
+                is_list = before is not None and before.token_type is TokenType.IN
+                found.append((match, style, is_list))
                 end = match.end()
                 break
         before = token
@@ -232,6 +266,21 @@ def _refuse_doubtful(written: str, tokens: Sequence[Token], style: str) -> None:
                 position=place(written, token.start),
                 hint="write the placeholders as ?, or pass the text as a parameter",
             )  # fmt: skip
+
+
+def _items(value: object) -> list[object]:
+    """Return the values of a list for IN. Raises ProgrammingError: it is none, or is empty."""
+    if isinstance(value, (set, frozenset)) or (
+        hasattr(value, "tolist") and not isinstance(value, np.generic)
+    ):
+        value = (
+            list(value) if isinstance(value, (set, frozenset)) else value.tolist()
+        )  # a column of pandas too
+    if not isinstance(value, (list, tuple)):
+        raise _misfit("behind IN a parameter is a list, and one value is given", "pass [value], or write =")
+    if not value:
+        raise _misfit("the list for IN is empty", "write = ANY(?), or <> ALL(?): they take an empty list too")
+    return list(map(_plain, value))
 
 
 def _plain(value: object) -> object:

@@ -15,15 +15,20 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from ..engine import Answer, Explanation, Session
+from ..engine import Answer, Explanation, Receipt, Session
 from ..engine.batch import PricedBatch, read_batch, script_of
+from ..engine.left import budget_text
 from ..engine.settings import Settings
 from ..policy import Policy
 from ..relation.catalog import Catalog
 from .errors import InterfaceError, guarded
 from .placeholders import ParameterizedStatement, is_setting, read_statement
+from .schema import Schema
 
-__all__ = ["Accuracy", "Level", "Outcome", "SharedSession", "setting_text"]
+__all__ = ["Accuracy", "Epsilon", "Level", "Outcome", "SharedSession", "setting_text"]
+
+Epsilon = str | float | Decimal | Fraction | None
+"""What a statement may spend."""
 
 Level = float | Decimal | str | None
 """A level of error bars, such as 0.95; None or "off" for none."""
@@ -59,11 +64,23 @@ class SharedSession:
         self._lock = threading.Lock()
         self._is_open = True
         self._is_released = False
+        self._receipt: Receipt | None = None
+        self._schema = Schema(session)
 
     @property
     def is_open(self) -> bool:
         """Whether `close` has not been called."""
         return self._is_open
+
+    @property
+    def receipt(self) -> Receipt | None:
+        """What the last answer cost; None before the first."""
+        return self._receipt
+
+    @property
+    def analyst(self) -> str:
+        """Whose statements these are, for the ledger."""
+        return self._session.analyst
 
     @property
     def policy(self) -> Policy:
@@ -108,8 +125,19 @@ class SharedSession:
         """
         asked = own if own and not is_setting(statement.text) else None
         with self._lock, self._under(asked) as settings:
-            answer = guarded(lambda: self._session.execute(statement.text, values), statement.find)
+            answer = guarded(lambda: self._answered(statement.text, values), statement.find)
+            self._receipt = answer.receipt or self._receipt
             return Outcome(statement, values, settings, answer)
+
+    def _answered(self, text: str, values: tuple[object, ...]) -> Answer:
+        return self._schema.answer(text, values) or self._session.execute(text, values)
+
+    def budget(self) -> str:
+        """Return what is spent and what is left, in words. Raises as `run`."""
+        with self._lock:
+            self.require_open()
+            session = self._session
+            return guarded(lambda: budget_text(session.budget(), session.policy.defaults.epsilon))
 
     def explain(
         self, statement: ParameterizedStatement, values: tuple[object, ...], settings: Settings | None
@@ -131,6 +159,7 @@ class SharedSession:
             session, script = self._session, script_of(statements)
             answers = guarded(lambda: session.release(script, epsilon=epsilon))
             read = read_batch(session, script)
+            self._receipt = next((one.receipt for one in reversed(answers) if one.receipt), self._receipt)
             return [
                 Outcome(read_statement(one.query.text, ()), (), one.settings, answer)
                 for one, answer in zip(read, answers, strict=True)
@@ -165,6 +194,7 @@ class SharedSession:
         with self._lock:
             if not self._is_released:
                 self._is_released = True
+                self._schema.close()
                 self._session.close()
 
     def _with(self, settings: Settings, name: str, text: str) -> Settings:

@@ -33,6 +33,7 @@ from sqlalchemy.engine.interfaces import (
     ReflectedUniqueConstraint,
 )
 
+from ..engine import Receipt
 from ..policy.describe import column_comment, table_comment
 from ..relation.catalog import Catalog, Table, View
 from ..relation.types import Kind, SqlType
@@ -77,6 +78,9 @@ class DpsqlDialect(DefaultDialect):
     supports_native_decimal = True
     supports_multivalues_insert = True  # it is written, so that dpsql refuses it
     postfetch_lastrowid = False
+
+    receipt: Receipt | None = None
+    """What the engine's last answer cost and what is left: `engine.dialect.receipt`, after pandas.read_sql too."""
 
     _backslash_escapes = False  # read by the compiler of Postgres
     _supports_jsonb_subscripting = False  # likewise
@@ -150,6 +154,15 @@ class DpsqlDialect(DefaultDialect):
                 hint="call execute for each set: SQLAlchemy shows the first answer of several alone",
             )
         cursor.executemany(statement, parameters)
+
+    def do_execute(self, cursor: Any, statement: str, parameters: Any, context: Any = None) -> None:
+        """Answer a statement, and keep its receipt: a frame that is read has no room for it."""
+        cursor.execute(statement, parameters)
+        self.receipt = cursor.receipt or self.receipt
+
+    def do_execute_no_params(self, cursor: Any, statement: str, context: Any = None) -> None:
+        """As `do_execute`."""
+        self.do_execute(cursor, statement, None)
 
     # --- reflection ----------------------------------------------------------------------------------
 

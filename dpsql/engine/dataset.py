@@ -6,11 +6,11 @@ that are remembered are released, to every analyst who sees the same tables.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..backends import Backend, open_backend, refuse_unsafe
@@ -165,7 +165,11 @@ class Dataset:
 
     @classmethod
     def open(
-        cls, policy: Path | Policy, *, backend: Backend | None = None, memory: ResultMemory | None = None
+        cls,
+        policy: str | os.PathLike[str] | Policy,
+        *,
+        backend: Backend | None = None,
+        memory: ResultMemory | None = None,
     ) -> Dataset:
         """Open what a policy names; `backend`: in place of the policy's database; `memory`: of a server.
 

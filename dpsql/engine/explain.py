@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from html import escape
 from textwrap import wrap
 
 from ..budget import Fresh, Status, shown_epsilon
@@ -125,6 +126,12 @@ class Explanation:
     def json_text(self) -> str:
         """Return `as_dict` as JSON text."""
         return json.dumps(self.as_dict(), indent=2)
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.text())}</pre>"
 
     def text(self) -> str:
         """Return the same for people."""

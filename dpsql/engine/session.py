@@ -8,13 +8,13 @@ architecture.md follows one statement through them, call by call.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from ..backends import Backend
@@ -114,11 +114,20 @@ class Session:
         self.doing = "planning"
         self._told_notes: set[str] = set()
 
+    def __repr__(self) -> str:
+        return f"<Session on {self.policy.source} as {self.analyst!r}>"
+
     @classmethod
     def open(
-        cls, policy: Path | Policy, *, analyst: str = "local", backend: Backend | None = None
+        cls,
+        policy: str | os.PathLike[str] | Policy,
+        *,
+        analyst: str = "local",
+        backend: Backend | None = None,
     ) -> Session:
         """Open a session on the dataset that a policy describes; `backend`: in place of the policy's database.
+
+        `policy`: a path, in which ~ is the home folder, or a policy that was read from one.
 
         Raises:
             PolicyError, LedgerError, EngineFailure: each says what the owner has to mend.

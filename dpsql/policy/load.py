@@ -9,6 +9,7 @@ House rules:
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections.abc import Mapping
@@ -62,12 +63,19 @@ _VERIFIER = re.compile(
 )
 
 
-def load_policy(path: Path) -> Policy:
-    """Return the policy in a file; relative paths in it are relative to its folder.
+def load_policy(path: str | os.PathLike[str]) -> Policy:
+    """Return the policy in a file; relative paths in it are relative to its folder, and ~ is the home folder.
 
     Raises PolicyError, which names the file, the key and the fix: of the first thing that is wrong.
     """
-    return parse_policy(_text_of(path), path)
+    file = Path(path)
+    try:
+        file = file.expanduser()
+    except RuntimeError:
+        raise PolicyError(
+            f"{file.name}: cannot be read: there is no home folder; write the whole path"
+        ) from None
+    return parse_policy(_text_of(file), file)
 
 
 def inspect_policy(path: Path) -> tuple[Policy | None, tuple[PolicyError, ...]]:

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import dpsql
-from dpsql.dbapi.frames import arrow_table, polars_frame
 from dpsql.engine import AnswerColumn
+from dpsql.engine.frames import arrow_table, polars_frame
 from dpsql.relation.types import BIGINT, INTERVAL, NULL, NUMERIC, TEXT, SqlType, numeric
 from dpsql.tests.dbapi.conftest import COUNT
 
@@ -146,7 +146,7 @@ def test_a_package_that_is_missing(
         getattr(cursor, fetch)()
     assert (
         str(missing.value)
-        == f'this needs {package}, which is not installed\nHINT: pip install "dpsql[{extra}]"'
+        == f'0A000: this needs {package}, which is not installed\nHINT: pip install "dpsql[{extra}]"'
     )
     assert missing.value.__context__ is None
     assert len(cursor.fetchall()) == 1

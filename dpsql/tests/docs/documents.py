@@ -7,7 +7,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpsql.cli.docs import TOPICS
+from dpsql.cli.docs import NOTEBOOKS, TOPICS, read_topic
 
 __all__ = [
     "DOCUMENTS",
@@ -22,7 +22,9 @@ __all__ = [
 ]
 
 ROOT = Path(__file__).parents[3]
-MANUAL = {topic: ROOT / "dpsql" / "docs" / f"{topic}.md" for topic in TOPICS}
+MANUAL = {
+    topic: ROOT / "dpsql" / "docs" / f"{topic}.{'ipynb' if topic in NOTEBOOKS else 'md'}" for topic in TOPICS
+}
 DOCUMENTS = {name: ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING")} | MANUAL
 
 
@@ -36,8 +38,8 @@ class Transcript:
 
 
 def text(name: str) -> str:
-    """Return a document."""
-    return DOCUMENTS[name].read_text("utf-8")
+    """Return a document, a notebook as `dpsql docs` shows it."""
+    return read_topic(name) if name in NOTEBOOKS else DOCUMENTS[name].read_text("utf-8")
 
 
 def section(name: str, heading: str) -> str:

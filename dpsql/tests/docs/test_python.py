@@ -55,7 +55,7 @@ def test_a_session(reader: Path) -> None:
 
 def test_connect(reader: Path) -> None:
     shown = printed(only("dpsql.connect"))
-    assert shown.startswith("('gpa', 'numeric', None, None, None, None, None) ('")
+    assert shown.startswith("('gpa', 'numeric', None, None, None, None, None) (major='")
     assert "gpa_high: double" in shown
     assert "\n1/20 163/20\n" in shown
     assert "Laplace scale" in shown
@@ -65,6 +65,7 @@ def test_sqlalchemy(reader: Path) -> None:
     lines = printed(only("dpsql:///")).splitlines()
     assert lines[0].split() == ["major", "gpa"]
     assert lines[1].split()[:2] == ["0", "Biology"]
+    assert lines[7] == "charged epsilon 0.05; 8.15 left"
     comment = 'private, one row per unit in "id" | bounds 2 to 4, step 0.01; COUNT, SUM, AVG, STDDEV, CORR, REGR, MEDIAN, percentiles, MIN, MAX, MODE; group keys: 201'
     assert lines[-2].startswith(comment)
     assert int(lines[-1]) > 0

@@ -22,16 +22,16 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from ..engine import AnswerColumn
+from ..errors import Refusal
 from ..relation.types import Kind, SqlType
-from .errors import NotSupportedError
+from .answer import AnswerColumn
 
 if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
 
-__all__ = ["arrow_table", "pandas_frame", "polars_frame"]
+__all__ = ["arrow_table", "needed", "pandas_frame", "polars_frame"]
 
 _PLAIN = {
     Kind.BOOLEAN: "bool", Kind.SMALLINT: "int16", Kind.INTEGER: "int32", Kind.BIGINT: "int64",
@@ -43,8 +43,8 @@ _DEFAULT_SCALE = 18
 
 
 def arrow_table(columns: Sequence[AnswerColumn], rows: Sequence[tuple[object, ...]]) -> pyarrow.Table:
-    """Return rows as an Arrow table. Raises NotSupportedError when pyarrow is not installed."""
-    pa = _needed("pyarrow", "arrow")
+    """Return rows as an Arrow table. Raises Refusal 0A000 when pyarrow is not installed."""
+    pa = needed("pyarrow", '"dpsql[arrow]"')
     arrays = [
         _array(pa, list(map(itemgetter(index), rows)), column.type) for index, column in enumerate(columns)
     ]
@@ -52,8 +52,8 @@ def arrow_table(columns: Sequence[AnswerColumn], rows: Sequence[tuple[object, ..
 
 
 def pandas_frame(columns: Sequence[AnswerColumn], rows: Sequence[tuple[object, ...]]) -> pandas.DataFrame:
-    """Return rows as a pandas DataFrame. Raises NotSupportedError when pandas is not installed."""
-    pd, pa = _needed("pandas", "pandas"), _needed("pyarrow", "pandas")
+    """Return rows as a pandas DataFrame. Raises Refusal 0A000 when pandas is not installed."""
+    pd, pa = needed("pandas", '"dpsql[pandas]"'), needed("pyarrow", '"dpsql[pandas]"')
     whole = {
         pa.int16(): pd.Int16Dtype(), pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype(),
         pa.bool_(): pd.BooleanDtype(),
@@ -70,22 +70,23 @@ def pandas_frame(columns: Sequence[AnswerColumn], rows: Sequence[tuple[object, .
 def polars_frame(columns: Sequence[AnswerColumn], rows: Sequence[tuple[object, ...]]) -> polars.DataFrame:
     """Return rows as a Polars DataFrame, in which the second column of a name has a number behind it.
 
-    Raises NotSupportedError when Polars is not installed.
+    Raises Refusal 0A000 when Polars is not installed.
     """
-    pl = _needed("polars", "polars")
-    _needed("pyarrow", "polars")
+    pl = needed("polars", '"dpsql[polars]"')
+    needed("pyarrow", '"dpsql[polars]"')
     table = arrow_table(columns, rows)
     names = _distinct([column.name for column in columns])
     frame: polars.DataFrame = pl.from_arrow(table.rename_columns(names))
     return frame
 
 
-def _needed(package: str, extra: str) -> Any:
+def needed(package: str, install: str, module: str | None = None) -> Any:
+    """Return a module of an optional package. Raises Refusal 0A000, with the line that installs it."""
     try:
-        return importlib.import_module(package)
+        return importlib.import_module(module or package)
     except ImportError:
-        missing = NotSupportedError(
-            f"this needs {package}, which is not installed", hint=f'pip install "dpsql[{extra}]"'
+        missing = Refusal(
+            f"this needs {package}, which is not installed", sqlstate="0A000", hint=f"pip install {install}"
         )
     raise missing
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from ..relation.types import SqlType
 
 if TYPE_CHECKING:
-    from ..engine import Answer
+    from .answer import Answer
 
-__all__ = ["Shown", "aligned", "barred_cell", "columns_of"]
+__all__ = ["Shown", "aligned", "barred_cell", "columns_of", "drawn_columns"]
 
 _UNEVEN = Decimal("1.5")
 """From so many times the nearer end's distance on, a bar is told by its ends."""
@@ -41,9 +41,10 @@ class Shown:
         return self.lows is not None and any(low is not None for low in self.lows)
 
 
-def columns_of(answer: Answer) -> list[Shown]:
-    """Return the columns of an answer, the ends of bars with the numbers whose ends they are."""
-    data = [[row[index] for row in answer.rows] for index in range(len(answer.columns))]
+def columns_of(answer: Answer, most: int | None = None) -> list[Shown]:
+    """Return the columns of an answer, the ends of bars with the numbers whose ends they are; `most`: first rows."""
+    rows = answer.rows if most is None else answer.rows[:most]
+    data = [[row[index] for row in rows] for index in range(len(answer.columns))]
     ends = {column.bar_of: index for index, column in reversed([*enumerate(answer.columns)])}
     return [
         Shown(column.name, column.type, data[index])
@@ -52,6 +53,17 @@ def columns_of(answer: Answer) -> list[Shown]:
         for index, column in enumerate(answer.columns)
         if column.bar_of is None
     ]
+
+
+def drawn_columns(answer: Answer) -> tuple[list[Shown], list[Shown]]:
+    """Return the numbers of an answer that a picture draws, those with bars where there are any, and what is left.
+
+    Without bars it is the last number: the others are taken for what the rows are named by.
+    """
+    columns = columns_of(answer)
+    numbers = [one for one in columns if one.type.is_number]
+    drawn = [one for one in numbers if one.has_bars] or numbers[-1:]
+    return drawn, [one for one in columns if not any(one is other for other in drawn)]
 
 
 def barred_cell(value: object, low: object, high: object, plain: str) -> tuple[str, str]:
