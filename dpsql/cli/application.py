@@ -26,6 +26,7 @@ from .failure import Failure, leave_streams, tell
 from .faults import install_bug_hook
 from .init import init
 from .local import local
+from .page import page
 from .query import query
 from .refresh import refresh
 from .release import release
@@ -107,7 +108,7 @@ def program(ctx: click.Context, policy_path: str, analyst: str) -> None:
 
 
 for _command in (
-    query, explain, release, check, audit, bounds, init, convert, budget, refresh, serve, user, local, demo, docs,
+    query, explain, release, check, audit, bounds, init, convert, budget, refresh, serve, page, user, local, demo, docs,
 ):  # fmt: skip
     program.add_command(_command)
 

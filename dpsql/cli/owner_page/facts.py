@@ -1,0 +1,222 @@
+"""What the page shows: read from the ledger in one go, added up here, in whole units of the ledger.
+
+House rule: under zCDP rho is what is added up; no two epsilons are (`dpsql.engine.left`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from fractions import Fraction
+
+from ...budget import Entry, EntryState, Status, epsilon_text, rho_text
+from ...engine.bench import BenchStatement, measured_people
+from ...engine.dataset import Dataset
+from ...engine.left import delta_text, in_statements
+from ...engine.people_above import PeopleAbove
+from ...policy import Policy
+from ...policy.sentences import policy_sentences
+
+__all__ = ["Day", "Facts", "Forecast", "Spender", "Statement", "Stored", "facts_of", "forecast_of"]
+
+_MOST_ENTRIES = 200_000
+_MOST_STATEMENTS = 10
+_PACE_DAYS = 28
+_LEAST_DAYS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """What was spent on a day (UTC), by analyst, and what was left at its end under the cap of today."""
+
+    day: date
+    spent: dict[str, int]
+    left: int
+
+
+@dataclass(frozen=True, slots=True)
+class Spender:
+    """What an analyst has spent; `cap`: their own, None where there is none."""
+
+    name: str
+    spent: int
+    cap: int | None
+    left: str
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement's text with all that it was charged, how often, by whom, and when last."""
+
+    text: str
+    note: str
+    spent: int
+    charges: int
+    analysts: tuple[str, ...]
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Releases that answer again at no charge, and what they were charged; those that answer no more."""
+
+    releases: int
+    spent: int
+    earlier: int
+    failed: int
+    failed_spent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """At the pace of so many days the budget ends on `day`; None: it is too early to say, or nothing is spent."""
+
+    days: int
+    spent: int
+    day: date | None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that the page shows; amounts are in what the ledger adds up: epsilon in 1e-9, or rho in 1e-18."""
+
+    policy: Policy
+    made: datetime
+    status: Status
+    spent: int
+    cap: int
+    days: tuple[Day, ...]
+    forecast: Forecast
+    spenders: tuple[Spender, ...]
+    statements: tuple[Statement, ...]
+    charges: int
+    stored: Stored
+    chapters: tuple[tuple[str, tuple[str, ...]], ...]
+    bench: tuple[BenchStatement, ...]
+    people: dict[str, tuple[PeopleAbove, ...]]
+
+    @property
+    def unit(self) -> str:
+        """What is added up: epsilon or rho."""
+        return "rho" if self.status.in_rho else "epsilon"
+
+    def amount(self, units: int) -> str:
+        """Return an amount as text."""
+        return rho_text(units) if self.status.in_rho else epsilon_text(units)
+
+    @property
+    def delta(self) -> str:
+        """What is spent of delta, of how much."""
+        spent, cap = (
+            Fraction(one, 10**18) for one in (self.status.delta_spent_atto, self.status.delta_cap_atto)
+        )
+        return f"{delta_text(spent)} of {delta_text(cap)}"
+
+    @property
+    def left_in_words(self) -> str:
+        """What is left, in statements."""
+        return in_statements(self.status, self.policy.defaults.epsilon)
+
+
+def facts_of(dataset: Dataset, bench: tuple[BenchStatement, ...], now: datetime | None = None) -> Facts:
+    """Return what the page shows now. Raises LedgerError."""
+    policy, store = dataset.policy, dataset.store
+    entries = store.log(_MOST_ENTRIES)[::-1]
+    status = store.status()
+    made = now or datetime.now(UTC)
+    whole = status.scopes[0]
+    names = sorted({*policy.analysts, *store.analysts()})
+    bounds = {one.table: one.max_rows for one in bench if one.max_rows}
+    days = _days(entries, whole.spent, whole.cap, in_rho=status.in_rho)
+    return Facts(
+        policy,
+        made,
+        status,
+        whole.spent,
+        whole.cap,
+        days,
+        forecast_of(days, whole.left, made.date()),
+        tuple(_spender(name, store.status(name), policy.defaults.epsilon) for name in names),
+        _costliest(entries, in_rho=status.in_rho),
+        len(entries),
+        _stored(entries, status),
+        policy_sentences(policy),
+        bench,
+        {table: measured_people(dataset, table, tried) for table, tried in bounds.items()},
+    )
+
+
+def _cost(entry: Entry, *, in_rho: bool) -> int:
+    return entry.charge.rho_atto if in_rho else entry.charge.epsilon_nano
+
+
+def _spender(name: str, status: Status, usual: Fraction) -> Spender:
+    if status.in_rho:
+        spent, cap = status.analyst_rho_spent_atto, status.analyst_rho_cap_atto
+    else:
+        spent, cap = status.analyst_spent_nano, status.analyst_cap_nano
+    return Spender(name, spent, cap, in_statements(status, usual))
+
+
+def _days(entries: Sequence[Entry], spent: int, cap: int, *, in_rho: bool) -> tuple[Day, ...]:
+    """Return the days on which something was charged, the oldest first."""
+    by_day: dict[date, Counter[str]] = {}
+    for entry in entries:
+        own = by_day.setdefault(date.fromisoformat(entry.at[:10]), Counter())
+        own[entry.analyst] += _cost(entry, in_rho=in_rho)
+    before = spent - sum(
+        own.total() for own in by_day.values()
+    )  # of entries that are older than all that were read
+    found = []
+    for day in sorted(by_day):
+        before += by_day[day].total()
+        found.append(Day(day, dict(by_day[day]), max(0, cap - before)))
+    return tuple(found)
+
+
+def forecast_of(days: Sequence[Day], left: int, today: date) -> Forecast:
+    """Return when the budget ends at the pace of the last days, counted from the first charge among them to today."""
+    since = today - timedelta(days=_PACE_DAYS - 1)
+    recent = [one for one in days if since <= one.day <= today]
+    if not recent:
+        return Forecast(_PACE_DAYS, 0, None)
+    first = days[0].day if days[0].day > since else since
+    span, spent = (today - first).days + 1, sum(sum(one.spent.values()) for one in recent)
+    if span < _LEAST_DAYS or not spent:
+        return Forecast(span, spent, None)
+    more = left * span // spent
+    return Forecast(span, spent, today + timedelta(days=more) if more < 36500 else None)
+
+
+def _costliest(entries: Sequence[Entry], *, in_rho: bool) -> tuple[Statement, ...]:
+    by_text: dict[str, list[Entry]] = {}
+    for entry in entries:
+        by_text.setdefault(" ".join(entry.statement.split()), []).append(entry)
+    found = [
+        Statement(
+            text,
+            own[-1].note,
+            sum(_cost(one, in_rho=in_rho) for one in own),
+            len(own),
+            tuple(sorted({one.analyst for one in own})),
+            own[-1].at[:10],
+        )
+        for text, own in by_text.items()
+    ]
+    return tuple(sorted(found, key=lambda one: (-one.spent, one.text))[:_MOST_STATEMENTS])
+
+
+def _stored(entries: Sequence[Entry], status: Status) -> Stored:
+    in_rho = status.in_rho
+    drawn = [one for one in entries if one.state is EntryState.COMMITTED]
+    usable = [one for one in drawn if one.epoch == status.epoch]
+    failed = [one for one in entries if one.state is EntryState.FAILED]
+    return Stored(
+        len(usable),
+        sum(_cost(one, in_rho=in_rho) for one in usable),
+        len(drawn) - len(usable),
+        len(failed),
+        sum(_cost(one, in_rho=in_rho) for one in failed),
+    )
