@@ -120,7 +120,7 @@ def _budget_charts(facts: Facts) -> Iterator[str]:
         (one.day, {name: spent / per for name, spent in one.spent.items()}, one.left / per)
         for one in facts.days
     ]
-    for kind, width in (("wide", 1132), ("narrow", 340)):
+    for kind, width in (("wide", 1132), ("middle", 680), ("narrow", 340)):
         chart = budget_chart(
             days, facts.cap / per, facts.made.date(), facts.forecast.day, colours, facts.unit, width
         )
@@ -230,7 +230,7 @@ def _bars(facts: Facts) -> Iterator[str]:
         ("max_rows", "n"),
         *((f"ε {float(epsilon):g}", "n") for epsilon in epsilons),
     ]
-    yield from _table("Error bars at 95 %, under the policy's max_rows, by epsilon", heads, rows, "wide")
+    yield from _table("Error bars at 95 %, under the policy's max_rows, by epsilon", heads, rows, "bars")
 
 
 def _figure(bar: Fraction) -> str:
@@ -259,7 +259,7 @@ def _table(
 ) -> Iterator[str]:
     """Yield a table; cells are markup, heads are text with the class of their column.
 
-    `kind`: stacked, where a narrow screen has its rows one below the other; wide, where it scrolls.
+    `kind`: stacked, where a narrow screen has its rows one below the other; bars, where it scrolls.
     """
     yield f'<div class="scroll" tabindex="0" role="group" aria-label="{text(caption)}"><table class="{kind}">'
     yield f"<caption>{text(caption)}</caption><thead><tr>"

@@ -122,7 +122,9 @@ def test_what_it_shows_is_the_ledgers(run: Run, campus: Path) -> None:
     assert (
         "<strong>2 stored releases</strong> answer again at no charge. They were charged epsilon 0.4" in page
     )
-    first, second = re.findall('<td class="n"[^>]*>([^<]*)</td><td class="text"[^>]*><code>(.*?)</code>', page)[:2]
+    first, second = re.findall(
+        '<td class="n"[^>]*>([^<]*)</td><td class="text"[^>]*><code>(.*?)</code>', page
+    )[:2]
     assert (first[0], second) == ("0.3", ("0.1", "SELECT AVG(fee) FROM loan"))
     assert "A student counts with at most 60 rows of loan in one result" in page
 
