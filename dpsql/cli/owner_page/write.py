@@ -83,8 +83,12 @@ def _budget(facts: Facts) -> Iterator[str]:
     yield '<dl class="figures">'
     figures = [
         (f"{facts.unit} left", facts.amount(left), f"{share} of {facts.amount(facts.cap)}"),
-        (f"{facts.unit} spent", facts.amount(facts.spent), f"in {facts.charges:,} charges"),
-        ("more statements", facts.left_in_words.split()[1], " ".join(facts.left_in_words.split()[2:])),
+        (
+            f"{facts.unit} spent",
+            facts.amount(facts.spent),
+            f"in {facts.charges:,} charge{'' if facts.charges == 1 else 's'}",
+        ),
+        ("about", facts.left_in_words.split()[1], " ".join(facts.left_in_words.split()[2:])),
         ("used up", *_forecast_words(facts)),
     ]
     for head, number, note in figures:
@@ -94,6 +98,7 @@ def _budget(facts: Facts) -> Iterator[str]:
     yield "<p class='quiet'>Caps are those of today, with all that was granted. Days are UTC. " + (
         f"Of delta, {text(facts.delta)} is spent.</p>"
     )
+    yield from (f"<p>{text(one)}</p>" for one in (facts.as_epsilon, *facts.rations) if one)
     yield from _spenders(facts)
     yield "</section>"
 
