@@ -9,7 +9,7 @@ QUICK := dpsql/tests/plan dpsql/tests/sql dpsql/tests/policy dpsql/tests/mechani
   --ignore=dpsql/tests/sql/test_fuzz_text.py \
   --deselect=dpsql/tests/plan/privacy/test_contradiction.py::test_a_free_zero_is_the_truth
 
-.PHONY: help demo serve quick test test-all tools check bench constraints clean
+.PHONY: help demo serve quick test test-all tools check bench pictures constraints clean
 
 help:
 	@echo "make demo      make a small university database and ask it some questions"
@@ -20,6 +20,7 @@ help:
 	@echo "make tools     real BI tools and ORMs against a server (installs them in .venv/tools; minutes)"
 	@echo "make check     style, types and the one-way imports alone"
 	@echo "make bench     the measurements in benchmarks/"
+	@echo "make pictures  the pictures of README and manual, by the code of the owner's page"
 	@echo "make constraints  pin what is installed, with hashes, in dpsql/constraints.txt (asks the package index)"
 	@echo "make clean     remove .venv and what the tools left behind"
 
@@ -84,6 +85,9 @@ tools: .venv/tools/ready
 
 bench: .venv/ready
 	$(BIN)/python -m benchmarks
+
+pictures: .venv/ready
+	$(BIN)/python -m dpsql.tests.support.make_pictures
 
 constraints: .venv/ready
 	$(BIN)/python -m dpsql.tests.support.make_constraints

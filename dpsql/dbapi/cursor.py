@@ -45,6 +45,7 @@ class Cursor:
         self._outcomes: list[Outcome] = []
         self._current = 0
         self._next_row = 0
+        self._made: type[Row] | None = None
         self._is_open = True
 
     @classmethod
@@ -195,7 +196,7 @@ class Cursor:
         if self._next_row >= len(rows):
             return None
         self._next_row += 1
-        return self._named(rows[self._next_row - 1 : self._next_row])[0]
+        return self._named([rows[self._next_row - 1]])[0]
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
         """Return the next `size` rows, by default `arraysize`; fewer at the end. Raises as `fetchone`."""
@@ -318,6 +319,7 @@ class Cursor:
     def _begin(self) -> None:
         self._require_open()
         self._outcomes, self._current, self._next_row = [], 0, 0
+        self._made = None
 
     def _answer(self, operation: str, given: list[Given]) -> None:
         statements = [read_statement(operation, values) for values in given]
@@ -341,5 +343,6 @@ class Cursor:
         return list(rows[self._next_row :])
 
     def _named(self, rows: Sequence[tuple[object, ...]]) -> list[Row]:
-        made = row_maker([column.name for column in self._result().answer.columns])
-        return list(map(made, rows))
+        if self._made is None:
+            self._made = row_maker([column.name for column in self._result().answer.columns])
+        return list(map(self._made, rows))

@@ -43,6 +43,8 @@ _PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 _CATALOG = re.compile(r"\binformation_schema\b|\bpg_", re.IGNORECASE)
 _LONGEST = 100_000
 _VERSION = "15.0"
+_PROCESS = 0
+"""There is one, which has no number."""
 _TYPES: dict[int, SqlType] = {
     16: BOOLEAN, 20: BIGINT, 21: SMALLINT, 23: INTEGER, 26: BIGINT, 700: REAL, 701: DOUBLE, 1082: DATE,
     1114: TIMESTAMP, 1184: TIMESTAMP, 1700: NUMERIC,
@@ -77,6 +79,11 @@ class Schema:
             return self._looked_up(text, values)
         return None
 
+    def interrupt(self) -> None:
+        """End what the system catalog is asked, if anything; from any thread."""
+        if self._made is not None:
+            self._made.interrupt(_PROCESS)
+
     def close(self) -> None:
         """Let the system catalog go."""
         if self._made is not None:
@@ -95,7 +102,7 @@ class Schema:
         catalog, policy = self._system_catalog(), self._session.policy
         if catalog.reads(text) is not Reads.CATALOG:
             return None
-        facts = ConnectionFacts(self._session.analyst, policy.path.stem, 0, {})
+        facts = ConnectionFacts(self._session.analyst, policy.path.stem, _PROCESS, {})
         given = [list(value) if isinstance(value, tuple) else value for value in values]
         columns, rows = catalog.run(text, facts, given)
         return Answer(tuple(map(_column, columns)), [tuple(map(_plain, row)) for row in rows], "SELECT", None)

@@ -184,6 +184,7 @@ class SharedSession:
     def cancel(self) -> None:
         """Stop the statement that runs now; what it has charged stays spent."""
         self.require_open()
+        self._schema.interrupt()
         self._session.cancel()
 
     def close(self) -> None:

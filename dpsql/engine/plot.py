@@ -1,7 +1,7 @@
 """A picture of an answer in matplotlib: a number with its error bars, by what its rows are named by.
 
-One date, time or number names the rows: points along an axis. Anything else: a bar for each row. matplotlib is
-imported when the first picture is asked for.
+One date, time or number names the rows: points along an axis. Anything else: a bar for each row, or a point where the
+numbers are far from zero. A number whose bar is not known has no whisker. matplotlib is imported for the first picture.
 """
 
 from __future__ import annotations
@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
 __all__ = ["plot"]
 
+_WIDTH, _HEIGHT = 6.4, 4.8
+_EDGES, _ROW, _HIGHEST = 1.0, 0.3, 40.0
+"""Inches, as matplotlib has them: what surrounds bars, one bar, and the most of all."""
+_FAR = 0.5
+
 
 def plot(answer: Answer, number: str | None, ax: Any) -> Any:
     """Draw a number of an answer with its error bars and return matplotlib's axes; see `Answer.plot`."""
@@ -33,24 +38,36 @@ def plot(answer: Answer, number: str | None, ax: Any) -> Any:
         raise Refusal(
             f"the answer has no {named} to draw", sqlstate="42703", hint="plot(name) draws one of its columns"
         )
-    if ax is None:
-        ax = needed("matplotlib", "matplotlib", "matplotlib.pyplot").subplots()[1]
     shown = drawn[0]
     values = _numbers(shown.values)
     errors = _errors(shown, values)
-    if len(keys) == 1 and len(values) > 1 and _is_axis(keys[0]):
+    is_along = len(keys) == 1 and len(values) > 1 and _is_axis(keys[0])
+    if ax is None:
+        pyplot = needed("matplotlib", "matplotlib", "matplotlib.pyplot")
+        height = _HEIGHT if is_along else min(_EDGES + _ROW * len(values), _HIGHEST)
+        ax = pyplot.subplots(figsize=(_WIDTH, height), layout="constrained")[1]
+    if is_along:
         _along(ax, keys[0], values, errors)
         ax.set_xlabel(_plain(keys[0].name))
         ax.set_ylabel(_plain(shown.name))
         return ax
     labels = [" · ".join(_label(key.values[row]) for key in keys) for row in range(len(values))]
     places = list(range(len(values)))
-    ax.barh(places, values, xerr=errors, capsize=3, alpha=0.6)
+    if shown.type.is_integer or not _is_far(values):
+        ax.barh(places, values, xerr=errors, capsize=3, alpha=0.6)
+    else:
+        ax.errorbar(values, places, xerr=errors, fmt="o", capsize=3)
     ax.set_yticks(places, list(map(_plain, labels)))
     ax.invert_yaxis()
     ax.set_xlabel(_plain(shown.name))
     ax.set_ylabel(_plain(", ".join(key.name for key in keys)))
     return ax
+
+
+def _is_far(values: Sequence[float]) -> bool:
+    """Say whether all numbers are so far above zero that bars from there would look alike."""
+    known = [value for value in values if not math.isnan(value)]
+    return bool(known) and min(known) > _FAR * max(known)
 
 
 def _along(ax: Any, key: Shown, values: Sequence[float], errors: list[list[float]] | None) -> None:
@@ -70,14 +87,14 @@ def _is_axis(key: Shown) -> bool:
 
 
 def _errors(shown: Shown, values: Sequence[float]) -> list[list[float]] | None:
-    """Return how far each bar reaches below and above; none where the answer has no bars."""
+    """Return how far each bar reaches below and above, NaN where it is not known; None where there are no bars."""
     if shown.lows is None or shown.highs is None or not shown.has_bars:
         return None
     sides = [
         [value - low for value, low in zip(values, _numbers(shown.lows), strict=True)],
         [high - value for value, high in zip(values, _numbers(shown.highs), strict=True)],
     ]
-    return [[max(one, 0.0) if math.isfinite(one) else 0.0 for one in side] for side in sides]
+    return [[math.nan if math.isnan(one) else max(one, 0.0) for one in side] for side in sides]
 
 
 def _numbers(values: Sequence[object]) -> list[float]:

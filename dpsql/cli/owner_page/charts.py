@@ -6,6 +6,7 @@ Colours and sizes of text are classes of `charts.css`, which a picture that stan
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from importlib import resources
@@ -21,6 +22,7 @@ __all__ = [
     "budget_chart",
     "curve_chart",
     "flow_chart",
+    "histogram_chart",
     "line_chart",
     "series_of",
 ]
@@ -28,6 +30,7 @@ __all__ = [
 SERIES = 6
 """So many analysts have a colour of their own; the last is that of all others."""
 _WIDE = 600
+_MARGIN = 14
 
 Points = Sequence[tuple[float, float]]
 _Place = Callable[[float], float]
@@ -39,11 +42,17 @@ def asset(name: str) -> str:
     return resources.files(__package__).joinpath(name).read_text("utf-8").strip()
 
 
-def alone(svg: str, background: bool = True) -> str:
-    """Return a chart as a file of its own: with its style inside, on white."""
+def alone(svg: str) -> str:
+    """Return a chart as a file of its own: with its style inside, on white, and a margin."""
     head, _, rest = svg.partition(">")
-    ground = '<rect class="ground" width="100%" height="100%"/>' if background else ""
-    return f'{head} xmlns="http://www.w3.org/2000/svg"><style>{asset("charts.css")}</style>{ground}{rest}\n'
+    found = re.fullmatch(r'<svg viewBox="0 0 (\S+) (\S+)" width="\S+" height="\S+" (.*)', head)
+    assert found
+    width, height = (_n(float(size) + 2 * _MARGIN) for size in found.group(1, 2))
+    return (
+        f'<svg viewBox="-{_MARGIN} -{_MARGIN} {width} {height}" width="{width}" height="{height}" {found[3]} '
+        f'xmlns="http://www.w3.org/2000/svg"><style>{asset("charts.css")}</style>'
+        f'<rect class="ground" x="-{_MARGIN}" y="-{_MARGIN}" width="{width}" height="{height}"/>{rest}\n'
+    )
 
 
 def series_of(names: Sequence[str]) -> dict[str, int]:
@@ -183,7 +192,7 @@ def line_chart(
     """Return lines over a logarithmic axis, each with its name at its end; `marked`: a place on the axis."""
     left, right, top, high = 52, 110, 30, 190
     first, last = (math.log(lines[0][1][place][0]) for place in (0, -1))
-    most = max(value for _, points in lines for _, value in points) or 1
+    most = _round_up(max(value for _, points in lines for _, value in points) or 1)
 
     def x(value: float) -> float:
         return left + (width - left - right) * (math.log(value) - first) / (last - first)
@@ -213,34 +222,85 @@ def line_chart(
     return _svg(width, top + high + 46, title, parts)
 
 
+def histogram_chart(
+    keys: Sequence[float], truth: Sequence[float], panels: Sequence[tuple[str, Sequence[float]]], width: int
+) -> str:
+    """Return one histogram several times over, each as it was answered; the true one is a line in all of them."""
+    left, top, high, gap = 40, 30, 170, 26
+    wide = (width - left - gap * (len(panels) - 1)) / len(panels)
+    values = [*truth, *(value for _, panel in panels for value in panel)]
+    most, least = max(values), min(0.0, *values)
+    step = wide / len(keys)
+
+    def y(value: float) -> float:
+        return top + high * (most - value) / (most - least)
+
+    parts: list[str] = []
+    for value in (least, 0, most):
+        parts.append(
+            f'<text class="tick" text-anchor="end" x="{left - 6}" y="{_n(y(value) + 4)}">{_short(round(value))}</text>'
+        )
+    for number, (name, panel) in enumerate(panels):
+        start = left + number * (wide + gap)
+        parts += [f'<text class="title" x="{_n(start)}" y="14">{text(name)}</text>']
+        for place, value in enumerate(panel):
+            ends = sorted((y(value), y(0)))
+            parts.append(
+                f'<rect class="bar" x="{_n(start + place * step + 0.5)}" y="{_n(ends[0])}" width="{_n(step - 1)}" '
+                f'height="{_n(ends[1] - ends[0])}"/>'
+            )
+        line = [
+            (start + (place + side) * step, y(value)) for place, value in enumerate(truth) for side in (0, 1)
+        ]
+        parts += [_rule(start, start + wide, y(0)), f'<path class="outline" d="{_path(line)}"/>']
+        for place, anchor in ((0, "start"), (-1, "end")):
+            at = start if place == 0 else start + wide
+            parts.append(
+                f'<text class="tick" text-anchor="{anchor}" x="{_n(at)}" y="{top + high + 18}">{keys[place]:g}</text>'
+            )
+    return _svg(width, top + high + 26, "one histogram at several epsilons", parts)
+
+
 # --- pictures ------------------------------------------------------------------------------------------------
 
 
 def flow_chart(
-    boxes: Sequence[tuple[str, str]], below: tuple[str, str], arrows: Sequence[tuple[str, str]]
+    boxes: Sequence[tuple[str, str]],
+    arrows: Sequence[tuple[str, str]],
+    below: Sequence[tuple[str, str]],
+    ways: Sequence[str],
 ) -> str:
-    """Return boxes in a row with arrows there and back between them; `below`: one under the last but one."""
-    wide, tall, gap, top = 190, 76, 96, 14
+    """Return boxes in a row, with arrows there and back between them, and others below the middle one.
+
+    `ways`: of each of those below, whether its arrow goes "up" or "down".
+    """
+    wide, tall, gap, top, under = 186, 76, 100, 4, 136
     width = len(boxes) * wide + (len(boxes) - 1) * gap + 4
+    middle = width / 2
     parts: list[str] = []
     for place, box in enumerate(boxes):
         parts += _box(2 + place * (wide + gap), top, wide, tall, *box)
     for place, (there, back) in enumerate(arrows):
         start, end = 2 + place * (wide + gap) + wide + 6, 2 + (place + 1) * (wide + gap) - 6
-        for at, said, path in (
-            (top + 30, there, f"M{start} {top + 30}H{end}m-7 -4l7 4l-7 4"),
-            (top + 52, back, f"M{end} {top + 52}H{start}m7 -4l-7 4l7 4"),
-        ):
-            if said:
-                parts.append(f'<path class="arrow" d="{path}"/>')
-                at += -7 if said == there else 15
-                parts.append(
-                    f'<text class="tick" text-anchor="middle" x="{(start + end) / 2}" y="{at}">{text(said)}</text>'
-                )
-    middle = 2 + (len(boxes) - 2) * (wide + gap)
-    parts.append(f'<path class="arrow" d="M{middle + wide / 2} {top + tall + 4}v30m-4 -7l4 7l4 -7"/>')
-    parts += _box(middle, top + tall + 40, wide, tall, *below)
-    return _svg(width, 2 * (top + tall) + 30, "data, policy, dpsql and psql", parts)
+        parts += _arrow(f"M{start} {top + 30}H{end}m-7 -4l7 4l-7 4", (start + end) / 2, top + 23, there)
+        parts += _arrow(f"M{end} {top + 50}H{start}m7 -4l-7 4l7 4", (start + end) / 2, top + 66, back)
+    left = middle - (len(below) * (wide + 24) - 24) / 2
+    for place, (box, way) in enumerate(zip(below, ways, strict=True)):
+        x = left + place * (wide + 24)
+        at = middle + (place - (len(below) - 1) / 2) * wide * 0.7
+        head, foot = top + tall + 5, top + under - 5
+        path = (
+            f"M{_n(at)} {foot}V{head}m-4 7l4 -7l4 7"
+            if way == "up"
+            else f"M{_n(at)} {head}V{foot}m-4 -7l4 7l4 -7"
+        )
+        parts += [f'<path class="arrow" d="{path}"/>', *_box(x, top + under, wide, tall, *box)]
+    return _svg(width, top + under + tall + 4, "data, policy, dpsql and psql", parts)
+
+
+def _arrow(path: str, x: float, y: float, said: str) -> Iterator[str]:
+    yield f'<path class="arrow" d="{path}"/>'
+    yield f'<text class="tick" text-anchor="middle" x="{_n(x)}" y="{_n(y)}">{text(said)}</text>'
 
 
 def _box(x: float, y: float, wide: float, tall: float, head: str, note: str) -> Iterator[str]:
@@ -266,6 +326,12 @@ def _rule(left: float, right: float, y: float) -> str:
 def _path(points: Points) -> str:
     kept = [point for before, point in pairwise([(math.nan, math.nan), *points]) if point != before]
     return "M" + "L".join(f"{_n(x)} {_n(y)}" for x, y in kept)
+
+
+def _round_up(value: float) -> float:
+    """Return a number of few digits that is no less: where an axis ends."""
+    step = 2 * 10 ** math.floor(math.log10(value) - 0.3)
+    return float(math.ceil(value / step) * step)
 
 
 def _n(value: float) -> str:

@@ -14,7 +14,7 @@ from fractions import Fraction
 from ...budget import Entry, EntryState, Status, epsilon_text, rho_text
 from ...engine.bench import BenchStatement, measured_people
 from ...engine.dataset import Dataset
-from ...engine.left import delta_text, in_statements
+from ...engine.left import delta_text, in_statements, ration_text, spent_text
 from ...engine.people_above import PeopleAbove
 from ...policy import Policy
 from ...policy.sentences import policy_sentences
@@ -115,6 +115,20 @@ class Facts:
         return f"{delta_text(spent)} of {delta_text(cap)}"
 
     @property
+    def rations(self) -> tuple[str, ...]:
+        """What is spent of each period's cap."""
+        return tuple(_sentence(ration_text(scope, self.status)) for scope in self.status.rations)
+
+    @property
+    def as_epsilon(self) -> str:
+        """What the rho that is spent comes to in epsilon; empty where epsilon is what is added up."""
+        status = self.status
+        if not status.in_rho:
+            return ""
+        spent, cap = status.epsilon_spent_nano, status.epsilon_cap_nano
+        return _sentence(spent_text(spent, cap, status.rho_spent_atto, status.rho_cap_atto, status))
+
+    @property
     def left_in_words(self) -> str:
         """What is left, in statements."""
         return in_statements(self.status, self.policy.defaults.epsilon)
@@ -146,6 +160,10 @@ def facts_of(dataset: Dataset, bench: tuple[BenchStatement, ...], now: datetime 
         bench,
         {table: measured_people(dataset, table, tried) for table, tried in bounds.items()},
     )
+
+
+def _sentence(said: str) -> str:
+    return f"{said[:1].upper()}{said[1:]}."
 
 
 def _cost(entry: Entry, *, in_rho: bool) -> int:

@@ -84,7 +84,7 @@
       ? `Drawn for ${plain(people)} people who count with one row each; the noise is the same for any number.`
       : `Drawn for ${plain(people)} people with one row of ${plain(asked.one)} each, the middle of the bounds; ` +
         "the noise is the same for any number.";
-    at("law").textContent = `The noise: the discrete ${family} law of scale ${plain(scale)}.`;
+    at("law").textContent = `The noise: the discrete ${family.replace("discrete ", "")} law of scale ${plain(scale)}.`;
     let cut = "Each person has one row in this table, which always counts.";
     if (rows !== null) {
       const known = (facts.people[asked.table] || []).find((one) => one.max_rows === rows);

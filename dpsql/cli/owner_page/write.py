@@ -83,8 +83,12 @@ def _budget(facts: Facts) -> Iterator[str]:
     yield '<dl class="figures">'
     figures = [
         (f"{facts.unit} left", facts.amount(left), f"{share} of {facts.amount(facts.cap)}"),
-        (f"{facts.unit} spent", facts.amount(facts.spent), f"in {facts.charges:,} charges"),
-        ("more statements", facts.left_in_words.split()[1], " ".join(facts.left_in_words.split()[2:])),
+        (
+            f"{facts.unit} spent",
+            facts.amount(facts.spent),
+            f"in {facts.charges:,} charge{'' if facts.charges == 1 else 's'}",
+        ),
+        ("about", facts.left_in_words.split()[1], " ".join(facts.left_in_words.split()[2:])),
         ("used up", *_forecast_words(facts)),
     ]
     for head, number, note in figures:
@@ -94,6 +98,7 @@ def _budget(facts: Facts) -> Iterator[str]:
     yield "<p class='quiet'>Caps are those of today, with all that was granted. Days are UTC. " + (
         f"Of delta, {text(facts.delta)} is spent.</p>"
     )
+    yield from (f"<p>{text(one)}</p>" for one in (facts.as_epsilon, *facts.rations) if one)
     yield from _spenders(facts)
     yield "</section>"
 
@@ -120,7 +125,7 @@ def _budget_charts(facts: Facts) -> Iterator[str]:
         (one.day, {name: spent / per for name, spent in one.spent.items()}, one.left / per)
         for one in facts.days
     ]
-    for kind, width in (("wide", 1132), ("narrow", 340)):
+    for kind, width in (("wide", 1132), ("middle", 680), ("narrow", 340)):
         chart = budget_chart(
             days, facts.cap / per, facts.made.date(), facts.forecast.day, colours, facts.unit, width
         )
@@ -230,7 +235,7 @@ def _bars(facts: Facts) -> Iterator[str]:
         ("max_rows", "n"),
         *((f"ε {float(epsilon):g}", "n") for epsilon in epsilons),
     ]
-    yield from _table("Error bars at 95 %, under the policy's max_rows, by epsilon", heads, rows, "wide")
+    yield from _table("Error bars at 95 %, under the policy's max_rows, by epsilon", heads, rows, "bars")
 
 
 def _figure(bar: Fraction) -> str:
@@ -259,7 +264,7 @@ def _table(
 ) -> Iterator[str]:
     """Yield a table; cells are markup, heads are text with the class of their column.
 
-    `kind`: stacked, where a narrow screen has its rows one below the other; wide, where it scrolls.
+    `kind`: stacked, where a narrow screen has its rows one below the other; bars, where it scrolls.
     """
     yield f'<div class="scroll" tabindex="0" role="group" aria-label="{text(caption)}"><table class="{kind}">'
     yield f"<caption>{text(caption)}</caption><thead><tr>"

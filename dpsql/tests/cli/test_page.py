@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import http.client
 import json
 import re
@@ -169,3 +170,24 @@ def test_a_forecast_is_the_pace_of_the_last_days() -> None:
     assert forecast_of(days[3:], 280, today).day is None, "one day is no pace"
     assert forecast_of(days[:1], 280, today).day is None, "nothing was spent lately"
     assert forecast_of([], 280, today).spent == 0
+
+
+def test_where_rho_is_added_up_rho_is_shown(run: Run, campus: Path) -> None:
+    said = campus.read_text("utf-8").replace("campus-ledger.db", "rho.db")
+    said = said.replace(
+        "[privacy]", '[privacy]\naccounting = "zcdp"\nperiod = "month"\nperiod_epsilon = 3', 1
+    )
+    campus.write_text(said, "utf-8")
+    assert run("budget", "create").exit_code == 0
+    assert run("query", "SELECT COUNT(*) FROM loan").exit_code == 0
+    page = exported(run, campus)
+    shown = run("budget", "show").stdout
+    spent = re.search(r"^(epsilon \S+ of 10 spent at delta \S+ \(rho 0\.005 of 1\.478\));", shown)
+    ration = re.search(r"^this (month's ration: .*)$", shown, re.MULTILINE)
+    assert spent
+    assert ration
+    assert f"<p>E{spent[1][1:]}.</p>" in page
+    assert f"<p>This {html.escape(ration[1])}.</p>" in page
+    assert "<dt>rho spent</dt><dd>0.005 <small>in 1 charge</small></dd>" in page
+    count = next(one for one in bench_data(page)["statements"] if one["sql"] == "SELECT COUNT(*) FROM loan")  # type: ignore[attr-defined]
+    assert {noise[0] for row in count["noises"] for noise in row} == {"discrete Gaussian"}

@@ -57,6 +57,21 @@ def path(tmp_path: Path) -> Path:
     return found
 
 
+def test_the_schema_is_what_the_analyst_sees(path: Path) -> None:
+    with dpsql.connect(path, "alice") as connection:
+        assert [row[0] for row in connection.execute("SHOW TABLES")] == ["visit", "ward"]
+        assert [row[0] for row in connection.execute("DESCRIBE ward")] == ["name"]
+        with pytest.raises(dpsql.ProgrammingError, match='table "person" does not exist'):
+            connection.execute("DESCRIBE person")
+        sql = "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'"
+        seen = connection.execute(sql).fetchall()
+        assert {row.table_name for row in seen} == {"visit", "ward"}
+        assert "code" not in {row.column_name for row in seen}
+        shown = connection._repr_html_()
+        assert ">visit</td>" in shown
+        assert ">person</td>" not in shown
+
+
 def test_a_connection_answers_what_its_analyst_sees(path: Path) -> None:
     with dpsql.connect(path, analyst="alice") as connection:
         cursor = connection.cursor()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -348,6 +350,24 @@ def test_points_along_an_axis(connection: dpsql.Connection) -> None:
     assert named["yerr"][1] == [by_age[age].n_high - by_age[age].n for age in range(5)]
 
 
+def test_numbers_far_from_zero_are_points_and_a_bar_that_is_not_known_is_none() -> None:
+    columns = (
+        AnswerColumn("city", TEXT),
+        AnswerColumn("a", DOUBLE),
+        AnswerColumn("a_low", DOUBLE, 1),
+        AnswerColumn("a_high", DOUBLE, 1),
+    )
+    rows = [("north", 50.0, 49.0, 52.0), ("south", 51.0, None, None), ("$west", None, None, None)]
+    axes = Axes()
+    Answer(columns, rows, "SELECT", None).plot(ax=axes)
+    name, (values, places), named = axes.drawn[0]
+    assert (name, values[:2], places) == ("errorbar", [50.0, 51.0], [0, 1, 2])
+    below, above = named["xerr"]
+    assert (below[0], above[0]) == (1.0, 2.0)
+    assert [math.isnan(one) for one in (values[2], *below[1:], *above[1:])] == [True] * 5
+    assert axes.drawn[1][1][1][2] == r"\$west", "no formula"
+
+
 def test_what_cannot_be_drawn(connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     cursor = connection.execute(BY_CITY)
     with pytest.raises(dpsql.ProgrammingError, match='the answer has no number "city" to draw'):
@@ -361,8 +381,13 @@ def test_what_cannot_be_drawn(connection: dpsql.Connection, monkeypatch: pytest.
 def test_in_matplotlib_itself() -> None:
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("agg")
+    far = Answer((*BARRED.columns[1:],), [(9, 8.0, 10.0), (8, None, None)], "SELECT", None)
+    far = replace(
+        far, columns=(AnswerColumn("a", DOUBLE), *(replace(one, bar_of=0) for one in BARRED.columns[2:]))
+    )
+    far.plot().figure.canvas.draw()
     axes = BARRED.plot()
     axes.figure.canvas.draw()
     assert [label.get_text() for label in axes.get_yticklabels()] == ["north", "<b>\\x1b[2J</b>"]
     assert len(axes.containers) == 2
-    matplotlib.pyplot.close(axes.figure)
+    matplotlib.pyplot.close("all")

@@ -1,0 +1,39 @@
+"""The pictures of README and manual are what the program's own code makes."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+from ..docs.documents import MANUAL, ROOT
+from ..support.make_pictures import PICTURES, pictures
+
+
+def test_the_committed_pictures_are_made_by_the_code(made_once: Path) -> None:
+    made = pictures(made_once / "campus.duckdb")
+    assert {path.name for path in PICTURES.iterdir()} == set(made)
+    wrong = [name for name, svg in made.items() if (PICTURES / name).read_text("utf-8") != svg]
+    assert wrong == [], "make pictures"
+
+
+def test_they_stand_alone() -> None:
+    for path in PICTURES.iterdir():
+        root = ET.parse(path).getroot()
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        assert root.get("aria-label")
+        assert not re.search(r"<script|href|url\(|@import", path.read_text("utf-8"))
+
+
+def test_each_is_shown_with_words_for_who_cannot_see_it() -> None:
+    shown = {}
+    for document in (
+        ROOT / "README.md",
+        *(PICTURES.parent / f"{name}.md" for name in MANUAL if name != "README"),
+    ):
+        for words, name in re.findall(
+            r"!\[([^\]]+)\]\((?:dpsql/docs/)?pictures/([\w.-]+)\)", document.read_text("utf-8")
+        ):
+            shown[name] = words
+    assert set(shown) == {path.name for path in PICTURES.iterdir()}
+    assert all(len(words) > 20 for words in shown.values())
