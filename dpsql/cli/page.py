@@ -56,6 +56,7 @@ def page(settings: CommandSettings, port: int, file: Path | None) -> None:
 
     with closing(Dataset.open(settings.policy_path)) as dataset:
         bench = bench_statements(dataset)
+        dataset.backend.close_idle()  # the database is not asked again: whoever loads data may
 
         def write() -> str:
             return write_page(facts_of(dataset, bench))

@@ -128,17 +128,27 @@ class Explanation:
         return json.dumps(self.as_dict(), indent=2)
 
     def __repr__(self) -> str:
+        return "\n".join(self._lines(with_sql=False))
+
+    def __str__(self) -> str:
         return self.text()
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(self.text())}</pre>"
+        return (
+            f"<pre>{escape(repr(self))}</pre>"
+            f"<details><summary>with the SQL that is run</summary><pre>{escape(self.text())}</pre></details>"
+        )
 
     def text(self) -> str:
         """Return the same for people."""
+        return "\n".join(self._lines(with_sql=True))
+
+    def _lines(self, *, with_sql: bool) -> list[str]:
         names = _result_names(self.compiled.relation)
         lines: list[str] = []
         for number, plan in enumerate(self.plan.releases):
             lines += _release_text(number, plan, names, _sets(self.plan, plan))
+            lines += _backend_text(plan) if with_sql else []
         if (topped_up := said_of_top_up(self.more)) is not None:
             charge = f"{topped_up} ({self._price()} in all)"
         elif any(plan.taken for plan in self.plan.releases) and not self.plan.epsilon:
@@ -154,10 +164,12 @@ class Explanation:
             lines += wrap(f"now: {origin}", _WIDTH, subsequent_indent="  ")
         for note in self.notes:
             lines += wrap(f"note: {note}", _WIDTH, subsequent_indent="  ")
+        if not with_sql:
+            return lines
         for number, intermediate in enumerate(self.intermediates):
             lines += _compiled_text(f"intermediate result {number + 1}", intermediate)
         lines += _compiled_text("post-processing", self.compiled)
-        return "\n".join(lines)
+        return lines
 
 
 def rho_of(plan: Plan) -> int:
@@ -660,8 +672,15 @@ def _release_text(number: int, plan: ReleasePlan, names: Names, sets: Sequence[_
             for call, said in zip(release.aggregates, one.expected, strict=True)
         )
         lines.append(f"  grouping set {one.keys}: {of}; {errors}")
+    return lines
+
+
+def _backend_text(plan: ReleasePlan) -> list[str]:
+    if plan.is_empty:
+        return []
     if not _is_seen(plan):
-        return [*lines, "  backend: not shown"]
+        return ["  backend: not shown"]
+    lines: list[str] = []
     for query in plan.queries(plan.fresh):
         title = "backend:"
         if plan.selection is not None and plan.selection not in query.measurements:

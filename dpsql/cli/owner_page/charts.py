@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
+from functools import cache
 from importlib import resources
 from itertools import pairwise
 
@@ -37,6 +38,7 @@ _Place = Callable[[float], float]
 _Moment = Callable[[date, float], float]
 
 
+@cache
 def asset(name: str) -> str:
     """Return one of the page's files."""
     return resources.files(__package__).joinpath(name).read_text("utf-8").strip()

@@ -6,7 +6,7 @@ House rule: under zCDP rho is what is added up; no two epsilons are (`dpsql.engi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
@@ -16,6 +16,7 @@ from ...engine.bench import BenchStatement, measured_people
 from ...engine.dataset import Dataset
 from ...engine.left import delta_text, in_statements, ration_text, spent_text
 from ...engine.people_above import PeopleAbove
+from ...mechanisms import NANO
 from ...policy import Policy
 from ...policy.sentences import policy_sentences
 
@@ -98,6 +99,11 @@ class Facts:
     people: dict[str, tuple[PeopleAbove, ...]]
 
     @property
+    def is_cut(self) -> bool:
+        """Whether the ledger has more charges than were read one by one."""
+        return self.charges == _MOST_ENTRIES
+
+    @property
     def unit(self) -> str:
         """What is added up: epsilon or rho."""
         return "rho" if self.status.in_rho else "epsilon"
@@ -156,7 +162,7 @@ def facts_of(dataset: Dataset, bench: tuple[BenchStatement, ...], now: datetime 
         _costliest(entries, in_rho=status.in_rho),
         len(entries),
         _stored(entries, status),
-        policy_sentences(policy),
+        (*policy_sentences(policy), *_granted(policy, status, {name: store.status(name) for name in names})),
         bench,
         {table: measured_people(dataset, table, tried) for table, tried in bounds.items()},
     )
@@ -164,6 +170,20 @@ def facts_of(dataset: Dataset, bench: tuple[BenchStatement, ...], now: datetime 
 
 def _sentence(said: str) -> str:
     return f"{said[:1].upper()}{said[1:]}."
+
+
+def _granted(policy: Policy, status: Status, own: dict[str, Status]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield a chapter of what was granted beyond the policy's caps, where anything was."""
+    caps = [("everybody together", status.epsilon_cap_nano, policy.privacy.epsilon)]
+    for name, analyst in policy.analysts.items():
+        caps.append((name, own[name].analyst_cap_nano or 0, analyst.epsilon))
+    said = tuple(
+        f"The cap for {whose} is epsilon {epsilon_text(cap)} now: {epsilon_text(cap - int(first * NANO))} was granted."
+        for whose, cap, first in caps
+        if cap > first * NANO
+    )
+    if said:
+        yield "Granted since", said
 
 
 def _cost(entry: Entry, *, in_rho: bool) -> int:

@@ -86,7 +86,7 @@ def _budget(facts: Facts) -> Iterator[str]:
         (
             f"{facts.unit} spent",
             facts.amount(facts.spent),
-            f"in {facts.charges:,} charge{'' if facts.charges == 1 else 's'}",
+            f"in {facts.charges:,} charge{'' if facts.charges == 1 else 's'}{' and more' if facts.is_cut else ''}",
         ),
         ("about", facts.left_in_words.split()[1], " ".join(facts.left_in_words.split()[2:])),
         ("used up", *_forecast_words(facts)),
@@ -98,6 +98,8 @@ def _budget(facts: Facts) -> Iterator[str]:
     yield "<p class='quiet'>Caps are those of today, with all that was granted. Days are UTC. " + (
         f"Of delta, {text(facts.delta)} is spent.</p>"
     )
+    if facts.is_cut:
+        yield f"<p>Days and statements are those of the newest {facts.charges:,} charges.</p>"
     yield from (f"<p>{text(one)}</p>" for one in (facts.as_epsilon, *facts.rations) if one)
     yield from _spenders(facts)
     yield "</section>"

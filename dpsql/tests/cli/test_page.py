@@ -189,5 +189,16 @@ def test_where_rho_is_added_up_rho_is_shown(run: Run, campus: Path) -> None:
     assert f"<p>E{spent[1][1:]}.</p>" in page
     assert f"<p>This {html.escape(ration[1])}.</p>" in page
     assert "<dt>rho spent</dt><dd>0.005 <small>in 1 charge</small></dd>" in page
+    assert '<td class="n" data-head="rho">0.005</td>' in page
     count = next(one for one in bench_data(page)["statements"] if one["sql"] == "SELECT COUNT(*) FROM loan")  # type: ignore[attr-defined]
     assert {noise[0] for row in count["noises"] for noise in row} == {"discrete Gaussian"}
+
+
+def test_what_was_granted_is_told_beside_the_policy(run: Run, campus: Path) -> None:
+    assert "Granted since" not in exported(run, campus)
+    run("budget", "grant", "2.5")
+    run("budget", "grant", "1", "--to", "analyst")
+    page = exported(run, campus)
+    assert "<li>The cap for everybody together is epsilon 12.5 now: 2.5 was granted.</li>" in page
+    assert "<li>The cap for analyst is epsilon 6 now: 1 was granted.</li>" in page
+    assert "<dd>12.5 <small>100 % of 12.5</small></dd>" in page

@@ -90,6 +90,7 @@ def test_a_file_of_it_works_alone_and_runs_nobody_elses_script(page: str, browse
 @pytest.mark.parametrize("width", [360, 768, 1600])
 def test_it_fits_the_screen(width: int, page: str, browser: Browser) -> None:
     browser.size(width, 900)
+    browser.run("document.querySelector('details').open = true")
     assert browser.run("return document.documentElement.scrollWidth") <= width
     shown = browser.run(
         "return [...document.querySelectorAll('#budget .chart')].filter((one) => one.clientWidth).length"
