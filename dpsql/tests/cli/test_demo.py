@@ -68,7 +68,7 @@ def test_the_pictures_hold_the_truth(walked: tuple[Path, Result]) -> None:
     assert bars == "45"
     assert 30 <= int(held) <= 45
     assert text.count("×") >= 30
-    assert len(re.findall(r"^ \w+ +\d+ ± 30  █+├", text, re.MULTILINE)) >= 5
+    assert len(re.findall(r"^ \w+ +\d+ ± 30  █+[├×]", text, re.MULTILINE)) >= 5
     assert re.search(r"^ CS +3\.\d+ ± 0\.00\d+ ", text, re.MULTILINE)
     assert re.search(r"MEDIAN.* 3\.\d+$", text, re.MULTILINE)
 

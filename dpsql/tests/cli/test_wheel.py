@@ -35,7 +35,12 @@ def test_the_wheel_runs_the_demo(tmp_path: Path) -> None:
     run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel, cwd=tmp_path)
     shown = run(python.with_name("dpsql"), "demo", "university", cwd=tmp_path)
     assert "\nsoundness " in run(python.with_name("dpsql"), "docs", cwd=tmp_path)
-    assert shown.count("charged epsilon") == 6
+    assert "All this cost epsilon 1.8. 8.2 of 10 is left" in shown
+    assert {
+        "dpsql/cli/owner_page/page.css",
+        "dpsql/cli/owner_page/page.js",
+        "dpsql/cli/owner_page/charts.css",
+    } <= set(names)
     assert "sensitivity 2, Laplace scale 200, variance 80000" in shown
     assert "0.1 of" not in run(
         python.with_name("dpsql"), "-P", "university/textbook.toml", "budget", "show", cwd=tmp_path
