@@ -22,7 +22,7 @@ from ...policy.sentences import policy_sentences
 
 __all__ = ["Day", "Facts", "Forecast", "Spender", "Statement", "Stored", "facts_of", "forecast_of"]
 
-_MOST_ENTRIES = 200_000
+_MOST_ENTRIES = 50_000
 _MOST_STATEMENTS = 10
 _PACE_DAYS = 28
 _LEAST_DAYS = 3
