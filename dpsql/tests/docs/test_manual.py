@@ -29,8 +29,8 @@ def docs(*arguments: str) -> str:
 
 def test_every_document_is_a_topic() -> None:
     folder = next(iter(MANUAL.values())).parent
-    assert {path.stem for path in folder.glob("*.md")} == set(MANUAL)
-    assert {path.name for path in folder.iterdir() if path.suffix != ".md"} == {"pictures"}
+    assert {path.stem for path in folder.iterdir() if path.suffix in (".md", ".ipynb")} == set(MANUAL)
+    assert {path.name for path in folder.iterdir() if path.suffix not in (".md", ".ipynb")} == {"pictures"}
 
 
 def test_topics_have_a_line_each() -> None:
