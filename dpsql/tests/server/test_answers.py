@@ -89,11 +89,16 @@ def test_what_is_described_is_what_comes(
     assert (answered.ftype(0), answered.get_value(0, 0)) == (described, shown), answered.error_message
 
 
-def test_a_pattern_that_is_null_is_no_pattern(connection: psycopg.Connection[Any]) -> None:
+def test_a_pattern_that_is_null_matches_nothing_and_is_none_below_a_release(
+    connection: psycopg.Connection[Any],
+) -> None:
     low = connection.pgconn
     low.prepare(b"t", b"SELECT name FROM thing WHERE name LIKE $1")
     low.describe_prepared(b"t")
-    assert low.exec_prepared(b"t", [None]).error_field(psycopg.pq.DiagnosticField.CONSTRAINT_NAME) == b"PV202"
+    assert low.exec_prepared(b"t", [None]).ntuples == 0
+    assert low.exec_prepared(b"t", [b"%"]).ntuples == 1
+    low.prepare(b"p", b"SELECT count(*) FROM person WHERE city LIKE $1")
+    assert low.exec_prepared(b"p", [None]).error_field(psycopg.pq.DiagnosticField.CONSTRAINT_NAME) == b"PV202"
 
 
 def test_a_pipeline_stops_at_an_error_and_goes_on(connection: psycopg.Connection[Any]) -> None:
