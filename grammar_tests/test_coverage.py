@@ -14,6 +14,7 @@ HERE = Path(__file__).parent
 # Codes that no statement's text brings about, and where they are tested.
 _ELSEWHERE = {
     "42501": "no statement is refused with it yet: kept for the server",
+    "53200": "answers that together take too much memory: dpsql/tests/server/test_memory.py",
     "54000": "a large query of the system catalog: dpsql/tests/system_catalog",
     "55006": "a file that another program has open: dpsql/tests/backends, dpsql/tests/server",
     "57014": "a cancelled statement: dpsql/tests/backends, dpsql/tests/engine",

@@ -240,7 +240,6 @@ class DuckDBBackend:
     def leave_core(self) -> None:
         """Have the engine leave one of this process' cores to others, from the next time that the file is opened."""
         self._threads = {"threads": str(max(1, len(os.sched_getaffinity(0)) - 1))}
-        self.close_idle()
 
     def findings(self) -> list[Finding]:
         """Return nothing: a file has no roles, and it is sealed when it is opened."""

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..backends import Backend, open_backend, refuse_unsafe
+from ..backends import Backend, DuckDBBackend, open_backend, refuse_unsafe
 from ..budget import BudgetStore, Caps, LedgerStore, Promise, Ration, open_store
 from ..cache import Cache
 from ..errors import EngineFailure
@@ -181,6 +181,8 @@ class Dataset:
             if backend is None:
                 backend = open_backend(known.database, known.read_from, known.files, copied=known.copied)
                 undo.callback(backend.close_idle)
+                if memory is not None and isinstance(backend, DuckDBBackend):
+                    backend.leave_core()  # before it opens: a file is open in one way at a time in a process
                 refuse_unsafe(backend.findings())
             store = open_ledger(known, create=False)
             undo.callback(store.close)

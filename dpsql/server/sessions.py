@@ -12,7 +12,6 @@ from __future__ import annotations
 import threading
 import time
 
-from ..backends import DuckDBBackend
 from ..engine import Session
 from ..engine.dataset import Dataset
 from ..engine.turns import StatementTurns
@@ -143,8 +142,6 @@ class Sessions:
 
     def _open(self, policy: Policy) -> tuple[Dataset, dict[Access, SystemCatalog]]:
         dataset = Dataset.open(policy, memory=self.memory)
-        if isinstance(dataset.backend, DuckDBBackend):
-            dataset.backend.leave_core()
         try:
             kinds = dict.fromkeys(access_of(policy, name) for name in policy.analysts)
             return dataset, {access: _catalog_of(dataset, access) for access in kinds}
