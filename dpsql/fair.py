@@ -3,64 +3,99 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from .errors import EngineFailure
 
-__all__ = ["FairTurns"]
+__all__ = ["Turn", "Turns"]
 
-_LOOK_SECONDS = 0.05
+_LOOKS = 0.05
+"""Seconds after which who waits looks whether it is cancelled."""
 
 
-class FairTurns:
-    """At most `most` turns at once, `each` of one owner; who was served longest ago is the next. Safe for threads."""
+@dataclass(eq=False, slots=True)
+class Turn:
+    """Somebody's place among those that wait, and then its turn."""
 
-    def __init__(self, most: int, each: int) -> None:
-        self._most, self._each = most, each
-        self._lock = threading.Lock()
-        self._running: dict[str, int] = {}
-        self._waiting: OrderedDict[str, deque[threading.Event]] = OrderedDict()
+    turns: Turns
+    owner: str
+    cancelled: Callable[[], bool]
+    come: threading.Event = field(default_factory=threading.Event)
 
     @contextmanager
-    def turn(self, owner: str, is_cancelled: Callable[[], bool]) -> Iterator[None]:
-        """Wait for a turn, and have it until the block ends. Raises EngineFailure (57014): cancelled meanwhile."""
-        turn = threading.Event()
-        with self._lock:
-            self._waiting.setdefault(owner, deque()).append(turn)
-            self._admit()
+    def paused(self) -> Iterator[None]:
+        """Let others have the turn within the block, and wait for another after it. Raises EngineFailure (57014)."""
+        self.turns.leave(self)
         try:
-            while not turn.is_set() and not turn.wait(_LOOK_SECONDS):
-                if is_cancelled():
-                    raise EngineFailure("cancelled", sqlstate="57014")
             yield
         finally:
-            with self._lock:
-                self._leave(owner, turn)
-                self._admit()
+            self.turns.wait(self)
 
-    def _admit(self) -> None:
-        """Give out the turns that there are."""
-        while sum(self._running.values()) < self._most:
-            ready = (one for one in self._waiting if self._running.get(one, 0) < self._each)
-            owner = next(ready, None)
-            if owner is None:
+
+class Turns:
+    """At most `total` turns at once, `each` of one owner; None: as many as there are."""
+
+    def __init__(self, total: int | None, each: int | None) -> None:
+        self._total, self._each = total, each
+        self._lock = threading.Lock()
+        self._waiting: dict[str, deque[Turn]] = {}
+        self._held: dict[str, int] = {}
+
+    @contextmanager
+    def turn(self, owner: str, cancelled: Callable[[], bool]) -> Iterator[Turn]:
+        """Have a turn within the block. Raises EngineFailure (57014): cancelled before it came."""
+        turn = Turn(self, owner, cancelled)
+        self.wait(turn)
+        try:
+            yield turn
+        finally:
+            self.leave(turn)
+
+    def wait(self, turn: Turn) -> None:
+        """Wait for a turn. Raises EngineFailure (57014), and then `leave` does nothing."""
+        with self._lock:
+            self._waiting.setdefault(turn.owner, deque()).append(turn)
+            self._grant()
+        while not turn.come.wait(_LOOKS):
+            if turn.cancelled():
+                with self._lock:
+                    if not turn.come.is_set():
+                        self._forget(turn)
+                        raise EngineFailure("cancelled while it waited for its turn", sqlstate="57014")
+
+    def leave(self, turn: Turn) -> None:
+        """Give a turn up, if it has come."""
+        with self._lock:
+            if not turn.come.is_set():
                 return
-            queue = self._waiting[owner]
-            queue.popleft().set()
-            self._running[owner] = self._running.get(owner, 0) + 1
-            self._waiting.move_to_end(owner)
-            if not queue:
-                del self._waiting[owner]
+            turn.come.clear()
+            self._held[turn.owner] -= 1
+            if not self._held[turn.owner]:
+                del self._held[turn.owner]
+            self._grant()
 
-    def _leave(self, owner: str, turn: threading.Event) -> None:
-        if turn.is_set():
-            self._running[owner] -= 1
-            if not self._running[owner]:
-                del self._running[owner]
-            return
-        queue = self._waiting[owner]
-        queue.remove(turn)
-        if not queue:
-            del self._waiting[owner]
+    def _forget(self, turn: Turn) -> None:
+        waiting = self._waiting[turn.owner]
+        waiting.remove(turn)
+        if not waiting:
+            del self._waiting[turn.owner]
+
+    def _grant(self) -> None:
+        """Give what turns there are: to each owner one, in order, whoever had one last behind all others."""
+        while (owner := self._next()) is not None:
+            waiting = self._waiting.pop(owner)
+            turn = waiting.popleft()
+            if waiting:
+                self._waiting[owner] = waiting  # behind all others
+            self._held[owner] = self._held.get(owner, 0) + 1
+            turn.come.set()
+
+    def _next(self) -> str | None:
+        if self._total is not None and sum(self._held.values()) >= self._total:
+            return None
+        return next(
+            (one for one in self._waiting if self._each is None or self._held.get(one, 0) < self._each), None
+        )

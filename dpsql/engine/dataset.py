@@ -170,8 +170,11 @@ class Dataset:
         *,
         backend: Backend | None = None,
         memory: ResultMemory | None = None,
+        leaves_core: bool = False,
     ) -> Dataset:
         """Open what a policy names; `backend`: in place of the policy's database; `memory`: of a server.
+
+        `leaves_core`: whether its DuckDB leaves one core to others, for as long as the dataset is there.
 
         Raises:
             PolicyError, LedgerError, EngineFailure: each says what the owner has to mend.
@@ -181,7 +184,7 @@ class Dataset:
             if backend is None:
                 backend = open_backend(known.database, known.read_from, known.files, copied=known.copied)
                 undo.callback(backend.close_idle)
-                if memory is not None and isinstance(backend, DuckDBBackend):
+                if leaves_core and isinstance(backend, DuckDBBackend):
                     backend.leave_core()  # before it opens: a file is open in one way at a time in a process
                 refuse_unsafe(backend.findings())
             store = open_ledger(known, create=False)

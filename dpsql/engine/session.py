@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ..backends import Backend
 from ..budget import ZERO, Charge, Fresh, Status, shown_epsilon
 from ..errors import EngineFailure, PolicyError, Refusal
+from ..fair import Turn
 from ..mechanisms import ATTO, NANO, Noise, SampledNoise
 from ..memory import STATEMENT_BYTES, Share
 from ..plan.planner import Plan, PrivacyParameters, ReleasePlan, plan
@@ -59,7 +60,7 @@ from .row_previews import row_preview
 from .run import IntermediateRows, PlanRunner, ReleasedRows, carried, check_intermediate
 from .settings import Settings
 from .stored_count import stored_count
-from .turns import StatementTurns, Turn
+from .turns import StatementTurns
 from .value_bars import Barred, draw_bars
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 import duckdb
 
 from ..errors import EngineFailure, Refusal
-from ..fair import FairTurns
+from ..fair import Turns
 from ..relation.forms import MAX_RECURSION, MAX_ROW_SERIES
 from ..relation.types import SqlType
 from ..seal import seal
@@ -88,7 +88,7 @@ class _Databases:
         self._lock = threading.Lock()
         self._warm: list[duckdb.DuckDBPyConnection] = []
         self._closed = 0
-        self._small, self._large = FairTurns(_MOST_SMALL, _MOST_EACH), FairTurns(1, 1)
+        self._small, self._large = Turns(_MOST_SMALL, _MOST_EACH), Turns(1, 1)
 
     @property
     def has_large(self) -> bool:

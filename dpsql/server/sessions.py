@@ -141,7 +141,7 @@ class Sessions:
             self._close(old)
 
     def _open(self, policy: Policy) -> tuple[Dataset, dict[Access, SystemCatalog]]:
-        dataset = Dataset.open(policy, memory=self.memory)
+        dataset = Dataset.open(policy, memory=self.memory, leaves_core=True)
         try:
             kinds = dict.fromkeys(access_of(policy, name) for name in policy.analysts)
             return dataset, {access: _catalog_of(dataset, access) for access in kinds}

@@ -11,7 +11,7 @@ import pytest
 from dpsql.engine import Session
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.errors import EngineFailure
-from dpsql.fair import FairTurns
+from dpsql.fair import Turns
 from dpsql.memory import MIB, STATEMENT_BYTES, MemoryLimits, ResultMemory, Share, weight_of
 from dpsql.policy import load_policy
 
@@ -89,7 +89,7 @@ def test_a_cancel_ends_a_wait() -> None:
 
 def test_turns_are_shared_between_owners() -> None:
     """Who waits with many is served no more often than who waits with one."""
-    turns, order, begun = FairTurns(1, 1), list[str](), threading.Event()
+    turns, order, begun = Turns(1, 1), list[str](), threading.Event()
 
     def wait(owner: str) -> None:
         with turns.turn(owner, never):
@@ -107,11 +107,11 @@ def test_turns_are_shared_between_owners() -> None:
     assert order.index("one") <= 1
     assert sorted(order) == ["many", "many", "many", "one"]
     assert not turns._waiting
-    assert not turns._running
+    assert not turns._held
 
 
 def test_turns_of_one_owner_are_limited_and_can_be_given_up() -> None:
-    turns = FairTurns(3, 2)
+    turns = Turns(3, 2)
     with turns.turn("a", never), turns.turn("a", never):
         with pytest.raises(EngineFailure) as caught, turns.turn("a", lambda: True):
             pass
@@ -119,7 +119,7 @@ def test_turns_of_one_owner_are_limited_and_can_be_given_up() -> None:
         with turns.turn("b", never):
             pass
     assert not turns._waiting
-    assert not turns._running
+    assert not turns._held
 
 
 def test_weights() -> None:

@@ -8,8 +8,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from dpsql.engine.turns import StatementTurns, Turns
+from dpsql.engine.turns import StatementTurns
 from dpsql.errors import EngineFailure
+from dpsql.fair import Turns
 
 
 def _never() -> bool:
