@@ -104,6 +104,11 @@ class ResultMemory:
         return self._memory.held
 
     @property
+    def most(self) -> int:
+        """The most bytes in memory at once, of all, since the start."""
+        return self._most
+
+    @property
     def in_files(self) -> int:
         """Bytes in files, of all."""
         return self._files.held
@@ -115,12 +120,6 @@ class ResultMemory:
     def share(self, analyst: str, cancelled: Callable[[], bool] = lambda: False) -> Share:
         """Return what an analyst's statement, or answer, may take with. `cancelled` ends a wait (57014)."""
         return Share(self, analyst, cancelled)
-
-    def most(self) -> int:
-        """Return the most bytes in memory since this was asked last."""
-        with self._freed:
-            most, self._most = self._most, self._memory.held
-            return most
 
     def take(
         self, analyst: str, memory: int, files: int, cancelled: Callable[[], bool], seconds: float | None

@@ -91,7 +91,8 @@ class Client:
             await self._wait_to_tell()
             await self._last(ErrorResponse("28P01", "the login failed", hint=_LOGIN_HINT, fatal=True))
         except Exception as error:  # noqa: BLE001  # `report` tells a bug from an error, and the text of neither
-            await self._last(report(error, fatal=True))
+            database = None if self.database is None else self.database.name
+            await self._last(report(error, database=database, fatal=True))
         finally:
             try:
                 await self._turn.aclose()

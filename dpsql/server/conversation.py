@@ -110,7 +110,7 @@ class Conversation:
         except ClientGone:
             raise
         except Exception as error:  # noqa: BLE001  # `report` tells a bug from an error, and the text of neither
-            told = report(error, self._start)
+            told = report(error, self._start, database=self._dispatcher.queries.database)
             self._dispatcher.queries.refused(told.sqlstate)
             self._outbox.send(told, *self._dispatcher.abort())
         if self._outbox.state in (pgwire.State.QUERY_FAILED, pgwire.State.QUERY_NEXT):

@@ -28,7 +28,7 @@ class Database:
         """Try whether database and ledger can be opened. Raises PolicyError, LedgerError, EngineFailure."""
         self.policy, self.name = policy, policy.path.stem
         self.sessions = Sessions(policy)
-        self.tally = Tally()
+        self.tally = Tally(self.name)
         self.health = Health(self._look, pool, probe_seconds, self.name)
         self._budget_watch = BudgetWatch(self.name)
         self._pool = pool

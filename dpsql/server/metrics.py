@@ -82,6 +82,7 @@ class _Counts(Collector):
             connections = self._connections(database)
             for name, said, value in (
                 ("connections", "Connections of analysts.", connections),
+                *_answers(database),
                 *_budget(database),
             ):
                 gauge = gauges.setdefault(name, GaugeMetricFamily(f"dpsql_{name}", said, labels=["database"]))
@@ -92,6 +93,14 @@ class _Counts(Collector):
 def _buckets(tally: Tally) -> list[tuple[str, int]]:
     ends = (*map(str, SECONDS), "+Inf")
     return list(zip(ends, accumulate(tally.durations), strict=True))
+
+
+def _answers(database: Database) -> Iterator[tuple[str, str, float]]:
+    """Yield what the answers that are kept for clients take."""
+    memory = database.sessions.memory
+    yield "answers_memory_bytes", "What answers take in memory.", memory.held
+    yield "answers_memory_most_bytes", "The most of it since the start.", memory.most
+    yield "answers_files_bytes", "What answers take in files.", memory.in_files
 
 
 def _budget(database: Database) -> Iterator[tuple[str, str, float]]:

@@ -146,6 +146,11 @@ class Queries:
             raise self._told(refusal) from None
         return _columns(columns), types
 
+    @property
+    def database(self) -> str:
+        """The name of what is asked, as the log and the counts have it."""
+        return self._tally.database
+
     def refused(self, sqlstate: str) -> None:
         """Have the owner know of a statement that ended in an error."""
         self._tally.refuse(sqlstate, self.worker.session.analyst, self._process_id)

@@ -46,7 +46,9 @@ def changed() -> Fault:
     return Fault("57P01", "the policy or the tables have changed", hint="connect again")
 
 
-def report(error: Exception, start: int = 0, *, fatal: bool = False) -> ErrorResponse:
+def report(
+    error: Exception, start: int = 0, *, database: str | None = None, fatal: bool = False
+) -> ErrorResponse:
     """Return what to send; `start`: where the statement begins in the text that the client sent.
 
     What the owner has to mend goes to the log, and so does a bug.
@@ -57,11 +59,12 @@ def report(error: Exception, start: int = 0, *, fatal: bool = False) -> ErrorRes
     if isinstance(error, ParameterError):
         return ErrorResponse(error.sqlstate, error.message, hint=error.hint, fatal=fatal)
     if isinstance(error, EngineFailure):
-        if error.sqlstate not in ("57014", "57V01"):  # no fault of the database's
-            log("engine failed", detail=error.detail)
+        is_full = error.sqlstate == "53200" and error.limit is not None
+        if error.sqlstate not in ("57014", "57V01") and not is_full:  # no fault of the database's
+            log("engine failed", detail=error.detail, database=database)
         return _refused(error, None, fatal=fatal)
     if isinstance(error, (LedgerError, PolicyError)):
-        log("owner has to act", sqlstate=error.sqlstate, message=error.message)
+        log("owner has to act", sqlstate=error.sqlstate, message=error.message, database=database)
         what = "ledger" if isinstance(error, LedgerError) else "policy"
         hint = "the owner's log says why"
         told = DpsqlError(f"the {what} cannot be used", sqlstate=error.sqlstate, hint=hint)

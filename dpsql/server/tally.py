@@ -21,9 +21,10 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 
 
 class Tally:
-    """Counts of one server. Written by the event loop alone."""
+    """Counts of one database. Written by the event loop alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, database: str) -> None:
+        self.database = database
         self.answered: Counter[Outcome] = Counter()
         self.refused: Counter[str] = Counter()
         """By SQLSTATE."""
@@ -42,4 +43,4 @@ class Tally:
         """Count a statement that was not, and have the owner told: of each analyst and code once in ten seconds."""
         self.refused[sqlstate] += 1
         told = self._told.setdefault((analyst, sqlstate), Seldom("refused"))
-        told.log(analyst=analyst, sqlstate=sqlstate, process=process_id)
+        told.log(analyst=analyst, sqlstate=sqlstate, process=process_id, database=self.database)

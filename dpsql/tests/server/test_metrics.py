@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from dpsql.cli.application import program
 from dpsql.engine.dataset import open_ledger
+from dpsql.memory import STATEMENT_BYTES
 from dpsql.policy import load_policy
 from dpsql.server import ledger_watch
 from dpsql.server.ledger_watch import BudgetWatch
@@ -63,6 +64,9 @@ def test_what_is_counted(measured: Served) -> None:
     refused = {name: value for name, value in now.items() if name.startswith("dpsql_refused_total")}
     assert sum(refused.values()) == 2
     assert now["dpsql_connections"] == 1
+    assert 0 <= now["dpsql_answers_memory_bytes"] <= now["dpsql_answers_memory_most_bytes"]
+    assert now["dpsql_answers_memory_most_bytes"] >= STATEMENT_BYTES
+    assert now["dpsql_answers_files_bytes"] == 0
     assert now["dpsql_epsilon_spent"] + now["dpsql_epsilon_left"] == pytest.approx(now["dpsql_epsilon_cap"])
     assert now["dpsql_epsilon_spent"] > 0
     assert now["process_resident_memory_bytes"] > 10**6
@@ -73,7 +77,7 @@ def test_what_is_counted(measured: Served) -> None:
 
 
 def test_classes_of_durations_end_where_they_say() -> None:
-    tally = Tally()
+    tally = Tally("people")
     for seconds in (0.0, SECONDS[0], SECONDS[1], SECONDS[-1], SECONDS[-1] + 1):
         tally.answer("public", seconds)
     assert (tally.durations[0], tally.durations[1], tally.durations[-2], tally.durations[-1]) == (2, 1, 1, 1)
