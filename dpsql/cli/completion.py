@@ -62,11 +62,10 @@ class Offers:
         from ..relation.functions import ROWS
 
         policy = session.policy
-        has_delta = policy.privacy.delta > 0 and policy.defaults.delta > 0
         shown = session.catalog.shown
         self.tables = {name: table_comment(table) for name, table in shown.items()}
         self.columns = {
-            name: {one.name: column_comment(table, one.name, has_delta) for one in table.named}
+            name: {one.name: column_comment(table, one.name, policy.has_delta) for one in table.named}
             for name, table in shown.items()
         }
         named = ((re.match(r"([a-z_]\w*)\(", row.form), row) for row in ROWS)

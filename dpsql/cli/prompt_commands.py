@@ -105,8 +105,9 @@ def describe_table(session: Session, name: str) -> Iterator[str]:
         )
         return
     policy = session.policy
-    has_delta = policy.privacy.delta > 0 and policy.defaults.delta > 0
-    rows = [(one.name, str(one.type), column_comment(table, one.name, has_delta)) for one in table.named]
+    rows = [
+        (one.name, str(one.type), column_comment(table, one.name, policy.has_delta)) for one in table.named
+    ]
     yield from _wrapped(f"{terminal_text(table.name)}: {table_comment(table)}", "  ")
     yield from _listed(rows, ("column", "type", "what may be asked"))
 

@@ -92,8 +92,10 @@ class Schema:
     def _described(self, path: Sequence[str]) -> Answer:
         table = _found(self._session.catalog, path)
         policy = self._session.policy
-        has_delta = policy.privacy.delta > 0 and policy.defaults.delta > 0
-        rows = [(one.name, str(one.type), column_comment(table, one.name, has_delta)) for one in table.named]
+        rows = [
+            (one.name, str(one.type), column_comment(table, one.name, policy.has_delta))
+            for one in table.named
+        ]
         return _answer(("column_name", "data_type", "what_may_be_asked"), rows)
 
     def _looked_up(self, text: str, values: Sequence[object]) -> Answer | None:
@@ -112,9 +114,8 @@ class Schema:
             from ..system_catalog import SystemCatalog
 
             policy = self._session.policy
-            has_delta = policy.privacy.delta > 0 and policy.defaults.delta > 0
             self._made = SystemCatalog(
-                self._session.catalog, has_delta=has_delta, version=_VERSION,
+                self._session.catalog, has_delta=policy.has_delta, version=_VERSION,
                 version_text=f"PostgreSQL {_VERSION} (dpsql)",
             )  # fmt: skip
         return self._made

@@ -195,14 +195,13 @@ class DpsqlDialect(DefaultDialect):
         """Return the columns that an analyst can name, with what may be done with each as its comment."""
         table = _table(connection, table_name, schema)
         policy = _driver(connection).policy
-        has_delta = policy.privacy.delta > 0 and policy.defaults.delta > 0
         return [
             {
                 "name": column.name,
                 "type": _type(column.type),
                 "nullable": not column.enforced.not_null,
                 "default": None,
-                "comment": column_comment(table, column.name, has_delta),
+                "comment": column_comment(table, column.name, policy.has_delta),
             }
             for column in table.named
         ]

@@ -299,6 +299,11 @@ class Policy:
     is_copied: bool = False
 
     @property
+    def has_delta(self) -> bool:
+        """Whether group keys that nobody declared can be found, by thresholds."""
+        return self.privacy.delta > 0 and self.defaults.delta > 0
+
+    @property
     def copied(self) -> CopySource | None:
         """The file of which a copy is asked, where `snapshot = "copy"`."""
         if not self.is_copied:

@@ -164,6 +164,5 @@ def _limits(server: ServerPolicy) -> MemoryLimits:
 
 def _catalog_of(dataset: Dataset, access: Access) -> SystemCatalog:
     policy = dataset.policy
-    has_delta = policy.privacy.delta > 0 and policy.defaults.delta > 0
     seen = dataset.seen_by(access)
-    return SystemCatalog(seen, has_delta=has_delta, version=VERSION, version_text=VERSION_TEXT)
+    return SystemCatalog(seen, has_delta=policy.has_delta, version=VERSION, version_text=VERSION_TEXT)
