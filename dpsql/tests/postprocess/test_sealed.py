@@ -331,7 +331,7 @@ def test_the_hunger_of_one_analyst_is_not_the_others() -> None:
     with ThreadPoolExecutor(4) as pool:
         held = [pool.submit(hungry.run, HUNGRY, []) for _ in range(2)]
         try:
-            while not shared._shared._large._running or "hungry" not in shared._shared._large._waiting:
+            while not shared._shared._large._held or "hungry" not in shared._shared._large._waiting:
                 assert not any(one.done() for one in held)
                 time.sleep(0.01)
             for _ in range(5):
@@ -350,7 +350,7 @@ def test_the_hunger_of_one_analyst_is_not_the_others() -> None:
                 one.result(timeout=600)
             assert caught.value.sqlstate == "57014"
         assert larger.result(timeout=600).rows == [(5_000_000,)], "it waits, and is answered"
-    assert not shared._shared._large._running
+    assert not shared._shared._large._held
 
 
 def test_a_closed_engine_opens_again(engine: SealedEngine) -> None:
