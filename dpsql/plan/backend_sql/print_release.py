@@ -630,7 +630,7 @@ class _Release:
 
     def _shown_keys(self) -> list[str]:
         return [
-            f"{self.dialect.as_text(name)} AS {name}" if key.type.is_temporal else name
+            f"{self.dialect.text_of(name, key.type)} AS {name}" if key.type.is_temporal else name
             for key, name in zip(self.keys, self.key_names, strict=True)
         ]
 
