@@ -9,7 +9,7 @@ QUICK := dpsql/tests/plan dpsql/tests/sql dpsql/tests/policy dpsql/tests/mechani
   --ignore=dpsql/tests/sql/test_fuzz_text.py \
   --deselect=dpsql/tests/plan/privacy/test_contradiction.py::test_a_free_zero_is_the_truth
 
-.PHONY: help demo serve quick test test-all tools check bench pictures constraints clean
+.PHONY: help demo serve quick test test-all test-spark tools check bench pictures constraints clean
 
 help:
 	@echo "make demo      make a small university database and ask it some questions"
@@ -17,6 +17,7 @@ help:
 	@echo "make quick     style, and the tests of plan, sql, policy and mechanisms (under a minute)"
 	@echo "make test      check the code and run the tests (minutes)"
 	@echo "make test-all  the same with the long tests (the audit, the wheel in a clean environment)"
+	@echo "make test-spark  the tests on a real Spark (installs one in .venv/spark: half a gigabyte; needs Java 17 or 21)"
 	@echo "make tools     real BI tools and ORMs against a server (installs them in .venv/tools; minutes)"
 	@echo "make check     style, types and the one-way imports alone"
 	@echo "make bench     the measurements in benchmarks/"
@@ -59,6 +60,15 @@ test: check .venv/node
 
 test-all: check .venv/node
 	$(BIN)/pytest -q -n $(WORKERS)
+
+# A Spark of its own, for its jars: what Python's side of it needs is not installed.
+.venv/spark/ready: .venv/ready Makefile
+	$(PYTHON) -m venv .venv/spark
+	.venv/spark/bin/pip install --quiet --disable-pip-version-check --no-deps "pyspark[connect]==4.3.0"
+	touch $@
+
+test-spark: .venv/spark/ready
+	DPSQL_REQUIRE_SPARK=1 $(BIN)/pytest -q -m spark
 
 # Tools that analysts hold, in environments of their own: what they need is nothing of dpsql's. Debian's are asked
 # where they are installed: r-cran-dbplyr r-cran-rpostgresql, golang-go golang-github-jackc-pgx-v4-dev,

@@ -1,4 +1,4 @@
-"""What all the tests share: a real Postgres, started when the first test asks for it, and examples without a clock."""
+"""What all the tests share: real engines, started when the first test asks for one, and examples without a clock."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import signal
 from hypothesis import HealthCheck, settings
 
 from dpsql.tests.support.postgres_fixtures import postgres, start_postgres
+from dpsql.tests.support.spark_fixtures import spark, spark_cluster
 
-__all__ = ["postgres", "start_postgres"]
+__all__ = ["postgres", "spark", "spark_cluster", "start_postgres"]
 
 # A run that is started in the background ignores SIGINT, and so would every program that it tries.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
