@@ -33,7 +33,7 @@ from .pinned_files import read_json, write_json
 from .spark_schema import live_columns, quoted, read_details, read_schema, shown
 
 if TYPE_CHECKING:
-    from pyspark.sql.connect.dataframe import DataFrame
+    from pyspark.sql import DataFrame
     from pyspark.sql.connect.session import SparkSession
 
 __all__ = [
@@ -299,7 +299,7 @@ def _differences(name: str, known: PinnedTable, one: PinnedTable) -> Iterator[st
 
 
 def _pin_files(session: SparkSession, place: str, patterns: Sequence[str]) -> PinnedTable:
-    found = []
+    found: list[SparkFile] = []
     for pattern in patterns:
         try:
             files = _listed(session, [pattern])
