@@ -74,7 +74,7 @@ def public_keys(
     PolicyError: there is no such table.
     """
     from ..backends import open_backend
-    from ..plan.dialects.quote import identifier, table_name
+    from ..plan.dialects import dialect_of
     from ..policy.units import find_live_table
 
     table = find_live_table("--public", name, live)
@@ -84,7 +84,9 @@ def public_keys(
         return ()
     if not (column.type.is_integer or column.type.kind is Kind.TEXT):
         return None
-    sql = f"SELECT {identifier(column.name)} FROM {table_name(table.path)} ORDER BY 1 LIMIT {_MOST_KEYS + 1}"
+    dialect = dialect_of(live.dialect, live.case_collation)
+    shown, place = dialect.identifier(column.name), dialect.path(table.path)
+    sql = f"SELECT {shown} FROM {place} ORDER BY 1 LIMIT {_MOST_KEYS + 1}"
     try:
         with open_backend(database_url, files=files, is_recorded=False).snapshot() as snapshot:
             found = [row[0] for chunk in snapshot.run(sql) for row in chunk]
@@ -106,16 +108,17 @@ def with_lookup_keys(
     Raises PolicyError: there is no such table, or it cannot be read.
     """
     from ..backends import open_backend
-    from ..plan.dialects.quote import identifier, table_name
+    from ..plan.dialects import dialect_of
     from ..policy.lookup_guess import possible_keys, with_lookup
     from ..policy.units import find_live_table
 
+    dialect = dialect_of(live.dialect, live.case_collation)
     with open_backend(database_url, files=files, is_recorded=False).snapshot() as snapshot:
         for name in names:
             table = find_live_table("--public", name, live)
             for column in possible_keys(table, live):
-                one = identifier(column)
-                sql = f"SELECT COUNT(*), COUNT({one}), COUNT(DISTINCT {one}) FROM {table_name(table.path)}"
+                one, place = dialect.identifier(column), dialect.path(table.path)
+                sql = f"SELECT COUNT(*), COUNT({one}), COUNT(DISTINCT {one}) FROM {place}"
                 ((rows, there, different),) = (row for chunk in snapshot.run(sql) for row in chunk)
                 if rows == there == different:
                     live = with_lookup(live, table.path, column)

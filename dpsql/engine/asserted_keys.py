@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from ..backends import Backend, Snapshot
 from ..budget import BudgetStore
 from ..errors import PolicyError
-from ..plan.dialects.quote import identifier, table_name
+from ..plan.dialects import dialect_of
 from ..policy import Policy
 from ..policy.catalog import table_key
 from ..policy.live_schema import LiveSchema, LiveTable
@@ -98,9 +98,9 @@ def look_at_keys(policy: Policy, backend: Backend) -> tuple[FoundKey, ...]:
 def _look(policy: Policy, live: LiveSchema, table: LiveTable, snapshot: Snapshot) -> FoundKey:
     name = live.name_of(table.path)
     where = table_key(policy, name)
-    columns = asserted_key(where, table)
-    names = [identifier(column) for column in columns]
-    place, listed = table_name(table.path), ", ".join(names)
+    columns, dialect = asserted_key(where, table), dialect_of(live.dialect, live.case_collation)
+    names = [dialect.identifier(column) for column in columns]
+    place, listed = dialect.path(table.path), ", ".join(names)
     is_missing = " OR ".join(f"{one} IS NULL" for one in names)
     is_there = " AND ".join(f"{one} IS NOT NULL" for one in names)
     rows, missing = _numbers(
@@ -128,9 +128,10 @@ def _orphans(policy: Policy, live: LiveSchema, snapshot: Snapshot) -> Iterator[O
         if unit is None or unit.references is None or unit.is_held:
             continue
         parent, key = unit.references
-        child, other = (table_name(live.path_of(name)) for name in (declared.name, parent))
-        pairs = zip(key, unit.columns, strict=True)
-        links = " AND ".join(f"p.{identifier(theirs)} = c.{identifier(ours)}" for theirs, ours in pairs)
+        dialect = dialect_of(live.dialect, live.case_collation)
+        child, other = (dialect.path(live.path_of(name)) for name in (declared.name, parent))
+        pairs = zip(map(dialect.identifier, key), map(dialect.identifier, unit.columns), strict=True)
+        links = " AND ".join(f"p.{theirs} = c.{ours}" for theirs, ours in pairs)
         (rows,) = _numbers(
             snapshot,
             f"SELECT COUNT(*) FROM {child} AS c WHERE NOT EXISTS (SELECT 1 FROM {other} AS p WHERE {links})",

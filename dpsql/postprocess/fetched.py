@@ -11,7 +11,6 @@ from ..errors import EngineFailure
 from ..plan.backend_sql.print_private import PrivatePrinter
 from ..plan.dialects import dialect_of
 from ..plan.dialects.dialect import Dialect
-from ..plan.dialects.quote import identifier
 from ..relation.calendar import calendar_ends
 from ..relation.catalog import Column, Table
 from ..relation.expressions import Field, Literal
@@ -80,7 +79,9 @@ def fetch_statement(node: Relation, columns: Sequence[int], dialect: Dialect) ->
     """
     table = node.input if isinstance(node, Filter) else node
     assert isinstance(table, Scan)
-    names = [dialect.stored(f"t.{identifier(column.name)}", column.type) for column in table.table.columns]
+    names = [
+        dialect.stored(f"t.{dialect.identifier(column.name)}", column.type) for column in table.table.columns
+    ]
     printer = PrivatePrinter(Environment(table.table.columns), names, dialect)
     shown = [f"{_fetched(printer, table.table.columns[i], i)} AS c{i}" for i in columns]
     where = f" WHERE {printer.boolean(node.predicate)}" if isinstance(node, Filter) else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..plan.dialects.dialect_duckdb import DUCKDB
 from ..plan.dialects.written import written
 from ..relation.date_formats import FormatPart
 from .bind import bind, keep, to_wide
@@ -88,7 +89,7 @@ def date_bin(operand: str, width: int, origin: int) -> str:
 
 def to_char(operand: str, parts: Sequence[FormatPart]) -> str:
     """Return a date or timestamp as a text of some parts."""
-    return bind(f"CAST(({operand}) AS TIMESTAMP)", written(parts, "v", "VARCHAR"))
+    return bind(f"CAST(({operand}) AS TIMESTAMP)", written(parts, "v", DUCKDB))
 
 
 def _date_number(date: str) -> str:

@@ -32,7 +32,7 @@ from ...relation.size_rules import size_as_text
 from ...relation.types import Kind, SqlType
 from ..dialects.dialect import Dialect
 from ..dialects.private_sql import Number, integer_kind, is_bare, reach_of, unbounded
-from ..dialects.quote import decimal, text
+from ..dialects.quote import decimal
 from .private_forms import FORMS
 from .private_numbers import NUMBERS
 from .private_reals import bounded, sizes
@@ -96,7 +96,7 @@ class PrivatePrinter:
 
     def new_text(self, expr: Expr) -> str:
         """Return a value as text that a longer one is made of: cut where nothing printed holds its size."""
-        shown = self.dialect.as_text(self.value(expr))
+        shown = self.dialect.text_of(self.value(expr), expr.type)
         size = size_as_text(expr, facts_of(expr, self.env))
         return shown if size.is_held else self.dialect.cut(shown, size.most)
 
@@ -144,12 +144,12 @@ class PrivatePrinter:
     def _intermediate(self, expr: IntermediateValue) -> str:
         if expr not in self.parameters:
             self.parameters.append(expr)
-        number = self.first_parameter + self.parameters.index(expr)
+        shown = self.dialect.parameter(self.first_parameter + self.parameters.index(expr))
         if expr.type.kind is Kind.TEXT:
-            return self.dialect.as_text(f"${number}")
+            return self.dialect.as_text(shown)
         if not expr.type.is_number:
-            return self.dialect.cast(f"${number}", expr.type.kind.value.upper())
-        return f"({self.clamped_double(self.dialect.as_double(f'${number}'), expr.lo, expr.hi)})"
+            return self.dialect.cast(shown, expr.type.kind.value.upper())
+        return f"({self.clamped_double(self.dialect.as_double(shown), expr.lo, expr.hi)})"
 
     def clamped_double(self, sql: str, lo: Fraction | None, hi: Fraction | None) -> str:
         """Return a double limited to [lo, hi], NULL for NaN."""
@@ -215,7 +215,7 @@ class PrivatePrinter:
         if isinstance(value, float) or not isinstance(value, (int, Fraction)):
             assert isinstance(value, float)
             end = Fraction(value)
-            return bounded(Number(self.dialect.as_double(text(repr(value))), None), end, end)
+            return bounded(Number(self.dialect.as_double(f"'{value!r}'"), None), end, end)
         number = Fraction(value)
         grid = Fraction(1, number.denominator)
         reach = abs(number.numerator)
@@ -249,8 +249,8 @@ class PrivatePrinter:
             raise Refusal(
                 "this column has too many decimals for arithmetic", sqlstate="PV202", position=expr.position
             )
-        whole = self.dialect.cast(f"trunc({shown})", "HUGEINT")
-        part = self.dialect.cast(f"({shown} - trunc({shown})) * {factor}", "HUGEINT")
+        whole = self.dialect.cast(self.dialect.truncated(shown), "HUGEINT")
+        part = self.dialect.cast(f"({shown} - {self.dialect.truncated(shown)}) * {factor}", "HUGEINT")
         return Number(self.dialect.cast(f"{whole} * {factor} + {part}", kind), facts.grid, reach)
 
     def is_held(self, expr: Field, lo: Fraction, hi: Fraction) -> bool:
@@ -307,7 +307,11 @@ class PrivatePrinter:
             alike = self._are_alike(left, right) or self.dialect.compares_any_decimals
             if real or not (alike or _fit_together(left, right)):
                 return self._compared([self._bare_double(left), self._bare_double(right)], sign)
-        return self._compared([self.beside(side, (left, right)) for side in (left, right)], sign)
+        sides = [self.beside(side, (left, right)) for side in (left, right)]
+        if left.type.is_number and right.type.is_number:
+            sides[0] = self.dialect.fits_beside(sides[0], left.type, right.type)
+            sides[1] = self.dialect.fits_beside(sides[1], right.type, left.type)
+        return self._compared(sides, sign)
 
     def _compared(self, sides: list[str], sign: str) -> str:
         return f"({sides[0]} {sign} {sides[1]})"

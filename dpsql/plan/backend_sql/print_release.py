@@ -34,7 +34,6 @@ from ...relation.catalog import Scalar
 from ...relation.expressions import Expr, IntermediateValue, Literal
 from ...relation.types import SqlType
 from ..dialects.dialect import Dialect
-from ..dialects.quote import text
 from ..measures.measurements import Bounding, BoundingQuery, Mask, Measurement, MeasurementKind, counted_in
 from ..measures.mode import ModeMeasurement
 from ..measures.ranks import Choice, RankMeasurement, SplitMeasurement
@@ -235,8 +234,8 @@ class _Release:
         changes = self._changes(numbers, units)
         listed = inner.of_units([f"({' OR '.join(flags)})" for flags in [self._counted(inner)] if flags])
         steps = [
-            f"r AS MATERIALIZED ({inner.sql()})",
-            f"heavy AS MATERIALIZED ({self._heavy(f'({listed}) AS r')})",
+            self.dialect.step("r", inner.sql(), is_kept=True),
+            self.dialect.step("heavy", self._heavy(f"({listed}) AS r"), is_kept=True),
         ]
         sums = self._corrected(whole, "r", changes, units, f"({inner.of_units([], beside='heavy')})")
         return _query(f"WITH {', '.join(steps)} {sums}", numbers, sources)
@@ -316,15 +315,17 @@ class _Release:
         rows, units = self._rows_counted(listed), UnitSums(inner)
         whole, changes = self._whole(numbers, GroupSums(plain)), self._changes(numbers, units)
         if listed is plain:
-            steps, of_all = [f"r AS MATERIALIZED ({plain.sql()})"], "r"
+            steps, of_all = [self.dialect.step("r", plain.sql(), is_kept=True)], "r"
             each, of_heavy = listed.of_units([], whole=True), inner.of_units([], beside="heavy")
         else:
             steps, of_all = [], f"({plain.sql()}) AS r"
             each, of_heavy = listed.sql(), inner.sql()
         by = ", ".join([*self.unit, *self.key_names])
         steps += [
-            f"p AS MATERIALIZED (SELECT {by}, {rows} AS n FROM ({each}) AS r GROUP BY {by})",
-            f"heavy AS MATERIALIZED ({self._heavy('p', 'CAST(SUM(n) AS BIGINT)')})",
+            self.dialect.step(
+                "p", f"SELECT {by}, {rows} AS n FROM ({each}) AS r GROUP BY {by}", is_kept=True
+            ),
+            self.dialect.step("heavy", self._heavy("p", "CAST(SUM(n) AS BIGINT)"), is_kept=True),
         ]
         if self.bounding.ranked:
             steps += self._dropped("p", self._key_hashes(), self.key_names, self.bounding.groups)
@@ -388,7 +389,7 @@ class _Release:
         more are ranked, by their keys alone; else it is faster to rank all. The same are kept.
         """
         sizes = [len(domain.values) for domain in self.domains if domain is not None]
-        if len(sizes) == len(names) and math.prod(sizes) > 2 * most:
+        if self.dialect.ranks_all or (len(sizes) == len(names) and math.prod(sizes) > 2 * most):
             return [
                 f"ranked AS (SELECT {source}.*, {self._rank(hashes, names)} FROM {source})",
                 f"kept AS (SELECT * FROM ranked WHERE rn <= {most})",
@@ -409,7 +410,9 @@ class _Release:
 
     def _rank(self, hashes: list[str], names: list[str]) -> str:
         unit = [self.dialect.hash_text(name, type_) for name, type_ in self._typed_unit()]
-        hashed = self.dialect.hashed([f"CAST($1 AS {self.dialect.text})", *unit, *hashes])
+        hashed = self.dialect.hashed(
+            [f"CAST({self.dialect.parameter(1)} AS {self.dialect.text})", *unit, *hashes]
+        )
         by = ", ".join([hashed, *(f"{name} NULLS LAST" for name in names)])
         return f"ROW_NUMBER() OVER (PARTITION BY {', '.join(self.unit)} ORDER BY {by}) AS rn"
 
@@ -457,15 +460,16 @@ class _Release:
         where = f" WHERE {' AND '.join(tests)}" if tests else ""
         place = self._place(z, measurement.known_lattice.low, choice)
         keys = "".join(f"{name}, " for name in self.key_names)
-        held = " NOT MATERIALIZED" if self._is_of_table() else ""  # what is read twice is computed once
         last = "r" if part is None else "b"
         if self.bounding.per_row:
             rows = f"SELECT {keys}{place} AS v, 1 AS w FROM ({inner.sql()}) AS r{where}"
-            steps = [f"{last} AS{held} ({rows})"]
+            steps = [self._read_twice(last, rows)]
         else:
             rows = f"SELECT {', '.join(self.unit)}, {keys}{place} AS v FROM ({inner.sql()}) AS r{where}"
-            steps = [f"a AS{held} ({rows})", *self._weighed(measurement.unit, f"{keys}v", last)]
-        steps += [] if part is None else [f"r AS{held} (SELECT * FROM b WHERE {self._in_part(part)})"]
+            steps = [self._read_twice("a", rows), *self._weighed(measurement.unit, f"{keys}v", last)]
+        steps += (
+            [] if part is None else [self._read_twice("r", f"SELECT * FROM b WHERE {self._in_part(part)}")]
+        )
         nullable = frozenset(
             name
             for name, domain in zip(self.key_names, self.domains, strict=True)
@@ -500,9 +504,9 @@ class _Release:
         if self.bounding.per_row:
             steps = [f"r AS (SELECT {keys}{x} AS x, 1 AS w FROM ({inner.sql()}) AS r WHERE {where})"]
         else:
-            held = " NOT MATERIALIZED" if self._is_of_table() else ""
+            rows = f"SELECT {', '.join(self.unit)}, {keys}{x} AS x FROM ({inner.sql()}) AS r WHERE {where}"
             steps = [
-                f"a AS{held} (SELECT {', '.join(self.unit)}, {keys}{x} AS x FROM ({inner.sql()}) AS r WHERE {where})",
+                self._read_twice("a", rows),
                 *self._weighed(measurement.unit, f"{keys}x", "r"),
             ]
         by = ", ".join([*self.key_names, "x"])
@@ -522,13 +526,16 @@ class _Release:
         """Return the steps that give the rows of a their weight w, by how many of them their unit has."""
         most = self.bounding.in_all
         share = self.dialect.quotient(str(most * unit), "t", wide=False)
-        held = " NOT MATERIALIZED" if self._is_of_table() else ""
         same = " AND ".join(f"{one} = {other}" for one, other in zip(self.unit, self.heavy, strict=True))
-        return [
-            f"heavy AS ({self._heavy('a')})",
-            f"{name} AS{held} (SELECT {shown}, COALESCE({share}, {unit}) AS w FROM a LEFT JOIN heavy ON {same} "
-            f"WHERE t IS NULL OR t <= {most * unit})",
-        ]
+        weighed = (
+            f"SELECT {shown}, COALESCE({share}, {unit}) AS w FROM a LEFT JOIN heavy ON {same} "
+            f"WHERE t IS NULL OR t <= {most * unit}"
+        )
+        return [f"heavy AS ({self._heavy('a')})", self._read_twice(name, weighed)]
+
+    def _read_twice(self, name: str, rows: str) -> str:
+        """Return a step that the next ones read twice: what is joined is computed once."""
+        return self.dialect.step(name, rows, is_kept=False if self._is_of_table() else None)
 
     def _place(self, z: str, low: int, choice: Choice) -> str:
         """Return the candidate of a value in lattice integers: its steps, then bits of the row's person."""
@@ -630,12 +637,13 @@ class _Release:
     def _in_domain(self) -> str:
         """Return the HAVING clause that keeps declared groups alone; nothing when none is declared.
 
-        COUNT(*) < 0 is never true: it keeps the engine from testing the keys of every row before it
+        COUNT(*) < 0 is never true: it keeps an engine from testing the keys of every row before it
         groups them, which takes more time than the grouping.
         """
+        late = "" if self.dialect.groups_before_having else " OR COUNT(*) < 0"
         pairs = zip(self.keys, self.key_names, self.domains, strict=True)
         tests = [self._member(name, key.type, domain) for key, name, domain in pairs if domain is not None]
-        return f" HAVING ({' AND '.join(tests)}) OR COUNT(*) < 0" if tests else ""
+        return f" HAVING ({' AND '.join(tests)}){late}" if tests else ""
 
     def _member(self, name: str, type_: SqlType, domain: Domain) -> str:
         """Return the test that a key is in its domain."""
@@ -647,7 +655,7 @@ class _Release:
     def _domain_literal(self, value: Scalar, type_: SqlType) -> str:
         """Return a public key value as a literal; temporal ones may be declared as ISO text."""
         if isinstance(value, str) and type_.is_temporal:
-            return f"CAST({text(value)} AS {type_.kind.value.upper()})"
+            return self.dialect.cast(self.dialect.text_literal(value), type_.kind.value.upper())
         if isinstance(value, Fraction) and (type_.is_temporal or value.denominator == 1):
             value = int(value)
         return self.dialect.literal(Literal(type_, value))

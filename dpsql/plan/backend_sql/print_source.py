@@ -33,9 +33,8 @@ from ...relation.expressions import Call, Expr, Field, fields_of
 from ...relation.intervals import Environment
 from ...relation.relations import AggregateCall, WindowCall
 from ...relation.types import BOOLEAN, Kind
-from ..dialects.dialect import Dialect
+from ..dialects.dialect import Dialect, ListColumn
 from ..dialects.private_sql import Number
-from ..dialects.quote import identifier
 from ..privacy.derived import ignores_ties, within_unit_lattice
 from ..privacy.growth import unlike
 from ..privacy.keys import environment_of
@@ -187,7 +186,7 @@ class SourcePrinter:
         prefix = f"{name}." if name else ""
         if isinstance(source, TableSource):
             return [
-                self.dialect.stored(f"{prefix}{identifier(shown)}", column.type)
+                self.dialect.stored(f"{prefix}{self.dialect.identifier(shown)}", column.type)
                 for shown, column in zip(source.shown, source.columns, strict=True)
             ]
         if isinstance(source, Cut):
@@ -208,9 +207,8 @@ class SourcePrinter:
                 self.parameters.append(parameter)
             number = self.first_parameter + self.parameters.index(parameter)
             kind = source.columns[index].type.kind
-            carried, cast = _CARRIERS[kind]
-            columns.append(f"{self.dialect.unnested(number, carried, cast)} AS c{index}")
-        return f"SELECT {', '.join(columns)}"
+            columns.append(ListColumn(f"c{index}", number, *_CARRIERS[kind]))
+        return self.dialect.listed(columns)
 
     # --- what joins multiply ---------------------------------------------------------------------------
 

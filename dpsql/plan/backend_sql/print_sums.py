@@ -144,7 +144,8 @@ class GroupSums:
 
     def products(self, measurement: Product, mask: Mask) -> str:
         left, right = (self._value(side).above(side.known_lattice.low) for side in measurement.sides)
-        products = f"COALESCE(SUM({left} * {right}){self.inner.only(mask)}, 0)"
+        product = self.dialect.summed(f"{left} * {right}", "BIGINT", None)
+        products = f"COALESCE(SUM({product}){self.inner.only(mask)}, 0)"
         return self.named(self._narrow(measurement, products), "q")
 
     def units(self, mask: Mask) -> str:

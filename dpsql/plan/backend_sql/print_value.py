@@ -57,7 +57,7 @@ class PrintedValue:
     def squares(self, only: str, low: int) -> str:
         """Return the exact sum of (z - low)², 0 for no rows; each square fits 64 bits, as z - low <= 2^30."""
         above = self.above(low)
-        return f"COALESCE(SUM({above} * {above}){only}, 0)"
+        return f"COALESCE(SUM({self.dialect.summed(f'{above} * {above}', 'BIGINT', None)}){only}, 0)"
 
 
 def print_value(
@@ -90,16 +90,19 @@ def print_value(
         is_computed = printer.env.columns[expr.index].facts is not None
         held = not is_computed and printer.is_held(expr, lattice.lo, lattice.hi)
         clamped = name if held else dialect.clamp(name, lo, hi)
-        if not early and not dialect.is_open(expr.type):
+        if not early and dialect.sums_widen and not dialect.is_open(expr.type):
             return PrintedValue(dialect, clamped, factor, known=name)
         whole = dialect.cast(f"({clamped}){f' * {factor}' if factor > 1 else ''}", _summand(dialect, lattice))
         return PrintedValue(dialect, item(whole, "z") if early else whole, 1, known="" if early else name)
     if lattice.exact:
         number = printer.number(expr)
-        name = item(printer.on_grid(number, lattice.step, expr).sql, "v")
+        steps = printer.on_grid(number, lattice.step, expr)
+        name, largest = item(steps.sql, "v"), lattice.reach * MAX_ROWS
         if early:
-            return PrintedValue(dialect, name, 1, (lattice.low, lattice.high))
-        return PrintedValue(dialect, dialect.clamp(name, str(lattice.low), str(lattice.high)), 1)
+            summed = dialect.summed(name, steps.kind, largest)
+            return PrintedValue(dialect, summed, 1, (lattice.low, lattice.high))
+        clamped = dialect.clamp(name, str(lattice.low), str(lattice.high))
+        return PrintedValue(dialect, dialect.summed(clamped, steps.kind, largest), 1)
     if isinstance(expr, Field) and expr.type.is_float:
         shown = printer.as_number(expr)
         shown = dialect.as_double(shown) if expr.type.kind is Kind.REAL else shown
@@ -139,7 +142,7 @@ def _rounded(printer: PrivatePrinter, real: str, expr: Expr, lattice: Lattice) -
         )
         number = Number(inside, None, 0, *sizes(lattice.lo, lattice.hi))
         scaled = quotient(number, step, printer.dialect, expr).sql
-    return printer.dialect.cast(scaled, _summand(printer.dialect, lattice))
+    return printer.dialect.rounded(scaled, _summand(printer.dialect, lattice), lattice.reach)
 
 
 def _summand(dialect: Dialect, lattice: Lattice) -> str:

@@ -71,5 +71,7 @@ def _of_doubles(
     way = real_sum(value, "-", low, expr) if buckets.rises else real_sum(low, "-", value, expr)
     share = quotient(way, constant(buckets.width), dialect, expr)
     place = real_product(constant(Fraction(buckets.count)), share, dialect, expr)
-    whole = printer.clamped_double(f"trunc({place.sql})", Fraction(0), Fraction(buckets.count - 1))
-    return value.sql, low.sql, high.sql, dialect.cast(f"({whole})", "BIGINT")
+    whole = printer.clamped_double(
+        dialect.stepped("trunc", place.sql), Fraction(0), Fraction(buckets.count - 1)
+    )
+    return value.sql, low.sql, high.sql, dialect.rounded(f"({whole})", "BIGINT", buckets.count)

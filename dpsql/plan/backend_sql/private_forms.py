@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import Refusal
 from ...relation.calendar import calendar_ends
-from ...relation.expressions import Call, Expr, Field, Literal
+from ...relation.expressions import Call, Expr, Field, Literal, Months
 from ...relation.functions import FUNCTIONS
 from ...relation.intervals import facts_of
 from ...relation.types import Kind
@@ -70,8 +70,8 @@ def _truth(printer: PrivatePrinter, expr: Call) -> str:
 
 
 def _like(printer: PrivatePrinter, expr: Call) -> str:
-    shown, pattern, escape = (printer.value(arg) for arg in expr.args)
-    return printer.dialect.like(shown, pattern, escape)
+    pattern, escape = (arg.value for arg in expr.args[1:] if isinstance(arg, Literal))
+    return printer.dialect.like(printer.value(expr.args[0]), str(pattern), str(escape))
 
 
 def _case(printer: PrivatePrinter, expr: Call) -> str:
@@ -95,7 +95,13 @@ def _function(printer: PrivatePrinter, expr: Call) -> str:
         and 0 <= expr.args[1].value < _MAX_LENGTH
     ):
         raise Refusal(f"{name} takes a literal length", sqlstate="PV202", position=expr.position)
-    return f"{name}({', '.join(printer.value(arg) for arg in expr.args)})"
+    if expr.function == "substr":
+        places = [int(str(arg.value)) for arg in expr.args[1:] if isinstance(arg, Literal)]
+        return printer.dialect.substring(printer.value(expr.args[0]), *places)
+    values = [printer.value(arg) for arg in expr.args]
+    if expr.function in ("greatest", "least"):
+        return printer.dialect.extreme(expr.function, values)
+    return f"{name}({', '.join(values)})"
 
 
 def _letter_case(printer: PrivatePrinter, expr: Call) -> str:
@@ -121,7 +127,7 @@ def _date_trunc(printer: PrivatePrinter, expr: Call) -> str:
     unit = expr.args[0]
     assert isinstance(unit, Literal)
     moment = printer.dialect.calendar_operand(printer.moment(expr.args[1]))
-    return f"CAST(date_trunc('{unit.value}', {moment}) AS TIMESTAMP)"
+    return printer.dialect.date_trunc(str(unit.value), moment)
 
 
 def _shift(printer: PrivatePrinter, expr: Call) -> str:
@@ -144,7 +150,9 @@ def _shift(printer: PrivatePrinter, expr: Call) -> str:
     if right.type.is_integer:
         days = printer.on_grid(printer.number(right), Fraction(1), expr)
         return f"({printer.moment(left)} {sign} CAST({days.sql} AS INTEGER))"
-    return f"({printer.moment(left)} {sign} {printer.value(right)})"
+    assert isinstance(right, Literal)
+    assert isinstance(right.value, Months)
+    return printer.dialect.shifted(printer.moment(left), sign, right.value, left.type)
 
 
 def _cast_value(printer: PrivatePrinter, expr: Call) -> str:

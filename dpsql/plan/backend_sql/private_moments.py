@@ -22,7 +22,7 @@ __all__ = ["date_bin", "to_char"]
 def to_char(printer: PrivatePrinter, expr: Call) -> str:
     """Return a moment's text, each part of it from a field: engines' own formats differ, and may depend on a locale."""
     moment = printer.dialect.calendar_operand(printer.moment(expr.args[0]))
-    return printer.dialect.as_text(f"({written(written_format(expr), moment, printer.dialect.text)})")
+    return printer.dialect.as_text(f"({written(written_format(expr), moment, printer.dialect)})")
 
 
 def date_bin(printer: PrivatePrinter, expr: Call) -> str:

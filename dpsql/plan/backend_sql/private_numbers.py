@@ -110,8 +110,10 @@ def _chosen(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
     if expr.function == "case":
         branches = [f"WHEN {printer.boolean(expr.args[i])} THEN {shown[i + 1]}" for i in range(0, last, 2)]
         sql = f"CASE {' '.join(branches)} ELSE {shown[last]} END"
+    elif expr.function == "coalesce":
+        sql = f"coalesce({', '.join(shown.values())})"
     else:
-        sql = f"{expr.function}({', '.join(shown.values())})"
+        sql = printer.dialect.extreme(expr.function, list(shown.values()))
     return Number(sql, facts.grid, reach, most, least)
 
 
@@ -134,11 +136,10 @@ def _stepped(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
         shown = number.sql if step == 1 else quotient(number, divisor, dialect, expr).sql
         rounded = {
             "round": dialect.half_even(shown) if expr.type.is_float else dialect.half_away(shown),
-            "floor": f"floor({shown})", "ceil": f"ceil({shown})", "trunc": f"trunc({shown})",
-        }[expr.function]  # fmt: skip
+        }.get(expr.function) or dialect.stepped(expr.function, shown)
         inside = printer.clamped_double(f"({rounded})", facts.lo / step, facts.hi / step)
         # The nearest double of an end may lie a little beyond it.
-        return Number(dialect.cast(inside, integer_kind(2 * reach, expr)), step, 2 * reach)
+        return Number(dialect.rounded(inside, integer_kind(2 * reach, expr), 2 * reach), step, 2 * reach)
     ratio = step / number.grid
     if ratio.numerator == 1:
         return printer.on_grid(number, step, expr)
@@ -251,7 +252,9 @@ def _extract(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
     if unit.value in EXACT_FIELDS:
         return _seconds(printer, expr, facts)
     moment = printer.dialect.calendar_operand(printer.moment(expr.args[1]))
-    return Number(f"CAST(extract({unit.value} FROM {moment}) AS BIGINT)", Fraction(1), 10_000)
+    return Number(
+        printer.dialect.cast(printer.dialect.extract(str(unit.value), moment), "BIGINT"), Fraction(1), 10_000
+    )
 
 
 def _seconds(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:

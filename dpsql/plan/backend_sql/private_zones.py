@@ -34,7 +34,7 @@ def zone_cut(printer: PrivatePrinter, expr: Call) -> str:
     lo, hi = _bounds(printer, value)
     clock, back = _known(expr, clock_steps(zone, lo, hi)), _known(expr, back_steps(unit, zone, lo, hi))
     shown = printer.dialect.calendar_operand(_plus(printer, printer.moment(value), clock, value))
-    return _plus(printer, f"CAST(date_trunc('{unit}', {shown}) AS TIMESTAMP)", back, value)
+    return _plus(printer, printer.dialect.date_trunc(unit, shown), back, value)
 
 
 def _bounds(printer: PrivatePrinter, value: Expr) -> tuple[int, int]:

@@ -8,5 +8,6 @@ from __future__ import annotations
 from .dialect import Dialect, dialect_of
 from .dialect_duckdb import DuckDBDialect
 from .dialect_postgres import PostgresDialect
+from .dialect_spark import SparkDialect
 
-__all__ = ["Dialect", "DuckDBDialect", "PostgresDialect", "dialect_of"]
+__all__ = ["Dialect", "DuckDBDialect", "PostgresDialect", "SparkDialect", "dialect_of"]

@@ -12,20 +12,31 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from inspect import getattr_static
 from typing import Any, ClassVar
 
 from ...relation.catalog import Table
-from ...relation.expressions import Expr, Literal
+from ...relation.expressions import Expr, Literal, Months
 from ...relation.facts import TEXT_CUT
-from ...relation.types import Kind, SqlType
+from ...relation.types import INTERVAL, Kind, SqlType
 from .private_sql import LARGEST, Number, integer_kind
-from .quote import literal, text
+from .quote import literal
 
-__all__ = ["Dialect", "dialect_of"]
+__all__ = ["Dialect", "ListColumn", "dialect_of"]
 
 _DIALECTS: dict[str, type[Dialect]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class ListColumn:
+    """A list parameter as a column: it travels as `carried`, and is read as `cast`, "" for the same."""
+
+    name: str
+    parameter: int
+    carried: str
+    cast: str
 
 
 class Dialect(ABC):
@@ -52,6 +63,14 @@ class Dialect(ABC):
     """Whether the engine answers what is printed for the sealed engine, and with the same meaning."""
     kinds: ClassVar[Mapping[str, str]]
     """Names of types that the engine calls otherwise."""
+    sums_widen: ClassVar[bool]
+    """Whether the sum of any exact column has a type that holds it; else rows are cast before they are summed."""
+    keeps_steps: ClassVar[bool]
+    """Whether a step of WITH can be kept, or left to each of its readers, as the statement says."""
+    groups_before_having: ClassVar[bool]
+    """Whether HAVING looks at groups; else at the keys of every row, where it reads nothing but them."""
+    ranks_all: ClassVar[bool]
+    """Whether all rows of all units are ranked by one window: a step that is read again is computed again."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -89,13 +108,29 @@ class Dialect(ABC):
     def bytewise(self, sql: str) -> str:
         """Return a text as a key: compared and ordered bytewise."""
 
+    @abstractmethod
+    def text_literal(self, value: str) -> str:
+        """Return a text as a literal: whatever it holds, nothing of it is read as more than its characters."""
+
+    @abstractmethod
+    def identifier(self, name: str) -> str:
+        """Return a quoted name."""
+
+    def path(self, path: tuple[str, ...]) -> str:
+        """Return a schema-qualified, quoted name of a table."""
+        return ".".join(map(self.identifier, path))
+
+    @abstractmethod
+    def parameter(self, number: int) -> str:
+        """Return a parameter by its number, from 1."""
+
     def literal(self, value: Literal) -> str:
         """Return a literal."""
-        return literal(value, self.double)
+        return literal(value, self.double, self.text_literal)
 
     def double_literal(self, value: Fraction) -> str:
         """Return an exact number as the nearest double, the largest one beyond its range."""
-        return self.as_double(text(repr(float(max(min(value, LARGEST), -LARGEST)))))
+        return self.as_double(f"'{float(max(min(value, LARGEST), -LARGEST))!r}'")
 
     @abstractmethod
     def flag(self, predicate: str) -> str:
@@ -189,6 +224,10 @@ class Dialect(ABC):
         sql = f"({self.widened(left, kind)} * {self.widened(right, kind)})"
         return Number(sql, left.grid * right.grid, reach)
 
+    def fits_beside(self, sql: str, type_: SqlType, other: SqlType) -> str:
+        """Return a bare exact number as it is compared with one of another type, if the two have at most 38 digits."""
+        return sql
+
     @abstractmethod
     def quotient(self, left: str, right: str, *, wide: bool) -> str:
         """Return an integer division, cut towards zero; `wide`: an operand may be a HUGEINT."""
@@ -196,6 +235,10 @@ class Dialect(ABC):
     @abstractmethod
     def summand(self, largest_sum: int) -> str:
         """Return the integer type of rows to be summed; `largest_sum`: no sum of them is larger."""
+
+    def summed(self, sql: str, kind: str, largest_sum: int | None) -> str:
+        """Return a computed integer of a type (`kind`) to be summed; `largest_sum`: as in `summand`, None: unknown."""
+        return sql
 
     @abstractmethod
     def wide_sum(self, total: str) -> str:
@@ -208,6 +251,22 @@ class Dialect(ABC):
     @abstractmethod
     def half_away(self, sql: str) -> str:
         """Return a double rounded to a whole one, halves away from zero."""
+
+    def rounded(self, sql: str, kind: str, reach: int) -> str:
+        """Return a double as the nearest integer, halves to even, of a type (`kind`); its size is at most `reach`."""
+        return self.cast(sql, kind)
+
+    def stepped(self, function: str, sql: str) -> str:
+        """Return floor, ceil or trunc of a double, as a double."""
+        return f"{function}({sql})"
+
+    def truncated(self, sql: str) -> str:
+        """Return an exact number without what is after the point."""
+        return f"trunc({sql})"
+
+    def extreme(self, function: str, values: Sequence[str]) -> str:
+        """Return greatest or least of values, NULL where all of them are."""
+        return f"{function}({', '.join(values)})"
 
     # --- text and calendar ----------------------------------------------------------------------------------
 
@@ -225,7 +284,15 @@ class Dialect(ABC):
 
     @abstractmethod
     def like(self, sql: str, pattern: str, escape: str) -> str:
-        """Return LIKE; `escape` is a text literal, '' for none."""
+        """Return LIKE; `escape` is one character, "" for none."""
+
+    def substring(self, sql: str, *numbers: int) -> str:
+        """Return the part of a text from a place on, 0 is before its first character; and so many characters of it."""
+        return f"substring({', '.join([sql, *map(str, numbers)])})"
+
+    def text_of(self, sql: str, type_: SqlType) -> str:
+        """Return a value as the text that people read."""
+        return self.as_text(sql)
 
     @abstractmethod
     def position(self, inside: str, part: str) -> str:
@@ -242,6 +309,18 @@ class Dialect(ABC):
     @abstractmethod
     def calendar_operand(self, sql: str) -> str:
         """Return a date or timestamp as date_trunc and extract take it."""
+
+    def date_trunc(self, unit: str, operand: str) -> str:
+        """Return the beginning of a moment's unit, a TIMESTAMP."""
+        return f"CAST(date_trunc('{unit}', {operand}) AS TIMESTAMP)"
+
+    def extract(self, field: str, operand: str) -> str:
+        """Return a field of a moment, a number."""
+        return f"extract({field} FROM {operand})"
+
+    def shifted(self, moment: str, sign: str, by: Months, type_: SqlType) -> str:
+        """Return a date or timestamp (`type_`) plus or minus an interval, a TIMESTAMP: months first, then days."""
+        return f"({moment} {sign} {self.literal(Literal(INTERVAL, by))})"
 
     @abstractmethod
     def less_microseconds(self, sql: str, count: str) -> str:
@@ -281,8 +360,15 @@ class Dialect(ABC):
         """Return three hexadecimal digits as a bigint."""
 
     @abstractmethod
-    def unnested(self, parameter: int, carried: str, cast: str) -> str:
-        """Return a list parameter as a column; `cast`: the type it is read as, "" for the carried one."""
+    def listed(self, columns: Sequence[ListColumn]) -> str:
+        """Return the SELECT of list parameters, all of one length, as columns side by side."""
+
+    def step(self, name: str, sql: str, *, is_kept: bool | None = None) -> str:
+        """Return a step of WITH; `is_kept`: whether it is computed once, None for as the engine likes."""
+        word = {None: "", True: "MATERIALIZED ", False: "NOT MATERIALIZED "}[
+            is_kept if self.keeps_steps else None
+        ]
+        return f"{name} AS {word}({sql})"
 
     @abstractmethod
     def without(self, rows: str, left_out: str, known: list[str], keys: list[str]) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import MappingProxyType
 
 from ...relation.catalog import Table
 from ...relation.types import Kind, SqlType
-from .dialect import Dialect
-from .quote import table_name
+from .dialect import Dialect, ListColumn
+from .quote import identifier, text
 
 __all__ = ["DUCKDB", "DuckDBDialect"]
 
@@ -26,6 +27,10 @@ class DuckDBDialect(Dialect):
     correlates_once = True
     runs_public_parts = True
     kinds = MappingProxyType({})
+    sums_widen = True
+    keeps_steps = True
+    groups_before_having = False
+    ranks_all = False
 
     @classmethod
     def of(cls, case_collation: str | None) -> DuckDBDialect:
@@ -40,8 +45,17 @@ class DuckDBDialect(Dialect):
     def flag(self, predicate: str) -> str:
         return f"CAST({predicate} AS BIGINT)"
 
+    def text_literal(self, value: str) -> str:
+        return text(value)
+
+    def identifier(self, name: str) -> str:
+        return identifier(name)
+
+    def parameter(self, number: int) -> str:
+        return f"${number}"
+
     def table(self, table: Table) -> str:
-        return table_name(table.path)
+        return self.path(table.path)
 
     def stored(self, shown: str, type_: SqlType) -> str:
         # Whatever the session's own zone is: no expression above knows of zones.
@@ -94,7 +108,8 @@ class DuckDBDialect(Dialect):
         return f"CASE WHEN contains({sql}, 'ß') THEN array_to_string({parts}, 'ß') ELSE upper({sql}) END"
 
     def like(self, sql: str, pattern: str, escape: str) -> str:
-        return f"({sql} LIKE {pattern}{'' if escape == chr(39) * 2 else f' ESCAPE {escape}'})"
+        escaped = f" ESCAPE {text(escape)}" if escape else ""
+        return f"({sql} LIKE {text(pattern)}{escaped})"
 
     def position(self, inside: str, part: str) -> str:
         return f"instr({inside}, {part})"
@@ -122,9 +137,12 @@ class DuckDBDialect(Dialect):
     def read_hexadecimal(self, digits: str) -> str:
         return f"CAST('0x' || {digits} AS BIGINT)"
 
-    def unnested(self, parameter: int, carried: str, cast: str) -> str:
-        column = f"unnest(CAST(${parameter} AS {self.kind(carried)}[]))"
-        return f"TRY_CAST({column} AS {cast})" if cast else column
+    def listed(self, columns: Sequence[ListColumn]) -> str:
+        return f"SELECT {', '.join(f'{self._unnested(column)} AS {column.name}' for column in columns)}"
+
+    def _unnested(self, column: ListColumn) -> str:
+        shown = f"unnest(CAST({self.parameter(column.parameter)} AS {self.kind(column.carried)}[]))"
+        return f"TRY_CAST({shown} AS {column.cast})" if column.cast else shown
 
     def without(self, rows: str, left_out: str, known: list[str], keys: list[str]) -> str:
         same = [self.same(f"{rows}.{key}", f"{left_out}.{key}") for key in keys]

@@ -7,14 +7,15 @@ column; CASE does not guard what is constant; a date loses its place when it is 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import MappingProxyType
 
 from ...errors import Refusal
 from ...relation.catalog import Table
 from ...relation.expressions import Literal
 from ...relation.types import Kind, SqlType
-from .dialect import Dialect
-from .quote import identifier, table_name
+from .dialect import Dialect, ListColumn
+from .quote import identifier, text
 
 __all__ = ["PostgresDialect"]
 
@@ -42,6 +43,10 @@ class PostgresDialect(Dialect):
     correlates_once = False
     runs_public_parts = False
     kinds = MappingProxyType({"HUGEINT": "numeric(39, 0)", "DOUBLE": "double precision", "VARCHAR": "text"})
+    sums_widen = True
+    keeps_steps = True
+    groups_before_having = False
+    ranks_all = False
 
     def __init__(self, case_collation: str | None) -> None:
         self.case_collation = case_collation
@@ -64,9 +69,18 @@ class PostgresDialect(Dialect):
     def flag(self, predicate: str) -> str:
         return f"CAST(CAST({predicate} AS integer) AS bigint)"
 
+    def text_literal(self, value: str) -> str:
+        return text(value)
+
+    def identifier(self, name: str) -> str:
+        return identifier(name)
+
+    def parameter(self, number: int) -> str:
+        return f"${number}"
+
     def table(self, table: Table) -> str:
         # A child that is attached after its constraints were looked at has none of them.
-        return f"{'' if table.is_partitioned else 'ONLY '}{table_name(table.path)}"
+        return f"{'' if table.is_partitioned else 'ONLY '}{self.path(table.path)}"
 
     # --- a table's columns ------------------------------------------------------------------------------
 
@@ -132,7 +146,7 @@ class PostgresDialect(Dialect):
         return f"({name}({sql} COLLATE pg_catalog.{identifier(self.case_collation)}){_BYTEWISE}"
 
     def like(self, sql: str, pattern: str, escape: str) -> str:
-        return f"({sql} LIKE {pattern} ESCAPE {escape})"
+        return f"({sql} LIKE {text(pattern)} ESCAPE {text(escape)})"
 
     def position(self, inside: str, part: str) -> str:
         return f"strpos({inside}, {part})"
@@ -167,9 +181,12 @@ class PostgresDialect(Dialect):
     def read_hexadecimal(self, digits: str) -> str:
         return f"CAST(CAST(CAST('x' || {digits} AS bit(12)) AS integer) AS bigint)"
 
-    def unnested(self, parameter: int, carried: str, cast: str) -> str:
-        column = f"unnest(CAST(${parameter} AS {self.kind(carried)}[]))"
-        return f"CAST({column} AS {cast})" if cast else column
+    def listed(self, columns: Sequence[ListColumn]) -> str:
+        return f"SELECT {', '.join(f'{self._unnested(column)} AS {column.name}' for column in columns)}"
+
+    def _unnested(self, column: ListColumn) -> str:
+        shown = f"unnest(CAST({self.parameter(column.parameter)} AS {self.kind(column.carried)}[]))"
+        return f"CAST({shown} AS {column.cast})" if column.cast else shown
 
     def without(self, rows: str, left_out: str, known: list[str], keys: list[str]) -> str:
         match = " AND ".join(self.same(f"{rows}.{key}", f"{left_out}.{key}") for key in (*known, *keys))

@@ -1,7 +1,12 @@
-"""The only way a name or a value becomes SQL text."""
+"""The only way a name or a value becomes SQL text: of standard SQL, as DuckDB and Postgres read it.
+
+Another engine may read a text otherwise: what is printed for the owner's engine asks its dialect. Here is what
+the sealed engine reads, and what our own statements are written with.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 from ...relation.calendar import date_text, timestamp_text
@@ -42,8 +47,8 @@ def decimal(value: Fraction) -> str | None:
     return f"{sign}{digits[:-scale]}.{digits[-scale:]}" if scale else f"{sign}{digits}"
 
 
-def literal(value: Literal, double: str = "DOUBLE") -> str:
-    """Return a literal in SQL, the same text on every engine but for the name of its `double` type."""
+def literal(value: Literal, double: str = "DOUBLE", text: Callable[[str], str] = text) -> str:
+    """Return a literal in SQL; `double`: the name of that type, `text`: how a text is written."""
     raw, kind = value.value, value.type.kind
     if raw is None:
         return "NULL"

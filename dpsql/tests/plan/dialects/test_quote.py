@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
 from fractions import Fraction
+from pathlib import Path
 
 import duckdb
 import pytest
 
+import dpsql
 from dpsql.plan.dialects.quote import decimal, identifier, literal, table_name, text
 from dpsql.relation.expressions import Literal, LiteralValue
 from dpsql.relation.types import BIGINT, BOOLEAN, DATE, DOUBLE, NUMERIC, TEXT, TIMESTAMP, SqlType
@@ -62,3 +66,34 @@ def test_decimals_are_exact_or_none(value: Fraction, shown: str | None) -> None:
 )
 def test_literals(type_: SqlType, value: LiteralValue, shown: str) -> None:
     assert literal(Literal(type_, value)) == shown
+
+
+_ROOT = Path(dpsql.__file__).parent
+_SEALED = ("postprocess/", "plan/measures/formulas.py")
+"""What is printed for the sealed engine, which is DuckDB."""
+_OUR_OWN = ("engine/preview.py", "engine/bench.py", "engine/bounds.py", "engine/people_above.py")
+"""Statements that our own parser reads, as an analyst's."""
+
+
+def _imported() -> Iterator[tuple[str, str]]:
+    """Yield what modules import of `quote`, but for tests and dialects."""
+    for path in sorted(_ROOT.rglob("*.py")):
+        place = path.relative_to(_ROOT).as_posix()
+        if place.startswith(("tests/", "plan/dialects/")):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.endswith("dialects.quote"):
+                yield from ((place, alias.name) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom | ast.Import):
+                assert "quote" not in [
+                    a.name for a in node.names if "dialects" in (getattr(node, "module", "") or "")
+                ], place
+
+
+def test_what_the_owners_engine_reads_is_written_by_its_dialect_alone() -> None:
+    found = list(_imported())
+    assert {name for place, name in found if place.startswith(_SEALED)} >= {"text", "literal"}, "found at all"
+    for place, name in found:
+        if name != "decimal" and not place.startswith(_SEALED):
+            assert name == "identifier", f"{place} imports {name}"
+            assert place in _OUR_OWN, f"{place} imports {name}"

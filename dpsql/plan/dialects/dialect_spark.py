@@ -1,0 +1,302 @@
+"""Spark's words; `dialect` has the house rules.
+
+Traps that these forms stand for, each reproduced on 4.3 (soundness.md 1.31):
+
+1. A backslash in a text literal escapes what follows it, `${env:HOME}` in a statement is replaced before it is
+   parsed, and settings change both: a literal with any character that could be either is written as its bytes.
+2. DIV of decimals wraps beyond 64 bits without an error, SUM(BIGINT) stays a BIGINT and raises, a cast of a double
+   truncates, and so does one of a decimal; a cast of a double to a decimal takes its shortest text.
+3. A text may hold bytes that are no UTF-8, and substring() of such reads the memory behind them: a column is NULL
+   there, wherever it is read.
+4. A step of WITH is computed again for each of its readers.
+
+What is printed relies on settings that the backend pins and reads back: ANSI arithmetic, decimals without loss of
+precision (`decimalOperations.allowPrecisionLoss` false), and UTC, in which TIMESTAMP_NTZ and TIMESTAMP_LTZ are one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import MappingProxyType
+
+from ...relation.catalog import Table
+from ...relation.expressions import Literal, Months
+from ...relation.types import Kind, SqlType
+from .dialect import Dialect, ListColumn
+
+__all__ = ["SPARK", "SparkDialect"]
+
+_PLAIN = frozenset(" _-.,:;/()%+*=<>!?@#&|")
+"""What a quoted text may hold besides letters and digits, whatever the settings are."""
+_EIGHTEEN = 9 * 10**18
+"""Below 2^63: quotients are taken in two steps that are below it, see `quotient`."""
+_DIVISOR = 10**19
+
+
+class SparkDialect(Dialect):
+    """Spark 4.1 and later, over Spark Connect."""
+
+    name = "spark"
+    double = "DOUBLE"
+    text = "STRING"
+    decimal = "DECIMAL(38, 0)"
+    compares_any_decimals = False
+    numerics_are_finite = True
+    listed_by_sort = ""
+    has_no_orphans = False  # keys are never enforced
+    correlates_once = False
+    runs_public_parts = False
+    kinds = MappingProxyType({
+        "HUGEINT": "DECIMAL(38, 0)", "NUMERIC": "DECIMAL(38, 0)", "VARCHAR": "STRING", "TEXT": "STRING",
+        "TIMESTAMP": "TIMESTAMP_NTZ", "REAL": "FLOAT", "DOUBLE PRECISION": "DOUBLE",
+    })  # fmt: skip
+    sums_widen = False
+    keeps_steps = False
+    groups_before_having = True
+    ranks_all = True
+
+    @classmethod
+    def of(cls, case_collation: str | None) -> SparkDialect:
+        return SPARK
+
+    # --- literals and names -----------------------------------------------------------------------------
+
+    def text_literal(self, value: str) -> str:
+        if all(character.isalnum() or character in _PLAIN for character in value):
+            return f"'{value}'"
+        return f"CAST(X'{value.encode().hex().upper()}' AS STRING)"
+
+    def identifier(self, name: str) -> str:
+        return f"`{name.replace('`', '``')}`"
+
+    def parameter(self, number: int) -> str:
+        return f":p{number}"
+
+    def literal(self, value: Literal) -> str:
+        kind = value.type.kind
+        if value.value is None and kind not in (Kind.NULL, Kind.OPAQUE, Kind.INTERVAL):
+            return self.cast("NULL", kind.value.upper())
+        shown = super().literal(value)
+        return shown.replace("TIMESTAMP ", "TIMESTAMP_NTZ ", 1) if kind is Kind.TIMESTAMP else shown
+
+    def as_text(self, sql: str) -> str:
+        return f"CAST({sql} AS STRING)"  # of the collation UTF8_BINARY, whatever that of its argument is
+
+    def bytewise(self, sql: str) -> str:
+        return sql  # texts are read as columns are, so
+
+    def flag(self, predicate: str) -> str:
+        return f"CAST({predicate} AS BIGINT)"
+
+    def table(self, table: Table) -> str:
+        return self.path(table.path)
+
+    # --- a table's columns ------------------------------------------------------------------------------
+
+    def stored(self, shown: str, type_: SqlType) -> str:
+        if type_.kind is Kind.TEXT:
+            is_padded = type_.engine is not None and type_.engine.lower().startswith("char")
+            shown = self.as_text(shown)
+            return f"try_validate_utf8({self.trimmed('rtrim', shown) if is_padded else shown})"
+        if type_.kind is Kind.TIMESTAMP and type_.engine is not None:
+            return self.cast(shown, "TIMESTAMP")
+        return shown
+
+    def column(self, shown: str, type_: SqlType) -> str:
+        return shown
+
+    def owner(self, shown: str, type_: SqlType) -> str:
+        return shown
+
+    def is_nan(self, shown: str) -> str:
+        return f"isnan({shown})"
+
+    def number_key(self, shown: str, type_: SqlType) -> str:
+        return shown
+
+    def is_open(self, type_: SqlType) -> bool:
+        return False
+
+    def on_scale(self, shown: str, type_: SqlType) -> str:
+        return shown
+
+    def exact_as_double(self, shown: str, type_: SqlType) -> str:
+        return self.as_double(shown)
+
+    # --- clamps and arithmetic ----------------------------------------------------------------------------
+
+    def below_nan(self, sql: str) -> str:
+        return f"NOT isnan({sql})"
+
+    def fits_beside(self, sql: str, type_: SqlType, other: SqlType) -> str:
+        if type_.kind is Kind.BIGINT and other.kind is Kind.NUMERIC:
+            # Beside decimals a BIGINT is taken for one of 20 digits; with 19 after the point the last would be rounded.
+            return self.cast(sql, "DECIMAL(19, 0)") if other.scale is None or other.scale >= 19 else sql
+        return sql
+
+    def quotient(self, left: str, right: str, *, wide: bool) -> str:
+        """Return an integer division, a wide one in two steps that stay below 2^63, where DIV wraps.
+
+        With c = K·b for |b| <= 10^19, a = c·q + r and |r| < |c|, all cut towards zero: a/b = K·q + r/b, in which
+        q and r/b have the sign of a/b, |q| <= 2^125/K < 2^63 and |r/b| < K < 2^63. For a larger b, c = ±K·10^19 is
+        above 2^125: q = 0 and r = a, |a/b| < 2^63.
+        """
+        if not wide:
+            return f"({left} DIV {right})"
+        if right.isdecimal():
+            step = str(min(int(right), _DIVISOR) * _EIGHTEEN)
+        else:
+            inside = f"LEAST(GREATEST({right}, -{_DIVISOR}), {_DIVISOR})"  # of NULL an end: the second step is NULL
+            step = f"({self.cast(inside, 'HUGEINT')} * {_EIGHTEEN})"
+        first = self.cast(f"(({left}) DIV {step})", "HUGEINT")
+        return f"({first} * {_EIGHTEEN} + ((({left}) % {step}) DIV {right}))"
+
+    def summand(self, largest_sum: int) -> str:
+        return "BIGINT" if largest_sum < 2**62 else "HUGEINT"
+
+    def summed(self, sql: str, kind: str, largest_sum: int | None) -> str:
+        is_wide = largest_sum is None or largest_sum >= 2**62
+        return self.cast(sql, "HUGEINT") if is_wide and kind != "HUGEINT" else sql
+
+    def wide_sum(self, total: str) -> str:
+        return self.cast(total, "HUGEINT")
+
+    def half_even(self, sql: str) -> str:
+        return f"rint({sql})"
+
+    def half_away(self, sql: str) -> str:
+        return f"round({sql})"
+
+    def rounded(self, sql: str, kind: str, reach: int) -> str:
+        whole = f"rint({sql})"
+        if reach < 2**62:
+            narrow = f"CAST({whole} AS BIGINT)"
+            return narrow if kind == "BIGINT" else self.cast(narrow, kind)
+        # In two parts, each exact: the decimal that a cast makes of a double is that of its shortest text.
+        high = f"CAST({whole} / {2**63}e0 AS BIGINT)"
+        low = f"CAST({whole} - CAST({high} AS DOUBLE) * {2**63}e0 AS BIGINT)"
+        return self.cast(f"({self.cast(high, 'HUGEINT')} * {2**63} + {low})", kind)
+
+    def stepped(self, function: str, sql: str) -> str:
+        """Return floor, ceil or trunc of a double from its nearest whole one: Spark's own are BIGINTs, and raise."""
+        nearest = f"rint({sql})"
+        down = f"({nearest} - CASE WHEN {nearest} > {sql} THEN 1e0 ELSE 0e0 END)"
+        up = f"({nearest} + CASE WHEN {nearest} < {sql} THEN 1e0 ELSE 0e0 END)"
+        if function == "trunc":
+            return f"CASE WHEN {sql} < 0e0 THEN {up} ELSE {down} END"
+        return down if function == "floor" else up
+
+    def truncated(self, sql: str) -> str:
+        return f"(CASE WHEN {sql} < 0 THEN ceil({sql}) ELSE floor({sql}) END)"
+
+    def extreme(self, function: str, values: Sequence[str]) -> str:
+        return super().extreme(function, values) if len(values) > 1 else values[0]
+
+    # --- text and calendar --------------------------------------------------------------------------------
+
+    def letter_case(self, name: str, sql: str) -> str:
+        # Those that have one character alone: 'ß' is two capitals, and 'İ' two small letters.
+        each = f"transform(split({sql}, ''), c -> CASE WHEN length({name}(c)) = 1 THEN {name}(c) ELSE c END)"
+        return f"CASE WHEN octet_length({sql}) = length({sql}) THEN {name}({sql}) ELSE array_join({each}, '') END"
+
+    def trimmed(self, name: str, sql: str) -> str:
+        side = {"trim": "BOTH", "ltrim": "LEADING", "rtrim": "TRAILING"}[name]
+        return f"trim({side} ' ' FROM {sql})"
+
+    def like(self, sql: str, pattern: str, escape: str) -> str:
+        """Return LIKE with one escape character, before special characters alone: before others it is an error."""
+        parts, characters = [], iter(pattern)
+        for character in characters:
+            if escape and character == escape:
+                parts.append((next(characters), False))
+            else:
+                parts.append((character, character in "%_"))
+        if not any(one in "%_\\" for one, is_special in parts if not is_special):
+            return f"({sql} LIKE {self.text_literal(''.join(one for one, _ in parts))})"
+        shown = "".join(one if is_special or one not in "%_!" else f"!{one}" for one, is_special in parts)
+        return f"({sql} LIKE {self.text_literal(shown)} ESCAPE '!')"
+
+    def substring(self, sql: str, *numbers: int) -> str:
+        start, *lengths = numbers  # from 0 as from 1, but for a length: what is before the first counts
+        if start == 0:
+            return super().substring(sql, 1, *(max(0, length - 1) for length in lengths))
+        return super().substring(sql, start, *lengths)
+
+    def text_of(self, sql: str, type_: SqlType) -> str:
+        return self.spelled(sql, type_)
+
+    def position(self, inside: str, part: str) -> str:
+        return f"instr({inside}, {part})"
+
+    def days_between(self, later: str, earlier: str) -> str:
+        return f"CAST(datediff({later}, {earlier}) AS BIGINT)"
+
+    def since_1970(self, sql: str, type_: SqlType) -> str:
+        if type_.kind is Kind.DATE:
+            return f"CAST(unix_date({sql}) AS BIGINT)"
+        return f"unix_micros(CAST({sql} AS TIMESTAMP_LTZ))"
+
+    def calendar_operand(self, sql: str) -> str:
+        return sql
+
+    def date_trunc(self, unit: str, operand: str) -> str:
+        return f"CAST(date_trunc('{unit}', {operand}) AS TIMESTAMP_NTZ)"
+
+    def extract(self, field: str, operand: str) -> str:
+        if field == "dow":
+            return f"(extract(DAYOFWEEK FROM {operand}) - 1)"  # theirs is 1 on Sundays
+        field = {"isodow": "DAYOFWEEK_ISO", "isoyear": "YEAROFWEEK"}.get(field, field)
+        return f"extract({field} FROM {operand})"
+
+    def shifted(self, moment: str, sign: str, by: Months, type_: SqlType) -> str:
+        factor = -1 if sign == "-" else 1
+        microseconds = factor * by.microseconds
+        seconds, rest = divmod(abs(microseconds), 10**6)
+        shown = f"CAST('{'-' if microseconds < 0 else ''}{seconds}.{rest:06}' AS DECIMAL(18, 6))"
+        interval = f"make_interval(0, {factor * by.months}, 0, {factor * by.days}, 0, 0, {shown})"
+        return f"({self.cast(moment, 'TIMESTAMP') if type_.kind is Kind.DATE else moment} + {interval})"
+
+    def less_microseconds(self, sql: str, count: str) -> str:
+        return f"timestampadd(MICROSECOND, -({count}), {sql})"
+
+    # --- rows -----------------------------------------------------------------------------------------------
+
+    def same(self, left: str, right: str) -> str:
+        return f"{left} <=> {right}"
+
+    def spelled(self, sql: str, type_: SqlType) -> str:
+        shown = self.as_text(sql)
+        if not type_.is_temporal:
+            return shown
+        # As in DuckDB: no sign before five digits of a year, and (BC) after the date of one before Christ.
+        name = "DATE" if type_.kind is Kind.DATE else "TIMESTAMP_NTZ"
+        day = f"right(CAST(CAST({sql} AS DATE) AS STRING), 6)"
+        time = "''" if type_.kind is Kind.DATE else f"substring({shown}, instr({shown}, ' '))"
+        before = f"format_string('%04d%s (BC)%s', 1 - year({sql}), {day}, {time})"
+        return (
+            f"CASE WHEN {sql} < {name} '0001-01-01' THEN {before} WHEN year({sql}) > 9999 THEN substring({shown}, 2) "
+            f"ELSE {shown} END"
+        )
+
+    def read_hexadecimal(self, digits: str) -> str:
+        return f"CAST(conv({digits}, 16, 10) AS BIGINT)"
+
+    def listed(self, columns: Sequence[ListColumn]) -> str:
+        """Each list travels as one text, a JSON array of texts (`spark_parameters`): a list is no parameter here."""
+        lists = ", ".join(f"from_json({self.parameter(one.parameter)}, 'ARRAY<STRING>')" for one in columns)
+        names = ", ".join(one.name for one in columns)
+        shown = ", ".join(
+            f"try_cast({one.name} AS {self.kind(one.cast)}) AS {one.name}"
+            if one.cast
+            else f"{self.cast(one.name, one.carried)} AS {one.name}"
+            for one in columns
+        )
+        return f"SELECT {shown} FROM (SELECT inline(arrays_zip({lists})) AS ({names})) AS l"
+
+    def without(self, rows: str, left_out: str, known: list[str], keys: list[str]) -> str:
+        same = [self.same(f"{rows}.{key}", f"{left_out}.{key}") for key in keys]
+        match = " AND ".join([*(f"{rows}.{one} = {left_out}.{one}" for one in known), *same])
+        return f"SELECT {rows}.* FROM {rows} LEFT ANTI JOIN {left_out} ON {match}"
+
+
+SPARK = SparkDialect()
