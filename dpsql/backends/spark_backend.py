@@ -208,8 +208,12 @@ class SparkBackend:
 
         Raises PolicyError, and EngineFailure in place of what Spark raises.
         """
-        with self._leased() as lease, guarding("session"):
-            yield lease.connection.session
+        connection = SparkConnection(self._target, seconds=None)
+        try:
+            with guarding("session"):
+                yield connection.session
+        finally:
+            connection.close()
 
     def cancel(self, owner: object = None) -> None:
         """Stop the running statements of an owner, or all of them, from any thread."""
