@@ -4,7 +4,8 @@ House rules:
 
 1. Spark has no transaction that only reads, and no role here that can only read: one query is sent, which
    `spark_guard` has looked at, and what else the server's rights allow is the owner's to mend (soundness.md 4.4, D04).
-2. A snapshot is the version of the tables that was recorded: they are looked at before each result and after it.
+2. A snapshot is the version of the tables that was recorded: they are looked at when it begins, and after each result,
+   before the last of its rows is given.
 3. A session that a statement failed in, or was stopped in, is released: nothing of it stays on the server.
 """
 
@@ -110,24 +111,23 @@ class SparkSnapshot:
     ) -> Iterator[list[tuple[Any, ...]]]:
         require_query(sql)
         self._give_up()
-        self._call("tables", self._check)
         arguments = guarded("run", lambda: bound(parameters))
-        batches = self._connection.stream(sql, arguments)
-        self._stream = rows = chunks_of(batches, size)
-        stage = "run"
+        self._stream = rows = chunks_of(self._connection.stream(sql, arguments), size)
+        chunk = self._call("run", lambda: next(rows, None))
         while True:
+            following = None if chunk is None else self._call("fetch", lambda: next(rows, None))
+            if following is None:
+                self._call("tables", self._check)
+            if chunk is not None:
+                yield chunk
+            if following is None:
+                return
             if turn != self._runs:
                 raise RuntimeError("this result was given up when the next statement began")
-            chunk = self._call(stage, lambda: next(rows, None))
-            if chunk is None:
-                break
-            stage = "fetch"
-            yield chunk
-        self._call("tables", self._check)
+            chunk = following
 
     def _arrays(self, sql: str) -> list[tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]]:
         require_query(sql)
-        self._check()
         batches = list(self._connection.stream(sql, {}))
         if not batches:
             raise EngineFailure("run: an answer without columns")

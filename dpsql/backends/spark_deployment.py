@@ -25,11 +25,13 @@ _NAMES = (
     "spark.network.crypto.enabled",
     "spark.scheduler.mode",
     "spark.sql.extensions",
+    "spark.ui.enabled",
 )
 _KNOWN_EXTENSIONS = frozenset({
     "io.delta.sql.DeltaSparkSessionExtension",
     "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
 })  # fmt: skip
+_SHOWN = "statements, with what analysts wrote in them, and exact numbers of rows"
 _UNSEEN = (
     "Spark tells nobody what its own credentials may do to the storage: give the server such as read the tables, and "
     "do nothing else; every client of it has them"
@@ -68,7 +70,9 @@ def _inside(found: dict[str, str]) -> Iterator[str]:
             "it with spark.scheduler.mode = FAIR"
         )
     if found["spark.eventLog.enabled"] == "true":
-        yield "the server keeps the text of statements, with what analysts wrote in them, in its event log"
+        yield f"the server's event log keeps {_SHOWN}; let nobody read it who may not read the tables"
+    if found["spark.ui.enabled"] != "false":
+        yield f"the server's web pages show {_SHOWN}; start it with spark.ui.enabled = false"
     others = {name.strip() for name in found["spark.sql.extensions"].split(",")} - _KNOWN_EXTENSIONS - {""}
     if others:
         yield (

@@ -10,15 +10,17 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
 
+from dpsql.backends import spark_backend as backends
 from dpsql.backends import spark_connection as module
+from dpsql.backends.spark_backend import SparkBackend
 from dpsql.backends.spark_connection import SETTINGS, SparkConnection, guarded, messages
 from dpsql.backends.spark_target import TOKEN, SparkTarget
-from dpsql.errors import EngineFailure, PolicyError
+from dpsql.errors import EngineFailure, FilesChanged, PolicyError
 
 from .conftest import SECRET
 
@@ -353,3 +355,94 @@ def test_a_value_that_is_not_sent_exactly_is_refused(server: Server) -> None:
         assert detail(lambda: list(connection.stream("SELECT 1", {"p1": value}))).startswith("refused: ")  # noqa: B023
     assert server.executed == 0
     connection.close()
+
+
+# --- a result, and the tables that it is of ------------------------------------------------------------------
+
+
+class Tables:
+    """Tables that change once they have been looked at so many times."""
+
+    schema = None
+
+    def __init__(self, looks: int) -> None:
+        self.looks = looks
+
+    def open(self, session: object) -> Tables:
+        return self
+
+    def check(self, session: object) -> None:
+        self.looks -= 1
+        if self.looks < 0:
+            raise FilesChanged("tables: changed", is_recorded=True)
+
+
+def test_of_tables_that_changed_meanwhile_no_last_row_is_given(server: Server) -> None:
+    server.execute = lambda context: iter([answer([1, 2]), answer([3], 2)])
+    for size, given in ((3, []), (2, [[(1,), (2,)]]), (65536, [])):
+        tables: Any = Tables(1)
+        backend = SparkBackend(target(server), tables)
+        with backend.snapshot() as snapshot:
+            assert [row for chunk in snapshot.run("SELECT 1", (), size) for row in chunk] == [
+                (1,),
+                (2,),
+                (3,),
+            ]
+            found = []
+            with pytest.raises(FilesChanged):
+                found.extend(snapshot.run("SELECT 1", (), size))
+            assert found == given
+            with pytest.raises(FilesChanged):
+                snapshot.columns("SELECT 1")
+        assert backend._idle == []
+    server.execute = lambda context: iter([answer([])])
+    with pytest.raises(FilesChanged), SparkBackend(target(server), Tables(0)).snapshot() as snapshot:  # type: ignore[arg-type]
+        list(snapshot.run("SELECT 1"))
+
+
+def test_sessions_are_kept_only_where_nothing_failed(server: Server) -> None:
+    server.execute = lambda context: iter([answer([1])])
+    backend = SparkBackend(target(server), Tables(9**9))  # type: ignore[arg-type]
+    for _ in range(3):
+        with backend.snapshot() as snapshot:
+            assert list(snapshot.run("SELECT 1")) == [[(1,)]]
+            assert not backend.close_idle()
+    assert (len(backend._idle), server.released) == (1, 0)
+    server.execute = failing("DIVIDE_BY_ZERO", "22012")
+    with pytest.raises(EngineFailure), backend.snapshot() as snapshot:
+        list(snapshot.run("SELECT 1"))
+    assert (len(backend._idle), server.released) == (0, 1)
+    with backend.snapshot():
+        pass
+    server.number = "two"  # it was started again
+    server.execute = lambda context: iter([answer([1])])
+    with backend.snapshot() as snapshot:
+        assert list(snapshot.run("SELECT 1")) == [[(1,)]]
+    assert server.released == 2
+    assert backend.close_idle()
+    assert server.released == 3
+
+
+def test_what_is_no_query_is_not_sent(server: Server) -> None:
+    backend = SparkBackend(target(server), Tables(9**9))  # type: ignore[arg-type]
+    with backend.snapshot() as snapshot:
+        for sql in ("DROP TABLE t", "SELECT java_method('a', 'b')", "SELECT 1; SELECT 2", "SELECT '\\'"):
+            assert detail(lambda: list(snapshot.run(sql))).startswith("refused: ")  # noqa: B023
+            assert detail(lambda: snapshot.columns(sql)).startswith("refused: ")  # noqa: B023
+    assert server.executed == 0
+    assert backend.close_idle()
+
+
+def test_more_sessions_than_there_are_wait_and_are_told(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backends, "_WAIT_SECONDS", 0.1)
+    backend = SparkBackend(target(server), Tables(9**9))  # type: ignore[arg-type]
+    with ExitStack() as stack:
+        for _ in range(backends._MOST_SESSIONS):
+            stack.enter_context(backend.snapshot())
+        assert detail(lambda: stack.enter_context(backend.snapshot())) == "busy: all 16 sessions are in use"
+    with backend.snapshot():
+        pass
+    assert len(backend._idle) == backends._MOST_KEPT
+    assert backend.close_idle()
