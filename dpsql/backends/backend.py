@@ -46,7 +46,7 @@ class Backend(Protocol):
 
     @property
     def dialect(self) -> str:
-        """Return the dialect's name: `duckdb` or `postgres`."""
+        """Return the dialect's name: `duckdb`, `postgres` or `spark`."""
         ...
 
     def snapshot(self, owner: object = None) -> AbstractContextManager[Snapshot]:
@@ -84,5 +84,5 @@ def implements(protocol: type) -> Callable[[_T], _T]:
 def unknown_url() -> PolicyError:
     """Return the error of a `database` URL that no engine opens."""
     return PolicyError(
-        'database: unknown kind of URL; write "duckdb:<file>" or postgresql://user@host/database'
+        'database: unknown kind of URL; write "duckdb:<file>", postgresql://user@host/database or spark://host:port'
     )

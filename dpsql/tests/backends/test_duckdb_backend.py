@@ -276,5 +276,5 @@ def test_what_is_no_database_url(url: str) -> None:
     with pytest.raises(PolicyError) as caught:
         open_backend(url)
     assert caught.value.message == (
-        'database: unknown kind of URL; write "duckdb:<file>" or postgresql://user@host/database'
+        'database: unknown kind of URL; write "duckdb:<file>", postgresql://user@host/database or spark://host:port'
     )
