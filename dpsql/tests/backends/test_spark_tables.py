@@ -179,7 +179,7 @@ def test_only_what_is_recorded_is_read(session: SparkSession, sources: FileSourc
         100,
     )
     (said,) = compare(session, sources, "spark.toml", read_record(sources.record) or {}, is_whole=True)
-    assert said.endswith('3.parquet" of visit is not recorded, and is not read')
+    assert said.sentence.endswith('3.parquet" of visit is not recorded, and is not read')
 
 
 @pytest.mark.spark
@@ -194,7 +194,7 @@ def test_a_file_that_is_replaced_ends_what_reads_it(session: SparkSession, sourc
         with pytest.raises(FilesChanged):
             PinnedTables(sources).open(session)
         (said,) = compare(session, sources, "spark.toml", read_record(sources.record) or {}, is_whole=True)
-        assert said.endswith('1.parquet" of visit is not what was recorded, and nothing is answered')
+        assert said.sentence.endswith('1.parquet" of visit is not what was recorded, and nothing is answered')
         file.write_bytes(kept[0])
         os.utime(file, ns=(kept[1], kept[1]))
         opened.check(session)
@@ -214,7 +214,7 @@ def test_other_rows_in_a_file_that_looks_the_same_are_told_the_owner(
     known = read_record(sources.record) or {}
     assert compare(session, sources, "spark.toml", known, is_whole=False) == []
     (said,) = compare(session, sources, "spark.toml", known, is_whole=True)
-    assert said == "the rows of visit are not what was recorded, though its files look the same"
+    assert said.sentence == "the rows of visit are not what was recorded, though its files look the same"
 
 
 @pytest.mark.spark
