@@ -19,6 +19,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 from weakref import WeakKeyDictionary
@@ -171,7 +172,7 @@ class OpenTables:
         """Raise FilesChanged unless every table is what it was when it was recorded. Raises what Spark raises."""
         recorded = {one.path: one for table in self.pins.values() for one in table.files}
         if recorded:
-            found = {one.path: one for one in _listed(session, [*recorded])}
+            found = {one.path: one for one in _there(session, [*recorded])}
             for name, table in self.pins.items():
                 for one in table.files:
                     if found.get(one.path) != one:
@@ -220,10 +221,18 @@ def _path_of(name: str, default: str) -> tuple[str, str]:
 # --- what tables are now ------------------------------------------------------------------------------------
 
 
-def pin(session: SparkSession, files: FileSources, where: str, *, is_whole: bool) -> dict[str, PinnedTable]:
+def pin(
+    session: SparkSession,
+    files: FileSources,
+    where: str,
+    *,
+    is_whole: bool,
+    known: SparkPins = MappingProxyType({}),
+) -> dict[str, PinnedTable]:
     """Return what each table is now. `where`: the policy's name; `is_whole`: every row is read, and has to be readable.
 
-    A table that is not in the catalog is left out, unless `is_whole`. Raises PolicyError: files are missing or have
+    `known`: what tables were, whose files are not looked into for their columns. A table that is not in the catalog is
+    left out, unless `is_whole`. Raises PolicyError: files are missing or have
     not one schema, a table has no version that can be read again; what Spark raises otherwise.
     """
     default = str(session.catalog.currentDatabase())
@@ -235,9 +244,11 @@ def pin(session: SparkSession, files: FileSources, where: str, *, is_whole: bool
             if is_whole:
                 raise PolicyError(f'{place}: the catalog has no table "{name}"')
             continue
-        one = (
-            _pin_files(session, f"{place}.source", patterns) if patterns else _pin_table(session, place, path)
-        )
+        columns = known[name].schema if name in known else ""
+        if patterns:
+            one = _pin_files(session, f"{place}.source", patterns, columns)
+        else:
+            one = _pin_table(session, place, path)
         found[name] = _looked_at(session, place, one) if is_whole else one
     return found
 
@@ -267,7 +278,7 @@ def compare(
     Raises PolicyError, as `pin`; what Spark raises.
     """
     said = []
-    for name, one in pin(session, files, where, is_whole=False).items():
+    for name, one in pin(session, files, where, is_whole=False, known=recorded).items():
         known = recorded.get(name)
         if known is not None:
             wrong = list(_differences(name, known, one))
@@ -298,20 +309,25 @@ def _differences(name: str, known: PinnedTable, one: PinnedTable) -> Iterator[st
         yield f'"{more[0]}" of {name} is not recorded, and is not read'
 
 
-def _pin_files(session: SparkSession, place: str, patterns: Sequence[str]) -> PinnedTable:
+def _pin_files(session: SparkSession, place: str, patterns: Sequence[str], columns: str) -> PinnedTable:
     found: list[SparkFile] = []
     for pattern in patterns:
-        try:
-            files = _listed(session, [pattern])
-        except PySparkException as error:
-            if error.getCondition() != _MISSING:
-                raise
-            files = ()
+        files = _there(session, [pattern])
         if not files:
             raise PolicyError(f'{place}: the server sees no file that is named like "{pattern}"')
         found += files
     files = tuple(sorted(set(found), key=lambda one: one.path))
-    return PinnedTable("parquet", _schema_of(session, place, files), files)
+    return PinnedTable("parquet", columns or _schema_of(session, place, files), files)
+
+
+def _there(session: SparkSession, paths: Sequence[str]) -> tuple[SparkFile, ...]:
+    """Return what the server's storage says of files, nothing where one of them is missing."""
+    try:
+        return _listed(session, paths)
+    except PySparkException as error:
+        if error.getCondition() != _MISSING:
+            raise
+    return ()
 
 
 def _schema_of(session: SparkSession, place: str, files: Sequence[SparkFile]) -> str:
