@@ -111,7 +111,8 @@ class SparkSnapshot:
         require_query(sql)
         self._give_up()
         self._call("tables", self._check)
-        batches = self._connection.stream(sql, bound(parameters))
+        arguments = guarded("run", lambda: bound(parameters))
+        batches = self._connection.stream(sql, arguments)
         self._stream = rows = chunks_of(batches, size)
         stage = "run"
         while True:

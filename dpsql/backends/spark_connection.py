@@ -36,8 +36,7 @@ try:
         from pyspark.errors import PySparkException
         from pyspark.sql.connect.client import ChannelBuilder
         from pyspark.sql.connect.proto import base_pb2 as messages
-        from pyspark.sql.connect.proto import expressions_pb2, relations_pb2
-        from pyspark.sql.connect.proto.base_pb2_grpc import SparkConnectServiceStub
+        from pyspark.sql.connect.proto import base_pb2_grpc, expressions_pb2, relations_pb2
         from pyspark.sql.connect.session import SparkSession as _SparkSession
 except ImportError:
     raise PolicyError(
@@ -197,7 +196,7 @@ class SparkConnection:
         self._calls.is_alive = self._is_alive
         builder = _Channel(target, self._id, self._calls)
         self._channel = builder.channel
-        self._stub: Any = SparkConnectServiceStub(self._channel)  # type: ignore[no-untyped-call]
+        self._stub: Any = base_pb2_grpc.SparkConnectServiceStub(self._channel)  # type: ignore[no-untyped-call]
         self._builder = builder
         self._session: SparkSession | None = None
         try:

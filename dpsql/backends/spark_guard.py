@@ -62,12 +62,12 @@ _FUNCTIONS = _words("""
     dayofyear decimal decode dense_rank double element_at encode exists exp explode extract filter first_value
     floor forall format_string from_json greatest grouping grouping_id hash hex hour if ifnull inline instr
     is_valid_utf8 isnan isnotnull isnull lag last_day last_value lead least left length ln locate log log10 log2 lower
-    lpad     ltrim make_date make_dt_interval make_interval make_timestamp make_timestamp_ntz make_ym_interval max md5
-    min minute mod month months_between named_struct ntile nullif nvl octet_length pmod posexplode position pow
+    lpad     ltrim make_date make_dt_interval make_interval make_timestamp make_timestamp_ntz make_ym_interval map max
+    md5 min minute mod month months_between named_struct ntile nullif nvl octet_length pmod posexplode position pow
     power quarter range rank repeat replace reverse right rint round row_number rpad rtrim second sequence sha2
     shiftleft shiftright sign size split sqrt struct substr substring sum timestamp_micros timestampadd
     timestampdiff transform translate trim trunc try_add try_cast try_divide try_element_at try_multiply
-    try_subtract try_sum try_validate_utf8 unhex unix_date unix_micros unix_millis unix_seconds upper
+    try_subtract try_sum try_validate_utf8 unbase64 unhex unix_date unix_micros unix_millis unix_seconds upper
     validate_utf8 weekday weekofyear width_bucket xxhash64 year zip_with all and any as between by case cross
     cube distinct div else end except from full group having in inner intersect is join not on or order over
     partition rollup select sets some then union values when where window with

@@ -17,6 +17,7 @@ from dpsql.backends.spark_backend import SparkBackend
 from dpsql.backends.spark_connection import SETTINGS, SparkConnection, guarding, messages
 from dpsql.backends.spark_target import target_of
 from dpsql.errors import EngineFailure, PolicyError
+from dpsql.plan.dialects.dialect_spark import SPARK
 from dpsql.tests.support.spark_server import SparkServer
 
 from .conftest import SECRET
@@ -120,7 +121,10 @@ def test_parameters_travel_exactly(backend: SparkBackend) -> None:
     with backend.snapshot() as snapshot:
         for kind, expected in values.items():
             for value in (*expected, None):
-                assert list(snapshot.run(f"SELECT CAST(:p1 AS {kind})", [value])) == [[(value,)]]
+                shown = f"CAST({SPARK.parameter(1, is_text=isinstance(value, str))} AS {kind})"
+                assert list(snapshot.run(f"SELECT {shown}", [value])) == [[(value,)]]
+    with pytest.raises(EngineFailure):
+        rows(backend, f"SELECT {SPARK.parameter(1, is_text=True)}", "\ud800")
 
 
 def test_columns_come_as_arrays(backend: SparkBackend) -> None:
