@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 from benchmarks import (
@@ -45,8 +47,8 @@ FIGURES = {
     "accuracy": accuracy.measure,
     "wire": wire.measure,
 }
-LONG = "hostile"
-"""It takes as long as it is told to, and is measured only where it is named."""
+LONG = ("hostile", "spark")
+"""They take as long as they are told to, or ask for a Spark: measured only where they are named."""
 
 
 def main() -> int:
@@ -54,11 +56,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small data: shows that everything runs")
     parser.add_argument("--folder", type=Path, help="keep the data here and use what is there")
-    named = f"of {', '.join(FIGURES)}; all of these without one; or {LONG}"
+    named = f"of {', '.join(FIGURES)}; all of these without one; or {', '.join(LONG)}"
     parser.add_argument("names", nargs="*", metavar="name", help=named)
-    parser.add_argument("--seconds", type=float, default=300.0, help=f"how long {LONG} attacks")
+    parser.add_argument("--seconds", type=float, default=300.0, help="how long hostile attacks")
+    parser.add_argument(
+        "--scale", type=float, action="append", help="of TPC-H's tables on spark; more than once"
+    )
     asked = parser.parse_args()
-    unknown = [name for name in asked.names if name not in (*FIGURES, LONG)]
+    unknown = [name for name in asked.names if name not in (*FIGURES, *LONG)]
     if unknown:
         parser.error(f"there is no measurement {unknown[0]}")
     missed: list[Figure] = []
@@ -66,14 +71,29 @@ def main() -> int:
         folder = asked.folder or Path(made)
         folder.mkdir(parents=True, exist_ok=True)
         size = Size.quick(folder) if asked.quick else Size.full(folder)
-        measures = {**FIGURES, LONG: partial(hostile.measure, seconds=asked.seconds)}
+        measures = {
+            **FIGURES,
+            "hostile": partial(hostile.measure, seconds=asked.seconds),
+            "spark": _spark(asked.scale),
+        }
         for name in asked.names or FIGURES:
-            print(f"{name}: {sys.modules[f'benchmarks.{name}'].__doc__}", flush=True)
+            print(f"{name}: {import_module(f'benchmarks.{name}').__doc__}", flush=True)
             for figure in measures[name](size):
                 print(f"  {figure}", flush=True)
                 missed += [figure] if figure.is_missed else []
     print(f"{len(missed)} missed" + (": " + "; ".join(figure.name for figure in missed) if missed else ""))
     return 1 if missed and not asked.quick else 0
+
+
+def _spark(scales: list[float] | None) -> Callable[[Size], Iterator[Figure]]:
+    """Return the measurement on a Spark; its client is imported where it is asked for."""
+
+    def measure(size: Size) -> Iterator[Figure]:
+        from benchmarks import spark
+
+        return spark.measure(size, scales)
+
+    return measure
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from dpsql.policy import Policy, parse_policy
 from dpsql.policy.live_schema import LiveSchema
 from dpsql.sql.statement import AdmittedQuery, parse_statement
 
-__all__ = ["make_database", "measure"]
+__all__ = ["make_database", "measure", "policy_text"]
 
 _T = TypeVar("_T")
 
@@ -216,12 +216,14 @@ def _scale(size: Size) -> float:
 
 
 def _policy(size: Size, database: Path) -> Policy:
-    """Return the grammar tests' policy on this database, without the tables that are not TPC-H's."""
+    """Return the policy on this database, with a ledger of its own."""
     ledger = size.folder / f"ledger-tpch-{len(list(size.folder.glob('ledger-tpch-*.db')))}.db"
+    return parse_policy(policy_text(f"duckdb:{database}", f"sqlite:{ledger}"), size.folder / "tpch.toml")
+
+
+def policy_text(database: str, ledger: str) -> str:
+    """Return the grammar tests' policy on a database, without the tables that are not TPC-H's."""
     head, *tables = _POLICY.read_text().split("\n[tables.")
     privacy = head[head.index("[privacy]") :].replace("epsilon = 1000", "epsilon = 9000", 1)
     kept = [table for table in tables if not table.startswith(_NOT_OF_TPCH)]
-    text = "\n[tables.".join(
-        [f'database = "duckdb:{database}"\nledger = "sqlite:{ledger}"\n{privacy}', *kept]
-    )
-    return parse_policy(text, size.folder / "tpch.toml")
+    return "\n[tables.".join([f'database = "{database}"\nledger = "{ledger}"\n{privacy}', *kept])
