@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ..policy.engines import ENGINES
+from ..policy.model import FILES
 from .backend import Backend, Snapshot, unknown_url
 from .deployment import Finding, refuse_unsafe
 from .duckdb_backend import DuckDBBackend
@@ -36,18 +37,19 @@ def open_backend(
     """Return the backend for a policy's `database` URL: `duckdb:` and a file, or `postgresql://…`.
 
     `tables`: the names that the policy declares; None: whatever is there. `files`: the policy's, where its tables are
-    files: as they were recorded, or, not `is_recorded`, as they are now. `copied`: where a copy of the file is asked.
-    Nothing is opened yet. Raises PolicyError
-    for a URL of another kind, or with a password.
+    files, or on Spark: as they were recorded, or, not `is_recorded`, as they are now. `copied`: where a copy of a file
+    is asked. Nothing is opened yet. Raises PolicyError for a URL of another kind, or with a password.
     """
-    if files is not None:
+    if files is not None and url == FILES:
         return DuckDBFiles(files, is_recorded=is_recorded)
     if copied is not None:
         return DuckDBCopy(copied)
     module, _, name = ENGINES.get(url.partition(":")[0], "").partition(":")
     if not module:
         raise unknown_url()
-    backend: Backend = getattr(import_module(module), name).of(url, tables)
+    opened = getattr(import_module(module), name)
+    recorded = {} if files is None else {"files": files, "is_recorded": is_recorded}
+    backend: Backend = opened.of(url, tables, **recorded)
     return backend
 
 

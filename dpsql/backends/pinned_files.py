@@ -29,8 +29,10 @@ __all__ = [
     "find_files",
     "look_at",
     "pin",
+    "read_json",
     "read_record",
     "version_of",
+    "write_json",
     "write_record",
 ]
 
@@ -160,12 +162,10 @@ def version_of(pins: tuple[PinnedFile, ...]) -> str:
 def read_record(record: Path) -> Pins | None:
     """Return what was recorded; None if nothing was. Raises PolicyError: it cannot be read."""
     try:
-        content: Any = json.loads(record.read_bytes())
-        if content["format"] != _FORMAT:
-            raise ValueError
+        content = read_json(record, _FORMAT)
+        if content is None:
+            return None
         return {name: tuple(PinnedFile(**one) for one in pins) for name, pins in content["tables"].items()}
-    except FileNotFoundError:
-        return None
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         raise PolicyError(
             f"{record.name}: is no record of data files; dpsql refresh writes it anew"
@@ -174,13 +174,29 @@ def read_record(record: Path) -> Pins | None:
 
 def write_record(record: Path, pins: Pins) -> None:
     """Write what the files are, all of it or nothing. Raises PolicyError: it cannot be written."""
-    tables = {name: [asdict(one) for one in ones] for name, ones in pins.items()}
+    write_json(record, _FORMAT, {name: [asdict(one) for one in ones] for name, ones in pins.items()})
+
+
+def read_json(record: Path, number: int) -> Any:
+    """Return what a record holds, None where there is none. Raises OSError, ValueError, TypeError, KeyError: it is none
+    of this format."""
+    try:
+        content: Any = json.loads(record.read_bytes())
+    except FileNotFoundError:
+        return None
+    if content["format"] != number:
+        raise ValueError
+    return content
+
+
+def write_json(record: Path, number: int, tables: Mapping[str, object]) -> None:
+    """Write a record of tables, all of it or nothing. Raises PolicyError: it cannot be written."""
     draft = record.with_name(f"{record.name}.new")
     try:
         with open(
             os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
         ) as file:
-            json.dump({"format": _FORMAT, "tables": tables}, file, indent=1)
+            json.dump({"format": number, "tables": tables}, file, indent=1)
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, record)

@@ -42,7 +42,7 @@ _NO_LEDGER = (
     "--data",
     "is_data",
     is_flag=True,
-    help="Verify the keys that the policy asserts of data files: reads all rows.",
+    help="Verify the keys that the policy asserts of files and of tables on Spark: reads all rows.",
 )
 @json_option
 @pass_settings
@@ -58,9 +58,9 @@ def check(settings: CommandSettings, is_preview: bool, is_data: bool) -> None:
     With `--preview` it says what analysts would get, before any budget is spent: how far off counts, sums and
     averages of each table would be for how many people, around the bounds and epsilon that are declared.
 
-    With `--data` it reads the rows too, for the owner: whether the keys that the policy asserts of data files hold in
-    them, which the ledger records for the files as they are, and how many rows lead to nobody. Nothing is answered
-    before that.
+    With `--data` it reads the rows too, for the owner: whether the keys that the policy asserts of data files, or of
+    tables on Spark, hold in them, which the ledger records for the data as they are, and how many rows lead to nobody.
+    Nothing is answered before that. On Spark it also compares every row with what was recorded.
     """
     from ..engine.preview import preview, warnings_of
     from ..plan.check_views import view_reports
@@ -90,7 +90,7 @@ def check(settings: CommandSettings, is_preview: bool, is_data: bool) -> None:
     if catalog is not None:
         warnings = (*report.warnings, *warnings_of(policy, catalog))
         report = replace(report, warnings=warnings, analysts=seen_lines(policy, catalog))
-    report = _with_deployment(report, policy, catalog)
+    report = _with_deployment(report, policy, catalog, is_data=is_data)
     fault = _ledger_fault(policy)
     report = _with_keys(report, policy, live, fault, is_data=is_data)
     _tell_report(settings, report, fault)
@@ -101,7 +101,7 @@ def _with_keys(
 ) -> Report:
     """Return a report with what is known of asserted keys, where the policy asserts some of data files."""
     if policy.files is None or not policy.files.keys:
-        said = [f"{policy.source}: {_NO_KEY}"] if is_data else []
+        said = [f"{policy.source}: {_NO_KEY}"] if is_data and not policy.is_on_spark else []
         return replace(report, warnings=(*report.warnings, *said))
     if report.problems:
         return report
@@ -146,10 +146,10 @@ def _printable(text: str) -> str:
     return "\n".join(map(terminal_text, text.rstrip().split("\n")))
 
 
-def _with_deployment(report: Report, policy: Policy, catalog: Catalog | None) -> Report:
+def _with_deployment(report: Report, policy: Policy, catalog: Catalog | None, *, is_data: bool) -> Report:
     """Return the report with what is wrong around the database: errors are problems, which keep it from serving.
 
-    `catalog`: what is declared and there; None: not both fit.
+    `catalog`: what is declared and there; None: not both fit. `is_data`: rows may be read.
 
     Raises EngineFailure.
     """
@@ -167,7 +167,7 @@ def _with_deployment(report: Report, policy: Policy, catalog: Catalog | None) ->
             findings = [*findings, *missing_indexes(snapshot, catalog)]
     backend.close_idle()
     if policy.files is not None:
-        findings = [*findings, *_file_findings(policy, policy.files)]
+        findings = [*findings, *_file_findings(policy, policy.files, is_data=is_data)]
     if policy.copied is not None:
         findings = [*findings, *copy_findings(policy.copied)]
     problems, warnings = (
@@ -180,15 +180,16 @@ def _with_deployment(report: Report, policy: Policy, catalog: Catalog | None) ->
     return replace(report, problems=(*report.problems, *problems), warnings=(*report.warnings, *warnings))
 
 
-def _file_findings(policy: Policy, files: FileSources) -> list[Finding]:
-    """Return how the data files differ from what was recorded; reads all of them. Raises PolicyError."""
+def _file_findings(policy: Policy, files: FileSources, *, is_data: bool) -> list[Finding]:
+    """Return how the data differ from what was recorded: all of files, and on Spark what its storage tells of them, or,
+    with `is_data`, all rows. Raises PolicyError, EngineFailure."""
     from ..backends.deployment import Finding, Severity
-    from ..backends.pinned_files import compare, read_record
+    from ..backends.records import differences
 
-    recorded = read_record(files.record)
-    if recorded is None:
-        return [Finding(Severity.WARNING, "the data files are not recorded yet", "dpsql budget create")]
-    said = compare(files, policy.source, recorded)
+    what = "tables" if policy.is_on_spark else "data files"
+    said = differences(policy.database, files, policy.source, is_whole=is_data)
+    if said is None:
+        return [Finding(Severity.WARNING, f"the {what} are not recorded yet", "dpsql budget create")]
     return [Finding(Severity.ERROR, sentence, "dpsql refresh") for sentence in said]
 
 

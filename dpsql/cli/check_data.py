@@ -19,7 +19,7 @@ _NOT_YET = "not verified for the data as it is, and nothing is answered; run dps
 
 
 def with_ledger(report: Report, policy: Policy, live: LiveSchema) -> Report:
-    """Return the report with what the ledger has of the keys that are asserted of the files. Raises LedgerError."""
+    """Return the report with what the ledger has of the keys that are asserted. Raises LedgerError."""
     from ..engine.dataset import open_ledger
 
     notes: dict[str, list[str]] = {}
@@ -31,15 +31,16 @@ def with_ledger(report: Report, policy: Policy, live: LiveSchema) -> Report:
             name = live.name_of(table.path)
             found = ledger.key_check(name, table.asserted, table.version)
             if found is not None and found.holds:
-                notes[name] = [_verified(found)]
+                notes[name] = [_verified(found, policy)]
             else:
                 warnings.append(f"{policy.source}: tables.{name}.key: {_NOT_YET}")
     return _with_notes(replace(report, warnings=(*report.warnings, *warnings)), notes)
 
 
-def _verified(check: KeyCheck) -> str:
+def _verified(check: KeyCheck, policy: Policy) -> str:
+    what = "tables" if policy.is_on_spark else "files"
     return (
-        f"({', '.join(check.columns)}), which you assert is a key, was verified on {check.at[:10]} for the files as "
+        f"({', '.join(check.columns)}), which you assert is a key, was verified on {check.at[:10]} for the {what} as "
         f"they are, at epoch {check.epoch}"
     )
 
@@ -47,11 +48,11 @@ def _verified(check: KeyCheck) -> str:
 def with_data(report: Report, policy: Policy, *, has_ledger: bool) -> Report:
     """Return the report with what the rows say, and record it where there is a ledger.
 
-    What the files were recorded as is what is read; where they are not recorded yet, as they are, and nothing is
-    noted. Raises PolicyError, FilesChanged, LedgerError.
+    What the files, or the tables on Spark, were recorded as is what is read; where they are not recorded yet, as they
+    are, and nothing is noted. Raises PolicyError, FilesChanged, LedgerError.
     """
     files = policy.files
-    assert files is not None, "keys are asserted of files"
+    assert files is not None, "keys are asserted of what is recorded"
     is_recorded = files.record.exists()
     found = found_keys(policy, is_recorded=is_recorded)
     if is_recorded and has_ledger:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import PolicyError
+from ..policy.model import SPARK
 from .failure import tell
 from .owner import public_keys, read_live_schema, with_lookup_keys
 from .private_file import write_private
@@ -47,6 +48,8 @@ def init(settings: CommandSettings, sources: tuple[str, ...], public: tuple[str,
       dpsql init duckdb:campus.duckdb
       dpsql init postgresql://dpsql@db.example/shop --public country
       dpsql init visits.parquet patients.csv 'events/*.parquet'
+      dpsql init spark://lake.example/sales
+      dpsql init spark://lake.example 's3a://lake/orders/*.parquet'
 
     A file, a folder of Parquet files or a pattern is a table; CSV files and JSON lines are converted to Parquet
     beside them first. A relative path counts from the current folder. The policy goes where --policy says, for its
@@ -63,7 +66,7 @@ def init(settings: CommandSettings, sources: tuple[str, ...], public: tuple[str,
         )
     url, files = _what_is_named(sources, path)
     live = read_live_schema(url, files)
-    if files is not None and public:
+    if public and (files is not None or url.startswith(SPARK)):
         live = with_lookup_keys(url, files, live, public)
     keys = {name: public_keys(url, files, live, name) for name in public}
     tables = None if files is None else files.tables
@@ -88,6 +91,8 @@ def _what_is_named(sources: tuple[str, ...], path: Path) -> tuple[str, FileSourc
     from ..policy.engines import ENGINES
     from ..policy.model import FILES, FileSources
 
+    if sources[0].startswith(SPARK):
+        return sources[0], _paths_on_spark(sources[1:], path)
     is_url = [source.partition(":")[0] in ENGINES and ":" in source for source in sources]
     if any(is_url) or (":" in sources[0] and not Path(sources[0]).exists()):
         if len(sources) > 1:
@@ -104,6 +109,22 @@ def _what_is_named(sources: tuple[str, ...], path: Path) -> tuple[str, FileSourc
             )
         tables[name] = (os.path.relpath(pattern, path.parent),)
     return FILES, FileSources(path.absolute().parent, tables, path.with_name(f"{path.stem}-files.json"))
+
+
+def _paths_on_spark(sources: tuple[str, ...], path: Path) -> FileSources | None:
+    """Return the Parquet files that a Spark's server sees, as tables; None for its catalog. Raises click.UsageError."""
+    from ..policy.model import FileSources
+
+    tables: dict[str, tuple[str, ...]] = {}
+    for source in sources:
+        if not source.lower().endswith(".parquet"):
+            raise click.UsageError(
+                f"{source}: name Parquet files as the server sees them: /data/orders/*.parquet"
+            )
+        name = _table_of(source)[0]
+        tables[name] = (*tables.get(name, ()), source)
+    record = path.with_name(f"{path.stem}-tables.json")
+    return FileSources(path.absolute().parent, tables, record) if tables else None
 
 
 def _table_of(source: str) -> tuple[str, str]:

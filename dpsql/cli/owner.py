@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import EngineFailure, FilesChanged, PolicyError
+from ..policy.model import SPARK
 from ..relation.types import Kind
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ def read_live_schema(database_url: str, files: FileSources | None = None) -> Liv
         with open_backend(database_url, files=files, is_recorded=False).snapshot() as snapshot:
             return snapshot.schema()
     except EngineFailure as failure:
+        if database_url.startswith(SPARK):
+            raise _spark_unread(database_url, failure) from None
         if files is not None:
             raise PolicyError(
                 f"the data files cannot be read ({failure.detail})", hint="write them anew"
@@ -53,6 +56,13 @@ def read_live_schema(database_url: str, files: FileSources | None = None) -> Liv
             if database_url.startswith("postgres")
             else "the database must exist, and no other program may have it open for writing",
         ) from None
+
+
+def _spark_unread(database_url: str, failure: EngineFailure) -> PolicyError:
+    return PolicyError(
+        f"{database_url}: the tables cannot be read ({failure.detail})",
+        hint="the Spark Connect server must run, know the token, and be able to read them",
+    )
 
 
 def public_keys(
@@ -90,9 +100,10 @@ def public_keys(
 
 
 def with_lookup_keys(
-    database_url: str, files: FileSources, live: LiveSchema, names: tuple[str, ...]
+    database_url: str, files: FileSources | None, live: LiveSchema, names: tuple[str, ...]
 ) -> LiveSchema:
-    """Return the schema with the keys of files that the owner has called public: their rows say which column is one.
+    """Return the schema with the keys of tables that the owner has called public, where nothing says what is a key, as
+    of files: their rows say which column is one.
 
     Raises PolicyError: there is no such table, or it cannot be read.
     """
@@ -154,8 +165,7 @@ def verified_files(policy_path: Path, *, only_new: bool = False) -> VerifiedFile
     be copied, or a key does not hold.
     """
     from ..backends.duckdb_copy import make_copy, record_copy, suspend_copy
-    from ..backends.duckdb_files import pin_verified
-    from ..backends.pinned_files import version_of, write_record
+    from ..backends.records import take
     from ..policy import load_policy
 
     policy = load_policy(policy_path)
@@ -175,10 +185,11 @@ def verified_files(policy_path: Path, *, only_new: bool = False) -> VerifiedFile
     files = policy.files
     if files is None or (only_new and files.record.exists()):
         return VerifiedFiles()
-    pins = pin_verified(files, policy.source)
+    with _readable(policy):
+        taken = take(policy.database, files, policy.source)
     found = found_keys(policy, is_recorded=False) if files.keys else ()
     for one in found:
-        if one.version != version_of(pins[one.table]):
+        if one.version != taken.versions[one.table]:
             raise PolicyError(
                 f"{one.where}: the files changed while they were read; try again when they are written"
             )
@@ -189,11 +200,11 @@ def verified_files(policy_path: Path, *, only_new: bool = False) -> VerifiedFile
             hint="nothing was changed; mend the files, or take the key out and write the person's number into the "
             "rows, as unit",
         )
-    return VerifiedFiles(key_checks(found), lambda: write_record(files.record, pins))
+    return VerifiedFiles(key_checks(found), taken.write)
 
 
 def found_keys(policy: Policy, *, is_recorded: bool) -> tuple[FoundKey, ...]:
-    """Look at all rows for the keys that a policy asserts of its files. Raises PolicyError, FilesChanged."""
+    """Look at all rows for the keys that a policy asserts. Raises PolicyError, FilesChanged."""
     from ..engine.asserted_keys import look_at_keys
 
     with _readable_files(policy, is_recorded=is_recorded) as backend:
@@ -201,7 +212,7 @@ def found_keys(policy: Policy, *, is_recorded: bool) -> tuple[FoundKey, ...]:
 
 
 def found_orphans(policy: Policy, *, is_recorded: bool) -> tuple[Orphans, ...]:
-    """Count the rows that lead to nobody, of all files. Raises PolicyError, FilesChanged."""
+    """Count the rows that lead to nobody, of all tables. Raises PolicyError, FilesChanged."""
     from ..engine.asserted_keys import look_at_orphans
 
     with _readable_files(policy, is_recorded=is_recorded) as backend:
@@ -214,15 +225,25 @@ def _readable_files(policy: Policy, *, is_recorded: bool) -> Iterator[Backend]:
 
     backend = open_backend(policy.database, policy.read_from, policy.files, is_recorded=is_recorded)
     try:
-        yield backend
+        with _readable(policy):
+            yield backend
+    finally:
+        backend.close_idle()
+
+
+@contextmanager
+def _readable(policy: Policy) -> Iterator[None]:
+    """Tell the owner what keeps the data from being read. Raises PolicyError, FilesChanged."""
+    try:
+        yield
     except FilesChanged:
         raise
     except EngineFailure as failure:
         problem = PolicyError(f"the data files cannot be read ({failure.detail})", hint="write them anew")
+        if policy.is_on_spark:
+            problem = _spark_unread(policy.database, failure)
     else:
         return
-    finally:
-        backend.close_idle()
     raise problem
 
 

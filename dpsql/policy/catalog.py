@@ -91,7 +91,7 @@ def _build_table(policy: Policy, declared: TablePolicy, live: LiveSchema, *, is_
     keys = enforced_keys(table, known)
     return Table(
         declared.name, table.path, tuple(ordered), unit, declared.description, keys, table.is_partitioned,
-        declared.is_hidden, asserted,
+        declared.is_hidden, asserted, table.read_as,
     )  # fmt: skip
 
 

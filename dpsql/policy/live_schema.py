@@ -93,6 +93,7 @@ class LiveTable:
     is fixed; "" where the database itself says what they are. `definition`: the text of a view, as the engine has it.
     `is_partition`: its rows are those of another table too. `asserted`: columns that the owner asserts to be a key,
     where rows have a `version`; nothing is answered before that was found to hold in this one (soundness.md 1.30).
+    `read_as`: the name of a view of the session through which its rows are read, where a version is read so.
     """
 
     path: tuple[str, str]
@@ -106,6 +107,12 @@ class LiveTable:
     is_partition: bool = False
     definition: str = ""
     asserted: tuple[str, ...] = ()
+    read_as: str = ""
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """What it is called where its rows are read."""
+        return (self.read_as,) if self.read_as else self.path
 
     def column(self, name: str) -> LiveColumn | None:
         """Return the column of exactly this name, or None."""
@@ -122,7 +129,7 @@ class LiveTable:
 class LiveSchema:
     """All persistent tables and views, ordered by path; `default_schema` is where bare names live.
 
-    `dialect`: how the engine is spoken to, `duckdb` or `postgres`. `case_collation`: a
+    `dialect`: how the engine is spoken to, `duckdb`, `postgres` or `spark`. `case_collation`: a
     collation in which lower() and upper() are Unicode's, where the engine needs one named; None: it has none.
     `unreadable`: tables that are there but not for our role, with the SQL that mends it; where all were asked for.
     """

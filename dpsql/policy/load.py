@@ -24,6 +24,7 @@ from .engines import ENGINES
 from .load_tables import ReadTables, read_tables
 from .model import (
     FILES,
+    SPARK,
     Access,
     Accounting,
     Analyst,
@@ -448,9 +449,13 @@ def _find_root(top: Section, read: ReadTables) -> str | None:
 
 
 def _check_sources(top: Section, database: str, tables: dict[str, TablePolicy]) -> None:
-    """Note what is wrong unless all tables are files, and there is no database, or none is."""
+    """Note what is wrong unless all tables are files, and there is no database, or none is; on Spark each may be."""
     for name, table in tables.items():
-        if database == FILES and not table.source:
+        if database.startswith(SPARK):
+            if all(_is_whole_path(pattern) for pattern in table.source):
+                continue
+            problem = 'is read by the server; write the whole path, like "/data/orders/*.parquet" or "s3a://…/*.parquet"'
+        elif database == FILES and not table.source:
             problem = 'is missing, as no database is named; write source = "<files>.parquet"'
         elif database != FILES and table.source:
             problem = f'is for database = "{FILES}", where every table is files; write that, or take it out'
@@ -462,10 +467,19 @@ def _check_sources(top: Section, database: str, tables: dict[str, TablePolicy]) 
         top.found.append(top.error(problem, "tables", name, "source"))
 
 
+def _is_whole_path(pattern: str) -> bool:
+    """Say whether a path means one place, whatever folder somebody is in."""
+    return pattern.startswith("/") or re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", pattern) is not None
+
+
 def _check_views(top: Section, database: str, read: ReadTables) -> None:
     """Note what is wrong: views where there is no database, and tables that are hidden with no view."""
-    if read.views and database == FILES:
+    if read.views and (database == FILES or database.startswith(SPARK)):
         problem = "is of a database, and here all tables are files; name the files"
+        if database != FILES:
+            problem = (
+                "is for DuckDB and Postgres: Spark's own text is not read; declare the tables that it reads"
+            )
         top.found.append(top.error(problem, "tables", next(iter(read.views))))
     hidden = next((name for name, table in read.tables.items() if table.is_hidden), None)
     if hidden is not None and not read.views:

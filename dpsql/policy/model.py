@@ -17,6 +17,7 @@ from ..relation.catalog import References
 
 __all__ = [
     "FILES",
+    "SPARK",
     "Access",
     "Accounting",
     "Analyst",
@@ -40,6 +41,9 @@ __all__ = [
 
 FILES = "duckdb:"
 """The `database` of a policy whose tables are all files."""
+
+SPARK = "spark://"
+"""How the `database` of a policy begins whose tables are recorded versions of what a Spark reads."""
 
 Bound = Fraction | date | datetime
 """One end of `bounds`: a number, a local date, or a local date-time (taken as UTC)."""
@@ -158,7 +162,8 @@ class TablePolicy:
     """A declared table; `unit` is None exactly for public ones. `name` is `table` or `schema.table`.
 
     `max_rows`, `max_rows_per_group`, `max_groups`: as in `relation.catalog.Unit`. `source`: the Parquet files that it
-    is, as names or patterns relative to the policy's folder; () for a table of the database. `is_hidden`: views
+    is, as names or patterns relative to the policy's folder, on Spark as its server sees them; () for a table of the
+    database. `is_hidden`: views
     read it, and analysts do not. `key`: columns that the owner asserts to be a key of those files; () for none. It
     counts in the very data in which the owner's command found it to hold (soundness.md 1.30).
     """
@@ -188,9 +193,10 @@ class ViewPolicy:
 
 @dataclass(frozen=True, slots=True)
 class FileSources:
-    """Tables that are files: `tables` their names and patterns, relative to `folder`.
+    """Tables whose rows are recorded: `tables` their names and the patterns of their files, relative to `folder`; on
+    Spark as its server sees them, and () for a table of its catalog.
 
-    `record`: the file in which is written what the files were when the owner last recorded them. `keys`: what is
+    `record`: the file in which is written what the tables were when the owner last recorded them. `keys`: what is
     asserted of tables to be a key.
     """
 
@@ -319,12 +325,18 @@ class Policy:
 
     @property
     def files(self) -> FileSources | None:
-        """The files that the tables are, where there is no database."""
-        if self.database != FILES:
+        """The files that the tables are, where there is no database, and on Spark all tables: what is recorded."""
+        if self.database != FILES and not self.is_on_spark:
             return None
         tables = {name: table.source for name, table in self.tables.items()}
         keys = {name: table.key for name, table in self.tables.items() if table.key}
-        return FileSources(self.path.parent, tables, self.path.parent / f"{self.path.stem}-files.json", keys)
+        record = f"{self.path.stem}-{'tables' if self.is_on_spark else 'files'}.json"
+        return FileSources(self.path.parent, tables, self.path.parent / record, keys)
+
+    @property
+    def is_on_spark(self) -> bool:
+        """Whether the tables are versions of what a Spark reads."""
+        return self.database.startswith(SPARK)
 
     def as_for(self, analyst: str) -> Policy:
         """Return what the policy is to one analyst: of all analysts only their own cap, and no password."""

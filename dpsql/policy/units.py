@@ -43,7 +43,7 @@ _UNIT_KINDS = frozenset(
     {Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.NUMERIC, Kind.TEXT, Kind.DATE, Kind.TIMESTAMP}
 )
 # Text that is compared as it stands: neither padded (character) nor a label (ENUM).
-_PLAIN_TEXT = frozenset({"VARCHAR", "text", "character varying"})
+_PLAIN_TEXT = frozenset({"VARCHAR", "text", "character varying", "string"})
 # Kinds that stand for several types of the engine: to compare two of those it converts, and may fail on a value.
 _MANY_ENGINE_TYPES = frozenset({Kind.OPAQUE, Kind.NUMERIC, Kind.TIMESTAMP})
 

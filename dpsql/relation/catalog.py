@@ -131,6 +131,7 @@ class Table:
     partitions'; of any other table only its own rows are read. `is_hidden`: views read it, and no statement names it.
     `asserted`: that one of the keys which no engine enforces: the owner asserts it, and it is verified on the very
     version that is read (soundness.md 1.30).
+    `read_as`: the view of the session through which its rows are read, where there is one; else "".
     `unnamed`: columns that plans may need and this analyst does not see (soundness.md 3.16), the unit column maybe
     among them. `is_way_named`: a statement can name both ends of the way to its owner.
     """
@@ -144,6 +145,7 @@ class Table:
     is_partitioned: bool = False
     is_hidden: bool = False
     asserted: tuple[str, ...] = ()
+    read_as: str = ""
     unnamed: frozenset[str] = frozenset()
     is_way_named: bool = True
 

@@ -1,0 +1,392 @@
+"""A session of a Spark Connect server: over which channel, with which settings, and what may be said when it fails.
+
+House rules:
+
+1. A statement is sent once. There is no retry, neither by the client nor by gRPC, and no reattaching: what was charged
+   was asked for one execution, and a stream that breaks is a failure.
+2. Nothing of the engine's own words leaves this module: an error becomes an `EngineFailure` whose detail is the error's
+   class and SQLSTATE. Its text may quote a value (law L6), so it reaches no log either; it is not asked of the server.
+3. Every call has an end: gRPC ends it after `STATEMENT_SECONDS`, or sooner where nothing is computed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import re
+import uuid
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..errors import EngineFailure, PolicyError
+from .spark_target import TOKEN, SparkTarget
+
+try:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of pandas' version, of which nothing is used here
+        import grpc
+        import pyarrow as pa
+        from google.rpc import error_details_pb2
+        from grpc_status import rpc_status
+        from pyspark.errors import PySparkException
+        from pyspark.sql.connect.client import ChannelBuilder
+        from pyspark.sql.connect.proto import base_pb2 as messages
+        from pyspark.sql.connect.proto import expressions_pb2, relations_pb2
+        from pyspark.sql.connect.proto.base_pb2_grpc import SparkConnectServiceStub
+        from pyspark.sql.connect.session import SparkSession as _SparkSession
+except ImportError:
+    raise PolicyError(
+        "database: Spark's client is not installed", hint='pip install "dpsql[spark]"'
+    ) from None
+
+if TYPE_CHECKING:
+    from pyspark.sql.connect.session import SparkSession
+
+__all__ = ["STATEMENT_SECONDS", "SparkConnection", "guarded", "guarding"]
+
+_T = TypeVar("_T")
+
+STATEMENT_SECONDS = 600
+TESTED = ("4.3",)
+"""The versions that the tests run on; what each function means is known of them alone."""
+
+_CALL_SECONDS = 60
+_OPEN_SECONDS = 15
+_CANCEL_SECONDS = 5
+_MESSAGE_BYTES = 128 * 2**20
+_USER = "dpsql"
+_CONDITION = re.compile(r"[A-Z0-9_]+(\.[A-Z0-9_]+)?")
+_STATE = re.compile(r"[0-9A-Z]{5}")
+
+# What the printed SQL relies on.
+_MEANING = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.variable.substitute": "false",  # '${env:HOME}' in a constant would be the server's
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.legacy.consecutiveStringLiterals.enabled": "false",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "true",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "false",
+    "spark.sql.legacy.allowNegativeScaleOfDecimal": "false",
+    "spark.sql.legacy.literal.pickMinimumPrecision": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.groupByOrdinal": "true",
+    "spark.sql.orderByOrdinal": "true",
+    "spark.sql.legacy.ctePrecedencePolicy": "CORRECTED",
+    "spark.sql.legacy.setopsPrecedence.enabled": "false",
+    "spark.sql.icu.caseMappings.enabled": "true",
+}
+_SEAL = {
+    "spark.sql.runSQLOnFiles": "false",  # FROM text.`/etc/passwd` reads that file
+}
+_READING = {
+    "spark.sql.files.ignoreCorruptFiles": "false",  # rows would be missing, and nobody told
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.binaryAsString": "false",
+}
+SETTINGS = _MEANING | _SEAL | _READING
+
+# They write the statement and the server's words to the client's error output.
+for _name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging"):
+    logging.getLogger(_name).disabled = True
+
+
+class _Channel(ChannelBuilder):
+    """The channel of a target, with a session's own number, for the client's classes."""
+
+    def __init__(self, target: SparkTarget, session_id: str) -> None:
+        super().__init__(
+            [("grpc.max_receive_message_length", _MESSAGE_BYTES), ("grpc.enable_retries", 0)],
+            {ChannelBuilder.PARAM_USER_ID: _USER, ChannelBuilder.PARAM_SESSION_ID: session_id,
+             ChannelBuilder.PARAM_USER_AGENT: _USER},
+        )  # fmt: skip
+        self.add_interceptor(_Ends())
+        self.channel = self._open(target)
+
+    def toChannel(self) -> Any:
+        return self.channel
+
+    @property
+    def host(self) -> str:
+        return ""
+
+    @property
+    def token(self) -> None:
+        return None  # the channel has it
+
+    def _open(self, target: SparkTarget) -> Any:
+        token = target.token()
+        if target.uses_tls:
+            credentials = grpc.ssl_channel_credentials(target.authorities())
+        elif token is None:
+            return self._insecure_channel(target.endpoint)
+        else:
+            credentials = grpc.local_channel_credentials(grpc.LocalConnectionType.LOCAL_TCP)
+        if token is not None:
+            shown = grpc.access_token_call_credentials(token)
+            credentials = grpc.composite_channel_credentials(credentials, shown)
+        return self._secure_channel(target.endpoint, credentials)
+
+
+class _Ends(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):  # type: ignore[misc]
+    """Gives every call an end that has none."""
+
+    def intercept_unary_unary(self, call: Callable[..., Any], details: Any, request: Any) -> Any:
+        return call(_ending(details, _CALL_SECONDS), request)
+
+    def intercept_unary_stream(self, call: Callable[..., Any], details: Any, request: Any) -> Any:
+        return call(_ending(details, STATEMENT_SECONDS), request)
+
+
+class _Details(grpc.ClientCallDetails):  # type: ignore[misc]
+    def __init__(self, details: Any, timeout: float) -> None:
+        self.method, self.metadata, self.credentials = details.method, details.metadata, details.credentials
+        self.timeout, self.wait_for_ready, self.compression = timeout, False, None
+
+
+def _ending(details: Any, seconds: float) -> Any:
+    return details if details.timeout is not None else _Details(details, seconds)
+
+
+class SparkConnection:
+    """One session of the server's, with our settings; used by one thread, but for `interrupt`."""
+
+    def __init__(self, target: SparkTarget) -> None:
+        """Open a session. Raises EngineFailure, and PolicyError for a server that dpsql cannot be exact on."""
+        self._id, self._server_id = str(uuid.uuid4()), ""
+        self._settings = SETTINGS | ({"spark.sql.defaultCatalog": target.catalog} if target.catalog else {})
+        builder = _Channel(target, self._id)
+        self._channel = builder.channel
+        self._stub: Any = SparkConnectServiceStub(self._channel)  # type: ignore[no-untyped-call]
+        self._builder = builder
+        self._session: SparkSession | None = None
+        self._running: Any = None
+        try:
+            guarded("open", self._begin)
+        except BaseException:
+            self._channel.close()
+            raise
+
+    @property
+    def session(self) -> SparkSession:
+        """The client's own session, for the catalog and for views of this session."""
+        if self._session is None:
+            session = _SparkSession(self._builder)  # type: ignore[arg-type]  # any builder will do
+            session.client.disable_reattachable_execute().set_retry_policies([])
+            atexit.unregister(
+                session.client._on_exit
+            )  # it would keep each session of a server's life in memory
+            self._session = session
+        return self._session
+
+    def check(self) -> None:
+        """Raise unless every setting is as it was made. Raises EngineFailure, PolicyError."""
+        guarded("settings", self._read_back)
+
+    def stream(self, sql: str, arguments: Mapping[str, object]) -> Iterator[pa.RecordBatch]:
+        """Run one query and yield its rows as they come. Raises what gRPC, Arrow and the server raise."""
+        query = relations_pb2.SQL(query=sql)
+        for name, value in arguments.items():
+            query.named_arguments[name].literal.CopyFrom(_literal(value))
+        request = self._about(messages.ExecutePlanRequest())
+        request.plan.root.sql.CopyFrom(query)
+        self._running = call = self._stub.ExecutePlan(request, timeout=STATEMENT_SECONDS)
+        try:
+            yield from self._batches(call)
+        finally:
+            self._running = None
+            call.cancel()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a statement's rows are not all read."""
+        return self._running is not None
+
+    def interrupt(self) -> None:
+        """Stop what runs in this session, here at once and on the server, from any thread; it never raises."""
+        if (running := self._running) is not None:
+            running.cancel()
+        request = self._about(messages.InterruptRequest())
+        request.interrupt_type = messages.InterruptRequest.InterruptType.INTERRUPT_TYPE_ALL
+        with suppress(grpc.RpcError, ValueError):  # a channel that is closed runs nothing
+            self._stub.Interrupt(request, timeout=_CANCEL_SECONDS)
+
+    def close(self) -> None:
+        """Have the server forget the session, with its views and all that it still runs."""
+        with suppress(grpc.RpcError, ValueError):
+            self._stub.ReleaseSession(self._about(messages.ReleaseSessionRequest()), timeout=_CANCEL_SECONDS)
+        self._channel.close()
+
+    # --- messages -----------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        pairs = [messages.KeyValue(key=name, value=value) for name, value in self._settings.items()]
+        first = messages.ConfigRequest.Operation(set=messages.ConfigRequest.Set(pairs=pairs))
+        asked = self._about(
+            messages.AnalyzePlanRequest(spark_version=messages.AnalyzePlanRequest.SparkVersion())
+        )
+        version = self._stub.AnalyzePlan(asked, timeout=_OPEN_SECONDS)
+        self._server_id = version.server_side_session_id
+        _check_version(version.spark_version.version)
+        self._config(first)
+        self._read_back()
+
+    def _read_back(self) -> None:
+        found = self._config(
+            messages.ConfigRequest.Operation(get=messages.ConfigRequest.Get(keys=list(self._settings)))
+        )
+        for name, value in self._settings.items():
+            if found.get(name, "").lower() != value.lower():
+                raise PolicyError(
+                    f"database: the server does not keep the setting {name} = {value}",
+                    hint="let sessions change it, or start the server with it",
+                )
+
+    def _config(self, operation: Any) -> dict[str, str]:
+        request = self._about(messages.ConfigRequest(operation=operation))
+        answer = self._stub.Config(request, timeout=_OPEN_SECONDS)
+        self._check_session(answer)
+        return {pair.key: pair.value for pair in answer.pairs}
+
+    def _about(self, request: Any) -> Any:
+        """Return a request as one of this session, which is another one after the server was started again."""
+        request.session_id, request.client_type, request.user_context.user_id = self._id, _USER, _USER
+        if self._server_id and hasattr(request, "client_observed_server_side_session_id"):
+            request.client_observed_server_side_session_id = self._server_id
+        return request
+
+    def _check_session(self, answer: Any) -> None:
+        if answer.session_id != self._id or answer.server_side_session_id not in ("", self._server_id):
+            raise EngineFailure("the server answered for another session")
+
+    def _batches(self, call: Any) -> Iterator[pa.RecordBatch]:
+        rows = 0
+        for answer in call:
+            self._check_session(answer)
+            if not answer.HasField("arrow_batch"):
+                continue
+            part = answer.arrow_batch
+            if part.start_offset not in (0, rows) or part.num_chunks_in_batch > 1:
+                raise EngineFailure("the server's answer is not whole")
+            with pa.ipc.open_stream(part.data) as reader:
+                for batch in reader:
+                    rows += batch.num_rows
+                    yield batch
+
+
+def _check_version(version: str) -> None:
+    if not version.startswith(tuple(f"{one}." for one in TESTED)):
+        known = version if re.fullmatch(r"[0-9A-Za-z.+_-]{1,40}", version) else "of no known version"
+        raise PolicyError(
+            f"database: is Spark {known}; {' and '.join(TESTED)} can be asked",
+            hint="what each function means is known of these: take a server of one, or see for a newer dpsql",
+        )
+
+
+def _literal(value: object) -> Any:
+    """Return an argument as Spark takes it, exactly. Raises EngineFailure: of a type that is not sent."""
+    literal = expressions_pb2.Expression.Literal
+    if value is None:
+        found = literal()
+        found.null.null.SetInParent()
+        return found
+    if isinstance(value, bool):
+        return literal(boolean=value)
+    if isinstance(value, int):
+        return literal(long=value) if -(2**63) <= value < 2**63 else _literal(Decimal(value))
+    if isinstance(value, float):
+        return literal(double=value)
+    if isinstance(value, str):
+        return literal(string=value)
+    if isinstance(value, Decimal) and value.is_finite():
+        _, digits, exponent = value.as_tuple()
+        scale = max(0, -int(exponent))
+        precision = max(len(digits) + max(0, int(exponent)), scale)
+        if precision <= 38:
+            return literal(decimal=literal.Decimal(value=f"{value:f}", precision=precision, scale=scale))
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return literal(date=(value - date(1970, 1, 1)).days)
+    raise EngineFailure(f"refused: a parameter of the type {type(value).__name__}")
+
+
+# --- errors ---------------------------------------------------------------------------------------------
+
+
+_ERRORS = (grpc.RpcError, PySparkException, pa.ArrowException, AssertionError, ValueError, OverflowError)
+
+
+@contextmanager
+def guarding(stage: str) -> Iterator[None]:
+    """Have every error of the engine in a `with` block become an EngineFailure without its text."""
+    try:
+        yield
+        return
+    except _ERRORS as error:
+        failure = EngineFailure(_describe(stage, error))
+    raise failure
+
+
+def guarded(stage: str, action: Callable[[], _T]) -> _T:
+    """Return what the action returns; every error of the engine becomes an EngineFailure without its text."""
+    with guarding(stage):
+        return action()
+    raise AssertionError("the block returns or raises")
+
+
+_AT_THE_DOOR = (
+    ("connection refused", "open: no server listens where the URL says"),
+    ("wrong_version_number", "open: the server does not speak TLS, and the URL asks for it"),
+    (
+        "certificate_verify_failed",
+        "open: the server's certificate is not one that is trusted; name a ca_file",
+    ),
+    ("handshake", "open: the server does not speak TLS as the URL asks for"),
+    ("dns resolution", "open: the URL's host is not known"),
+    ("name resolution", "open: the URL's host is not known"),
+)
+
+
+def _describe(stage: str, error: Exception) -> str:
+    """Return what the owner's log may say: the stage, the error's class and its SQLSTATE, never its text."""
+    if isinstance(error, PySparkException):
+        return _shown(stage, error.getCondition() or type(error).__name__, error.getSqlState())
+    if not isinstance(error, grpc.RpcError):
+        return f"{stage}: {type(error).__name__}"
+    condition, state = _condition(error)
+    if condition:
+        return _shown(stage, condition, state)
+    code = error.code()
+    if code is grpc.StatusCode.UNAUTHENTICATED:
+        return f"open: the server asks for a token, or refuses the one it got; set {TOKEN} or a token_file"
+    if code is grpc.StatusCode.DEADLINE_EXCEEDED:
+        return f"{stage}: {'the server did not answer in time' if stage == 'open' else 'took too long'}"
+    if stage == "open" and code is grpc.StatusCode.UNAVAILABLE:
+        # Nothing has been asked yet: this text is about the connection alone. It is looked at, not passed on.
+        text = str(error.details()).lower()
+        return next(
+            (said for words, said in _AT_THE_DOOR if words in text), "open: the server cannot be reached"
+        )
+    return f"{stage}: {code.name}"
+
+
+def _shown(stage: str, condition: str, state: str | None) -> str:
+    said = condition if _CONDITION.fullmatch(condition) else "error"
+    return f"{stage}: {said}{f' {state}' if state and _STATE.fullmatch(state) else ''}"
+
+
+def _condition(error: Any) -> tuple[str, str]:
+    """Return the class and SQLSTATE of a server's error, two empty texts where it says none."""
+    status = rpc_status.from_call(error)
+    for detail in status.details if status is not None else ():
+        if detail.Is(error_details_pb2.ErrorInfo.DESCRIPTOR):
+            info = error_details_pb2.ErrorInfo()
+            detail.Unpack(info)
+            return info.metadata.get("errorClass", ""), info.metadata.get("sqlState", "")
+    return "", ""

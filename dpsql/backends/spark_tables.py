@@ -1,0 +1,448 @@
+"""Tables on Spark as the owner recorded them: which files or which version they are, and whether they still are.
+
+House rules (soundness.md 1.32):
+
+1. What is read is a list of files, or a version of a lake's table, fixed by an act of the owner. A pattern is looked
+   up, and a table's newest version is asked for, by that act alone.
+2. Statements read views of their session, made from exactly that. A view's name has its version in it, so that a
+   statement that was printed for one version fails where another one is read.
+3. A file is known by its name, its size and the time of its last change, before and after each result. Spark shows no
+   more of it without reading it: its rows were counted and hashed when it was recorded, and are when the owner checks.
+4. Messages name files and what to do. They hold nothing of what is in a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+from weakref import WeakKeyDictionary
+
+from pyspark.errors import PySparkException
+from pyspark.sql.types import StructType
+
+from ..errors import FilesChanged, PolicyError
+from ..policy.live_schema import LiveSchema, LiveTable
+from ..policy.model import FileSources
+from .pinned_files import read_json, write_json
+from .spark_schema import live_columns, quoted, read_details, read_schema, shown
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.connect.session import SparkSession
+
+__all__ = [
+    "OpenTables",
+    "PinnedTable",
+    "PinnedTables",
+    "SparkFile",
+    "SparkPins",
+    "compare",
+    "pin",
+    "pin_verified",
+    "read_record",
+    "version_of",
+    "write_record",
+]
+
+_FORMAT = 1
+_PATTERN = frozenset("*?[]{}\\")
+_READ_AS_IT_IS = {
+    "mergeSchema": "false",
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+}
+_FILE = ("path", "length", "unix_millis(CAST(modificationTime AS TIMESTAMP_LTZ))")
+_NO_HASH = re.compile(r"map<|variant|interval|geo")
+_UNANSWERED = ", and nothing is answered"
+_MISSING = "PATH_NOT_FOUND"
+
+
+@dataclass(frozen=True, slots=True)
+class SparkFile:
+    """A file as the server's storage tells of it: `modified` in milliseconds since 1970."""
+
+    path: str
+    size: int
+    modified: int
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedTable:
+    """What a table's rows are: `files` that have the columns of `schema` (Spark's JSON), or a `version` of `table`.
+
+    `kind`: parquet, iceberg or delta. `base`: the folder whose subfolders' names are values of columns, "" for none.
+    `identity`: what a lake's table is beside its name, which another one could get. `rows` and `content`: how many rows
+    there are, and a sum of their hashes; as they were verified, -1 and "" where nobody has looked.
+    """
+
+    kind: str
+    schema: str
+    files: tuple[SparkFile, ...] = ()
+    base: str = ""
+    table: str = ""
+    version: str = ""
+    identity: str = ""
+    rows: int = -1
+    content: str = ""
+
+    @property
+    def fields(self) -> StructType:
+        """The columns, as Spark has them."""
+        return StructType.fromJson(json.loads(self.schema))
+
+    def unlooked(self) -> PinnedTable:
+        """Return what it is without what its rows were found to be."""
+        return replace(self, rows=-1, content="")
+
+
+SparkPins = Mapping[str, PinnedTable]
+"""What each declared table is, by its name in the policy."""
+
+
+class PinnedTables:
+    """The tables of a policy as they were recorded, or what is in the catalog where there is no policy yet.
+
+    Safe to use from several threads, each with a session of its own.
+    """
+
+    def __init__(
+        self,
+        files: FileSources | None = None,
+        names: Collection[str] | None = None,
+        *,
+        is_recorded: bool = True,
+    ) -> None:
+        """`files`: a policy's tables and their record; None: the catalog's tables that are in `names`, or all, as they
+        are. `is_recorded` False: the policy's tables as they are now, for the owner's eyes; nothing may be answered
+        from them."""
+        self._files, self._is_recorded = files, is_recorded
+        self._names = None if names is None else frozenset(names)
+        self._made: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
+
+    def open(self, session: SparkSession) -> OpenTables:
+        """Return the tables, to be read in this session: they are what was recorded.
+
+        Raises FilesChanged, PolicyError, what Spark raises.
+        """
+        if self._files is None:
+            return OpenTables(read_schema(session, self._names), {})
+        pins = self._known(session)
+        found = OpenTables(_live(session, self._files, pins), pins)
+        if self._is_recorded:
+            found.check(session)
+        made = self._made.setdefault(session, {})
+        for name, one in pins.items():
+            view = view_name(_path_of(name, found.schema.default_schema), one)
+            if made.get(name) != view:
+                _frame(session, one).selectExpr(*map(shown, one.fields.fields)).createOrReplaceTempView(
+                    quoted(view)
+                )
+                made[name] = view
+        return found
+
+    def _known(self, session: SparkSession) -> SparkPins:
+        assert self._files is not None
+        if not self._is_recorded:
+            return pin(session, self._files, "database", is_whole=False)
+        found = read_record(self._files.record)
+        if found is None:
+            raise FilesChanged("tables: not recorded", is_recorded=False)
+        if found.keys() != self._files.tables.keys():
+            raise FilesChanged("tables: the policy has other tables than were recorded", is_recorded=True)
+        return found
+
+
+@dataclass(frozen=True)
+class OpenTables:
+    """Tables that are open in a session: what they are for a plan, and whether they are still what was recorded."""
+
+    schema: LiveSchema
+    pins: SparkPins
+
+    def check(self, session: SparkSession) -> None:
+        """Raise FilesChanged unless every table is what it was when it was recorded. Raises what Spark raises."""
+        recorded = {one.path: one for table in self.pins.values() for one in table.files}
+        if recorded:
+            found = {one.path: one for one in _listed(session, [*recorded])}
+            for name, table in self.pins.items():
+                for one in table.files:
+                    if found.get(one.path) != one:
+                        raise FilesChanged(
+                            f"tables: {one.path} of {name} is not what was recorded", is_recorded=True
+                        )
+        for name, table in self.pins.items():
+            if table.kind == "delta" and _identity(session, table.kind, table.table) != table.identity:
+                raise FilesChanged(f"tables: {name} is another table than was recorded", is_recorded=True)
+
+
+def view_name(path: tuple[str, str], pinned: PinnedTable) -> str:
+    """Return the name of the view through which statements read a table: its own, and its version."""
+    return f"{'.'.join(path)}@{pinned.version or version_of(pinned)[:12]}"
+
+
+def version_of(pinned: PinnedTable) -> str:
+    """Return what a table is as one hash: other files, or another version, have another."""
+    text = json.dumps(asdict(pinned.unlooked()), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _live(session: SparkSession, files: FileSources, pins: SparkPins) -> LiveSchema:
+    """Return the schema of tables that are pinned: none of their keys is enforced.
+
+    What is asserted is shown as asserted: who answers asks the ledger whether it holds in this version.
+    """
+    default = str(session.catalog.currentDatabase())
+    tables = []
+    for name, one in pins.items():
+        path, asserted = _path_of(name, default), files.keys.get(name, ())
+        columns = tuple(
+            replace(column, not_null=column.name in asserted) for column in live_columns(one.fields)
+        )
+        tables.append(
+            LiveTable(path, columns, version=version_of(one), asserted=asserted, read_as=view_name(path, one))
+        )
+    return LiveSchema(default, tuple(sorted(tables, key=lambda table: table.path)), dialect="spark")
+
+
+def _path_of(name: str, default: str) -> tuple[str, str]:
+    schema, dot, table = name.partition(".")
+    return (schema, table) if dot else (default, name)
+
+
+# --- what tables are now ------------------------------------------------------------------------------------
+
+
+def pin(session: SparkSession, files: FileSources, where: str, *, is_whole: bool) -> dict[str, PinnedTable]:
+    """Return what each table is now. `where`: the policy's name; `is_whole`: every row is read, and has to be readable.
+
+    A table that is not in the catalog is left out, unless `is_whole`. Raises PolicyError: files are missing or have
+    not one schema, a table has no version that can be read again; what Spark raises otherwise.
+    """
+    default = str(session.catalog.currentDatabase())
+    found = {}
+    for name, patterns in files.tables.items():
+        place = f"{where}: tables.{name}"
+        path = _path_of(name, default)
+        if not patterns and not session.catalog.tableExists(quoted(*path)):
+            if is_whole:
+                raise PolicyError(f'{place}: the catalog has no table "{name}"')
+            continue
+        one = (
+            _pin_files(session, f"{place}.source", patterns) if patterns else _pin_table(session, place, path)
+        )
+        found[name] = _looked_at(session, place, one) if is_whole else one
+    return found
+
+
+def pin_verified(session: SparkSession, files: FileSources, where: str) -> dict[str, PinnedTable]:
+    """Return what the tables are, once every value of every row has been read. An owner's act.
+
+    Raises PolicyError, as `pin`, and where something changed meanwhile; what Spark raises.
+    """
+    found = pin(session, files, where, is_whole=True)
+    try:
+        OpenTables(LiveSchema("", ()), found).check(session)
+    except FilesChanged:
+        problem = PolicyError(
+            f"{where}: files changed while they were read; wait until they are written, and try again"
+        )
+    else:
+        return found
+    raise problem
+
+
+def compare(
+    session: SparkSession, files: FileSources, where: str, recorded: SparkPins, *, is_whole: bool
+) -> list[str]:
+    """Return what is otherwise than it was recorded, a sentence for each table; `is_whole`: every row is read.
+
+    Raises PolicyError, as `pin`; what Spark raises.
+    """
+    said = []
+    for name, one in pin(session, files, where, is_whole=False).items():
+        known = recorded.get(name)
+        if known is not None:
+            wrong = list(_differences(name, known, one))
+            said += wrong
+            if is_whole and not any(sentence.endswith(_UNANSWERED) for sentence in wrong):
+                said += _other_rows(session, f"{where}: tables.{name}", name, known)
+    return said
+
+
+def _other_rows(session: SparkSession, place: str, name: str, known: PinnedTable) -> Iterator[str]:
+    looked = _looked_at(session, place, known)
+    if (looked.rows, looked.content) != (known.rows, known.content):
+        yield f"the rows of {name} are not what was recorded, though its files look the same"
+
+
+def _differences(name: str, known: PinnedTable, one: PinnedTable) -> Iterator[str]:
+    if known.kind != one.kind or known.identity != one.identity:
+        yield f"{name} is another table than was recorded{_UNANSWERED}"
+        return
+    if one.version != known.version:
+        yield f"{name} has a newer version, {one.version}, and {known.version} is read"
+    now, then = ({file.path: file for file in table.files} for table in (one, known))
+    changed = sorted(path for path, file in then.items() if now.get(path, None) != file)
+    if changed:
+        yield f'"{changed[0]}" of {name} is not what was recorded{_UNANSWERED}'
+        return
+    if more := sorted(now.keys() - then.keys()):
+        yield f'"{more[0]}" of {name} is not recorded, and is not read'
+
+
+def _pin_files(session: SparkSession, place: str, patterns: Sequence[str]) -> PinnedTable:
+    found: list[SparkFile] = []
+    for pattern in patterns:
+        try:
+            files = _listed(session, [pattern])
+        except PySparkException as error:
+            if error.getCondition() != _MISSING:
+                raise
+            files = ()
+        if not files:
+            raise PolicyError(f'{place}: the server sees no file that is named like "{pattern}"')
+        found += files
+    files = tuple(sorted(set(found), key=lambda one: one.path))
+    return PinnedTable("parquet", _schema_of(session, place, files), files)
+
+
+def _schema_of(session: SparkSession, place: str, files: Sequence[SparkFile]) -> str:
+    """Return the columns that all files have. Raises PolicyError: not one and the same type in all of them."""
+    for one in files:
+        if _PATTERN.intersection(one.path) or not one.path.isprintable():
+            raise PolicyError(f'{place}: "{one.path}" has a name that is a pattern too; rename it')
+    options = {**_READ_AS_IT_IS, "mergeSchema": "true", "recursiveFileLookup": "true"}
+    try:
+        return str(session.read.options(**options).parquet(*(one.path for one in files)).schema.json())
+    except PySparkException as error:
+        condition = error.getCondition() or type(error).__name__
+    raise PolicyError(
+        f"{place}: the files' columns cannot be read as those of one table ({condition}); write them as Parquet, with "
+        "columns of the same names and types"
+    )
+
+
+def _pin_table(session: SparkSession, place: str, path: tuple[str, str]) -> PinnedTable:
+    details = read_details(session, path)
+    if details.unusable is not None:
+        raise PolicyError(f"{place}: {details.unusable}")
+    table = quoted(*path)
+    if details.provider != "parquet":
+        return _pin_version(session, place, details.provider, table)
+    session.catalog.refreshTable(table)
+    frame = session.table(table)
+    names = [_plain(one) for one in frame.inputFiles()]
+    if not names:
+        raise PolicyError(f"{place}: has no files yet; load it, and try again")
+    files = _listed(session, names)
+    base = details.location if any("=" in one.path.removeprefix(details.location) for one in files) else ""
+    if base and not all(one.path.startswith(f"{base}/") for one in files):
+        raise PolicyError(f"{place}: has partitions outside of {base}; write the table anew")
+    return PinnedTable("parquet", str(frame.schema.json()), files, base)
+
+
+def _pin_version(session: SparkSession, place: str, kind: str, table: str) -> PinnedTable:
+    version = _newest(session, kind, table)
+    if version is None:
+        raise PolicyError(f"{place}: has no version yet; load it, and try again")
+    known = PinnedTable(kind, "", table=table, version=version, identity=_identity(session, kind, table))
+    return replace(known, schema=str(_frame(session, known).schema.json()))
+
+
+def _newest(session: SparkSession, kind: str, table: str) -> str | None:
+    """Return the newest version of a lake's table, in digits; None where there is none."""
+    sql = (
+        f"SELECT snapshot_id FROM {table}.`refs` WHERE name = 'main'"
+        if kind == "iceberg"
+        else f"SELECT max(version) FROM (DESCRIBE HISTORY {table})"
+    )
+    rows = session.sql(sql).collect()
+    return None if not rows or rows[0][0] is None else str(int(rows[0][0]))
+
+
+def _identity(session: SparkSession, kind: str, table: str) -> str:
+    """Return what a lake's table is beside its name. An Iceberg snapshot's number is of one table alone."""
+    if kind != "delta":
+        return ""
+    return str(session.sql(f"DESCRIBE DETAIL {table}").collect()[0]["id"])
+
+
+def _listed(session: SparkSession, paths: Sequence[str]) -> tuple[SparkFile, ...]:
+    """Return what the server's storage says of files: their content is not read. Raises what Spark raises."""
+    frame = session.read.format("binaryFile").option("recursiveFileLookup", "true").load(list(paths))
+    rows = frame.selectExpr(*_FILE).collect()
+    return tuple(sorted((SparkFile(row[0], row[1], row[2]) for row in rows), key=lambda one: one.path))
+
+
+def _plain(url: str) -> str:
+    """Return a file's name out of the URL that Spark gives for one."""
+    scheme, _, rest = unquote(url).partition(":")
+    return f"{scheme}:{rest.removeprefix('//')}" if scheme == "file" else f"{scheme}:{rest}"
+
+
+def _frame(session: SparkSession, pinned: PinnedTable) -> DataFrame:
+    """Return a table's rows: of exactly the files, or of the version, that are pinned."""
+    if pinned.kind != "parquet":
+        return session.sql(f"SELECT * FROM {pinned.table} VERSION AS OF {int(pinned.version)}")
+    place = {"basePath": pinned.base} if pinned.base else {"recursiveFileLookup": "true"}
+    reader = session.read.schema(pinned.fields).options(**_READ_AS_IT_IS, **place)
+    return reader.parquet(*(one.path for one in pinned.files))
+
+
+def _looked_at(session: SparkSession, place: str, pinned: PinnedTable) -> PinnedTable:
+    """Return a table with what its rows are; each of its values is read. Raises PolicyError: some value cannot be."""
+    fields = pinned.fields.fields
+    hashed = [
+        f"{quoted(one.name)} IS NULL" if _NO_HASH.search(one.dataType.simpleString()) else quoted(one.name)
+        for one in fields
+    ]
+    texts = [quoted(one.name) for one in fields if one.dataType.simpleString() == "string"]
+    wrong = " OR ".join(f"NOT is_valid_utf8({one})" for one in texts) or "false"
+    try:
+        row = (
+            _frame(session, pinned)
+            .selectExpr(
+                "COUNT(*)",
+                f"COALESCE(SUM(CAST(xxhash64({', '.join(hashed)}) AS DECIMAL(38, 0))), 0)",
+                f"COUNT(CASE WHEN {wrong} THEN 1 END)",
+            )
+            .collect()[0]
+        )
+    except PySparkException as error:
+        condition = error.getCondition() or type(error).__name__
+    else:
+        if row[2]:
+            raise PolicyError(f"{place}: holds text that is no UTF-8; write it anew")
+        return replace(pinned, rows=int(row[0]), content=str(row[1]))
+    raise PolicyError(f"{place}: cannot be read to its end ({condition}); write it anew")
+
+
+# --- the record ---------------------------------------------------------------------------------------------
+
+
+def read_record(record: Path) -> dict[str, PinnedTable] | None:
+    """Return what was recorded; None if nothing was. Raises PolicyError: it cannot be read."""
+    try:
+        content = read_json(record, _FORMAT)
+        return None if content is None else {name: _from_json(one) for name, one in content["tables"].items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        raise PolicyError(
+            f"{record.name}: is no record of tables on Spark; dpsql refresh writes it anew"
+        ) from None
+
+
+def _from_json(one: dict[str, Any]) -> PinnedTable:
+    return PinnedTable(**{**one, "files": tuple(SparkFile(**file) for file in one["files"])})
+
+
+def write_record(record: Path, pins: SparkPins) -> None:
+    """Write what the tables are, all of it or nothing. Raises PolicyError: it cannot be written."""
+    write_json(record, _FORMAT, {name: asdict(one) for name, one in pins.items()})
