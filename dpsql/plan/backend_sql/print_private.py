@@ -144,7 +144,9 @@ class PrivatePrinter:
     def _intermediate(self, expr: IntermediateValue) -> str:
         if expr not in self.parameters:
             self.parameters.append(expr)
-        shown = self.dialect.parameter(self.first_parameter + self.parameters.index(expr))
+        number = self.first_parameter + self.parameters.index(expr)
+        is_text = expr.type.kind is Kind.TEXT or expr.type.is_temporal
+        shown = self.dialect.parameter(number, is_text=is_text)
         if expr.type.kind is Kind.TEXT:
             return self.dialect.as_text(shown)
         if not expr.type.is_number:

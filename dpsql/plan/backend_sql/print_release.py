@@ -411,7 +411,7 @@ class _Release:
     def _rank(self, hashes: list[str], names: list[str]) -> str:
         unit = [self.dialect.hash_text(name, type_) for name, type_ in self._typed_unit()]
         hashed = self.dialect.hashed(
-            [f"CAST({self.dialect.parameter(1)} AS {self.dialect.text})", *unit, *hashes]
+            [f"CAST({self.dialect.parameter(1, is_text=True)} AS {self.dialect.text})", *unit, *hashes]
         )
         by = ", ".join([hashed, *(f"{name} NULLS LAST" for name in names)])
         return f"ROW_NUMBER() OVER (PARTITION BY {', '.join(self.unit)} ORDER BY {by}) AS rn"

@@ -121,8 +121,8 @@ class Dialect(ABC):
         return ".".join(map(self.identifier, path))
 
     @abstractmethod
-    def parameter(self, number: int) -> str:
-        """Return a parameter by its number, from 1."""
+    def parameter(self, number: int, *, is_text: bool = False) -> str:
+        """Return a parameter by its number, from 1; `is_text`: it travels as a text, as dates do too."""
 
     def literal(self, value: Literal) -> str:
         """Return a literal."""

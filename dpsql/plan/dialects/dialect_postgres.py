@@ -75,7 +75,7 @@ class PostgresDialect(Dialect):
     def identifier(self, name: str) -> str:
         return identifier(name)
 
-    def parameter(self, number: int) -> str:
+    def parameter(self, number: int, *, is_text: bool = False) -> str:
         return f"${number}"
 
     def table(self, table: Table) -> str:

@@ -33,6 +33,17 @@ _EIGHTEEN = 9 * 10**18
 _DIVISOR = 10**19
 
 
+_IOTA = (*range(0x1F80, 0x1F88), *range(0x1F90, 0x1F98), *range(0x1FA0, 0x1FA8))
+_SEVERAL = {
+    "lower": ("İ", "i"),
+    "upper": (
+        "".join(map(chr, _IOTA)) + "\u1fb3\u1fc3\u1ff3",
+        "".join(chr(one + 8) for one in _IOTA) + "\u1fbc\u1fcc\u1ffc",
+    ),
+}
+"""Letters that Spark maps to several, and the one that each is alone."""
+
+
 class SparkDialect(Dialect):
     """Spark 4.1 and later, over Spark Connect."""
 
@@ -69,8 +80,9 @@ class SparkDialect(Dialect):
     def identifier(self, name: str) -> str:
         return f"`{name.replace('`', '``')}`"
 
-    def parameter(self, number: int) -> str:
-        return f":p{number}"
+    def parameter(self, number: int, *, is_text: bool = False) -> str:
+        # Spark writes an argument into the statement as a literal: a text travels in base64 (`spark_parameters`).
+        return f"CAST(unbase64(:p{number}) AS STRING)" if is_text else f":p{number}"
 
     def literal(self, value: Literal) -> str:
         kind = value.type.kind
@@ -196,7 +208,8 @@ class SparkDialect(Dialect):
 
     def letter_case(self, name: str, sql: str) -> str:
         # Those that have one character alone: 'ß' is two capitals, and 'İ' two small letters.
-        each = f"transform(split({sql}, ''), c -> CASE WHEN length({name}(c)) = 1 THEN {name}(c) ELSE c END)"
+        parts = f"split(translate({sql}, '{_SEVERAL[name][0]}', '{_SEVERAL[name][1]}'), '')"
+        each = f"transform({parts}, c -> CASE WHEN length({name}(c)) = 1 THEN {name}(c) ELSE c END)"
         return f"CASE WHEN octet_length({sql}) = length({sql}) THEN {name}({sql}) ELSE array_join({each}, '') END"
 
     def trimmed(self, name: str, sql: str) -> str:
@@ -283,7 +296,10 @@ class SparkDialect(Dialect):
 
     def listed(self, columns: Sequence[ListColumn]) -> str:
         """Each list travels as one text, a JSON array of texts (`spark_parameters`): a list is no parameter here."""
-        lists = ", ".join(f"from_json({self.parameter(one.parameter)}, 'ARRAY<STRING>')" for one in columns)
+        lists = ", ".join(
+            f"from_json({self.parameter(one.parameter, is_text=True)}, 'ARRAY<STRING>', map('mode', 'FAILFAST'))"
+            for one in columns
+        )
         names = ", ".join(one.name for one in columns)
         shown = ", ".join(
             f"try_cast({one.name} AS {self.kind(one.cast)}) AS {one.name}"
