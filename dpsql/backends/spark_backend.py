@@ -111,7 +111,8 @@ class SparkSnapshot:
         require_query(sql)
         self._give_up()
         self._call("tables", self._check)
-        batches = self._connection.stream(sql, bound(parameters))
+        arguments = guarded("run", lambda: bound(parameters))
+        batches = self._connection.stream(sql, arguments)
         self._stream = rows = chunks_of(batches, size)
         stage = "run"
         while True:
@@ -208,8 +209,12 @@ class SparkBackend:
 
         Raises PolicyError, and EngineFailure in place of what Spark raises.
         """
-        with self._leased() as lease, guarding("session"):
-            yield lease.connection.session
+        connection = SparkConnection(self._target, seconds=None)
+        try:
+            with guarding("session"):
+                yield connection.session
+        finally:
+            connection.close()
 
     def cancel(self, owner: object = None) -> None:
         """Stop the running statements of an owner, or all of them, from any thread."""

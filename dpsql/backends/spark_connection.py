@@ -14,9 +14,10 @@ from __future__ import annotations
 import atexit
 import logging
 import re
+import threading
 import uuid
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date, datetime
 from decimal import Decimal
@@ -35,8 +36,7 @@ try:
         from pyspark.errors import PySparkException
         from pyspark.sql.connect.client import ChannelBuilder
         from pyspark.sql.connect.proto import base_pb2 as messages
-        from pyspark.sql.connect.proto import expressions_pb2, relations_pb2
-        from pyspark.sql.connect.proto.base_pb2_grpc import SparkConnectServiceStub
+        from pyspark.sql.connect.proto import base_pb2_grpc, expressions_pb2, relations_pb2
         from pyspark.sql.connect.session import SparkSession as _SparkSession
 except ImportError:
     raise PolicyError(
@@ -57,6 +57,9 @@ TESTED = ("4.3",)
 _CALL_SECONDS = 60
 _OPEN_SECONDS = 15
 _CANCEL_SECONDS = 5
+_PULSE_SECONDS = 30
+"""How often a server that runs a statement is asked whether it is there, and how long it may take to say so."""
+
 _MESSAGE_BYTES = 128 * 2**20
 _USER = "dpsql"
 _CONDITION = re.compile(r"[A-Z0-9_]+(\.[A-Z0-9_]+)?")
@@ -101,13 +104,13 @@ for _name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.s
 class _Channel(ChannelBuilder):
     """The channel of a target, with a session's own number, for the client's classes."""
 
-    def __init__(self, target: SparkTarget, session_id: str) -> None:
+    def __init__(self, target: SparkTarget, session_id: str, calls: _Calls) -> None:
         super().__init__(
             [("grpc.max_receive_message_length", _MESSAGE_BYTES), ("grpc.enable_retries", 0)],
             {ChannelBuilder.PARAM_USER_ID: _USER, ChannelBuilder.PARAM_SESSION_ID: session_id,
              ChannelBuilder.PARAM_USER_AGENT: _USER},
         )  # fmt: skip
-        self.add_interceptor(_Ends())
+        self.add_interceptor(calls)
         self.channel = self._open(target)
 
     def toChannel(self) -> Any:
@@ -135,39 +138,67 @@ class _Channel(ChannelBuilder):
         return self._secure_channel(target.endpoint, credentials)
 
 
-class _Ends(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):  # type: ignore[misc]
-    """Gives every call an end that has none."""
+class _Calls(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):  # type: ignore[misc]
+    """Gives every call an end, and knows what is streamed: what runs a statement can be stopped here at once."""
+
+    def __init__(self, seconds: float | None) -> None:
+        """`seconds`: how long a statement may take."""
+        self._seconds = seconds
+        self._streamed: Any = None
+        self.is_alive: Callable[[], bool] = lambda: True
+
+    @property
+    def is_streaming(self) -> bool:
+        """Whether a statement runs, or not all of its rows are read."""
+        return self._streamed is not None and bool(self._streamed.is_active())
+
+    def stop(self) -> None:
+        """Let go of what is streamed, whatever the server does."""
+        if (streamed := self._streamed) is not None:
+            streamed.cancel()
 
     def intercept_unary_unary(self, call: Callable[..., Any], details: Any, request: Any) -> Any:
-        return call(_ending(details, _CALL_SECONDS), request)
+        return call(_Details(details, details.timeout or _CALL_SECONDS), request)
 
     def intercept_unary_stream(self, call: Callable[..., Any], details: Any, request: Any) -> Any:
-        return call(_ending(details, STATEMENT_SECONDS), request)
+        self._streamed = streamed = call(_Details(details, self._seconds), request)
+        ended = threading.Event()
+        if streamed.add_callback(ended.set):
+            threading.Thread(
+                target=self._watch, args=(streamed, ended), name="dpsql-spark", daemon=True
+            ).start()
+        return streamed
+
+    def _watch(self, streamed: Any, ended: threading.Event) -> None:
+        """Give a statement up whose server does not answer other calls: the way there may be gone without a sign."""
+        while not ended.wait(_PULSE_SECONDS):
+            if not self.is_alive():
+                streamed.cancel()
 
 
 class _Details(grpc.ClientCallDetails):  # type: ignore[misc]
-    def __init__(self, details: Any, timeout: float) -> None:
+    def __init__(self, details: Any, timeout: float | None) -> None:
         self.method, self.metadata, self.credentials = details.method, details.metadata, details.credentials
         self.timeout, self.wait_for_ready, self.compression = timeout, False, None
-
-
-def _ending(details: Any, seconds: float) -> Any:
-    return details if details.timeout is not None else _Details(details, seconds)
 
 
 class SparkConnection:
     """One session of the server's, with our settings; used by one thread, but for `interrupt`."""
 
-    def __init__(self, target: SparkTarget) -> None:
-        """Open a session. Raises EngineFailure, and PolicyError for a server that dpsql cannot be exact on."""
+    def __init__(self, target: SparkTarget, seconds: float | None = STATEMENT_SECONDS) -> None:
+        """Open a session; `seconds`: how long a statement may take.
+
+        Raises EngineFailure, and PolicyError for a server that dpsql cannot be exact on.
+        """
         self._id, self._server_id = str(uuid.uuid4()), ""
         self._settings = SETTINGS | ({"spark.sql.defaultCatalog": target.catalog} if target.catalog else {})
-        builder = _Channel(target, self._id)
+        self._calls = _Calls(seconds)
+        self._calls.is_alive = self._is_alive
+        builder = _Channel(target, self._id, self._calls)
         self._channel = builder.channel
-        self._stub: Any = SparkConnectServiceStub(self._channel)  # type: ignore[no-untyped-call]
+        self._stub: Any = base_pb2_grpc.SparkConnectServiceStub(self._channel)  # type: ignore[no-untyped-call]
         self._builder = builder
         self._session: SparkSession | None = None
-        self._running: Any = None
         try:
             guarded("open", self._begin)
         except BaseException:
@@ -190,6 +221,12 @@ class SparkConnection:
         """Raise unless every setting is as it was made. Raises EngineFailure, PolicyError."""
         guarded("settings", self._read_back)
 
+    def options(self, names: Sequence[str]) -> dict[str, str]:
+        """Return settings of the server, "" for one that is not made. Raises EngineFailure."""
+        asked = messages.ConfigRequest.GetOption(keys=names)
+        found = guarded("settings", lambda: self._config(messages.ConfigRequest.Operation(get_option=asked)))
+        return {name: found.get(name, "") for name in names}
+
     def stream(self, sql: str, arguments: Mapping[str, object]) -> Iterator[pa.RecordBatch]:
         """Run one query and yield its rows as they come. Raises what gRPC, Arrow and the server raise."""
         query = relations_pb2.SQL(query=sql)
@@ -197,22 +234,20 @@ class SparkConnection:
             query.named_arguments[name].literal.CopyFrom(_literal(value))
         request = self._about(messages.ExecutePlanRequest())
         request.plan.root.sql.CopyFrom(query)
-        self._running = call = self._stub.ExecutePlan(request, timeout=STATEMENT_SECONDS)
+        call = self._stub.ExecutePlan(request)
         try:
             yield from self._batches(call)
         finally:
-            self._running = None
             call.cancel()
 
     @property
     def is_running(self) -> bool:
-        """Whether a statement's rows are not all read."""
-        return self._running is not None
+        """Whether a statement runs, or not all of its rows are read."""
+        return self._calls.is_streaming
 
     def interrupt(self) -> None:
         """Stop what runs in this session, here at once and on the server, from any thread; it never raises."""
-        if (running := self._running) is not None:
-            running.cancel()
+        self._calls.stop()
         request = self._about(messages.InterruptRequest())
         request.interrupt_type = messages.InterruptRequest.InterruptType.INTERRUPT_TYPE_ALL
         with suppress(grpc.RpcError, ValueError):  # a channel that is closed runs nothing
@@ -248,6 +283,17 @@ class SparkConnection:
                     f"database: the server does not keep the setting {name} = {value}",
                     hint="let sessions change it, or start the server with it",
                 )
+
+    def _is_alive(self) -> bool:
+        request = self._about(messages.ConfigRequest())
+        request.operation.get.keys.append("spark.sql.ansi.enabled")
+        try:
+            self._stub.Config(request, timeout=_PULSE_SECONDS)
+        except grpc.RpcError as error:
+            return error.code() not in (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNAVAILABLE)
+        except ValueError:  # the channel is closed
+            return False
+        return True
 
     def _config(self, operation: Any) -> dict[str, str]:
         request = self._about(messages.ConfigRequest(operation=operation))
@@ -322,22 +368,25 @@ def _literal(value: object) -> Any:
 _ERRORS = (grpc.RpcError, PySparkException, pa.ArrowException, AssertionError, ValueError, OverflowError)
 
 
-@contextmanager
-def guarding(stage: str) -> Iterator[None]:
-    """Have every error of the engine in a `with` block become an EngineFailure without its text."""
+def guarded(stage: str, action: Callable[[], _T]) -> _T:
+    """Return what the action returns; every error of the engine becomes an EngineFailure without its text.
+
+    It is raised after the `except` block has ended, so that no traceback holds the engine's error.
+    """
     try:
-        yield
-        return
+        return action()
     except _ERRORS as error:
         failure = EngineFailure(_describe(stage, error))
     raise failure
 
 
-def guarded(stage: str, action: Callable[[], _T]) -> _T:
-    """Return what the action returns; every error of the engine becomes an EngineFailure without its text."""
-    with guarding(stage):
-        return action()
-    raise AssertionError("the block returns or raises")
+@contextmanager
+def guarding(stage: str) -> Iterator[None]:
+    """Do the same for a `with` block of the owner's: no traceback shows the engine's error, though one holds it."""
+    try:
+        yield
+    except _ERRORS as error:
+        raise EngineFailure(_describe(stage, error)) from None
 
 
 _AT_THE_DOOR = (
@@ -367,6 +416,8 @@ def _describe(stage: str, error: Exception) -> str:
         return f"open: the server asks for a token, or refuses the one it got; set {TOKEN} or a token_file"
     if code is grpc.StatusCode.DEADLINE_EXCEEDED:
         return f"{stage}: {'the server did not answer in time' if stage == 'open' else 'took too long'}"
+    if code is grpc.StatusCode.CANCELLED:
+        return f"{stage}: the server stopped answering, or the statement was stopped"
     if stage == "open" and code is grpc.StatusCode.UNAVAILABLE:
         # Nothing has been asked yet: this text is about the connection alone. It is looked at, not passed on.
         text = str(error.details()).lower()

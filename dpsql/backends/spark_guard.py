@@ -14,10 +14,11 @@ House rules:
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from ..errors import EngineFailure
 
-__all__ = ["require_query"]
+__all__ = ["calls", "require_query"]
 
 _TOKEN = re.compile(
     r"""(?P<space>[ \t\r\n]+)
@@ -35,6 +36,9 @@ _TOKEN = re.compile(
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
+
+_Token = tuple[str, str]
+"""Its kind and its text."""
 
 _COMMENTS = ("--", "/*")
 _STARTS = frozenset({"SELECT", "WITH", "VALUES", "("})
@@ -56,24 +60,36 @@ _FUNCTIONS = _words("""
     bool_or bround btrim cast ceil ceiling char char_length chr coalesce concat concat_ws conv count count_if
     date_add date_from_unix_date date_part date_sub date_trunc dateadd datediff day dayofmonth dayofweek
     dayofyear decimal decode dense_rank double element_at encode exists exp explode extract filter first_value
-    floor forall from_json greatest grouping grouping_id hash hex hour if ifnull inline instr is_valid_utf8
-    isnan isnotnull isnull lag last_day last_value lead least left length ln locate log log10 log2 lower lpad
-    ltrim make_date make_dt_interval make_interval make_timestamp make_timestamp_ntz make_ym_interval max md5
-    min minute mod month months_between named_struct ntile nullif nvl octet_length pmod posexplode position pow
+    floor forall format_string from_json greatest grouping grouping_id hash hex hour if ifnull inline instr
+    is_valid_utf8 isnan isnotnull isnull lag last_day last_value lead least left length ln locate log log10 log2 lower
+    lpad     ltrim make_date make_dt_interval make_interval make_timestamp make_timestamp_ntz make_ym_interval map max
+    md5 min minute mod month months_between named_struct ntile nullif nvl octet_length pmod posexplode position pow
     power quarter range rank repeat replace reverse right rint round row_number rpad rtrim second sequence sha2
     shiftleft shiftright sign size split sqrt struct substr substring sum timestamp_micros timestampadd
     timestampdiff transform translate trim trunc try_add try_cast try_divide try_element_at try_multiply
-    try_subtract try_sum try_validate_utf8 unhex unix_date unix_micros unix_millis unix_seconds upper
+    try_subtract try_sum try_validate_utf8 unbase64 unhex unix_date unix_micros unix_millis unix_seconds upper
     validate_utf8 weekday weekofyear width_bucket xxhash64 year zip_with all and any as between by case cross
     cube distinct div else end except from full group having in inner intersect is join not on or order over
     partition rollup select sets some then union values when where window with
     """)  # fmt: skip
+_READS = frozenset({"FROM", "JOIN"})
 _REFUSED = "refused: not a single query in the words that dpsql prints"
 
 
 def require_query(sql: str) -> None:
     """Raise EngineFailure unless this is one query over tables, that calls no function but these."""
-    ahead = [("", ""), ("", ""), ("", "")]
+    tokens = list(_tokens(sql))
+    if not tokens or tokens[0][1].upper() not in _STARTS:
+        raise EngineFailure(_REFUSED)
+    padded = [("", ""), ("", ""), *tokens]
+    for far, near, token in zip(padded, padded[1:], tokens, strict=False):
+        _require_token(far, near, token)
+    for before, first, dot, second in zip(padded, padded[1:], padded[2:], padded[3:], strict=False):
+        if dot[1] == "." and _bare(first) in _FORMATS and (before[1].upper() in _READS or "/" in second[1]):
+            raise EngineFailure("refused: a file by its path")
+
+
+def _tokens(sql: str) -> Iterator[_Token]:
     place = 0
     while place < len(sql):
         found = _TOKEN.match(sql, place)
@@ -81,32 +97,29 @@ def require_query(sql: str) -> None:
             raise EngineFailure(_REFUSED)
         place = found.end()
         if found.lastgroup != "space":
-            ahead = [*ahead[1:], (str(found.lastgroup), found[0])]
-            _require_token(*ahead)
-    if ahead[-1][0] == "":
-        raise EngineFailure(_REFUSED)
+            yield str(found.lastgroup), found[0]
 
 
-def _require_token(far: tuple[str, str], near: tuple[str, str], token: tuple[str, str]) -> None:
+def calls(name: str) -> bool:
+    """Say whether a query may call a function, or has a word of the grammar there."""
+    return name.lower() in _FUNCTIONS
+
+
+def _require_token(far: _Token, near: _Token, token: _Token) -> None:
     """Look at a token behind the two before it."""
     kind, text = token[0], token[1].upper()
-    if near[0] == "" and text not in _STARTS:
-        raise EngineFailure(_REFUSED)
     if kind == "word" and (text in _COMMANDS or (text == "TRANSFORM" and near[1].upper() == "SELECT")):
         raise EngineFailure(_REFUSED)
-    if text == "(" and _is_call(far, near):
+    if kind == "text" and near[1] in ("r", "R"):
+        raise EngineFailure(_REFUSED)  # in which a backslash means itself
+    if text == "(" and far[1].upper() != "AS" and _is_call(near):
         raise EngineFailure("refused: a function that dpsql does not print")
-    if text == "." and _bare(near) in _FORMATS and far[1].upper() in ("FROM", "JOIN", ","):
-        raise EngineFailure("refused: a file by its path")
 
 
-def _is_call(far: tuple[str, str], near: tuple[str, str]) -> bool:
-    """Say whether a bracket begins a call that is not of the list; after AS, a name has the names of its columns."""
-    kind, text = near
-    if kind == "name" or text == ".":
-        return far[1].upper() not in ("AS", "WITH", ",", "RECURSIVE")
-    return kind == "word" and text.lower() not in _FUNCTIONS and far[1].upper() != "AS"
+def _is_call(near: _Token) -> bool:
+    """Say whether a bracket behind this begins a call that is not of the list."""
+    return near[0] == "name" or (near[0] == "word" and not calls(near[1]))
 
 
-def _bare(token: tuple[str, str]) -> str:
+def _bare(token: _Token) -> str:
     return token[1].strip("`").lower() if token[0] in ("name", "word") else ""

@@ -19,6 +19,7 @@ TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 
 _PORT = 15002
 _FORM = "write spark://host:port, or spark://host:port/catalog"
+_HOST = re.compile(r"[0-9A-Za-z._:-]+")
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _OPTIONS = ("tls", "ca_file", "token_file")
 _LONGEST_TOKEN = 65536
@@ -30,7 +31,7 @@ class SparkTarget:
     """A server, and how it is reached. `catalog`: in which tables' names are looked up; "": the server's default.
 
     `ca_file`: certificates that are trusted in place of the system's. `token_file`: where the token is; None: the
-    environment may have one.
+    environment may have one. `has_token` False: none is shown.
     """
 
     host: str
@@ -39,6 +40,7 @@ class SparkTarget:
     uses_tls: bool = False
     ca_file: Path | None = None
     token_file: Path | None = None
+    has_token: bool = True
 
     @property
     def is_near(self) -> bool:
@@ -52,6 +54,8 @@ class SparkTarget:
 
     def token(self) -> str | None:
         """Return the token, None where there is none. Raises EngineFailure: the file holds none, or others read it."""
+        if not self.has_token:
+            return None
         if self.token_file is None:
             return os.environ.get(TOKEN) or None
         try:
@@ -84,10 +88,10 @@ def target_of(url: str) -> SparkTarget:
         port = parts.port
     except ValueError:
         raise _wrong() from None
-    _refuse_secrets(parts)
+    _refuse_secrets(url, parts)
     catalog = unquote(parts.path.removeprefix("/"))
     host = parts.hostname or ""
-    if parts.scheme != "spark" or not host or parts.fragment or any(one <= " " for one in host):
+    if parts.scheme != "spark" or parts.fragment or not _HOST.fullmatch(host):
         raise _wrong()
     if catalog and not _NAME.fullmatch(catalog):
         raise PolicyError(f"database: after the address stands one name, of a catalog; {_FORM}")
@@ -113,10 +117,9 @@ def _options(parts: SplitResult) -> dict[str, str]:
     return options
 
 
-def _refuse_secrets(parts: SplitResult) -> None:
+def _refuse_secrets(url: str, parts: SplitResult) -> None:
     """Refuse a token or password, in whichever form of a URL it stands; Spark's own is `;token=…`."""
-    rest = unquote(f"{parts.path}?{parts.query}#{parts.fragment}").lower()
-    if re.search(r"[;?&/#](token|password)=", rest) or parts.password is not None:
+    if re.search(r"[;?&/#](token|password)=", unquote(url).lower()) or parts.password is not None:
         raise PolicyError("database: holds a token or password; take it out", hint=_ELSEWHERE)
     if parts.username is not None:
         raise PolicyError(f"database: a Spark Connect server knows no users; {_FORM}", hint=_ELSEWHERE)
