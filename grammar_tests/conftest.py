@@ -8,13 +8,17 @@ from pathlib import Path
 import pytest
 from datasets import DataSets
 from postgres_sets import PostgresSets
+from spark_sets import SparkSets
 
 from dpsql.postprocess import SealedEngine
 from dpsql.testing.case_file import Case, read_cases
 from dpsql.tests.support.postgres_fixtures import postgres_majors, start_postgres
 from dpsql.tests.support.postgres_server import Installation, PostgresServer
+from dpsql.tests.support.spark_copy import SparkOwner
+from dpsql.tests.support.spark_fixtures import spark
+from dpsql.tests.support.spark_server import SparkServer
 
-__all__ = ["start_postgres"]
+__all__ = ["spark", "start_postgres"]
 
 HERE = Path(__file__).parent
 _NEWEST = postgres_majors()[-1]
@@ -82,3 +86,14 @@ def on_postgres(
     sets = PostgresSets(start_postgres(request.param), data)
     yield sets
     sets.close()
+
+
+@pytest.fixture(scope="session")
+def on_spark(
+    data: DataSets, spark: SparkServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SparkSets]:
+    """The policies' databases in Spark."""
+    with SparkOwner(spark) as owner:
+        sets = SparkSets(owner, data, tmp_path_factory.mktemp("parquet"))
+        yield sets
+        sets.close()

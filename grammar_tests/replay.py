@@ -31,6 +31,9 @@ Run = Callable[[str, Sequence[object]], Iterable[tuple[Any, ...]]]
 Cells = dict[tuple[Any, ...], tuple[Any, ...]]
 """The exact measures of a query by group; of a choice by rank the misses of all candidates."""
 
+_LISTED = {"duckdb": "unnest(CAST($", "postgres": "unnest(CAST($", "spark": "inline(arrays_zip(from_json(CAST(unbase64(:p"}
+"""How the columns of released rows begin."""
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -90,7 +93,7 @@ def asked(
     found = []
     for sql, parameters in runs:
         if sql in counted:
-            assert sql.count("FROM (SELECT unnest(CAST($") == 1, "released rows alone are counted"
+            assert sql.count(f"FROM (SELECT {_LISTED[engine]}") == 1, "released rows alone are counted"
         elif planned and (query := _as_asked(planned[0][1], planned[0][2], sql)) is not None:
             number, release, _ = planned.pop(0)
             found.append(Asked(number, release, query, parameters))
@@ -122,7 +125,7 @@ def _reads_public_alone(policy: Policy, sql: str, engine: str) -> bool:
     tables = list(tree.find_all(sqlglot.exp.Table))
     assert all(isinstance(table.this, sqlglot.exp.Identifier) for table in tables), "a table function"
     read = [table for table in tables if table.db or table.name not in own]
-    schema = {"duckdb": "main", "postgres": "public"}[engine]
+    schema = "public" if engine == "postgres" else "main"
     return bool(read) and all(table.db == schema and table.name in public for table in read)
 
 

@@ -59,7 +59,7 @@ def test_nothing_raises_at_length(open_desk: Desk, sqls: list[str], database: Da
 
 
 # Statements that have failed on some row at some time; each must be answered or refused, whatever the rows are.
-_ONCE_FAILED = (
+ONCE_FAILED = (
     "SELECT SUM(big), COUNT(*) FROM visit",
     "SELECT AVG(big) FROM visit",
     "SELECT AVG(far), VAR_POP(far) FROM visit",
@@ -125,7 +125,7 @@ def every_cell(open_desk: Desk) -> Desk:
     return open_desk
 
 
-@pytest.mark.parametrize("sql", _ONCE_FAILED)
+@pytest.mark.parametrize("sql", ONCE_FAILED)
 def test_it_does_not_fail_again(every_cell: Desk, sql: str) -> None:
     answer(every_cell, sql)
 

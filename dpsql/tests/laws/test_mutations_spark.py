@@ -1,0 +1,66 @@
+"""The laws see what is wrong with Spark's words: each known way turns the same integers, or totality, red."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from dpsql.plan.dialects.dialect_spark import SparkDialect
+from dpsql.tests.support.random_databases import policy_of
+from dpsql.tests.support.spark_copy import SparkOwner
+from dpsql.tests.support.spark_server import SparkServer
+
+from .on_spark import Copies, counted_alike, of_rows, open_copies
+from .test_spark import HOSTILE
+
+pytestmark = pytest.mark.spark
+
+MUTANTS: dict[str, tuple[str, Callable[..., str], str]] = {
+    "a sum of BIGINTs": (
+        "summed", lambda self, sql, kind, largest_sum: sql, "SELECT SUM(big), AVG(far) FROM visit"),
+    "a wide quotient by DIV": (
+        "quotient", lambda self, left, right, *, wide: f"({left} DIV {right})", "SELECT VAR_POP(far), AVG(big) FROM visit"),
+    "a cast rounds": (
+        "rounded", lambda self, sql, kind, reach: f"CAST({sql} AS {self.kind(kind)})", "SELECT SUM(x), AVG(x) FROM visit"),
+    "halves away from zero": (
+        "half_even", lambda self, sql: f"round({sql})", "SELECT SUM(CAST(x AS INTEGER)) FROM visit"),
+    "weeks begin with 1": (
+        "extract", lambda self, field, operand: f"extract({field} FROM {operand})",
+        "SELECT extract(dow FROM day), COUNT(*) FROM visit GROUP BY 1"),
+    "two capitals of one letter": (
+        "letter_case", lambda self, name, sql: f"{name}({sql})", "SELECT upper(tag), COUNT(*) FROM visit GROUP BY 1"),
+    "NaN is the largest number": (
+        "below_nan", lambda self, sql: "TRUE", "SELECT SUM(x) FROM visit"),
+    "a quoted backslash": (
+        "text_literal", lambda self, value: "'" + value.replace("'", "''") + "'",
+        "SELECT COUNT(*) FROM visit WHERE tag = '%_\\' OR tag = 'it''s'"),
+    "NULL keys are told apart": (
+        "same", lambda self, left, right: f"{left} = {right}", "SELECT city, COUNT(*) FROM visit GROUP BY city"),
+    "far days are hashed as Spark writes them": (
+        "spelled", lambda self, sql, type_: self.as_text(sql), "SELECT any_day, COUNT(*) FROM visit GROUP BY any_day"),
+}  # fmt: skip
+"""Name -> the method, what it becomes, and a statement."""
+
+
+@pytest.fixture(scope="module")
+def hostile(spark: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Copies]:
+    folder = tmp_path_factory.mktemp("mutants")
+    with (
+        SparkOwner(spark) as owner,
+        open_copies(folder, owner, policy_of(folder), of_rows([HOSTILE])) as made,
+    ):
+        yield made
+
+
+@pytest.mark.parametrize(("method", "mutant", "sql"), MUTANTS.values(), ids=MUTANTS)
+def test_mutant(
+    hostile: Copies, monkeypatch: pytest.MonkeyPatch, method: str, mutant: Callable[..., Any], sql: str
+) -> None:
+    assert counted_alike(hostile, [sql])
+    assert method in vars(SparkDialect)
+    monkeypatch.setattr(SparkDialect, method, mutant)
+    hostile.backend.read(*hostile.backend.schemas)
+    with pytest.raises(AssertionError):
+        counted_alike(hostile, [sql])
