@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from ..policy import Policy
+from ..precedence import Precedence
 from .channel import Channel
 from .client import Client
 from .database import Database
@@ -68,9 +69,9 @@ class Server:
     def _open(self, policies: Sequence[Policy]) -> list[Database]:
         """Open all or, where one cannot be, none. Raises as `__init__`."""
         with ExitStack() as undo:
-            databases = []
+            databases, precedence = [], Precedence()
             for policy in policies:
-                databases.append(Database(policy, self.pool, self.options.probe_seconds))
+                databases.append(Database(policy, self.pool, self.options.probe_seconds, precedence))
                 undo.callback(databases[-1].sessions.shut)
             undo.pop_all()
         return databases
