@@ -40,9 +40,11 @@ from ..sql.statement import (
     ShowSetting,
     Statement,
     check_parameters,
+    check_statement,
     parse_statement,
 )
 from ..sql.text import is_text
+from ..sql.text_process import TextProcess
 from .accuracy import choose
 from .answer import Answer, AnswerColumn, OnceNote, OpenRankNote, Receipt
 from .beside import find_beside
@@ -529,7 +531,20 @@ class Session:
     def _parsed(self, sql: str) -> Statement:
         """Return a text's statement, parsed in turn. Raises as `parse_statement`; EngineFailure: cancelled before."""
         with self._to_plan(sql):
+            if self._elsewhere(sql) is not None:
+                self.read_text(check_statement, sql)
             return parse_statement(sql)
+
+    def read_text(self, read: Callable[[str], _T], text: str) -> _T:
+        """Return what a function of a text alone returns; a long one of who takes much is read in another process.
+
+        Requires: it is a module's own function. Raises what it raises.
+        """
+        other = self._elsewhere(text)
+        return read(text) if other is None else other.call(read, text)
+
+    def _elsewhere(self, text: str) -> TextProcess | None:
+        return None if self.turns is None else self.turns.elsewhere(len(text), self.analyst)
 
     @contextmanager
     def _to_plan(self, sql: str) -> Iterator[Turn | None]:
