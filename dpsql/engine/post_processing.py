@@ -137,7 +137,7 @@ class PublicRows:
 
     `seconds`: the longest that one part may take, None for the usual limit. `share`: what is held is counted there, and
     large answers are kept in files; None: in memory, and nobody counts. `most_rows`: of one answer; `most_seconds`: the
-    owner's limit, where that is one.
+    owner's limit, where that is one. `rest`: what is done between two pieces of a large answer.
     """
 
     snapshot: Callable[[], Snapshot]
@@ -147,6 +147,7 @@ class PublicRows:
     _tables: dict[DatabasePart, FetchedTable] = field(default_factory=dict)
     most_rows: int = MAX_PUBLIC_ROWS
     most_seconds: float | None = None
+    rest: Callable[[], None] = lambda: None
 
     def fetch(self, compiled: Compiled) -> None:
         """Ask for all that a compiled query reads: before the charge, so that what fails here costs nothing.
@@ -166,8 +167,12 @@ class PublicRows:
         with self._telling():
             if part not in self._answers:
                 few = _Few(self.snapshot(), self.most_rows)
-                self._answers[part] = _answered(part, few, self.seconds, self.share)
+                self._answers[part] = _answered(part, few, self.seconds, self.spool())
         return self._answers[part]
+
+    def spool(self) -> Spool | None:
+        """Return what keeps an answer; None: it stays in memory."""
+        return None if self.share is None else Spool(self.share, self.rest)
 
     def table(self, name: str, part: DatabasePart) -> FetchedTable:
         """Return a part as a table of the sealed engine. Raises as `fetch`."""
@@ -241,8 +246,8 @@ def run_public(
     tables += fetched
     if not types:
         return engine.run(compiled.sql, tables, seconds=patience.left).rows
-    if public.share is not None:
-        return engine.keep(compiled.sql, tables, types, Spool(public.share), seconds=patience.left)
+    if (spool := public.spool()) is not None:
+        return engine.keep(compiled.sql, tables, types, spool, seconds=patience.left)
     return finish(engine.run_large(compiled.sql, tables, seconds=patience.left), types).rows
 
 
@@ -363,12 +368,12 @@ def _printed(relation: Relation, tables: dict[str, Table]) -> tuple[str, str, tu
 
 
 def _answered(
-    part: DatabasePart, snapshot: _Few, seconds: float | None, share: Share | None
+    part: DatabasePart, snapshot: _Few, seconds: float | None, spool: Spool | None
 ) -> Sequence[tuple[Any, ...]]:
     """Return the rows of a public statement, as its engine gives them and in the types that are told."""
     types = [type_ for _, type_ in part.columns]
-    if share is not None and types:
-        return _spooled(part, types, snapshot, seconds, Spool(share))
+    if spool is not None and types:
+        return _spooled(part, types, snapshot, seconds, spool)
     rows: list[tuple[Any, ...]] = []
     with _in_time(snapshot, seconds):
         for chunk in snapshot.run(part.sql):

@@ -40,9 +40,11 @@ from ..sql.statement import (
     ShowSetting,
     Statement,
     check_parameters,
+    check_statement,
     parse_statement,
 )
 from ..sql.text import is_text
+from ..sql.text_process import TextProcess
 from .accuracy import choose
 from .answer import Answer, AnswerColumn, OnceNote, OpenRankNote, Receipt
 from .beside import find_beside
@@ -60,7 +62,7 @@ from .row_previews import row_preview
 from .run import IntermediateRows, PlanRunner, ReleasedRows, carried, check_intermediate
 from .settings import Settings
 from .stored_count import stored_count
-from .turns import StatementTurns
+from .turns import LONG, StatementTurns
 from .value_bars import Barred, draw_bars
 
 if TYPE_CHECKING:
@@ -111,6 +113,7 @@ class Session:
         self.access = access_of(self.policy, self.analyst)
         self._cancelled, self._expired = threading.Event(), threading.Event()
         self._sealed = self.dataset.sealed.sharing(self._cancelled.is_set, self.analyst)
+        self._place = None if self.turns is None else self.turns.place(self.analyst)
         self._began = 0.0
         self.doing = "planning"
         self._told_notes: set[str] = set()
@@ -336,6 +339,8 @@ class Session:
         cost, reuse = Cost(), self.settings.reuse
         with telling(cost, reuse=reuse):
             prepared = self._prepare(query, parameters, key, snapshot)
+        if self._place is not None and any(one.parts for one in (*prepared.intermediates, prepared.compiled)):
+            self._place.leave()  # what reads public rows is long work itself
         with telling(cost, reuse=reuse), self._memory() as share:
             public = self._public(snapshot, share)
             runner = self._runner(prepared, query, public, cost, lambda: self._hold(snapshot.close))
@@ -357,9 +362,29 @@ class Session:
                     check_intermediate(public.answer(prepared.intermediates[number].parts[0]))
             self.doing = "the database is computing"
             opened = snapshot.open()
-            charge = runner.from_engine(opened, self.dataset.salt)
+            with self._apart():
+                charge = runner.from_engine(opened, self.dataset.salt)
             self.dataset.answers.clear()  # what was drawn joins what is stored of the same numbers
             return self._answer(prepared, runner, charge, public, (key, epoch), self._agreeing(runner, epoch))
+
+    @contextmanager
+    def ahead(self, size: int) -> Iterator[None]:
+        """Have a statement of so many characters go before others' long work within the block, unless it is long."""
+        if self._place is None or size > LONG:
+            yield
+            return
+        self._place.enter()
+        try:
+            yield
+        finally:
+            self._place.leave()
+
+    def _apart(self) -> AbstractContextManager[None]:
+        """Be ahead of nobody while private rows are read, and until their draws may be known.
+
+        Where there is no grid, an analyst's own clock tells how long the engine takes, and everybody may see it.
+        """
+        return nullcontext() if self._place is None or self.release_time is None else self._place.apart()
 
     @contextmanager
     def _memory(self) -> Iterator[Share | None]:
@@ -492,7 +517,10 @@ class Session:
             return PublicRows(snapshot.open, self.time_limit, share)
         most, limits = self.policy.server.public_seconds, self.policy.server
         seconds = most if self.time_limit is None else min(self.time_limit, most)
-        return PublicRows(snapshot.open, seconds, share, most_rows=limits.public_rows, most_seconds=most)
+        rest = self.turns.pace(self.analyst).rest
+        return PublicRows(
+            snapshot.open, seconds, share, most_rows=limits.public_rows, most_seconds=most, rest=rest
+        )
 
     def read_in_turn(self, text: str, read: Callable[[], _T]) -> _T:
         """Return what `read` makes of a text, in the turn of such texts. Raises what it raises, and EngineFailure."""
@@ -503,7 +531,20 @@ class Session:
     def _parsed(self, sql: str) -> Statement:
         """Return a text's statement, parsed in turn. Raises as `parse_statement`; EngineFailure: cancelled before."""
         with self._to_plan(sql):
+            if self._elsewhere(sql) is not None:
+                self.read_text(check_statement, sql)
             return parse_statement(sql)
+
+    def read_text(self, read: Callable[[str], _T], text: str) -> _T:
+        """Return what a function of a text alone returns; a long one of who takes much is read in another process.
+
+        Requires: it is a module's own function. Raises what it raises.
+        """
+        other = self._elsewhere(text)
+        return read(text) if other is None else other.call(read, text)
+
+    def _elsewhere(self, text: str) -> TextProcess | None:
+        return None if self.turns is None else self.turns.elsewhere(len(text), self.analyst)
 
     @contextmanager
     def _to_plan(self, sql: str) -> Iterator[Turn | None]:

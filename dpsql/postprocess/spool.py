@@ -66,11 +66,15 @@ class _File:
         self.close()
 
 
-class Spool:
-    """Takes the chunks of one answer; `share` is of the analyst whom it is for."""
+def _nothing() -> None:
+    """Who is alone rests for nobody."""
 
-    def __init__(self, share: Share) -> None:
-        self._of = share
+
+class Spool:
+    """Takes the chunks of one answer; `share` is of the analyst whom it is for; `rest` is done after each in a file."""
+
+    def __init__(self, share: Share, rest: Callable[[], None] = _nothing) -> None:
+        self._of, self._rest = share, rest
         self.clear()
 
     def clear(self) -> None:
@@ -105,6 +109,7 @@ class Spool:
         self._share.take(0, len(data))
         _told(partial(self._file.write, data))
         self._places.append(self._places[-1] + len(data))
+        self._rest()
 
     def rows(self) -> Sequence[tuple[Any, ...]]:
         """Return the rows: a list where they are few. Requires: nothing is added after."""

@@ -100,12 +100,15 @@ class Channel(asyncio.Protocol):
 
     async def _first_byte(self) -> bytes:
         """Return the first byte, and leave it in the socket."""
-        loop = asyncio.get_running_loop()
-        loop.add_reader(self._socket, self._arrived.set)
+        loop, number = (
+            asyncio.get_running_loop(),
+            self._socket.fileno(),
+        )  # a socket itself is described each time
+        loop.add_reader(number, self._arrived.set)
         try:
             await self._arrived.wait()
         finally:
-            loop.remove_reader(self._socket)
+            loop.remove_reader(number)
         self._arrived.clear()
         try:
             first = self._socket.recv(1, socket.MSG_PEEK)

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from .. import pgwire
 from ..pgwire import FieldDescription, Format, ServerMessage
-from ..sql.script import ScriptStatement
+from ..sql.script import ScriptStatement, split_statements
 from .columns import in_formats, must_be_typed, parameter_types, read_values, typed_nulls
 from .dispatch import Dispatcher
 from .outbox import Outbox
@@ -181,6 +181,10 @@ class Conversation:
         """Return statements as they were cut, and as they are read. Raises as `_read`."""
         return pieces, [self._read(piece) for piece in pieces]
 
+    def _cut(self, text: str) -> list[ScriptStatement]:
+        session = self._dispatcher.queries.worker.session
+        return cut(text, partial(session.read_text, split_statements))
+
     async def _apart(self, text: str, read: Callable[[], _T]) -> _T:
         return await self._dispatcher.queries.worker.read(text, read)
 
@@ -190,7 +194,7 @@ class Conversation:
         """Answer a text of statements; none runs if one of the connection's own is not written right."""
         self._dispatcher.portals.close("")
         self._dispatcher.prepared.close("")
-        pieces, read = await self._apart(sql, lambda: self._read_all(cut(sql)))
+        pieces, read = await self._apart(sql, lambda: self._read_all(self._cut(sql)))
         if not pieces:
             self._outbox.send(pgwire.EmptyQueryResponse())
         for piece, one in zip(pieces, read, strict=True):
@@ -221,7 +225,7 @@ class Conversation:
     async def _parse(self, event: pgwire.Parse) -> None:
         """Prepare a statement. Raises Fault, Refusal."""
         self._dispatcher.prepared.check(event.statement)
-        pieces = await self._apart(event.sql, lambda: cut(event.sql))
+        pieces = await self._apart(event.sql, lambda: self._cut(event.sql))
         if len(pieces) > 1:
             raise Fault(
                 "42601", "there is more than one statement", hint="prepare one at a time",

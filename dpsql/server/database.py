@@ -12,6 +12,8 @@ from concurrent.futures import Executor
 from ..budget import Status
 from ..errors import DpsqlError, PolicyError
 from ..policy import Policy, is_open_to_others, load_policy
+from ..precedence import Precedence
+from ..sql.text_process import TextProcess
 from .ledger_watch import BudgetWatch, Health
 from .log import log
 from .login import verifiers_of
@@ -24,10 +26,12 @@ __all__ = ["Database"]
 class Database:
     """What is served of one policy; `name`: the policy file's, without its ending."""
 
-    def __init__(self, policy: Policy, pool: Executor, probe_seconds: float) -> None:
+    def __init__(
+        self, policy: Policy, pool: Executor, probe_seconds: float, precedence: Precedence, texts: TextProcess
+    ) -> None:
         """Try whether database and ledger can be opened. Raises PolicyError, LedgerError, EngineFailure."""
         self.policy, self.name = policy, policy.path.stem
-        self.sessions = Sessions(policy)
+        self.sessions = Sessions(policy, precedence, texts)
         self.tally = Tally(self.name)
         self.health = Health(self._look, pool, probe_seconds, self.name)
         self._budget_watch = BudgetWatch(self.name)

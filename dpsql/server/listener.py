@@ -15,6 +15,8 @@ from contextlib import ExitStack
 from typing import Any
 
 from ..policy import Policy
+from ..precedence import Precedence
+from ..sql.text_process import TextProcess
 from .channel import Channel
 from .client import Client
 from .database import Database
@@ -52,6 +54,7 @@ class Server:
         if self.encryption is None and not is_loopback(options.host):
             raise ValueError(f"{options.host} can be reached from other machines, which takes TLS")
         self.pool = ThreadPoolExecutor(options.max_connections + len(policies), thread_name_prefix="dpsql")
+        self._texts = TextProcess()
         self.databases = self._open(policies)
         self._secret = self.databases[0].secret()
         self.logins = Logins(policies, self._secret)
@@ -68,9 +71,11 @@ class Server:
     def _open(self, policies: Sequence[Policy]) -> list[Database]:
         """Open all or, where one cannot be, none. Raises as `__init__`."""
         with ExitStack() as undo:
-            databases = []
+            databases, precedence = [], Precedence()
             for policy in policies:
-                databases.append(Database(policy, self.pool, self.options.probe_seconds))
+                databases.append(
+                    Database(policy, self.pool, self.options.probe_seconds, precedence, self._texts)
+                )
                 undo.callback(databases[-1].sessions.shut)
             undo.pop_all()
         return databases
@@ -122,6 +127,7 @@ class Server:
         end_metrics()
         for database in self.databases:
             database.sessions.shut()
+        self._texts.close()
         self.pool.shutdown(wait=False, cancel_futures=True)
         log("stopped")
         write_out(_LAST_SECONDS)

@@ -41,7 +41,7 @@ class Queries:
     def reads(self, text: str) -> Reads:
         """Return what a query reads; one that is too large for either is the session's, which refuses it."""
         try:
-            check_words(text)
+            self.worker.session.read_text(check_words, text)
         except Refusal:
             return Reads.OTHER
         return self._catalog.reads(text)

@@ -30,13 +30,13 @@ _LONGEST = 10_000
 """Characters of a statement of the connection's own."""
 
 
-def cut(text: str) -> list[ScriptStatement]:
-    """Return the statements of a text. Raises Fault: it is too long to be looked through at once."""
+def cut(text: str, split: Callable[[str], list[ScriptStatement]] = split_statements) -> list[ScriptStatement]:
+    """Return the statements of a text, as `split` finds them. Raises Fault: it is too long to be looked through."""
     if len(text) > _MAX_TEXT:
         raise Fault(
             "54001", f"the text has more than {_MAX_TEXT} characters", hint="send fewer statements at once"
         )
-    found = split_statements(text)
+    found = split(text)
     if len(found) > _MAX_STATEMENTS:
         raise Fault("54001", f"there are more than {_MAX_STATEMENTS} statements", hint="send fewer at once")
     return found

@@ -18,6 +18,8 @@ from ..engine.turns import StatementTurns
 from ..errors import PolicyError
 from ..memory import MIB, MemoryLimits, ResultMemory, give_back
 from ..policy import Access, Policy, ServerPolicy, access_of
+from ..precedence import Precedence
+from ..sql.text_process import TextProcess
 from ..system_catalog import SystemCatalog
 from .replies import Replies
 from .setting_table import VERSION, VERSION_TEXT
@@ -34,11 +36,15 @@ _TRIM_SECONDS, _TRIM_UNTIL = 10.0, 120.0
 class Sessions:
     """Opens sessions on the current dataset; every method may be called from any thread."""
 
-    def __init__(self, policy: Policy) -> None:
-        """Open the dataset. Raises PolicyError, LedgerError, EngineFailure: the owner has to mend something."""
+    def __init__(self, policy: Policy, precedence: Precedence, texts: TextProcess) -> None:
+        """Open the dataset; `precedence` and `texts`: of all that share the interpreter.
+
+        Raises PolicyError, LedgerError, EngineFailure: the owner has to mend something.
+        """
         self._lock = threading.Lock()
         self.memory = ResultMemory(_limits(policy.server))
-        self._turns = StatementTurns(policy.server.public_at_once)
+        self._precedence, self._texts = precedence, texts
+        self._turns = self._turns_of(policy)
         self._current, catalogs = self._open(policy)
         self._catalogs = {id(self._current): catalogs}
         self._datasets = {id(self._current): self._current}
@@ -96,7 +102,7 @@ class Sessions:
         """Have another policy from here on. Raises as `__init__` does, and then all stays as it was."""
         opened = self._open(policy)
         with self._lock:
-            self._turns = StatementTurns(policy.server.public_at_once)
+            self._turns = self._turns_of(policy)
             self._swap(*opened)
 
     def retire(self, session: Session) -> None:
@@ -132,6 +138,9 @@ class Sessions:
         with self._lock:
             if not self._users.get(id(self._current)):
                 self._close(self._current)
+
+    def _turns_of(self, policy: Policy) -> StatementTurns:
+        return StatementTurns(policy.server.public_at_once, self._precedence, policy.path.stem, self._texts)
 
     def _swap(self, opened: Dataset, catalogs: dict[Access, SystemCatalog]) -> None:
         self._catalogs[id(opened)], self._datasets[id(opened)] = catalogs, opened

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from ..engine import Answer, AnswerColumn, Session
 from ..engine.dataset import SchemaChanged
+from ..engine.turns import LONG
 from ..errors import DpsqlError, EngineFailure
 from ..relation.types import SqlType
 from .channel import Channel
@@ -20,8 +21,6 @@ from .sessions import Sessions
 __all__ = ["Worker"]
 
 _T = TypeVar("_T")
-_LONG = 4_000
-"""Characters of a text that is read apart from the event loop, which all connections share."""
 _AGAIN = 0.1
 """Seconds between two attempts to stop a statement: the first may come before it has begun."""
 
@@ -52,17 +51,19 @@ class Worker:
         """Return the columns that a statement would give. Raises as `Session.describe`, and ClientGone."""
         if self.session.is_planned(sql, values):
             return self.session.describe(sql, values)
-        return await self._call(lambda: self.session.describe(sql, values))
+        with self.session.ahead(len(sql)):
+            return await self._call(lambda: self.session.describe(sql, values))
 
     async def describe_parameters(
         self, sql: str, declared: Sequence[SqlType | None]
     ) -> tuple[tuple[AnswerColumn, ...], tuple[SqlType, ...]]:
         """Return a statement's columns and its parameters' types. Raises as `describe`."""
-        return await self._call(lambda: self.session.describe_parameters(sql, declared))
+        with self.session.ahead(len(sql)):
+            return await self._call(lambda: self.session.describe_parameters(sql, declared))
 
     async def read(self, text: str, read: Callable[[], _T]) -> _T:
         """Return what `read` makes of a text; a long one is read in turn. Raises what it raises, and ClientGone."""
-        if len(text) <= _LONG:
+        if len(text) <= LONG:
             return read()
         return await self._call(lambda: self.session.read_in_turn(text, read))
 
@@ -80,7 +81,8 @@ class Worker:
                 known = self.session.recall(sql, values)
                 if known is not None:
                     return known
-                return await self._call(lambda: self.session.execute(sql, values))
+                with self.session.ahead(len(sql)):
+                    return await self._call(lambda: self.session.execute(sql, values))
             except ClientGone:
                 raise
             except Exception as error:
@@ -105,7 +107,8 @@ class Worker:
         """Return what an action of another engine returns, which `stop` ends; raises what it raises, and ClientGone."""
         with self._busy(timeout):
             try:
-                return await self._call(action, stop)
+                with self.session.ahead(0):
+                    return await self._call(action, stop)
             except EngineFailure as error:
                 self._tell_limit(error, timeout)
                 raise

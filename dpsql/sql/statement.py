@@ -31,6 +31,7 @@ __all__ = [
     "ShowSetting",
     "Statement",
     "check_parameters",
+    "check_statement",
     "parse_statement",
     "parse_view",
 ]  # fmt: skip
@@ -139,6 +140,11 @@ def parse_statement(text: str) -> Statement:
         is_json = _reads_json(text, match)
         return Explain(_parse_query(blank_prefix(text, match.end())), is_json)
     return _parse_tokens(text, tokenized)
+
+
+def check_statement(text: str) -> None:
+    """Raise what `parse_statement` raises, and return nothing of what it reads."""
+    parse_statement(text)
 
 
 def _reads_json(text: str, match: re.Match[str]) -> bool:

@@ -1,0 +1,188 @@
+"""Short statements go before others' long work, for a moment each; nobody learns from it how long rows were read."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from dpsql.engine import Session
+from dpsql.engine.dataset import Dataset, open_ledger
+from dpsql.engine.run import PlanRunner
+from dpsql.engine.turns import LONG, StatementTurns
+from dpsql.errors import EngineFailure
+from dpsql.memory import MIB, MemoryLimits, ResultMemory
+from dpsql.policy import load_policy
+from dpsql.precedence import Pace, Place, Precedence
+from dpsql.server.release_timing import release_time
+
+from ..server.conftest import COUNT, make_dataset
+
+WIDE = "SELECT i, i * 2 AS b, 'x' || i AS c FROM number"
+
+
+class Clock:
+    """A clock that stands still, or goes on by `step` at every look."""
+
+    def __init__(self, step: float = 0.0) -> None:
+        self.now, self.step = 0.0, step
+
+    def __call__(self) -> float:
+        self.now += self.step
+        return self.now
+
+
+def entered(precedence: Precedence, owner: str) -> Place:
+    place = Place(precedence, owner)
+    place.enter()
+    return place
+
+
+def test_long_work_rests_until_a_short_statement_is_answered() -> None:
+    precedence, order = Precedence(Clock()), list[str]()
+    place = entered(precedence, "alice")
+
+    def work() -> None:
+        with Pace(precedence, "mallory").piece():
+            order.append("long")
+
+    long = threading.Thread(target=work)
+    long.start()
+    while not precedence._changed._waiters:  # type: ignore[attr-defined]
+        assert long.is_alive()
+    order.append("short")
+    place.leave()
+    long.join(timeout=60)
+    assert order == ["short", "long"]
+
+
+def test_a_rest_ends_though_the_others_go_on() -> None:
+    clock = Clock(0.001)
+    precedence = Precedence(clock)
+    place = entered(precedence, "alice")
+    Pace(precedence, "mallory").rest()
+    assert place.since is not None
+    assert clock.now < 0.2, "no longer than a moment"
+
+
+@pytest.mark.parametrize("case", ["own", "older", "heavier", "left", "apart"])
+def test_who_is_not_rested_for(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One's own statements, one that takes long, those of who has taken more, and one that is ahead no more."""
+    clock = Clock()
+    precedence = Precedence(clock)
+    monkeypatch.setattr(precedence._changed, "wait", lambda seconds: pytest.fail("it rests"))
+    place = entered(precedence, "mallory" if case == "own" else "alice")
+    match case:
+        case "older":
+            clock.now += 0.2
+        case "heavier":
+            precedence.take("alice", 1.0)
+        case "left":
+            place.leave()
+        case "apart":
+            with place.apart():
+                Pace(precedence, "mallory").rest()
+            assert place.since is not None
+            return
+    Pace(precedence, "mallory").rest()
+
+
+def test_what_is_taken_is_counted_and_forgotten() -> None:
+    clock = Clock()
+    precedence = Precedence(clock)
+    place, pace = entered(precedence, "alice"), Pace(precedence, "mallory")
+    place.owner, pace._owner = "alice", "alice"
+    pace.rest()
+    clock.now += 1
+    pace.rest()
+    assert precedence.taken("alice") == 1
+    place.leave()
+    assert precedence.taken("alice") == pytest.approx(1.2), "ahead for two tenths of that second"
+    clock.now += 10
+    assert precedence.taken("alice") == pytest.approx(1.2 / 2.718281828)
+
+
+def test_an_error_while_apart_tells_its_moment_to_nobody() -> None:
+    precedence = Precedence(Clock())
+    place = entered(precedence, "alice")
+    with pytest.raises(EngineFailure), place.apart():
+        raise EngineFailure("failed")
+    assert place.since is None
+    with place.apart():
+        pass
+    assert place.since is None, "and who was not ahead is not afterwards"
+
+
+# --- in a session ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Iterator[Dataset]:
+    policy = load_policy(make_dataset(tmp_path))
+    open_ledger(policy, create=True).close()
+    opened = Dataset.open(policy, memory=ResultMemory(MemoryLimits.of(256 * MIB)))
+    yield opened
+    opened.close()
+
+
+def shared(
+    dataset: Dataset, turns: StatementTurns, timing: Callable[[float, float], float] | None
+) -> Session:
+    return Session(dataset, "analyst", is_shared=True, turns=turns, release_time=timing)
+
+
+@pytest.mark.parametrize("has_grid", [True, False])
+def test_ahead_but_while_private_rows_are_read(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch, has_grid: bool
+) -> None:
+    """On the grid: by its own clock an analyst could not tell either how long that takes."""
+    turns = StatementTurns(1)
+    session = shared(dataset, turns, release_time if has_grid else None)
+    ahead = turns._precedence._ahead
+    seen: list[tuple[str, int]] = []
+
+    def looking(owner: type, name: str, said: str) -> None:
+        real = getattr(owner, name)
+
+        def look(*args: object, **named: object) -> object:
+            seen.append((said, len(ahead)))
+            return real(*args, **named)
+
+        monkeypatch.setattr(owner, name, look)
+
+    looking(PlanRunner, "from_store", "planned")
+    looking(PlanRunner, "_ask", "rows")
+    looking(type(session), "_receipt", "answered")
+    with session.ahead(len(COUNT)):
+        session.execute(COUNT)
+    assert seen == [("planned", 1), ("rows", 0 if has_grid else 1), ("answered", 1)]
+    assert not ahead
+
+
+def test_long_work_is_not_ahead_and_rests(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large public answer is not ahead once it is read, and rests after every part of it; a long text rests before."""
+    turns = StatementTurns(1)
+    session = shared(dataset, turns, None)
+    rests: list[int] = []
+    monkeypatch.setattr(Pace, "rest", lambda pace: rests.append(len(turns._precedence._ahead)))
+    with session.ahead(len(WIDE)):
+        rows = len(session.execute(WIDE).rows)
+    assert len(rests) >= rows // 1024 > 1
+    assert not any(rests)
+    del rests[:]
+    session.execute(f"{COUNT} -- {'x' * LONG}")
+    assert len(rests) == 2, "before it is parsed, and before it is planned"
+    with session.ahead(LONG + 1):
+        assert not turns._precedence._ahead
+
+
+def test_names_of_two_databases_are_two() -> None:
+    precedence = Precedence(Clock())
+    one, other = (StatementTurns(1, precedence, name) for name in ("a", "b"))
+    one.place("alice").enter()
+    one.pace("alice").rest()
+    precedence.take("a alice", 1.0)
+    other.pace("alice").rest()
+    assert {place.owner for place in precedence._ahead} == {"a alice"}
