@@ -16,11 +16,21 @@ from .bind_expression import ExpressionBinder
 from .bind_sets import SET_RETURNING
 from .errors import raised, unsupported
 from .functions import AGGREGATES
-from .output_names import output_name
 from .pg_types import INT8, TEXT, UNKNOWN, PgType
 from .read_relation import CatalogRelations
 from .scope import Bound, CatalogScope, CatalogSource, Output
-from .tree import CallNode, alias_of, call_of, inner, is_query, name_of, parts_of, plain, sort_keys
+from .tree import (
+    CallNode,
+    alias_of,
+    call_of,
+    inner,
+    is_query,
+    name_of,
+    output_name,
+    parts_of,
+    plain,
+    sort_keys,
+)
 from .typed import TranslationContext, Typed, coerce
 
 __all__ = ["QueryBinder"]

@@ -7,13 +7,22 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..policy.describe import column_comment, table_comment
 from ..relation.catalog import Catalog, Table, View
 from ..relation.types import Kind, SqlType
 
-__all__ = ["FIRST_OID", "OWNER", "Attribute", "Constraint", "DeclaredTable", "Objects", "object_oid"]
+__all__ = [
+    "FIRST_OID",
+    "OWNER",
+    "Attribute",
+    "Constraint",
+    "DeclaredTable",
+    "Objects",
+    "object_oid",
+    "shown_in_public",
+]
 
 FIRST_OID = 16_384
 """Postgres numbers its own objects below this."""
@@ -231,3 +240,26 @@ def _quoted(name: str) -> str:
     if is_plain and name.isascii() and name == name.lower() and name.replace("_", "a").isalnum():
         return name
     return '"' + name.replace('"', '""') + '"'
+
+
+# --- the schema without a name: DuckDB's is called main, and tools look in Postgres' public -----------
+
+_PUBLIC_SCHEMA = "public"
+
+
+def shown_in_public(catalog: Catalog) -> Catalog:
+    """Return a catalog whose default schema is called public, unless it is Postgres' own or there is one of that name.
+
+    Statements may name it either way already (`sql.scope.schemas_of`).
+    """
+    default = catalog.default_schema
+    paths = [table.path for table in catalog.tables.values()] + [view.path for view in catalog.views.values()]
+    if catalog.dialect != "duckdb" or any(path[0] == _PUBLIC_SCHEMA for path in paths):
+        return catalog
+
+    def moved(path: tuple[str, ...]) -> tuple[str, ...]:
+        return (_PUBLIC_SCHEMA, *path[1:]) if len(path) > 1 and path[0] == default else path
+
+    tables = {name: replace(table, path=moved(table.path)) for name, table in catalog.tables.items()}
+    views = {name: replace(view, path=moved(view.path)) for name, view in catalog.views.items()}
+    return replace(catalog, tables=tables, views=views, default_schema=_PUBLIC_SCHEMA)
