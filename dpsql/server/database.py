@@ -13,10 +13,9 @@ from ..budget import Status
 from ..errors import DpsqlError, PolicyError
 from ..policy import Policy, is_open_to_others, load_policy
 from .ledger_watch import BudgetWatch, Health
-from .log import log
+from .log import Tally, log
 from .login import verifiers_of
 from .sessions import Sessions
-from .tally import Tally
 
 __all__ = ["Database"]
 

@@ -19,7 +19,7 @@ from dpsql.memory import STATEMENT_BYTES
 from dpsql.policy import load_policy
 from dpsql.server import ledger_watch
 from dpsql.server.ledger_watch import BudgetWatch
-from dpsql.server.tally import SECONDS, Tally
+from dpsql.server.log import SECONDS, Tally
 
 from .conftest import COUNT, Served, make_dataset, run_server
 
