@@ -29,27 +29,10 @@ if TYPE_CHECKING:
     import pyarrow
 
 __all__ = [
-    "Answer",
-    "AnswerColumn",
-    "BoundNote",
-    "Cost",
-    "GroupNote",
-    "OnceNote",
-    "OpenRankNote",
-    "RankNote",
-    "Receipt",
-    "RowNote",
-    "budget_text",
-    "charged_text",
-    "in_statements",
-    "left_text",
-    "ration_text",
-    "said_delta",
-    "said_epsilon",
-    "spent_text",
-    "statements_left",
-    "telling",
-]
+    "Answer", "AnswerColumn", "BoundNote", "Cost", "GroupNote", "OnceNote", "OpenRankNote", "RankNote", "Receipt",
+    "RowNote", "budget_text", "charged_text", "in_statements", "left_text", "ration_text", "said_delta",
+    "said_epsilon", "spent_text", "statements_left", "telling",
+]  # fmt: skip
 
 
 class GroupNote(str):

@@ -16,14 +16,8 @@ from .report import Fault
 from .statements import Direction, Fetch, Result, Statement
 
 __all__ = [
-    "Portal",
-    "Portals",
-    "PreparedStatement",
-    "PreparedStatements",
-    "as_described",
-    "fitted",
-    "step",
-]
+    "Portal", "Portals", "PreparedStatement", "PreparedStatements", "as_described", "fitted", "step",
+]  # fmt: skip
 
 _MAX = 1000
 """Portals, and prepared statements, of a connection."""

@@ -62,10 +62,7 @@ def _expanded(binder: CallBinder, node: CallNode, scope: CatalogScope) -> tuple[
     element = value.type.element
     if element is None:
         raise unsupported(f"_pg_expandarray of {value.type.name}")
-    record = PgType(
-        RECORD.oid, "record", -1, f"STRUCT(x {element.holder}, n INTEGER)", "record",
-        fields=(("x", element), ("n", INT4)),
-    )  # fmt: skip
+    record = _record((("x", element), ("n", INT4)))
     item = f"{{'x': list_extract({value.sql}, e), 'n': CAST(e AS INTEGER)}}"
     return f"list_transform(generate_series(1, len({value.sql})), lambda e: {item})", record
 
@@ -78,10 +75,8 @@ def _nothing(binder: CallBinder, node: CallNode, scope: CatalogScope) -> tuple[s
     for argument in node.arguments:
         binder.bind(argument, scope)
     fields = _EMPTY[node.name]
-    shape = ", ".join(f'"{name}" {type_.holder}' for name, type_ in fields)
-    if len(fields) == 1:
-        return f"CAST([] AS {fields[0][1].holder}[])", fields[0][1]
-    return f"CAST([] AS STRUCT({shape})[])", _record(fields)
+    type_ = fields[0][1] if len(fields) == 1 else _record(fields)
+    return f"CAST([] AS {type_.holder}[])", type_
 
 
 def _record(fields: tuple[tuple[str, PgType], ...]) -> PgType:

@@ -85,98 +85,65 @@ _ROLE = f"""SELECT r.name AS rolname, false AS rolsuper, true AS rolinherit, fal
 _LOGIN = f"""SELECT r.name AS usename, r.oid AS usesysid, false AS usecreatedb, false AS usesuper,
     false AS userepl, false AS usebypassrls FROM ({_ROLES}) AS r WHERE r.can_login"""
 
-_QUERIES: dict[tuple[str, str], str] = {
-    (
-        "pg_catalog",
-        "pg_database",
-    ): """SELECT unnest(CAST($database_oids AS BIGINT[])) AS oid, unnest(CAST($databases AS VARCHAR[])) AS datname,
-        10 AS datdba,
-        6 AS encoding, 'c' AS datlocprovider, true AS datallowconn, -1 AS datconnlimit, 1663 AS dattablespace,
+_QUERIES = {
+    "pg_catalog.pg_database": """SELECT unnest(CAST($database_oids AS BIGINT[])) AS oid,
+        unnest(CAST($databases AS VARCHAR[])) AS datname, 10 AS datdba, 6 AS encoding,
+        'c' AS datlocprovider, true AS datallowconn, -1 AS datconnlimit, 1663 AS dattablespace,
         'C.UTF-8' AS datcollate, 'C.UTF-8' AS datctype""",
-    ("pg_catalog", "pg_roles"): _ROLE,
-    ("pg_catalog", "pg_authid"): _ROLE,
-    ("pg_catalog", "pg_user"): _LOGIN,
-    ("pg_catalog", "pg_shadow"): _LOGIN,
-    ("pg_catalog", "pg_settings"): _SETTINGS,
-    (
-        "pg_catalog",
-        "pg_tables",
-    ): f"""SELECT t.schema AS schemaname, t.name AS tablename, 'dpsql' AS tableowner,
+    "pg_catalog.pg_roles": _ROLE,
+    "pg_catalog.pg_authid": _ROLE,
+    "pg_catalog.pg_user": _LOGIN,
+    "pg_catalog.pg_shadow": _LOGIN,
+    "pg_catalog.pg_settings": _SETTINGS,
+    "pg_catalog.pg_tables": f"""SELECT t.schema AS schemaname, t.name AS tablename, 'dpsql' AS tableowner,
         x.relhasindex AS hasindexes, x.relhasrules AS hasrules, x.relhastriggers AS hastriggers,
         x.relrowsecurity AS rowsecurity FROM ({_TABLES}) AS t JOIN c.pg_class AS x ON x.oid = t.o WHERE t.kind = 'r'""",
-    ("pg_catalog", "pg_views"): f"""SELECT t.schema AS schemaname, t.name AS viewname, 'dpsql' AS viewowner
+    "pg_catalog.pg_views": f"""SELECT t.schema AS schemaname, t.name AS viewname, 'dpsql' AS viewowner
         FROM ({_TABLES}) AS t WHERE t.kind = 'v'""",
-    (
-        "pg_catalog",
-        "pg_indexes",
-    ): """SELECT n.nspname AS schemaname, t.relname AS tablename, x.relname AS indexname,
+    "pg_catalog.pg_indexes": """SELECT n.nspname AS schemaname, t.relname AS tablename, x.relname AS indexname,
         d.full_text AS indexdef FROM c.pg_index AS i JOIN c.pg_class AS x ON x.oid = i.indexrelid
         JOIN c.pg_class AS t ON t.oid = i.indrelid JOIN c.pg_namespace AS n ON n.oid = t.relnamespace
         LEFT JOIN h.definition AS d ON d.o = i.indexrelid""",
-    (
-        "pg_catalog",
-        "pg_timezone_names",
-    ): """SELECT 'UTC' AS name, 'UTC' AS abbrev, INTERVAL 0 SECOND AS utc_offset,
+    "pg_catalog.pg_timezone_names": """SELECT 'UTC' AS name, 'UTC' AS abbrev, INTERVAL 0 SECOND AS utc_offset,
         false AS is_dst""",
-    ("information_schema", "information_schema_catalog_name"): f"SELECT {_DB} AS catalog_name",
-    ("information_schema", "schemata"): f"""SELECT {_DB} AS catalog_name, n.nspname AS schema_name,
+    "information_schema.information_schema_catalog_name": f"SELECT {_DB} AS catalog_name",
+    "information_schema.schemata": f"""SELECT {_DB} AS catalog_name, n.nspname AS schema_name,
         'dpsql' AS schema_owner FROM c.pg_namespace AS n WHERE n.nspname <> 'pg_toast'""",
-    (
-        "information_schema",
-        "tables",
-    ): f"""SELECT {_DB} AS table_catalog, t.schema AS table_schema, t.name AS table_name,
+    "information_schema.tables": f"""SELECT {_DB} AS table_catalog, t.schema AS table_schema, t.name AS table_name,
         CASE t.kind WHEN 'r' THEN 'BASE TABLE' ELSE 'VIEW' END AS table_type, 'NO' AS is_insertable_into,
         'NO' AS is_typed FROM ({_TABLES}) AS t""",
-    (
-        "information_schema",
-        "views",
-    ): f"""SELECT {_DB} AS table_catalog, t.schema AS table_schema, t.name AS table_name,
+    "information_schema.views": f"""SELECT {_DB} AS table_catalog, t.schema AS table_schema, t.name AS table_name,
         'NONE' AS check_option, 'NO' AS is_updatable, 'NO' AS is_insertable_into, 'NO' AS is_trigger_updatable,
         'NO' AS is_trigger_deletable, 'NO' AS is_trigger_insertable_into FROM ({_TABLES}) AS t WHERE t.kind = 'v'""",
-    ("information_schema", "columns"): _COLUMNS,
-    ("information_schema", "table_constraints"): _CONSTRAINTS,
-    ("information_schema", "key_column_usage"): f"""SELECT {_DB} AS constraint_catalog,
+    "information_schema.columns": _COLUMNS,
+    "information_schema.table_constraints": _CONSTRAINTS,
+    "information_schema.key_column_usage": f"""SELECT {_DB} AS constraint_catalog,
         u.table_schema AS constraint_schema, u.conname AS constraint_name, {_DB} AS table_catalog,
         u.table_schema AS table_schema, u.table_name AS table_name, a.attname AS column_name,
         u.place AS ordinal_position, CASE WHEN u.contype = 'f' THEN u.place END AS position_in_unique_constraint
         FROM ({_UNNESTED}) AS u JOIN c.pg_attribute AS a ON a.attrelid = u.conrelid AND a.attnum = u.number""",
-    (
-        "information_schema",
-        "constraint_column_usage",
-    ): f"""SELECT {_DB} AS table_catalog, t.schema AS table_schema,
+    "information_schema.constraint_column_usage": f"""SELECT {_DB} AS table_catalog, t.schema AS table_schema,
         t.name AS table_name, a.attname AS column_name, {_DB} AS constraint_catalog,
         u.table_schema AS constraint_schema, u.conname AS constraint_name FROM ({_UNNESTED}) AS u
         JOIN ({_TABLES}) AS t ON t.o = CASE WHEN u.contype = 'f' THEN u.confrelid ELSE u.conrelid END
         JOIN c.pg_attribute AS a ON a.attrelid = t.o
         AND a.attnum = CASE WHEN u.contype = 'f' THEN list_extract(u.confkey, u.place) ELSE u.number END""",
-    (
-        "information_schema",
-        "constraint_table_usage",
-    ): f"""SELECT {_DB} AS table_catalog, t.schema AS table_schema,
+    "information_schema.constraint_table_usage": f"""SELECT {_DB} AS table_catalog, t.schema AS table_schema,
         t.name AS table_name, {_DB} AS constraint_catalog, k.table_schema AS constraint_schema,
         k.conname AS constraint_name FROM ({_KEYS}) AS k
         JOIN ({_TABLES}) AS t ON t.o = CASE WHEN k.contype = 'f' THEN k.confrelid ELSE k.conrelid END""",
-    ("information_schema", "referential_constraints"): f"""SELECT {_DB} AS constraint_catalog,
+    "information_schema.referential_constraints": f"""SELECT {_DB} AS constraint_catalog,
         k.table_schema AS constraint_schema, k.conname AS constraint_name, {_DB} AS unique_constraint_catalog,
         t.schema AS unique_constraint_schema, o.conname AS unique_constraint_name, 'NONE' AS match_option,
         'NO ACTION' AS update_rule, 'NO ACTION' AS delete_rule FROM ({_KEYS}) AS k
         LEFT JOIN c.pg_constraint AS o ON o.conindid = k.conindid AND o.conrelid = k.confrelid AND o.contype <> 'f'
         LEFT JOIN ({_TABLES}) AS t ON t.o = o.conrelid WHERE k.contype = 'f'""",
-    ("information_schema", "table_privileges"): _GRANTS,
-    (
-        "information_schema",
-        "role_table_grants",
-    ): f"SELECT * FROM ({_GRANTS}) AS z WHERE z.grantee <> 'PUBLIC'",
-    ("information_schema", "column_privileges"): _COLUMN_GRANTS,
-    (
-        "information_schema",
-        "role_column_grants",
-    ): f"SELECT * FROM ({_COLUMN_GRANTS}) AS z WHERE z.grantee <> 'PUBLIC'",
-    ("information_schema", "enabled_roles"): f"SELECT {_USER} AS role_name",
-    (
-        "information_schema",
-        "character_sets",
-    ): f"""SELECT 'UTF8' AS character_set_name, 'UCS' AS character_repertoire,
+    "information_schema.table_privileges": _GRANTS,
+    "information_schema.role_table_grants": f"SELECT * FROM ({_GRANTS}) AS z WHERE z.grantee <> 'PUBLIC'",
+    "information_schema.column_privileges": _COLUMN_GRANTS,
+    "information_schema.role_column_grants": f"SELECT * FROM ({_COLUMN_GRANTS}) AS z WHERE z.grantee <> 'PUBLIC'",
+    "information_schema.enabled_roles": f"SELECT {_USER} AS role_name",
+    "information_schema.character_sets": f"""SELECT 'UTF8' AS character_set_name, 'UCS' AS character_repertoire,
         'UTF8' AS form_of_use, {_DB} AS default_collate_catalog""",
 }
 _GIVEN = re.compile(r"\bAS ([a-z_]+)(?=\s*(?:,|\bFROM\b|$))")
@@ -194,7 +161,7 @@ def _columns(sql: str) -> frozenset[str]:
 SESSION_RELATIONS = MappingProxyType(
     {name: SessionRelation(sql, _columns(sql)) for name, sql in _QUERIES.items()}
 )
-"""(schema, relation) -> its query."""
+"""schema.relation -> its query."""
 
 
 SCHEMAS = ("pg_catalog", "information_schema")
@@ -210,26 +177,18 @@ class CatalogRelations:
     oid: PgType = OID
     xid: PgType = BY_NAME["xid"]
 
-    def find(self, schema: str | None, name: str) -> CatalogRelation | None:
-        """Return a relation of the system's."""
-        return self.builtin.relations.get((schema or "pg_catalog", name))
-
     def read(self, context: TranslationContext, schema: str | None, name: str) -> tuple[str, CatalogRelation]:
         """Return what stands in FROM for a relation. Raises CatalogRefusal: there is no such relation."""
-        relation = self.find(schema, name)
+        relation = self.builtin.relations.get((schema or "pg_catalog", name))
         if relation is None or not (relation.is_readable or relation.schema == "pg_catalog"):
             shown = f"{schema}.{name}" if schema else name
             message = f'relation "{shown[:100]}" does not exist'
             raise CatalogRefusal("no such relation", message=message, sqlstate="42P01")
         if relation.schema == "pg_catalog" and name in self.filled:
             return f'c."{name}"', relation
-        query = SESSION_RELATIONS.get((relation.schema, name))
+        query = SESSION_RELATIONS.get(f"{relation.schema}.{name}")
         if query is None:
-            columns = [
-                f'CAST(NULL AS {type_.holder}) AS "{column}"' for column, type_, *_ in relation.columns
-            ]
-            nothing = ", ".join(columns)
-            return f"(SELECT {nothing} WHERE false)", relation
+            return f"({_completed('SELECT 1 WHERE false', frozenset(), relation)})", relation
         context.facts.update(_FACT.findall(query.sql))
         return f"({_completed(query.sql, query.columns, relation)})", relation
 

@@ -11,20 +11,9 @@ from .errors import unsupported
 from .read_tokens import HIDDEN
 
 __all__ = [
-    "CallNode",
-    "TypeName",
-    "alias_of",
-    "call_of",
-    "inner",
-    "is_query",
-    "name_of",
-    "output_name",
-    "parts_of",
-    "plain",
-    "sort_keys",
-    "type_label",
-    "type_of",
-]
+    "CallNode", "TypeName", "alias_of", "call_of", "inner", "is_query", "name_of", "output_name", "parts_of",
+    "plain", "sort_keys", "type_label", "type_of",
+]  # fmt: skip
 
 _MODIFIERS = ("order", "limit", "offset", "with_")
 _SIDES = {"LEADING": "ltrim", "TRAILING": "rtrim"}
