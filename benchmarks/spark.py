@@ -67,7 +67,8 @@ month = {{ bounds = [1, 12] }}
 minutes = {{ bounds = [0, 90] }}
 """
 _MADE_VISITS = """
-SELECT xxhash64(id) & 0x7fffffff % {people} AS owner, CAST(id % 12 + 1 AS INT) AS month, CAST(id * 7 % 91 AS INT) AS minutes
+SELECT xxhash64(id) & 0x7fffffff % {people} AS owner, CAST(id % 12 + 1 AS INT) AS month,
+  CAST(id * 7 % 91 AS INT) AS minutes
 FROM range({rows})
 """
 

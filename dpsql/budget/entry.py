@@ -8,6 +8,7 @@ state) is not part of it. Times are for people; nothing is decided by them (soun
 from __future__ import annotations
 
 import enum
+import hashlib
 import json
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,11 +16,12 @@ from typing import Any
 from ..errors import LedgerError
 from ..mechanisms import Law, law_of
 from ..policy import Accounting
-from .claim import Charge, Grouping, GroupingKey, epsilon_nano_of
+from .claim import KEY_BYTES, Charge, Draw, Grouping, GroupingKey, epsilon_nano_of
 
 __all__ = [
     "DIGEST",
     "FORMAT",
+    "MALFORMED",
     "UNSAID",
     "Entry",
     "EntryState",
@@ -33,8 +35,10 @@ __all__ = [
     "Scope",
     "Status",
     "newer",
+    "read_draw",
     "read_record",
     "record_text",
+    "stored_payload",
 ]
 
 FORMAT = 3
@@ -419,3 +423,37 @@ def _unreadable() -> LedgerError:
         "the ledger holds a record that this version cannot read",
         hint="use the version of dpsql that wrote it, or a newer one",
     )
+
+
+# --- draws as they are stored -------------------------------------------------------------------------
+
+MALFORMED = (ValueError, TypeError, ArithmeticError, LookupError)
+"""What comes of reading rows that dpsql did not write."""
+
+_DIGEST_BYTES = hashlib.sha256().digest_size
+
+
+def stored_payload(entry: Entry, body: str, draw: Draw) -> bytes:
+    """Return what is stored of a draw's payload; `body` is the text of its entry's record."""
+    return draw.payload + _checksum(body, draw) if entry.digest else draw.payload
+
+
+def read_draw(body: str, keys: bytes, scale: str, stored: bytes) -> Draw:
+    """Return the draw of a stored row and its entry's record. Raises one of `MALFORMED` for a row that is damaged."""
+    entry = read_record(body)
+    if not isinstance(entry, Entry):
+        raise ValueError("the record is of another kind")
+    payload, checksum = stored, b""
+    if entry.digest:
+        payload, checksum = stored[:-_DIGEST_BYTES], stored[-_DIGEST_BYTES:]
+    measures = tuple(keys[i : i + KEY_BYTES] for i in range(0, len(keys), KEY_BYTES))
+    draw = Draw(measures, law_of(scale), bytes(payload))
+    if entry.digest and _checksum(body, draw) != checksum:
+        raise ValueError("the checksum does not hold")
+    return draw
+
+
+def _checksum(body: str, draw: Draw) -> bytes:
+    """Return the sha256 of the record's line, the law's, the keys' and the payload: none runs into the next."""
+    head = f"{body}\n{draw.law.text}\n{b''.join(draw.measures).hex()}\n"
+    return hashlib.sha256(head.encode() + draw.payload).digest()

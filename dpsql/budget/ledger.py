@@ -28,6 +28,7 @@ from ..policy import Accounting
 from .claim import delta_text
 from .entry import (
     FORMAT,
+    MALFORMED,
     Entry,
     EntryState,
     EpochStart,
@@ -41,7 +42,6 @@ from .entry import (
     record_text,
 )
 from .journal import Journal
-from .stored_draw import MALFORMED
 
 __all__ = [
     "GRANTED", "Database", "Ledger", "Statement", "Step", "identity", "read_header", "require_promise", "utc_now",

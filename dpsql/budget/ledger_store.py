@@ -41,13 +41,25 @@ from .claim import (
     require_text,
     rho_text,
 )
-from .entry import Entry, EntryState, EpochStart, Grant, KeyCheck, Move, Status, newer, read_record
+from .entry import (
+    MALFORMED,
+    Entry,
+    EntryState,
+    EpochStart,
+    Grant,
+    KeyCheck,
+    Move,
+    Status,
+    newer,
+    read_draw,
+    read_record,
+    stored_payload,
+)
 from .filter import cap_of, in_accounting, refuse_over_cap, refuse_past
 from .ledger import GRANTED, Database, Ledger, Statement, utc_now
 from .match import MOST_COMBINED, Found, Laws, choose_draws, combined_draws, running_draws
 from .period import Rations
 from .store import never_cancelled
-from .stored_draw import MALFORMED, read_draw, stored_payload
 
 __all__ = ["LedgerStore", "no_step"]
 

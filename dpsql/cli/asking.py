@@ -9,7 +9,7 @@ from typing import IO, Any, TypeVar
 import click
 
 from ..errors import DpsqlError
-from ..sql.script import ScriptStatement, split_statements
+from ..sql.text import ScriptStatement, split_statements
 from .failure import Failure
 from .parameters import ParameterValue, parameter_value
 from .worker import RunningSession

@@ -133,8 +133,7 @@ def _draw(running: RunningSession, question: Question, truth: Mapping[str, float
 
 def _rest(running: RunningSession, tally: _Tally) -> None:
     """Tell a median, and what is left."""
-    from ..engine.answer import RankNote
-    from ..engine.left import in_statements
+    from ..engine.answer import RankNote, in_statements
 
     _set(running, "epsilon", "0.1")
     answer = _ask(running, _MEDIAN, tally)

@@ -13,7 +13,7 @@ from typing import IO
 import click
 
 from ..errors import DpsqlError, LedgerMissing
-from ..sql.script import split_statements
+from ..sql.text import split_statements
 from .asking import apply_settings, one_of, parameter_values, script_text, source_options
 from .failure import Failure, tell
 from .owner import open_ledger

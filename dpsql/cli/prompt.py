@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..sql.script import ScriptStatement, ends_statement, split_statements
+from ..sql.text import ScriptStatement, ends_statement, split_statements
 from . import interrupts
 from .failure import Failure, tell
 from .prompt_commands import describe_table, help_lines, list_tables, read_command
@@ -196,7 +196,7 @@ def _switch(is_on: bool) -> str:
 
 
 def _left(running: RunningSession) -> str:
-    from ..engine.left import budget_text
+    from ..engine.answer import budget_text
 
     return budget_text(running.session.budget(), running.session.policy.defaults.epsilon)
 

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from ..errors import DpsqlError, EngineFailure
-from ..sql.script import ScriptStatement, split_statements
+from ..sql.text import ScriptStatement, split_statements
 from . import interrupts
 from .asking import apply_settings, one_of, parameter_values, script_text, source_options
 from .failure import Failure, tell

@@ -1,6 +1,6 @@
 """What is spent and what is left, for everybody together and for each analyst: as lines, and as JSON.
 
-House rule: under zCDP no two epsilons are added or subtracted (`dpsql.engine.left`); what is left is told in
+House rule: under zCDP no two epsilons are added or subtracted (`dpsql.engine.answer`); what is left is told in
 statements there, and in both where epsilon is what is added up.
 """
 
@@ -24,7 +24,7 @@ _ATTO = 10**18
 
 def dataset_text(status: Status, usual: Fraction) -> str:
     """Return what everybody together has spent and what is left; `usual`: the epsilon of a usual statement."""
-    from ..engine.left import in_statements, spent_text
+    from ..engine.answer import in_statements, spent_text
 
     if not status.in_rho:
         spent, cap = _of(status.epsilon_spent_nano, _NANO), _of(status.epsilon_cap_nano, _NANO)
@@ -36,7 +36,7 @@ def dataset_text(status: Status, usual: Fraction) -> str:
 
 def spending_lines(status: Status, analysts: Mapping[str, Status], usual: Fraction) -> list[str]:
     """Return the lines of `dpsql budget show`: the dataset's, each analyst's, the epoch."""
-    from ..engine.left import ration_text
+    from ..engine.answer import ration_text
 
     delta = _spent_of(_of(status.delta_spent_atto, _ATTO), _of(status.delta_cap_atto, _ATTO))
     if status.in_rho:
@@ -59,7 +59,7 @@ def spending_body(
     status: Status, analysts: Mapping[str, Status], usual: Fraction, name: str
 ) -> dict[str, object]:
     """Return what `dpsql budget show --json` says; `name`: the analyst who is told apart from the others."""
-    from ..engine.left import statements_left
+    from ..engine.answer import statements_left
 
     everyone = [_analyst_body(each, own, usual, status) for each, own in analysts.items()]
     rations = [_ration_body(scope, status) for scope in status.rations]
@@ -80,7 +80,7 @@ def spending_body(
 
 
 def _own_text(own: Status, usual: Fraction) -> str:
-    from ..engine.left import in_statements, spent_text
+    from ..engine.answer import in_statements, spent_text
 
     if own.in_rho:
         text = spent_text(
@@ -102,7 +102,7 @@ def _own_rations(status: Status, own: Status) -> tuple[Scope, ...]:
 
 
 def _analyst_body(name: str, own: Status, usual: Fraction, status: Status) -> dict[str, object]:
-    from ..engine.left import statements_left
+    from ..engine.answer import statements_left
 
     rations = [_ration_body(scope, own) for scope in _own_rations(status, own)]
     spent = (

@@ -16,8 +16,8 @@ from decimal import Decimal
 from fractions import Fraction
 
 from ..engine import Answer, Explanation, Receipt, Session
+from ..engine.answer import budget_text
 from ..engine.batch import PricedBatch, read_batch, script_of
-from ..engine.left import budget_text
 from ..engine.settings import Settings
 from ..policy import Policy
 from ..relation.catalog import Catalog

@@ -23,10 +23,10 @@ from ..plan.measures.bivariate import Bivariate
 from ..plan.measures.formulas import Linear, Variance
 from ..plan.measures.ranks import RANK_FUNCTIONS
 from ..plan.planner import Plan, ReleasePlan, releases_of
-from ..postprocess.estimates import estimate_notes
 from ..relation.relations import AggregateCall
 from .explain import expected_error, number_text
 from .grouping_sets import cells_of, sums_of
+from .notes import estimate_notes
 from .settings import Accuracy, decimal_text
 
 __all__ = ["STEP", "Chosen", "choose"]

@@ -26,12 +26,11 @@ from ..budget import ZERO, Charge, MeasurementClaim, Pending, Status, StoredDraw
 from ..errors import DpsqlError, EngineFailure, Position, Refusal
 from ..mechanisms import ATTO
 from ..plan.planner import Plan
-from ..sql.script import split_statements
 from ..sql.statement import AdmittedQuery, ResetSetting, SetSetting, parse_statement
-from .answer import Answer
+from ..sql.text import split_statements
+from .answer import Answer, Cost, telling
 from .batch_split import Drawn, relative_errors, split, wishing
 from .consistent import consistent
-from .cost import Cost, telling
 from .dataset import LazySnapshot, PreparedPlan
 from .finer import grouping_of
 from .post_processing import PublicRows, check_public

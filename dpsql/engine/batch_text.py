@@ -7,9 +7,9 @@ from fractions import Fraction
 
 from ..budget import ZERO, Charge
 from ..mechanisms import ATTO, NANO
+from .answer import charged_text, left_text
 from .batch import PricedBatch, PricedStatement
 from .explain import expected_errors
-from .left import charged_text, left_text
 from .settings import decimal_text
 
 __all__ = ["batch_dict", "batch_lines"]

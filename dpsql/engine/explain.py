@@ -20,34 +20,26 @@ from ..plan.measures.mode import ModeMeasurement
 from ..plan.measures.ranks import RankMeasurement, SplitMeasurement, share_of
 from ..plan.measures.value_bars import Ends
 from ..plan.planner import Plan, ReleasePlan, releases_of
-from ..plan.privacy.keys import environment_of
 from ..plan.privacy.rows import OwnedRows, Release, TableSource, selects_in, uncut
-from ..postprocess.estimates import estimate_notes
 from ..relation.expressions import Field
-from ..relation.lattice import lattice_of
 from ..relation.map_tables import tables_in
 from ..relation.relations import AggregateCall, Filter, Limit, Project, Relation, Sort, Window
+from .answer import charged_text, left_text, said_delta
 from .contribution import (
     asserted_keys,
     contribution_lines,
-    contribution_notes,
     declared_in,
-    nothing_said,
     what_binds,
 )
 from .group import group_lines
-from .grouping_sets import cells_of, keys_text, set_notes, sums_of
-from .left import charged_text, delta_text, left_text
-from .notes import null_notes
-from .people_above import MoreRows
+from .grouping_sets import cells_of, keys_text, sums_of
 from .post_processing import Compiled, DatabasePart
-from .selection import selection_figures, selection_lines, selection_notes
+from .selection import selection_figures, selection_lines
 from .settings import decimal_text
 from .topped_up import said_of_top_up
 
 __all__ = [
     "Explanation",
-    "bias_notes",
     "call_text",
     "expected_error",
     "expected_errors",
@@ -66,8 +58,8 @@ class Explanation:
     """What a query would release and cost; `status` is the ledger's now, `usual` the epsilon of a usual statement.
 
     `origins`: what of it the store has an answer for in a grouping of other groups, in words.
-    `chosen`: the epsilon that an accuracy takes, in words; None where an epsilon was set. `notes`: see `bias_notes`.
-    `more`: what would be drawn now.
+    `chosen`: the epsilon that an accuracy takes, in words; None where an epsilon was set. `notes`: see
+    `bias_notes`. `more`: what would be drawn now.
     """
 
     plan: Plan
@@ -111,7 +103,7 @@ class Explanation:
         return not self.status.in_rho
 
     def _charge(self) -> dict[str, str]:
-        delta = delta_text(self.plan.delta)
+        delta = said_delta(self.plan.delta)
         if self._is_pure:
             return {"epsilon": decimal_text(self.plan.epsilon), "delta": delta}
         rho = rho_of(self.plan)
@@ -154,7 +146,7 @@ class Explanation:
         elif any(plan.taken for plan in self.plan.releases) and not self.plan.epsilon:
             charge = "nothing, it is stored"
         elif self.plan.releases:
-            delta = f", delta {delta_text(self.plan.delta)}" if self.plan.delta else ""
+            delta = f", delta {said_delta(self.plan.delta)}" if self.plan.delta else ""
             charge = f"{self._price()}{delta} (nothing, if it is answered already)"
         else:
             charge = "nothing"
@@ -205,57 +197,6 @@ def _compiled_text(title: str, compiled: Compiled) -> list[str]:
     return lines
 
 
-def bias_notes(plan: Plan, more: MoreRows = nothing_said) -> tuple[str, ...]:
-    """Return what may bend the answers besides the noise: contribution bounds that leave rows out.
-
-    From the plan, and what `more` has of earlier releases: nothing is known, or said, of whether any row was left out.
-    """
-    notes: list[str] = []
-    for release in plan.releases:
-        notes += contribution_notes(release, more)
-        notes += _coarse_steps(release)
-        notes += selection_notes(release)
-    notes += set_notes(plan)
-    for number in plan.tables:
-        found = set(releases_of(plan.intermediates[number]))
-        if any(release.groups is None for release in plan.releases if release.release in found):
-            notes.append(
-                "the keys of a subquery are found by threshold: rows of other keys find nothing there"
-            )
-    notes += null_notes(plan)
-    coins = [said for relation in (*plan.intermediates, plan.root) for said in estimate_notes(relation)]
-    notes += coins
-    if coins and any(release.groups is None for release in plan.releases):
-        notes.append(
-            "groups are found by threshold: what is in those that are not shown is missing in estimates of the others"
-        )
-    return tuple(dict.fromkeys(notes))
-
-
-def _coarse_steps(plan: ReleasePlan) -> Iterator[str]:
-    """Yield what a variance makes of sums and averages of the same values, where it needs a coarser lattice.
-
-    They share it: apart they would share epsilon, which costs more than steps of under 2^-23 of the range.
-    """
-    env = environment_of(plan.release.rows.columns, plan.release.rows.predicate)
-    for measurement in (part for whole in plan.measurements for part in whole.parts):
-        if (
-            measurement.kind is not MeasurementKind.MOMENT
-            or measurement.value is None
-            or measurement.lattice is None
-        ):
-            continue
-        alone = lattice_of(measurement.value, env, squared=False)
-        if alone is None or alone.step >= measurement.lattice.step:
-            continue
-        value = measurement.value
-        if alone.exact or (isinstance(value, Field) and env.columns[value.index].step == alone.step):
-            yield (
-                f"a variance rounds its values to steps of {number_text(measurement.lattice.step)}, for sums and "
-                f"averages of the same values too; asked for without it, they have steps of {number_text(alone.step)}"
-            )
-
-
 def number_text(value: Fraction) -> str:
     """Return an exact decimal where it is short, else a rounded one."""
     exact = decimal_text(value)
@@ -277,7 +218,7 @@ def _release(number: int, plan: ReleasePlan, names: Names) -> dict[str, object]:
         "groups": None if plan.groups is None else len(plan.groups),
         "threshold": plan.tau,
         "shown_just_below": None if plan.key_law is None else _share(plan.key_law.coin),
-        "delta": delta_text(plan.delta),
+        "delta": said_delta(plan.delta),
         "measures": [_measure(plan, index) for index in range(len(plan.measurements))],
         "outputs": [
             {
@@ -707,9 +648,9 @@ def _found_text(plan: ReleasePlan) -> list[str]:
     assert plan.tau is not None
     coin = plan.key_law.coin
     below = f", and {_share(coin)} of those at {plan.tau - 1}" if coin else ""
-    said = f"is at most {plan.key_law.bound} (delta {delta_text(plan.delta)})"
+    said = f"is at most {plan.key_law.bound} (delta {said_delta(plan.delta)})"
     if not isinstance(plan.key_law, Truncated):
-        said = f"lifts a group of few people so high with probability delta {delta_text(plan.delta)} at most"
+        said = f"lifts a group of few people so high with probability delta {said_delta(plan.delta)} at most"
     return [
         f"  groups: those whose noisy count of people reaches {plan.tau}{below}",
         f"    the noise {said}",

@@ -1,15 +1,33 @@
-"""Notes on which groups an answer has: why one is there, and why others are not. From plan, law and release alone."""
+"""What is said beside an answer: what bends it, which groups it has, how far chosen values may be from the wanted ones.
+
+House rule: from the plan, the laws of the draws that answer, and noisy numbers that are released; nothing of the data.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
 
-from ..mechanisms import Truncated
-from ..plan.planner import Plan, ReleasePlan
-from .answer import GroupNote, OnceNote
+from ..mechanisms import Law, Truncated
+from ..plan.measures.formulas import Chosen
+from ..plan.measures.measurements import MeasurementKind
+from ..plan.measures.ranks import share_of
+from ..plan.planner import Plan, ReleasePlan, releases_of
+from ..plan.privacy.keys import environment_of
+from ..relation.expressions import Call, Field, Literal, Scalar, walk
+from ..relation.lattice import lattice_of
+from ..relation.relations import AggregateCall, Relation, expressions
+from .answer import GroupNote, OnceNote, OpenRankNote, RankNote
+from .contribution import contribution_notes, nothing_said
+from .explain import call_text, number_text
+from .grouping_sets import set_notes
+from .people_above import MoreRows
 from .run import ReleasedRows
+from .selection import selection_notes
+from .settings import decimal_text
+from .stored_count import counted_beside
 
-__all__ = ["found_notes", "null_notes"]
+__all__ = ["StoredCount", "bias_notes", "estimate_notes", "found_notes", "null_notes", "rank_notes"]
 
 
 def null_notes(plan: Plan) -> Iterator[OnceNote]:
@@ -56,3 +74,151 @@ def _tau(released: ReleasedRows) -> int | None:
 def _name(plan: ReleasePlan, number: int) -> str:
     name = plan.release.names[number]
     return f'"{name}"' if name else "an expression"
+
+
+# --- what may bend an answer --------------------------------------------------------------------------
+
+
+def bias_notes(plan: Plan, more: MoreRows = nothing_said) -> tuple[str, ...]:
+    """Return what may bend the answers besides the noise: contribution bounds that leave rows out.
+
+    From the plan, and what `more` has of earlier releases: nothing is known, or said, of whether any row was left out.
+    """
+    notes: list[str] = []
+    for release in plan.releases:
+        notes += contribution_notes(release, more)
+        notes += _coarse_steps(release)
+        notes += selection_notes(release)
+    notes += set_notes(plan)
+    for number in plan.tables:
+        found = set(releases_of(plan.intermediates[number]))
+        if any(release.groups is None for release in plan.releases if release.release in found):
+            notes.append(
+                "the keys of a subquery are found by threshold: rows of other keys find nothing there"
+            )
+    notes += null_notes(plan)
+    coins = [said for relation in (*plan.intermediates, plan.root) for said in estimate_notes(relation)]
+    notes += coins
+    if coins and any(release.groups is None for release in plan.releases):
+        notes.append(
+            "groups are found by threshold: what is in those that are not shown is missing in estimates of the others"
+        )
+    return tuple(dict.fromkeys(notes))
+
+
+def _coarse_steps(plan: ReleasePlan) -> Iterator[str]:
+    """Yield what a variance makes of sums and averages of the same values, where it needs a coarser lattice.
+
+    They share it: apart they would share epsilon, which costs more than steps of under 2^-23 of the range.
+    """
+    env = environment_of(plan.release.rows.columns, plan.release.rows.predicate)
+    for measurement in (part for whole in plan.measurements for part in whole.parts):
+        if (
+            measurement.kind is not MeasurementKind.MOMENT
+            or measurement.value is None
+            or measurement.lattice is None
+        ):
+            continue
+        alone = lattice_of(measurement.value, env, squared=False)
+        if alone is None or alone.step >= measurement.lattice.step:
+            continue
+        value = measurement.value
+        if alone.exact or (isinstance(value, Field) and env.columns[value.index].step == alone.step):
+            yield (
+                f"a variance rounds its values to steps of {number_text(measurement.lattice.step)}, for sums and "
+                f"averages of the same values too; asked for without it, they have steps of {number_text(alone.step)}"
+            )
+
+
+def estimate_notes(relation: Relation) -> tuple[str, ...]:
+    """Return what is said of the coins of each answer whose estimates a relation holds."""
+    found: dict[str, None] = {}
+    seen: dict[int, Relation] = {}
+    stack = [relation]
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen[id(node)] = node
+        stack += reversed(node.inputs)
+        for part in (part for expr in expressions(node) for part in walk(expr)):
+            if isinstance(part, Scalar):
+                stack.append(part.relation)
+            if isinstance(part, Call) and part.function == "estimated" and isinstance(part.args[3], Literal):
+                found.update(dict.fromkeys(str(part.args[3].value).split("\n")))
+    return tuple(found)
+
+
+# --- chosen values: how far from the wanted one each may stand, in rows (soundness.md 1.20, 1.21) -----
+
+_INSIDE = Fraction(1, 20)
+"""MIN and MAX are looked for as far inside the ends as their choice misses by so often (soundness.md 1.20)."""
+_MOST_NAMED = 4
+"""Fractions that a note names one by one."""
+
+StoredCount = Callable[[ReleasePlan, AggregateCall], int | None]
+"""The lower end of the bar of a stored count of the rows that an aggregate takes in; None: nothing is stored."""
+
+
+def rank_notes(rows: Sequence[ReleasedRows], level: Fraction, stored: StoredCount) -> Iterator[RankNote]:
+    """Yield how far each chosen value may be from the wanted one, and what share of the rows that is where it is known.
+
+    Fractions of the same rows under the same law are told together.
+    """
+    for released in rows:
+        told: dict[tuple[object, ...], list[AggregateCall]] = {}
+        laws: dict[tuple[object, ...], Law] = {}
+        for call, law in _chosen(released):
+            is_alone = call.function in ("min", "max", "mode")
+            key: tuple[object, ...] = (is_alone and call.function, call.args[0], call.filter, law)
+            told.setdefault(key, []).append(call)
+            laws[key] = law
+        for key, calls in told.items():
+            count = _count(released, calls[0], level, stored)
+            kind = OpenRankNote if count is None and released.plan.groups is not None else RankNote
+            yield kind(_said(released.plan, calls, laws[key], level, count))
+
+
+def _chosen(released: ReleasedRows) -> Iterator[tuple[AggregateCall, Law]]:
+    """Yield what is chosen, with the law of the draw that answers."""
+    plan = released.plan
+    laws = [law for number in range(len(plan.measurements)) for law in released.measurements[number].laws]
+    for call, formula in zip(plan.release.aggregates, plan.formulas, strict=True):
+        if not plan.is_empty and isinstance(formula, Chosen) and formula.coordinate is not None:
+            yield call, laws[formula.coordinate]
+
+
+def _count(released: ReleasedRows, call: AggregateCall, level: Fraction, stored: StoredCount) -> int | None:
+    """Return how many rows there are at least, in each group; of groups that are found, none is known beforehand."""
+    if released.plan.groups is None:
+        return None
+    beside = counted_beside(released, call, level)
+    return stored(released.plan, call) if beside is None else beside
+
+
+def _said(
+    plan: ReleasePlan, calls: Sequence[AggregateCall], law: Law, level: Fraction, count: int | None
+) -> str:
+    rows, call = law.half_width(1 - level), calls[0]
+    if call.function == "mode":
+        where = f"the value has at most {rows:,} rows fewer than the most frequent one"
+    elif call.function in ("min", "max"):
+        end = "smallest" if call.function == "min" else "largest"
+        where = f"the value stands within {rows:,} rows of the one {law.half_width(_INSIDE):,} rows inside the {end}"
+    else:
+        shares = sorted({share_of(one) for one in calls})
+        subject = "the value stands" if len(shares) == 1 else f"each of {len(shares)} values stands"
+        where = f"{subject} within {rows:,} rows of {_wanted(shares)}"
+    of_rows = ""
+    if count is not None and count > rows:
+        each = " of a group" if plan.release.keys else ""
+        of_rows = f": {100 * rows / count:.2g} % of the rows{each}, of which there are {count:,} or more"
+    return f"{call_text(call, plan.release.rows)}: {where}, at {decimal_text(100 * level)} %{of_rows}"
+
+
+def _wanted(shares: Sequence[Fraction]) -> str:
+    if len(shares) > _MOST_NAMED:
+        return "the one at its fraction"
+    if list(shares) == [Fraction(1, 2)]:
+        return "the middle one"
+    return f"the one at {', '.join(map(number_text, shares))}"

@@ -28,11 +28,10 @@ from ..plan.privacy.rows import Release
 from ..postprocess import ReleasedColumn, ReleasedTable, SealedEngine, finish
 from ..postprocess.bars import Bar, resolve_bars
 from ..postprocess.fetched import FetchedTable, carried_type, encode_fetched, fetch_statement
-from ..postprocess.intervals import check_carried, show_intervals
 from ..postprocess.print_public import PublicPrinter
 from ..postprocess.public_parts import Fetched, Needed, check_usable, split
 from ..postprocess.replicas import Ends
-from ..postprocess.rows import ResultRows, check_size, finish_columns
+from ..postprocess.rows import ResultRows, check_carried, check_size, finish_columns, show_intervals
 from ..postprocess.spool import Spool, chunk_rows
 from ..postprocess.watchdog import interrupt_after
 from ..relation.catalog import Scalar, Table

@@ -46,18 +46,25 @@ from ..sql.statement import (
 from ..sql.text import is_text
 from ..sql.text_process import TextProcess
 from .accuracy import choose
-from .answer import Answer, AnswerColumn, OnceNote, OpenRankNote, Receipt
+from .answer import (
+    Answer,
+    AnswerColumn,
+    Cost,
+    OnceNote,
+    OpenRankNote,
+    Receipt,
+    budget_text,
+    left_text,
+    telling,
+)
 from .beside import find_beside
 from .consistent import consistent
-from .cost import Cost, telling
 from .dataset import Dataset, LazySnapshot, PreparedPlan
-from .explain import Explanation, bias_notes
-from .left import budget_text, left_text
+from .explain import Explanation
 from .listed_keys import ListedKeys
-from .notes import found_notes
+from .notes import bias_notes, found_notes, rank_notes
 from .people_above import MoreRows, more_rows
 from .post_processing import Compiled, Patience, PublicRows, check_public, compile_public, run_public
-from .rank_notes import rank_notes
 from .row_previews import row_preview
 from .run import IntermediateRows, PlanRunner, ReleasedRows, carried, check_intermediate
 from .settings import Settings

@@ -13,6 +13,9 @@ House rules:
    because of how large it came out, and nothing is truncated.
 3. The time to draw one sample depends on its size (Jin et al. 2022). Draw the whole batch that a release
    needs, before the SQL is sent; the engine sees to that.
+4. A scale is an exact positive Fraction in lattice units: sensitivity / epsilon. Floats are refused.
+5. Whatever speaks of the noise (sampler, tails, thresholds, error bars) goes through `sampled_scale`, the scale that is
+   really sampled for one that was asked for, so that all of them speak of the same distribution.
 """
 
 from __future__ import annotations
@@ -26,13 +29,39 @@ import numpy as np
 import numpy.typing as npt
 
 from .random_source import RandomSource
-from .scale import sampled_scale
 from .uniform import draw_below, draw_one_below, random_words
 
 __all__ = [
-    "ARRAY_LIMIT", "Below", "as_array", "draw_discrete_laplace", "draw_exp_of_fraction", "draw_geometric",
-    "draw_inverse_e", "draw_root_e", "draw_runs", "first_tails_is_odd", "is_exp_of_fraction",
-]  # fmt: skip
+    "ARRAY_LIMIT",
+    "Below",
+    "as_array",
+    "draw_discrete_laplace",
+    "draw_exp_of_fraction",
+    "draw_geometric",
+    "draw_inverse_e",
+    "draw_root_e",
+    "draw_runs",
+    "first_tails_is_odd",
+    "is_exp_of_fraction",
+    "sampled_scale",
+]
+
+_FINE_LIMIT: Final = 2**20
+
+
+def sampled_scale(scale: Fraction) -> Fraction:
+    """Return the scale of the noise drawn for `scale`: itself up to 2^20, above that its ceiling.
+
+    Ensures: the result is >= `scale` (the privacy loss only shrinks), by less than one part in 2^20;
+    applying it twice changes nothing. Source: soundness.md 2.2(4).
+    Raises TypeError unless `scale` is a Fraction, ValueError unless it is positive.
+    """
+    if not isinstance(scale, Fraction):
+        raise TypeError(f"a noise scale is an exact Fraction, not {type(scale).__name__}")
+    if scale <= 0:
+        raise ValueError("a noise scale is positive")
+    return scale if scale <= _FINE_LIMIT else Fraction(math.ceil(scale))
+
 
 _Integers = npt.NDArray[Any]  # int64, or dtype object holding Python ints
 _Mask = npt.NDArray[np.bool_]

@@ -19,7 +19,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
-from .scale import sampled_scale
+from .discrete_laplace import sampled_scale
 
 __all__ = ["bounds_of_exp", "half_width", "tail", "upper_quantile"]
 

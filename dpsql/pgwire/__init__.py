@@ -66,9 +66,11 @@ from .replies import (
     EmptyQueryResponse,
     EncryptionAccepted,
     EncryptionRefused,
+    ErrorResponse,
     FieldDescription,
     NegotiateProtocolVersion,
     NoData,
+    NoticeResponse,
     ParameterDescription,
     ParameterStatus,
     ParseComplete,
@@ -77,11 +79,11 @@ from .replies import (
     RowDescription,
     ServerMessage,
     TransactionStatus,
+    last_message,
 )
-from .reports import ErrorResponse, NoticeResponse, last_message
-from .rows import RowEncoder
 from .scram import ScramExchange, Verifier, make_verifier, mock_verifier
 from .states import State
+from .write_columns import RowEncoder
 
 __all__ = [
     "ELEMENTS",

@@ -1,12 +1,12 @@
-"""The pieces that the server's messages are made of."""
+"""The fields of messages: the server's as they are written, the client's as they are read in order."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .errors import LocalProtocolError
+from .errors import LocalProtocolError, RemoteProtocolError
 
-__all__ = ["NULL", "count", "length", "message", "string", "values"]
+__all__ = ["NULL", "Body", "TextError", "count", "length", "message", "string", "values"]
 
 NULL = b"\xff\xff\xff\xff"
 """The length word of a NULL."""
@@ -49,3 +49,73 @@ def count(things: Sequence[object]) -> bytes:
 def values(row: Sequence[bytes | None]) -> bytes:
     """Return a row's values, counted; None is NULL."""
     return count(row) + b"".join([NULL if value is None else length(value) + value for value in row])
+
+
+# --- a message that is read ---------------------------------------------------------------------------
+
+
+class TextError(Exception):
+    """A string of a message is not UTF-8."""
+
+
+class Body:
+    """A reader over the bytes of one message, without tag and length word.
+
+    Everything raises RemoteProtocolError where the bytes do not suffice; nothing is allocated for a length or
+    count before that many bytes are known to be there.
+    """
+
+    __slots__ = ("_at", "_data")
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def unsigned16(self) -> int:
+        """Read an Int16 that is a count or code: 0 to 65535."""
+        return int.from_bytes(self.take(2), "big")
+
+    def unsigned32(self) -> int:
+        """Read an Int32 that is an OID or code."""
+        return int.from_bytes(self.take(4), "big")
+
+    def signed32(self) -> int:
+        """Read an Int32."""
+        return int.from_bytes(self.take(4), "big", signed=True)
+
+    def take(self, length: int) -> bytes:
+        """Read `length` bytes, 0 or more."""
+        end = self._at + length
+        if end > len(self._data):
+            raise RemoteProtocolError("A message is shorter than its contents claim.")
+        taken = self._data[self._at : end]
+        self._at = end
+        return taken
+
+    def string(self, *, cap: int | None = None) -> str:
+        """Read a string up to its zero byte. Raises TextError where it is not UTF-8, whatever its length."""
+        end = self._data.find(b"\0", self._at)
+        if end < 0:
+            raise RemoteProtocolError("A string in a message has no end.")
+        if cap is not None and end - self._at > cap:
+            raise RemoteProtocolError(f"A name in a message is longer than {cap} bytes.")
+        raw = self._data[self._at : end]
+        self._at = end + 1
+        try:
+            return raw.decode()
+        except UnicodeDecodeError as error:
+            raise TextError from error
+
+    def rest(self) -> bytes:
+        """Read all that is left."""
+        return self.take(len(self._data) - self._at)
+
+    @property
+    def left(self) -> int:
+        """How many bytes are left."""
+        return len(self._data) - self._at
+
+    def end(self) -> None:
+        """Raise RemoteProtocolError unless everything was read."""
+        if self._at != len(self._data):
+            raise RemoteProtocolError("A message is longer than its contents.")

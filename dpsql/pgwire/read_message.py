@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import MappingProxyType
 
-from .body import Body, TextError
 from .errors import RemoteProtocolError
 from .events import (
     Bind,
@@ -25,6 +24,7 @@ from .events import (
     Terminate,
     Unreadable,
 )
+from .layout import Body, TextError
 from .limits import Limits
 from .states import Message
 

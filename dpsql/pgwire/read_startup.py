@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from .body import Body, TextError
 from .errors import RemoteProtocolError
 from .events import CancelRequest, Event, GSSENCRequest, SSLRequest, StartupMessage
+from .layout import Body, TextError
 from .limits import Limits
 from .states import Message
 

@@ -1,12 +1,13 @@
-"""What the server says, named as in Postgres' documentation; each knows its bytes."""
+"""What the server says, errors and notices too, named as in Postgres' documentation; each knows its bytes."""
 
 from __future__ import annotations
 
 import enum
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
+from .errors import RemoteProtocolError
 from .events import Format
 from .layout import count, message, string, values
 from .states import Reply
@@ -29,9 +30,11 @@ __all__ = [
     "EmptyQueryResponse",
     "EncryptionAccepted",
     "EncryptionRefused",
+    "ErrorResponse",
     "FieldDescription",
     "NegotiateProtocolVersion",
     "NoData",
+    "NoticeResponse",
     "ParameterDescription",
     "ParameterStatus",
     "ParseComplete",
@@ -40,6 +43,7 @@ __all__ = [
     "RowDescription",
     "ServerMessage",
     "TransactionStatus",
+    "last_message",
 ]
 
 _COLUMN = struct.Struct(">IhIhih")
@@ -336,3 +340,73 @@ class CopyRows:
 
     def encode(self) -> bytes:
         return self.wire
+
+
+# --- what is wrong, and what is told beside it --------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Report:
+    """`position`: where in the query's text, in characters from 1. `constraint`: the rule that is broken."""
+
+    sqlstate: str
+    message: str
+    detail: str | None = None
+    hint: str | None = None
+    position: int | None = None
+    constraint: str | None = field(default=None, kw_only=True)
+
+    def _encode(self, tag: bytes, severity: str) -> bytes:
+        fields = (
+            (b"S", severity),  # in the client's language, were there another than English
+            (b"V", severity),
+            (b"C", self.sqlstate),
+            (b"M", self.message),
+            (b"D", self.detail),
+            (b"H", self.hint),
+            (b"P", None if self.position is None else str(self.position)),
+            (b"n", self.constraint),
+        )
+        return message(tag, b"".join([code + _shown(text) for code, text in fields if text]) + b"\0")
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorResponse(_Report):
+    """A statement, or the whole connection where `fatal`, has failed."""
+
+    fatal: bool = False
+
+    @property
+    def reply(self) -> Reply:
+        """The column of the table of states."""
+        return Reply.FATAL if self.fatal else Reply.ERROR
+
+    def encode(self) -> bytes:
+        """The whole message."""
+        return self._encode(b"E", "FATAL" if self.fatal else "ERROR")
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeResponse(_Report):
+    """Something to know; changes nothing."""
+
+    severity: str = "NOTICE"
+
+    @property
+    def reply(self) -> Reply:
+        """The column of the table of states."""
+        return Reply.NOTICE
+
+    def encode(self) -> bytes:
+        """The whole message."""
+        return self._encode(b"N", self.severity)
+
+
+def last_message(error: RemoteProtocolError) -> ErrorResponse:
+    """Return what to send before the connection is closed."""
+    return ErrorResponse(error.sqlstate, error.message, hint=error.hint, fatal=True)
+
+
+def _shown(text: str) -> bytes:
+    """Return a field; a report must go out whatever it holds, so what the wire cannot carry is written as an escape."""
+    return text.replace("\0", "\\x00").encode(errors="backslashreplace") + b"\0"

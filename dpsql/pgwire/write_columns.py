@@ -1,4 +1,4 @@
-"""A column of values -> what is written of each; NULL stays None."""
+"""A column of values -> what is written of each, NULL stays None; many rows at once -> DataRow messages."""
 
 from __future__ import annotations
 
@@ -7,16 +7,25 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, TypeVar
 
-from .bulk import Field, bulk_binary, bulk_text, of_bytes, with_nulls
+from .bulk import Field, bulk_binary, bulk_text, messages, of_bytes, with_nulls
 from .datatypes.oids import TYPES
 from .datatypes.write_binary import BINARY_WRITERS
 from .datatypes.write_text import TEXT_WRITERS
 from .errors import LocalProtocolError
 from .events import Format
-from .layout import NULL, length
-from .replies import FieldDescription
+from .layout import NULL, count, length, message
+from .replies import DataRows, FieldDescription
 
-__all__ = ["MANY", "binary_column", "bytes_column", "field_column", "joined", "text_column", "transpose"]
+__all__ = [
+    "MANY",
+    "RowEncoder",
+    "binary_column",
+    "bytes_column",
+    "field_column",
+    "joined",
+    "text_column",
+    "transpose",
+]
 
 MANY = 128
 """So many rows are faster written all at once than one by one."""
@@ -105,3 +114,29 @@ def _column(
 
 def _wrong_value(column: FieldDescription) -> LocalProtocolError:
     return LocalProtocolError(f"Column {column.name} holds what is not of type {TYPES[column.oid].name}.")
+
+
+# --- many rows at once -> DataRow messages ------------------------------------------------------------
+
+
+class RowEncoder:
+    """Makes the DataRow messages of one result."""
+
+    def __init__(self, columns: Sequence[FieldDescription]) -> None:
+        """Raises LocalProtocolError: a column's type cannot be written in its format."""
+        self._count = count(columns)
+        self._writers = [bytes_column(column) for column in columns]
+        self._fields = [field_column(column) for column in columns]
+
+    def encode(self, rows: Sequence[Sequence[Any]]) -> DataRows:
+        """Return the messages of a chunk of rows; some thousands at a time are fastest.
+
+        Raises LocalProtocolError, which names the column and not the value: a value is not of its column's type,
+        or a row has more or fewer values than there are columns.
+        """
+        columns = transpose(rows, len(self._writers))
+        if len(rows) >= MANY:
+            fields = [write(column) for write, column in zip(self._fields, columns, strict=True)]
+            return DataRows(messages(b"D", self._count, fields, len(rows)))
+        written = [write(column) for write, column in zip(self._writers, columns, strict=True)]
+        return DataRows(b"".join([message(b"D", self._count + row) for row in joined(written, len(rows))]))

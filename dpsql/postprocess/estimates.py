@@ -6,35 +6,15 @@ that variance: one deviate for each estimate of the statement, row and draw.
 
 from __future__ import annotations
 
-from ..relation.expressions import Call, Expr, Literal, Scalar, map_children, walk
-from ..relation.relations import Relation, expressions
+from ..relation.expressions import Call, Expr, map_children, walk
 from ..relation.types import DOUBLE
 
-__all__ = ["estimate_notes", "holds_estimate", "print_deviate", "with_own_error"]
+__all__ = ["holds_estimate", "print_deviate", "with_own_error"]
 
 
 def holds_estimate(expr: Expr) -> bool:
     """Say whether an expression has an error of its own, whatever is under it."""
     return any(isinstance(part, Call) and part.function == "estimated" for part in walk(expr))
-
-
-def estimate_notes(relation: Relation) -> tuple[str, ...]:
-    """Return what is said of the coins of each answer whose estimates a relation holds."""
-    found: dict[str, None] = {}
-    seen: dict[int, Relation] = {}
-    stack = [relation]
-    while stack:
-        node = stack.pop()
-        if id(node) in seen:
-            continue
-        seen[id(node)] = node
-        stack += reversed(node.inputs)
-        for part in (part for expr in expressions(node) for part in walk(expr)):
-            if isinstance(part, Scalar):
-                stack.append(part.relation)
-            if isinstance(part, Call) and part.function == "estimated" and isinstance(part.args[3], Literal):
-                found.update(dict.fromkeys(str(part.args[3].value).split("\n")))
-    return tuple(found)
 
 
 def with_own_error(expr: Expr, draw: Expr, row: tuple[Expr, ...]) -> Expr:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import Any, overload
 
@@ -13,19 +14,24 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import Refusal
+from ..relation.expressions import Call, Field
+from ..relation.relations import Project, Relation
 from ..relation.types import Kind, SqlType
-from .intervals import Interval, read_interval
 
 __all__ = [
     "MAX_CELLS",
     "MAX_ROWS",
     "Arrays",
     "ColumnRows",
+    "Interval",
     "ResultRows",
+    "check_carried",
     "check_size",
     "finish",
     "finish_arrays",
     "finish_columns",
+    "read_interval",
+    "show_intervals",
 ]
 
 _LIMITS = {Kind.SMALLINT: 2**15, Kind.INTEGER: 2**31, Kind.BIGINT: 2**63}
@@ -256,6 +262,63 @@ def _to_timestamp(value: Any) -> datetime | None:
         return value
     return datetime(value.year, value.month, value.day) if isinstance(value, date) else None
 
+
+# --- intervals: the engine's client has no type that keeps months, so they travel as text -------------
+
+_PART = re.compile(r"([+-]?\d+) (year|mon|day)s?")
+_CLOCK = re.compile(r"([+-]?)(\d+):(\d\d):(\d\d)(?:\.(\d{1,6}))?$")
+
+
+class Interval(timedelta):
+    """A timedelta of 365 days a year and 30 a month, as drivers make one, that keeps months, days and microseconds."""
+
+    parts: tuple[int, int, int]
+
+
+def read_interval(value: object) -> Interval | None:
+    """Return an interval from Postgres' text of it."""
+    if not isinstance(value, str):
+        return None
+    found = {unit: int(number) for number, unit in _PART.findall(value)}
+    clock = _CLOCK.search(value)
+    microseconds = 0
+    if clock is not None:
+        sign, hours, minutes, seconds, fraction = clock.groups()
+        microseconds = ((int(hours) * 60 + int(minutes)) * 60 + int(seconds)) * 10**6
+        microseconds += int((fraction or "").ljust(6, "0"))
+        microseconds = -microseconds if sign == "-" else microseconds
+    years, months, days = (found.get(unit, 0) for unit in ("year", "mon", "day"))
+    try:
+        made = Interval(days=years * 365 + months * 30 + days, microseconds=microseconds)
+    except OverflowError:
+        return None
+    made.parts = (years * 12 + months, days, microseconds)
+    return made
+
+
+def check_carried(parts: Mapping[Relation, frozenset[int]]) -> None:
+    """Check that no part of public tables hands an interval on. Raises Refusal (0A000)."""
+    for part, needed in parts.items():
+        if any(part.columns[index].type.kind is Kind.INTERVAL for index in needed):
+            raise Refusal(
+                "an interval of a public table is not joined to a release", sqlstate="0A000",
+                hint="join the two moments, and take their difference there",
+            )  # fmt: skip
+
+
+def show_intervals(node: Relation) -> Relation:
+    """Return a statement's relation with its columns of intervals as text; they keep their type."""
+    if not any(column.type.kind is Kind.INTERVAL for column in node.columns):
+        return node
+    fields = [Field(column.type, index, column.name) for index, column in enumerate(node.columns)]
+    exprs = tuple(
+        Call(field.type, "interval_text", (field,)) if field.type.kind is Kind.INTERVAL else field
+        for field in fields
+    )
+    return Project(node, exprs, tuple(column.name for column in node.columns))
+
+
+# --- the conversions ----------------------------------------------------------------------------------
 
 _CONVERSIONS: dict[Kind, tuple[type, Callable[[Any], Any]]] = {
     Kind.REAL: (np.float32, _to_real),

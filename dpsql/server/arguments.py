@@ -9,7 +9,7 @@ from datetime import date, datetime
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 
 from ..pgwire import Format, Oid, ParameterError, read_parameter
-from ..sql.script import read_constant
+from ..sql.text import read_constant
 from .columns import plain
 from .report import Fault, unsupported
 

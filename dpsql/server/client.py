@@ -7,37 +7,7 @@ import secrets
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING
 
-from ..pgwire import (
-    AuthenticationFailed,
-    AuthenticationOk,
-    AuthenticationSASL,
-    AuthenticationSASLContinue,
-    AuthenticationSASLFinal,
-    BackendKeyData,
-    CancelRequest,
-    EncryptionAccepted,
-    EncryptionRefused,
-    ErrorResponse,
-    Event,
-    GSSENCRequest,
-    Limits,
-    NegotiateProtocolVersion,
-    ParameterStatus,
-    ProtocolConnection,
-    ReadyForQuery,
-    RemoteProtocolError,
-    SASLInitialResponse,
-    SASLResponse,
-    ScramExchange,
-    ServerMessage,
-    SSLRequest,
-    StartupMessage,
-    State,
-    Terminate,
-    TransactionStatus,
-    Waiting,
-    last_message,
-)
+from .. import pgwire
 from .channel import Channel
 from .client_settings import ClientSettings
 from .conversation import Conversation
@@ -55,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Client"]
 
-_LIMITS = Limits(message=4 * 2**20)
+_LIMITS = pgwire.Limits(message=4 * 2**20)
 """No statement is longer than 256 KiB; its parameters may be."""
 
 
@@ -64,7 +34,7 @@ class Client:
 
     def __init__(self, server: Server, channel: Channel, process_id: int) -> None:
         self._server, self._channel = server, channel
-        self._connection = ProtocolConnection(_LIMITS)
+        self._connection = pgwire.ProtocolConnection(_LIMITS)
         self._encryption = server.encryption
         self._is_encrypted = False
         self._reason: Fault | None = None
@@ -85,11 +55,11 @@ class Client:
             await self._serve()
         except ClientGone:
             pass
-        except RemoteProtocolError as error:
-            await self._last(last_message(error))
-        except AuthenticationFailed:
+        except pgwire.RemoteProtocolError as error:
+            await self._last(pgwire.last_message(error))
+        except pgwire.AuthenticationFailed:
             await self._wait_to_tell()
-            await self._last(ErrorResponse("28P01", "the login failed", hint=_LOGIN_HINT, fatal=True))
+            await self._last(pgwire.ErrorResponse("28P01", "the login failed", hint=_LOGIN_HINT, fatal=True))
         except Exception as error:  # noqa: BLE001  # `report` tells a bug from an error, and the text of neither
             database = None if self.database is None else self.database.name
             await self._last(report(error, database=database, fatal=True))
@@ -143,13 +113,13 @@ class Client:
                 await conversation.flush()
                 raise
             event = self._connection.next_event()
-            if event is Waiting.NEED_DATA:
+            if event is pgwire.Waiting.NEED_DATA:
                 await conversation.flush()
                 data = await self._receive()
                 if self._reason is None and self.is_current and await conversation.repeat(data):
                     continue
                 self._connection.receive_data(data)
-            elif isinstance(event, (Waiting, Terminate)):
+            elif isinstance(event, (pgwire.Waiting, pgwire.Terminate)):
                 return
             else:
                 await conversation.answer(event)
@@ -171,18 +141,18 @@ class Client:
             log("idle", analyst=self.analyst, process=self.process_id)
             raise Fault("57P05", "the connection was idle for too long", hint="connect again") from None
 
-    async def _next(self) -> Event:
+    async def _next(self) -> pgwire.Event:
         """Return the next message of the login. Raises ClientGone, RemoteProtocolError."""
         while True:
             event = self._connection.next_event()
-            if event is Waiting.NEED_DATA and self._reason is None:
+            if event is pgwire.Waiting.NEED_DATA and self._reason is None:
                 self._connection.receive_data(await self._channel.read())
-            elif isinstance(event, Waiting):
+            elif isinstance(event, pgwire.Waiting):
                 raise ClientGone
             else:
                 return event
 
-    async def _send(self, *replies: ServerMessage) -> None:
+    async def _send(self, *replies: pgwire.ServerMessage) -> None:
         await self._write(self._connection.send(*replies))
 
     async def _write(self, data: bytes) -> None:
@@ -194,9 +164,9 @@ class Client:
             self._channel.abort()
             raise ClientGone from None
 
-    async def _last(self, error: ErrorResponse) -> None:
+    async def _last(self, error: pgwire.ErrorResponse) -> None:
         """Tell why the connection ends, where the client can be told."""
-        if self._connection.state in (State.CLOSED, State.STARTUP):
+        if self._connection.state in (pgwire.State.CLOSED, pgwire.State.STARTUP):
             return
         try:
             async with asyncio.timeout(1):
@@ -208,7 +178,7 @@ class Client:
 
     # --- the login -------------------------------------------------------------------------------------
 
-    async def _greet(self) -> StartupMessage | None:
+    async def _greet(self) -> pgwire.StartupMessage | None:
         """Return the startup message; None after a cancel request.
 
         Raises ClientGone, RemoteProtocolError; Fault while nobody can log in.
@@ -217,38 +187,38 @@ class Client:
         if self._server.options.trusts(self.peer):
             self._server.names(self, await self._channel.read_proxy_header())
         if await self._channel.begin(self._encryption, seconds):
-            self._connection, self._is_encrypted = ProtocolConnection(_LIMITS, encrypted=True), True
+            self._connection, self._is_encrypted = pgwire.ProtocolConnection(_LIMITS, encrypted=True), True
         while True:
             event = await self._next()
-            if isinstance(event, SSLRequest) and self._encryption is not None:
-                accepted = self._connection.send(EncryptionAccepted())
+            if isinstance(event, pgwire.SSLRequest) and self._encryption is not None:
+                accepted = self._connection.send(pgwire.EncryptionAccepted())
                 await self._channel.start_tls(self._encryption, accepted, seconds)
                 self._is_encrypted = True
-            elif isinstance(event, (SSLRequest, GSSENCRequest)):
-                await self._send(EncryptionRefused())
-            elif isinstance(event, CancelRequest):
+            elif isinstance(event, (pgwire.SSLRequest, pgwire.GSSENCRequest)):
+                await self._send(pgwire.EncryptionRefused())
+            elif isinstance(event, pgwire.CancelRequest):
                 self._server.cancel(event.process_id, event.key)
                 return None
-            elif isinstance(event, StartupMessage):
+            elif isinstance(event, pgwire.StartupMessage):
                 if not self._server.is_accepting:
                     raise _no_connections()
                 return event
 
-    async def _authenticate(self, startup: StartupMessage) -> None:
+    async def _authenticate(self, startup: pgwire.StartupMessage) -> None:
         """Have the client prove its name.
 
         Raises AuthenticationFailed, the same for a wrong password and an unknown user; Fault for a connection that
         must be encrypted and is not, one too many, and, after a right password, a database that the user has not.
         """
         if startup.must_negotiate:
-            await self._send(NegotiateProtocolVersion(startup.version, startup.unknown_options))
+            await self._send(pgwire.NegotiateProtocolVersion(startup.version, startup.unknown_options))
         if not self._is_encrypted and not is_loopback(self.peer):
             raise Fault("28000", "connections from other machines must be encrypted", hint="sslmode=require")
         proof = await self._prove(startup)
         database = self._server.find(startup.user, startup.database)
         if database is None:
             log("login refused", peer=self.peer, delay=0.0, analyst=startup.user, reason="database")
-            await self._send(AuthenticationSASLFinal(proof), AuthenticationOk())
+            await self._send(pgwire.AuthenticationSASLFinal(proof), pgwire.AuthenticationOk())
             raise Fault("3D000", f'database "{startup.database[:60]}" does not exist', hint=_DATABASE_HINT)
         if not database.health.is_good:
             raise _no_connections()
@@ -256,22 +226,24 @@ class Client:
             raise Fault("53300", "there are too many connections", hint="close one, or connect again later")
         self.analyst, self.database = startup.user, database
         await self._turn.aclose()
-        await self._send(AuthenticationSASLFinal(proof), AuthenticationOk())
+        await self._send(pgwire.AuthenticationSASLFinal(proof), pgwire.AuthenticationOk())
 
-    async def _prove(self, startup: StartupMessage) -> bytes:
+    async def _prove(self, startup: pgwire.StartupMessage) -> bytes:
         """Return our proof for the client's. Raises AuthenticationFailed, whose delay is then `_delay`."""
         logins = self._server.logins
         binding = self._encryption.binding if self._encryption is not None and self._is_encrypted else None
-        exchange = ScramExchange(logins.verifier(startup.user, startup.database), certificate_hash=binding)
-        await self._send(AuthenticationSASL(exchange.mechanisms))
+        exchange = pgwire.ScramExchange(
+            logins.verifier(startup.user, startup.database), certificate_hash=binding
+        )
+        await self._send(pgwire.AuthenticationSASL(exchange.mechanisms))
         first = await self._next()
-        assert isinstance(first, SASLInitialResponse), "the table of states lets nothing else through"
-        await self._send(AuthenticationSASLContinue(exchange.challenge(first.mechanism, first.data)))
+        assert isinstance(first, pgwire.SASLInitialResponse), "the table of states lets nothing else through"
+        await self._send(pgwire.AuthenticationSASLContinue(exchange.challenge(first.mechanism, first.data)))
         final = await self._next()
-        assert isinstance(final, SASLResponse), "the table of states lets nothing else through"
+        assert isinstance(final, pgwire.SASLResponse), "the table of states lets nothing else through"
         await self._take_turn(f"{logins.place(startup.user, startup.database)} {startup.user}")
         is_known = startup.user in self._server.logins  # which may be others by now
-        with suppress(AuthenticationFailed):
+        with suppress(pgwire.AuthenticationFailed):
             proof = exchange.confirm(final.data)
             if is_known:
                 return proof
@@ -280,7 +252,7 @@ class Client:
             "login refused", peer=self.peer, delay=self._delay, analyst=startup.user if is_known else None,
             reason="password" if is_known else "user",
         )  # fmt: skip
-        raise AuthenticationFailed
+        raise pgwire.AuthenticationFailed
 
     async def _take_turn(self, name: str) -> None:
         """Wait until the proof may be looked at; each database's users have turns of their own. Raises ClientGone."""
@@ -299,7 +271,7 @@ class Client:
         finally:
             await self._turn.aclose()
 
-    async def _open(self, startup: StartupMessage) -> Conversation:
+    async def _open(self, startup: pgwire.StartupMessage) -> Conversation:
         """Open the session, and tell the client that it may begin."""
         asked = _asked(startup)
         own = {name: asked.pop(name) for name in list(asked) if name.startswith("dpsql.")}
@@ -321,9 +293,11 @@ class Client:
         )  # fmt: skip
         dispatcher = Dispatcher(ConnectionState(session, client), queries)
         self.key = secrets.token_bytes(32 if startup.version >= (3, 2) else 4)
-        statuses = [ParameterStatus(name, value) for name, value in client.reported().items()]
+        statuses = [pgwire.ParameterStatus(name, value) for name, value in client.reported().items()]
         await self._send(
-            *statuses, BackendKeyData(self.process_id, self.key), ReadyForQuery(TransactionStatus.IDLE)
+            *statuses,
+            pgwire.BackendKeyData(self.process_id, self.key),
+            pgwire.ReadyForQuery(pgwire.TransactionStatus.IDLE),
         )
         log(
             "connected", analyst=self.analyst, peer=self.peer, process=self.process_id,
@@ -340,7 +314,7 @@ def _no_connections() -> Fault:
     return Fault("57P03", "the server takes no connections now", hint="connect again later")
 
 
-def _asked(startup: StartupMessage) -> dict[str, str]:
+def _asked(startup: pgwire.StartupMessage) -> dict[str, str]:
     """Return the settings that a client wants from the start. Raises Fault: replication, or command-line options."""
     asked = {name: value for name, value in startup.parameters.items() if name not in ("user", "database")}
     if asked.pop("replication", "false").lower() not in ("false", "off", "0", "no"):

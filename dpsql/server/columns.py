@@ -20,10 +20,10 @@ from ..relation.types import (
     SMALLINT,
     TEXT,
     TIMESTAMP,
-    Kind,
     SqlType,
 )
 from ..sql.parameters import TypedNull
+from ..system_catalog.objects import TYPE_OIDS, modifier_of
 from .report import Fault
 
 __all__ = [
@@ -31,13 +31,7 @@ __all__ = [
     "typed_nulls",
 ]  # fmt: skip
 
-_OIDS = {
-    Kind.BOOLEAN: Oid.BOOL, Kind.SMALLINT: Oid.INT2, Kind.INTEGER: Oid.INT4, Kind.BIGINT: Oid.INT8,
-    Kind.NUMERIC: Oid.NUMERIC, Kind.REAL: Oid.FLOAT4, Kind.DOUBLE: Oid.FLOAT8, Kind.TEXT: Oid.TEXT,
-    Kind.DATE: Oid.DATE, Kind.TIMESTAMP: Oid.TIMESTAMP, Kind.INTERVAL: Oid.INTERVAL, Kind.OPAQUE: Oid.TEXT,
-    Kind.NULL: Oid.TEXT, Kind.JSON: Oid.JSON, Kind.JSONB: Oid.JSONB,
-}  # fmt: skip
-_ARRAYS = {element: array for array, element in ELEMENTS.items()}
+_ARRAYS: dict[int, int] = {element: array for array, element in ELEMENTS.items()}
 _UNKNOWN = (0, Oid.UNKNOWN)
 _REFCURSOR = 1790
 """A driver that looks for the types which are read as text may find this one: the same on the wire."""
@@ -53,7 +47,10 @@ _LONGEST_MOMENT = 100
 
 def columns_of(columns: Sequence[AnswerColumn]) -> tuple[FieldDescription, ...]:
     """Return an answer's columns as a RowDescription has them, in text."""
-    return tuple(_column(column) for column in columns)
+    pairs = [(column, oid_of(column.type)) for column in columns]
+    return tuple(
+        FieldDescription(column.name, oid, TYPES[oid].size, modifier_of(column.type)) for column, oid in pairs
+    )
 
 
 def in_formats(
@@ -69,24 +66,13 @@ def in_formats(
 def oid_of(type_: SqlType) -> int:
     """Return Postgres' number of a type."""
     if type_.element is not None:
-        return _ARRAYS[_OIDS[type_.element.kind]]
-    return _OIDS[type_.kind]
+        return _ARRAYS[TYPE_OIDS[type_.element.kind]]
+    return TYPE_OIDS[type_.kind]
 
 
 def sql_type(oid: int) -> SqlType | None:
     """Return the type that a parameter of one of Postgres' types has for the session; None: not known."""
     return _DECLARED.get(oid)
-
-
-def _column(column: AnswerColumn) -> FieldDescription:
-    oid = oid_of(column.type)
-    return FieldDescription(column.name, oid, TYPES[oid].size, _modifier(column.type))
-
-
-def _modifier(type_: SqlType) -> int:
-    if type_.kind is not Kind.NUMERIC or type_.precision is None:
-        return -1
-    return (type_.precision << 16 | (type_.scale or 0)) + 4
 
 
 def parameter_types(declared: Sequence[int], count: int) -> tuple[int, ...]:

@@ -10,12 +10,11 @@ from typing import TypeVar
 
 from .. import pgwire
 from ..pgwire import FieldDescription, Format, ServerMessage
-from ..sql.script import ScriptStatement, split_statements
+from ..sql.text import ScriptStatement, split_statements
 from .columns import in_formats, must_be_typed, parameter_types, read_values, typed_nulls
 from .dispatch import Dispatcher
 from .outbox import Outbox
-from .portals import Portal
-from .prepared import PreparedStatement, as_described, fitted
+from .portals import Portal, PreparedStatement, as_described, fitted
 from .read_statement import cut
 from .replies import Batch, Key, Reply, statement_name
 from .report import ClientGone, Fault, report, unsupported

@@ -13,12 +13,11 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 from ..pgwire import Bind, FieldDescription, NoticeResponse, Oid, ParameterStatus
-from ..sql.script import ScriptStatement
+from ..sql.text import ScriptStatement
 from . import statements as ask
 from .arguments import argument_values
 from .columns import parameter_types
-from .portals import Portal, Portals
-from .prepared import PreparedStatement, PreparedStatements
+from .portals import Portal, Portals, PreparedStatement, PreparedStatements
 from .queries import Queries
 from .read_statement import count_parameters, read_statement
 from .report import Fault, elsewhere, unsupported

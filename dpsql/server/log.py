@@ -1,4 +1,4 @@
-"""The owner's log: one JSON object a line on standard error.
+"""What the owner is told: a log, one JSON object a line on standard error; and counts since the server began.
 
 House rules:
 
@@ -8,6 +8,7 @@ House rules:
    that is refused, the name of the function or form is written: whoever adds a client needs to know.
 3. What strangers can cause without end is written by `Seldom`.
 4. Who does not read the log does not hold up the server: lines wait, and at last are lost and counted.
+5. What is counted beside it (`Tally`) are kinds, codes and seconds. No text of an analyst, no value, no name.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ import select
 import sys
 import threading
 import time
-from collections import deque
+from bisect import bisect_left
+from collections import Counter, deque
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType, TracebackType
+from typing import Literal
 
-__all__ = ["EVENTS", "Seldom", "log", "place_of", "write_out"]
+__all__ = ["EVENTS", "SECONDS", "Outcome", "Seldom", "Tally", "log", "place_of", "write_out"]
 
 EVENTS = MappingProxyType(
     {
@@ -153,3 +156,38 @@ def place_of(error: BaseException) -> str:
             place = f"{module}:{trace.tb_lineno}"
         trace = trace.tb_next
     return f"{type(error).__name__} at {place}"
+
+
+# --- counts -------------------------------------------------------------------------------------------
+
+Outcome = Literal["charged", "stored", "public", "catalog"]
+"""How a query was answered: with new noise, from the store, without people's rows, from the system catalog."""
+
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+"""The upper ends of the classes in which durations are counted; what took longer is in one more."""
+
+
+class Tally:
+    """Counts of one database. Written by the event loop alone."""
+
+    def __init__(self, database: str) -> None:
+        self.database = database
+        self.answered: Counter[Outcome] = Counter()
+        self.refused: Counter[str] = Counter()
+        """By SQLSTATE."""
+        self.durations = [0] * (len(SECONDS) + 1)
+        """Answered queries by the classes of `SECONDS`, from the client's message to the reply."""
+        self.seconds = 0.0
+        self._told: dict[tuple[str, str], Seldom] = {}
+
+    def answer(self, outcome: Outcome, seconds: float) -> None:
+        """Count a query that was answered."""
+        self.answered[outcome] += 1
+        self.durations[bisect_left(SECONDS, seconds)] += 1
+        self.seconds += seconds
+
+    def refuse(self, sqlstate: str, analyst: str, process_id: int) -> None:
+        """Count a statement that was not, and have the owner told: of each analyst and code once in ten seconds."""
+        self.refused[sqlstate] += 1
+        told = self._told.setdefault((analyst, sqlstate), Seldom("refused"))
+        told.log(analyst=analyst, sqlstate=sqlstate, process=process_id, database=self.database)

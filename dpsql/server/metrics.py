@@ -15,8 +15,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from ..errors import DpsqlError
+from .log import SECONDS, Tally
 from .sockets import CannotListen
-from .tally import SECONDS, Tally
 
 if TYPE_CHECKING:
     from prometheus_client import Metric

@@ -5,19 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from ..pgwire import (
-    BinaryCopy,
-    CopyDone,
-    CopyOutResponse,
-    CsvOptions,
-    Format,
-    LineCopy,
-    ProtocolConnection,
-    RowEncoder,
-    ServerMessage,
-    State,
-    TextOptions,
-)
+from .. import pgwire
 from .columns import in_formats
 from .statements import Copy, Result
 
@@ -33,17 +21,19 @@ _TURN = 0.01
 class Outbox:
     """Gathers replies; `write` sends bytes to the client and waits while it does not read."""
 
-    def __init__(self, connection: ProtocolConnection, write: Callable[[bytes], Awaitable[None]]) -> None:
+    def __init__(
+        self, connection: pgwire.ProtocolConnection, write: Callable[[bytes], Awaitable[None]]
+    ) -> None:
         self._connection, self._write = connection, write
         self._out = bytearray()
         self._turned = 0.0
 
     @property
-    def state(self) -> State:
+    def state(self) -> pgwire.State:
         """Where the conversation stands."""
         return self._connection.state
 
-    def send(self, *replies: ServerMessage) -> None:
+    def send(self, *replies: pgwire.ServerMessage) -> None:
         """Add replies."""
         self._out += self._connection.send(*replies)
 
@@ -54,9 +44,9 @@ class Outbox:
             self._out.clear()
             await self._write(data)
 
-    async def rows(self, result: Result, formats: Sequence[Format], first: int, end: int) -> None:
+    async def rows(self, result: Result, formats: Sequence[pgwire.Format], first: int, end: int) -> None:
         """Add a result's rows from the index `first` up to `end`."""
-        encoder = RowEncoder(in_formats(result.columns, formats))
+        encoder = pgwire.RowEncoder(in_formats(result.columns, formats))
         step = _step(result)
         for start in range(first, end, step):
             self.send(encoder.encode(result.rows[start : min(start + step, end)]))
@@ -65,15 +55,19 @@ class Outbox:
     async def copy(self, result: Result, how: Copy) -> None:
         """Add a result as a copy."""
         is_binary = how.format == "binary"
-        columns = in_formats(result.columns, [Format(is_binary)] * len(result.columns))
-        options = TextOptions if how.format == "text" else CsvOptions
-        encoder = BinaryCopy(columns) if is_binary else LineCopy(columns, options(header=how.has_header))
-        self.send(CopyOutResponse(Format(is_binary), len(columns)), encoder.begin())
+        columns = in_formats(result.columns, [pgwire.Format(is_binary)] * len(result.columns))
+        options = pgwire.TextOptions if how.format == "text" else pgwire.CsvOptions
+        encoder = (
+            pgwire.BinaryCopy(columns)
+            if is_binary
+            else pgwire.LineCopy(columns, options(header=how.has_header))
+        )
+        self.send(pgwire.CopyOutResponse(pgwire.Format(is_binary), len(columns)), encoder.begin())
         step = _step(result)
         for start in range(0, len(result.rows), step):
             self.send(encoder.encode(result.rows[start : start + step]))
             await self.take_turns()
-        self.send(encoder.end(), CopyDone())
+        self.send(encoder.end(), pgwire.CopyDone())
 
     async def take_turns(self) -> None:
         """Send what is much already, and let the other connections go on when this one has had its time."""

@@ -1,4 +1,4 @@
-"""Portals, and how far each was read; a cursor of SQL is a portal too, for both share their names.
+"""Prepared statements and portals, and how far each was read; a cursor of SQL is a portal too, which share their names.
 
 Where a cursor stands after FETCH and MOVE, and which rows they give, are Postgres' rules as arithmetic. A position is
 a row's number from 1; 0 is before the first, `size` + 1 after the last.
@@ -6,25 +6,153 @@ a row's number from 1; 0 is before the first, `size` + 1 after the last.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import overload
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar, overload
 
 from ..memory import Share, weight_of
-from ..pgwire import Bind, FieldDescription, Format
-from .prepared import PreparedStatement, missing
+from ..pgwire import Bind, FieldDescription, Format, Oid
 from .report import Fault
-from .statements import Direction, Fetch, Result
+from .statements import Direction, Fetch, Result, Statement
 
-__all__ = ["Portal", "Portals", "step"]
+__all__ = [
+    "Portal", "Portals", "PreparedStatement", "PreparedStatements", "as_described", "fitted", "step",
+]  # fmt: skip
 
 _MAX = 1000
+"""Portals, and prepared statements, of a connection."""
 _MAX_BYTES = 32 * 2**20
 _LITTLE = 4096
-"""Bytes up to which a portal is not counted."""
+"""Bytes up to which a portal is not counted, and characters up to which a statement's text is not."""
 _MAX_ROWS = 2_000_000
 """Rows that a connection's portals may keep together; one released result has at most a million."""
 _HINT = "close cursors that are read; to ask again what was charged is free"
+_LIMITS = {Oid.INT2: 2**15, Oid.INT4: 2**31, Oid.INT8: 2**63}
+
+
+@dataclass
+class PreparedStatement:
+    """A prepared statement; `statement` None: the text held none. `described`: what Describe has told of it.
+
+    `types`: of its parameters, of which its text names the first `count`; 0: not known yet, and read as text.
+    `start`: where it begins in what the client sent.
+    """
+
+    statement: Statement | None
+    types: tuple[int, ...]
+    count: int
+    start: int
+    described: tuple[FieldDescription, ...] | None = None
+    share: Share | None = None
+    """Where its text is counted, if it is long and has a name."""
+
+    @property
+    def key(self) -> Hashable:
+        """All that an execution depends on, as what can be compared."""
+        return self.statement, self.types, self.count, self.described
+
+
+_T = TypeVar("_T", "PreparedStatement", "Portal")
+
+
+class _Named(Generic[_T]):
+    """What a connection keeps by name; "" is the protocol's unnamed one, which gives way to the next."""
+
+    _what: str
+    _taken: str
+    _missing: str
+
+    def __init__(self, share: Share | None = None) -> None:
+        """`share`: where long texts and parameters are counted, and rows that are kept in memory."""
+        self._share = share
+        self._known: dict[str, _T] = {}
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether there may be one more."""
+        return len(self._known) < _MAX
+
+    def check(self, name: str) -> None:
+        """Raise Fault if no more can be added: the name is taken, or there are too many (53400)."""
+        if name and name in self._known:
+            raise Fault(self._taken, f'{self._what} "{name}" already exists', hint="close it first")
+        if not self.has_room:
+            raise Fault("53400", f"too many {self._what}s", hint="close some")
+
+    def find(self, name: str) -> _T:
+        """Return what has this name. Raises Fault: there is none."""
+        found = self._known.get(name)
+        if found is None:
+            hint = "it ends with its block, or was closed"
+            raise Fault(self._missing, f'{self._what} "{name}" does not exist', hint=hint)
+        return found
+
+    def has(self, name: str) -> bool:
+        """Say whether there is one of this name."""
+        return name in self._known
+
+    def close(self, name: str) -> None:
+        """Forget what has this name, if there is one."""
+        self._known.pop(name, None)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._known = {}
+
+    def _count(self, kept: _T, size: int) -> None:
+        """Count what is kept, for as long as it is. Raises EngineFailure (53200): no room."""
+        if self._share is None or size <= _LITTLE:
+            return
+        kept.share = kept.share or self._share.another()
+        kept.share.take(size, seconds=0)
+
+
+class PreparedStatements(_Named[PreparedStatement]):
+    """The prepared statements of a connection: those of the protocol and of SQL, for both share their names."""
+
+    _what, _taken, _missing = "prepared statement", "42P05", "26000"
+
+    def add(self, name: str, prepared: PreparedStatement) -> None:
+        """Add a statement; the unnamed one takes the place of the last. Raises as `check`; EngineFailure (53200)."""
+        self.check(name)
+        if name:
+            self._count(prepared, len(repr(prepared.statement)))
+        self._known[name] = prepared
+
+    def clear(self) -> None:
+        """Forget all that have a name."""
+        self._known = {name: prepared for name, prepared in self._known.items() if not name}
+
+
+def as_described(
+    columns: Sequence[FieldDescription], told: Sequence[FieldDescription]
+) -> tuple[FieldDescription, ...]:
+    """Return the columns that Describe has told, if they can hold what comes: where the values of parameters give
+    them other types, these are within the integers. Raises Fault (0A000): it is of another kind."""
+    for column, known in zip(columns, told, strict=True):
+        if column.oid != known.oid and not (column.oid in _LIMITS and known.oid in _LIMITS):
+            raise Fault(
+                "0A000", "the result's types depend on the parameters, and are others than Describe has told",
+                hint="cast the parameters: CAST($1 AS integer)",
+            )  # fmt: skip
+    return tuple(told)
+
+
+def fitted(result: Result, told: tuple[FieldDescription, ...]) -> Result:
+    """Return a result under the columns that were told. Raises Fault (22003): an integer is too large for its own."""
+    for index, (column, known) in enumerate(zip(result.columns, told, strict=True)):
+        if column.oid == known.oid:
+            continue
+        limit = _LIMITS[Oid(known.oid)]
+        if any(not -limit <= row[index] < limit for row in result.rows if row[index] is not None):  # type: ignore[operator]  # integers
+            raise Fault(
+                "22003", f'"{known.name}" is out of the range that Describe has told',
+                hint="cast it: CAST(… AS bigint); what was charged answers again, free",
+            )  # fmt: skip
+    return replace(result, columns=told)
 
 
 @dataclass
@@ -84,49 +212,18 @@ class Portal:
         return 0 if self.result is None else len(self.result.rows)
 
 
-class Portals:
+class Portals(_Named[Portal]):
     """The portals of a connection, by name."""
 
-    def __init__(self, share: Share | None = None) -> None:
-        """`share`: where parameters are counted, and rows that are kept in memory."""
-        self._open: dict[str, Portal] = {}
-        self._share = share
-
-    def __len__(self) -> int:
-        return len(self._open)
+    _what, _taken, _missing = "portal", "42P03", "34000"
 
     def add(self, name: str, portal: Portal) -> None:
-        """Open a portal; the unnamed one takes the place of the last. Raises Fault."""
-        if name and name in self._open:
-            raise Fault("42P03", f'portal "{name}" already exists', hint="close it first")
-        if len(self._open) >= _MAX:
-            raise Fault("53400", "too many portals", hint="close some")
-        if sum(other.size for key, other in self._open.items() if key != name) + portal.size > _MAX_BYTES:
+        """Open a portal; the unnamed one takes the place of the last. Raises as `check`, EngineFailure (53200)."""
+        self.check(name)
+        if sum(other.size for key, other in self._known.items() if key != name) + portal.size > _MAX_BYTES:
             raise Fault("53400", "the open portals keep too much", hint="close some, or bind shorter values")
         self._count(portal, portal.size)
-        self._open[name] = portal
-
-    def _count(self, portal: Portal, size: int) -> None:
-        """Count what a portal holds, for as long as there is the portal. Raises EngineFailure (53200): no room."""
-        if self._share is None or size <= _LITTLE:
-            return
-        portal.share = portal.share or self._share.another()
-        portal.share.take(size, seconds=0)
-
-    def find(self, name: str) -> Portal:
-        """Return a portal. Raises Fault: there is none of this name."""
-        found = self._open.get(name)
-        if found is None:
-            raise missing("34000", "portal", name)
-        return found
-
-    def has(self, name: str) -> bool:
-        """Say whether a portal is open."""
-        return name in self._open
-
-    def close(self, name: str) -> None:
-        """Close a portal, if it is open."""
-        self._open.pop(name, None)
+        self._known[name] = portal
 
     def check_room(self) -> None:
         """Raise Fault (53400) if no more rows can be kept."""
@@ -141,29 +238,25 @@ class Portals:
             self._count(portal, weight_of(result.rows))
         portal.result = result
 
-    def clear(self) -> None:
-        """Close all portals."""
-        self._open = {}
-
     def commit(self) -> None:
         """Close what ends with its block; what is held is kept from here on."""
-        self._open = {name: portal for name, portal in self._open.items() if portal.is_held}
-        for portal in self._open.values():
+        self._known = {name: portal for name, portal in self._known.items() if portal.is_held}
+        for portal in self._known.values():
             portal.is_kept, portal.level = True, 0
 
     def roll_back(self, level: int = 0) -> None:
         """Close what was opened in the block, or after so many savepoints of it."""
-        self._open = {
-            name: portal for name, portal in self._open.items() if portal.is_kept or portal.level < level
+        self._known = {
+            name: portal for name, portal in self._known.items() if portal.is_kept or portal.level < level
         }
 
     def release(self, level: int) -> None:
         """Take note that there are only so many savepoints left."""
-        for portal in self._open.values():
+        for portal in self._known.values():
             portal.level = min(portal.level, level)
 
     def _rows(self) -> int:
-        return sum(len(portal.result.rows) for portal in self._open.values() if portal.result is not None)
+        return sum(len(portal.result.rows) for portal in self._known.values() if portal.result is not None)
 
 
 class _Taken(Sequence[tuple[object, ...]]):

@@ -16,10 +16,9 @@ from ..sql.size import check_words
 from ..system_catalog import CatalogRefusal, ConnectionFacts, Reads, ResultColumn, SystemCatalog
 from .client_settings import ClientSettings
 from .columns import columns_of, oid_of, sql_type
-from .log import log
+from .log import Outcome, Tally, log
 from .replies import Replies, Reply
 from .statements import Catalog, Query, Result
-from .tally import Outcome, Tally
 from .worker import Worker
 
 __all__ = ["Queries"]

@@ -14,8 +14,7 @@ from collections.abc import Callable
 
 from sqlglot.tokenizer_core import TokenType
 
-from ..sql.script import ScriptStatement, read_constant, split_statements
-from ..sql.text import MAX_TEXT, blank_prefix, tokenize
+from ..sql.text import MAX_TEXT, ScriptStatement, blank_prefix, read_constant, split_statements, tokenize
 from ..system_catalog import Reads
 from . import statements as ask
 from .arguments import compile_form, read_arguments, type_number

@@ -22,7 +22,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from .. import pgwire
-from .prepared import PreparedStatement
+from .portals import PreparedStatement
 from .statements import Query, Statement
 
 __all__ = ["LONGEST", "MOST_BYTES", "Batch", "Key", "Replies", "Reply", "is_batch", "statement_name"]

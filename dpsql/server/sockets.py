@@ -49,10 +49,12 @@ def _listeners(host: str, port: int) -> list[socket.socket]:
     listeners: list[socket.socket] = []
     missing: OSError | None = None
     try:
-        for family, kind, protocol, _, address in dict.fromkeys(found):
+        for family, _, _, _, address in dict.fromkeys(found):
             number = listeners[0].getsockname()[1] if listeners else port
+            own = (address[0], number, *address[2:])
             try:
-                listeners.append(_listener(family, kind, protocol, (address[0], number, *address[2:])))
+                listeners.append(socket.create_server(own, family=family, backlog=_BACKLOG))
+                listeners[-1].setblocking(False)
             except OSError as error:
                 if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
                     raise
@@ -64,23 +66,6 @@ def _listeners(host: str, port: int) -> list[socket.socket]:
             listener.close()
         raise
     return listeners
-
-
-def _listener(
-    family: socket.AddressFamily, kind: socket.SocketKind, protocol: int, address: tuple[object, ...]
-) -> socket.socket:
-    listener = socket.socket(family, kind, protocol)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family is socket.AddressFamily.AF_INET6:
-            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        listener.bind(address)
-        listener.listen(_BACKLOG)
-        listener.setblocking(False)
-    except OSError:
-        listener.close()
-        raise
-    return listener
 
 
 async def accepted(listener: socket.socket) -> AsyncIterator[tuple[socket.socket, str]]:

@@ -10,36 +10,40 @@ House rules:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from ..errors import Position, Refusal
-from ..relation.expressions import Expr, Field, map_children
+from ..relation.expressions import Expr, Field, Scalar, map_children, walk
+from ..relation.forms import Recursive, parts_of
+from ..relation.functions import WRITTEN
 from ..relation.relations import (
     Aggregate,
     Distinct,
     Order,
     Project,
     Relation,
+    SetOperation,
     Sort,
     Window,
+    expressions,
 )
+from ..relation.types import Kind, SqlType
+from .aggregates import AGGREGATES, ORDERED
 from .attach import Attached, Attacher
 from .bind_array import bind_unnest, unnested
-from .bind_distinct import bind_distinct_on, first_rows
 from .bind_estimates import Estimator
 from .bind_expression import Binder, Grammar, Pending
 from .bind_forms import CONDITIONS, FORMS
 from .bind_from import bind_from, bind_values, rename
 from .bind_group import bind_group
-from .bind_order import bind_limit, bind_order
+from .bind_order import bind_distinct_on, bind_limit, bind_order, first_rows
 from .bind_recursive import bind_recursive, names_itself
 from .bind_set_operation import bind_set_operation
-from .check_json import check_json
 from .outer import first_outer
-from .output_name import output_name
+from .public_aggregates import PUBLIC_AGGREGATES
 from .reported import check_reported
 from .row_calls import row_call
 from .scope import BindingContext, fold_name
@@ -56,7 +60,7 @@ def bind(query: AdmittedQuery, context: BindingContext) -> Relation:
         Refusal: names, types and forms that do not bind; the position points into the text.
     """
     relation = bind_query(query.tree, context)
-    check_json(relation)
+    _check_json(relation)
     if _has_answers(context):
         check_reported(relation)
     return relation
@@ -231,7 +235,7 @@ def _outputs(node: exp.Select, binder: Binder) -> _Outputs:
             else binder.bind(item)
         )
         found.items.append(expr)
-        found.names.append(output_name(item, expr.type))
+        found.names.append(_output_name(item, expr.type))
     if not found.items:
         raise Refusal("the SELECT list is empty", sqlstate="42601", position=binder.position(node))
     return found
@@ -345,3 +349,123 @@ def _project(
 _ROWS = (exp.Explode, exp.ExplodingGenerateSeries)
 """What gives a row of SELECT several."""
 _GRAMMAR = Grammar(bind_query, FORMS, CONDITIONS)
+
+
+# --- the name of a column without an alias, as Postgres' FigureColname gives it -----------------------
+
+_UNNAMED = "?column?"
+_TYPES = {
+    Kind.SMALLINT: "int2", Kind.INTEGER: "int4", Kind.BIGINT: "int8", Kind.REAL: "float4", Kind.DOUBLE: "float8",
+    Kind.BOOLEAN: "bool",
+}  # fmt: skip
+_FUNCTIONS: dict[type[exp.Expr], str] = {
+    **{node: row.output or row.name for node, row in WRITTEN.items()},
+    exp.Explode: "unnest", exp.StrToDate: "to_date", exp.StrToTime: "to_timestamp",
+    exp.ExplodingGenerateSeries: "generate_series",
+    **{node: row.name for node, row in PUBLIC_AGGREGATES.items()},
+    **{node: row.output for node, row in (AGGREGATES | ORDERED).items() if row.output},
+}  # fmt: skip
+_OPERATORS = (
+    exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar, exp.ArrayContainedBy,
+    exp.ArrayContainsAll, exp.ArrayOverlaps,
+)  # fmt: skip
+_TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
+
+
+def _output_name(item: exp.Expr, type_: SqlType) -> str:
+    """Return the name of a SELECT item of a type."""
+    if isinstance(item, exp.Alias):
+        return fold_name(item.args["alias"])[0]
+    return _figured(item, type_)[0]
+
+
+def _figured(item: exp.Expr, type_: SqlType | None) -> tuple[str, bool]:
+    """Return a name, and whether it is a strong one, that a cast or a CASE around it keeps."""
+    if isinstance(item, exp.Column):
+        return fold_name(item.args["this"])[0], True
+    if isinstance(item, (exp.Paren, exp.Filter, exp.Window, exp.WithinGroup, exp.Bracket)):
+        return _figured(item.args["this"], type_)
+    if isinstance(item, exp.Subquery):
+        return _of_subquery(item)
+    if isinstance(item, exp.Cast):
+        name, is_strong = _figured(item.args["this"], None)
+        if isinstance(item.args["this"], exp.Array):
+            return "array", True
+        return (name, True) if is_strong else (_type_name(item, type_), False)
+    if isinstance(item, exp.Case):
+        default = item.args.get("default")
+        name, is_strong = (_UNNAMED, False) if default is None else _figured(default, None)
+        return (name, True) if is_strong else ("case", False)
+    if isinstance(item, exp.Interval):
+        return "interval", False
+    if isinstance(item, exp.Trim):
+        return _TRIMS.get(str(item.args.get("position") or "").upper(), "btrim"), True
+    if isinstance(item, _OPERATORS):
+        return _UNNAMED, False
+    if isinstance(item, exp.Anonymous):
+        return str(item.args["this"]).lower(), True
+    if isinstance(item, exp.Func) and not isinstance(item, (exp.And, exp.Or)):
+        return _FUNCTIONS.get(type(item), item.sql_name().lower()), True
+    return _UNNAMED, False
+
+
+def _of_subquery(item: exp.Subquery) -> tuple[str, bool]:
+    query = item.args["this"]
+    while isinstance(query, (exp.SetOperation, exp.Subquery)):
+        query = query.args["this"]
+    if not isinstance(query, exp.Select):
+        return "column1", True
+    first = query.args["expressions"][0]
+    if isinstance(first, exp.Alias):
+        return fold_name(first.args["alias"])[0], True
+    name, _ = _figured(first, None)
+    return name, name != _UNNAMED
+
+
+def _type_name(item: exp.Cast, type_: SqlType | None) -> str:
+    written = getattr(item.args["to"].args.get("this"), "name", "")
+    if type_ is not None and type_.element is not None:
+        return _TYPES.get(type_.element.kind, type_.element.kind.value)
+    if written == "VARCHAR" or type_ is None:
+        return str(written).lower()
+    return _TYPES.get(type_.kind, type_.kind.value)
+
+
+# --- JSON is not compared: two texts of it may be one value -------------------------------------------
+
+
+def _check_json(relation: Relation) -> None:
+    """Check that nothing compares JSON. Raises Refusal (42883), as Postgres does of `json`."""
+    for node in parts_of(relation):
+        for type_, position in _compared(node):
+            if type_.is_json or (type_.element is not None and type_.element.is_json):
+                raise Refusal(
+                    f"values of type {type_} are not compared", sqlstate="42883", position=position or node.position,
+                    hint="take a text out of it, and sort or group by that: j ->> 'a', or j::text",
+                )  # fmt: skip
+        for expr in expressions(node):
+            for part in walk(expr):
+                if isinstance(part, Scalar):
+                    _check_json(part.relation)
+
+
+def _compared(node: Relation) -> Iterator[tuple[SqlType, Position | None]]:
+    exprs: list[Expr] = []
+    if isinstance(node, Aggregate):
+        exprs += node.keys
+        for call in node.aggregates:
+            exprs += [order.expr for order in call.orders]
+            if call.distinct or call.function in ("min", "max", "mode"):
+                exprs += call.args
+    elif isinstance(node, Sort):
+        exprs += [order.expr for order in node.orders]
+    elif isinstance(node, Window):
+        for window in node.calls:
+            exprs += [*window.partition, *(order.expr for order in window.orders)]
+            if window.function in ("min", "max"):
+                exprs += window.args
+    for expr in exprs:
+        yield expr.type, expr.position
+    is_told_apart = isinstance(node, Distinct) or (isinstance(node, SetOperation) and not node.all)
+    if is_told_apart or (isinstance(node, Recursive) and not node.all):
+        yield from ((column.type, None) for column in node.columns)

@@ -1,8 +1,11 @@
-"""The statement's text: limits, characters, and where in it a tree node stands.
+"""The statement's text: limits, characters, where in it a tree node stands; and the statements of a script.
 
 House rules: what a lenient parser could read in two ways is refused here, before it parses
 (soundness.md 4.5): characters outside ASCII anywhere but inside quotes and comments, U& escapes, a carriage
 return that ends a line for Postgres alone, a number that runs into a name, and string literals side by side.
+
+Scripts are cut by a lexer of their own, which knows where quotes and comments are. It decides nothing about privacy:
+every piece is parsed and admitted on its own afterwards, so a cut in an unexpected place can only end in a refusal.
 """
 
 from __future__ import annotations
@@ -22,16 +25,22 @@ from .size import MAX_TEXT, check_tokens, check_words
 
 if TYPE_CHECKING:
     from sqlglot.tokenizer_core import Token
+from dataclasses import dataclass
 
 __all__ = [
     "MAX_TEXT",
     "PostgresAsWritten",
+    "ScriptStatement",
+    "blank_comments",
     "blank_prefix",
     "dialect_of",
+    "ends_statement",
     "is_text",
     "mark_starts",
     "place",
     "position_of",
+    "read_constant",
+    "split_statements",
     "tokenize",
 ]
 
@@ -232,3 +241,116 @@ def _start(node: exp.Expr, *, is_whole: bool) -> int:
     return min(
         (below._meta["start"] for below in node.walk() if below._meta and "start" in below._meta), default=-1
     )
+
+
+# --- scripts ------------------------------------------------------------------------------------------
+
+_MARK = re.compile(
+    r"""
+      (?<![\w$])[eE]'(?:\\.|''|[^'\\])*(?:'|\Z)     # escape string
+    | '(?:''|[^'])*(?:'|\Z)                          # string
+    | "(?:""|[^"])*(?:"|\Z)                          # quoted name
+    | (?<![\w$])\$(?P<tag>(?:[A-Za-z_]\w*)?)\$.*?(?:\$(?P=tag)\$|\Z)  # dollar-quoted string
+    | (?P<line>--[^\n]*)
+    | (?P<block>/\*)
+    | (?P<end>;)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_COMMENT_EDGE = re.compile(r"/\*|\*/")
+_CONSTANT = re.compile(
+    r"""
+      '(?P<string>(?:''|[^'])*)'
+    | [eE]'(?P<escaped>[^'\\]*)'
+    | "(?P<quoted>(?:""|[^"])+)"
+    | (?P<number>[+-]?\s*+(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?!\w)
+    | (?P<word>[A-Za-z_][\w$]*)
+    """,
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptStatement:
+    """One statement without its semicolon; `start` is where `text` begins in the script, in characters.
+
+    `bare`: the text with a blank for every character of a comment; nothing else moves.
+    """
+
+    text: str
+    start: int
+    bare: str
+
+
+def split_statements(script: str) -> list[ScriptStatement]:
+    """Return the statements of `script` in order; pieces of blank space and comments alone are dropped.
+
+    >>> [s.text for s in split_statements("SELECT ';'; -- a;b\\nSHOW x")]
+    ["SELECT ';'", 'SHOW x']
+    """
+    bare, ends = _read(script)
+    pieces = list[ScriptStatement]()
+    begin = 0
+    for end in [*ends, len(script)]:
+        code = bare[begin:end]
+        start = begin + len(code) - len(code.lstrip())
+        if start < end:
+            text = script[start:end].rstrip()
+            pieces.append(ScriptStatement(text, start, bare[start : start + len(text)]))
+        begin = end + 1
+    return pieces
+
+
+def ends_statement(script: str) -> bool:
+    """Return whether the typed text is complete: nothing but blanks and comments after the last semicolon."""
+    bare, ends = _read(script)
+    return bool(ends) and not bare[ends[-1] + 1 :].strip() and bool(bare.replace(";", " ").strip())
+
+
+def blank_comments(text: str) -> str:
+    """Return the text with a blank for every character of a comment; nothing else moves."""
+    return _read(text)[0]
+
+
+def read_constant(text: str, at: int) -> tuple[str, str, int] | None:
+    """Return the kind, the value and the end of a constant at a place of a text without comments; None: there is none.
+
+    A string, an escaped one (without escapes), a quoted name, a number, or a word, which is in lower case then.
+    """
+    match = _CONSTANT.match(text, at)
+    if match is None:
+        return None
+    kind = str(match.lastgroup)
+    value = match[kind]
+    if kind in ("string", "quoted"):
+        quote = text[at]
+        value = value.replace(2 * quote, quote)
+    elif kind == "number":
+        value = "".join(value.split()).lstrip("+")
+    elif kind == "word":
+        value = value.lower()
+    return kind, value, match.end()
+
+
+def _read(script: str) -> tuple[str, list[int]]:
+    """Return the script without its comments, and where the semicolons between statements stand."""
+    pieces, ends, at, copied = list[str](), list[int](), 0, 0
+    while found := _MARK.search(script, at):
+        start, at, kind = found.start(), found.end(), found.lastgroup
+        if kind == "end":
+            ends.append(start)
+        elif kind in ("line", "block"):
+            at = at if kind == "line" else _after_comment(script, start)
+            pieces += [script[copied:start], re.sub(r"[^\n]", " ", script[start:at])]
+            copied = at
+    return "".join([*pieces, script[copied:]]), ends
+
+
+def _after_comment(script: str, start: int) -> int:
+    """Return the place after a block comment, which nests in Postgres; the end when it never closes."""
+    depth = 0
+    for edge in _COMMENT_EDGE.finditer(script, start):
+        depth += 1 if edge.group() == "/*" else -1
+        if depth == 0:
+            return edge.end()
+    return len(script)

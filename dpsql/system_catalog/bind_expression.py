@@ -5,12 +5,13 @@ House rule: what is not in a table here, or has no method here, is refused. No t
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from sqlglot import exp
 
-from .bind_calls import CallBinder
+from .bind_calls import bind_call
 from .errors import unsupported
 from .pg_types import (
     BOOL,
@@ -30,9 +31,9 @@ from .pg_types import (
     array_of,
     wider,
 )
-from .scope import CatalogScope
+from .scope import Bound, CatalogScope
 from .tree import CallNode, TypeName, call_of, inner, is_query, name_of, parts_of, plain, type_of
-from .typed import Typed, coerce, common_type, quoted
+from .typed import TranslationContext, Typed, coerce, common_type, quoted
 
 __all__ = ["ExpressionBinder", "named_type"]
 
@@ -62,8 +63,16 @@ def named_type(type_: TypeName) -> PgType:
     return found
 
 
-class ExpressionBinder(CallBinder):
-    """Binds expressions; queries inside them are bound by the class below."""
+class ExpressionBinder(ABC):
+    """Binds expressions; queries inside them are bound by the class below. `numbers`: the parameters met so far."""
+
+    def __init__(self, context: TranslationContext) -> None:
+        self.context = context
+        self.numbers: set[int] = set()
+
+    @abstractmethod
+    def query(self, query: exp.Expr, scope: CatalogScope) -> Bound:
+        """Return a query in the engine's SQL. Raises CatalogRefusal."""
 
     def bind(self, expression: exp.Expr, scope: CatalogScope) -> Typed:
         """Return an expression in the engine's SQL. Raises CatalogRefusal."""
@@ -75,11 +84,16 @@ class ExpressionBinder(CallBinder):
         call = call_of(expression)
         if call is None:
             raise unsupported(f"{type(expression).__name__} here")
-        return self._array_query(call, scope) if call.name == "array" else self.call(call, scope)
+        return self._array_query(call, scope) if call.name == "array" else bind_call(self, call, scope)
 
     def bind_as(self, expression: exp.Expr, scope: CatalogScope, target: PgType) -> str:
         """Return an expression's SQL as a value of a type. Raises CatalogRefusal."""
         return coerce(self.context, self.bind(expression, scope), target).sql
+
+    def bind_as_is(self, expression: exp.Expr, scope: CatalogScope) -> str:
+        """Return an expression's SQL; a string without a type is text. Raises CatalogRefusal."""
+        value = self.bind(expression, scope)
+        return coerce(self.context, value, TEXT).sql if value.type is UNKNOWN else value.sql
 
     def condition(self, expression: exp.Expr, scope: CatalogScope) -> str:
         """Return a condition's SQL. Raises CatalogRefusal."""

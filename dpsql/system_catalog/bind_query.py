@@ -11,16 +11,25 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from .bind_calls import sort_key
+from .bind_calls import SET_RETURNING, bind_call, sort_key
 from .bind_expression import ExpressionBinder
-from .bind_sets import SET_RETURNING
 from .errors import raised, unsupported
 from .functions import AGGREGATES
-from .output_names import output_name
 from .pg_types import INT8, TEXT, UNKNOWN, PgType
 from .read_relation import CatalogRelations
 from .scope import Bound, CatalogScope, CatalogSource, Output
-from .tree import CallNode, alias_of, call_of, inner, is_query, name_of, parts_of, plain, sort_keys
+from .tree import (
+    CallNode,
+    alias_of,
+    call_of,
+    inner,
+    is_query,
+    name_of,
+    output_name,
+    parts_of,
+    plain,
+    sort_keys,
+)
 from .typed import TranslationContext, Typed, coerce
 
 __all__ = ["QueryBinder"]
@@ -353,7 +362,7 @@ class QueryBinder(ExpressionBinder):
             if has_ordinality:
                 parts.append(f"unnest(generate_series(1, len({sql}))) AS c1")
         else:
-            typed = self.call(CallNode(call.name, call.arguments), scope)
+            typed = bind_call(self, CallNode(call.name, call.arguments), scope)
             type_, parts = typed.type, [f"{typed.sql} AS c0"]
             if has_ordinality:
                 parts.append("1 AS c1")

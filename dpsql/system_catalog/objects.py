@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..policy.describe import column_comment, table_comment
 from ..relation.catalog import Catalog, Table, View
 from ..relation.types import Kind, SqlType
 
-__all__ = ["FIRST_OID", "OWNER", "Attribute", "Constraint", "DeclaredTable", "Objects", "object_oid"]
+__all__ = [
+    "FIRST_OID", "OWNER", "TYPE_OIDS", "Attribute", "Constraint", "DeclaredTable", "Objects", "modifier_of",
+    "object_oid", "shown_in_public",
+]  # fmt: skip
 
 FIRST_OID = 16_384
 """Postgres numbers its own objects below this."""
@@ -22,11 +25,12 @@ OWNER = "dpsql"
 
 _OIDS = 2**31 - FIRST_OID
 _PUBLIC = 2200
-_TYPES = {
+TYPE_OIDS = {
     Kind.BOOLEAN: 16, Kind.SMALLINT: 21, Kind.INTEGER: 23, Kind.BIGINT: 20, Kind.NUMERIC: 1700, Kind.REAL: 700,
     Kind.DOUBLE: 701, Kind.TEXT: 25, Kind.DATE: 1082, Kind.TIMESTAMP: 1114, Kind.INTERVAL: 1186, Kind.OPAQUE: 25,
     Kind.NULL: 25, Kind.JSON: 114, Kind.JSONB: 3802,
 }  # fmt: skip
+"""The numbers of types in Postgres; what has no type of its own here is text."""
 _OPAQUE = {"uuid": 2950, "blob": 17, "bytea": 17}
 
 
@@ -100,7 +104,8 @@ class Objects:
         oids = {path: self._keys(table, bare[path]) for table in declared for path in [table.path]}
         for table in declared:
             keys = oids[table.path]
-            self.tables.append(_with(bare[table.path], (*keys, *self._references(table, bare, oids))))
+            constraints = (*keys, *self._references(table, bare, oids))
+            self.tables.append(replace(bare[table.path], constraints=constraints))
 
     @property
     def default_schema(self) -> str:
@@ -127,7 +132,7 @@ class Objects:
                 number,
                 column.name,
                 _type(column.type),
-                _modifier(column.type),
+                modifier_of(column.type),
                 column.enforced.not_null,
                 column_comment(table, column.name, self.has_delta),
             )
@@ -194,13 +199,6 @@ class Objects:
         return _quoted(name) if schema == self.default_schema else f"{_quoted(schema)}.{_quoted(name)}"
 
 
-def _with(table: DeclaredTable, constraints: tuple[Constraint, ...]) -> DeclaredTable:
-    return DeclaredTable(
-        table.oid, table.schema, table.name, table.row_type, table.row_array, table.comment, table.attributes,
-        constraints,
-    )  # fmt: skip
-
-
 def _numbers(table: DeclaredTable, columns: tuple[str, ...]) -> tuple[int, ...]:
     numbers = {attribute.name: attribute.number for attribute in table.attributes}
     return tuple(numbers[column] for column in columns)
@@ -217,10 +215,11 @@ def _free(name: str, taken: set[str]) -> str:
 def _type(type_: SqlType) -> int:
     if type_.kind is Kind.OPAQUE:
         return _OPAQUE.get((type_.engine or "").lower(), 25)
-    return _TYPES[type_.kind]
+    return TYPE_OIDS[type_.kind]
 
 
-def _modifier(type_: SqlType) -> int:
+def modifier_of(type_: SqlType) -> int:
+    """Return what Postgres keeps of a numeric's digits; -1 where nothing is kept."""
     if type_.kind is not Kind.NUMERIC or type_.precision is None:
         return -1
     return (type_.precision << 16 | (type_.scale or 0)) + 4
@@ -231,3 +230,26 @@ def _quoted(name: str) -> str:
     if is_plain and name.isascii() and name == name.lower() and name.replace("_", "a").isalnum():
         return name
     return '"' + name.replace('"', '""') + '"'
+
+
+# --- the schema without a name: DuckDB's is called main, and tools look in Postgres' public -----------
+
+_PUBLIC_SCHEMA = "public"
+
+
+def shown_in_public(catalog: Catalog) -> Catalog:
+    """Return a catalog whose default schema is called public, unless it is Postgres' own or there is one of that name.
+
+    Statements may name it either way already (`sql.scope.schemas_of`).
+    """
+    default = catalog.default_schema
+    paths = [table.path for table in catalog.tables.values()] + [view.path for view in catalog.views.values()]
+    if catalog.dialect != "duckdb" or any(path[0] == _PUBLIC_SCHEMA for path in paths):
+        return catalog
+
+    def moved(path: tuple[str, ...]) -> tuple[str, ...]:
+        return (_PUBLIC_SCHEMA, *path[1:]) if len(path) > 1 and path[0] == default else path
+
+    tables = {name: replace(table, path=moved(table.path)) for name, table in catalog.tables.items()}
+    views = {name: replace(view, path=moved(view.path)) for name, view in catalog.views.items()}
+    return replace(catalog, tables=tables, views=views, default_schema=_PUBLIC_SCHEMA)

@@ -9,19 +9,13 @@ import re
 from dataclasses import dataclass, field
 
 from .errors import CatalogRefusal, unsupported
+from .functions import FUNCTIONS
 from .names import Names
 from .pg_types import TEXT, UNKNOWN, PgType, wider
 
 __all__ = [
-    "TranslationContext",
-    "Typed",
-    "coerce",
-    "common_type",
-    "null_of",
-    "quoted",
-    "read_array",
-    "role_name",
-]
+    "TranslationContext", "Typed", "coerce", "common_type", "null_of", "quoted", "read_array",
+]  # fmt: skip
 
 _MOST_SQL = 400_000
 _NUMBER = re.compile(r"\s*[+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:e[+-]?\d{1,3})?\s*", re.IGNORECASE)
@@ -63,11 +57,6 @@ class TranslationContext:
         """Return a name that nothing else in the query has."""
         self._aliases += 1
         return f"{prefix}{self._aliases}"
-
-    def fact(self, name: str, holder: str) -> str:
-        """Return the SQL of a fact of the connection."""
-        self.facts.add(name)
-        return f"CAST(${name} AS {holder})"
 
 
 def quoted(text: str) -> str:
@@ -205,7 +194,9 @@ def _to_text(context: TranslationContext, value: Typed) -> str:
     if type_.name == "regnamespace":
         return f"(SELECT any_value(n.nspname) FROM c.pg_namespace AS n WHERE n.oid = {sql})"
     if type_.name == "regrole":
-        return role_name(context, sql)
+        (role,) = FUNCTIONS["pg_get_userbyid"]
+        context.facts.update(("user", "user_oid"))
+        return role.sql.format(sql)
     if type_.element is not None:
         items = coerce(context, value, _TEXTS).sql
         if type_.name.endswith("vector"):
@@ -216,14 +207,6 @@ def _to_text(context: TranslationContext, value: Typed) -> str:
     if type_.family in ("record", "bytea", "void"):
         raise unsupported(f"a cast of {type_.name} to text")
     return f"CAST({sql} AS VARCHAR)"
-
-
-def role_name(context: TranslationContext, sql: str) -> str:
-    """Return the SQL of a role's name."""
-    user, number = context.fact("user", "VARCHAR"), context.fact("user_oid", "BIGINT")
-    return (
-        f"CASE {sql} WHEN 10 THEN 'dpsql' WHEN {number} THEN {user} ELSE 'unknown (OID=' || {sql} || ')' END"
-    )
 
 
 def _list_to_list(context: TranslationContext, value: Typed, target: PgType) -> Typed:

@@ -1,6 +1,6 @@
 """What the page shows: read from the ledger in one go, added up here, in whole units of the ledger.
 
-House rule: under zCDP rho is what is added up; no two epsilons are (`dpsql.engine.left`).
+House rule: under zCDP rho is what is added up; no two epsilons are (`dpsql.engine.answer`).
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 
 from ...budget import Entry, EntryState, Status, epsilon_text, rho_text
+from ...engine.answer import in_statements, ration_text, said_delta, spent_text
 from ...engine.bench import BenchStatement, measured_people
 from ...engine.dataset import Dataset
-from ...engine.left import delta_text, in_statements, ration_text, spent_text
 from ...engine.people_above import PeopleAbove
 from ...mechanisms import NANO
 from ...policy import Policy
@@ -118,7 +118,7 @@ class Facts:
         spent, cap = (
             Fraction(one, 10**18) for one in (self.status.delta_spent_atto, self.status.delta_cap_atto)
         )
-        return f"{delta_text(spent)} of {delta_text(cap)}"
+        return f"{said_delta(spent)} of {said_delta(cap)}"
 
     @property
     def rations(self) -> tuple[str, ...]:

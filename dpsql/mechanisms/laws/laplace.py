@@ -15,11 +15,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ..discrete_laplace import draw_discrete_laplace
+from ..discrete_laplace import draw_discrete_laplace, sampled_scale
 from ..laplace_accuracy import half_width, upper_quantile
 from ..law import Independent
 from ..random_source import RandomSource
-from ..scale import sampled_scale
 
 __all__ = ["Laplace"]
 

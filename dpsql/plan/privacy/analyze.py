@@ -57,7 +57,7 @@ from .above_alone import ReadsAround, check_whole, is_plain_frame
 from .correlated_keys import held_to, keys_asked_for
 from .derived import group_by_owner, plain, union, window_by_owner, with_declared
 from .join import join_blocks
-from .keys import environment_of
+from .keys import environment_of, stepped_keys
 from .ownership import resolve_owner
 from .public_inputs import NotInPlace, drawn_first, is_single, read_in_place, scanned, static_range
 from .release_boundary import check_keys, one_person, owner_of, release_each_set, shown_keys
@@ -69,7 +69,6 @@ from .rows import (
     PrivateBlock,
     Release,
 )
-from .stepped_keys import stepped_keys
 
 __all__ = ["Analyzed", "analyze", "private_rows"]
 

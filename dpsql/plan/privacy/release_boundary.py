@@ -16,10 +16,9 @@ from ...relation.expressions import Call, Expr, Field, Literal, conjunction, mov
 from ...relation.relations import Aggregate, AggregateCall, Join, Project, Relation, SetOperation
 from ...relation.types import BOOLEAN, INTEGER, Kind
 from .grouping_sets import adds_up, sources_of
-from .keys import domain_of, environment_of, max_groups_in
+from .keys import SteppedKey, domain_of, environment_of, max_groups_in, stepped_keys
 from .personal import personal_columns, tells_apart
 from .rows import AddedUp, OwnedRows, Release, TableSource, fields_in, identities_in, uncut
-from .stepped_keys import SteppedKey, stepped_keys
 
 __all__ = ["check_keys", "one_person", "owner_of", "release_each_set", "shown_keys"]
 

@@ -4,7 +4,7 @@ House rules:
 
 1. A text of `jsonb` is as Postgres keeps it: keys by their length and then by their bytes, each once, numbers written
    out, one blank after `,` and `:`. So a part of it is one too. A text of `json` is as it was written.
-2. Nothing compares two of them: two texts of one number are one value (`sql.check_json`).
+2. Nothing compares two of them: two texts of one number are one value (`sql.bind_select`).
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from dpsql import Session
 from dpsql.cli.demo_folder import TEXTBOOK_POLICY
-from dpsql.engine.explain import bias_notes, layout_sql
+from dpsql.engine.explain import layout_sql
+from dpsql.engine.notes import bias_notes
 
 BOUNDED = 'a person counts with at most 60 rows of "loan"; the error bars do not show what this leaves out'
 

@@ -15,7 +15,7 @@ import pytest
 
 from dpsql.plan.backend_sql.print_private import PrivatePrinter
 from dpsql.plan.dialects.dialect_duckdb import DUCKDB
-from dpsql.plan.privacy.stepped_keys import stepped_keys
+from dpsql.plan.privacy.keys import stepped_keys
 from dpsql.postprocess.null_on_error import width_bucket
 from dpsql.postprocess.print_public import PublicPrinter
 from dpsql.relation.expressions import Call

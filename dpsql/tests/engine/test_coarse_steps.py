@@ -10,7 +10,7 @@ import pytest
 
 from dpsql.engine import Session
 from dpsql.engine.dataset import open_ledger
-from dpsql.engine.explain import bias_notes
+from dpsql.engine.notes import bias_notes
 from dpsql.policy import load_policy
 
 _POLICY = """

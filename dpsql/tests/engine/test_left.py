@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.engine.left import delta_text, said_epsilon
+from dpsql.engine.answer import said_delta, said_epsilon
 
 
 @pytest.mark.parametrize(
@@ -24,12 +24,12 @@ def test_epsilons(epsilon: str, said: str) -> None:
     [("1e-9", "1e-9"), ("0", "0"), ("5e-7", "5e-7"), ("1e-12", "1e-12"), ("0.001", "0.001"), ("1.2345612e-9", "1.23457e-9")],
 )  # fmt: skip
 def test_deltas(delta: str, said: str) -> None:
-    assert delta_text(Fraction(delta)) == said
+    assert said_delta(Fraction(delta)) == said
 
 
 def test_never_less_than_was_charged() -> None:
     rng = random.Random(4)
     for _ in range(500):
         charged = Fraction(rng.randrange(1, 10 ** rng.randint(1, 12)), 10**9)
-        for said in (said_epsilon(charged), delta_text(charged)):
+        for said in (said_epsilon(charged), said_delta(charged)):
             assert charged <= Fraction(said) <= charged * Fraction(100001, 100000)

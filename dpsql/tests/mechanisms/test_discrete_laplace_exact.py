@@ -10,8 +10,7 @@ import pytest
 
 from dpsql.mechanisms import OS_RANDOM
 from dpsql.mechanisms import discrete_laplace as sampler
-from dpsql.mechanisms.discrete_laplace import draw_discrete_laplace
-from dpsql.mechanisms.scale import sampled_scale
+from dpsql.mechanisms.discrete_laplace import draw_discrete_laplace, sampled_scale
 from dpsql.testing.injected_noise import SeededSource
 
 from .tape import Choices, Tape, enumerate_outcomes

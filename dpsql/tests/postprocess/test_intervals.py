@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from dpsql.pgwire.datatypes.values import Interval as Sent
-from dpsql.postprocess.intervals import read_interval
+from dpsql.postprocess.rows import read_interval
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsql.postprocess import ResultRows, finish
-from dpsql.postprocess.intervals import Interval
-from dpsql.postprocess.rows import Arrays, ColumnRows
+from dpsql.postprocess.rows import Arrays, ColumnRows, Interval
 from dpsql.relation.types import (
     BIGINT,
     BOOLEAN,

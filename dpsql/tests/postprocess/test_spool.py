@@ -16,8 +16,7 @@ from dpsql.memory import MIB, MemoryLimits, ResultMemory
 from dpsql.pgwire import Bind, FieldDescription, Format, Oid
 from dpsql.postprocess.spool import CELLS, Spool, SpooledRows, chunk_rows
 from dpsql.server.outbox import Outbox
-from dpsql.server.portals import Portal
-from dpsql.server.prepared import PreparedStatement
+from dpsql.server.portals import Portal, PreparedStatement
 from dpsql.server.statements import Copy, Direction, Fetch, Query, Result
 
 MANY = 1_000_000

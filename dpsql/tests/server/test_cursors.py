@@ -16,8 +16,7 @@ from dpsql.memory import MemoryLimits, ResultMemory
 from dpsql.pgwire import Bind
 from dpsql.relation.types import BIGINT
 from dpsql.server import portals
-from dpsql.server.portals import Portal, Portals, step
-from dpsql.server.prepared import PreparedStatement, PreparedStatements
+from dpsql.server.portals import Portal, Portals, PreparedStatement, PreparedStatements, step
 from dpsql.server.report import Fault
 from dpsql.server.statements import Direction, Fetch, Query, Result
 

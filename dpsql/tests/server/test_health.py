@@ -18,7 +18,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from dpsql.server.ledger_watch import Health
+from dpsql.server.database import Health
 from dpsql.server.log import EVENTS, Seldom, log
 
 from ..docs.documents import text

@@ -17,9 +17,9 @@ from dpsql.cli.application import program
 from dpsql.engine.dataset import open_ledger
 from dpsql.memory import STATEMENT_BYTES
 from dpsql.policy import load_policy
-from dpsql.server import ledger_watch
-from dpsql.server.ledger_watch import BudgetWatch
-from dpsql.server.tally import SECONDS, Tally
+from dpsql.server import database as served
+from dpsql.server.database import BudgetWatch
+from dpsql.server.log import SECONDS, Tally
 
 from .conftest import COUNT, Served, make_dataset, run_server
 
@@ -102,7 +102,7 @@ def test_a_port_that_is_taken_is_named(measured: Served, tmp_path: Path) -> None
 
 def test_a_budget_that_is_nearly_spent_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[object, ...]] = []
-    monkeypatch.setattr(ledger_watch, "log", lambda event, **said: told.append((event, *said.values())))
+    monkeypatch.setattr(served, "log", lambda event, **said: told.append((event, *said.values())))
     path = make_dataset(tmp_path)
     path.write_text(
         path.read_text().replace("epsilon = 1000", "epsilon = 2").replace("epsilon = 500", "epsilon = 1")

@@ -14,7 +14,7 @@ from dpsql.server.client_settings import ClientSettings
 from dpsql.server.read_statement import cut, read_statement
 from dpsql.server.report import Fault
 from dpsql.server.setting_table import KNOWN
-from dpsql.sql.script import blank_comments
+from dpsql.sql.text import blank_comments
 from dpsql.system_catalog import Reads
 
 from .conftest import Connect

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.sql.script import ends_statement, read_constant, split_statements
+from dpsql.sql.text import ends_statement, read_constant, split_statements
 
 
 @pytest.mark.parametrize(

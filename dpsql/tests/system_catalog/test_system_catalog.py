@@ -12,7 +12,7 @@ from dpsql.sql.row_calls import ROW_CALLS
 from dpsql.system_catalog import CatalogRefusal, ConnectionFacts, NamedObject, Reads, SystemCatalog, objects
 from dpsql.system_catalog.builtin import load
 from dpsql.system_catalog.objects import FIRST_OID, Objects
-from dpsql.system_catalog.session_relations import SESSION_RELATIONS
+from dpsql.system_catalog.read_relation import SESSION_RELATIONS
 
 from .dataset import FACTS, campus, open_catalog
 
