@@ -22,7 +22,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from importlib.metadata import version
+from importlib import import_module
 from typing import IO, Any, TypeVar
 
 from sqlglot import _version as parser
@@ -122,7 +122,7 @@ def _serve(asked: IO[bytes], told: IO[bytes]) -> None:
 
 def _version() -> str:
     """Return what this program is made of, as it was when it began."""
-    return f"{version('dpsql')} {parser.__version__}"
+    return f"{import_module('dpsql').__version__} {parser.__version__}"
 
 
 def _tell(told: IO[bytes], what: object) -> None:
