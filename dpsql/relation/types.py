@@ -100,6 +100,13 @@ class SqlType:
         """JSON or JSONB."""
         return self.kind is Kind.JSON or self.kind is Kind.JSONB
 
+    @property
+    def modifier(self) -> int:
+        """What Postgres keeps of a NUMERIC's digits beside the type; -1 where nothing is kept."""
+        if self.kind is not Kind.NUMERIC or self.precision is None:
+            return -1
+        return (self.precision << 16 | (self.scale or 0)) + 4
+
     def __str__(self) -> str:
         if self.element is not None:
             return f"{self.element}[]"

@@ -23,7 +23,7 @@ from ..relation.types import (
     SqlType,
 )
 from ..sql.parameters import TypedNull
-from ..system_catalog.objects import TYPE_OIDS, modifier_of
+from ..system_catalog.objects import TYPE_OIDS
 from .report import Fault
 
 __all__ = [
@@ -49,7 +49,7 @@ def columns_of(columns: Sequence[AnswerColumn]) -> tuple[FieldDescription, ...]:
     """Return an answer's columns as a RowDescription has them, in text."""
     pairs = [(column, oid_of(column.type)) for column in columns]
     return tuple(
-        FieldDescription(column.name, oid, TYPES[oid].size, modifier_of(column.type)) for column, oid in pairs
+        FieldDescription(column.name, oid, TYPES[oid].size, column.type.modifier) for column, oid in pairs
     )
 
 

@@ -22,16 +22,10 @@ from .bind_expression import Binder, cast
 from .constants import coerce_literal
 from .row_calls import ROW_CALLS, row_call
 
-__all__ = ["bind_rows", "bind_series", "is_rows"]
+__all__ = ["bind_rows", "bind_series"]
 
 _ONE_ROW = Values(((),), ())
 _HINT = "generate_series(1, 12), or generate_series(timestamp '2024-01-01', '2024-12-01', interval '1 month')"
-
-
-def is_rows(node: exp.Expr) -> bool:
-    """Say whether a FROM item is a function that gives rows."""
-    is_series = isinstance(node, exp.Table) and isinstance(node.args["this"], exp.ExplodingGenerateSeries)
-    return is_series or isinstance(node, exp.Unnest) or row_call(node) is not None
 
 
 def bind_rows(binder: Binder, node: exp.Expr, *, numbered: bool) -> tuple[Relation, str, tuple[str, ...]]:

@@ -18,7 +18,7 @@ from .bind_expression import Binder
 from .bind_json import as_json_value
 from .named_calls import bind_row
 
-__all__ = ["ROW_CALLS", "RowCall", "row_call"]
+__all__ = ["ROW_CALLS", "RowCall", "is_rows", "row_call"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,12 @@ def row_call(node: exp.Expr) -> str | None:
     inner = node.args["this"] if isinstance(node, exp.Table) else node
     name = str(inner.args["this"]).lower() if isinstance(inner, exp.Anonymous) else None
     return name if name in ROW_CALLS else None
+
+
+def is_rows(node: exp.Expr) -> bool:
+    """Say whether a FROM item is a function that gives rows."""
+    is_series = isinstance(node, exp.Table) and isinstance(node.args["this"], exp.ExplodingGenerateSeries)
+    return is_series or isinstance(node, exp.Unnest) or row_call(node) is not None
 
 
 def _written(node: exp.Expr) -> Sequence[exp.Expr]:

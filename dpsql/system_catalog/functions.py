@@ -58,13 +58,10 @@ _SHOWN_DESCRIPTION = (
 )
 _DEFINITION = "(SELECT any_value(d.{column}) FROM h.definition AS d WHERE d.o = {{0}})"
 _FULL = _DEFINITION.format(column="full_text")
-_BARE_TEXT = _DEFINITION.format(column="bare")
 _NUMBERED = (
-    "CASE WHEN {1} = 0 THEN "
-    + _BARE_TEXT
-    + " ELSE (SELECT any_value(quote_(a.attname)) FROM c.pg_attribute AS a"
-    " WHERE a.attrelid = {0} AND a.attnum = {1}) END"
-).replace("quote_(a.attname)", "a.attname")
+    f"CASE WHEN {{1}} = 0 THEN {_DEFINITION.format(column='bare')} ELSE"
+    " (SELECT any_value(a.attname) FROM c.pg_attribute AS a WHERE a.attrelid = {0} AND a.attnum = {1}) END"
+)
 _NAMED_CLASS = "SELECT any_value(n.o) FROM h.named_class AS n WHERE n.name = replace({0}, '\"', '')"
 _READABLE = "({0} IN (SELECT r.o FROM h.readable AS r))"
 _SHOWN_TYPE = (

@@ -14,7 +14,7 @@ from ..relation.catalog import Catalog, Table, View
 from ..relation.types import Kind, SqlType
 
 __all__ = [
-    "FIRST_OID", "OWNER", "TYPE_OIDS", "Attribute", "Constraint", "DeclaredTable", "Objects", "modifier_of",
+    "FIRST_OID", "OWNER", "TYPE_OIDS", "Attribute", "Constraint", "DeclaredTable", "Objects",
     "object_oid", "shown_in_public",
 ]  # fmt: skip
 
@@ -132,7 +132,7 @@ class Objects:
                 number,
                 column.name,
                 _type(column.type),
-                modifier_of(column.type),
+                column.type.modifier,
                 column.enforced.not_null,
                 column_comment(table, column.name, self.has_delta),
             )
@@ -216,13 +216,6 @@ def _type(type_: SqlType) -> int:
     if type_.kind is Kind.OPAQUE:
         return _OPAQUE.get((type_.engine or "").lower(), 25)
     return TYPE_OIDS[type_.kind]
-
-
-def modifier_of(type_: SqlType) -> int:
-    """Return what Postgres keeps of a numeric's digits; -1 where nothing is kept."""
-    if type_.kind is not Kind.NUMERIC or type_.precision is None:
-        return -1
-    return (type_.precision << 16 | (type_.scale or 0)) + 4
 
 
 def _quoted(name: str) -> str:

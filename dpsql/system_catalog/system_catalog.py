@@ -28,18 +28,92 @@ from ..cache import Cache
 from ..errors import EngineFailure
 from ..relation.catalog import Catalog
 from .bind_calls import CATALOG_CALLS
+from .bind_query import QueryBinder
 from .builtin import load
-from .errors import CatalogRefusal, raised_in
+from .errors import CatalogRefusal, raised_in, unsupported
 from .functions import CATALOG_FUNCTIONS
 from .names import Names, reader_of, to_engine
 from .objects import OWNER, Objects, object_oid, shown_in_public
 from .parse import parse
+from .pg_types import BY_OID, TEXT, UNKNOWN, PgType
 from .read_relation import SCHEMAS, CatalogRelations
 from .relations import helper_rows, open_database, relation_rows
-from .translate import CatalogPlan, translate
+from .scope import Bound
 from .tree import alias_of, name_of, type_of
+from .typed import TranslationContext, coerce
 
-__all__ = ["ConnectionFacts", "Reads", "ResultColumn", "Rows", "SystemCatalog", "classify"]
+__all__ = [
+    "CatalogPlan",
+    "ConnectionFacts",
+    "Reads",
+    "ResultColumn",
+    "Rows",
+    "SystemCatalog",
+    "classify",
+]
+
+_UNKNOWN = (0, UNKNOWN.oid)
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogPlan:
+    """`sql`: the engine's statement. `columns`: name, type, modifier. `settings`: names, after "!" if they must be."""
+
+    sql: str
+    columns: tuple[tuple[str, PgType, int], ...]
+    parameters: tuple[PgType, ...]
+    facts: frozenset[str]
+    settings: tuple[str, ...]
+    used: frozenset[int]
+
+
+def translate(
+    query: exp.Expr, declared: Sequence[int], names: Names, relations: CatalogRelations
+) -> CatalogPlan:
+    """Return what answers a query. `declared`: the types of parameters that the client has said, or 0.
+
+    The tree stays as it is. Raises CatalogRefusal.
+    """
+    given: dict[int, PgType] = {}
+    for number, oid in enumerate(declared, 1):
+        if oid not in _UNKNOWN:
+            if oid not in BY_OID:
+                raise unsupported("a parameter of that type")
+            given[number] = BY_OID[oid]
+    # A parameter's type may follow from a later mention of it, so that earlier ones are bound again.
+    found = dict(given)
+    for _ in range(2):
+        context = TranslationContext(names, dict(found))
+        binder = QueryBinder(context, relations)
+        bound = _typed_columns(context, binder.query(query, None))
+        found |= context.parameters
+        for number in binder.numbers - found.keys():
+            found[number] = TEXT
+    count = max([len(declared), *found])
+    used = frozenset(number for number in found if f"$p{number} " in bound.sql)
+    return CatalogPlan(
+        bound.sql,
+        tuple(
+            (name, typed.type, modifier)
+            for (name, typed), modifier in zip(bound.columns, bound.modifiers, strict=True)
+        ),
+        tuple(found.get(number, TEXT) for number in range(1, count + 1)),
+        frozenset(name for name in context.facts if f"${name} " in bound.sql),
+        tuple(context.settings),
+        used,
+    )
+
+
+def _typed_columns(context: TranslationContext, bound: Bound) -> Bound:
+    """Return the query with a type for every column."""
+    if not bound.columns:
+        raise unsupported("SELECT of no columns")
+    columns = []
+    for name, typed in bound.columns:
+        if typed.type.family == "record":
+            raise CatalogRefusal("a record as a result")
+        columns.append((name, coerce(context, typed, TEXT) if typed.type is UNKNOWN else typed))
+    return Bound(bound.sql, tuple(columns), bound.modifiers)
 
 
 # --- who answers a statement --------------------------------------------------------------------------

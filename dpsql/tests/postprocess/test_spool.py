@@ -15,7 +15,7 @@ from dpsql.errors import EngineFailure
 from dpsql.memory import MIB, MemoryLimits, ResultMemory
 from dpsql.pgwire import Bind, FieldDescription, Format, Oid
 from dpsql.postprocess.spool import CELLS, Spool, SpooledRows, chunk_rows
-from dpsql.server.outbox import Outbox
+from dpsql.server.conversation import Outbox
 from dpsql.server.portals import Portal, PreparedStatement
 from dpsql.server.statements import Copy, Direction, Fetch, Query, Result
 
