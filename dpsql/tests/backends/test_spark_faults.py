@@ -30,7 +30,7 @@ LONG = "SELECT COUNT(*) FROM range(1000000) AS a(i) CROSS JOIN range(1000000) AS
 _TOKEN = "hush"
 
 
-def eventually(holds: Callable[[], bool], seconds: float = 120) -> bool:
+def eventually(holds: Callable[[], bool], seconds: float = 600) -> bool:
     deadline = time.monotonic() + seconds
     while not holds() and time.monotonic() < deadline:
         time.sleep(0.02)
