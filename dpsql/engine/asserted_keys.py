@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from ..backends import Backend, Snapshot
 from ..budget import BudgetStore
 from ..errors import PolicyError
-from ..plan.dialects import dialect_of
+from ..plan.dialects import Dialect, dialect_of
 from ..policy import Policy
 from ..policy.catalog import table_key
-from ..policy.live_schema import LiveSchema, LiveTable
+from ..policy.live_schema import LiveSchema, LiveTable, comparable_type
 from ..policy.units import asserted_key, build_unit
 from ..relation.catalog import reference_text
 
@@ -99,7 +99,8 @@ def _look(policy: Policy, live: LiveSchema, table: LiveTable, snapshot: Snapshot
     name = live.name_of(table.path)
     where = table_key(policy, name)
     columns, dialect = asserted_key(where, table), dialect_of(live.dialect, live.case_collation)
-    names = [dialect.identifier(column) for column in columns]
+    # As every statement reads them: what is NULL there is no key here.
+    names = [_as_read(dialect, table, column) for column in columns]
     place, listed = dialect.path(table.path), ", ".join(names)
     is_missing = " OR ".join(f"{one} IS NULL" for one in names)
     is_there = " AND ".join(f"{one} IS NOT NULL" for one in names)
@@ -111,6 +112,12 @@ def _look(policy: Policy, live: LiveSchema, table: LiveTable, snapshot: Snapshot
         f"SELECT COUNT(*) FROM (SELECT 1 FROM {place} WHERE {is_there} GROUP BY {listed} HAVING COUNT(*) > 1) AS t",
     )
     return FoundKey(f"{where}.key", name, columns, table.version, rows, missing, repeated)
+
+
+def _as_read(dialect: Dialect, table: LiveTable, name: str) -> str:
+    column = table.column(name)
+    assert column is not None
+    return dialect.stored(dialect.identifier(name), comparable_type(column))
 
 
 def look_at_orphans(policy: Policy, backend: Backend) -> tuple[Orphans, ...]:

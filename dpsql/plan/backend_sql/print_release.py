@@ -15,8 +15,8 @@ House rules (soundness.md 1.1, 1.5 and 1.9; the proofs are in `measurements`):
 3. Counts and sums are taken of all rows as they are, and corrected for the units with more than R rows, which
    `heavy` lists: Σ over all rows + Σ over heavy units of (cut - whole). `heavy` leaves out keys and values, never
    a filter, or a join that could copy rows: t counts every row that is summed. What is joined is printed once, a
-   step that all of these read; a table's few sums without groups are cut unit by unit. All is one statement,
-   hence one snapshot.
+   step that all of these read; a table's few sums without groups are cut unit by unit, and so are all sums of
+   joins where the engine keeps no step, by t over the unit's groups. All is one statement, hence one snapshot.
 4. A unit is cut group by group, after all of its rows were counted in t, those of undeclared groups too.
 5. People are counted with the sums only where every group of every unit is listed: no key is declared (1.7).
 """
@@ -183,9 +183,9 @@ class _Release:
     # --- counts and sums of units with many rows ------------------------------------------------------------
 
     def scaled(self, numbers: tuple[int, ...]) -> BackendQuery:
-        """Counts and sums of all rows, each for less where its unit has more than R: in the cheapest of three ways."""
+        """Counts and sums of all rows, each for less where its unit has more than R: in the cheapest of four ways."""
         if not self._is_of_table():
-            return self._of_joins(numbers)
+            return self._of_joins(numbers) if self.dialect.keeps_steps else self._in_one_pass(numbers)
         return self._by_unit(numbers) if self._are_few(numbers) else self._of_table(numbers)
 
     def _is_of_table(self) -> bool:
@@ -239,6 +239,42 @@ class _Release:
         ]
         sums = self._corrected(whole, "r", changes, units, f"({inner.of_units([], beside='heavy')})")
         return _query(f"WITH {', '.join(steps)} {sums}", numbers, sources)
+
+    def _in_one_pass(self, numbers: tuple[int, ...], counted: int | None = None) -> BackendQuery:
+        """The same where each reader of a step computes it again: each unit's sums in each group, and then its t.
+
+        `counted`: the measurement that counts the units of each group, by their first C groups in hashed order.
+        """
+        is_ranked = counted is not None and self.bounding.ranked
+        sources = SourcePrinter(self.dialect, 2 if is_ranked else 1)
+        inner = self._inner(sources, numbers, shows_unit=True)
+        sums, rows = UnitSums(inner), self._rows_counted(inner)
+        whole, most = dict(self._whole(numbers, sums)), self.bounding.in_all
+        cut = self._coordinates(numbers, sums, cut=True)
+        totals = [
+            (name, f"COALESCE(SUM(CASE WHEN t > {most} THEN {sql} ELSE {whole[name]} END), 0)")
+            for name, sql in cut
+        ]
+        by = ", ".join([*self.unit, *self.key_names])
+        counted_rows = f"{rows} AS n" if self.keys else f"GREATEST({rows}, {most}) AS t"
+        units = f"SELECT {sums.sql([by, counted_rows])} FROM ({inner.sql()}) AS r GROUP BY {by}"
+        if self.keys:
+            shown = sums.names([*self.key_names, f"GREATEST({self._of_all_groups('n')}, {most}) AS t"])
+            rank = [self._rank(self._key_hashes(), self.key_names)] if is_ranked else []
+            units = f"SELECT {', '.join([*shown, *rank])} FROM ({units}) AS p"
+        if counted is not None:
+            totals += [(f"m{counted}_0", f"COUNT(*){self._first_groups() if is_ranked else ''}")]
+            numbers = (*numbers, counted)
+        return _query(
+            self._outer(f"({units}) AS p", totals, in_domain=True), numbers, sources, salted=is_ranked
+        )
+
+    def _of_all_groups(self, name: str) -> str:
+        """Return the sum of a unit's counts over its groups."""
+        return self.dialect.cast(f"SUM({name}) OVER (PARTITION BY {', '.join(self.unit)})", "BIGINT")
+
+    def _first_groups(self) -> str:
+        return f" FILTER (WHERE rn <= {self.bounding.groups})"
 
     def _heavy(self, listed: str, rows: str = "COUNT(*)") -> str:
         """Return the units with more than R rows, and how many they have (t), from a list of units: of each row's."""
@@ -306,6 +342,8 @@ class _Release:
         beyond C: as many as `ranked` keeps. One that keeps nobody comes out with 0 here, and there not at all; it is
         not tested by either (soundness.md 1.7).
         """
+        if not self.dialect.keeps_steps:
+            return self._in_one_pass(numbers, counted)
         sources = SourcePrinter(self.dialect, 2 if self.bounding.ranked else 1)
         if self._is_of_table():
             listed = self._rows(sources, self.keys, counted_in(self.measurements), shows_unit=True)
@@ -630,7 +668,7 @@ class _Release:
 
     def _shown_keys(self) -> list[str]:
         return [
-            f"{self.dialect.as_text(name)} AS {name}" if key.type.is_temporal else name
+            f"{self.dialect.text_of(name, key.type)} AS {name}" if key.type.is_temporal else name
             for key, name in zip(self.keys, self.key_names, strict=True)
         ]
 

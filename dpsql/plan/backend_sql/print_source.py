@@ -267,7 +267,7 @@ class SourcePrinter:
         keys = [f"{printer.key(key)} AS {name}" for key, name in zip(listed.keys, names, strict=True)]
         clause = f" WHERE {' AND '.join(where)}" if where else ""
         shown = [
-            f"{self.dialect.as_text(name)} AS {name}" if key.type.is_temporal else name
+            f"{self.dialect.text_of(name, key.type)} AS {name}" if key.type.is_temporal else name
             for key, name in zip(listed.keys, names, strict=True)
         ]
         order = ", ".join(f"l.{name} NULLS LAST" for name in names)

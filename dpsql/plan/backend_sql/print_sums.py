@@ -198,6 +198,10 @@ class UnitSums(GroupSums):
         """Return the columns of p."""
         return ", ".join([*first, *(f"{sql} AS {name}" for sql, name in self.parts.items())])
 
+    def names(self, first: Iterable[str]) -> list[str]:
+        """Return the columns of p by their names, for another step."""
+        return [*first, *self.parts.values()]
+
 
 class KeptSums(UnitSums):
     """Sums of the columns of p, over the units that are kept."""

@@ -25,7 +25,8 @@ class PrintedValue:
     """A clamped value: `z` is SQL over r, in the lattice's integers or (with `factor` > 1) in decimals.
 
     `known`: a column that is NULL where z is. `ends`: the rows are not clamped, so each sum of them is: to so
-    many times the ends as it has values.
+    many times the ends as it has values. `is_split`: z is a BIGINT whose sums are not, and are
+    taken in two parts.
     """
 
     dialect: Dialect
@@ -33,6 +34,7 @@ class PrintedValue:
     factor: int
     ends: tuple[int, int] | None = None
     known: str = ""
+    is_split: bool = False
 
     @property
     def count(self) -> str:
@@ -41,7 +43,7 @@ class PrintedValue:
 
     def sum(self, only: str, count: str) -> str:
         """Return the exact sum in lattice integers, 0 for no rows; `count`: how many values are summed."""
-        total = f"SUM({self.z}){only}"
+        total = self.dialect.split_sum(self.z, only) if self.is_split else f"SUM({self.z}){only}"
         if self.ends is not None:
             low, high = (f"{end} * {self.dialect.cast(count, 'HUGEINT')}" for end in self.ends)
             return f"LEAST(GREATEST(COALESCE({total}, 0), {low}), {high})"
@@ -79,6 +81,7 @@ def print_value(
     bounds by the clamps that are printed inside it, is clamped in the sum.
     """
     dialect, factor = printer.dialect, (1 / lattice.step).numerator
+    is_split = not early and dialect.splits(lattice.reach, lattice.reach * MAX_ROWS)
     if (
         isinstance(expr, Field) and lattice.exact and lattice.reach * factor * MAX_ROWS < 10**38
     ):  # a DECIMAL(38)
@@ -92,8 +95,11 @@ def print_value(
         clamped = name if held else dialect.clamp(name, lo, hi)
         if not early and dialect.sums_widen and not dialect.is_open(expr.type):
             return PrintedValue(dialect, clamped, factor, known=name)
-        whole = dialect.cast(f"({clamped}){f' * {factor}' if factor > 1 else ''}", _summand(dialect, lattice))
-        return PrintedValue(dialect, item(whole, "z") if early else whole, 1, known="" if early else name)
+        kind = "BIGINT" if is_split else _summand(dialect, lattice)
+        whole = dialect.cast(f"({clamped}){f' * {factor}' if factor > 1 else ''}", kind)
+        if early:
+            return PrintedValue(dialect, item(whole, "z"), 1)
+        return PrintedValue(dialect, whole, 1, known=name, is_split=is_split)
     if lattice.exact:
         number = printer.number(expr)
         steps = printer.on_grid(number, lattice.step, expr)
@@ -102,6 +108,9 @@ def print_value(
             summed = dialect.summed(name, steps.kind, largest)
             return PrintedValue(dialect, summed, 1, (lattice.low, lattice.high))
         clamped = dialect.clamp(name, str(lattice.low), str(lattice.high))
+        if is_split:
+            narrow = clamped if steps.kind == "BIGINT" else dialect.cast(clamped, "BIGINT")
+            return PrintedValue(dialect, narrow, 1, is_split=True)
         return PrintedValue(dialect, dialect.summed(clamped, steps.kind, largest), 1)
     if isinstance(expr, Field) and expr.type.is_float:
         shown = printer.as_number(expr)
@@ -110,7 +119,8 @@ def print_value(
             return PrintedValue(dialect, item(_rounded(printer, shown, expr, lattice), "z"), 1)
     else:
         shown = printer.double(printer.number(expr))
-    return PrintedValue(dialect, _rounded(printer, item(shown, "v"), expr, lattice), 1)
+    rounded = _rounded(printer, item(shown, "v"), expr, lattice, is_split=is_split)
+    return PrintedValue(dialect, rounded, 1, is_split=is_split)
 
 
 def print_whole(
@@ -130,7 +140,9 @@ def print_whole(
     return dialect.cast(whole, "BIGINT")
 
 
-def _rounded(printer: PrivatePrinter, real: str, expr: Expr, lattice: Lattice) -> str:
+def _rounded(
+    printer: PrivatePrinter, real: str, expr: Expr, lattice: Lattice, *, is_split: bool = False
+) -> str:
     """Return a DOUBLE clamped and rounded to the lattice."""
     inside = f"({printer.clamped_double(real, lattice.lo, lattice.hi)})"
     inverse = 1 / lattice.step
@@ -142,7 +154,8 @@ def _rounded(printer: PrivatePrinter, real: str, expr: Expr, lattice: Lattice) -
         )
         number = Number(inside, None, 0, *sizes(lattice.lo, lattice.hi))
         scaled = quotient(number, step, printer.dialect, expr).sql
-    return printer.dialect.rounded(scaled, _summand(printer.dialect, lattice), lattice.reach)
+    kind = "BIGINT" if is_split else _summand(printer.dialect, lattice)
+    return printer.dialect.rounded(scaled, kind, lattice.reach)
 
 
 def _summand(dialect: Dialect, lattice: Lattice) -> str:

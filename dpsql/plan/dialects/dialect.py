@@ -240,6 +240,14 @@ class Dialect(ABC):
         """Return a computed integer of a type (`kind`) to be summed; `largest_sum`: as in `summand`, None: unknown."""
         return sql
 
+    def splits(self, largest: int, largest_sum: int) -> bool:
+        """Say whether BIGINTs no larger than `largest` are summed in two parts: a sum of wide integers costs more."""
+        return False
+
+    def split_sum(self, sql: str, only: str) -> str:
+        """Return a sum of BIGINTs as a HUGEINT, NULL for no rows, by two sums of BIGINTs; `only`: its FILTER."""
+        raise NotImplementedError
+
     @abstractmethod
     def wide_sum(self, total: str) -> str:
         """Return a sum of integers as a HUGEINT, which it may be already."""

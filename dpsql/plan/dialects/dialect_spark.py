@@ -1,6 +1,6 @@
 """Spark's words; `dialect` has the house rules.
 
-Traps that these forms stand for, each reproduced on 4.3 (soundness.md 1.31):
+Traps that these forms stand for, each reproduced on 4.3 (soundness.md 2.6):
 
 1. A backslash in a text literal escapes what follows it, `${env:HOME}` in a statement is replaced before it is
    parsed, and settings change both: a literal with any character that could be either is written as its bytes.
@@ -73,7 +73,8 @@ class SparkDialect(Dialect):
     # --- literals and names -----------------------------------------------------------------------------
 
     def text_literal(self, value: str) -> str:
-        if all(character.isalnum() or character in _PLAIN for character in value):
+        is_plain = all(character.isalnum() or character in _PLAIN for character in value)
+        if is_plain and "--" not in value and "/*" not in value:
             return f"'{value}'"
         return f"CAST(X'{value.encode().hex().upper()}' AS STRING)"
 
@@ -106,13 +107,7 @@ class SparkDialect(Dialect):
     # --- a table's columns ------------------------------------------------------------------------------
 
     def stored(self, shown: str, type_: SqlType) -> str:
-        if type_.kind is Kind.TEXT:
-            is_padded = type_.engine is not None and type_.engine.lower().startswith("char")
-            shown = self.as_text(shown)
-            return f"try_validate_utf8({self.trimmed('rtrim', shown) if is_padded else shown})"
-        if type_.kind is Kind.TIMESTAMP and type_.engine is not None:
-            return self.cast(shown, "TIMESTAMP")
-        return shown
+        return f"try_validate_utf8({self.as_text(shown)})" if type_.kind is Kind.TEXT else shown
 
     def column(self, shown: str, type_: SqlType) -> str:
         return shown
@@ -169,6 +164,17 @@ class SparkDialect(Dialect):
     def summed(self, sql: str, kind: str, largest_sum: int | None) -> str:
         is_wide = largest_sum is None or largest_sum >= 2**62
         return self.cast(sql, "HUGEINT") if is_wide and kind != "HUGEINT" else sql
+
+    def splits(self, largest: int, largest_sum: int) -> bool:
+        return largest_sum >= 2**62 and largest < 2**46
+
+    def split_sum(self, sql: str, only: str) -> str:
+        """Return 2^23·SUM(x >> 23) + SUM(x & (2^23 - 1)), which is the sum: >> rounds down, & is what it takes off.
+
+        For |x| < 2^46 the first are -2^23 to 2^23 - 1, the others 0 to 2^23 - 1: no 2^40 of either pass 64 bits.
+        """
+        high = self.cast(f"SUM(({sql}) >> 23){only}", "HUGEINT")
+        return f"({high} * {2**23} + SUM(({sql}) & {2**23 - 1}){only})"
 
     def wide_sum(self, total: str) -> str:
         return self.cast(total, "HUGEINT")

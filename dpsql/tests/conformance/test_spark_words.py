@@ -7,6 +7,7 @@ import math
 import random
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -21,6 +22,7 @@ from dpsql.relation.calendar import EXTRACT_FIELDS, TRUNC_UNITS
 from dpsql.relation.date_formats import FORMAT_PATTERNS, format_parts
 from dpsql.relation.expressions import Literal, Months
 from dpsql.relation.types import BIGINT, BOOLEAN, DATE, DOUBLE, INTERVAL, TEXT, TIMESTAMP, numeric
+from dpsql.tests.plan.spark_places import ATTACKS, PLACES, queries
 from dpsql.tests.support.spark_server import SparkServer
 
 if TYPE_CHECKING:
@@ -427,6 +429,60 @@ def test_truth_and_nothing(session: SparkSession) -> None:
            for type_ in (BIGINT, BOOLEAN, DOUBLE, TEXT, DATE, TIMESTAMP, numeric(9, 2))},
     }  # fmt: skip
     Values("BOOLEAN", _one(["true", "false", None])).check(session, forms)
+
+
+_CLINIC = {
+    "person": "id INTEGER, city VARCHAR, age INTEGER, email VARCHAR, height DOUBLE, born DATE",
+    "visit": "person_id INTEGER, no INTEGER, ward VARCHAR, fee DECIMAL(10, 2), days INTEGER, urgent BOOLEAN, note VARCHAR",
+    "ward": "name VARCHAR, floor INTEGER, beds INTEGER",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def clinic(session: SparkSession) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Give the clinic of `planned` in both engines; each attack is somebody's note."""
+    with duckdb.connect() as connection:
+        for table, columns in _CLINIC.items():
+            connection.execute(f"CREATE TABLE {table} ({columns})")
+        notes = [*ATTACKS, "a", "b", "", " a ", "z", None]
+        people = [(n, "Ulm", 20 + n, "e", None, "2001-02-03") for n in range(len(notes) // 2 + 1)]
+        visits = [(n // 2, n, "abcd"[n % 4], "1.50", n % 9, n % 2 == 0, note) for n, note in enumerate(notes)]
+        connection.executemany("INSERT INTO person VALUES (?, ?, ?, ?, ?, ?)", people)
+        connection.executemany("INSERT INTO visit VALUES (?, ?, ?, ?, ?, ?, ?)", visits)
+        connection.executemany("INSERT INTO ward VALUES (?, 1, 9)", [("a",), ("b",)])
+        for table in _CLINIC:
+            session.createDataFrame(connection.table(table).to_arrow_table()).createOrReplaceTempView(table)
+        yield connection
+
+
+def _agree(session: SparkSession, clinic: duckdb.DuckDBPyConnection, place: str, attack: str) -> None:
+    for ours, theirs in zip(queries(place, attack, "duckdb"), queries(place, attack, "spark"), strict=True):
+        salt = ["0123456789ab"] if ours.salted else []
+        here = clinic.execute(ours.sql, salt).fetchall()
+        there = rows(session, theirs.sql.replace("`main`.", ""), *salt)
+        assert sorted(map(repr, map(_plain, here))) == sorted(map(repr, map(_plain, there))), (place, attack)
+
+
+@pytest.mark.parametrize("number", range(len(PLACES)))
+def test_an_attack_is_a_text_in_every_place(
+    session: SparkSession, clinic: duckdb.DuckDBPyConnection, number: int
+) -> None:
+    """Two attacks in each place, others in the next."""
+    for attack in (ATTACKS[number % len(ATTACKS)], ATTACKS[(number * 5 + 3) % len(ATTACKS)]):
+        _agree(session, clinic, PLACES[number], attack)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_each_attack_is_a_text_in_every_place(
+    session: SparkSession, clinic: duckdb.DuckDBPyConnection, attack: str
+) -> None:
+    for place in PLACES:
+        _agree(session, clinic, place, attack)
+
+
+def _plain(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(int(value) if isinstance(value, Decimal) else value for value in row)
 
 
 @pytest.mark.long
