@@ -12,6 +12,7 @@ from functools import partial
 
 from ..policy.model import FILES, FileSources
 from . import pinned_files
+from .deployment import Finding, Severity
 
 __all__ = ["Taken", "differences", "take"]
 
@@ -42,14 +43,17 @@ def take(url: str, files: FileSources, where: str) -> Taken:
     return Taken(versions, partial(spark_tables.write_record, files.record, found))
 
 
-def differences(url: str, files: FileSources, where: str, *, is_whole: bool) -> list[str] | None:
-    """Return what is otherwise than it was recorded, a sentence for each; None where nothing is recorded.
+def differences(url: str, files: FileSources, where: str, *, is_whole: bool) -> list[Finding] | None:
+    """Return what is otherwise than it was recorded; None where nothing is recorded.
 
     Files are read in full; tables on Spark where it `is_whole`. Raises PolicyError, EngineFailure.
     """
     if url == FILES:
         recorded = pinned_files.read_record(files.record)
-        return None if recorded is None else pinned_files.compare(files, where, recorded)
+        if recorded is None:
+            return None
+        said = pinned_files.compare(files, where, recorded)
+        return [Finding(Severity.ERROR, sentence, "dpsql refresh") for sentence in said]
     from . import spark_tables
     from .spark_backend import SparkBackend
 

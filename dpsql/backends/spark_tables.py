@@ -19,6 +19,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 from weakref import WeakKeyDictionary
@@ -29,6 +30,7 @@ from pyspark.sql.types import StructType
 from ..errors import FilesChanged, PolicyError
 from ..policy.live_schema import LiveSchema, LiveTable
 from ..policy.model import FileSources
+from .deployment import Finding, Severity
 from .pinned_files import read_json, write_json
 from .spark_schema import live_columns, quoted, read_details, read_schema, shown
 
@@ -61,7 +63,7 @@ _READ_AS_IT_IS = {
 }
 _FILE = ("path", "length", "unix_millis(CAST(modificationTime AS TIMESTAMP_LTZ))")
 _NO_HASH = re.compile(r"map<|variant|interval|geo")
-_UNANSWERED = ", and nothing is answered"
+_REFRESH = "dpsql refresh"
 _MISSING = "PATH_NOT_FOUND"
 
 
@@ -171,7 +173,7 @@ class OpenTables:
         """Raise FilesChanged unless every table is what it was when it was recorded. Raises what Spark raises."""
         recorded = {one.path: one for table in self.pins.values() for one in table.files}
         if recorded:
-            found = {one.path: one for one in _listed(session, [*recorded])}
+            found = {one.path: one for one in _there(session, [*recorded])}
             for name, table in self.pins.items():
                 for one in table.files:
                     if found.get(one.path) != one:
@@ -220,10 +222,18 @@ def _path_of(name: str, default: str) -> tuple[str, str]:
 # --- what tables are now ------------------------------------------------------------------------------------
 
 
-def pin(session: SparkSession, files: FileSources, where: str, *, is_whole: bool) -> dict[str, PinnedTable]:
+def pin(
+    session: SparkSession,
+    files: FileSources,
+    where: str,
+    *,
+    is_whole: bool,
+    known: SparkPins = MappingProxyType({}),
+) -> dict[str, PinnedTable]:
     """Return what each table is now. `where`: the policy's name; `is_whole`: every row is read, and has to be readable.
 
-    A table that is not in the catalog is left out, unless `is_whole`. Raises PolicyError: files are missing or have
+    `known`: what tables were, whose files are not looked into for their columns. A table that is not in the catalog is
+    left out, unless `is_whole`. Raises PolicyError: files are missing or have
     not one schema, a table has no version that can be read again; what Spark raises otherwise.
     """
     default = str(session.catalog.currentDatabase())
@@ -235,9 +245,11 @@ def pin(session: SparkSession, files: FileSources, where: str, *, is_whole: bool
             if is_whole:
                 raise PolicyError(f'{place}: the catalog has no table "{name}"')
             continue
-        one = (
-            _pin_files(session, f"{place}.source", patterns) if patterns else _pin_table(session, place, path)
-        )
+        columns = known[name].schema if name in known else ""
+        if patterns:
+            one = _pin_files(session, f"{place}.source", patterns, columns)
+        else:
+            one = _pin_table(session, place, path)
         found[name] = _looked_at(session, place, one) if is_whole else one
     return found
 
@@ -261,57 +273,67 @@ def pin_verified(session: SparkSession, files: FileSources, where: str) -> dict[
 
 def compare(
     session: SparkSession, files: FileSources, where: str, recorded: SparkPins, *, is_whole: bool
-) -> list[str]:
-    """Return what is otherwise than it was recorded, a sentence for each table; `is_whole`: every row is read.
+) -> list[Finding]:
+    """Return what is otherwise than it was recorded; `is_whole`: every row is read.
 
     Raises PolicyError, as `pin`; what Spark raises.
     """
-    said = []
-    for name, one in pin(session, files, where, is_whole=False).items():
+    said: list[Finding] = []
+    for name, one in pin(session, files, where, is_whole=False, known=recorded).items():
         known = recorded.get(name)
-        if known is not None:
-            wrong = list(_differences(name, known, one))
-            said += wrong
-            if is_whole and not any(sentence.endswith(_UNANSWERED) for sentence in wrong):
-                said += _other_rows(session, f"{where}: tables.{name}", name, known)
+        if known is None:
+            continue
+        wrong = _difference(name, known, one)
+        if wrong is not None:
+            said.append(wrong)
+        if is_whole and (wrong is None or wrong.severity is Severity.WARNING):
+            said += _other_rows(session, f"{where}: tables.{name}", name, known)
     return said
 
 
-def _other_rows(session: SparkSession, place: str, name: str, known: PinnedTable) -> Iterator[str]:
+def _other_rows(session: SparkSession, place: str, name: str, known: PinnedTable) -> Iterator[Finding]:
     looked = _looked_at(session, place, known)
     if (looked.rows, looked.content) != (known.rows, known.content):
-        yield f"the rows of {name} are not what was recorded, though its files look the same"
+        said = f"the rows of {name} are not what was recorded, though its files look the same"
+        yield Finding(Severity.ERROR, said, _REFRESH)
 
 
-def _differences(name: str, known: PinnedTable, one: PinnedTable) -> Iterator[str]:
+def _difference(name: str, known: PinnedTable, one: PinnedTable) -> Finding | None:
+    """Return what is otherwise; a warning where what was recorded is still there, and read."""
     if known.kind != one.kind or known.identity != one.identity:
-        yield f"{name} is another table than was recorded{_UNANSWERED}"
-        return
-    if one.version != known.version:
-        yield f"{name} has a newer version, {one.version}, and {known.version} is read"
+        said = f"{name} is another table than was recorded, and nothing is answered"
+        return Finding(Severity.ERROR, said, _REFRESH)
     now, then = ({file.path: file for file in table.files} for table in (one, known))
-    changed = sorted(path for path, file in then.items() if now.get(path, None) != file)
-    if changed:
-        yield f'"{changed[0]}" of {name} is not what was recorded{_UNANSWERED}'
-        return
+    if changed := sorted(path for path, file in then.items() if now.get(path) != file):
+        said = f'"{changed[0]}" of {name} is not what was recorded, and nothing is answered'
+        return Finding(Severity.ERROR, said, _REFRESH)
     if more := sorted(now.keys() - then.keys()):
-        yield f'"{more[0]}" of {name} is not recorded, and is not read'
+        return Finding(Severity.WARNING, f'"{more[0]}" of {name} is not recorded, and is not read', _REFRESH)
+    if one.version != known.version:
+        said = f"{name} has a newer version, {one.version}, and {known.version} is read"
+        return Finding(Severity.WARNING, said, _REFRESH)
+    return None
 
 
-def _pin_files(session: SparkSession, place: str, patterns: Sequence[str]) -> PinnedTable:
+def _pin_files(session: SparkSession, place: str, patterns: Sequence[str], columns: str) -> PinnedTable:
     found: list[SparkFile] = []
     for pattern in patterns:
-        try:
-            files = _listed(session, [pattern])
-        except PySparkException as error:
-            if error.getCondition() != _MISSING:
-                raise
-            files = ()
+        files = _there(session, [pattern])
         if not files:
             raise PolicyError(f'{place}: the server sees no file that is named like "{pattern}"')
         found += files
     files = tuple(sorted(set(found), key=lambda one: one.path))
-    return PinnedTable("parquet", _schema_of(session, place, files), files)
+    return PinnedTable("parquet", columns or _schema_of(session, place, files), files)
+
+
+def _there(session: SparkSession, paths: Sequence[str]) -> tuple[SparkFile, ...]:
+    """Return what the server's storage says of files, nothing where one of them is missing."""
+    try:
+        return _listed(session, paths)
+    except PySparkException as error:
+        if error.getCondition() != _MISSING:
+            raise
+    return ()
 
 
 def _schema_of(session: SparkSession, place: str, files: Sequence[SparkFile]) -> str:

@@ -190,7 +190,7 @@ def _file_findings(policy: Policy, files: FileSources, *, is_data: bool) -> list
     said = differences(policy.database, files, policy.source, is_whole=is_data)
     if said is None:
         return [Finding(Severity.WARNING, f"the {what} are not recorded yet", "dpsql budget create")]
-    return [Finding(Severity.ERROR, sentence, "dpsql refresh") for sentence in said]
+    return said
 
 
 def _ledger_fault(policy: Policy) -> LedgerError | None:

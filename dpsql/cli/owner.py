@@ -85,7 +85,7 @@ def public_keys(
     if not (column.type.is_integer or column.type.kind is Kind.TEXT):
         return None
     dialect = dialect_of(live.dialect, live.case_collation)
-    shown, place = dialect.identifier(column.name), dialect.path(table.path)
+    shown, place = dialect.identifier(column.name), dialect.path(table.place)
     sql = f"SELECT {shown} FROM {place} ORDER BY 1 LIMIT {_MOST_KEYS + 1}"
     try:
         with open_backend(database_url, files=files, is_recorded=False).snapshot() as snapshot:
@@ -117,7 +117,7 @@ def with_lookup_keys(
         for name in names:
             table = find_live_table("--public", name, live)
             for column in possible_keys(table, live):
-                one, place = dialect.identifier(column), dialect.path(table.path)
+                one, place = dialect.identifier(column), dialect.path(table.place)
                 sql = f"SELECT COUNT(*), COUNT({one}), COUNT(DISTINCT {one}) FROM {place}"
                 ((rows, there, different),) = (row for chunk in snapshot.run(sql) for row in chunk)
                 if rows == there == different:

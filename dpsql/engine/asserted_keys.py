@@ -101,7 +101,7 @@ def _look(policy: Policy, live: LiveSchema, table: LiveTable, snapshot: Snapshot
     columns, dialect = asserted_key(where, table), dialect_of(live.dialect, live.case_collation)
     # As every statement reads them: what is NULL there is no key here.
     names = [_as_read(dialect, table, column) for column in columns]
-    place, listed = dialect.path(table.path), ", ".join(names)
+    place, listed = dialect.path(table.place), ", ".join(names)
     is_missing = " OR ".join(f"{one} IS NULL" for one in names)
     is_there = " AND ".join(f"{one} IS NOT NULL" for one in names)
     rows, missing = _numbers(
@@ -136,7 +136,7 @@ def _orphans(policy: Policy, live: LiveSchema, snapshot: Snapshot) -> Iterator[O
             continue
         parent, key = unit.references
         dialect = dialect_of(live.dialect, live.case_collation)
-        child, other = (dialect.path(live.path_of(name)) for name in (declared.name, parent))
+        child, other = (dialect.path(live.place_of(name)) for name in (declared.name, parent))
         pairs = zip(map(dialect.identifier, key), map(dialect.identifier, unit.columns), strict=True)
         links = " AND ".join(f"p.{theirs} = c.{ours}" for theirs, ours in pairs)
         (rows,) = _numbers(

@@ -149,6 +149,12 @@ class LiveSchema:
         schema, dot, table = name.partition(".")
         return (schema, table) if dot else (self.default_schema, name)
 
+    def place_of(self, name: str) -> tuple[str, ...]:
+        """Return what the table of a name in the policy is called where its rows are read."""
+        path = self.path_of(name)
+        found = self.table(path)
+        return path if found is None else found.place
+
     def name_of(self, path: tuple[str, str]) -> str:
         """Return the name that the policy uses for a path: the inverse of `path_of`."""
         schema, table = path

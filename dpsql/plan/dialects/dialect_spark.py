@@ -102,7 +102,7 @@ class SparkDialect(Dialect):
         return f"CAST({predicate} AS BIGINT)"
 
     def table(self, table: Table) -> str:
-        return self.path(table.path)
+        return self.identifier(table.read_as) if table.read_as else self.path(table.path)
 
     # --- a table's columns ------------------------------------------------------------------------------
 
