@@ -106,7 +106,11 @@ class _Channel(ChannelBuilder):
 
     def __init__(self, target: SparkTarget, session_id: str, calls: _Calls) -> None:
         super().__init__(
-            [("grpc.max_receive_message_length", _MESSAGE_BYTES), ("grpc.enable_retries", 0)],
+            [
+                ("grpc.max_receive_message_length", _MESSAGE_BYTES),
+                ("grpc.enable_retries", 0),
+                ("grpc.enable_http_proxy", 0 if target.is_near else 1),  # unencrypted is on this machine alone
+            ],
             {ChannelBuilder.PARAM_USER_ID: _USER, ChannelBuilder.PARAM_SESSION_ID: session_id,
              ChannelBuilder.PARAM_USER_AGENT: _USER},
         )  # fmt: skip
@@ -213,7 +217,7 @@ class SparkConnection:
             session.client.disable_reattachable_execute().set_retry_policies([])
             atexit.unregister(
                 session.client._on_exit
-            )  # it would keep each session of a server's life in memory
+            )  # it would keep each session in memory, and wait at the end
             self._session = session
         return self._session
 

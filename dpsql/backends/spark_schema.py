@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyspark.errors import PySparkException
 from pyspark.sql.types import StructField, StructType
 
 from ..policy.live_schema import LiveColumn, LiveSchema, LiveTable
@@ -127,10 +128,17 @@ def read_schema(session: SparkSession, names: frozenset[str] | None = None) -> L
 
 
 def read_table(session: SparkSession, path: tuple[str, str]) -> LiveTable:
-    """Return one of the catalog's tables as it is now. Raises what Spark raises."""
-    details = read_details(session, path)
-    columns = live_columns(session.table(quoted(*path)).schema)
-    return LiveTable(path, columns, unusable=details.unusable)
+    """Return one of the catalog's tables as it is now; what the server itself cannot read is there without columns."""
+    try:
+        details = read_details(session, path)
+        if details.unusable is not None:
+            return LiveTable(path, (), unusable=details.unusable)
+        return LiveTable(path, live_columns(session.table(quoted(*path)).schema))
+    except PySparkException as error:
+        condition = error.getCondition()
+        if not condition:  # the server did not say it: it is not there any more
+            raise
+    return LiveTable(path, (), unusable=f"cannot be read by the server ({condition}); mend it there")
 
 
 def _paths(session: SparkSession) -> Iterator[tuple[str, str]]:

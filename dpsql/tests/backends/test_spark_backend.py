@@ -211,7 +211,7 @@ def test_an_error_tells_its_class_and_nothing_of_the_data(
 # --- stopping ----------------------------------------------------------------------------------------------
 
 
-def eventually(holds: Callable[[], bool], seconds: float = 120) -> bool:
+def eventually(holds: Callable[[], bool], seconds: float = 600) -> bool:
     deadline = time.monotonic() + seconds
     while not holds() and time.monotonic() < deadline:
         time.sleep(0.02)

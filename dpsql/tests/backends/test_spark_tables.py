@@ -309,9 +309,13 @@ def test_the_catalog_shows_its_tables_and_what_cannot_be_declared(session: Spark
     session.sql("CREATE TABLE IF NOT EXISTS sales.orders (id BIGINT) USING parquet")
     session.sql("CREATE OR REPLACE TEMPORARY VIEW ours AS SELECT 1 AS id")
     session.sql("CREATE OR REPLACE VIEW sales.shown AS SELECT 1 AS id")
+    session.sql("CREATE TABLE sales.gone (id BIGINT) USING parquet")
+    session.sql("CREATE OR REPLACE VIEW sales.broken AS SELECT * FROM sales.gone")
+    session.sql("DROP TABLE sales.gone")
     found = {table.path: table.unusable for table in PinnedTables().open(session).schema.tables}
     assert found["sales", "orders"] is None
     assert "is a view" in (found["sales", "shown"] or "")
+    assert "is a view" in (found["sales", "broken"] or "")
     assert not any(name == "ours" for _, name in found)
     only = PinnedTables(names=["sales.orders"]).open(session).schema
     assert [table.path for table in only.tables] == [("sales", "orders")]
