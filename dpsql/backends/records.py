@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ..policy.model import FILES, FileSources
 from . import pinned_files
 from .deployment import Finding, Severity
+
+if TYPE_CHECKING:
+    from .spark_backend import SparkBackend
 
 __all__ = ["Taken", "differences", "take"]
 
@@ -34,10 +38,10 @@ def take(url: str, files: FileSources, where: str) -> Taken:
         pins = pin_verified(files, where)
         versions = {name: pinned_files.version_of(ones) for name, ones in pins.items()}
         return Taken(versions, partial(pinned_files.write_record, files.record, pins))
+    server = _spark(url)
     from . import spark_tables
-    from .spark_backend import SparkBackend
 
-    with SparkBackend.of(url).session() as session:
+    with server.session() as session:
         found = spark_tables.pin_verified(session, files, where)
     versions = {name: spark_tables.version_of(one) for name, one in found.items()}
     return Taken(versions, partial(spark_tables.write_record, files.record, found))
@@ -54,11 +58,18 @@ def differences(url: str, files: FileSources, where: str, *, is_whole: bool) -> 
             return None
         said = pinned_files.compare(files, where, recorded)
         return [Finding(Severity.ERROR, sentence, "dpsql refresh") for sentence in said]
+    server = _spark(url)
     from . import spark_tables
-    from .spark_backend import SparkBackend
 
     known = spark_tables.read_record(files.record)
     if known is None:
         return None
-    with SparkBackend.of(url).session() as session:
+    with server.session() as session:
         return spark_tables.compare(session, files, where, known, is_whole=is_whole)
+
+
+def _spark(url: str) -> SparkBackend:
+    """Return the server of a URL. Raises PolicyError: it is none, or Spark's client is not installed."""
+    from .spark_backend import SparkBackend
+
+    return SparkBackend.of(url)
