@@ -1,8 +1,8 @@
 """Spark: queries of TPC-H, and rows of persons by group, against the analyst's own in the same server.
 
 Asked by dpsql's own planning and backend, on `local[2]` and on a standalone master with two workers of one core, at
-each scale of `--scale`; a million rows of visits at scale 1, a hundred at `--scale 100`. `make test-spark` installs
-the Spark, or DPSQL_SPARK_HOME names one. The data are files, made in the run's folder by `tpchgen-cli` and Spark.
+each scale of `--scale`, and over 100 million visits from scale 3 on, fewer below. `make test-spark` installs the Spark,
+or DPSQL_SPARK_HOME names one. The data are files, made in the run's folder by `tpchgen-cli` and Spark.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from dpsql.tests.support.spark_server import SparkServer
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
-__all__ = ["measure"]
+__all__ = ["STATEMENTS", "measure"]
 
 SCALES = (0.1, 1.0, 3.0)
 _PEOPLE = "SELECT {}, COUNT(DISTINCT o_custkey) FROM orders GROUP BY 1"
 _GROUPED = "SELECT {0}, COUNT(*), SUM(o_totalprice) FROM orders GROUP BY {0}"
-_STATEMENTS = {
+STATEMENTS = {
     "Q1": (QUERIES[1], QUERIES[1], 4.0),
     "Q6": (QUERIES[6], QUERIES[6], 4.0),
     "Q12": (QUERIES[12], QUERIES[12], 2.0),
@@ -67,7 +67,7 @@ month = {{ bounds = [1, 12] }}
 minutes = {{ bounds = [0, 90] }}
 """
 _MADE_VISITS = """
-SELECT xxhash64(id) & 0x7fffffff % {people} AS owner, CAST(id % 12 + 1 AS INT) AS month,
+SELECT (xxhash64(id) & 2147483647) % {people} AS owner, CAST(id % 12 + 1 AS INT) AS month,
   CAST(id * 7 % 91 AS INT) AS minutes
 FROM range({rows})
 """
@@ -77,20 +77,18 @@ def measure(size: Size, scales: Sequence[float] | None = None) -> Iterator[Figur
     """Yield the ratio of each statement's time to the exact one's, by scale and by processes, and our own memory."""
     is_quick = size.rows < 1_000_000
     asked = tuple(scales or ((0.01,) if is_quick else SCALES))
-    repeats = max(2, size.repeats // 2)
+    repeats = max(2, size.repeats // 3)
     for place, workers in _WORKERS.items():
-        with SparkServer(workers=workers, settings=_PRODUCTION | _memory(workers), memory="2g") as server:
+        with SparkServer(workers=workers, settings=_PRODUCTION, memory="2g") as server:
             before = _resident()
             for scale in asked:
                 yield from _tpch(server, size.folder, scale, place, repeats)
-            if not workers:
-                rows = 100_000 if is_quick else int(100_000_000 * min(1.0, max(asked) / 3))
-                yield from _visits(server, size.folder, rows, repeats)
             yield Figure(f"{place}: our own memory, more at the end", _resident() - before, 200, "MiB")
-
-
-def _memory(workers: int) -> dict[str, str]:
-    return {"spark.executor.memory": "1g"} if workers else {}
+    with SparkServer(settings=_PRODUCTION, memory="2g") as server:
+        rows = 100_000 if is_quick else int(100_000_000 * min(1.0, max(asked) / 3))
+        before = _resident()
+        yield from _visits(server, size.folder, rows, repeats)
+        yield Figure("visits: our own memory, more at the end", _resident() - before, 200, "MiB")
 
 
 def _tpch(server: SparkServer, folder: Path, scale: float, place: str, repeats: int) -> Iterator[Figure]:
@@ -98,7 +96,7 @@ def _tpch(server: SparkServer, folder: Path, scale: float, place: str, repeats: 
     with _asking(
         _tpch_policy(made, server.url), {name: made / f"{name}.parquet" for name in _TABLES}
     ) as both:
-        for name, (exact, private, limit) in _STATEMENTS.items():
+        for name, (exact, private, limit) in STATEMENTS.items():
             yield _compared(f"{place}, scale {scale:g}: {name}", both, exact, private, limit, repeats)
 
 
@@ -135,7 +133,7 @@ def _compared(
 @contextmanager
 def _asking(path: Path, files: dict[str, Path]) -> Iterator[tuple[SparkSession, Session]]:
     """Give a session of Spark's own client over the files, and one of dpsql's, its tables recorded."""
-    for old in (path.with_suffix(".db"), path.with_name(f"{path.stem}-tables.json")):
+    for old in (*path.parent.glob(f"{path.stem}.db*"), path.with_name(f"{path.stem}-tables.json")):
         old.unlink(missing_ok=True)
     command = [sys.executable, "-m", "dpsql.cli", "-P", str(path), "budget", "create"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
