@@ -31,7 +31,11 @@ Run = Callable[[str, Sequence[object]], Iterable[tuple[Any, ...]]]
 Cells = dict[tuple[Any, ...], tuple[Any, ...]]
 """The exact measures of a query by group; of a choice by rank the misses of all candidates."""
 
-_LISTED = {"duckdb": "unnest(CAST($", "postgres": "unnest(CAST($", "spark": "inline(arrays_zip(from_json(CAST(unbase64(:p"}
+_LISTED = {
+    "duckdb": "unnest(CAST($",
+    "postgres": "unnest(CAST($",
+    "spark": "inline(arrays_zip(from_json(CAST(unbase64(:p",
+}
 """How the columns of released rows begin."""
 
 
