@@ -21,7 +21,7 @@ MUTANTS: dict[str, tuple[str, Callable[..., str], str]] = {
     "a sum of BIGINTs": (
         "summand", lambda self, largest_sum: "BIGINT", "SELECT SUM(big) FROM visit"),
     "a wide quotient by DIV": (
-        "quotient", lambda self, left, right, *, wide: f"({left} DIV {right})", "SELECT SUM(big + big) FROM visit WHERE big > 1"),
+        "quotient", lambda self, left, right, *, wide: f"({left} DIV {right})", "SELECT SUM(big) FROM visit WHERE big > 1"),
     "halves away from zero": (
         "half_even", lambda self, sql: f"round({sql})", "SELECT SUM(CAST(x AS INTEGER)) FROM visit"),
     "weeks begin with 1": (
@@ -47,7 +47,7 @@ def hostile(spark: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Ite
     folder = tmp_path_factory.mktemp("mutants")
     with (
         SparkOwner(spark) as owner,
-        open_copies(folder, owner, policy_of(folder), of_rows([HOSTILE])) as made,
+        open_copies(folder, owner, policy_of(folder, rows=6), of_rows([HOSTILE])) as made,
     ):
         yield made
 
