@@ -68,7 +68,7 @@ test-all: check .venv/node
 	touch $@
 
 test-spark: .venv/spark/ready
-	DPSQL_REQUIRE_SPARK=1 $(BIN)/pytest -q -m spark
+	DPSQL_REQUIRE_SPARK=1 $(BIN)/pytest -q -m "spark and not long"
 
 # Tools that analysts hold, in environments of their own: what they need is nothing of dpsql's. Debian's are asked
 # where they are installed: r-cran-dbplyr r-cran-rpostgresql, golang-go golang-github-jackc-pgx-v4-dev,

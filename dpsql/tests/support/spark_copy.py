@@ -8,6 +8,7 @@ others, far away at the same place in the order. A table's name has letters, dig
 from __future__ import annotations
 
 import re
+import uuid
 import warnings
 from pathlib import Path
 from types import TracebackType
@@ -35,7 +36,6 @@ class SparkOwner:
 
     def __init__(self, server: SparkServer) -> None:
         self.url, self._port = server.url, server.port
-        self._schemas = 0
 
     def __enter__(self) -> Self:
         with warnings.catch_warnings():
@@ -55,8 +55,7 @@ class SparkOwner:
 
     def make_schema(self) -> str:
         """Make a schema; return its name, which no other has."""
-        self._schemas += 1
-        name = f"copy{self._schemas}"
+        name = f"copy_{uuid.uuid4().hex}"
         self.run(f"CREATE SCHEMA {name}")
         return name
 
