@@ -56,21 +56,23 @@ _FORMATS = _words("""
 
 # Of their arguments alone, whatever these are. Some words of the grammar stand before a bracket too.
 _FUNCTIONS = _words("""
-    abs add_months aggregate array array_join arrays_zip ascii avg bit_and bit_length bit_or bit_xor bool_and
-    bool_or bround btrim cast ceil ceiling char char_length chr coalesce concat concat_ws conv count count_if
-    date_add date_from_unix_date date_part date_sub date_trunc dateadd datediff day dayofmonth dayofweek
-    dayofyear decimal decode dense_rank double element_at encode exists exp explode extract filter first_value
-    floor forall format_string from_json greatest grouping grouping_id hash hex hour if ifnull inline instr
-    is_valid_utf8 isnan isnotnull isnull lag last_day last_value lead least left length ln locate log log10 log2 lower
-    lpad     ltrim make_date make_dt_interval make_interval make_timestamp make_timestamp_ntz make_ym_interval map max
-    md5 min minute mod month months_between named_struct ntile nullif nvl octet_length pmod posexplode position pow
-    power quarter range rank repeat replace reverse right rint round row_number rpad rtrim second sequence sha2
-    shiftleft shiftright sign size split sqrt struct substr substring sum timestamp_micros timestampadd
+    abs add_months aggregate array array_join arrays_zip ascii atan avg bit_and bit_length bit_or bit_xor
+    bool_and bool_or bround btrim cast ceil ceiling char char_length chr coalesce concat concat_ws conv cos
+    count count_if cume_dist date_add date_from_unix_date date_part date_sub date_trunc dateadd datediff day
+    dayofmonth dayofweek dayofyear decimal decode dense_rank double element_at encode exists exp explode
+    extract filter first_value floor forall format_string from_json greatest grouping grouping_id hash hex
+    hour if ifnull inline instr is_valid_utf8 isnan isnotnull isnull lag last_day last_value lead least left
+    length ln locate log log10 log2 lower lpad ltrim make_date make_dt_interval make_interval make_timestamp
+    make_timestamp_ntz make_ym_interval map max md5 min minute mod month months_between named_struct
+    nth_value ntile nullif nvl octet_length percent_rank pmod posexplode position pow power quarter range
+    rank repeat replace reverse right rint round row_number rpad rtrim second sequence sha2 shiftleft
+    shiftright sign sin size split sqrt struct substr substring sum tanh timestamp_micros timestampadd
     timestampdiff transform translate trim trunc try_add try_cast try_divide try_element_at try_multiply
-    try_subtract try_sum try_validate_utf8 unbase64 unhex unix_date unix_micros unix_millis unix_seconds upper
-    validate_utf8 weekday weekofyear width_bucket xxhash64 year zip_with all and any as between by case cross
-    cube distinct div else end except from full group having in inner intersect is join not on or order over
-    partition rollup select sets some then union values when where window with
+    try_subtract try_sum try_validate_utf8 unbase64 unhex unix_date unix_micros unix_millis unix_seconds
+    upper validate_utf8 weekday weekofyear width_bucket xxhash64 year zip_with
+    all and any as between by case cross cube distinct div else end except from full group having in inner
+    intersect is join not on or order over partition rollup select sets some then union values when where
+    window with
     """)  # fmt: skip
 _READS = frozenset({"FROM", "JOIN"})
 _REFUSED = "refused: not a single query in the words that dpsql prints"
