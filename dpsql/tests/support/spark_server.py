@@ -129,7 +129,7 @@ class SparkServer:
         """Return the process ids of the cluster's executors, as they are now."""
         workers = {self._pid(name) for name in self._keepers if name.startswith("worker")}
         listed = subprocess.run(
-            ["ps", "-A", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True
+            ["ps", "-A", "-ww", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True
         ).stdout
         fields = [line.split(None, 2) for line in listed.splitlines()]
         return [
