@@ -14,6 +14,7 @@ from __future__ import annotations
 import atexit
 import logging
 import re
+import sys
 import threading
 import uuid
 import warnings
@@ -26,8 +27,24 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..errors import EngineFailure, PolicyError
 from .spark_target import TOKEN, SparkTarget
 
+
+@contextmanager
+def _as_a_program() -> Iterator[None]:
+    """Name the main module where nothing does (`python -c`, a test's worker): the client takes such a process for a run
+    of its own examples, and ends it."""
+    main = sys.modules["__main__"]
+    is_unnamed = main.__spec__ is None and not hasattr(main, "__file__")
+    if is_unnamed:
+        main.__file__ = ""
+    try:
+        yield
+    finally:
+        if is_unnamed:
+            del main.__file__
+
+
 try:
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _as_a_program():
         warnings.simplefilter("ignore")  # of pandas' version, of which nothing is used here
         import grpc
         import pyarrow as pa

@@ -446,3 +446,12 @@ def test_more_sessions_than_there_are_wait_and_are_told(
         pass
     assert len(backend._idle) == backends._MOST_KEPT
     assert backend.close_idle()
+
+
+def test_a_program_without_a_file_can_use_the_client() -> None:
+    """As `python -c` and the workers of tests are: the client would take them for its own examples, and end them."""
+    code = (
+        "import sys; import dpsql.backends.spark_backend; print(hasattr(sys.modules['__main__'], '__file__'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "False\n"), done.stderr
