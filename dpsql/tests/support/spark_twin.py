@@ -28,10 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["CopiesBackend", "OneCopy", "spelled_as_in_duckdb"]
 
 _VIEW = re.compile(r"CREATE VIEW (\w+) AS ([^;]*);")
-_FAR = re.compile(r"([+-]?[0-9]{4,7})(-[0-9]{2}-[0-9]{2})( .*)?")
 _INFINITE = {
-    "+5881580-07-11": "infinity", "-5877641-06-24": "-infinity",
-    "+294247-01-10 04:00:54.775807": "infinity", "-290308-12-21 19:59:05.224193": "-infinity",
+    "5881580-07-11": "infinity", "5877642-06-24 (BC)": "-infinity",
+    "294247-01-10 04:00:54.775807": "infinity", "290309-12-21 (BC) 19:59:05.224193": "-infinity",
 }  # fmt: skip
 Rows = list[tuple[Any, ...]]
 
@@ -139,17 +138,11 @@ class OneCopy:
 
 
 def spelled_as_in_duckdb(value: Any) -> Any:
-    """Return a key of Spark's as DuckDB writes it, if it is the text of a day or moment that our calendar has not.
+    """Return a key of Spark's as DuckDB writes it, if it is the last or first day or moment, which DuckDB calls infinite.
 
     Such a key is never published: how it is written is of no account, but that there is one text for each.
     """
-    found = _FAR.fullmatch(value) if isinstance(value, str) else None
-    if found is None:
-        return value
-    if value in _INFINITE:
-        return _INFINITE[value]
-    year, day, time = int(found[1]), found[2], found[3] or ""
-    return f"{year}{day}{time}" if year > 9999 else f"{1 - year:04}{day} (BC){time}" if year < 1 else value
+    return _INFINITE.get(value, value) if isinstance(value, str) else value
 
 
 def _told(url: str, schema: str, enforced: LiveSchema, views: dict[str, str]) -> LiveSchema:
