@@ -212,11 +212,17 @@ def _read_url(top: Section, key: str, url: str, folder: Path) -> str:
             parts = urlsplit(url)
             has_password = parts.password is not None or "password" in unquote(parts.query).lower()
         except ValueError:
-            raise top.error("is not a URL; write postgresql://user@host/database", key) from None
+            example = "spark://host:port" if url.startswith("spark:") else "postgresql://user@host/database"
+            raise top.error(f"is not a URL; write {example}", key) from None
         if has_password:
             raise top.error("holds a password; take it out, use the environment or a passfile", key)
         return url
-    raise top.error(f'unknown kind of URL; write "{scheme}:<file>" or postgresql://…', key)
+    kinds = (
+        '"duckdb:<file>", postgresql://… or spark://…'
+        if key == "database"
+        else '"sqlite:<file>" or postgresql://…'
+    )
+    raise top.error(f"unknown kind of URL; write {kinds}", key)
 
 
 def _read_epsilon(section: Section, key: str) -> Fraction | None:

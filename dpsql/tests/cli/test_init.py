@@ -78,7 +78,7 @@ def test_a_duckdb_file_may_be_named_alone(folder: Path) -> None:
         (("none.csv",), 5, "HINT: name a file that is there"),
         (("none.parquet",), 5, "none.parquet"),
         (("duckdb:x", "a.parquet"), 2, "Name one database, or files."),
-        (("mysql://x",), 5, 'write "duckdb:<file>" or postgresql://user@host/database'),
+        (("mysql://x",), 5, 'write "duckdb:<file>", postgresql://user@host/database or spark://host:port'),
         ((), 2, "Missing argument"),
     ],
 )

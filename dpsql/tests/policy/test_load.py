@@ -134,8 +134,9 @@ TEXT_ERRORS = [
     ('database = "duckdb::memory:"', 'database: name a file; write "duckdb:<file>"'),
     (
         'database = "mysql://x"',
-        'database: unknown kind of URL; write "duckdb:<file>" or postgresql://…',
+        'database: unknown kind of URL; write "duckdb:<file>", postgresql://… or spark://…',
     ),
+    ('database = "spark://[host"', "database: is not a URL; write spark://host:port"),
     (
         'database = "postgresql://bob:secret@host/x"',
         "database: holds a password; take it out, use the environment or a passfile",
