@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
@@ -256,6 +258,26 @@ def test_what_cannot_be_recorded_says_why(session: SparkSession, tmp_path: Path)
         with pytest.raises(PolicyError, match=why):
             pin_verified(session, of(tmp_path, **{name: ()}), "spark.toml")
     assert pin(session, of(tmp_path, nowhere=()), "spark.toml", is_whole=False) == {}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("unscaled", "is_one"), [(99_999, True), (-99_999, True), (100_000, False), (-(2**31), False)]
+)
+@pytest.mark.parametrize(("precision", "scale"), [(5, 2), (5, 0), (5, 5)])
+def test_a_decimal_beyond_its_own_digits_is_not_recorded(
+    session: SparkSession, tmp_path: Path, unscaled: int, is_one: bool, precision: int, scale: int
+) -> None:
+    """Clamps are left out where the type holds the bounds, and Spark's reader gives whatever the bits are."""
+    bits = pa.py_buffer(b"".join(one.to_bytes(16, "little", signed=True) for one in (1, unscaled)))
+    column = pa.Array.from_buffers(pa.decimal128(precision, scale), 2, [None, bits])
+    pq.write_table(pa.table({"n": column}), tmp_path / "a.parquet", store_decimal_as_integer=True)
+    files = of(tmp_path, visit=(str(tmp_path / "a.parquet"),))
+    if is_one:
+        assert pin_verified(session, files, "spark.toml")["visit"].rows == 2
+        return
+    with pytest.raises(PolicyError, match="a decimal with more digits than its type"):
+        pin_verified(session, files, "spark.toml")
 
 
 @pytest.mark.spark
