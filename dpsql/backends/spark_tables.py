@@ -252,6 +252,8 @@ def pin(
             one = _pin_files(session, f"{place}.source", patterns, columns)
         else:
             one = _pin_table(session, place, path)
+            if is_whole and one.kind == "parquet":
+                _require_named_folders(session, place, path, one)
         found[name] = _looked_at(session, place, one) if is_whole else one
     return found
 
@@ -371,6 +373,27 @@ def _pin_table(session: SparkSession, place: str, path: tuple[str, str]) -> Pinn
     if base and not all(one.path.startswith(f"{base}/") for one in files):
         raise PolicyError(f"{place}: has partitions outside of {base}; write the table anew")
     return PinnedTable("parquet", str(frame.schema.json()), files, base)
+
+
+def _require_named_folders(
+    session: SparkSession, place: str, path: tuple[str, str], pinned: PinnedTable
+) -> None:
+    """Raise PolicyError where the catalog keeps a partition in a folder that its values do not name.
+
+    What is pinned has the values that folders name; the catalog may have any folder stand for any.
+    """
+    table = quoted(*path)
+    by = [quoted(one.name) for one in session.catalog.listColumns(table) if one.isPartition]
+    if not by:
+        return
+    known, read = (
+        frame.selectExpr("_metadata.file_path", *by).distinct()
+        for frame in (session.table(table), _frame(session, pinned))
+    )
+    if known.exceptAll(read).limit(1).collect():
+        raise PolicyError(
+            f"{place}: has partitions in folders that are not named by their values; write the table anew"
+        )
 
 
 def _pin_version(session: SparkSession, place: str, kind: str, table: str) -> PinnedTable:

@@ -326,6 +326,26 @@ def test_a_table_of_the_catalog_is_read_as_the_catalog_reads_it(
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize(("folder", "is_one"), [("part=2", True), ("part=3", False), ("two", False)])
+def test_a_partition_whose_folder_does_not_name_it_is_not_recorded(
+    session: SparkSession, tmp_path: Path, folder: str, is_one: bool
+) -> None:
+    """The catalog says that its rows are of part 2; read by their folder they would be of 3, or of none."""
+    session.sql("DROP TABLE IF EXISTS default.apart")
+    place = tmp_path / "apart"
+    session.sql(
+        f"CREATE TABLE default.apart (id INT, part INT) USING parquet PARTITIONED BY (part) LOCATION '{place}'"
+    )
+    session.sql(f"ALTER TABLE default.apart ADD PARTITION (part = 2) LOCATION '{place / folder}'")
+    session.sql("INSERT INTO default.apart PARTITION (part = 2) VALUES (1)")
+    if is_one:
+        assert pin_verified(session, of(tmp_path, apart=()), "spark.toml")["apart"].rows == 1
+        return
+    with pytest.raises(PolicyError, match="in folders that are not named by their values"):
+        pin_verified(session, of(tmp_path, apart=()), "spark.toml")
+
+
+@pytest.mark.spark
 def test_the_catalog_shows_its_tables_and_what_cannot_be_declared(session: SparkSession) -> None:
     session.sql("CREATE SCHEMA IF NOT EXISTS sales")
     session.sql("CREATE TABLE IF NOT EXISTS sales.orders (id BIGINT) USING parquet")
