@@ -92,6 +92,9 @@ _MEANING = {
     "spark.sql.decimalOperations.allowPrecisionLoss": "false",
     "spark.sql.legacy.allowNegativeScaleOfDecimal": "false",
     "spark.sql.legacy.literal.pickMinimumPrecision": "true",
+    "spark.sql.legacy.decimal.retainFractionDigitsOnTruncate": "false",  # a wide one beside a fraction would raise
+    "spark.sql.legacy.exponentLiteralAsDecimal.enabled": "false",  # 1e0 would be no double
+    "spark.sql.parser.quotedRegexColumnNames": "false",  # a name would be a pattern of several
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
     "spark.sql.caseSensitive": "true",

@@ -25,14 +25,16 @@ from urllib.parse import unquote
 from weakref import WeakKeyDictionary
 
 from pyspark.errors import PySparkException
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from ..errors import FilesChanged, PolicyError
 from ..policy.live_schema import LiveSchema, LiveTable
 from ..policy.model import FileSources
+from ..relation import types
+from ..relation.types import Kind
 from .deployment import Finding, Severity
 from .pinned_files import read_json, write_json
-from .spark_schema import live_columns, quoted, read_details, read_schema, shown
+from .spark_schema import live_columns, quoted, read_details, read_schema, read_type, shown
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -250,6 +252,8 @@ def pin(
             one = _pin_files(session, f"{place}.source", patterns, columns)
         else:
             one = _pin_table(session, place, path)
+            if is_whole and one.kind == "parquet":
+                _require_named_folders(session, place, path, one)
         found[name] = _looked_at(session, place, one) if is_whole else one
     return found
 
@@ -371,6 +375,27 @@ def _pin_table(session: SparkSession, place: str, path: tuple[str, str]) -> Pinn
     return PinnedTable("parquet", str(frame.schema.json()), files, base)
 
 
+def _require_named_folders(
+    session: SparkSession, place: str, path: tuple[str, str], pinned: PinnedTable
+) -> None:
+    """Raise PolicyError where the catalog keeps a partition in a folder that its values do not name.
+
+    What is pinned has the values that folders name; the catalog may have any folder stand for any.
+    """
+    table = quoted(*path)
+    by = [quoted(one.name) for one in session.catalog.listColumns(table) if one.isPartition]
+    if not by:
+        return
+    known, read = (
+        frame.selectExpr("_metadata.file_path", *by).distinct()
+        for frame in (session.table(table), _frame(session, pinned))
+    )
+    if known.exceptAll(read).limit(1).collect():
+        raise PolicyError(
+            f"{place}: has partitions in folders that are not named by their values; write the table anew"
+        )
+
+
 def _pin_version(session: SparkSession, place: str, kind: str, table: str) -> PinnedTable:
     version = _newest(session, kind, table)
     if version is None:
@@ -419,6 +444,22 @@ def _frame(session: SparkSession, pinned: PinnedTable) -> DataFrame:
     return reader.parquet(*(one.path for one in pinned.files))
 
 
+def _malformed(field: StructField) -> str:
+    """Return the test that a value is none of its type, which Spark's reader lets pass; "" where none can be.
+
+    A decimal is kept in more bits than its digits need, and no writer has to look at what else is in them.
+    """
+    type_ = read_type(field.dataType.simpleString())
+    if type_ == types.TEXT:
+        return f"NOT is_valid_utf8({quoted(field.name)})"
+    if type_.kind is Kind.NUMERIC:
+        assert type_.precision is not None
+        scale = type_.scale or 0
+        most = f"{'9' * (type_.precision - scale) or '0'}{'.' if scale else ''}{'9' * scale}"
+        return f"{quoted(field.name)} NOT BETWEEN -{most} AND {most}"
+    return ""
+
+
 def _looked_at(session: SparkSession, place: str, pinned: PinnedTable) -> PinnedTable:
     """Return a table with what its rows are; each of its values is read. Raises PolicyError: some value cannot be."""
     fields = pinned.fields.fields
@@ -426,8 +467,7 @@ def _looked_at(session: SparkSession, place: str, pinned: PinnedTable) -> Pinned
         f"{quoted(one.name)} IS NULL" if _NO_HASH.search(one.dataType.simpleString()) else quoted(one.name)
         for one in fields
     ]
-    texts = [quoted(one.name) for one in fields if one.dataType.simpleString() == "string"]
-    wrong = " OR ".join(f"NOT is_valid_utf8({one})" for one in texts) or "false"
+    wrong = " OR ".join(filter(None, map(_malformed, fields))) or "false"
     try:
         row = (
             _frame(session, pinned)
@@ -442,7 +482,9 @@ def _looked_at(session: SparkSession, place: str, pinned: PinnedTable) -> Pinned
         condition = error.getCondition() or type(error).__name__
     else:
         if row[2]:
-            raise PolicyError(f"{place}: holds text that is no UTF-8; write it anew")
+            raise PolicyError(
+                f"{place}: holds text that is no UTF-8, or a decimal with more digits than its type; write it anew"
+            )
         return replace(pinned, rows=int(row[0]), content=str(row[1]))
     raise PolicyError(f"{place}: cannot be read to its end ({condition}); write it anew")
 

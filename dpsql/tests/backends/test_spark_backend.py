@@ -9,13 +9,15 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
 from dpsql.backends.spark_backend import SparkBackend
-from dpsql.backends.spark_connection import SETTINGS, SparkConnection, guarding, messages
+from dpsql.backends.spark_connection import SETTINGS, SparkConnection, guarded, guarding, messages
 from dpsql.backends.spark_target import target_of
+from dpsql.backends.spark_values import rows_of
 from dpsql.errors import EngineFailure, PolicyError
 from dpsql.plan.dialects.dialect_spark import SPARK
 from dpsql.tests.support.spark_server import SparkServer
@@ -149,6 +151,27 @@ def test_every_setting_is_made_whatever_the_server_has(backend: SparkBackend) ->
         assert session.client.get_config_dict(*SETTINGS) == SETTINGS
     ((text,),) = rows(backend, "SELECT CONCAT('$', '{env:HOME}')")
     assert text == "${env:HOME}"
+
+
+@pytest.mark.parametrize(
+    ("name", "sql", "meant"),
+    [("spark.sql.legacy.decimal.retainFractionDigitsOnTruncate", f"CAST({'9' * 38} AS DECIMAL(38, 0)) > 0.25", (True,)),
+     ("spark.sql.legacy.exponentLiteralAsDecimal.enabled", "1e0 / 3e0", (1 / 3,)),
+     ("spark.sql.parser.quotedRegexColumnNames", "`a.c` FROM (SELECT 1 AS `a.c`, 2 AS abc) AS t", (1,))],
+)  # fmt: skip
+def test_what_a_server_could_have_changed_by_a_setting_is_meant_as_it_is_printed(
+    backend: SparkBackend, spark: SparkServer, name: str, sql: str, meant: tuple[object, ...]
+) -> None:
+    assert rows(backend, f"SELECT {sql}") == [meant]
+    assert SETTINGS[name] == "false"
+    connection = SparkConnection(target_of(spark.url))
+    connection.session.conf.set(name, "true")
+    otherwise = None
+    with suppress(EngineFailure):
+        found = guarded("run", lambda: list(connection.stream(f"SELECT {sql}", {})))
+        otherwise = [row for batch in found for row in rows_of(batch)]
+    connection.close()
+    assert otherwise != [meant]
 
 
 def test_a_session_whose_setting_is_changed_is_not_used(backend: SparkBackend) -> None:

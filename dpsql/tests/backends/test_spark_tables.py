@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
@@ -259,6 +261,26 @@ def test_what_cannot_be_recorded_says_why(session: SparkSession, tmp_path: Path)
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize(
+    ("unscaled", "is_one"), [(99_999, True), (-99_999, True), (100_000, False), (-(2**31), False)]
+)
+@pytest.mark.parametrize(("precision", "scale"), [(5, 2), (5, 0), (5, 5)])
+def test_a_decimal_beyond_its_own_digits_is_not_recorded(
+    session: SparkSession, tmp_path: Path, unscaled: int, is_one: bool, precision: int, scale: int
+) -> None:
+    """Clamps are left out where the type holds the bounds, and Spark's reader gives whatever the bits are."""
+    bits = pa.py_buffer(b"".join(one.to_bytes(16, "little", signed=True) for one in (1, unscaled)))
+    column = pa.Array.from_buffers(pa.decimal128(precision, scale), 2, [None, bits])
+    pq.write_table(pa.table({"n": column}), tmp_path / "a.parquet", store_decimal_as_integer=True)
+    files = of(tmp_path, visit=(str(tmp_path / "a.parquet"),))
+    if is_one:
+        assert pin_verified(session, files, "spark.toml")["visit"].rows == 2
+        return
+    with pytest.raises(PolicyError, match="a decimal with more digits than its type"):
+        pin_verified(session, files, "spark.toml")
+
+
+@pytest.mark.spark
 def test_a_table_of_the_catalog_is_read_as_the_catalog_reads_it(
     session: SparkSession, tmp_path: Path
 ) -> None:
@@ -301,6 +323,26 @@ def test_a_table_of_the_catalog_is_read_as_the_catalog_reads_it(
     session.sql("INSERT OVERWRITE default.wild VALUES (5, 'x', 'x', 'x', NULL, 1, DATE'2026-01-01', 'y')")
     with pytest.raises(FilesChanged):
         opened.check(session)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("folder", "is_one"), [("part=2", True), ("part=3", False), ("two", False)])
+def test_a_partition_whose_folder_does_not_name_it_is_not_recorded(
+    session: SparkSession, tmp_path: Path, folder: str, is_one: bool
+) -> None:
+    """The catalog says that its rows are of part 2; read by their folder they would be of 3, or of none."""
+    session.sql("DROP TABLE IF EXISTS default.apart")
+    place = tmp_path / "apart"
+    session.sql(
+        f"CREATE TABLE default.apart (id INT, part INT) USING parquet PARTITIONED BY (part) LOCATION '{place}'"
+    )
+    session.sql(f"ALTER TABLE default.apart ADD PARTITION (part = 2) LOCATION '{place / folder}'")
+    session.sql("INSERT INTO default.apart PARTITION (part = 2) VALUES (1)")
+    if is_one:
+        assert pin_verified(session, of(tmp_path, apart=()), "spark.toml")["apart"].rows == 1
+        return
+    with pytest.raises(PolicyError, match="in folders that are not named by their values"):
+        pin_verified(session, of(tmp_path, apart=()), "spark.toml")
 
 
 @pytest.mark.spark
