@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -93,9 +94,8 @@ def measure(size: Size, scales: Sequence[float] | None = None) -> Iterator[Figur
 
 def _tpch(server: SparkServer, folder: Path, scale: float, place: str, repeats: int) -> Iterator[Figure]:
     made = _made(folder, scale)
-    with _asking(
-        _tpch_policy(made, server.url), {name: made / f"{name}.parquet" for name in _TABLES}
-    ) as both:
+    files = {name: made / f"{name}.parquet" for name in _TABLES}
+    with _asking(_tpch_policy(made, server.url), files) as both:
         for name, (exact, private, limit) in STATEMENTS.items():
             yield _compared(f"{place}, scale {scale:g}: {name}", both, exact, private, limit, repeats)
 
@@ -108,9 +108,7 @@ def _visits(server: SparkServer, folder: Path, rows: int, repeats: int) -> Itera
             table = session.sql(_MADE_VISITS.format(rows=rows, people=people))
             table.write.parquet(f"{made}.unfinished")
         Path(f"{made}.unfinished").rename(made)
-    path = folder / f"spark-visits-{rows}.toml"
-    path.write_text(_VISIT_POLICY.format(url=server.url, folder=made))
-    with _asking(path, {"visit": made}) as both:
+    with _asking(_VISIT_POLICY.format(url=server.url, folder=made), {"visit": made}) as both:
         exact = _VISITS.format("month")
         yield _compared(f"{rows} visits by month", both, exact, _GROUPED_VISITS, 2.0, repeats)
 
@@ -131,16 +129,17 @@ def _compared(
 
 
 @contextmanager
-def _asking(path: Path, files: dict[str, Path]) -> Iterator[tuple[SparkSession, Session]]:
+def _asking(policy: str, files: dict[str, Path]) -> Iterator[tuple[SparkSession, Session]]:
     """Give a session of Spark's own client over the files, and one of dpsql's, its tables recorded."""
-    for old in (*path.parent.glob(f"{path.stem}.db*"), path.with_name(f"{path.stem}-tables.json")):
-        old.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "dpsql.cli", "-P", str(path), "budget", "create"]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    policy = load_policy(path)
-    with _raw(policy, files) as raw, Session(Dataset.open(policy)) as ours:
-        ours.execute("SET dpsql.reuse = off")
-        yield raw, ours
+    with tempfile.TemporaryDirectory(prefix="dpsql-bench-") as folder:
+        path = Path(folder) / "dpsql.toml"
+        path.write_text(policy)
+        command = [sys.executable, "-m", "dpsql.cli", "-P", str(path), "budget", "create"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        known = load_policy(path)
+        with _raw(known, files) as raw, Session(Dataset.open(known)) as ours:
+            ours.execute("SET dpsql.reuse = off")
+            yield raw, ours
 
 
 @contextmanager
@@ -164,15 +163,13 @@ def _made(folder: Path, scale: float) -> Path:
     return made
 
 
-def _tpch_policy(made: Path, url: str) -> Path:
-    """Write the policy of the grammar tests on these files, with the keys that lead to the customer."""
+def _tpch_policy(made: Path, url: str) -> str:
+    """Return the policy of the grammar tests on these files, with the keys that lead to the customer."""
     text = policy_text(url, "sqlite:spark.db")
     for name in _TABLES:
         key = f'key = ["{_KEYS[name]}"]\n' if name in _KEYS else ""
         text = text.replace(f"[tables.{name}]\n", f'[tables.{name}]\nsource = "{made}/{name}.parquet"\n{key}')
-    path = made / "spark.toml"
-    path.write_text(text)
-    return path
+    return text
 
 
 def _resident() -> float:
