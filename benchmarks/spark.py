@@ -48,6 +48,7 @@ _GROUPED_VISITS = "SELECT month, COUNT(*), SUM(minutes) FROM visit GROUP BY mont
 _TABLES = ("region", "nation", "part", "supplier", "partsupp", "customer", "orders", "lineitem")
 _KEYS = {"customer": "c_custkey", "orders": "o_orderkey"}
 _PRODUCTION = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4",
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
     "spark.sql.codegen.wholeStage": "true",
@@ -78,17 +79,17 @@ def measure(size: Size, scales: Sequence[float] | None = None) -> Iterator[Figur
     """Yield the ratio of each statement's time to the exact one's, by scale and by processes, and our own memory."""
     is_quick = size.rows < 1_000_000
     asked = tuple(scales or ((0.01,) if is_quick else SCALES))
-    repeats = max(2, size.repeats // 3)
     for place, workers in _WORKERS.items():
         with SparkServer(workers=workers, settings=_PRODUCTION, memory="2g") as server:
             before = _resident()
             for scale in asked:
+                repeats = max(2, int(size.repeats / (1 + scale)))
                 yield from _tpch(server, size.folder, scale, place, repeats)
             yield Figure(f"{place}: our own memory, more at the end", _resident() - before, 200, "MiB")
     with SparkServer(settings=_PRODUCTION, memory="2g") as server:
         rows = 100_000 if is_quick else int(100_000_000 * min(1.0, max(asked) / 3))
         before = _resident()
-        yield from _visits(server, size.folder, rows, repeats)
+        yield from _visits(server, size.folder, rows, max(2, size.repeats // 3))
         yield Figure("visits: our own memory, more at the end", _resident() - before, 200, "MiB")
 
 
@@ -123,7 +124,8 @@ def _compared(
         return Times.of(lambda: raw.sql(exact).toArrow())
 
     run_ours = partial(Times.of, partial(ours.execute, private))
-    run_raw(), run_ours()
+    for _ in range(max(1, repeats // 2)):  # Java compiles what runs often
+        run_raw(), run_ours()
     found = compare(run_raw, run_ours, repeats, of=lambda times: times.wall)
     return Figure(name, found.ratio, limit, "x", str(found))
 
