@@ -130,6 +130,7 @@ class PinnedTables:
         self._files, self._is_recorded = files, is_recorded
         self._names = None if names is None else frozenset(names)
         self._made: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
+        self._defaults: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
     def open(self, session: SparkSession) -> OpenTables:
         """Return the tables, to be read in this session: they are what was recorded.
@@ -139,7 +140,7 @@ class PinnedTables:
         if self._files is None:
             return OpenTables(read_schema(session, self._names), {})
         pins = self._known(session)
-        found = OpenTables(_live(session, self._files, pins), pins)
+        found = OpenTables(_live(self._default(session), self._files, pins), pins)
         if self._is_recorded:
             found.check(session)
         made = self._made.setdefault(session, {})
@@ -151,6 +152,12 @@ class PinnedTables:
                 )
                 made[name] = view
         return found
+
+    def _default(self, session: SparkSession) -> str:
+        """Return a session's schema, asked for once, which takes as long as a small query: nothing sent changes it."""
+        if session not in self._defaults:
+            self._defaults[session] = str(session.catalog.currentDatabase())
+        return self._defaults[session]
 
     def _known(self, session: SparkSession) -> SparkPins:
         assert self._files is not None
@@ -198,12 +205,11 @@ def version_of(pinned: PinnedTable) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _live(session: SparkSession, files: FileSources, pins: SparkPins) -> LiveSchema:
+def _live(default: str, files: FileSources, pins: SparkPins) -> LiveSchema:
     """Return the schema of tables that are pinned: none of their keys is enforced.
 
     What is asserted is shown as asserted: who answers asks the ledger whether it holds in this version.
     """
-    default = str(session.catalog.currentDatabase())
     tables = []
     for name, one in pins.items():
         path, asserted = _path_of(name, default), files.keys.get(name, ())

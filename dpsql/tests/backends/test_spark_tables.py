@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -375,3 +376,20 @@ def test_a_record_of_other_tables_answers_nothing(session: SparkSession, sources
     sources.record.write_text(json.dumps(content))
     with pytest.raises(FilesChanged):
         PinnedTables(sources).open(session)
+
+
+@pytest.mark.spark
+def test_in_a_session_that_is_kept_only_the_files_are_looked_at(
+    session: SparkSession, sources: FileSources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once for all tables, when it opens and after a result: no other question, and no view is made again."""
+    tables = record(session, sources)
+    tables.open(session)
+    client: Any = session.client
+    ask, run, asked = client.to_table, client.execute_command, []
+    monkeypatch.setattr(client, "to_table", lambda *given: (asked.append("table"), ask(*given))[1])
+    monkeypatch.setattr(client, "execute_command", lambda *given: (asked.append("command"), run(*given))[1])
+    opened = tables.open(session)
+    assert asked == ["table"]
+    opened.check(session)
+    assert asked == ["table", "table"]

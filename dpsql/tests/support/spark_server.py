@@ -41,6 +41,7 @@ echo $process >"$pid"
 if read -r word; then kill -TERM $process; else kill -KILL $process; rm -rf "$folder"; fi
 wait $process
 """
+_JAVA = "spark.driver.extraJavaOptions"
 _LOOPBACK = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -174,9 +175,9 @@ class SparkServer:
     def _start_driver(self, master: str) -> None:
         java = f"-XX:TieredStopAtLevel=1 -Xss4m -Djava.io.tmpdir={self.folder}"
         settings = {
-            "spark.driver.extraJavaOptions": java,
             "spark.sql.warehouse.dir": str(self.folder / "warehouse"),
             **self._settings,
+            _JAVA: f"{java} {self._settings.get(_JAVA, '')}".rstrip(),  # of two, the last option holds
         }
         options = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
         command = ["--master", master, *options, "--class", _CONNECT]
