@@ -268,7 +268,7 @@ def test_what_cannot_be_recorded_says_why(session: SparkSession, tmp_path: Path)
 def test_a_decimal_beyond_its_own_digits_is_not_recorded(
     session: SparkSession, tmp_path: Path, unscaled: int, is_one: bool, precision: int, scale: int
 ) -> None:
-    """Clamps are left out where the type holds the bounds, and Spark's reader gives whatever the bits are."""
+    """Spark's reader gives whatever the bits are, and `n * 2 > 3` would raise where the type alone bounds a column."""
     bits = pa.py_buffer(b"".join(one.to_bytes(16, "little", signed=True) for one in (1, unscaled)))
     column = pa.Array.from_buffers(pa.decimal128(precision, scale), 2, [None, bits])
     pq.write_table(pa.table({"n": column}), tmp_path / "a.parquet", store_decimal_as_integer=True)
