@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from dpsql.backends.spark_backend import SparkBackend
 from dpsql.backends.spark_schema import Details, read_type
 from dpsql.backends.spark_tables import (
     PinnedTable,
@@ -278,6 +279,25 @@ def test_a_decimal_beyond_its_own_digits_is_not_recorded(
         return
     with pytest.raises(PolicyError, match="a decimal with more digits than its type"):
         pin_verified(session, files, "spark.toml")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("beside", [1.0, 7.0])
+@pytest.mark.parametrize("test", ["x > 6", "x <> 1", "NOT (x <= 6)"])
+def test_no_row_is_left_out_for_what_stands_beside_it(
+    spark: SparkServer, session: SparkSession, tmp_path: Path, beside: float, test: str
+) -> None:
+    """A file's statistics leave NaN out: one person's 1.0 would take the NaN of all others from a count."""
+    rows = {"id": [*range(100)], "x": [*[float("nan")] * 99, beside]}
+    pq.write_table(pa.table(rows), tmp_path / "a.parquet")
+    files = of(tmp_path, visit=(str(tmp_path / "a.parquet"),))
+    record(session, files)
+    backend = SparkBackend.of(spark.url, files=files)
+    with backend.snapshot() as snapshot:
+        (table,) = snapshot.schema().tables
+        ((counted,),) = next(snapshot.run(f"SELECT COUNT(*) FROM `{table.read_as}` WHERE {test}"))
+    backend.close_idle()
+    assert counted == 99 + (beside > 6)
 
 
 @pytest.mark.spark
