@@ -16,6 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from dpsql.backends.spark_backend import SparkBackend
 from dpsql.backends.spark_schema import Details, read_type
 from dpsql.backends.spark_tables import (
     PinnedTable,
@@ -269,7 +270,7 @@ def test_what_cannot_be_recorded_says_why(session: SparkSession, tmp_path: Path)
 def test_a_decimal_beyond_its_own_digits_is_not_recorded(
     session: SparkSession, tmp_path: Path, unscaled: int, is_one: bool, precision: int, scale: int
 ) -> None:
-    """Clamps are left out where the type holds the bounds, and Spark's reader gives whatever the bits are."""
+    """Spark's reader gives whatever the bits are, and `n * 2 > 3` would raise where the type alone bounds a column."""
     bits = pa.py_buffer(b"".join(one.to_bytes(16, "little", signed=True) for one in (1, unscaled)))
     column = pa.Array.from_buffers(pa.decimal128(precision, scale), 2, [None, bits])
     pq.write_table(pa.table({"n": column}), tmp_path / "a.parquet", store_decimal_as_integer=True)
@@ -279,6 +280,25 @@ def test_a_decimal_beyond_its_own_digits_is_not_recorded(
         return
     with pytest.raises(PolicyError, match="a decimal with more digits than its type"):
         pin_verified(session, files, "spark.toml")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("beside", [1.0, 7.0])
+@pytest.mark.parametrize("test", ["x > 6", "x <> 1", "NOT (x <= 6)"])
+def test_no_row_is_left_out_for_what_stands_beside_it(
+    spark: SparkServer, session: SparkSession, tmp_path: Path, beside: float, test: str
+) -> None:
+    """A file's statistics leave NaN out: one person's 1.0 would take the NaN of all others from a count."""
+    rows = {"id": [*range(100)], "x": [*[float("nan")] * 99, beside]}
+    pq.write_table(pa.table(rows), tmp_path / "a.parquet")
+    files = of(tmp_path, visit=(str(tmp_path / "a.parquet"),))
+    record(session, files)
+    backend = SparkBackend.of(spark.url, files=files)
+    with backend.snapshot() as snapshot:
+        (table,) = snapshot.schema().tables
+        ((counted,),) = next(snapshot.run(f"SELECT COUNT(*) FROM `{table.read_as}` WHERE {test}"))
+    backend.close_idle()
+    assert counted == 99 + (beside > 6)
 
 
 @pytest.mark.spark
