@@ -396,3 +396,29 @@ def test_int96_whose_statistics_leave_out_rows_is_refused(tmp_path: Path) -> Non
     (seen,) = [column for column in table.columns if column.name == "seen"]
     assert "INT96 timestamps" in seen.refused
     assert "write the files anew" in seen.refused
+
+
+# --- NaN ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32"])
+@pytest.mark.parametrize("are_apart", [True, False], ids=["few files", "a list of files"])
+@pytest.mark.parametrize(
+    ("test", "counted"),
+    [("x > 6", 99), ("x <> 1", 99), ("NOT (x <= 6)", 99), ("x = 'nan'", 99), ("x >= 1", 100)],
+)
+def test_a_nan_counts_whatever_is_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, are_apart: bool, test: str, counted: int
+) -> None:
+    """Statistics leave it out, as every writer but the engine's own makes them."""
+    cells = pyarrow.array([float("nan")] * 99 + [1.0], pyarrow.type_for_alias(kind))
+    parquet.write_table(pyarrow.table({"x": cells}), tmp_path / "a.parquet")
+    if not are_apart:
+        monkeypatch.setattr(duckdb_files, "_MOST_APART", 0)
+    with DuckDBFiles(recorded(tmp_path)).snapshot() as snapshot:
+        (table,) = snapshot.schema().tables
+        (found,) = next(snapshot.run(f'SELECT COUNT(*) FROM "main"."visit" WHERE {test}'))
+    assert [str(column.type) for column in table.columns] == [
+        "double precision" if kind == "float64" else "real"
+    ]
+    assert found == (counted,)
