@@ -1,6 +1,8 @@
-"""The limits that the manual names are those that the benchmarks hold themselves to."""
+"""The limits that the manual names are those that the benchmarks hold themselves to, and what misses one says so."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 
@@ -15,3 +17,20 @@ def test_the_limits_on_spark_are_those_that_are_measured() -> None:
     assert told == {
         name: "" if limit is None else f"{limit:g} ×" for name, (_, _, limit) in spark.STATEMENTS.items()
     }
+
+
+def test_a_ratio_on_spark_beyond_its_limit_is_told_as_missed() -> None:
+    lines = iter(text("performance").splitlines())
+    assert any(line.startswith("| ours / exact on Spark |") for line in lines)
+    rows = {}
+    for line in lines:
+        if not line.startswith("|"):
+            break
+        name, *cells = line.strip("| ").split(" | ")
+        rows[name] = cells
+    rows.pop("---|---|---|---|---", None)
+    assert rows.keys() == spark.STATEMENTS.keys()
+    for name, (_, _, limit) in spark.STATEMENTS.items():
+        for cell in rows[name]:
+            for ratio in re.findall(r"([0-9.]+) ×", cell):
+                assert ("missed" in cell) == (limit is not None and float(ratio) > limit), (name, cell)
