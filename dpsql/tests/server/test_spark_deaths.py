@@ -9,6 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from dpsql.tests.support.spark_fixtures import require_spark
 from dpsql.tests.support.spark_server import SparkServer
 
 from .conftest import Served, run_server
@@ -23,6 +24,7 @@ ENDED_SECONDS = 120
 
 def test_a_dead_driver_is_a_constant_error(tmp_path: Path) -> None:
     """The words are the same as ever, whatever died, and the client is answered."""
+    require_spark()
     with SparkServer() as server:
         world = make_world(tmp_path, server)
         with run_server(world.spark) as served:
