@@ -134,8 +134,8 @@ def test_a_mutant_that_weighs_the_rows_of_a_part_anew(adding: World, monkeypatch
     """A person's rows in a part are fewer than they are in all: each would weigh more there."""
     plant(
         monkeypatch, print_release._Release.window,
-        ('f"a AS{held} ({rows})"',
-         'f"a AS{held} (SELECT * FROM ({rows}) AS a' "{'' if part is None else ' WHERE ' + self._in_part(part)})\""),
+        ('self._read_twice("a", rows)',
+         'self._read_twice("a", rows if part is None else f"SELECT * FROM ({rows}) AS a WHERE {self._in_part(part)}")'),
     )  # fmt: skip
     with pytest.raises(AssertionError):
         _check_parts(adding, None)
