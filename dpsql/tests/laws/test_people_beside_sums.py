@@ -153,7 +153,7 @@ FAULTS: dict[str, tuple[Callable[..., Any], str, str]] = {
     ),
     "what is beyond C stays in": (print_release._Release._corrected, "[: 1 + self.bounding.ranked]", "[:1]"),
     "rows are counted as groups": (
-        print_release._Release.with_people, "'CAST(SUM(n) AS BIGINT)'", "'COUNT(*)'",
+        print_release._Release.with_people, '"CAST(SUM(n) AS BIGINT)"', '"COUNT(*)"',
     ),
 }  # fmt: skip
 
