@@ -38,7 +38,7 @@ epsilon = 10
 max_epsilon = 10
 [tables.visit]
 {{source}}unit = "person"
-max_rows = 2000
+max_rows = 10
 [tables.visit.columns]
 spent = {{{{ bounds = [0, 1000] }}}}
 city = {{{{ values = ["Bonn", "it's", '\\\\', "${{{{env:HOME}}}}"] }}}}
@@ -263,6 +263,9 @@ def test_psql_sends_hostile_scripts(world: World, served: Served) -> None:
     shown = served.psql(script + "SELECT 41 + 1 AS alive;\n")
     assert "42" in shown
     assert os.environ.get("HOME", "/root") + "\n" not in shown
+    assert "the database could not answer this statement" not in shown, (
+        "refused before it is sent, or a constant"
+    )
     assert not (world.folder / "out").exists()
 
 
@@ -271,7 +274,7 @@ def test_parameters_are_data(served: Served) -> None:
     with served.connect() as connection:
         for text in ("x\\' OR 1=1 --", "\\", "${env:HOME}", "'; DROP TABLE visit --"):
             ((count,),) = connection.execute(sql, [text]).fetchall()
-            assert abs(count - (1333 if text in ("x\\' OR 1=1 --", "\\") else 0)) < 660
+            assert abs(count - (1333 if text in ("x\\' OR 1=1 --", "\\") else 0)) < 100
         with connection.cursor() as cursor, cursor.copy(f"COPY ({COUNT}) TO STDOUT") as copied:
             assert len(b"".join(copied).splitlines()) == 4
 
