@@ -245,8 +245,14 @@ class Dialect(ABC):
         return False
 
     def split_sum(self, sql: str, only: str) -> str:
-        """Return a sum of BIGINTs as a HUGEINT, NULL for no rows, by two sums of BIGINTs; `only`: its FILTER."""
-        raise NotImplementedError
+        """Return a sum of BIGINTs as a HUGEINT, NULL for no rows, by two sums of BIGINTs; `only`: its FILTER.
+
+        It is 2^23·SUM(x >> 23) + SUM(x & (2^23 - 1)): >> rounds down, & is what it takes off.
+
+        For |x| < 2^46 the first are -2^23 to 2^23 - 1, the others 0 to 2^23 - 1: no 2^40 of either pass 64 bits.
+        """
+        high = self.cast(f"SUM(({sql}) >> 23){only}", "HUGEINT")
+        return f"({high} * {2**23} + SUM(({sql}) & {2**23 - 1}){only})"
 
     @abstractmethod
     def wide_sum(self, total: str) -> str:

@@ -168,14 +168,6 @@ class SparkDialect(Dialect):
     def splits(self, largest: int, largest_sum: int) -> bool:
         return largest_sum >= 2**62 and largest < 2**46
 
-    def split_sum(self, sql: str, only: str) -> str:
-        """Return 2^23·SUM(x >> 23) + SUM(x & (2^23 - 1)), which is the sum: >> rounds down, & is what it takes off.
-
-        For |x| < 2^46 the first are -2^23 to 2^23 - 1, the others 0 to 2^23 - 1: no 2^40 of either pass 64 bits.
-        """
-        high = self.cast(f"SUM(({sql}) >> 23){only}", "HUGEINT")
-        return f"({high} * {2**23} + SUM(({sql}) & {2**23 - 1}){only})"
-
     def wide_sum(self, total: str) -> str:
         return self.cast(total, "HUGEINT")
 
