@@ -65,9 +65,14 @@ def quoted(*names: str) -> str:
 
 
 def shown(field: StructField) -> str:
-    """Return how a column is read: a moment in UTC, char(n) without what it is padded with, anything else as it is."""
-    name = quoted(field.name)
-    if field.dataType.simpleString() == _MOMENT:
+    """Return how a column is read: a moment in UTC, char(n) without what it is padded with, anything else as it is.
+
+    A double is read in a form that no source holds its statistics against: these know no NaN (soundness.md 1.32).
+    """
+    name, type_ = quoted(field.name), field.dataType.simpleString()
+    if type_ in ("float", "double"):
+        return f"CASE WHEN isnan({name}) THEN CAST('NaN' AS {type_}) ELSE {name} END AS {name}"
+    if type_ == _MOMENT:
         return f"CAST({name} AS TIMESTAMP_NTZ) AS {name}"
     if str(field.metadata.get(_DECLARED, "")).startswith("char("):
         return f"rtrim({name}) AS {name}"
