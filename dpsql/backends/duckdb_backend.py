@@ -31,7 +31,7 @@ from ..seal import NO_WAY_OUT
 from .backend import CHUNK_ROWS, Backend, Snapshot, implements, unknown_url
 from .deployment import Finding
 from .duckdb_schema import Query, read_schema
-from .stoppable import Stoppable
+from .stoppable import OpenSnapshots, Stoppable
 
 __all__ = ["MEANING", "DuckDBBackend", "DuckDBSnapshot", "guarded"]
 
@@ -157,7 +157,7 @@ class DuckDBBackend:
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._threads: dict[str, str] = {}
         self._schema_seen: list[LiveSchema] = []  # a file that is open for reading has no writer
-        self._snapshots: dict[DuckDBSnapshot, object] = {}
+        self._snapshots = OpenSnapshots()
         self._lock = threading.Lock()
 
     @classmethod
@@ -200,7 +200,7 @@ class DuckDBBackend:
 
     def _left(self, snapshot: DuckDBSnapshot) -> None:
         with self._lock:
-            del self._snapshots[snapshot]
+            self._snapshots.remove(snapshot)
             snapshot.close()
 
     def _entered(self, owner: object) -> DuckDBSnapshot:
@@ -212,7 +212,7 @@ class DuckDBBackend:
                     cursor = self._open_cursor()
                     seen = None if self._path is None else self._schema_seen
                     snapshot = DuckDBSnapshot(cursor, seen, self._read_schema)
-                    self._snapshots[snapshot] = owner
+                    self._snapshots.add(snapshot, owner)
                     return snapshot
             except EngineFailure as failure:
                 if failure.sqlstate != _BUSY or time.monotonic() > until:
@@ -221,10 +221,7 @@ class DuckDBBackend:
 
     def cancel(self, owner: object = None) -> None:
         """Stop the running statements of an owner, or all of them, from any thread."""
-        with self._lock:
-            running = [one for one, whose in self._snapshots.items() if owner is None or whose is owner]
-        for snapshot in running:
-            snapshot.cancel()
+        self._snapshots.cancel(owner)
 
     def close_idle(self) -> bool:
         """Close the file if no snapshot is open, so that a writer can have it; say whether it is closed."""

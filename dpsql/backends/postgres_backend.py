@@ -45,7 +45,7 @@ from .postgres_connection import (
 from .postgres_deployment import verify
 from .postgres_schema import FoundTable, SchemaSnapshot, find_tables, path_of, read_catalog, read_state
 from .postgres_values import array_of, read_as_arrays, read_exactly, sendable
-from .stoppable import Stoppable
+from .stoppable import OpenSnapshots, Stoppable
 
 __all__ = ["PostgresBackend", "PostgresSnapshot"]
 
@@ -257,7 +257,7 @@ class PostgresBackend:
         self._given: Connection | None = None
         self._pool: ConnectionPool[Connection] | None = None
         self._known: SchemaSnapshot | None = None
-        self._snapshots: dict[PostgresSnapshot, object] = {}
+        self._snapshots = OpenSnapshots()
         self._users = 0
         self._lock = threading.Lock()
         self._turn = threading.Lock()
@@ -294,24 +294,20 @@ class PostgresBackend:
         """
         with self._connection() as connection:
             snapshot = PostgresSnapshot(connection, is_ours=self._given is None)
+            self._snapshots.add(snapshot, owner)
             with self._lock:
-                self._snapshots[snapshot] = owner
                 known = self._known
             try:
                 found = snapshot.begin(known, self._names)
                 self._known = found if self._is_complete(found) else None
                 yield snapshot
             finally:
-                with self._lock:
-                    del self._snapshots[snapshot]
+                self._snapshots.remove(snapshot)
                 snapshot.close()
 
     def cancel(self, owner: object = None) -> None:
         """Stop the running statements of an owner, or all of them, from any thread."""
-        with self._lock:
-            running = [one for one, whose in self._snapshots.items() if owner is None or whose is owner]
-        for snapshot in running:
-            snapshot.cancel()
+        self._snapshots.cancel(owner)
 
     def close_idle(self) -> bool:
         """Close all connections if no snapshot is open; say whether they are closed."""

@@ -31,7 +31,7 @@ from .spark_parameters import bound
 from .spark_tables import OpenTables, PinnedTables
 from .spark_target import SparkTarget, target_of
 from .spark_values import array_of, chunks_of
-from .stoppable import Stoppable
+from .stoppable import OpenSnapshots, Stoppable
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
@@ -164,7 +164,7 @@ class SparkBackend:
         """Point at a server; nothing is opened before the first snapshot."""
         self._target, self._tables = target, tables
         self._idle: list[SparkConnection] = []
-        self._snapshots: dict[SparkSnapshot, object] = {}
+        self._snapshots = OpenSnapshots()
         self._users = 0
         self._lock = threading.Lock()
         self._turns = threading.BoundedSemaphore(_MOST_SESSIONS)
@@ -193,14 +193,12 @@ class SparkBackend:
         """
         with self._leased() as lease:
             snapshot = SparkSnapshot(lease.connection)
-            with self._lock:
-                self._snapshots[snapshot] = owner
+            self._snapshots.add(snapshot, owner)
             try:
                 snapshot.begin(self._tables)
                 yield snapshot
             finally:
-                with self._lock:
-                    del self._snapshots[snapshot]
+                self._snapshots.remove(snapshot)
                 lease.is_clean = snapshot.close()
 
     @contextmanager
@@ -218,10 +216,7 @@ class SparkBackend:
 
     def cancel(self, owner: object = None) -> None:
         """Stop the running statements of an owner, or all of them, from any thread."""
-        with self._lock:
-            running = [one for one, whose in self._snapshots.items() if owner is None or whose is owner]
-        for snapshot in running:
-            snapshot.cancel()
+        self._snapshots.cancel(owner)
 
     def close_idle(self) -> bool:
         """Release all sessions if no snapshot is open; say whether they are released."""

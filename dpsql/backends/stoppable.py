@@ -1,4 +1,4 @@
-"""An engine's calls, one at a time, each of which another thread can stop."""
+"""An engine's calls, one at a time, each of which another thread can stop; and whose they are."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ..errors import EngineFailure
+from .backend import Snapshot
 
-__all__ = ["Stoppable"]
+__all__ = ["OpenSnapshots", "Stoppable"]
 
 _T = TypeVar("_T")
 _PAUSES = (0.01, 0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.1, 0.2, 0.2, 0.2)
@@ -66,3 +67,31 @@ class Stoppable:
         """Wait for a `cancel` that is under way; later ones do nothing."""
         with self._cancelling:
             self._is_closed = True
+
+
+class OpenSnapshots:
+    """The open snapshots of a backend, each with whose it is; safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._owners: dict[Snapshot, object] = {}
+        self._lock = threading.Lock()
+
+    def __bool__(self) -> bool:
+        return bool(self._owners)
+
+    def add(self, snapshot: Snapshot, owner: object) -> None:
+        """Have `cancel` reach a snapshot."""
+        with self._lock:
+            self._owners[snapshot] = owner
+
+    def remove(self, snapshot: Snapshot) -> None:
+        """Have `cancel` reach it no more."""
+        with self._lock:
+            del self._owners[snapshot]
+
+    def cancel(self, owner: object = None) -> None:
+        """Stop what an owner's snapshots run, or all of them, from any thread."""
+        with self._lock:
+            running = [one for one, whose in self._owners.items() if owner is None or whose is owner]
+        for snapshot in running:
+            snapshot.cancel()

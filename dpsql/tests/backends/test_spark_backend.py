@@ -254,7 +254,9 @@ def test_a_statement_is_stopped_from_another_thread(backend: SparkBackend) -> No
     threads = [threading.Thread(target=run, args=(owner,)) for owner in (mine, None)]
     for thread in threads:
         thread.start()
-    assert eventually(lambda: len([one for one in backend._snapshots if one._connection.is_running]) == 2)
+    assert eventually(
+        lambda: len([one for one in list(backend._snapshots._owners) if one._connection.is_running]) == 2
+    )
     backend.cancel(mine)
     threads[0].join(60)
     assert stopped == [(mine, "57014")]

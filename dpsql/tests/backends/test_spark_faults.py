@@ -46,7 +46,7 @@ def during(backend: SparkBackend, act: Callable[[], None]) -> EngineFailure:
     """Return the failure of a statement while which something happens."""
 
     def wait_and_act() -> None:
-        assert eventually(lambda: any(one._connection.is_running for one in list(backend._snapshots)))
+        assert eventually(lambda: any(one._connection.is_running for one in list(backend._snapshots._owners)))
         time.sleep(1)  # so that it is the statement itself that runs, and does on the server
         act()
 
