@@ -63,7 +63,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> None:
         return watched(sql, bound_of(facts_of(expr, self.env).size))
 
     monkeypatch.setattr(PrivatePrinter, "value", value)
-    monkeypatch.setattr("dpsql.plan.backend_sql.print_private.MAX_LENGTH", 10**7)
+    monkeypatch.setattr("dpsql.plan.backend_sql.print_private.MAX_LENGTH", 300_000)
 
 
 def run(copies: Copies, sql: str) -> bool:

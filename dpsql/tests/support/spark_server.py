@@ -55,6 +55,14 @@ _FAST = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.shuffle.partitions": "1",
     "spark.scheduler.mode": "FAIR",
+    # Nobody looks at what was run: thousands of plans with long texts would fill the memory.
+    "spark.connect.ui.retainedSessions": "1",
+    "spark.connect.ui.retainedStatements": "1",
+    "spark.sql.maxPlanStringLength": "1000",
+    "spark.sql.ui.retainedExecutions": "1",
+    "spark.ui.retainedJobs": "1",
+    "spark.ui.retainedStages": "1",
+    "spark.ui.retainedTasks": "100",
 }
 _CLUSTER = {
     "spark.cores.max": "2",
@@ -97,7 +105,7 @@ class SparkServer:
         workers: int = 0,
         token: str | None = None,
         settings: dict[str, str] | None = None,
-        memory: str = "1g",
+        memory: str = "2g",
     ) -> None:
         home = find_spark()
         if home is None:
