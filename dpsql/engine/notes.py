@@ -83,13 +83,17 @@ def bias_notes(plan: Plan, more: MoreRows = nothing_said) -> tuple[str, ...]:
     """Return what may bend the answers besides the noise: contribution bounds that leave rows out.
 
     From the plan, and what `more` has of earlier releases: nothing is known, or said, of whether any row was left out.
+    What the plan does not have is not asked for its notes.
     """
     notes: list[str] = []
     for release in plan.releases:
-        notes += contribution_notes(release, more)
+        if not (release.bounding.per_row and release.release.rows.is_flat):
+            notes += contribution_notes(release, more)
         notes += _coarse_steps(release)
-        notes += selection_notes(release)
-    notes += set_notes(plan)
+        if release.top is not None:
+            notes += selection_notes(release)
+    if any(release.release.keys or release.release.share != (1, 1) for release in plan.releases):
+        notes += set_notes(plan)
     for number in plan.tables:
         found = set(releases_of(plan.intermediates[number]))
         if any(release.groups is None for release in plan.releases if release.release in found):

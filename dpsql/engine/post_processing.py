@@ -26,7 +26,7 @@ from ..plan.dialects.dialect import Dialect
 from ..plan.planner import ReleasePlan
 from ..plan.privacy.rows import Release
 from ..postprocess import ReleasedColumn, ReleasedTable, SealedEngine, finish
-from ..postprocess.bars import Bar, resolve_bars
+from ..postprocess.bars import BAR_ENDS, Bar, resolve_bars
 from ..postprocess.fetched import FetchedTable, carried_type, encode_fetched, fetch_statement
 from ..postprocess.print_public import PublicPrinter
 from ..postprocess.public_parts import Fetched, Needed, check_usable, split
@@ -35,7 +35,7 @@ from ..postprocess.rows import ResultRows, check_carried, check_size, finish_col
 from ..postprocess.spool import Spool, chunk_rows
 from ..postprocess.watchdog import interrupt_after
 from ..relation.catalog import Scalar, Table
-from ..relation.relations import Relation
+from ..relation.relations import Relation, called_in
 from ..relation.types import BIGINT, TEXT, Kind, SqlType
 from .bars import Maker, Simulation, empty_bars, empty_replicas, empty_simulation
 from .released import Groups, ReleasedMeasurement, integers, shown
@@ -102,7 +102,8 @@ def compile_public(relation: Relation, plans: Sequence[ReleasePlan], dialect: Di
     """
     by_release: dict[Release, ReleasePlan] = {plan.release: plan for plan in plans}
     check_usable(relation)
-    resolved = show_intervals(resolve_bars(relation, by_release))
+    barred = resolve_bars(relation, by_release) if BAR_ENDS & called_in(relation) else relation
+    resolved = show_intervals(barred)
     cut = split(resolved, tables_only=not dialect.runs_public_parts)
     tables: dict[str, Table] = {}
     if isinstance(cut.relation, Fetched):
@@ -237,8 +238,8 @@ def run_public(
     plain = {number: _table(number, rows[number]) for number in compiled.releases}
     tables: list[ReleasedTable | FetchedTable] = []
     for number in sorted(compiled.releases):
-        numbered = number in compiled.numbered
-        tables.append(maker.with_bars(number, _numbered(plain[number]) if numbered else plain[number]))
+        table = _numbered(plain[number]) if number in compiled.numbered else plain[number]
+        tables.append(maker.with_bars(number, table) if number in compiled.bars else table)
     for number, simulation in enumerate(compiled.simulations):
         read = {i: _numbered(plain[i] if i in plain else _table(i, rows[i])) for i in simulation.releases}
         tables.append(maker.simulated(f"b{number}", simulation, read, fetched))
@@ -266,7 +267,8 @@ def check_public(compiled: Compiled, plans: Sequence[ReleasePlan], engine: Seale
     parts = [_empty(f"p{i}", part.columns) for i, part in enumerate(compiled.parts)]
     tables = [empty_simulation(f"b{i}", simulation) for i, simulation in enumerate(compiled.simulations)]
     for number in sorted(compiled.releases):
-        table = empty_bars(plain[number], compiled.bars.get(number, ()))
+        bars = compiled.bars.get(number)
+        table = empty_bars(plain[number], bars) if bars else plain[number]
         tables.append(_numbered(table) if number in compiled.numbered else table)
     engine.run(compiled.sql, [*tables, *parts])
     for simulation in compiled.simulations:

@@ -298,7 +298,7 @@ class PlanRunner:
                         charge,
                         _note(plan, index),
                         grouping,
-                        top_up_of(plan, index),
+                        top_up_of(plan, index) if plan.is_zcdp else None,
                     )
                 )
                 places.append((number, index))

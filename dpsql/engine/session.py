@@ -26,8 +26,7 @@ from ..memory import STATEMENT_BYTES, Share
 from ..plan.planner import Plan, PrivacyParameters, ReleasePlan, plan
 from ..policy import Neighbours, Policy, access_of
 from ..postprocess.bars import add_companions
-from ..relation.catalog import Catalog
-from ..relation.relations import AggregateCall, Relation
+from ..relation.relations import Aggregate, AggregateCall, Project, Relation
 from ..relation.types import TEXT, SqlType
 from ..sql.bind_select import bind
 from ..sql.parameters import Awaited
@@ -63,7 +62,7 @@ from .dataset import Dataset, LazySnapshot, PreparedPlan
 from .explain import Explanation
 from .listed_keys import ListedKeys
 from .notes import bias_notes, found_notes, rank_notes
-from .people_above import MoreRows, more_rows
+from .people_above import more_rows
 from .post_processing import Compiled, Patience, PublicRows, check_public, compile_public, run_public
 from .row_previews import row_preview
 from .run import IntermediateRows, PlanRunner, ReleasedRows, carried, check_intermediate
@@ -103,6 +102,7 @@ class Session:
     `turns`: a server's, in which statements are planned and post-processed; None: at once, and without the limits that
     the owner sets for public statements.
     `doing`: what the running statement waits for, in words for the one who waits; any thread may read it.
+    `catalog`: the declared tables and columns that this analyst sees, as the database had them when it was opened.
     """
 
     dataset: Dataset
@@ -118,6 +118,7 @@ class Session:
             raise PolicyError("the analyst's name is not text")
         self.settings = Settings.of(self.policy)
         self.access = access_of(self.policy, self.analyst)
+        self.catalog = self.dataset.seen_by(self.access)
         self._cancelled, self._expired = threading.Event(), threading.Event()
         self._sealed = self.dataset.sealed.sharing(self._cancelled.is_set, self.analyst)
         self._place = None if self.turns is None else self.turns.place(self.analyst)
@@ -165,11 +166,6 @@ class Session:
     def policy(self) -> Policy:
         """What the owner declared."""
         return self.dataset.policy
-
-    @property
-    def catalog(self) -> Catalog:
-        """The declared tables and columns that this analyst sees, as the database had them when it was opened."""
-        return self.dataset.seen_by(self.access)
 
     def cancel(self) -> None:
         """Stop the running statement, from any thread; what it has charged stays spent."""
@@ -580,7 +576,8 @@ class Session:
 
     def _shown(self, query: AdmittedQuery, relation: Relation) -> tuple[Relation, tuple[str, ...]]:
         """Return what a statement is answered with, and why that is another relation than it asks for, if it is."""
-        if not self.policy.has_previews:
+        is_aggregated = isinstance(relation, Project) and isinstance(relation.input, Aggregate)
+        if is_aggregated or not self.policy.has_previews:  # what is aggregated is no look at rows
             return relation, ()
         shown = row_preview(query, relation, self.catalog)
         return (relation, ()) if shown is None else (shown.relation, (shown.note,))
@@ -677,7 +674,7 @@ class Session:
         ranks = tuple(dict.fromkeys(rank_notes(rows, level, self._counted)))
         notes += (*found_notes(rows), *ranks, *prepared.bar_notes)
         notes += (*bias_notes(prepared.plan, self._more_rows), *runner.origins)
-        notes += (runner.topped_up,) if runner.topped_up else ()
+        notes += (runner.topped_up,) if prepared.plan.rho_atto and runner.topped_up else ()
         notes += (_AGREE,) if any(row.fitted for row in rows) else ()
         notes += (_WITHOUT_BARS,) if patience.without_bars else ()
         receipt = self._receipt(charge, self.budget(), reused=reused, notes=notes)
@@ -772,9 +769,8 @@ class Session:
             if self._cancelled.wait(max(0.0, self.release_time(self._began, now) - now)):
                 raise EngineFailure("cancelled", sqlstate="57014")
 
-    @property
-    def _more_rows(self) -> MoreRows:
-        return more_rows(self.dataset.people_above)
+    def _more_rows(self, name: str, max_rows: int) -> str:
+        return more_rows(self.dataset.people_above)(name, max_rows)
 
     def _receipt(self, charge: Charge, status: Status, *, reused: bool, notes: tuple[str, ...]) -> Receipt:
         left, delta = Fraction(status.left_nano, NANO), Fraction(charge.delta_atto, ATTO)

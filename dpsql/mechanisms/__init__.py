@@ -29,7 +29,6 @@ from .laws import (
 from .linear_accuracy import half_width_of
 from .noise import Noise, SampledNoise
 from .permute_and_flip import FlipChoice, first_bytes_of
-from .random_source import OS_RANDOM, RandomSource
 from .randomized_response import (
     Channel,
     exact_parameter,
@@ -41,6 +40,7 @@ from .randomized_response import (
 from .rank_choice import Near, RankChoice, Window, clamp_of, log_above
 from .rank_splitting import HASH_BITS, Ask, RankSplit
 from .top_up import TopUp
+from .uniform import OS_RANDOM, RandomSource
 
 __all__ = [
     "ATTO",

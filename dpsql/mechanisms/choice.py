@@ -23,7 +23,7 @@ from operator import mul
 from typing import Final
 
 from .laplace_accuracy import bounds_of_exp
-from .random_source import RandomSource
+from .uniform import RandomSource
 
 __all__ = ["FIRST_BYTES", "POWER_ERROR", "choose", "coin", "powers"]
 

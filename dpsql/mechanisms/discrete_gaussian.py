@@ -35,8 +35,7 @@ from .discrete_laplace import (
     first_tails_is_odd,
     is_exp_of_fraction,
 )
-from .random_source import RandomSource
-from .uniform import draw_below, draw_one_below
+from .uniform import RandomSource, draw_below, draw_one_below
 
 __all__ = ["draw_discrete_gaussian"]
 

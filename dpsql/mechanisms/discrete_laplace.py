@@ -28,8 +28,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from .random_source import RandomSource
-from .uniform import draw_below, draw_one_below, random_words
+from .uniform import RandomSource, draw_below, draw_one_below, random_words
 
 __all__ = [
     "ARRAY_LIMIT",

@@ -18,7 +18,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from .random_source import RandomSource
+from .uniform import RandomSource
 
 __all__ = ["Independent", "Law", "WholeVectors"]
 

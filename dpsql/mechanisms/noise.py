@@ -13,8 +13,7 @@ import numpy.typing as npt
 from .choice import choose
 from .law import Law
 from .permute_and_flip import permute_and_flip
-from .random_source import OS_RANDOM, RandomSource
-from .uniform import draw_coins
+from .uniform import OS_RANDOM, RandomSource, draw_coins
 
 __all__ = ["Noise", "SampledNoise"]
 

@@ -23,8 +23,8 @@ from fractions import Fraction
 from typing import ClassVar, Final
 
 from .choice import POWER_ERROR, powers
-from .random_source import RandomSource
 from .rank_choice import Window
+from .uniform import RandomSource
 
 __all__ = ["FlipChoice", "first_bytes_of", "permute_and_flip"]
 

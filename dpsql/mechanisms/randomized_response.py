@@ -22,8 +22,7 @@ from typing import TypeVar
 
 from .choice import FIRST_BYTES, choose
 from .laplace_accuracy import bounds_of_exp
-from .random_source import OS_RANDOM, RandomSource
-from .uniform import draw_one_below
+from .uniform import OS_RANDOM, RandomSource, draw_one_below
 
 __all__ = [
     "Channel",

@@ -1,30 +1,57 @@
-"""Exactly uniform integers below n, from random bytes; one at a time or as an array.
+"""Where random bits come from, and exactly uniform integers below n that are made of them, one or an array.
 
 House rules:
 
-1. Every rejected word is drawn anew, and only that word: no result depends on which others were rejected.
-2. No modulo without rejection, no floats.
+1. They come from the operating system, and nothing else outside a test. Nothing in `mechanisms` takes a seed, reads an
+   environment variable or has a setting (law L8). A deterministic source exists only in `dpsql.testing`, and reaches
+   the engine only in process.
+2. No buffer is kept between calls: nothing to leak, nothing to repeat after a fork.
+3. Every rejected word is drawn anew, and only that word: no result depends on which others were rejected.
+4. No modulo without rejection, no floats.
 """
 
 from __future__ import annotations
 
+import os
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from .random_source import RandomSource
-
 __all__ = [
     "COIN",
+    "OS_RANDOM",
     "WORD_LIMIT",
+    "RandomSource",
     "draw_below",
     "draw_below_each",
     "draw_coins",
     "draw_one_below",
     "random_words",
 ]
+
+
+class RandomSource(Protocol):
+    """Gives independent uniform bytes.
+
+    Ensures: exactly `count` bytes, each uniform and independent of all bytes given before.
+    """
+
+    def random_bytes(self, count: int) -> bytes: ...
+
+
+class _OperatingSystem:
+    """The kernel's generator through `os.urandom`: safe after a fork, cannot be seeded."""
+
+    __slots__ = ()
+
+    def random_bytes(self, count: int) -> bytes:
+        return os.urandom(count)
+
+
+OS_RANDOM: Final[RandomSource] = _OperatingSystem()
+"""The source that every release draws from."""
 
 WORD_LIMIT: Final = 2**63
 """Arrays of integers can be drawn below any n up to this one."""

@@ -126,7 +126,7 @@ class RowEncoder:
         """Raises LocalProtocolError: a column's type cannot be written in its format."""
         self._count = count(columns)
         self._writers = [bytes_column(column) for column in columns]
-        self._fields = [field_column(column) for column in columns]
+        self._columns = columns
 
     def encode(self, rows: Sequence[Sequence[Any]]) -> DataRows:
         """Return the messages of a chunk of rows; some thousands at a time are fastest.
@@ -136,7 +136,7 @@ class RowEncoder:
         """
         columns = transpose(rows, len(self._writers))
         if len(rows) >= MANY:
-            fields = [write(column) for write, column in zip(self._fields, columns, strict=True)]
+            fields = [field_column(one)(values) for one, values in zip(self._columns, columns, strict=True)]
             return DataRows(messages(b"D", self._count, fields, len(rows)))
         written = [write(column) for write, column in zip(self._writers, columns, strict=True)]
         return DataRows(b"".join([message(b"D", self._count + row) for row in joined(written, len(rows))]))

@@ -483,7 +483,8 @@ def plan(
         ordered.update(dict.fromkeys(releases_of(part)))
     blocks = sum((Fraction(*release.share) for release in ordered), Fraction(0))
     looking = Looking()
-    tops = top_rows((*analyzed.intermediates, analyzed.root)) if privacy.selection else {}
+    has_groups = any(release.keys for release in ordered)
+    tops = top_rows((*analyzed.intermediates, analyzed.root)) if privacy.selection and has_groups else {}
     releases = tuple(
         _selecting(
             _plan_release(release, catalog, privacy, blocks, read, looking),
@@ -555,7 +556,7 @@ def _plan_release(
             sqlstate="PV301",
             hint="raise dpsql.epsilon",
         )
-    is_empty = groups == () or has_no_rows(rows.items, rows.predicate)
+    is_empty = groups == () or (not rows.is_whole and has_no_rows(rows.items, rows.predicate))
     if is_empty:
         each = _Share(Fraction(0), 0 if is_zcdp else None)
     delta, key_law, tau = Fraction(0), None, None
@@ -613,11 +614,10 @@ def _check_measured(
     env: Environment,
 ) -> None:  # fmt: skip
     """Refuse what is too large, by text and policy alone (law L10). Raises Refusal (54001)."""
-    texts = [*release.keys, *dict.fromkeys(value for v in measurements for value in v.values)]
-    text_of_row(
-        ((facts_of(expr, env).size, expr.position) for expr in texts if expr.type.kind is SqlKind.TEXT),
-        joined_rows(release.rows.reach),
-    )
+    exprs = [*release.keys, *dict.fromkeys(value for v in measurements for value in v.values)]
+    if texts := [expr for expr in exprs if expr.type.kind is SqlKind.TEXT]:
+        sizes = ((facts_of(expr, env).size, expr.position) for expr in texts)
+        text_of_row(sizes, joined_rows(release.rows.reach))
     count = len(measurements)
     if count > MAX_MEASUREMENTS:
         raise Refusal(
@@ -721,7 +721,7 @@ def _read_groups(
     None where no key needs a list, or there are more than MAX_DOMAIN: then keys are found by threshold.
     """
     keys, terms = release.keys, release.rows.predicate
-    lists = key_lists(release.rows, keys, domains) if read is not None else ()
+    lists = key_lists(release.rows, keys, domains) if keys and read is not None else ()
     if read is None or not lists:
         return None, ()
     parts: list[tuple[tuple[int, ...], Sequence[tuple[Scalar, ...]]]] = []

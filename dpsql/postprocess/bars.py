@@ -49,7 +49,10 @@ from .noisy import noisy_columns
 from .public_parts import is_public
 from .replicas import NotSimulated, numbered, simulation_of
 
-__all__ = ["Bar", "WithBars", "add_companions", "has_companions", "resolve_bars"]
+__all__ = ["BAR_ENDS", "Bar", "WithBars", "add_companions", "has_companions", "resolve_bars"]
+
+BAR_ENDS = frozenset({"dp_low", "dp_high"})
+"""The functions of which `resolve_bars` makes columns."""
 
 _MAX_TRACED = 1_000
 
@@ -118,7 +121,7 @@ def resolve_bars(node: Relation, plans: Mapping[Release, ReleasePlan]) -> Relati
         return node
     asked = dict.fromkeys(
         part.args[0] for expr in node.exprs for part in walk(expr)
-        if isinstance(part, Call) and part.function in ("dp_low", "dp_high")
+        if isinstance(part, Call) and part.function in BAR_ENDS
     )  # fmt: skip
     if not asked:
         return node
@@ -128,7 +131,7 @@ def resolve_bars(node: Relation, plans: Mapping[Release, ReleasePlan]) -> Relati
 
 
 def _resolved(expr: Expr, places: Mapping[Expr, int | None]) -> Expr:
-    if isinstance(expr, Call) and expr.function in ("dp_low", "dp_high"):
+    if isinstance(expr, Call) and expr.function in BAR_ENDS:
         place = places[expr.args[0]]
         if place is None:
             return Literal(DOUBLE, None)

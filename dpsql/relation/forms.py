@@ -6,7 +6,7 @@ the sealed engine, whose memory and time are limited, is where they run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -17,7 +17,6 @@ from .types import BIGINT, BOOLEAN, SqlType
 
 __all__ = [
     "MAX_RECURSION", "MAX_ROW_SERIES", "MAX_SERIES", "Lateral", "Recursive", "RecursiveRef", "Series", "Unnest",
-    "parts_of",
 ]  # fmt: skip
 
 MAX_SERIES = 1_000_000
@@ -136,16 +135,3 @@ class Recursive(Relation):
 
     def map_inputs(self, change: Callable[[Relation], Relation]) -> Relation:
         return replace(self, base=change(self.base), step=change(self.step))
-
-
-def parts_of(node: Relation) -> Iterator[Relation]:
-    """Yield a relation and all below it, each once (not into subqueries of expressions)."""
-    seen: set[int] = set()
-    stack = [node]
-    while stack:
-        one = stack.pop()
-        if id(one) in seen:
-            continue
-        seen.add(id(one))
-        yield one
-        stack += one.inputs

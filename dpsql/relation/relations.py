@@ -7,18 +7,19 @@ its inputs): whoever walks or rewrites relations does it by these alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ..errors import Position
 from .catalog import Column, Table
-from .expressions import Expr, Literal
+from .expressions import Call, Expr, Literal, walk
 from .types import BOOLEAN, INTEGER, SqlType
 
 __all__ = [
     "Aggregate", "AggregateCall", "Change", "Distinct", "Filter", "Join", "Limit", "Order", "OutputColumn", "Project",
-    "Relation", "Scan", "SetOperation", "Sort", "Values", "Window", "WindowCall", "expressions",
+    "Relation", "Scan", "SetOperation", "Sort", "Values", "Window", "WindowCall", "called_in", "expressions",
+    "parts_of",
 ]  # fmt: skip
 
 Change = Callable[[Expr], Expr]
@@ -67,6 +68,25 @@ def expressions(node: Relation) -> tuple[Expr, ...]:
 
     node.map_expressions(note)
     return tuple(found)
+
+
+def parts_of(node: Relation) -> Iterator[Relation]:
+    """Yield a relation and all below it, each once (not into subqueries of expressions)."""
+    seen: set[int] = set()
+    stack = [node]
+    while stack:
+        one = stack.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        stack += one.inputs
+
+
+def called_in(relation: Relation) -> frozenset[str]:
+    """Return the functions that a relation calls, all below it too (not in subqueries of expressions)."""
+    exprs = (expr for node in parts_of(relation) for expr in expressions(node))
+    return frozenset(part.function for expr in exprs for part in walk(expr) if isinstance(part, Call))
 
 
 @dataclass(frozen=True)

@@ -128,6 +128,7 @@ def bind_unnest(binder: Binder, node: exp.Expr) -> Expr:
     else:
         value = _array(binder, node.args["this"], "unnest")
     assert value.type.element is not None
+    binder.makes_rows = True
     return Call(value.type.element, "unnest", (value,), position=binder.position(node))
 
 

@@ -177,7 +177,10 @@ class Grammar:
 
 @dataclass
 class Binder:
-    """Binds the expressions of one SELECT over one scope, collecting its aggregates, windows and joins."""
+    """Binds the expressions of one SELECT over one scope, collecting its aggregates, windows and joins.
+
+    `makes_rows`: an expression has several values for a row, which `bind_array.unnested` lays out.
+    """
 
     context: BindingContext
     scope: Scope
@@ -190,6 +193,7 @@ class Binder:
     place: str = "here"
     allow_aggregates: bool = True
     estimator: Estimator | None = None
+    makes_rows: bool = False
 
     def position(self, node: exp.Expr) -> Position | None:
         """Return where a node stands in the statement's text."""

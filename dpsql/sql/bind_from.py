@@ -195,7 +195,8 @@ class _Items:
 
 
 def _is_lateral(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Lateral) or is_rows(node)
+    is_named = isinstance(node, exp.Table) and isinstance(node.args["this"], exp.Identifier)
+    return isinstance(node, exp.Lateral) or (not is_named and is_rows(node))
 
 
 def _lateral_join(

@@ -46,10 +46,8 @@ def holds_pending(expr: Expr) -> bool:
     return isinstance(expr, Pending)
 
 
-def bind_group(
-    binder: Binder, group: exp.Expr | None, names: Sequence[str], items: Sequence[Expr]
-) -> GroupKeys:
-    """Return the keys and sets of a GROUP BY clause; without one, the one empty set.
+def bind_group(binder: Binder, group: exp.Expr, names: Sequence[str], items: Sequence[Expr]) -> GroupKeys:
+    """Return the keys and sets of a GROUP BY clause.
 
     `names`, `items`: the output columns, which a key may name by number, or by name where no input
     column has that name.
@@ -58,9 +56,6 @@ def bind_group(
         Refusal: 42803 for an aggregate in a key, 42804 for a type that cannot be one, 54001 for too many sets.
     """
     found = GroupKeys()
-    if group is None:
-        found.sets = [()]
-        return found
     written = group.args.get("expressions")
     if group.args.get("all") is False or bool(group.args.get("all")) == bool(written):
         raise Refusal(

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from ..errors import Position, Refusal
 from ..relation.expressions import Expr, Field
-from ..relation.forms import Lateral, Recursive, RecursiveRef, parts_of
+from ..relation.forms import Lateral, Recursive, RecursiveRef
 from ..relation.functions import common_type
 from ..relation.relations import (
     Aggregate,
@@ -21,6 +21,7 @@ from ..relation.relations import (
     SetOperation,
     Sort,
     Window,
+    parts_of,
 )
 from .bind_expression import Grammar, cast
 from .scope import BindingContext, fold_name

@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from ..errors import Position, Refusal
 from ..relation.expressions import Expr, Field, Scalar, map_children, walk
-from ..relation.forms import Recursive, parts_of
+from ..relation.forms import Recursive
 from ..relation.functions import WRITTEN
 from ..relation.relations import (
     Aggregate,
@@ -29,6 +29,7 @@ from ..relation.relations import (
     Sort,
     Window,
     expressions,
+    parts_of,
 )
 from ..relation.types import Kind, SqlType
 from .aggregates import AGGREGATES, ORDERED
@@ -38,7 +39,7 @@ from .bind_estimates import Estimator
 from .bind_expression import Binder, Grammar, Pending
 from .bind_forms import CONDITIONS, FORMS
 from .bind_from import bind_from, bind_values, rename
-from .bind_group import bind_group
+from .bind_group import GroupKeys, bind_group
 from .bind_order import bind_distinct_on, bind_limit, bind_order, first_rows
 from .bind_recursive import bind_recursive, names_itself
 from .bind_set_operation import bind_set_operation
@@ -151,8 +152,7 @@ def _select(node: exp.Select, context: BindingContext) -> Relation:
         binder.estimator.grouped = _groups_by_answers(node, binder, binder.estimator)
     outputs = _outputs(node, binder)
     condition = _having(node, binder)
-    orders = bind_order(binder, node, outputs.names, outputs.items)
-    ons = bind_distinct_on(binder, node, outputs.names, outputs.items, orders)
+    orders, ons = _orders(node, binder, outputs)
     exprs = [*outputs.items, *(order.expr for order in orders), *ons]
     group = node.args.get("group")
     level = below
@@ -169,11 +169,22 @@ def _select(node: exp.Select, context: BindingContext) -> Relation:
         start = len(relation.columns)
         relation = Window(relation, windows)
         exprs = [_place_windows(expr, start) for expr in exprs]
-    relation, exprs = unnested(relation, exprs)
+    if binder.makes_rows:
+        relation, exprs = unnested(relation, exprs)
     count = len(outputs.items)
     sorts = [replace(order, expr=expr) for order, expr in zip(orders, exprs[count:], strict=False)]
     keys = exprs[count + len(orders) :]
     return _project(node, binder, relation, _Outputs(outputs.names, exprs[:count]), sorts, keys)
+
+
+def _orders(node: exp.Select, binder: Binder, outputs: _Outputs) -> tuple[list[Order], list[Expr]]:
+    """Return what ORDER BY and DISTINCT ON say, each where it stands."""
+    orders: list[Order] = []
+    if node.args.get("order") is not None:
+        orders = bind_order(binder, node, outputs.names, outputs.items)
+    if node.args.get("distinct") is None:
+        return orders, []
+    return orders, bind_distinct_on(binder, node, outputs.names, outputs.items, orders)
 
 
 def _of_rows(binder: Binder, predicate: Expr) -> Expr:
@@ -231,7 +242,7 @@ def _outputs(node: exp.Select, binder: Binder) -> _Outputs:
         bare = item.args["this"] if isinstance(item, exp.Alias) else item
         expr = (
             bind_unnest(binder, bare)
-            if isinstance(bare, _ROWS) or row_call(bare) is not None
+            if isinstance(bare, _ROWS) or (isinstance(bare, exp.Anonymous) and row_call(bare) is not None)
             else binder.bind(item)
         )
         found.items.append(expr)
@@ -249,7 +260,9 @@ def _star(item: exp.Expr, binder: Binder) -> list[tuple[str, Expr]]:
 
 def _aggregate(node: exp.Select, binder: Binder, below: Attacher, outputs: _Outputs) -> Attacher:
     """Return the Aggregate node, which turns an expression over its input into one over its output."""
-    group = bind_group(binder, node.args.get("group"), outputs.names, outputs.items)
+    group = GroupKeys([], [()])
+    if (written := node.args.get("group")) is not None:
+        group = bind_group(binder, written, outputs.names, outputs.items)
     keys, aggregates = group.keys, tuple(call.map(below.lift) for call in binder.aggregates)
     groupings = []
     for wanted in binder.groupings:
@@ -258,9 +271,9 @@ def _aggregate(node: exp.Select, binder: Binder, below: Attacher, outputs: _Outp
             raise Refusal("GROUPING takes the expressions of GROUP BY", sqlstate="42803", position=at)
         groupings.append(tuple(keys.index(key) for key in wanted))
     names = [_key_name(key, outputs) for key in keys]
-    rows, placed = unnested(
-        below.relation, keys
-    )  # a key that is of several rows makes them before they are grouped
+    rows, placed = below.relation, keys
+    if binder.makes_rows:  # a key that is of several rows makes them before they are grouped
+        rows, placed = unnested(rows, keys)
     grouped = Aggregate(
         rows, tuple(placed), aggregates, tuple(group.sets), tuple(groupings), tuple(names),
         position=binder.position(node),
@@ -339,7 +352,8 @@ def _project(
         relation = first_rows(relation, groups, keys, binder.position(node.args["distinct"]))
     if keys:
         relation = Sort(relation, tuple(keys), position=keys[0].expr.position)
-    relation = bind_limit(binder, node, relation)
+    if not (node.args.get("limit") is None and node.args.get("offset") is None):
+        relation = bind_limit(binder, node, relation)
     if len(exprs) > len(items):
         kept = tuple(Field(e.type, i, n) for i, (e, n) in enumerate(zip(items, names, strict=True)))
         relation = Project(relation, kept, tuple(names))

@@ -1,8 +1,6 @@
 """Functions that are called by their name alone: those of `relation.functions.above`, as Postgres resolves a call.
 
-The parser has a node of its own for some of these names, with arguments renamed, moved or read as another dialect
-means them. So it does not see the names: `parse_calls` puts another in the place of each, which no statement can hold
-outside quotes, and takes it back afterwards.
+The parser does not see their names, of some of which it has a node of its own (`statement`).
 """
 
 from __future__ import annotations
@@ -13,7 +11,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import Token, TokenType
 
 from ..errors import Refusal
 from ..relation.expressions import Call, Expr, Literal
@@ -28,74 +25,14 @@ from .parameters import sample
 from .public_aggregates import PUBLIC_AGGREGATES, PUBLIC_NAMED
 
 if TYPE_CHECKING:
-    from sqlglot.dialects.postgres import Postgres
-
     from .bind_expression import Binder
 
-__all__ = ["answered_names", "bind_named", "bind_row", "hashed_text", "no_such_function", "parse_calls"]
+__all__ = ["OPERATOR_NAMES", "answered_names", "bind_named", "bind_row", "hashed_text", "no_such_function"]
 
-_HIDDEN = "called "
-
-
-def parse_calls(text: str, dialect: Postgres, tokens: list[Token]) -> list[exp.Expr]:
-    """Return the trees of a text, with every function of the table as an `Anonymous`; what sqlglot raises.
-
-    `tokens`: the text's, as the dialect makes them.
-    """
-    tokens = _without_schema(tokens)
-    hidden = [
-        _hidden(token) if after.token_type is TokenType.L_PAREN and _is_name(token) else token
-        for token, after in zip(tokens, [*tokens[1:], tokens[-1]], strict=True)
-    ] if tokens else []  # fmt: skip
-    trees = [tree for tree in dialect.parser().parse(hidden, text) if tree is not None]
-    for tree in trees:
-        for node in tree.find_all(exp.Anonymous, exp.Identifier):
-            name = node.args.get("this")
-            if isinstance(name, str) and name.startswith(_HIDDEN) and not node.args.get("quoted"):
-                node.set("this", name.removeprefix(_HIDDEN))
-    return trees
-
-
-def _without_schema(tokens: list[Token]) -> list[Token]:
-    """Return tokens without the `pg_catalog.` that drivers write before types and functions: ours are in no other."""
-    kept: list[Token] = []
-    index = 0
-    while index < len(tokens):
-        if _is_qualifier(tokens, index):
-            index += 2
-        kept.append(tokens[index])
-        index += 1
-    return kept
-
-
-def _is_qualifier(tokens: list[Token], index: int) -> bool:
-    if index + 3 > len(tokens) or tokens[index + 1].token_type is not TokenType.DOT:
-        return False
-    token, before = tokens[index], tokens[index - 1].token_type if index else None
-    if token.token_type is TokenType.STRING or token.text.lower() != "pg_catalog":
-        return False
-    after = tokens[index + 3].token_type if index + 3 < len(tokens) else None
-    return before is TokenType.DCOLON or after is TokenType.L_PAREN or (
-        before is TokenType.ALIAS and after in (TokenType.R_PAREN, TokenType.L_BRACKET)
-    )  # fmt: skip
-
-
-_OPERATORS = frozenset(
+OPERATOR_NAMES = frozenset(
     f"{kind}_extract{rest}" for kind in ("json", "jsonb") for rest in ("", "_scalar", "_path", "_path_text")
 ) | {"parse_json"}
 """Names of which the parser makes the nodes of -> and #>, by paths that are written otherwise."""
-
-
-def _is_name(token: Token) -> bool:
-    quoted = (TokenType.IDENTIFIER, TokenType.STRING)
-    name = token.text.lower()
-    is_ours = name in NAMES or name in REFUSED or name in PUBLIC_NAMED
-    return (is_ours or name in _OPERATORS or name == "mod") and token.token_type not in quoted
-
-
-def _hidden(token: Token) -> Token:
-    name = _HIDDEN + token.text
-    return Token(TokenType.VAR, name, token.line, token.col, token.start, token.end, token.comments)
 
 
 def bind_named(binder: Binder, node: exp.Expr, name: str) -> Expr:
@@ -215,7 +152,7 @@ _KNOWN = sorted(
         | {row.name for row in AGGREGATES.values()}
         | {row.name for row in PUBLIC_AGGREGATES.values()}
     )
-    - _OPERATORS
+    - OPERATOR_NAMES
 )
 """Names that may be meant by one that is not known: of functions and of aggregates."""
 

@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 from sqlglot.errors import ParseError
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from ..errors import Refusal
+from ..relation.functions import NAMES
+from ..relation.functions.above.refused import REFUSED
 from .admit import admit
-from .named_calls import parse_calls
+from .named_calls import OPERATOR_NAMES
+from .public_aggregates import PUBLIC_NAMED
 from .text import blank_prefix, dialect_of, place, position_of, tokenize
 
 if TYPE_CHECKING:
     from sqlglot.dialects.postgres import Postgres
-    from sqlglot.tokenizer_core import Token
 
 __all__ = [
     "AdmittedQuery",
@@ -207,7 +209,7 @@ def _parse_tokens(text: str, tokens: list[Token], dialect: type[Postgres] | None
         )
     try:
         reader = (dialect or dialect_of(text))()
-        trees = parse_calls(text, reader, tokens if dialect is None else reader.tokenize(text))
+        trees = _parsed_calls(text, reader, tokens if dialect is None else reader.tokenize(text))
     except ParseError as error:
         raise _syntax_error(text, error) from None
     except (
@@ -231,6 +233,66 @@ def _parse_tokens(text: str, tokens: list[Token], dialect: type[Postgres] | None
     admit(tree, text)
     _check_joins(tree, tokens, text)
     return AdmittedQuery(tree, text)
+
+
+_HIDDEN = "called "
+
+
+def _parsed_calls(text: str, dialect: Postgres, tokens: list[Token]) -> list[exp.Expr]:
+    """Return the trees of a text, with every function of the table as an `Anonymous`; what sqlglot raises.
+
+    The parser has a node of its own for some of their names, with arguments renamed, moved or read as another dialect
+    means them. So it does not see them: in the place of each stands a name that no statement can hold outside quotes.
+    `tokens`: the text's, as the dialect makes them.
+    """
+    tokens = _without_schema(tokens)
+    hidden = [
+        _hidden(token) if after.token_type is TokenType.L_PAREN and _is_name(token) else token
+        for token, after in zip(tokens, [*tokens[1:], tokens[-1]], strict=True)
+    ] if tokens else []  # fmt: skip
+    trees = [tree for tree in dialect.parser().parse(hidden, text) if tree is not None]
+    for tree in trees:
+        for node in tree.find_all(exp.Anonymous, exp.Identifier):
+            name = node.args.get("this")
+            if isinstance(name, str) and name.startswith(_HIDDEN) and not node.args.get("quoted"):
+                node.set("this", name.removeprefix(_HIDDEN))
+    return trees
+
+
+def _without_schema(tokens: list[Token]) -> list[Token]:
+    """Return tokens without the `pg_catalog.` that drivers write before types and functions: ours are in no other."""
+    kept: list[Token] = []
+    index = 0
+    while index < len(tokens):
+        if _is_qualifier(tokens, index):
+            index += 2
+        kept.append(tokens[index])
+        index += 1
+    return kept
+
+
+def _is_qualifier(tokens: list[Token], index: int) -> bool:
+    if index + 3 > len(tokens) or tokens[index + 1].token_type is not TokenType.DOT:
+        return False
+    token, before = tokens[index], tokens[index - 1].token_type if index else None
+    if token.token_type is TokenType.STRING or token.text.lower() != "pg_catalog":
+        return False
+    after = tokens[index + 3].token_type if index + 3 < len(tokens) else None
+    return before is TokenType.DCOLON or after is TokenType.L_PAREN or (
+        before is TokenType.ALIAS and after in (TokenType.R_PAREN, TokenType.L_BRACKET)
+    )  # fmt: skip
+
+
+def _is_name(token: Token) -> bool:
+    quoted = (TokenType.IDENTIFIER, TokenType.STRING)
+    name = token.text.lower()
+    is_ours = name in NAMES or name in REFUSED or name in PUBLIC_NAMED
+    return (is_ours or name in OPERATOR_NAMES or name == "mod") and token.token_type not in quoted
+
+
+def _hidden(token: Token) -> Token:
+    name = _HIDDEN + token.text
+    return Token(TokenType.VAR, name, token.line, token.col, token.start, token.end, token.comments)
 
 
 _BEFORE_VALUES = frozenset(

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..law import Law
-from ..random_source import RandomSource
+from ..uniform import RandomSource
 
 __all__ = ["Assembled", "Vector"]
 

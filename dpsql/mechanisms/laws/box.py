@@ -29,8 +29,7 @@ import numpy.typing as npt
 from ..discrete_laplace import ARRAY_LIMIT, draw_geometric, sampled_scale
 from ..laplace_accuracy import bounds_of_exp
 from ..law import Independent, Law, WholeVectors
-from ..random_source import RandomSource
-from ..uniform import draw_below_each, draw_one_below
+from ..uniform import RandomSource, draw_below_each, draw_one_below
 
 __all__ = ["Box", "Coordinate"]
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ..law import Independent, Law
 from ..linear_accuracy import half_width_of, tails_of_mean
-from ..random_source import RandomSource
+from ..uniform import RandomSource
 from .summed import Summed
 
 __all__ = ["Fitted"]

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ..discrete_gaussian import draw_discrete_gaussian
 from ..gaussian_accuracy import MOST_SUMMED, half_width, tail, upper_quantile
 from ..law import Independent
-from ..random_source import RandomSource
+from ..uniform import RandomSource
 
 __all__ = ["Gaussian"]
 

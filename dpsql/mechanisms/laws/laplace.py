@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ..discrete_laplace import draw_discrete_laplace, sampled_scale
 from ..laplace_accuracy import half_width, upper_quantile
 from ..law import Independent
-from ..random_source import RandomSource
+from ..uniform import RandomSource
 
 __all__ = ["Laplace"]
 

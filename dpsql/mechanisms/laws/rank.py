@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..law import Independent
-from ..random_source import RandomSource
 from ..rank_choice import CLAMP_BITS, log_above
+from ..uniform import RandomSource
 
 __all__ = ["Rank"]
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ..law import Law
 from ..linear_accuracy import half_width_of, tails_of_sum
-from ..random_source import RandomSource
+from ..uniform import RandomSource
 
 __all__ = ["Summed"]
 

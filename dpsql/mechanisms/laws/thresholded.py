@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..law import Independent
-from ..random_source import RandomSource
+from ..uniform import RandomSource
 from .gaussian import Gaussian
 
 __all__ = ["Thresholded"]

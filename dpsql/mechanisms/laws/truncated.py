@@ -28,8 +28,7 @@ import numpy.typing as npt
 from ..discrete_laplace import draw_discrete_laplace, draw_exp_of_fraction, sampled_scale
 from ..laplace_accuracy import bounds_of_exp
 from ..law import Independent
-from ..random_source import RandomSource
-from ..uniform import COIN, draw_below, draw_coins
+from ..uniform import COIN, RandomSource, draw_below, draw_coins
 
 __all__ = ["Truncated"]
 

@@ -17,9 +17,16 @@ from ...relation.expressions import Expr
 from ...relation.intervals import Environment
 from ...relation.lattice import Lattice, lattice_of
 from .bivariate import BIVARIATE
-from .masks import mask_count, masks_of
 from .measurements import MEASUREMENTS, Bounding, Joint, Mask, Measurement, MeasurementKind, Product
-from .normal_form import SPREAD, VALUE_FUNCTIONS, NormalizedAggregate, both, present
+from .normal_form import (
+    SPREAD,
+    VALUE_FUNCTIONS,
+    NormalizedAggregate,
+    both,
+    mask_count,
+    masks_of,
+    present,
+)
 
 __all__ = ["Joined", "add_joints"]
 

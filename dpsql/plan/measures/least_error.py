@@ -30,7 +30,6 @@ from ..privacy.rows import Units
 from .bivariate import BIVARIATE, Bivariate, Variable
 from .formulas import Average, Chosen, ChosenOf, Formula, Linear, Variance, Within
 from .joint import Joined, add_joints
-from .masks import mask_count, masks_of
 from .measurements import MEASUREMENTS, Bounding, Joint, Mask, Measurement, MeasurementKind
 from .mode import ModeMeasurement
 from .normal_form import (
@@ -38,6 +37,8 @@ from .normal_form import (
     VALUE_FUNCTIONS,
     NormalizedAggregate,
     both,
+    mask_count,
+    masks_of,
     normal_form,
     present,
     share_counts,

@@ -58,8 +58,8 @@ from .correlated_keys import held_to, keys_asked_for
 from .derived import group_by_owner, plain, union, window_by_owner, with_declared
 from .join import join_blocks
 from .keys import environment_of, stepped_keys
-from .ownership import resolve_owner
-from .public_inputs import NotInPlace, drawn_first, is_single, read_in_place, scanned, static_range
+from .ownership import resolve_owner, scanned
+from .public_inputs import NotInPlace, drawn_first, is_single, read_in_place, static_range
 from .release_boundary import check_keys, one_person, owner_of, release_each_set, shown_keys
 from .rows import (
     Block,

@@ -239,7 +239,7 @@ def existing_groups(
     _check_count(lists, keys)
     whole = itertools.product(*lists)
     together = []
-    for part in linked(keys, terms):
+    for part in linked(keys, terms) if len(keys) > 1 else ():
         if len(part) > 1:
             tied = list(itertools.product(*(lists[i] for i in part)))
             left = reached([keys[i] for i in part], tied, env, terms, looking)

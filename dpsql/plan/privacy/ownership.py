@@ -21,6 +21,7 @@ from dataclasses import dataclass, fields, replace
 from ...errors import Position, Refusal
 from ...relation.catalog import HIDDEN, Catalog, Column, Enforced, Table, Unit
 from ...relation.expressions import Call, Expr, Field, fields_of
+from ...relation.relations import Scan
 from ...relation.types import BOOLEAN
 from .functional_dependencies import Classes, classes_of, equalities, functional_closure
 from .growth import Grown, grown
@@ -46,6 +47,7 @@ __all__ = [
     "refuse_different_owners",
     "resolve_owner",
     "scan_source",
+    "scanned",
     "sum_of_bounds",
     "without_path",
 ]  # fmt: skip
@@ -70,6 +72,13 @@ def scan_source(table: Table, catalog: Catalog) -> TableSource:
         return source
     parts = {part.name: getattr(source, part.name) for part in fields(source)}
     return DeclaredTable(**parts, declares=declares)
+
+
+def scanned(node: Scan, catalog: Catalog) -> PrivateBlock:
+    """Return a table's rows as a block."""
+    source = scan_source(node.table, catalog)
+    outputs = tuple(Field(column.type, i, column.name) for i, column in enumerate(node.columns))
+    return PrivateBlock((Item(source),), (), outputs, tuple(column.name for column in node.columns))
 
 
 def _declared_anew(table: Table, catalog: Catalog) -> Declarations:

@@ -37,21 +37,14 @@ from ...relation.types import BIGINT, DOUBLE, Kind
 from ...sql.outer import Outer
 from .join import join_blocks
 from .keys import environment_of
-from .ownership import scan_source
+from .ownership import scanned
 from .rows import Item, PrivateBlock, Release, Released
 
-__all__ = ["NotInPlace", "drawn_first", "is_single", "read_in_place", "scanned", "static_range"]
+__all__ = ["NotInPlace", "drawn_first", "is_single", "read_in_place", "static_range"]
 
 
 class NotInPlace(Exception):
     """A public relation that is not read beside private rows, but computed first."""
-
-
-def scanned(node: Scan, catalog: Catalog) -> PrivateBlock:
-    """Return a table's rows as a block."""
-    source = scan_source(node.table, catalog)
-    fields = tuple(Field(column.type, i, column.name) for i, column in enumerate(node.columns))
-    return PrivateBlock((Item(source),), (), fields, tuple(column.name for column in node.columns))
 
 
 def read_in_place(node: Relation, catalog: Catalog) -> PrivateBlock:

@@ -27,7 +27,8 @@ def release_each_set(
     node: Aggregate, rows: OwnedRows, keys: tuple[Expr, ...], aggregates: tuple[AggregateCall, ...]
 ) -> Relation:
     """Open the release boundary: the releases of a block, put together to its grouping sets by UNION ALL."""
-    check_keys(rows, keys)
+    if keys:
+        check_keys(rows, keys)
     steps = stepped_keys(keys, environment_of(rows.columns, rows.predicate))
     grouped = tuple(key if step is None else step.grouped for key, step in zip(keys, steps, strict=True))
     released = _each_set(replace(node, keys=grouped), rows, grouped, aggregates)

@@ -326,6 +326,16 @@ class OwnedRows:
         """The columns that the expressions are over."""
         return columns_of(self.items)
 
+    @property
+    def is_flat(self) -> bool:
+        """Whether no source is made of selects of its own."""
+        return not any(blocks_in(item.source) for item in self.items)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether they are the rows of tables as these are, without a filter."""
+        return self.is_flat and not self.predicate
+
     @cached_property
     def name(self) -> str:
         """The sources' names; those added to find the owner are left out."""

@@ -468,4 +468,5 @@ def test_one_memory_for_all_analysts_is_noticed(desk: Desk, monkeypatch: Patch) 
 def _narrowed_anew(sides: tuple[Side, Side], patch: Patch) -> None:
     for side in sides:
         patch.setattr(side.session.dataset, "_seen", {})
+        patch.setattr(side.session, "catalog", side.session.dataset.seen_by(side.session.access))
         side.session.dataset.prepared.clear()

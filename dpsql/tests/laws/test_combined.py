@@ -15,7 +15,7 @@ from dpsql.budget import Draw, ledger_store
 from dpsql.engine import run, topped_up
 from dpsql.engine.answer import Answer
 from dpsql.engine.released import ReleasedMeasurement, encode, integers
-from dpsql.engine.run import assemble
+from dpsql.engine.run import PlanRunner, assemble
 from dpsql.mechanisms import Box, Gaussian, Laplace, Law, Mix, SampledNoise, half_width_of, mean_of
 
 from .conftest import Desk, OpenDesk
@@ -256,6 +256,11 @@ def test_combine_across_epochs(desk: OpenDesk, monkeypatch: Patch) -> None:
 
 
 def test_pay_the_difference_in_a_pure_dataset(desk: OpenDesk, monkeypatch: Patch) -> None:
+    plant(
+        monkeypatch,
+        PlanRunner.claim,
+        ("top_up_of(plan, index) if plan.is_zcdp else None", "top_up_of(plan, index)"),
+    )
     plant(
         monkeypatch,
         topped_up.top_up_of,

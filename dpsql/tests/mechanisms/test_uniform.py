@@ -3,8 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpsql.mechanisms.random_source import OS_RANDOM
-from dpsql.mechanisms.uniform import WORD_LIMIT, _multiply_shift, draw_below, draw_one_below
+from dpsql.mechanisms.uniform import OS_RANDOM, WORD_LIMIT, _multiply_shift, draw_below, draw_one_below
 
 from .tape import Tape
 

@@ -103,7 +103,7 @@ def test_a_long_text_is_not_cut_into_tokens(name: str, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("name", _TOO_DEEP)
 def test_deep_brackets_are_not_parsed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statement, "parse_calls", _never)
+    monkeypatch.setattr(statement, "_parsed_calls", _never)
     assert _refusal(_TOO_DEEP[name]).sqlstate == "54001"
 
 

@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from dpsql.plan.measures.masks import mask_count, masks_of
 from dpsql.plan.measures.measurements import Mask
+from dpsql.plan.measures.normal_form import mask_count, masks_of
 from dpsql.relation.expressions import Expr
 from dpsql.tests.plan.planned import released
 from dpsql.tests.sql.campus import where
