@@ -375,9 +375,10 @@ class _Release:
         """Return s·R·U div t of a heavy unit, cut towards zero; of what is weighed s times R·U div t."""
         if measurement.weighed:
             most = self.bounding.in_all * measurement.denominator
-            return f"({sql} * {self.dialect.quotient(str(most), 't', wide=False)})"
+            return f"({sql} * {self.dialect.quotient(str(most), 't', wide=False, most=most)})"
         factor, wide = self.bounding.in_all * measurement.denominator, integer_type(measurement) == "HUGEINT"
-        return self.dialect.quotient(f"({sql} * {factor})", "t", wide=wide)
+        # A unit's n rows of s are among the t: |s| <= n·r, so that no part of it passes r·R·U (soundness.md 1.9, 3).
+        return self.dialect.quotient(f"({sql} * {factor})", "t", wide=wide, most=measurement.reach * factor)
 
     def _fine(self, name: str) -> str:
         unit = self._measurement_of(name).denominator
@@ -563,7 +564,7 @@ class _Release:
     def _weighed(self, unit: int, shown: str, name: str) -> list[str]:
         """Return the steps that give the rows of a their weight w, by how many of them their unit has."""
         most = self.bounding.in_all
-        share = self.dialect.quotient(str(most * unit), "t", wide=False)
+        share = self.dialect.quotient(str(most * unit), "t", wide=False, most=most * unit)
         same = " AND ".join(f"{one} = {other}" for one, other in zip(self.unit, self.heavy, strict=True))
         weighed = (
             f"SELECT {shown}, COALESCE({share}, {unit}) AS w FROM a LEFT JOIN heavy ON {same} "

@@ -60,6 +60,7 @@ class InnerRows:
         self.first += [f"{self.printer.row[index]} AS j{index}" for index in sorted(first)]
         self._path = sources.path(rows, items) if has_path else ("r", [], [f"r.{name}" for name in self.unit])
         self.items: dict[str, str] = {}
+        self.later_items: dict[str, str] = {}
         self.filters: dict[Mask, str] = {}
 
     def _of(self, beside: str) -> list[str]:
@@ -70,9 +71,17 @@ class InnerRows:
 
     def item(self, sql: str, prefix: str) -> str:
         """Return the name of a column of r, adding it once."""
-        if sql not in self.items:
-            self.items[sql] = f"{prefix}{sum(name.startswith(prefix) for name in self.items.values())}"
-        return self.items[sql]
+        return self._named(self.items, sql, prefix)
+
+    def later(self, sql: str, prefix: str) -> str:
+        """Return the name of a column of r that is computed from others of r, adding it once."""
+        return self._named(self.later_items, sql, prefix)
+
+    def _named(self, items: dict[str, str], sql: str, prefix: str) -> str:
+        if sql not in items:
+            names = [*self.items.values(), *self.later_items.values()]
+            items[sql] = f"{prefix}{sum(name.startswith(prefix) for name in names)}"
+        return items[sql]
 
     def mask(self, mask: Mask) -> str | None:
         """Return a mask as a predicate over r; None for all rows."""
@@ -95,7 +104,11 @@ class InnerRows:
         select += [f"{self.printer.key(key)} AS k{i}" for i, key in enumerate(self.keys)]
         select += [f"{sql} AS {name}" for sql, name in self.items.items()]
         clause = f" WHERE {' AND '.join(self.where)}" if self.where else ""
-        return f"SELECT {', '.join(select) or '1 AS one'} FROM {self.from_}{clause}"
+        rows = f"SELECT {', '.join(select) or '1 AS one'} FROM {self.from_}{clause}"
+        if not self.later_items:
+            return rows
+        later = [f"{sql} AS {name}" for sql, name in self.later_items.items()]
+        return f"SELECT {', '.join(['r.*', *later])} FROM ({rows}) AS r"
 
     def of_units(self, where: Iterable[str], *, beside: str = "", whole: bool = False) -> str:
         """Return the units of the rows of step r as u; `public_inputs`: those rows whose unit stands there, with it.
@@ -161,8 +174,9 @@ class GroupSums:
         if self.last is None or self.last[0] is not measurement:  # its masks come one after the other
             early = measurement.query is BoundingQuery.RANKED and not measurement.bounding.per_row
             shown = print_value(
-                self.inner.printer, self.inner.item, measurement.value, measurement.known_lattice, early=early
-            )
+                self.inner.printer, self.inner.item, measurement.value, measurement.known_lattice,
+                early=early, later=self.inner.later,
+            )  # fmt: skip
             self.last = measurement, shown
         return self.last[1]
 

@@ -69,6 +69,7 @@ def print_value(
     lattice: Lattice,
     *,
     early: bool = False,
+    later: Callable[[str, str], str] = lambda sql, prefix: sql,
 ) -> PrintedValue:
     """Clamp a value to its lattice: in its own type where it is a bare column, else as printed numbers.
 
@@ -79,13 +80,17 @@ def print_value(
     `early`: for sums per unit and group. A bare column becomes its lattice integer in r already: with many
     sums a conversion of each row is cheaper than one of each sum. A computed integer, which lies inside its
     bounds by the clamps that are printed inside it, is clamped in the sum.
+
+    What is summed in two parts is read by both: a bare column is then clamped in r, and what is computed beside
+    the columns of r, by `later`, so that each stands there once.
     """
     dialect, factor = printer.dialect, (1 / lattice.step).numerator
     is_split = not early and dialect.splits(lattice.reach, lattice.reach * MAX_ROWS)
+    in_rows = early or is_split
     if (
         isinstance(expr, Field) and lattice.exact and lattice.reach * factor * MAX_ROWS < 10**38
     ):  # a DECIMAL(38)
-        name = printer.as_number(expr) if early else item(printer.as_number(expr), "v")
+        name = printer.as_number(expr) if in_rows else item(printer.as_number(expr), "v")
         lo, hi = decimal(lattice.low * lattice.step), decimal(lattice.high * lattice.step)
         assert lo is not None
         assert hi is not None
@@ -93,13 +98,13 @@ def print_value(
         is_computed = printer.env.columns[expr.index].facts is not None
         held = not is_computed and printer.is_held(expr, lattice.lo, lattice.hi)
         clamped = name if held else dialect.clamp(name, lo, hi)
-        if not early and dialect.sums_widen and not dialect.is_open(expr.type):
+        if not in_rows and dialect.sums_widen and not dialect.is_open(expr.type):
             return PrintedValue(dialect, clamped, factor, known=name)
         kind = "BIGINT" if is_split else _summand(dialect, lattice)
         whole = dialect.cast(f"({clamped}){f' * {factor}' if factor > 1 else ''}", kind)
-        if early:
-            return PrintedValue(dialect, item(whole, "z"), 1)
-        return PrintedValue(dialect, whole, 1, known=name, is_split=is_split)
+        if in_rows:
+            return PrintedValue(dialect, item(whole, "z"), 1, is_split=is_split)
+        return PrintedValue(dialect, whole, 1, known=name)
     if lattice.exact:
         number = printer.number(expr)
         steps = printer.on_grid(number, lattice.step, expr)
@@ -110,17 +115,18 @@ def print_value(
         clamped = dialect.clamp(name, str(lattice.low), str(lattice.high))
         if is_split:
             narrow = clamped if steps.kind == "BIGINT" else dialect.cast(clamped, "BIGINT")
-            return PrintedValue(dialect, narrow, 1, is_split=True)
+            return PrintedValue(dialect, later(narrow, "z"), 1, is_split=True)
         return PrintedValue(dialect, dialect.summed(clamped, steps.kind, largest), 1)
     if isinstance(expr, Field) and expr.type.is_float:
         shown = printer.as_number(expr)
         shown = dialect.as_double(shown) if expr.type.kind is Kind.REAL else shown
-        if early:
-            return PrintedValue(dialect, item(_rounded(printer, shown, expr, lattice), "z"), 1)
+        if in_rows:
+            rounded = _rounded(printer, shown, expr, lattice, is_split=is_split)
+            return PrintedValue(dialect, item(rounded, "z"), 1, is_split=is_split)
     else:
         shown = printer.double(printer.number(expr))
     rounded = _rounded(printer, item(shown, "v"), expr, lattice, is_split=is_split)
-    return PrintedValue(dialect, rounded, 1, is_split=is_split)
+    return PrintedValue(dialect, later(rounded, "z") if is_split else rounded, 1, is_split=is_split)
 
 
 def print_whole(

@@ -44,7 +44,8 @@ def _exact(
     kind = integer_kind(reach, expr)
     shown, wide = printer.dialect.widened(value, kind), kind == "HUGEINT"
     way = f"({shown} - {_integer(low)})" if buckets.rises else f"({_integer(low)} - {shown})"
-    share = printer.dialect.quotient(f"({way} * {buckets.count})", str(abs(high - low)), wide=wide)
+    width = abs(high - low)
+    share = printer.dialect.quotient(f"({way} * {buckets.count})", str(width), wide=wide, most=reach // width)
     inside = printer.dialect.cast(share, "BIGINT") if wide else share
     return shown, _integer(low), _integer(high), inside
 

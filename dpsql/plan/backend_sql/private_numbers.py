@@ -61,7 +61,7 @@ def _div(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
         left, right = (printer.on_grid(number, Fraction(1), expr) for number in (first, second))
         kind = integer_kind(max(left.reach, right.reach), expr)
         over, under = (printer.dialect.widened(number, kind) for number in (left, right))
-        sql = printer.dialect.quotient(over, f"NULLIF({under}, 0)", wide=kind == "HUGEINT")
+        sql = printer.dialect.quotient(over, f"NULLIF({under}, 0)", wide=kind == "HUGEINT", most=left.reach)
         return Number(sql, Fraction(1), max(left.reach, right.reach))
     if facts.grid is not None and first.grid is not None:  # an exact number over a constant
         divisor = facts_of(expr.args[1], printer.env).lo
@@ -154,7 +154,7 @@ def _integer_step(printer: PrivatePrinter, number: Number, q: int, expr: Call, s
     n, wide = printer.dialect.widened(number, kind), kind == "HUGEINT"
 
     def over(left: str, right: int) -> str:
-        return printer.dialect.quotient(left, str(right), wide=wide)
+        return printer.dialect.quotient(left, str(right), wide=wide, most=2 * (number.reach + q) // right)
 
     if expr.function == "floor":
         sql = over(f"({n} - ((({n} % {q}) + {q}) % {q}))", q)

@@ -229,8 +229,9 @@ class Dialect(ABC):
         return sql
 
     @abstractmethod
-    def quotient(self, left: str, right: str, *, wide: bool) -> str:
-        """Return an integer division, cut towards zero; `wide`: an operand may be a HUGEINT."""
+    def quotient(self, left: str, right: str, *, wide: bool, most: int) -> str:
+        """Return an integer division, cut towards zero; `wide`: an operand may be a HUGEINT; `most`: no quotient is
+        larger, by what is printed alone."""
 
     @abstractmethod
     def summand(self, largest_sum: int) -> str:

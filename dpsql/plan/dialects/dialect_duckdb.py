@@ -86,7 +86,7 @@ class DuckDBDialect(Dialect):
     def below_nan(self, sql: str) -> str:
         return f"{sql} <= CAST('Infinity' AS DOUBLE)"
 
-    def quotient(self, left: str, right: str, *, wide: bool) -> str:
+    def quotient(self, left: str, right: str, *, wide: bool, most: int) -> str:
         return f"({left} // {right})"
 
     def summand(self, largest_sum: int) -> str:

@@ -119,7 +119,7 @@ class PostgresDialect(Dialect):
     def below_nan(self, sql: str) -> str:
         return f"{sql} < 'NaN'"
 
-    def quotient(self, left: str, right: str, *, wide: bool) -> str:
+    def quotient(self, left: str, right: str, *, wide: bool, most: int) -> str:
         return f"div({left}, {right})" if wide else f"({left} / {right})"
 
     def summand(self, largest_sum: int) -> str:

@@ -141,8 +141,8 @@ class SparkDialect(Dialect):
             return self.cast(sql, "DECIMAL(19, 0)") if other.scale is None or other.scale >= 19 else sql
         return sql
 
-    def quotient(self, left: str, right: str, *, wide: bool) -> str:
-        """Return an integer division, a wide one in two steps that stay below 2^63, where DIV wraps.
+    def quotient(self, left: str, right: str, *, wide: bool, most: int) -> str:
+        """Return an integer division; where it may pass 2^63, at which DIV wraps, in two steps that stay below.
 
         With c = K·b for |b| <= 10^19, a = c·q + r and |r| < |c|, all cut towards zero: a/b = K·q + r/b, in which
         q and r/b have the sign of a/b, |q| <= 2^125/K < 2^63 and |r/b| < K < 2^63. For a larger b, c = ±K·10^19 is
@@ -150,6 +150,8 @@ class SparkDialect(Dialect):
         """
         if not wide:
             return f"({left} DIV {right})"
+        if most < 2**63:
+            return self.cast(f"({left} DIV {right})", "HUGEINT")
         if right.isdecimal():
             step = str(min(int(right), _DIVISOR) * _EIGHTEEN)
         else:

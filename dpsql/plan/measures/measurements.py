@@ -566,7 +566,8 @@ class Direct(Measurement):
         found = []
         for mask in self.masks:
             rows, above = sums.present(self, mask), self._above(sums, mask)
-            mean = sums.dialect.quotient(f"(2 * {above} + {rows})", f"NULLIF(2 * {rows}, 0)", wide=True)
+            twice, width = f"(2 * {above} + {rows})", self.known_lattice.width
+            mean = sums.dialect.quotient(twice, f"NULLIF(2 * {rows}, 0)", wide=True, most=width)
             found.append(f"COALESCE({self.known_lattice.low} + {mean}, {self.empty_value})")
         return found
 

@@ -151,8 +151,8 @@ def test_wide_quotients(session: SparkSession) -> None:
     pairs = [*itertools.product(WIDE, WIDE), *drawn]
     texts = [(str(x), str(y)) for x, y in pairs] + [(None, "3"), ("3", None), ("3", "0")]
     forms: dict[str, Form] = {
-        "quotient": lambda d: d.quotient("x", "NULLIF(y, 0)", wide=True),
-        "by seven": lambda d: d.quotient("x", "7", wide=True),
+        "quotient": lambda d: d.quotient("x", "NULLIF(y, 0)", wide=True, most=2**125),
+        "by seven": lambda d: d.quotient("x", "7", wide=True, most=2**125),
         "rest": lambda d: "(x % NULLIF(y, 0))",
         "rest of seven": lambda d: "(x % 7)",
     }
@@ -166,11 +166,25 @@ def test_wide_quotients(session: SparkSession) -> None:
         )
 
 
+def test_narrow_quotients_of_wide_numbers(session: SparkSession) -> None:
+    """Up to the last one that 64 bits hold."""
+    ends = [
+        (sign * (2**63 - 1) * y + more, y)
+        for sign in (1, -1)
+        for y in (1, 7, 2**40, 2**61)
+        for more in (0, 1)
+    ]
+    pairs = [(x, y) for x, y in (*itertools.product(WIDE, WIDE), *ends) if y and abs(x) // abs(y) < 2**63]
+    assert len(pairs) > 1000
+    form: Form = lambda d: d.quotient("x", "y", wide=True, most=2**63 - 1)  # noqa: E731
+    Values("HUGEINT", [(str(x), str(y)) for x, y in pairs]).check(session, {"quotient": form})
+
+
 def test_narrow_quotients(session: SparkSession) -> None:
     narrow = [value for value in WIDE if abs(value) < 2**62]
     Values("BIGINT", [(str(x), str(y)) for x, y in itertools.product(narrow, [*narrow, 0])]).check(
         session,
-        {"quotient": lambda d: d.quotient("x", "NULLIF(y, 0)", wide=False), "rest": lambda d: "x % NULLIF(y, 0)",
+        {"quotient": lambda d: d.quotient("x", "NULLIF(y, 0)", wide=False, most=2**62), "rest": lambda d: "x % NULLIF(y, 0)",
          "shifted": lambda d: "(x >> 7)", "scattered": lambda d: d.scattered([("x", BIGINT)], 10)},
     )  # fmt: skip
 

@@ -61,11 +61,14 @@ def _share(release: ReleasePlan, measurement: Measurement, sql: str) -> str:
     most, wide = release.bounding.in_all, integer_type(measurement) == "HUGEINT"
     if measurement.weighed:
         weight = release.dialect.quotient(
-            str(most * measurement.denominator), f"GREATEST(t, {most})", wide=False
+            str(most * measurement.denominator),
+            f"GREATEST(t, {most})",
+            wide=False,
+            most=most * measurement.denominator,
         )
         return f"({sql} * {weight})"
     return release.dialect.quotient(
-        f"({sql} * {most * measurement.denominator})", f"GREATEST(t, {most})", wide=wide
+        f"({sql} * {most * measurement.denominator})", f"GREATEST(t, {most})", wide=wide, most=2**125
     )
 
 

@@ -188,7 +188,7 @@ def test_cut_each_coordinate_by_a_quotient_of_its_own(adding: World, monkeypatch
     def separate(self: Any, measurement: Measurement, sql: str) -> str:
         return str(
             self.dialect.quotient(
-                f"({sql} * {self.bounding.in_all * measurement.denominator})", "t", wide=True
+                f"({sql} * {self.bounding.in_all * measurement.denominator})", "t", wide=True, most=2**125
             )
         )
 

@@ -17,11 +17,15 @@ from .test_spark import HOSTILE
 
 pytestmark = pytest.mark.spark
 
+_QUOTIENT = SparkDialect.quotient
 MUTANTS: dict[str, tuple[str, Callable[..., str], str]] = {
     "a sum of BIGINTs": (
         "summand", lambda self, largest_sum: "BIGINT", "SELECT SUM(big) FROM visit"),
     "a wide quotient by DIV": (
-        "quotient", lambda self, left, right, *, wide: f"({left} DIV {right})", "SELECT SUM(big) FROM visit WHERE big > 1"),
+        "quotient", lambda self, left, right, **_: f"({left} DIV {right})", "SELECT SUM(big) FROM visit WHERE big > 1"),
+    "a quotient that is thought to be narrow": (
+        "quotient", lambda self, left, right, *, wide, most: _QUOTIENT(self, left, right, wide=wide, most=most >> 20),
+        "SELECT SUM(big) FROM visit WHERE big > 1"),
     "halves away from zero": (
         "half_even", lambda self, sql: f"round({sql})", "SELECT SUM(CAST(x AS INTEGER)) FROM visit"),
     "weeks begin with 1": (

@@ -56,3 +56,15 @@ def test_a_bare_column_is_clamped_in_its_own_type() -> None:
     clamped = "CASE WHEN v0 BETWEEN -10 AND 50 THEN v0 WHEN v0 < -10 THEN -10 WHEN v0 > 50 THEN 50 END"
     assert sql.count('"fee" AS v0') == sql.count(f"SUM({clamped}) * 100") == 2
     assert sql.count("v0") == 2 + 2 * clamped.count("v0")  # and it is read nowhere else
+
+
+def test_what_is_summed_in_two_parts_is_clamped_once() -> None:
+    """On Spark; a sum, a count and both parts read it by its name, elsewhere it stands where it is summed."""
+    query = "SELECT AVG(sqrt(age)), SUM(age * age * age * age) FROM person"
+    shown = printed(query, "spark")
+    for end in ("10.00000000001' AS DOUBLE) END", "100000000 END"):
+        assert shown.count(end) == 1
+    for name in ("z0", "z1"):
+        assert shown.count(f"SUM(({name}) >> 23)") == shown.count(f"SUM(({name}) & 8388607)") > 0
+        assert shown.count(f" AS {name}") == 1
+    assert "z0" not in printed(query)

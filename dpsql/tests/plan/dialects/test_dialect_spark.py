@@ -99,9 +99,10 @@ def test_patterns(pattern: str, escape: str, shown: str) -> None:
 
 def test_a_wide_quotient_is_taken_in_two_steps() -> None:
     """Each below 2^63, where DIV wraps without a word."""
-    assert SPARK.quotient("n", "t", wide=False) == "(n DIV t)"
-    assert "DIV 27000000000000000000)" in SPARK.quotient("n", "3", wide=True)
-    assert str(10**19 * 9 * 10**18) in SPARK.quotient("n", str(10**30), wide=True)
+    assert SPARK.quotient("n", "t", wide=False, most=2**62) == "(n DIV t)"
+    assert "DIV 27000000000000000000)" in SPARK.quotient("n", "3", wide=True, most=2**63)
+    assert str(10**19 * 9 * 10**18) in SPARK.quotient("n", str(10**30), wide=True, most=2**63)
+    assert SPARK.quotient("n", "t", wide=True, most=2**63 - 1) == "CAST((n DIV t) AS DECIMAL(38, 0))"
 
 
 def test_sums_that_could_pass_64_bits_are_decimals() -> None:
