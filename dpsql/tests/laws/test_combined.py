@@ -277,7 +277,8 @@ def test_weigh_all_draws_alike(desk: OpenDesk, monkeypatch: Patch) -> None:
         Mix, "of", classmethod(lambda cls, laws: cls(tuple(laws), (Fraction(1, len(laws)),) * len(laws)))
     )
     with pytest.raises(AssertionError):
-        check_weights(desk)
+        for _ in range(4):  # two draws that lie close together have the same mean, however they are weighed
+            check_weights(desk)
 
 
 def test_combine_a_vector_by_coordinate(monkeypatch: Patch) -> None:
