@@ -1,6 +1,7 @@
 """What hostile clients do to a server: `python -m benchmarks.attacks NAME USER HOST PORT DATABASE SECONDS`.
 
-Each attack is one process that goes on until its time is up; errors are what it is there for.
+Each attack is one process that says that it is ready, begins when it is told to by a line, and goes on until its time
+is up; errors are what it is there for.
 """
 
 from __future__ import annotations
@@ -190,6 +191,8 @@ ATTACKS: dict[str, Callable[[Target], None]] = {
 def main() -> None:
     """Attack until the time is up; what breaks begins again."""
     name, user, host, port, database, seconds = sys.argv[1:]
+    print("ready", flush=True)
+    sys.stdin.readline()
     target = Target(user, host, int(port), database, time.monotonic() + float(seconds))
     while target.is_on:
         with suppress(psycopg.Error, OSError, ValueError):

@@ -1,11 +1,14 @@
 """Ten hostile clients beside one honest analyst: what the honest one waits, what the server keeps, what is wrong.
 
 Each hostile client is a process of its own (`benchmarks.attacks`), since a thread of ours would share its
-interpreter with the clock. Figures of the attack are ratios to the idle server of the same run.
+interpreter with the clock. Figures of the attack are ratios to the idle server of the same run, which is asked without
+gaps until its p99 is one of some hundred answers. All share one machine; the attackers' own work, which would be done
+on others, is printed, too.
 """
 
 from __future__ import annotations
 
+import resource
 import statistics
 import subprocess
 import sys
@@ -32,11 +35,14 @@ __all__ = ["measure"]
 
 _HOSTILE = ("mallory", "oscar", "trudy")
 _STORED = "SELECT city, COUNT(*) AS n FROM person GROUP BY city ORDER BY city"
-_FRESH = "SELECT COUNT(*) AS n FROM person WHERE age < {}"
+_FRESH = "SELECT COUNT(*) AS n FROM person WHERE age < {} AND id >= -{}"
+"""A text that nobody has asked yet, idle as under attack: it is planned, too."""
 _EPSILON = Fraction(1, 100)
 _FAR = 4000
 """A noise of scale 100 is beyond this once in e^40 answers: such an answer is wrong."""
-_REST_SECONDS, _AFTER_SECONDS, _PAUSE = 5.0, 120.0, 0.05
+_AFTER_SECONDS, _PAUSE = 120.0, 0.05
+_IDLE_ANSWERS = 300
+"""Fresh answers of the idle server, at least: its p99 is not that of one pause of the machine."""
 _AGES, _MIB = 100, 2**20
 
 
@@ -60,14 +66,17 @@ def measure(size: Size, seconds: float = 300.0) -> Iterator[Figure]:
         spent = _spent(policy, "honest")
         asker = _Honest(honest, truth, expected)
         idle, attacked = _Watched(), _Watched()
-        asker.ask(idle, max(5.0, min(30.0, seconds / 5)))
+        while len(idle.fresh) < _IDLE_ANSWERS:
+            asker.ask(idle, 1.0, pause=0.0)
         memory = _Memory(process.pid)
         start = memory.now()
+        before = _children()
         with _attacks(address, seconds) as ended:
             while not ended():
                 asker.ask(attacked, 1.0)
                 memory.look()
         yield from _latency(idle, attacked)
+        yield Figure("the attackers' own work", (_children() - before) / seconds, None, "cores")
         yield from _remembered(memory, start)
         yield from _ledger(policy, spent, len(idle.fresh) + len(attacked.fresh))
 
@@ -82,17 +91,17 @@ class _Honest:
         self._fresh.execute(f"SET dpsql.epsilon = {float(_EPSILON)}")
         self._truth, self._expected, self._count = truth, expected, 0
 
-    def ask(self, watched: _Watched, seconds: float) -> None:
-        """Ask for so long, and take note."""
+    def ask(self, watched: _Watched, seconds: float, pause: float = _PAUSE) -> None:
+        """Ask for so long, with so many seconds between two questions, and take note."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             for _ in range(8):
                 rows = self._timed(self._stored, _STORED, watched.stored, watched)
                 watched.wrong += rows is not None and rows != self._expected
-                time.sleep(_PAUSE)
+                time.sleep(pause)
             self._count += 1
             age = self._count % _AGES
-            rows = self._timed(self._fresh, _FRESH.format(age), watched.fresh, watched)
+            rows = self._timed(self._fresh, _FRESH.format(age, self._count), watched.fresh, watched)
             watched.wrong += rows is not None and abs(rows[0][0] - self._truth[age]) > _FAR
 
     def _timed(
@@ -130,22 +139,40 @@ class _Memory:
 
 @contextmanager
 def _attacks(address: dict[str, Any], seconds: float) -> Iterator[Any]:
-    """Run every attack for so long; yield what says whether they have ended."""
+    """Run every attack for so long, once all are ready; yield what says whether they have ended.
+
+    To start ten interpreters keeps this machine busy for seconds, which is no attack.
+    """
     where = [str(address["host"]), str(address["port"]), str(address["dbname"]), str(seconds)]
     running = [
         subprocess.Popen(
             [sys.executable, "-m", "benchmarks.attacks", name, _HOSTILE[number % len(_HOSTILE)], *where],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            text=True,
         )
         for number, name in enumerate(ATTACKS)
     ]
+    for one in running:
+        assert one.stdin is not None
+        assert one.stdout is not None
+        one.stdout.readline()
+    for one in running:
+        print(file=one.stdin, flush=True)
     deadline = time.monotonic() + seconds
     try:
         yield lambda: time.monotonic() > deadline or all(one.poll() is not None for one in running)
     finally:
         for one in running:
             one.kill()
-            one.wait()
+            one.communicate()
+
+
+def _children() -> float:
+    """Return the seconds of work of the processes that have ended and were waited for: not the server's."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _latency(idle: _Watched, attacked: _Watched) -> Iterator[Figure]:

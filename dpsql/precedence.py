@@ -6,8 +6,9 @@ of it. So long work is done in pieces (`Pace`), and rests between them while som
 
 House rules:
 
-1. It holds nobody up for long: a rest ends after `_LONGEST_REST`, a statement is ahead for `_LONGEST_AHEAD` at most,
-   and whoever is ahead waits for nothing here. So nobody starves, and nothing can wait for each other.
+1. It holds nobody up for long: a rest ends after `_LONGEST_REST`, and after `_RESTS` times what the piece before it
+   took; a statement is ahead for `_LONGEST_AHEAD` at most, and whoever is ahead waits for nothing here. So nobody
+   starves, and nothing can wait for each other.
 2. Who is ahead, when and how long depends on texts, public rows and released values. While private rows are read, and
    until it may be known that they were, a statement is `apart`.
 """
@@ -22,9 +23,10 @@ from contextlib import contextmanager
 
 __all__ = ["Pace", "Place", "Precedence"]
 
-_LONGEST_AHEAD = 0.2
+_LONGEST_AHEAD = 0.5
 """Seconds: a statement that takes longer is no short one."""
-_LONGEST_REST = 0.05
+_LONGEST_REST, _RESTS = 0.05, 20
+"""Seconds, and times what a piece took: who rests goes on with a twentieth of its speed at worst."""
 _LOOKS = 0.01
 """Seconds after which who rests looks whether the others are still ahead: that ends with time, too."""
 _FORGETS = 10.0
@@ -65,9 +67,12 @@ class Pace:
 
     def rest(self) -> None:
         """Between two pieces: let those go first who are ahead and have taken less; a moment at most."""
+        longest = _LONGEST_REST
         if self._since is not None:
-            self._precedence.take(self._owner, self._precedence.clock() - self._since)
-        self._precedence.rest(self._owner)
+            seconds = self._precedence.clock() - self._since
+            self._precedence.take(self._owner, seconds)
+            longest = min(longest, _RESTS * seconds)
+        self._precedence.rest(self._owner, longest)
         self._since = self._precedence.clock()
 
     @contextmanager
@@ -117,9 +122,9 @@ class Precedence:
         seconds, at = self._taken.get(owner, (0.0, 0.0))
         return seconds * math.exp((at - self.clock()) / _FORGETS)
 
-    def rest(self, owner: str) -> None:
-        """Wait while a statement of somebody else is ahead who has taken no more; not longer than a moment."""
-        end = self.clock() + _LONGEST_REST
+    def rest(self, owner: str, longest: float = _LONGEST_REST) -> None:
+        """Wait while a statement of somebody else is ahead who has taken no more; not longer than so many seconds."""
+        end = self.clock() + longest
         with self._changed:
             while self._is_behind(owner) and (left := end - self.clock()) > 0:
                 self._changed.wait(min(left, _LOOKS))

@@ -4,8 +4,9 @@ House rules:
 
 1. Every change is one transaction that keeps every other writer out; what keeps them out also guards
    the log.
-2. Order of a record: log, fsync, insert, commit (itself synced). Whatever dies in between, the log
-   has at least what the ledger has (soundness.md 3.2(3)).
+2. Order of a record: log, fsync, insert, commit (itself synced; in SQLite with the next one that is,
+   where entries alone are reserved). Whatever dies in between, the log has at least what the ledger has
+   (soundness.md 3.2(3)).
 3. Before any change, what the log has and the ledger lacks is replayed as spent. Replay can only
    take: a replayed entry is failed, a replayed grant is void.
 4. Where log and ledger disagree in any other way, nothing is answered (LedgerError).
@@ -140,8 +141,11 @@ class Ledger(ABC):
         """Keep this process's other threads, and whoever else writes this log, out of a change."""
 
     @abstractmethod
-    def _change(self) -> AbstractContextManager[Database]:
-        """Give one write transaction that keeps all other writers out. Requires: inside `_alone`."""
+    def _change(self, *, is_logged: bool = False) -> AbstractContextManager[Database]:
+        """Give one write transaction that keeps all other writers out; `is_logged`: see `write`.
+
+        Requires: inside `_alone`.
+        """
 
     @abstractmethod
     def _whole(self) -> AbstractContextManager[Database]:
@@ -189,15 +193,17 @@ class Ledger(ABC):
     # What they share.
 
     @contextmanager
-    def write(self) -> Iterator[Database]:
+    def write(self, *, is_logged: bool = False) -> Iterator[Database]:
         """Give one write transaction, with all of the log replayed.
 
-        Commits, durably, when the block ends; undoes everything but the log when it raises.
+        Commits, durably, when the block ends; undoes everything but the log when it raises. `is_logged`: the log
+        has on the disk what is committed, and what it does not have is told from it again; so the ledger's own copy may
+        come there later.
         """
         with self._alone():
             while True:
                 given_up = frozenset(self._given_up)
-                with self._change() as db:
+                with self._change(is_logged=is_logged) as db:
                     logged, version = db.execute(*self._logged).fetchone()
                     self._check_format(version)
                     if version != self.promise.format:

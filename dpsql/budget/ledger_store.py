@@ -133,6 +133,7 @@ class LedgerStore:
         )  # up to a record; replaced as a whole
         self._last_read: tuple[list[list[Any]] | None, dict[object, Status]] = None, {}
         """What was read at once last, and what it came to."""
+        self._secret: bytes | None = None
 
     def close(self) -> None:
         """Let the ledger go. What this store has reserved and not committed counts as failed."""
@@ -206,7 +207,7 @@ class LedgerStore:
 
     def _try_reserve(self, claim: Claim) -> Reservation | None:
         """Return the reservation, or None while another statement draws what would be a hit."""
-        with self._ledger.write() as db:
+        with self._ledger.write(is_logged=True) as db:
             at = utc_now()
             self._read_rations(lambda statement: db.execute(*statement).fetchall())
             asked = [db.execute(*statement) for statement in (_EPOCH, _SPENT, _GRANTS)]
@@ -486,8 +487,10 @@ class LedgerStore:
 
     def secret(self) -> bytes:
         """See `BudgetStore.secret`."""
-        with self._ledger.read() as db:
-            return bytes(db.execute("SELECT secret FROM ledger").fetchone()[0])
+        if self._secret is None:
+            with self._ledger.read() as db:
+                self._secret = bytes(db.execute("SELECT secret FROM ledger").fetchone()[0])
+        return self._secret
 
 
 def _of_epoch(checked: Sequence[KeyCheck], epoch: int) -> list[KeyCheck]:

@@ -160,7 +160,7 @@ class PostgresLedger(Ledger):
             yield
 
     @contextmanager
-    def _change(self) -> Iterator[Database]:
+    def _change(self, *, is_logged: bool = False) -> Iterator[Database]:
         with self._writer.transaction() as db:
             db.execute("LOCK TABLE ledger IN SHARE ROW EXCLUSIVE MODE")
             asked = db.execute("SELECT dataset, pg_backend_pid() FROM ledger")

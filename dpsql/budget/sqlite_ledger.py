@@ -2,7 +2,9 @@
 
 House rules:
 
-1. Every change is one `BEGIN IMMEDIATE` transaction; the lock that it takes also guards the log.
+1. Every change is one `BEGIN IMMEDIATE` transaction; the lock that it takes also guards the log. What is committed is
+   on the disk then; but a reservation, which the log has there, comes to it with the next commit, at the latest that
+   of its draws.
 2. The file is opened by SQLite alone, and made for its owner alone.
 """
 
@@ -55,6 +57,7 @@ class SqliteLedger(Ledger):
         self._path = path
         self._folder = _holders(path)
         self._lock = threading.Lock()
+        self._synchronous = ""
         self._read_last: tuple[object, list[list[Any]]] = None, []
         with ExitStack() as undo:
             undo.callback(self._journal.close)
@@ -133,7 +136,11 @@ class SqliteLedger(Ledger):
             yield
 
     @contextmanager
-    def _change(self) -> Iterator[Database]:
+    def _change(self, *, is_logged: bool = False) -> Iterator[Database]:
+        level = "NORMAL" if is_logged else "FULL"
+        if level != self._synchronous:
+            self._db.execute(f"PRAGMA synchronous = {level}")
+            self._synchronous = level
         with self._begun("BEGIN IMMEDIATE"):
             yield self._db
 

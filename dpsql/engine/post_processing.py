@@ -252,13 +252,13 @@ def run_public(
 
 
 def check_public(compiled: Compiled, plans: Sequence[ReleasePlan], engine: SealedEngine) -> None:
-    """Run a compiled query over tables without rows: what the engine cannot bind fails before the charge.
+    """Run a compiled query over tables without rows, if not done before: what cannot be bound fails before the charge.
 
     Raises:
         Refusal: 54001, as `run_public`; EngineFailure: the printed query is not one that the engine takes.
     """
     for part in compiled.parts:
-        engine.run(part.check_sql, [_empty_table(name, compiled.tables[name]) for name in part.tables])
+        engine.check(part.check_sql, [_empty_table(name, compiled.tables[name]) for name in part.tables])
     if compiled.in_database:
         return
     plain = {number: _empty_release(number, plans[number]) for number in compiled.releases}
@@ -270,11 +270,11 @@ def check_public(compiled: Compiled, plans: Sequence[ReleasePlan], engine: Seale
         bars = compiled.bars.get(number)
         table = empty_bars(plain[number], bars) if bars else plain[number]
         tables.append(_numbered(table) if number in compiled.numbered else table)
-    engine.run(compiled.sql, [*tables, *parts])
+    engine.check(compiled.sql, [*tables, *parts])
     for simulation in compiled.simulations:
         read = [_numbered(plain[number]) for number in simulation.releases]
         read += [*empty_replicas(simulation), *(parts[number] for number in simulation.parts)]
-        engine.run(simulation.sql, read)
+        engine.check(simulation.sql, read)
 
 
 def _empty_release(number: int, plan: ReleasePlan) -> ReleasedTable:

@@ -180,7 +180,8 @@ class Session:
 
     def budget(self) -> Status:
         """Return what is spent and what the caps are."""
-        return self.dataset.store.status(self.analyst)
+        store = self.dataset.store
+        return store.status_at_once(self.analyst) or store.status(self.analyst)
 
     # --- statements --------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 
 import duckdb
 
+from ..cache import Cache
 from ..errors import EngineFailure, Refusal
 from ..fair import Turns
 from ..relation.forms import MAX_RECURSION, MAX_ROW_SERIES
@@ -63,6 +64,8 @@ _MANY_ROWS = 1000
 """A table of more has its answer fetched by column where that is sure: an object for each value takes time."""
 _SURE = frozenset({"BOOLEAN", "SMALLINT", "INTEGER", "BIGINT", "DOUBLE", "VARCHAR"})
 """What DuckDB gives as arrays with nothing lost; all other integers and decimals may become doubles."""
+_MAX_CHECKED, _LONGEST_CHECKED = 256, 20_000
+"""Statements, and characters of one, of which it is remembered that the engine takes them."""
 _FEW_ROWS = 16
 """Up to so many rows travel as parameters: half a millisecond faster than as arrays."""
 
@@ -89,6 +92,7 @@ class _Databases:
         self._warm: list[duckdb.DuckDBPyConnection] = []
         self._closed = 0
         self._small, self._large = Turns(_MOST_SMALL, _MOST_EACH), Turns(1, 1)
+        self.checked: Cache[bool] = Cache(_MAX_CHECKED)
 
     @property
     def has_large(self) -> bool:
@@ -174,6 +178,16 @@ class SealedEngine:
         than `seconds` and (57014) when it is cancelled, and EngineFailure for everything else that the engine may say.
         """
         return self._run(sql, tables, parameters, self._answer, seconds)
+
+    def check(self, sql: str, tables: Sequence[ReleasedTable]) -> None:
+        """Run a SELECT over tables without rows, once for each text and each types of columns. Raises as `run`."""
+        shapes = [(table.name, tuple((one.name, one.type) for one in table.columns)) for table in tables]
+        key = sql, tuple(shapes)
+        if self._shared.checked.get(key):
+            return
+        self.run(sql, tables)
+        if len(sql) <= _LONGEST_CHECKED:
+            self._shared.checked.put(key, True)
 
     def run_large(
         self, sql: str, tables: Sequence[ReleasedTable | FetchedTable], *, seconds: float | None = None

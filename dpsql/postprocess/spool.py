@@ -27,7 +27,10 @@ __all__ = ["CELLS", "Spool", "SpooledRows", "chunk_rows"]
 T = TypeVar("T")
 
 CELLS = 40_000
-"""Values of a chunk: some megabytes, and a few milliseconds to write or read."""
+"""Values of a chunk of arrays: some megabytes, and a few milliseconds to write or read."""
+_OBJECTS = 1_000
+"""Values of a chunk of objects: half a millisecond to fetch and to write. These are calls that do not let the
+interpreter go, for which everybody waits; more at once are kept no faster."""
 _HELD = 4 * MIB
 """What is counted in memory for an answer in chunks: one being read, and what is made of it for the client."""
 _SMALL = 256 * 1024
@@ -37,9 +40,9 @@ Column = Any
 """An array, or a list of values."""
 
 
-def chunk_rows(columns: int, most: int = 1024) -> int:
-    """Return how many rows of so many columns are a chunk; `most`: where values are objects, and may be long texts."""
-    return max(16, min(most, CELLS // max(1, columns)))
+def chunk_rows(columns: int, cells: int = _OBJECTS) -> int:
+    """Return how many rows of so many columns are a chunk of so many values."""
+    return max(1, cells // max(1, columns))
 
 
 class _File:

@@ -11,7 +11,7 @@ import pytest
 from dpsql.budget import open_store
 from dpsql.errors import LedgerError
 
-from .samples import CAPS, Place, buy
+from .samples import CAPS, Place, buy, claim, measurement
 
 
 @pytest.fixture
@@ -24,6 +24,26 @@ def test_commits_are_synced(file: Place) -> None:
     with store._ledger.read() as db:
         assert db.execute("PRAGMA synchronous").fetchone() == (2,)
         assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    store.close()
+
+
+def test_reservations_alone_wait_for_the_sync_of_their_draws(file: Place) -> None:
+    """The log has them on the disk before they are inserted: `test_an_older_ledger_is_brought_up_to_the_log`."""
+    levels: list[tuple[str, int]] = []
+
+    def step(name: str) -> None:
+        levels.append((name, store._ledger._db.execute("PRAGMA synchronous").fetchone()[0]))  # type: ignore[attr-defined]
+
+    store = file.open(step=step)
+    buy(store, "a")
+    inside = {name: level for name, level in levels if name.endswith("inserted")}
+    assert inside == {"inserted": 1, "draws inserted": 2}
+    del levels[:]
+    store.grant(None, 5, "owner")
+    store.advance_epoch()
+    store.fail(store.reserve(claim(measurement("b"))))
+    store.grant("ada", 5, "owner")
+    assert [level for name, level in levels if name == "inserted"] == [2, 2, 1, 2]
     store.close()
 
 

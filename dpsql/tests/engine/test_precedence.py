@@ -15,6 +15,7 @@ from dpsql.engine.turns import LONG, StatementTurns
 from dpsql.errors import EngineFailure
 from dpsql.memory import MIB, MemoryLimits, ResultMemory
 from dpsql.policy import load_policy
+from dpsql.postprocess.spool import chunk_rows
 from dpsql.precedence import Pace, Place, Precedence
 from dpsql.server.release_timing import release_time
 
@@ -67,6 +68,25 @@ def test_a_rest_ends_though_the_others_go_on() -> None:
     assert clock.now < 0.2, "no longer than a moment"
 
 
+def test_a_rest_is_twenty_times_the_piece_before_it_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, waited = Clock(), list[float]()
+    precedence = Precedence(clock)
+    entered(precedence, "alice")
+
+    def wait(seconds: float) -> None:
+        waited.append(seconds)
+        clock.now += seconds
+
+    monkeypatch.setattr(precedence._changed, "wait", wait)
+    pace = Pace(precedence, "mallory")
+    for piece, rest in ((0.0, 0.05), (0.0005, 0.01), (0.001, 0.02), (0.01, 0.05)):
+        clock.now += piece
+        pace.rest()
+        assert sum(waited) == pytest.approx(rest)
+        assert max(waited) < 0.011, "others may be ahead no more"
+        waited.clear()
+
+
 @pytest.mark.parametrize("case", ["own", "older", "heavier", "left", "apart"])
 def test_who_is_not_rested_for(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One's own statements, one that takes long, those of who has taken more, and one that is ahead no more."""
@@ -76,7 +96,7 @@ def test_who_is_not_rested_for(case: str, monkeypatch: pytest.MonkeyPatch) -> No
     place = entered(precedence, "mallory" if case == "own" else "alice")
     match case:
         case "older":
-            clock.now += 0.2
+            clock.now += 0.5
         case "heavier":
             precedence.take("alice", 1.0)
         case "left":
@@ -99,9 +119,9 @@ def test_what_is_taken_is_counted_and_forgotten() -> None:
     pace.rest()
     assert precedence.taken("alice") == 1
     place.leave()
-    assert precedence.taken("alice") == pytest.approx(1.2), "ahead for two tenths of that second"
+    assert precedence.taken("alice") == pytest.approx(1.5), "ahead for half of that second"
     clock.now += 10
-    assert precedence.taken("alice") == pytest.approx(1.2 / 2.718281828)
+    assert precedence.taken("alice") == pytest.approx(1.5 / 2.718281828)
 
 
 def test_an_error_while_apart_tells_its_moment_to_nobody() -> None:
@@ -169,7 +189,7 @@ def test_long_work_is_not_ahead_and_rests(dataset: Dataset, monkeypatch: pytest.
     monkeypatch.setattr(Pace, "rest", lambda pace: rests.append(len(turns._precedence._ahead)))
     with session.ahead(len(WIDE)):
         rows = len(session.execute(WIDE).rows)
-    assert len(rests) >= rows // 1024 > 1
+    assert len(rests) >= rows // chunk_rows(3) > 1
     assert not any(rests)
     del rests[:]
     session.execute(f"{COUNT} -- {'x' * LONG}")

@@ -419,3 +419,25 @@ def test_a_large_answer_can_be_stopped() -> None:
     with pytest.raises(EngineFailure) as caught:
         engine.run_large("SELECT sum(a.i * b.i * c.i) AS s FROM t a, t b, t c", [LARGE])
     assert caught.value.sqlstate == "57V01"
+
+
+def test_what_the_engine_takes_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For all who share the databases, for each text and each types of columns; what it does not take, every time."""
+    engine, ran, real = SealedEngine(), list[str](), SealedEngine.run
+    monkeypatch.setattr(
+        SealedEngine, "run", lambda self, sql, tables: ran.append(sql) or real(self, sql, tables)
+    )
+
+    def empty(type_: SqlType) -> list[ReleasedTable]:
+        return [ReleasedTable("r0", (ReleasedColumn("a", type_, []),))]
+
+    for one in (engine, engine.sharing(lambda: False)):
+        one.check("SELECT a + 1 AS b FROM r0", empty(BIGINT))
+        one.check("SELECT a || 'x' AS b FROM r0", empty(TEXT))
+    assert len(ran) == 2
+    engine.check("SELECT a || 'x' AS b FROM r0", empty(INTEGER))
+    assert len(ran) == 3
+    for _ in range(2):
+        with pytest.raises(EngineFailure):
+            engine.check("SELECT a + 1 AS b FROM r0", empty(BOOLEAN))
+    assert len(ran) == 5

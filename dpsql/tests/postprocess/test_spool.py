@@ -209,3 +209,10 @@ def test_a_full_disk_is_told_in_our_words(monkeypatch: pytest.MonkeyPatch) -> No
     assert caught.value.sqlstate == "53200"
     assert "secret" not in str(caught.value) + caught.value.detail
     assert caught.value.__context__ is None
+
+
+def test_a_chunk_of_objects_keeps_nobody_waiting() -> None:
+    """It is fetched, and written, in calls that do not let the interpreter go; arrays are copied, and may be more."""
+    for columns in (1, 3, 15, 1_000, 1_664):
+        assert chunk_rows(columns) * columns <= max(1_000, columns)
+        assert 1 <= chunk_rows(columns) < chunk_rows(columns, CELLS)

@@ -135,3 +135,15 @@ def test_interrupt_ends_what_runs(catalog: SystemCatalog) -> None:
     thread.join()
     assert [error.sqlstate for error in ended if isinstance(error, EngineFailure)] == ["57014"]
     assert catalog.run("SELECT current_user", FACTS)[1] == [("ann",)]
+
+
+def test_a_text_is_looked_through_for_every_word_of_the_catalogs_and_for_no_part_of_one() -> None:
+    known = system_catalog._KNOWN - {"["}
+    assert {"oid", "char", "information_schema", "has_table_privilege", "current_database"} <= known
+    for word in (*known, "pg_x"):
+        for text in (word, word.upper(), f'"{word}"', f"1+{word}(", f".{word}.", f"'{word}'"):
+            assert system_catalog._has_words(f"SELECT {text}"), text
+        for text in (f"xpg_{word}", f"1{word}", f"ä{word}", f"x_{word}"):
+            assert not system_catalog._has_words(f"SELECT {text}") or text in known, text
+    assert system_catalog._has_words("SELECT a[1]")
+    assert not system_catalog._has_words("SELECT COUNT(*) FROM person WHERE age < 5")
