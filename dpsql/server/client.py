@@ -274,7 +274,6 @@ class Client:
     async def _open(self, startup: pgwire.StartupMessage) -> Conversation:
         """Open the session, and tell the client that it may begin."""
         asked = _asked(startup)
-        own = {name: asked.pop(name) for name in list(asked) if name.startswith("dpsql.")}
         server, database = self._server, self.database
         assert database is not None, "it has logged in"
         sessions = database.sessions
@@ -282,11 +281,9 @@ class Client:
         self._worker = Worker(session, sessions, server.pool, self._channel, self._check)
         catalog = sessions.catalog(session)
         client = ClientSettings.of(
-            startup.user, asked, schema=catalog.default_schema, written=session.catalog.default_schema,
-            has_tls=self._is_encrypted,
+            startup.user, session.policy, asked, schema=catalog.default_schema,
+            written=session.catalog.default_schema, has_tls=self._is_encrypted,
         )  # fmt: skip
-        for name, value in own.items():
-            session.settings = session.settings.set(name, value, session.policy)
         queries = Queries(
             self._worker, catalog, sessions.replies(session), startup.database, self.process_id, database.tally,
             lambda: server.names_for(startup.user, database),

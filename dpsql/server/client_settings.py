@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from ..engine.settings import OWN
+from ..engine.settings import OWN, Settings
 from ..pgwire import NoticeResponse
+from ..policy import Policy
 from .release_timing import release_time
 from .report import Fault
 from .setting_table import KNOWN, TIME, KnownSetting, name_list
@@ -33,6 +34,8 @@ class ClientSettings:
     """Frozen, so that a block that is rolled back goes back to those before it; names are in lower case."""
 
     user: str
+    policy: Policy
+    """What dpsql's own settings may be; they are kept as they were written."""
     first: Mapping[str, str]
     """What the client asked for when it connected, and RESET goes back to."""
     now: Mapping[str, str]
@@ -47,15 +50,15 @@ class ClientSettings:
 
     @classmethod
     def of(
-        cls, user: str, asked: Mapping[str, str], *, schema: str = "public", written: str = "public",
+        cls, user: str, policy: Policy, asked: Mapping[str, str], *, schema: str = "public", written: str = "public",
         has_tls: bool = False,
     ) -> ClientSettings:  # fmt: skip
-        """Return a new connection's settings. Raises Fault for one that does not exist, or a bad value.
+        """Return a new connection's settings. Raises Fault, Refusal for one that does not exist, or a bad value.
 
         A zone or a form of dates is not a reason to refuse: some clients send their machine's, and are told what is
         here.
         """
-        settings = cls(user, {}, {}, {}, schema, written, has_tls)
+        settings = cls(user, policy, {}, {}, {}, schema, written, has_tls)
         for name, value in asked.items():
             if name.lower() not in ("timezone", "datestyle"):
                 values = tuple(map(_trimmed, value.split(","))) if name.lower() == "search_path" else (value,)
@@ -65,7 +68,8 @@ class ClientSettings:
     def set(self, name: str, values: tuple[str, ...], *, is_local: bool = False) -> ClientSettings:
         """Return the settings after SET.
 
-        Raises Fault: 42704 for no setting, 22023 for a bad value, 55P02 and 42501 for what cannot be set.
+        Raises Fault: 42704 for no setting, 22023 for a bad value, 55P02 and 42501 for what cannot be set. Raises
+        Refusal for one of dpsql's own that does not exist, or a bad value of it.
         """
         known = self._find(name)
         return self._with(known.name.lower(), self._read(known, values), is_local)
@@ -99,10 +103,12 @@ class ClientSettings:
         return replace(self, now={**self.now, key: value}, local=_without(self.local, key))
 
     def reset(self, name: str, *, is_local: bool = False) -> ClientSettings:
-        """Return the settings after RESET. Raises Fault: 42704, and 55P02 or 42501 for what cannot be set."""
+        """Return the settings after RESET. Raises as `set`."""
         known = self._find(name)
         _check_settable(known)
         key = known.name.lower()
+        if key.startswith("dpsql."):
+            known.read((known.default,))  # there is one of this name
         value = self.first.get(key)
         if is_local or key in _OF_BLOCK:
             return self._with(key, self._default(known) if value is None else value, True)
@@ -140,23 +146,31 @@ class ClientSettings:
         key = name.lower()
         if key in ("session_authorization", "role"):
             return key, self.user if key == "session_authorization" else "none"
-        if key not in KNOWN and key not in self.now and key not in self.local:
+        if key in OWN or not (key in KNOWN or key in self.now or key in self.local):
             raise _missing(name)
         known = self._find(name)
         return known.name, self.local.get(key, self.now.get(key, self._default(known)))
 
     def show_all(self) -> list[tuple[str, str]]:
-        """Return all settings by name."""
-        names = {*KNOWN, *self.now, *self.local, "session_authorization"}
+        """Return all settings by name, but dpsql's own."""
+        names = {*KNOWN, *self.now, *self.local, "session_authorization"} - set(OWN)
         return [self.show(name) for name in sorted(names)]
 
     def reported(self) -> dict[str, str]:
         """Return what the client is told unasked."""
         return dict(self.show(name) for name in _REPORTED)
 
-    def may_report(self, before: ClientSettings) -> bool:
-        """Return whether the client may have to be told of a change since other settings; quick to say no."""
+    def may_differ(self, before: ClientSettings) -> bool:
+        """Return whether more than a block's modes may differ from other settings; quick to say no."""
         return self.now is not before.now or self.local.keys() | before.local.keys() > set(_OF_BLOCK)
+
+    @property
+    def own(self) -> Settings:
+        """dpsql's own settings, as the session has them."""
+        own = Settings.of(self.policy)
+        for name, text in {**self.now, **self.local}.items():
+            own = own.set(name, text, self.policy) if name in OWN else own
+        return own
 
     @property
     def timeout(self) -> float | None:
@@ -194,15 +208,26 @@ class ClientSettings:
         known = KNOWN.get(key)
         if known is not None:
             return known
+        if name.startswith("dpsql."):
+            return self._find_own(name)
         if not _CUSTOM.fullmatch(key) or key.startswith(("dpsql.", "pg_")):
             raise _missing(name)
-        if key not in self.now and sum("." in other for other in (*self.now, *self.local)) >= _MAX_CUSTOM:
+        customs = sum("." in other and other not in OWN for other in (*self.now, *self.local))
+        if key not in self.now and customs >= _MAX_CUSTOM:
             raise Fault(
                 "53400", f"there are more than {_MAX_CUSTOM} settings of the client's own", hint="reuse one"
             )
         return KnownSetting(
             key, "", lambda values: values[0] if len(values) == 1 and len(values[0]) <= 4096 else None
         )
+
+    def _find_own(self, name: str) -> KnownSetting:
+        def read(values: tuple[str, ...]) -> str:
+            text = ", ".join(values)
+            Settings.of(self.policy).set(name, text, self.policy)
+            return text
+
+        return KnownSetting(name, "default", read)
 
 
 def _check_settable(known: KnownSetting) -> None:

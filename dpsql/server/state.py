@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
 
 from ..engine import Session
-from ..engine.settings import OWN, Settings
+from ..engine.settings import OWN
 from ..pgwire import FieldDescription, NoticeResponse, Oid, ParameterStatus, TransactionStatus
 from .client_settings import ClientSettings
 from .report import Fault
@@ -34,15 +33,6 @@ class BlockKind(enum.Enum):
     BEGUN = enum.auto()
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """What a rollback restores. `lasting`: dpsql's own settings after the block; None: as they are."""
-
-    client: ClientSettings
-    own: Settings
-    lasting: Settings | None
-
-
 class ConnectionState:
     """The block that a connection is in, if any, and its settings; what has to be told of these is returned."""
 
@@ -52,12 +42,12 @@ class ConnectionState:
         self.is_failed = False
         self.has_queried = False
         """Whether a statement of the block has read: its modes are settled from then on."""
-        self._session, self._first = session, session.settings
-        self._lasting: Settings | None = None
+        self._session = session
+        session.settings = client.own
         self._shown: tuple[object, Hashable] = None, None
         """The client's settings when they were last compared, and what with."""
-        self._before = list[tuple[str, _Kept]]()
-        """What was kept at the block's beginning, under "", and at each savepoint."""
+        self._before = list[tuple[str, ClientSettings]]()
+        """What held at the block's beginning, under "", and at each savepoint."""
 
     # --- the block -----------------------------------------------------------------------------------
 
@@ -75,10 +65,10 @@ class ConnectionState:
 
     @property
     def settings(self) -> Hashable:
-        """The client's settings and dpsql's own, outside a block, as what can be compared."""
+        """All settings, outside a block, as what can be compared."""
         if self._shown[0] is not self.client.now:
             self._shown = self.client.now, tuple(sorted(self.client.now.items()))
-        return self._shown[1], self._session.settings
+        return self._shown[1]
 
     @property
     def is_lasting(self) -> bool:
@@ -108,7 +98,7 @@ class ConnectionState:
     def open(self, kind: BlockKind) -> None:
         """Have the next statement stand in a block, if no BEGIN has made one; a single one becomes a series."""
         if self.kind is BlockKind.NONE:
-            self._before = [("", self._now())]
+            self._before = [("", self.client)]
             self.kind, self.is_failed, self.has_queried = kind, False, False
             self.client = self.client.in_block()
         elif self.kind is BlockKind.SINGLE:
@@ -116,19 +106,18 @@ class ConnectionState:
 
     def close(self, *, is_commit: bool) -> _Statuses:
         """End the block, whatever made it."""
-        kept = self._now()
+        after = self.client
         if is_commit and not self.is_failed:
-            own = kept.own if kept.lasting is None else kept.lasting
-            kept = _Kept(kept.client.after_block(), own, None)
+            after = after.after_block()
         elif self._before:
-            kept = self._before[0][1]
+            after = self._before[0][1]
         self.kind, self.is_failed, self.has_queried, self._before = BlockKind.NONE, False, False, []
-        return self._restore(kept)
+        return self._keep(after)
 
     def fail(self) -> _Statuses:
         """Have the block that BEGIN made fail; the settings are those of the last savepoint, or of BEGIN."""
         self.is_failed = True
-        return self._restore(self._before[-1][1])
+        return self._keep(self._before[-1][1])
 
     def end(self, statement: End) -> Result:
         """Commit or roll back; the tag says which it was."""
@@ -158,7 +147,7 @@ class ConnectionState:
         if what is Marking.SAVE:
             if len(self._before) > _MAX_SAVEPOINTS:
                 raise Fault("54000", "too many savepoints", hint="release some")
-            self._before.append((statement.name, self._now()))
+            self._before.append((statement.name, self.client))
             return Result(what.value)
         names = [name for name, _ in self._before]
         if statement.name not in names[1:]:
@@ -171,7 +160,7 @@ class ConnectionState:
             return Result(what.value)
         del self._before[place + 1 :]
         self.is_failed = False
-        return Result(what.value, statuses=self._restore(self._before[place][1]))
+        return Result(what.value, statuses=self._keep(self._before[place][1]))
 
     def set_modes(self, statement: Begin | Characteristics) -> Result:
         """Begin a block, or set the modes of the one at hand, or of all to come."""
@@ -205,7 +194,7 @@ class ConnectionState:
             name, value = self.client.show(statement.name)
             return Result("SHOW", (FieldDescription(name, Oid.TEXT),), [(value,)])
         columns = (FieldDescription("name", Oid.TEXT), FieldDescription("setting", Oid.TEXT))
-        own = [(name, self._session.settings.show(name)) for name in OWN]
+        own = [(name, self.client.own.show(name)) for name in OWN]
         return Result("SHOW", columns, sorted([*self.client.show_all(), *own]))
 
     def set(self, statement: Set) -> Result:
@@ -216,9 +205,6 @@ class ConnectionState:
         warning = "SET LOCAL can only be used in transaction blocks"
         is_warned = statement.is_local and not self.is_lasting
         notices = self.warn("25P01", warning if is_warned else None)
-        if name.startswith("dpsql."):
-            self._set_own(statement, name)
-            return Result(statement.tag, notices=notices)
         if values is None:
             changed = self.client.reset(name, is_local=statement.is_local)
         else:
@@ -229,27 +215,8 @@ class ConnectionState:
             notices += (taken,) if taken is not None and self.client.wants_warnings else ()
         return Result(statement.tag, notices=notices, statuses=self._keep(changed))
 
-    def _set_own(self, statement: Set, name: str) -> None:
-        """Set one of dpsql's own settings. Raises Refusal."""
-        session = self._session
-
-        def changed(settings: Settings) -> Settings:
-            if statement.values is not None:
-                return settings.set(name, ", ".join(statement.values), session.policy)
-            fresh = settings.reset(name, session.policy)
-            own = name.removeprefix("dpsql.")
-            return replace(fresh, **{own: getattr(self._first, own)})
-
-        now = session.settings
-        if statement.is_local:
-            self._lasting = now if self._lasting is None else self._lasting
-        elif self._lasting is not None:
-            self._lasting = changed(self._lasting)
-        session.settings = changed(now)
-
     def reset_all(self) -> _Statuses:
         """Have all settings be as they were at connect."""
-        self._session.settings, self._lasting = self._first, None
         return self._keep(self.client.reset_all())
 
     def warn(self, sqlstate: str, message: str | None) -> tuple[NoticeResponse, ...]:
@@ -258,18 +225,12 @@ class ConnectionState:
             return ()
         return (NoticeResponse(sqlstate, message, severity="WARNING"),)
 
-    def _now(self) -> _Kept:
-        return _Kept(self.client, self._session.settings, self._lasting)
-
-    def _restore(self, kept: _Kept) -> _Statuses:
-        self._session.settings, self._lasting = kept.own, kept.lasting
-        return self._keep(kept.client)
-
     def _keep(self, settings: ClientSettings) -> _Statuses:
-        """Take over the client's settings, and return what it has to be told."""
-        if not settings.may_report(self.client):
+        """Take over settings, and return what the client has to be told."""
+        if not settings.may_differ(self.client):
             self.client = settings
             return ()
         before, self.client = self.client.reported(), settings
+        self._session.settings = settings.own
         after = settings.reported()
         return tuple(ParameterStatus(name, after[name]) for name in after if after[name] != before[name])
