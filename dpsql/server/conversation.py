@@ -187,7 +187,8 @@ class Conversation:
         except Exception as error:  # noqa: BLE001  # `report` tells a bug from an error, and the text of neither
             told = report(error, self._start, database=self._dispatcher.queries.database)
             self._dispatcher.queries.refused(told.sqlstate)
-            self._outbox.send(told, *self._dispatcher.abort())
+            self._dispatcher.abort()
+            self._outbox.send(told, *self._state.changes())
         if self._outbox.state in (pgwire.State.QUERY_FAILED, pgwire.State.QUERY_NEXT):
             await self._ready()
 
@@ -223,8 +224,8 @@ class Conversation:
                 raise unsupported("the function call of the old protocol", "send a SELECT")
 
     async def _ready(self) -> None:
-        statuses = self._dispatcher.settle()
-        self._outbox.send(*statuses, pgwire.ReadyForQuery(self._state.status))
+        self._dispatcher.settle()
+        self._outbox.send(*self._state.changes(), pgwire.ReadyForQuery(self._state.status))
         await self.flush()
         self._remember()
 
@@ -282,18 +283,19 @@ class Conversation:
             if result.columns and result.copy is None:
                 self._outbox.send(pgwire.RowDescription(in_formats(result.columns, formats)))
             last = pgwire.CommandComplete(result.tag_of(len(result.rows)))
-            await self._reply(result, formats, (0, len(result.rows)), *result.notices, *result.statuses, last)
+            await self._reply(result, formats, (0, len(result.rows)), result.notices, last)
             await self.take_turns()
 
     async def _reply(
-        self, result: Result, formats: Sequence[Format], part: tuple[int, int], *after: ServerMessage
-    ) -> None:
+        self, result: Result, formats: Sequence[Format], part: tuple[int, int],
+        notices: Sequence[pgwire.NoticeResponse], last: ServerMessage,
+    ) -> None:  # fmt: skip
         """Send rows of a result, or all of them as a copy, and what comes after them."""
         if result.copy is not None:
             await self._outbox.copy(result, result.copy)
         elif result.columns:
             await self._outbox.rows(result, formats, *part)
-        self._outbox.send(*after)
+        self._outbox.send(*notices, *self._state.changes(), last)
 
     # --- the extended protocol -------------------------------------------------------------------------
 
@@ -376,23 +378,20 @@ class Conversation:
         self._note(prepared.statement)
         if portal.is_broken or (result is not None and (result.copy or not result.columns)):
             raise Fault("55000", f'portal "{event.portal}" cannot be run', hint="bind it again")
-        notes: list[ServerMessage] = []
+        notices: Sequence[pgwire.NoticeResponse] = ()
         if result is None:
             result = await self._fill(portal)
-            notes = [*result.notices, *result.statuses]
-        count, formats = len(result.rows), list[Format]()
-        if result.copy is not None:
-            await self._reply(result, formats, (0, 0), *notes, pgwire.CommandComplete(result.tag_of(count)))
-            portal.result = replace(result, rows=())
-            return
-        first, end = portal.take_forward(event.max_rows if event.max_rows > 0 else None)
-        if result.columns:
-            formats = portal.formats(len(result.columns))
-        is_suspended = bool(result.columns) and event.max_rows > 0 and end - first == event.max_rows
-        last = pgwire.CommandComplete(result.tag_of(end - first))
-        await self._reply(
-            result, formats, (first, end), *notes, pgwire.PortalSuspended() if is_suspended else last
+            notices = result.notices
+        limit = event.max_rows if result.copy is None else 0
+        formats = portal.formats(len(result.columns)) if result.columns and result.copy is None else []
+        first, end = portal.take_forward(limit or None)
+        is_suspended = bool(formats) and 0 < limit == end - first
+        last = (
+            pgwire.PortalSuspended() if is_suspended else pgwire.CommandComplete(result.tag_of(end - first))
         )
+        await self._reply(result, formats, (first, end), notices, last)
+        if result.copy is not None:
+            portal.result = replace(result, rows=())
 
     async def _fill(self, portal: Portal) -> Result:
         """Run a portal's statement, under the columns that Describe has told. Raises as `Dispatcher.run`."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import replace
 
-from ..pgwire import Bind, FieldDescription, NoticeResponse, Oid, ParameterStatus
+from ..pgwire import Bind, FieldDescription, NoticeResponse, Oid
 from ..sql.text import ScriptStatement
 from . import statements as ask
 from .arguments import argument_values
@@ -113,19 +113,19 @@ class Dispatcher:
 
     # --- blocks ----------------------------------------------------------------------------------------
 
-    def settle(self) -> tuple[ParameterStatus, ...]:
+    def settle(self) -> None:
         """End a block that no BEGIN has made, once all that was sent at once is answered."""
-        if self.state.kind is BlockKind.BEGUN:
-            return ()
-        self.portals.commit()
-        return self.state.close(is_commit=True)
+        if self.state.kind is not BlockKind.BEGUN:
+            self.portals.commit()
+            self.state.close(is_commit=True)
 
-    def abort(self) -> tuple[ParameterStatus, ...]:
+    def abort(self) -> None:
         """Take note of an error: the block has failed, or what no BEGIN has made is undone."""
         if self.state.kind is BlockKind.BEGUN:
-            return self.state.fail()
-        self.portals.roll_back()
-        return self.state.close(is_commit=False)
+            self.state.fail()
+        else:
+            self.portals.roll_back()
+            self.state.close(is_commit=False)
 
     def _end(self, statement: ask.End) -> Result:
         result = self.state.end(statement)
@@ -151,7 +151,8 @@ class Dispatcher:
             raise Fault("25001", "DISCARD ALL cannot run inside a block", hint="COMMIT or ROLLBACK first")
         self.prepared.clear()
         self.portals.clear()
-        return Result(tag, statuses=self.state.reset_all())
+        self.state.reset_all()
+        return Result(tag)
 
     # --- cursors ---------------------------------------------------------------------------------------
 

@@ -20,7 +20,6 @@ from .statements import Begin, Characteristics, End, Mark, Marking, Result, Set,
 __all__ = ["BlockKind", "ConnectionState"]
 
 _MAX_SAVEPOINTS = 100
-_Statuses = tuple[ParameterStatus, ...]
 
 
 class BlockKind(enum.Enum):
@@ -34,10 +33,11 @@ class BlockKind(enum.Enum):
 
 
 class ConnectionState:
-    """The block that a connection is in, if any, and its settings; what has to be told of these is returned."""
+    """The block that a connection is in, if any, and its settings."""
 
     def __init__(self, session: Session, client: ClientSettings) -> None:
-        self.client = client
+        self.client = self._told = client
+        """The settings now, and as the client knows them."""
         self.kind = BlockKind.NONE
         self.is_failed = False
         self.has_queried = False
@@ -104,7 +104,7 @@ class ConnectionState:
         elif self.kind is BlockKind.SINGLE:
             self.kind = kind
 
-    def close(self, *, is_commit: bool) -> _Statuses:
+    def close(self, *, is_commit: bool) -> None:
         """End the block, whatever made it."""
         after = self.client
         if is_commit and not self.is_failed:
@@ -112,12 +112,12 @@ class ConnectionState:
         elif self._before:
             after = self._before[0][1]
         self.kind, self.is_failed, self.has_queried, self._before = BlockKind.NONE, False, False, []
-        return self._keep(after)
+        self._keep(after)
 
-    def fail(self) -> _Statuses:
+    def fail(self) -> None:
         """Have the block that BEGIN made fail; the settings are those of the last savepoint, or of BEGIN."""
         self.is_failed = True
-        return self._keep(self._before[-1][1])
+        self._keep(self._before[-1][1])
 
     def end(self, statement: End) -> Result:
         """Commit or roll back; the tag says which it was."""
@@ -127,11 +127,11 @@ class ConnectionState:
             raise Fault("25P01", f"{written} AND CHAIN can only be used in a block", hint="BEGIN first")
         notices = self.warn("25P01", None if was_begun else "there is no transaction in progress")
         tag = "COMMIT" if statement.is_commit and not self.is_failed else "ROLLBACK"
-        statuses = self.close(is_commit=statement.is_commit)
+        self.close(is_commit=statement.is_commit)
         if statement.is_chain:
             self.open(BlockKind.BEGUN)
             self._keep(self.client.with_modes(modes))
-        return Result(tag, notices=notices, statuses=statuses)
+        return Result(tag, notices=notices)
 
     def mark(self, statement: Mark) -> Result:
         """Make, release or go back to a savepoint.
@@ -160,12 +160,14 @@ class ConnectionState:
             return Result(what.value)
         del self._before[place + 1 :]
         self.is_failed = False
-        return Result(what.value, statuses=self._keep(self._before[place][1]))
+        self._keep(self._before[place][1])
+        return Result(what.value)
 
     def set_modes(self, statement: Begin | Characteristics) -> Result:
         """Begin a block, or set the modes of the one at hand, or of all to come."""
         if isinstance(statement, Characteristics) and statement.is_session:
-            return Result("SET", statuses=self._keep(self.client.with_modes(statement.modes, "default_")))
+            self._keep(self.client.with_modes(statement.modes, "default_"))
+            return Result("SET")
         for name, value in statement.modes:
             self._check_mode(name, value)
         if isinstance(statement, Begin):
@@ -175,7 +177,8 @@ class ConnectionState:
         else:
             tag, warning = "SET", "SET TRANSACTION can only be used in transaction blocks"
             notices = self.warn("25P01", None if self.is_lasting else warning)
-        return Result(tag, notices=notices, statuses=self._keep(self.client.with_modes(statement.modes)))
+        self._keep(self.client.with_modes(statement.modes))
+        return Result(tag, notices=notices)
 
     def _check_mode(self, name: str, value: str) -> None:
         """Raise Fault (25001) if a mode of the block at hand is settled."""
@@ -201,7 +204,8 @@ class ConnectionState:
         """Set a setting, or have it go back. Raises Fault, Refusal."""
         name, values = statement.name, statement.values
         if name is None:
-            return Result(statement.tag, statuses=self.reset_all())
+            self.reset_all()
+            return Result(statement.tag)
         warning = "SET LOCAL can only be used in transaction blocks"
         is_warned = statement.is_local and not self.is_lasting
         notices = self.warn("25P01", warning if is_warned else None)
@@ -213,11 +217,12 @@ class ConnectionState:
             changed = self.client.set(name, values, is_local=statement.is_local)
             taken = self.client.warning(name, values)
             notices += (taken,) if taken is not None and self.client.wants_warnings else ()
-        return Result(statement.tag, notices=notices, statuses=self._keep(changed))
+        self._keep(changed)
+        return Result(statement.tag, notices=notices)
 
-    def reset_all(self) -> _Statuses:
+    def reset_all(self) -> None:
         """Have all settings be as they were at connect."""
-        return self._keep(self.client.reset_all())
+        self._keep(self.client.reset_all())
 
     def warn(self, sqlstate: str, message: str | None) -> tuple[NoticeResponse, ...]:
         """Return a warning, if there is one and the client wants to be told."""
@@ -225,12 +230,16 @@ class ConnectionState:
             return ()
         return (NoticeResponse(sqlstate, message, severity="WARNING"),)
 
-    def _keep(self, settings: ClientSettings) -> _Statuses:
-        """Take over settings, and return what the client has to be told."""
-        if not settings.may_differ(self.client):
-            self.client = settings
-            return ()
-        before, self.client = self.client.reported(), settings
-        self._session.settings = settings.own
-        after = settings.reported()
-        return tuple(ParameterStatus(name, after[name]) for name in after if after[name] != before[name])
+    def changes(self) -> list[ParameterStatus]:
+        """Return what the client has to be told of its settings, which it then knows."""
+        told, self._told = self._told, self.client
+        if not self._told.may_differ(told):
+            return []
+        before, after = told.reported(), self._told.reported()
+        return [ParameterStatus(name, after[name]) for name in after if after[name] != before[name]]
+
+    def _keep(self, settings: ClientSettings) -> None:
+        """Take over settings, of which the session has dpsql's own."""
+        if settings.may_differ(self.client):
+            self._session.settings = settings.own
+        self.client = settings
