@@ -36,17 +36,13 @@ class ClientSettings:
     user: str
     policy: Policy
     """What dpsql's own settings may be; they are kept as they were written."""
+    known: Mapping[str, KnownSetting]
+    """The settings that there are, by name, but the client's own."""
     first: Mapping[str, str]
     """What the client asked for when it connected, and RESET goes back to."""
     now: Mapping[str, str]
     local: Mapping[str, str] = field(default_factory=dict)
     """What holds until the block ends."""
-    schema: str = "public"
-    """The schema of tables that are named without one."""
-    written: str = "public"
-    """What the database itself calls that schema."""
-    has_tls: bool = False
-    """Whether the server speaks TLS: what `ssl` says."""
 
     @classmethod
     def of(
@@ -55,10 +51,14 @@ class ClientSettings:
     ) -> ClientSettings:  # fmt: skip
         """Return a new connection's settings. Raises Fault, Refusal for one that does not exist, or a bad value.
 
+        `schema`: of tables that are named without one, which the database itself calls `written`.
         A zone or a form of dates is not a reason to refuse: some clients send their machine's, and are told what is
         here.
         """
-        settings = cls(user, policy, {}, {}, {}, schema, written, has_tls)
+        known = {**KNOWN, "search_path": _search_path(schema, written)}
+        if has_tls:
+            known["ssl"] = replace(KNOWN["ssl"], default="on")
+        settings = cls(user, policy, known, {}, {})
         for name, value in asked.items():
             if name.lower() not in ("timezone", "datestyle"):
                 values = tuple(map(_trimmed, value.split(","))) if name.lower() == "search_path" else (value,)
@@ -76,14 +76,14 @@ class ClientSettings:
 
     def warning(self, name: str, values: tuple[str, ...]) -> NoticeResponse | None:
         """Return what a client has to be told of a value that is taken and not followed."""
-        known = KNOWN.get(name.lower())
+        known = self.known.get(name.lower())
         if known is None or known.taken is None or known.read(values) is not None:
             return None
         return NoticeResponse("01000", known.warning, severity="WARNING")
 
     def _read(self, known: KnownSetting, values: tuple[str, ...]) -> str:
         _check_settable(known)
-        read = self._read_path(values) if known.name == "search_path" else known.read(values)
+        read = known.read(values)
         if read is None and known.taken is not None and known.taken.fullmatch(", ".join(values)):
             return known.default
         if read is None:
@@ -92,10 +92,6 @@ class ClientSettings:
                 hint=f"SHOW {known.name} says what it is here",
             )  # fmt: skip
         return read
-
-    def _read_path(self, values: tuple[str, ...]) -> str | None:
-        """Any list is taken that leaves dpsql's own schema, or what clients take for it, in sight."""
-        return name_list(values) if {self.schema, self.written, "public", "$user"} & set(values) else None
 
     def _with(self, key: str, value: str, is_local: bool) -> ClientSettings:
         if is_local or key in _OF_BLOCK:
@@ -146,14 +142,14 @@ class ClientSettings:
         key = name.lower()
         if key in ("session_authorization", "role"):
             return key, self.user if key == "session_authorization" else "none"
-        if key in OWN or not (key in KNOWN or key in self.now or key in self.local):
+        if key in OWN or not (key in self.known or key in self.now or key in self.local):
             raise _missing(name)
         known = self._find(name)
         return known.name, self.local.get(key, self.now.get(key, self._default(known)))
 
     def show_all(self) -> list[tuple[str, str]]:
         """Return all settings by name, but dpsql's own."""
-        names = {*KNOWN, *self.now, *self.local, "session_authorization"} - set(OWN)
+        names = {*self.known, *self.now, *self.local, "session_authorization"} - set(OWN)
         return [self.show(name) for name in sorted(names)]
 
     def reported(self) -> dict[str, str]:
@@ -194,18 +190,12 @@ class ClientSettings:
         return self.show("client_min_messages")[1] != "error"
 
     def _default(self, known: KnownSetting) -> str:
-        if known.name == "search_path":
-            return '"$user", public' if self.schema == "public" else name_list((self.schema,))
-        if known.name in _OF_BLOCK:
-            return self.show(f"default_{known.name}")[1]
-        if known.name == "ssl" and self.has_tls:
-            return "on"
-        return known.default
+        return self.show(f"default_{known.name}")[1] if known.name in _OF_BLOCK else known.default
 
     def _find(self, name: str) -> KnownSetting:
         """Return a setting; one with a dot in its name is the client's own, as Postgres has it."""
         key = name.lower()
-        known = KNOWN.get(key)
+        known = self.known.get(key)
         if known is not None:
             return known
         if name.startswith("dpsql."):
@@ -228,6 +218,15 @@ class ClientSettings:
             return text
 
         return KnownSetting(name, "default", read)
+
+
+def _search_path(schema: str, written: str) -> KnownSetting:
+    """Any list is taken that leaves dpsql's own schema, or what clients take for it, in sight."""
+    default = '"$user", public' if schema == "public" else name_list((schema,))
+    in_sight = {schema, written, "public", "$user"}
+    return KnownSetting(
+        "search_path", default, lambda values: name_list(values) if in_sight & set(values) else None
+    )
 
 
 def _check_settable(known: KnownSetting) -> None:

@@ -314,7 +314,7 @@ def test_a_long_text_is_read_without_going_back_and_forth(text: str) -> None:
     [("0", None), ("1", 0.1), ("100ms", 0.1), ("101", 0.2), ("300ms", 0.4), ("1min", 102.4)],
 )
 def test_a_timeout_is_a_moment_of_the_grid(asked: str, seconds: float | None) -> None:
-    settings = ClientSettings("ann", PEOPLE, {}, {}).set("statement_timeout", (asked,))
+    settings = ClientSettings.of("ann", PEOPLE, {}).set("statement_timeout", (asked,))
     assert settings.timeout == seconds
 
 
