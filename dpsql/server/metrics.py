@@ -112,15 +112,12 @@ def _budget(database: Database) -> Iterator[tuple[str, str, float]]:
         yield "ledger_up", up, 0
         return
     yield "ledger_up", up, 1
-    if status.in_rho:
-        unit, spent, cap, per = "rho", status.rho_spent_atto, status.rho_cap_atto, _ATTO
-    else:
-        unit, spent, cap, per = "epsilon", status.epsilon_spent_nano, status.epsilon_cap_nano, _NANO
-    amounts = (
-        (unit, spent, cap, per),
+    everybody = status.scopes[0]
+    unit, per = ("rho", _ATTO) if status.in_rho else ("epsilon", _NANO)
+    for name, used, most, scale in (
+        (unit, everybody.spent, everybody.cap, per),
         ("delta", status.delta_spent_atto, status.delta_cap_atto, _ATTO),
-    )
-    for name, used, most, scale in amounts:
+    ):
         yield f"{name}_spent", f"What is spent of {name}.", used / scale
         yield f"{name}_cap", f"What may be spent of {name}.", most / scale
         yield f"{name}_left", f"What is left of {name}.", max(0, most - used) / scale
