@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..cache import Cache
+from .options import address_of
 
 if TYPE_CHECKING:
     from .client import Client
@@ -140,9 +141,8 @@ class Throttle:
 
 def network_of(peer: str) -> str:
     """Return who counts as one: an IPv4 address, or the /64 of an IPv6 one; anything else as it is."""
-    try:
-        address = ipaddress.ip_address(peer.partition("%")[0])
-    except ValueError:
+    address = address_of(peer)
+    if address is None:
         return peer
     if isinstance(address, ipaddress.IPv4Address):
         return str(address)
