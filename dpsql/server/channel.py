@@ -100,10 +100,8 @@ class Channel(asyncio.Protocol):
 
     async def _first_byte(self) -> bytes:
         """Return the first byte, and leave it in the socket."""
-        loop, number = (
-            asyncio.get_running_loop(),
-            self._socket.fileno(),
-        )  # a socket itself is described each time
+        loop = asyncio.get_running_loop()
+        number = self._socket.fileno()  # a socket itself is described each time
         loop.add_reader(number, self._arrived.set)
         try:
             await self._arrived.wait()

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ..engine.settings import OWN, Settings
-from ..pgwire import NoticeResponse
 from ..policy import Policy
 from .release_timing import release_time
 from .report import Fault
@@ -74,12 +73,12 @@ class ClientSettings:
         known = self._find(name)
         return self._with(known.name.lower(), self._read(known, values), is_local)
 
-    def warning(self, name: str, values: tuple[str, ...]) -> NoticeResponse | None:
+    def warning(self, name: str, values: tuple[str, ...]) -> str | None:
         """Return what a client has to be told of a value that is taken and not followed."""
         known = self.known.get(name.lower())
         if known is None or known.taken is None or known.read(values) is not None:
             return None
-        return NoticeResponse("01000", known.warning, severity="WARNING")
+        return known.warning
 
     def _read(self, known: KnownSetting, values: tuple[str, ...]) -> str:
         _check_settable(known)
@@ -116,10 +115,9 @@ class ClientSettings:
         kept = {key: value for key, value in self.local.items() if key in _OF_BLOCK}
         return replace(self, now=self.first, local=kept)
 
-    def in_block(self, modes: Modes = ()) -> ClientSettings:
-        """Return the settings in a block that begins: its modes are what `default_…` says, or its own."""
-        own = {key: self.show(f"default_{key}")[1] for key in _OF_BLOCK}
-        return replace(self, local=own).with_modes(modes)
+    def in_block(self) -> ClientSettings:
+        """Return the settings in a block that begins: its modes are what `default_…` says."""
+        return replace(self, local={key: self.show(f"default_{key}")[1] for key in _OF_BLOCK})
 
     def with_modes(self, modes: Modes, prefix: str = "") -> ClientSettings:
         """Return the settings with some of a block's modes set, or with `default_` for all blocks to come."""
@@ -158,7 +156,7 @@ class ClientSettings:
 
     def may_differ(self, before: ClientSettings) -> bool:
         """Return whether more than a block's modes may differ from other settings; quick to say no."""
-        return self.now is not before.now or self.local.keys() | before.local.keys() > set(_OF_BLOCK)
+        return self.now is not before.now or len(self.local.keys() | before.local.keys()) > len(_OF_BLOCK)
 
     @property
     def own(self) -> Settings:

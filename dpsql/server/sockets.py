@@ -10,6 +10,7 @@ import errno
 import ipaddress
 import socket
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 
 from .log import Seldom
 
@@ -47,24 +48,23 @@ def open_listeners(host: str, port: int) -> list[socket.socket]:
 def _listeners(host: str, port: int) -> list[socket.socket]:
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     listeners: list[socket.socket] = []
-    missing: OSError | None = None
-    try:
+    missing = OSError(errno.EADDRNOTAVAIL, "")
+    with ExitStack() as undo:
         for family, _, _, _, address in dict.fromkeys(found):
             number = listeners[0].getsockname()[1] if listeners else port
             own = (address[0], number, *address[2:])
             try:
-                listeners.append(socket.create_server(own, family=family, backlog=_BACKLOG))
-                listeners[-1].setblocking(False)
+                listener = socket.create_server(own, family=family, backlog=_BACKLOG)
             except OSError as error:
                 if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
                     raise
                 missing = error
+            else:
+                listener.setblocking(False)
+                listeners.append(undo.enter_context(listener))
         if not listeners:
-            raise missing or OSError(errno.EADDRNOTAVAIL, "")
-    except OSError:
-        for listener in listeners:
-            listener.close()
-        raise
+            raise missing
+        undo.pop_all()
     return listeners
 
 

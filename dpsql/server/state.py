@@ -215,8 +215,7 @@ class ConnectionState:
             if name.startswith("transaction_") and len(values) == 1:
                 self._check_mode(name, values[0].lower())
             changed = self.client.set(name, values, is_local=statement.is_local)
-            taken = self.client.warning(name, values)
-            notices += (taken,) if taken is not None and self.client.wants_warnings else ()
+            notices += self.warn("01000", self.client.warning(name, values))
         self._keep(changed)
         return Result(statement.tag, notices=notices)
 
