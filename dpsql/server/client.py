@@ -219,7 +219,6 @@ class Client:
             raise _no_connections()
         if not self._server.admit(self, startup.user, database):
             raise Fault("53300", "there are too many connections", hint="close one, or connect again later")
-        self.analyst, self.database = startup.user, database
         await self._send(pgwire.AuthenticationSASLFinal(proof), pgwire.AuthenticationOk())
 
     async def _prove(self, startup: pgwire.StartupMessage, limit: asyncio.Timeout) -> bytes:
