@@ -174,7 +174,7 @@ class Conversation:
         except Exception as error:  # noqa: BLE001  # `report` tells a bug from an error, and the text of neither
             told = report(error, self._start, database=self._queries.database)
             self._queries.refused(told.sqlstate)
-            self._dispatcher.abort()
+            self._state.abort()
             self.outbox.send(told, *self._state.changes())
         if self._connection.state in (pgwire.State.QUERY_FAILED, pgwire.State.QUERY_NEXT):
             await self._ready()
@@ -203,7 +203,7 @@ class Conversation:
                 raise unsupported("the function call of the old protocol", "send a SELECT")
 
     async def _ready(self) -> None:
-        self._dispatcher.settle()
+        self._state.settle()
         self.outbox.send(*self._state.changes(), pgwire.ReadyForQuery(self._state.status))
         await self.outbox.flush()
         self._remember()

@@ -21,8 +21,8 @@ from .portals import Portal, Portals, PreparedStatement, PreparedStatements
 from .queries import Queries
 from .read_statement import count_parameters, read_statement
 from .report import Fault, elsewhere, unsupported
-from .state import BlockKind, ConnectionState
-from .statements import Direction, Marking, Result, Statement
+from .state import ConnectionState
+from .statements import Direction, Result, Statement
 
 __all__ = ["Dispatcher"]
 
@@ -39,8 +39,7 @@ class Dispatcher:
 
     def __init__(self, state: ConnectionState, queries: Queries) -> None:
         self.state, self.queries = state, queries
-        share = queries.worker.session.share()
-        self.prepared, self.portals = PreparedStatements(share), Portals(share)
+        self.prepared, self.portals = PreparedStatements(queries.worker.session.share()), state.portals
 
     @property
     def is_bare(self) -> bool:
@@ -73,9 +72,9 @@ class Dispatcher:
             case ask.Begin() | ask.Characteristics():
                 return self.state.set_modes(statement)
             case ask.End():
-                return self._end(statement)
+                return self.state.end(statement)
             case ask.Mark():
-                return self._mark(statement)
+                return self.state.mark(statement)
             case ask.Declare():
                 return await self._declare(statement, values, start)
             case ask.Fetch():
@@ -110,38 +109,6 @@ class Dispatcher:
                 query, given = self._prepared_query(statement)
                 return await self.queries.describe(query, given, self.state.client)
         return ()
-
-    # --- blocks ----------------------------------------------------------------------------------------
-
-    def settle(self) -> None:
-        """End a block that no BEGIN has made, once all that was sent at once is answered."""
-        if self.state.kind is not BlockKind.BEGUN:
-            self.portals.commit()
-            self.state.close(is_commit=True)
-
-    def abort(self) -> None:
-        """Take note of an error: the block has failed, or what no BEGIN has made is undone."""
-        if self.state.kind is BlockKind.BEGUN:
-            self.state.fail()
-        else:
-            self.portals.roll_back()
-            self.state.close(is_commit=False)
-
-    def _end(self, statement: ask.End) -> Result:
-        result = self.state.end(statement)
-        if result.tag == "COMMIT":
-            self.portals.commit()
-        else:
-            self.portals.roll_back()
-        return result
-
-    def _mark(self, statement: ask.Mark) -> Result:
-        result = self.state.mark(statement)
-        if statement.marking is Marking.ROLLBACK:
-            self.portals.roll_back(self.state.depth)
-        elif statement.marking is Marking.RELEASE:
-            self.portals.release(self.state.depth)
-        return result
 
     def _discard(self, statement: ask.Discard) -> Result:
         tag = f"DISCARD {statement.what.upper()}"

@@ -1,4 +1,4 @@
-"""What the statements of a connection read and change: its block, and its settings, which a rollback restores.
+"""What the statements of a connection read and change: its block, and what that holds: settings and portals.
 
 The ledger stands outside: no charge is ever rolled back. As in Postgres, every statement stands in a block: one of its
 own, one of all statements of a Query (a series) or up to a Sync (a pipeline), or one that BEGIN made and that
@@ -14,6 +14,7 @@ from ..engine import Session
 from ..engine.settings import OWN
 from ..pgwire import FieldDescription, NoticeResponse, Oid, ParameterStatus, TransactionStatus
 from .client_settings import ClientSettings
+from .portals import Portals
 from .report import Fault
 from .statements import Begin, Characteristics, End, Mark, Marking, Result, Set, Show, Statement
 
@@ -33,7 +34,7 @@ class BlockKind(enum.Enum):
 
 
 class ConnectionState:
-    """The block that a connection is in, if any, and its settings."""
+    """The block that a connection is in, if any, its settings, which a rollback restores, and its portals."""
 
     def __init__(self, session: Session, client: ClientSettings) -> None:
         self.client = self._told = client
@@ -42,6 +43,7 @@ class ConnectionState:
         self.is_failed = False
         self.has_queried = False
         """Whether a statement of the block has read: its modes are settled from then on."""
+        self.portals = Portals(session.share())
         self._session = session
         session.settings = client.own
         self._shown: tuple[object, Hashable] = None, None
@@ -104,20 +106,30 @@ class ConnectionState:
         elif self.kind is BlockKind.SINGLE:
             self.kind = kind
 
-    def close(self, *, is_commit: bool) -> None:
+    def settle(self) -> None:
+        """End a block that no BEGIN has made, once all that was sent at once is answered."""
+        if self.kind is not BlockKind.BEGUN:
+            self._close(is_commit=True)
+
+    def abort(self) -> None:
+        """Take note of an error: what no BEGIN has made is undone, or what was since the last savepoint, or BEGIN."""
+        if self.kind is BlockKind.BEGUN:
+            self.is_failed = True
+            self._keep(self._before[-1][1])
+        else:
+            self._close(is_commit=False)
+
+    def _close(self, *, is_commit: bool) -> None:
         """End the block, whatever made it."""
         after = self.client
         if is_commit and not self.is_failed:
             after = after.after_block()
-        elif self._before:
-            after = self._before[0][1]
+            self.portals.commit()
+        else:
+            after = self._before[0][1] if self._before else after
+            self.portals.roll_back()
         self.kind, self.is_failed, self.has_queried, self._before = BlockKind.NONE, False, False, []
         self._keep(after)
-
-    def fail(self) -> None:
-        """Have the block that BEGIN made fail; the settings are those of the last savepoint, or of BEGIN."""
-        self.is_failed = True
-        self._keep(self._before[-1][1])
 
     def end(self, statement: End) -> Result:
         """Commit or roll back; the tag says which it was."""
@@ -127,7 +139,7 @@ class ConnectionState:
             raise Fault("25P01", f"{written} AND CHAIN can only be used in a block", hint="BEGIN first")
         notices = self.warn("25P01", None if was_begun else "there is no transaction in progress")
         tag = "COMMIT" if statement.is_commit and not self.is_failed else "ROLLBACK"
-        self.close(is_commit=statement.is_commit)
+        self._close(is_commit=statement.is_commit)
         if statement.is_chain:
             self.open(BlockKind.BEGUN)
             self._keep(self.client.with_modes(modes))
@@ -157,8 +169,10 @@ class ConnectionState:
         place = len(names) - 1 - names[::-1].index(statement.name)
         if what is Marking.RELEASE:
             del self._before[place:]
+            self.portals.release(self.depth)
             return Result(what.value)
         del self._before[place + 1 :]
+        self.portals.roll_back(self.depth)
         self.is_failed = False
         self._keep(self._before[place][1])
         return Result(what.value)
