@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from typing import Generic, TypeVar
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 __all__ = ["Cache"]
 
@@ -12,11 +13,12 @@ T = TypeVar("T")
 
 
 class Cache(Generic[T]):
-    """Keeps the `size` values that were used last."""
+    """Keeps the values that were used last, of `size` together: each is of 1, or of what `weigh` says."""
 
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._kept: OrderedDict[object, T] = OrderedDict()
+    def __init__(self, size: int, weigh: Callable[[Any, T], int] = lambda key, value: 1) -> None:
+        self._size, self._weigh = size, weigh
+        self._kept: OrderedDict[object, tuple[T, int]] = OrderedDict()
+        self._weight = 0
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -26,19 +28,32 @@ class Cache(Generic[T]):
         """Return what was put under a key; None if that was too long ago, or never."""
         with self._lock:
             found = self._kept.get(key)
-            if found is not None:
-                self._kept.move_to_end(key)
-            return found
+            if found is None:
+                return None
+            self._kept.move_to_end(key)
+            return found[0]
 
     def put(self, key: object, value: T) -> None:
-        """Remember a value; the one that was not used for longest makes room."""
+        """Remember a value; those that were not used for longest make room."""
+        weight = self._weigh(key, value)
         with self._lock:
-            self._kept[key] = value
-            self._kept.move_to_end(key)
-            if len(self._kept) > self._size:
-                self._kept.popitem(last=False)
+            self._drop(key)
+            self._kept[key] = value, weight
+            self._weight += weight
+            while self._weight > self._size:
+                self._drop(next(iter(self._kept)))
+
+    def drop(self, key: object) -> None:
+        """Forget a value, if there is one."""
+        with self._lock:
+            self._drop(key)
 
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
             self._kept.clear()
+            self._weight = 0
+
+    def _drop(self, key: object) -> None:
+        _, weight = self._kept.pop(key, (None, 0))
+        self._weight -= weight

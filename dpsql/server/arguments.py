@@ -9,8 +9,9 @@ from datetime import date, datetime
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 
 from ..pgwire import Format, Oid, ParameterError, read_parameter
+from ..relation.types import DATE, TEXT, SqlType
 from ..sql.text import read_constant
-from .columns import plain
+from .columns import plain, sql_type
 from .report import Fault, unsupported
 
 __all__ = ["Constant", "argument_values", "compile_form", "read_arguments", "type_number"]
@@ -100,16 +101,6 @@ def _no_constant() -> Fault:
 
 # --- as values ---------------------------------------------------------------------------------------
 
-_WHOLE = (Oid.INT2, Oid.INT4, Oid.INT8)
-_FLOATS = (Oid.FLOAT4, Oid.FLOAT8)
-_NUMBERS = (*_WHOLE, Oid.NUMERIC, *_FLOATS)
-_TEXTS = (Oid.TEXT, Oid.VARCHAR)
-_TIMES = (Oid.DATE, Oid.TIMESTAMP, Oid.TIMESTAMPTZ)
-_NAMES = {
-    Oid.BOOL: "boolean", Oid.INT2: "smallint", Oid.INT4: "integer", Oid.INT8: "bigint", Oid.NUMERIC: "numeric",
-    Oid.FLOAT4: "real", Oid.FLOAT8: "double precision", Oid.DATE: "date", Oid.TIMESTAMP: "timestamp",
-}  # fmt: skip
-
 _HINT = "write a constant of the parameter's type"
 
 
@@ -127,7 +118,7 @@ def argument_values(name: str, arguments: Sequence[Constant], types: Sequence[in
             hint="give one constant for each $n",
         )  # fmt: skip
     pairs = enumerate(zip(arguments, types, strict=True), 1)
-    return tuple(_value(number, argument, oid) for number, (argument, oid) in pairs)
+    return tuple(_value(number, argument, oid or Oid.TEXT) for number, (argument, oid) in pairs)
 
 
 def _value(number: int, argument: Constant, oid: int) -> object:
@@ -136,17 +127,18 @@ def _value(number: int, argument: Constant, oid: int) -> object:
     if argument.type is None:
         return _read(oid, argument.text)
     own = _own_type(argument)
-    value = _read(own, argument.text)
-    if oid == own or (oid in _TEXTS and own in _TEXTS):
+    value, given, wanted = _read(own, argument.text), sql_type(own), sql_type(oid)
+    assert given is not None, "every type that is read here is one of the session's"
+    if given == wanted:
         return value
-    if oid in _TEXTS:
+    if wanted == TEXT:
         return _text(value, argument.text)
-    if oid in _NUMBERS and own in _NUMBERS:
-        return _read(oid, _rounded(value, own) if oid in _WHOLE else argument.text)
-    if oid in _TIMES and own in _TIMES:
-        return _read(oid, str(value)[:10] if oid == Oid.DATE else str(value))
+    if wanted is not None and wanted.is_number and given.is_number:
+        return _read(oid, _rounded(value, given) if wanted.is_integer else argument.text)
+    if wanted is not None and wanted.is_temporal and given.is_temporal:
+        return _read(oid, str(value)[:10] if wanted == DATE else str(value))
     raise Fault(
-        "42804", f"parameter ${number} of type {argument.type} cannot be coerced to {_NAMES.get(Oid(oid), 'its type')}",
+        "42804", f"parameter ${number} of type {argument.type} cannot be coerced to {wanted or 'its type'}",
         hint="write the value in quotes, without a cast",
     )  # fmt: skip
 
@@ -169,11 +161,11 @@ def _read(oid: int, text: str) -> object:
         raise Fault(error.sqlstate, error.message, hint=error.hint or _HINT) from None
 
 
-def _rounded(value: object, own: int) -> str:
+def _rounded(value: object, given: SqlType) -> str:
     exact = Decimal(str(value))
     if not exact.is_finite():
         return str(value)
-    return str(int(exact.to_integral_value(ROUND_HALF_EVEN if own in _FLOATS else ROUND_HALF_UP)))
+    return str(int(exact.to_integral_value(ROUND_HALF_EVEN if given.is_float else ROUND_HALF_UP)))
 
 
 def _text(value: object, written: str) -> str:

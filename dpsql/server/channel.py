@@ -10,7 +10,7 @@ from contextlib import suppress
 from .encryption import ALPN, Encryption
 from .log import Seldom
 from .report import ClientGone
-from .sockets import ProxyHeaderError, read_proxy_header
+from .sockets import read_proxy_header
 
 __all__ = ["Channel"]
 
@@ -49,13 +49,11 @@ class Channel(asyncio.Protocol):
             self._transport.pause_reading()
 
     def eof_received(self) -> bool:
-        self.connection_lost(None)
+        self._lose()
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._lose()
-        self._arrived.set()
-        self._writable.set()
 
     def pause_writing(self) -> None:
         self._writable.clear()
@@ -69,7 +67,7 @@ class Channel(asyncio.Protocol):
         """Return whom a trusted proxy speaks for, which it says first. Raises ClientGone."""
         try:
             return await read_proxy_header(self._socket)
-        except ProxyHeaderError:
+        except ValueError:
             _NO_HEADER.log(peer=self.peer)
         except OSError:
             pass
@@ -100,10 +98,8 @@ class Channel(asyncio.Protocol):
 
     async def _first_byte(self) -> bytes:
         """Return the first byte, and leave it in the socket."""
-        loop, number = (
-            asyncio.get_running_loop(),
-            self._socket.fileno(),
-        )  # a socket itself is described each time
+        loop = asyncio.get_running_loop()
+        number = self._socket.fileno()  # a socket itself is described each time
         loop.add_reader(number, self._arrived.set)
         try:
             await self._arrived.wait()
@@ -181,10 +177,12 @@ class Channel(asyncio.Protocol):
             self._transport.abort()
             return
         self._lose()
-        self._arrived.set()
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)  # ends a handshake
 
     def _lose(self) -> None:
+        """Have nobody wait for the client any longer."""
         if not self.lost.done():
             self.lost.set_result(None)
+        self._arrived.set()
+        self._writable.set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from .. import pgwire
@@ -38,16 +38,15 @@ class Client:
         self._encryption = server.encryption
         self._is_encrypted = False
         self._reason: Fault | None = None
-        self._delay = 0.0
         self._worker: Worker | None = None
         self.process_id = process_id
         self.key = b""
         self.analyst: str | None = None
         self.database: Database | None = None
         """Of the analyst, once there is one."""
-        self._turn = AsyncExitStack()
         self.peer = channel.peer
         self.is_idle = True
+        """Whether it has proved nothing yet: it neither waits for its turn nor for the answer to a failed login."""
 
     async def run(self) -> None:
         """Serve the client until it leaves, breaks the protocol or has to go; raises nothing."""
@@ -57,15 +56,11 @@ class Client:
             pass
         except pgwire.RemoteProtocolError as error:
             await self._last(pgwire.last_message(error))
-        except pgwire.AuthenticationFailed:
-            await self._wait_to_tell()
-            await self._last(pgwire.ErrorResponse("28P01", "the login failed", hint=_LOGIN_HINT, fatal=True))
         except Exception as error:  # noqa: BLE001  # `report` tells a bug from an error, and the text of neither
             database = None if self.database is None else self.database.name
             await self._last(report(error, database=database, fatal=True))
         finally:
             try:
-                await self._turn.aclose()
                 await self._channel.close()
                 if self._worker is not None:
                     await self._worker.close()
@@ -97,11 +92,11 @@ class Client:
 
     async def _serve(self) -> None:
         try:
-            async with asyncio.timeout(self._server.options.authentication_seconds):
+            async with asyncio.timeout(self._server.options.authentication_seconds) as limit:
                 startup = await self._greet()
                 if startup is None:
                     return
-                await self._authenticate(startup)
+                await self._authenticate(startup, limit)
         except TimeoutError:
             self._server.late.log(peer=self.peer)
             raise ClientGone from None
@@ -110,11 +105,11 @@ class Client:
             try:
                 self._check()  # also when the client has sent more already
             except Fault:
-                await conversation.flush()
+                await conversation.outbox.flush()
                 raise
             event = self._connection.next_event()
             if event is pgwire.Waiting.NEED_DATA:
-                await conversation.flush()
+                await conversation.outbox.flush()
                 data = await self._receive()
                 if self._reason is None and self.is_current and await conversation.repeat(data):
                     continue
@@ -123,7 +118,7 @@ class Client:
                 return
             else:
                 await conversation.answer(event)
-                await conversation.take_turns()
+                await conversation.outbox.take_turns()
 
     def _check(self) -> None:
         """Raise Fault if no statement may be begun any more: the server stops, or the policy has changed."""
@@ -204,17 +199,17 @@ class Client:
                     raise _no_connections()
                 return event
 
-    async def _authenticate(self, startup: pgwire.StartupMessage) -> None:
+    async def _authenticate(self, startup: pgwire.StartupMessage, limit: asyncio.Timeout) -> None:
         """Have the client prove its name.
 
-        Raises AuthenticationFailed, the same for a wrong password and an unknown user; Fault for a connection that
-        must be encrypted and is not, one too many, and, after a right password, a database that the user has not.
+        Raises Fault, the same for a wrong password and an unknown user; for a connection that must be encrypted and is
+        not, one too many, and, after a right password, a database that the user has not. `limit` ends with the proof.
         """
         if startup.must_negotiate:
             await self._send(pgwire.NegotiateProtocolVersion(startup.version, startup.unknown_options))
         if not self._is_encrypted and not is_loopback(self.peer):
             raise Fault("28000", "connections from other machines must be encrypted", hint="sslmode=require")
-        proof = await self._prove(startup)
+        proof = await self._prove(startup, limit)
         database = self._server.find(startup.user, startup.database)
         if database is None:
             log("login refused", peer=self.peer, delay=0.0, analyst=startup.user, reason="database")
@@ -224,12 +219,10 @@ class Client:
             raise _no_connections()
         if not self._server.admit(self, startup.user, database):
             raise Fault("53300", "there are too many connections", hint="close one, or connect again later")
-        self.analyst, self.database = startup.user, database
-        await self._turn.aclose()
         await self._send(pgwire.AuthenticationSASLFinal(proof), pgwire.AuthenticationOk())
 
-    async def _prove(self, startup: pgwire.StartupMessage) -> bytes:
-        """Return our proof for the client's. Raises AuthenticationFailed, whose delay is then `_delay`."""
+    async def _prove(self, startup: pgwire.StartupMessage, limit: asyncio.Timeout) -> bytes:
+        """Return our proof for the client's. Raises Fault: it is none, which has waited out its delay."""
         logins = self._server.logins
         binding = self._encryption.binding if self._encryption is not None and self._is_encrypted else None
         exchange = pgwire.ScramExchange(
@@ -241,40 +234,32 @@ class Client:
         await self._send(pgwire.AuthenticationSASLContinue(exchange.challenge(first.mechanism, first.data)))
         final = await self._next()
         assert isinstance(final, pgwire.SASLResponse), "the table of states lets nothing else through"
-        await self._take_turn(f"{logins.place(startup.user, startup.database)} {startup.user}")
-        is_known = startup.user in self._server.logins  # which may be others by now
-        with suppress(pgwire.AuthenticationFailed):
-            proof = exchange.confirm(final.data)
-            if is_known:
-                return proof
-        self._delay = self._server.throttle.fail(self.peer, asyncio.get_running_loop().time())
-        log(
-            "login refused", peer=self.peer, delay=self._delay, analyst=startup.user if is_known else None,
-            reason="password" if is_known else "user",
-        )  # fmt: skip
-        raise pgwire.AuthenticationFailed
-
-    async def _take_turn(self, name: str) -> None:
-        """Wait until the proof may be looked at; each database's users have turns of their own. Raises ClientGone."""
         self.is_idle = False
-        await self._turn.enter_async_context(self._server.turns.turn(self.peer, name))
-        if self._channel.lost.done():
-            raise ClientGone
+        name = f"{logins.place(startup.user, startup.database)} {startup.user}"  # each database has its own users
+        async with self._server.turns.turn(self.peer, name):
+            if self._channel.lost.done():
+                raise ClientGone
+            is_known = startup.user in self._server.logins  # which may be others by now
+            with suppress(pgwire.AuthenticationFailed):
+                proof = exchange.confirm(final.data)
+                if is_known:
+                    return proof
+            limit.reschedule(None)
+            await self._wait_to_tell(startup.user if is_known else None)
+        raise Fault("28P01", "the login failed", hint=_LOGIN_HINT)
 
-    async def _wait_to_tell(self) -> None:
+    async def _wait_to_tell(self, user: str | None) -> None:
         """Wait out the delay of a failed login, also when the client has left: it buys no faster attempt."""
-        try:
-            async with asyncio.timeout(self._delay):
+        delay = self._server.throttle.fail(self.peer, asyncio.get_running_loop().time())
+        reason = "user" if user is None else "password"
+        log("login refused", peer=self.peer, delay=delay, analyst=user, reason=reason)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(delay):
                 await self._server.stopping.wait()
-        except TimeoutError:
-            pass
-        finally:
-            await self._turn.aclose()
 
     async def _open(self, startup: pgwire.StartupMessage) -> Conversation:
         """Open the session, and tell the client that it may begin."""
         asked = _asked(startup)
-        own = {name: asked.pop(name) for name in list(asked) if name.startswith("dpsql.")}
         server, database = self._server, self.database
         assert database is not None, "it has logged in"
         sessions = database.sessions
@@ -282,11 +267,9 @@ class Client:
         self._worker = Worker(session, sessions, server.pool, self._channel, self._check)
         catalog = sessions.catalog(session)
         client = ClientSettings.of(
-            startup.user, asked, schema=catalog.default_schema, written=session.catalog.default_schema,
-            has_tls=self._is_encrypted,
+            startup.user, session.policy, asked, schema=catalog.default_schema,
+            written=session.catalog.default_schema, has_tls=self._is_encrypted,
         )  # fmt: skip
-        for name, value in own.items():
-            session.settings = session.settings.set(name, value, session.policy)
         queries = Queries(
             self._worker, catalog, sessions.replies(session), startup.database, self.process_id, database.tally,
             lambda: server.names_for(startup.user, database),

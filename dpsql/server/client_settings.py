@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from ..engine.settings import OWN
-from ..pgwire import NoticeResponse
+from ..engine.settings import OWN, Settings
+from ..policy import Policy
 from .release_timing import release_time
 from .report import Fault
 from .setting_table import KNOWN, TIME, KnownSetting, name_list
@@ -33,29 +33,31 @@ class ClientSettings:
     """Frozen, so that a block that is rolled back goes back to those before it; names are in lower case."""
 
     user: str
+    policy: Policy
+    """What dpsql's own settings may be; they are kept as they were written."""
+    known: Mapping[str, KnownSetting]
+    """The settings that there are, by name, but the client's own."""
     first: Mapping[str, str]
     """What the client asked for when it connected, and RESET goes back to."""
     now: Mapping[str, str]
     local: Mapping[str, str] = field(default_factory=dict)
     """What holds until the block ends."""
-    schema: str = "public"
-    """The schema of tables that are named without one."""
-    written: str = "public"
-    """What the database itself calls that schema."""
-    has_tls: bool = False
-    """Whether the server speaks TLS: what `ssl` says."""
 
     @classmethod
     def of(
-        cls, user: str, asked: Mapping[str, str], *, schema: str = "public", written: str = "public",
+        cls, user: str, policy: Policy, asked: Mapping[str, str], *, schema: str = "public", written: str = "public",
         has_tls: bool = False,
     ) -> ClientSettings:  # fmt: skip
-        """Return a new connection's settings. Raises Fault for one that does not exist, or a bad value.
+        """Return a new connection's settings. Raises Fault, Refusal for one that does not exist, or a bad value.
 
+        `schema`: of tables that are named without one, which the database itself calls `written`.
         A zone or a form of dates is not a reason to refuse: some clients send their machine's, and are told what is
         here.
         """
-        settings = cls(user, {}, {}, {}, schema, written, has_tls)
+        known = {**KNOWN, "search_path": _search_path(schema, written)}
+        if has_tls:
+            known["ssl"] = replace(KNOWN["ssl"], default="on")
+        settings = cls(user, policy, known, {}, {})
         for name, value in asked.items():
             if name.lower() not in ("timezone", "datestyle"):
                 values = tuple(map(_trimmed, value.split(","))) if name.lower() == "search_path" else (value,)
@@ -65,21 +67,22 @@ class ClientSettings:
     def set(self, name: str, values: tuple[str, ...], *, is_local: bool = False) -> ClientSettings:
         """Return the settings after SET.
 
-        Raises Fault: 42704 for no setting, 22023 for a bad value, 55P02 and 42501 for what cannot be set.
+        Raises Fault: 42704 for no setting, 22023 for a bad value, 55P02 and 42501 for what cannot be set. Raises
+        Refusal for one of dpsql's own that does not exist, or a bad value of it.
         """
         known = self._find(name)
         return self._with(known.name.lower(), self._read(known, values), is_local)
 
-    def warning(self, name: str, values: tuple[str, ...]) -> NoticeResponse | None:
+    def warning(self, name: str, values: tuple[str, ...]) -> str | None:
         """Return what a client has to be told of a value that is taken and not followed."""
-        known = KNOWN.get(name.lower())
+        known = self.known.get(name.lower())
         if known is None or known.taken is None or known.read(values) is not None:
             return None
-        return NoticeResponse("01000", known.warning, severity="WARNING")
+        return known.warning
 
     def _read(self, known: KnownSetting, values: tuple[str, ...]) -> str:
         _check_settable(known)
-        read = self._read_path(values) if known.name == "search_path" else known.read(values)
+        read = known.read(values)
         if read is None and known.taken is not None and known.taken.fullmatch(", ".join(values)):
             return known.default
         if read is None:
@@ -89,20 +92,18 @@ class ClientSettings:
             )  # fmt: skip
         return read
 
-    def _read_path(self, values: tuple[str, ...]) -> str | None:
-        """Any list is taken that leaves dpsql's own schema, or what clients take for it, in sight."""
-        return name_list(values) if {self.schema, self.written, "public", "$user"} & set(values) else None
-
     def _with(self, key: str, value: str, is_local: bool) -> ClientSettings:
         if is_local or key in _OF_BLOCK:
             return replace(self, local={**self.local, key: value})
         return replace(self, now={**self.now, key: value}, local=_without(self.local, key))
 
     def reset(self, name: str, *, is_local: bool = False) -> ClientSettings:
-        """Return the settings after RESET. Raises Fault: 42704, and 55P02 or 42501 for what cannot be set."""
+        """Return the settings after RESET. Raises as `set`."""
         known = self._find(name)
         _check_settable(known)
         key = known.name.lower()
+        if key.startswith("dpsql."):
+            known.read((known.default,))  # there is one of this name
         value = self.first.get(key)
         if is_local or key in _OF_BLOCK:
             return self._with(key, self._default(known) if value is None else value, True)
@@ -114,10 +115,9 @@ class ClientSettings:
         kept = {key: value for key, value in self.local.items() if key in _OF_BLOCK}
         return replace(self, now=self.first, local=kept)
 
-    def in_block(self, modes: Modes = ()) -> ClientSettings:
-        """Return the settings in a block that begins: its modes are what `default_…` says, or its own."""
-        own = {key: self.show(f"default_{key}")[1] for key in _OF_BLOCK}
-        return replace(self, local=own).with_modes(modes)
+    def in_block(self) -> ClientSettings:
+        """Return the settings in a block that begins: its modes are what `default_…` says."""
+        return replace(self, local={key: self.show(f"default_{key}")[1] for key in _OF_BLOCK})
 
     def with_modes(self, modes: Modes, prefix: str = "") -> ClientSettings:
         """Return the settings with some of a block's modes set, or with `default_` for all blocks to come."""
@@ -140,23 +140,31 @@ class ClientSettings:
         key = name.lower()
         if key in ("session_authorization", "role"):
             return key, self.user if key == "session_authorization" else "none"
-        if key not in KNOWN and key not in self.now and key not in self.local:
+        if key in OWN or not (key in self.known or key in self.now or key in self.local):
             raise _missing(name)
         known = self._find(name)
         return known.name, self.local.get(key, self.now.get(key, self._default(known)))
 
     def show_all(self) -> list[tuple[str, str]]:
-        """Return all settings by name."""
-        names = {*KNOWN, *self.now, *self.local, "session_authorization"}
+        """Return all settings by name, but dpsql's own."""
+        names = {*self.known, *self.now, *self.local, "session_authorization"} - set(OWN)
         return [self.show(name) for name in sorted(names)]
 
     def reported(self) -> dict[str, str]:
         """Return what the client is told unasked."""
         return dict(self.show(name) for name in _REPORTED)
 
-    def may_report(self, before: ClientSettings) -> bool:
-        """Return whether the client may have to be told of a change since other settings; quick to say no."""
-        return self.now is not before.now or self.local.keys() | before.local.keys() > set(_OF_BLOCK)
+    def may_differ(self, before: ClientSettings) -> bool:
+        """Return whether more than a block's modes may differ from other settings; quick to say no."""
+        return self.now is not before.now or len(self.local.keys() | before.local.keys()) > len(_OF_BLOCK)
+
+    @property
+    def own(self) -> Settings:
+        """dpsql's own settings, as the session has them."""
+        own = Settings.of(self.policy)
+        for name, text in {**self.now, **self.local}.items():
+            own = own.set(name, text, self.policy) if name in OWN else own
+        return own
 
     @property
     def timeout(self) -> float | None:
@@ -180,29 +188,43 @@ class ClientSettings:
         return self.show("client_min_messages")[1] != "error"
 
     def _default(self, known: KnownSetting) -> str:
-        if known.name == "search_path":
-            return '"$user", public' if self.schema == "public" else name_list((self.schema,))
-        if known.name in _OF_BLOCK:
-            return self.show(f"default_{known.name}")[1]
-        if known.name == "ssl" and self.has_tls:
-            return "on"
-        return known.default
+        return self.show(f"default_{known.name}")[1] if known.name in _OF_BLOCK else known.default
 
     def _find(self, name: str) -> KnownSetting:
         """Return a setting; one with a dot in its name is the client's own, as Postgres has it."""
         key = name.lower()
-        known = KNOWN.get(key)
+        known = self.known.get(key)
         if known is not None:
             return known
+        if name.startswith("dpsql."):
+            return self._find_own(name)
         if not _CUSTOM.fullmatch(key) or key.startswith(("dpsql.", "pg_")):
             raise _missing(name)
-        if key not in self.now and sum("." in other for other in (*self.now, *self.local)) >= _MAX_CUSTOM:
+        customs = sum("." in other and other not in OWN for other in (*self.now, *self.local))
+        if key not in self.now and customs >= _MAX_CUSTOM:
             raise Fault(
                 "53400", f"there are more than {_MAX_CUSTOM} settings of the client's own", hint="reuse one"
             )
         return KnownSetting(
             key, "", lambda values: values[0] if len(values) == 1 and len(values[0]) <= 4096 else None
         )
+
+    def _find_own(self, name: str) -> KnownSetting:
+        def read(values: tuple[str, ...]) -> str:
+            text = ", ".join(values)
+            Settings.of(self.policy).set(name, text, self.policy)
+            return text
+
+        return KnownSetting(name, "default", read)
+
+
+def _search_path(schema: str, written: str) -> KnownSetting:
+    """Any list is taken that leaves dpsql's own schema, or what clients take for it, in sight."""
+    default = '"$user", public' if schema == "public" else name_list((schema,))
+    in_sight = {schema, written, "public", "$user"}
+    return KnownSetting(
+        "search_path", default, lambda values: name_list(values) if in_sight & set(values) else None
+    )
 
 
 def _check_settable(known: KnownSetting) -> None:

@@ -9,19 +9,7 @@ from datetime import UTC, datetime
 
 from ..engine import AnswerColumn
 from ..pgwire import ELEMENTS, TYPES, Bind, FieldDescription, Format, Oid, read_parameter
-from ..relation.types import (
-    BIGINT,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    INTEGER,
-    NUMERIC,
-    REAL,
-    SMALLINT,
-    TEXT,
-    TIMESTAMP,
-    SqlType,
-)
+from ..relation.types import TEXT, TIMESTAMP, Kind, SqlType
 from ..sql.parameters import TypedNull
 from ..system_catalog.objects import TYPE_OIDS
 from .report import Fault
@@ -37,9 +25,8 @@ _REFCURSOR = 1790
 """A driver that looks for the types which are read as text may find this one: the same on the wire."""
 _SAME = {Oid.UNKNOWN: 0, _REFCURSOR: Oid.TEXT}
 _DECLARED: dict[int, SqlType] = {
-    Oid.BOOL: BOOLEAN, Oid.INT2: SMALLINT, Oid.INT4: INTEGER, Oid.INT8: BIGINT, Oid.NUMERIC: NUMERIC,
-    Oid.FLOAT4: REAL, Oid.FLOAT8: DOUBLE, Oid.TEXT: TEXT, Oid.VARCHAR: TEXT, Oid.DATE: DATE,
-    Oid.TIMESTAMP: TIMESTAMP, Oid.TIMESTAMPTZ: TIMESTAMP,
+    **{oid: SqlType(kind) for kind, oid in TYPE_OIDS.items() if kind not in (Kind.INTERVAL, Kind.JSON, Kind.JSONB)},
+    Oid.TEXT: TEXT, Oid.VARCHAR: TEXT, Oid.TIMESTAMPTZ: TIMESTAMP,
 }  # fmt: skip
 _MOMENT = re.compile(rb"\d{4,6}-\d\d-\d\d(?:T\d| ?[+\-Z]| \d.*[+\-Z])")
 _LONGEST_MOMENT = 100

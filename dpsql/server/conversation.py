@@ -10,7 +10,6 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
 
 from .. import pgwire
 from ..pgwire import FieldDescription, Format, ServerMessage
@@ -43,11 +42,6 @@ class Outbox:
         self._out = bytearray()
         self._turned = 0.0
 
-    @property
-    def state(self) -> pgwire.State:
-        """Where the conversation stands."""
-        return self._connection.state
-
     def send(self, *replies: ServerMessage) -> None:
         """Add replies."""
         self._out += self._connection.send(*replies)
@@ -61,11 +55,7 @@ class Outbox:
 
     async def rows(self, result: Result, formats: Sequence[Format], first: int, end: int) -> None:
         """Add a result's rows from the index `first` up to `end`."""
-        encoder = pgwire.RowEncoder(in_formats(result.columns, formats))
-        step = _step(result)
-        for start in range(first, end, step):
-            self.send(encoder.encode(result.rows[start : min(start + step, end)]))
-            await self.take_turns()
+        await self._written(pgwire.RowEncoder(in_formats(result.columns, formats)), result, first, end)
 
     async def copy(self, result: Result, how: Copy) -> None:
         """Add a result as a copy."""
@@ -78,11 +68,16 @@ class Outbox:
             else pgwire.LineCopy(columns, options(header=how.has_header))
         )
         self.send(pgwire.CopyOutResponse(Format(is_binary), len(columns)), encoder.begin())
-        step = _step(result)
-        for start in range(0, len(result.rows), step):
-            self.send(encoder.encode(result.rows[start : start + step]))
-            await self.take_turns()
+        await self._written(encoder, result, 0, len(result.rows))
         self.send(encoder.end(), pgwire.CopyDone())
+
+    async def _written(
+        self, encoder: pgwire.RowEncoder | pgwire.BinaryCopy | pgwire.LineCopy, result: Result, first: int, end: int
+    ) -> None:  # fmt: skip
+        step = max(16, min(_CHUNK, _CELLS // max(1, len(result.columns))))
+        for start in range(first, end, step):
+            self.send(encoder.encode(result.rows[start : min(start + step, end)]))
+            await self.take_turns()
 
     async def take_turns(self) -> None:
         """Send what is much already, and let the other connections go on when this one has had its time."""
@@ -94,14 +89,6 @@ class Outbox:
             self._turned = loop.time()
 
 
-def _step(result: Result) -> int:
-    """Return how many rows are written at once."""
-    return max(16, min(_CHUNK, _CELLS // max(1, len(result.columns))))
-
-
-_T = TypeVar("_T")
-
-
 class Conversation:
     """Answers events; `write` sends bytes to the client and waits while it does not read."""
 
@@ -111,9 +98,10 @@ class Conversation:
         dispatcher: Dispatcher,
         write: Callable[[bytes], Awaitable[None]],
     ) -> None:
-        self._outbox = Outbox(connection, self._send)
+        self.outbox = Outbox(connection, self._send)
         self._connection, self._write = connection, write
-        self._dispatcher, self._state = dispatcher, dispatcher.state
+        self._dispatcher, self._state, self._queries = dispatcher, dispatcher.state, dispatcher.queries
+        self._worker = dispatcher.queries.worker
         self._batch: Batch | None = None
         """What came at once and may be remembered with its reply."""
         self._start = 0
@@ -125,15 +113,15 @@ class Conversation:
         key = self._key(data)
         if key is None:
             return False
-        replies, queries = self._dispatcher.queries.replies, self._dispatcher.queries
-        reply = replies.get(key)
+        queries = self._queries
+        reply = queries.replies.get(key)
         if reply is None:
             self._batch = Batch(key)
             return False
         start = time.monotonic()
         answer = queries.recall(reply)
         if answer is None:
-            replies.drop(key)
+            queries.replies.drop(key)
             return False
         notices, seconds = queries.notices(answer, self._state.client), time.monotonic() - start
         if reply.unnamed is not None:
@@ -155,7 +143,7 @@ class Conversation:
             if not dispatcher.prepared.has(name):
                 return None
             bound = dispatcher.prepared.find(name).key
-        return data, bound, state.settings, dispatcher.queries.seen
+        return data, bound, state.settings, self._queries.seen
 
     def _remember(self) -> None:
         """Remember the reply to what came at once, if it is one that is (`replies`)."""
@@ -163,11 +151,10 @@ class Conversation:
         if batch is None or (parts := batch.parts()) is None:
             return
         query, before, after = parts
-        queries = self._dispatcher.queries
-        if batch.key != self._key(batch.key[0]) or (asked := queries.repeatable(query)) is None:
+        if batch.key != self._key(batch.key[0]) or (asked := self._queries.repeatable(query)) is None:
             return
         unnamed = replace(self._dispatcher.prepared.find("")) if batch.parses else None
-        queries.replies.put(batch.key, Reply(query.text, *asked, before, after, unnamed))
+        self._queries.replies.put(batch.key, Reply(query.text, *asked, before, after, unnamed))
 
     async def _send(self, data: bytes) -> None:
         """Send what was replied; of what is large, or comes in parts, nothing is kept to be remembered."""
@@ -185,19 +172,12 @@ class Conversation:
         except ClientGone:
             raise
         except Exception as error:  # noqa: BLE001  # `report` tells a bug from an error, and the text of neither
-            told = report(error, self._start, database=self._dispatcher.queries.database)
-            self._dispatcher.queries.refused(told.sqlstate)
-            self._outbox.send(told, *self._dispatcher.abort())
-        if self._outbox.state in (pgwire.State.QUERY_FAILED, pgwire.State.QUERY_NEXT):
+            told = report(error, self._start, database=self._queries.database)
+            self._queries.refused(told.sqlstate)
+            self._state.abort()
+            self.outbox.send(told, *self._state.changes())
+        if self._connection.state in (pgwire.State.QUERY_FAILED, pgwire.State.QUERY_NEXT):
             await self._ready()
-
-    async def flush(self) -> None:
-        """Send what was replied so far."""
-        await self._outbox.flush()
-
-    async def take_turns(self) -> None:
-        """Let the other connections go on, after a while; and send what is much already."""
-        await self._outbox.take_turns()
 
     async def _answer(self, event: pgwire.Event) -> None:
         match event:
@@ -216,16 +196,16 @@ class Conversation:
             case pgwire.Sync():
                 await self._ready()
             case pgwire.Flush():
-                await self.flush()
+                await self.outbox.flush()
             case pgwire.Unreadable():
                 raise Fault(event.sqlstate, event.message)
             case _:
                 raise unsupported("the function call of the old protocol", "send a SELECT")
 
     async def _ready(self) -> None:
-        statuses = self._dispatcher.settle()
-        self._outbox.send(*statuses, pgwire.ReadyForQuery(self._state.status))
-        await self.flush()
+        self._state.settle()
+        self.outbox.send(*self._state.changes(), pgwire.ReadyForQuery(self._state.status))
+        await self.outbox.flush()
         self._remember()
 
     def _read(self, piece: ScriptStatement) -> Statement | Fault:
@@ -250,18 +230,12 @@ class Conversation:
         if self._batch is not None:
             self._batch.statements.append(statement)
 
-    def _read_all(
-        self, pieces: list[ScriptStatement]
-    ) -> tuple[list[ScriptStatement], list[Statement | Fault]]:
-        """Return statements as they were cut, and as they are read. Raises as `_read`."""
-        return pieces, [self._read(piece) for piece in pieces]
+    def _read_all(self, text: str) -> list[tuple[ScriptStatement, Statement | Fault]]:
+        """Return a text's statements as they were cut, and as they are read. Raises as `_read`."""
+        return [(piece, self._read(piece)) for piece in self._cut(text)]
 
     def _cut(self, text: str) -> list[ScriptStatement]:
-        session = self._dispatcher.queries.worker.session
-        return cut(text, partial(session.read_text, split_statements))
-
-    async def _apart(self, text: str, read: Callable[[], _T]) -> _T:
-        return await self._dispatcher.queries.worker.read(text, read)
+        return cut(text, partial(self._worker.session.read_text, split_statements))
 
     # --- the simple protocol ---------------------------------------------------------------------------
 
@@ -269,38 +243,39 @@ class Conversation:
         """Answer a text of statements; none runs if one of the connection's own is not written right."""
         self._dispatcher.portals.close("")
         self._dispatcher.prepared.close("")
-        pieces, read = await self._apart(sql, lambda: self._read_all(self._cut(sql)))
+        pieces = await self._worker.read(sql, partial(self._read_all, sql))
         if not pieces:
-            self._outbox.send(pgwire.EmptyQueryResponse())
-        for piece, one in zip(pieces, read, strict=True):
+            self.outbox.send(pgwire.EmptyQueryResponse())
+        for piece, read in pieces:
             self._start = piece.start
-            statement = self._accepted(one)
+            statement = self._accepted(read)
             self._state.open(BlockKind.SINGLE if len(pieces) == 1 else BlockKind.SERIES)
             self._note(statement)
             result = await self._dispatcher.run(statement, (), piece.start)
             formats = [Format(result.is_binary)] * len(result.columns)
             if result.columns and result.copy is None:
-                self._outbox.send(pgwire.RowDescription(in_formats(result.columns, formats)))
+                self.outbox.send(pgwire.RowDescription(in_formats(result.columns, formats)))
             last = pgwire.CommandComplete(result.tag_of(len(result.rows)))
-            await self._reply(result, formats, (0, len(result.rows)), *result.notices, *result.statuses, last)
-            await self.take_turns()
+            await self._reply(result, formats, (0, len(result.rows)), result.notices, last)
+            await self.outbox.take_turns()
 
     async def _reply(
-        self, result: Result, formats: Sequence[Format], part: tuple[int, int], *after: ServerMessage
-    ) -> None:
+        self, result: Result, formats: Sequence[Format], part: tuple[int, int],
+        notices: Sequence[pgwire.NoticeResponse], last: ServerMessage,
+    ) -> None:  # fmt: skip
         """Send rows of a result, or all of them as a copy, and what comes after them."""
         if result.copy is not None:
-            await self._outbox.copy(result, result.copy)
+            await self.outbox.copy(result, result.copy)
         elif result.columns:
-            await self._outbox.rows(result, formats, *part)
-        self._outbox.send(*after)
+            await self.outbox.rows(result, formats, *part)
+        self.outbox.send(*notices, *self._state.changes(), last)
 
     # --- the extended protocol -------------------------------------------------------------------------
 
     async def _parse(self, event: pgwire.Parse) -> None:
         """Prepare a statement. Raises Fault, Refusal."""
         self._dispatcher.prepared.check(event.statement)
-        pieces = await self._apart(event.sql, lambda: self._cut(event.sql))
+        pieces = await self._worker.read(event.sql, partial(self._cut, event.sql))
         if len(pieces) > 1:
             raise Fault(
                 "42601", "there is more than one statement", hint="prepare one at a time",
@@ -308,13 +283,13 @@ class Conversation:
             )  # fmt: skip
         prepared = PreparedStatement(None, parameter_types(event.parameter_types, 0), 0, 0)
         for piece in pieces:
-            statement = self._accepted(await self._apart(piece.text, partial(self._read, piece)))
+            statement = self._accepted(await self._worker.read(piece.text, partial(self._read, piece)))
             typed = partial(self._dispatcher.typed, statement, event.parameter_types, piece.start)
-            prepared = await self._apart(piece.text, typed)
+            prepared = await self._worker.read(piece.text, typed)
             if isinstance(statement, Catalog):
                 await self._dispatcher.infer(prepared)
         self._dispatcher.prepared.add(event.statement, prepared)
-        self._outbox.send(pgwire.ParseComplete())
+        self.outbox.send(pgwire.ParseComplete())
 
     async def _bind(self, event: pgwire.Bind) -> None:
         """Open a portal; a value that only its type can read has it found, where nobody has declared it.
@@ -331,7 +306,7 @@ class Conversation:
         size = sum(len(value) for value in event.parameters if value is not None)
         portal = Portal(prepared, replace(event, parameters=()), values, size=size)
         self._dispatcher.open_portal(event.portal, portal)
-        self._outbox.send(pgwire.BindComplete())
+        self.outbox.send(pgwire.BindComplete())
 
     async def _describe(self, event: pgwire.Describe) -> None:
         """Describe a statement or a portal; nothing is run. Raises as `Dispatcher.columns`."""
@@ -343,14 +318,14 @@ class Conversation:
                 await self._dispatcher.infer(prepared)
             columns = prepared.described or ()
             types = tuple(oid or pgwire.Oid.TEXT for oid in prepared.types)
-            self._outbox.send(pgwire.ParameterDescription(types))
+            self.outbox.send(pgwire.ParameterDescription(types))
             formats = [Format.TEXT] * len(columns)
         else:
             portal = self._dispatcher.portals.find(event.name)
             columns = await self._columns(portal.prepared, portal.values)
             formats = portal.formats(len(columns))
         described = pgwire.RowDescription(in_formats(columns, formats)) if columns else pgwire.NoData()
-        self._outbox.send(described)
+        self.outbox.send(described)
 
     async def _columns(
         self, prepared: PreparedStatement, values: tuple[object, ...]
@@ -368,7 +343,7 @@ class Conversation:
         prepared, result = portal.prepared, portal.result
         self._start = prepared.start
         if prepared.statement is None:
-            self._outbox.send(pgwire.EmptyQueryResponse())
+            self.outbox.send(pgwire.EmptyQueryResponse())
             return
         is_first = self._state.kind is BlockKind.NONE
         self._state.open(BlockKind.SINGLE if is_first else BlockKind.PIPELINE)
@@ -376,23 +351,20 @@ class Conversation:
         self._note(prepared.statement)
         if portal.is_broken or (result is not None and (result.copy or not result.columns)):
             raise Fault("55000", f'portal "{event.portal}" cannot be run', hint="bind it again")
-        notes: list[ServerMessage] = []
+        notices: Sequence[pgwire.NoticeResponse] = ()
         if result is None:
             result = await self._fill(portal)
-            notes = [*result.notices, *result.statuses]
-        count, formats = len(result.rows), list[Format]()
-        if result.copy is not None:
-            await self._reply(result, formats, (0, 0), *notes, pgwire.CommandComplete(result.tag_of(count)))
-            portal.result = replace(result, rows=())
-            return
-        first, end = portal.take_forward(event.max_rows if event.max_rows > 0 else None)
-        if result.columns:
-            formats = portal.formats(len(result.columns))
-        is_suspended = bool(result.columns) and event.max_rows > 0 and end - first == event.max_rows
-        last = pgwire.CommandComplete(result.tag_of(end - first))
-        await self._reply(
-            result, formats, (first, end), *notes, pgwire.PortalSuspended() if is_suspended else last
+            notices = result.notices
+        limit = event.max_rows if result.copy is None else 0
+        formats = portal.formats(len(result.columns)) if result.columns and result.copy is None else []
+        first, end = portal.take_forward(limit or None)
+        is_suspended = bool(formats) and 0 < limit == end - first
+        last = (
+            pgwire.PortalSuspended() if is_suspended else pgwire.CommandComplete(result.tag_of(end - first))
         )
+        await self._reply(result, formats, (first, end), notices, last)
+        if result.copy is not None:
+            portal.result = replace(result, rows=())
 
     async def _fill(self, portal: Portal) -> Result:
         """Run a portal's statement, under the columns that Describe has told. Raises as `Dispatcher.run`."""
@@ -410,4 +382,4 @@ class Conversation:
             self._dispatcher.prepared.close(event.name)
         else:
             self._dispatcher.portals.close(event.name)
-        self._outbox.send(pgwire.CloseComplete())
+        self.outbox.send(pgwire.CloseComplete())

@@ -72,23 +72,21 @@ class BudgetWatch:
 
     def look(self, store: BudgetStore, analysts: Iterable[str]) -> None:
         """Warn where a cap of all, or of one of `analysts`, has reached a level. Raises LedgerError."""
-        everybody = store.status()
-        for scope, what, percent in _shares("everybody", everybody):
-            self._tell(scope, what, percent)
+        self._tell("everybody", store.status())
         spent = store.spent()
-        if spent == self._spent:
-            return
-        for name in analysts:
-            for scope, what, percent in _shares(name, store.status(name)):
-                if scope == name:
-                    self._tell(scope, what, percent)
-        self._spent = spent
+        if spent != self._spent:
+            for name in analysts:
+                self._tell(name, store.status(name))
+            self._spent = spent
 
-    def _tell(self, scope: str, what: str, percent: int) -> None:
-        level = max((level for level in _LEVELS if level <= percent), default=0)
-        if level > self._told.get((scope, what), 0):
-            log("budget low", of=scope, what=what, percent=percent, database=self._database)
-        self._told[scope, what] = level
+    def _tell(self, name: str, status: Status) -> None:
+        for owner, what, percent in _shares(name, status):
+            if owner != name:
+                continue
+            level = max((level for level in _LEVELS if level <= percent), default=0)
+            if level > self._told.get((name, what), 0):
+                log("budget low", of=name, what=what, percent=percent, database=self._database)
+            self._told[name, what] = level
 
 
 def _shares(name: str, status: Status) -> Iterator[tuple[str, str, int]]:

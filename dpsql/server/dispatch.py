@@ -12,7 +12,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import replace
 
-from ..pgwire import Bind, FieldDescription, NoticeResponse, Oid, ParameterStatus
+from ..pgwire import Bind, FieldDescription, NoticeResponse, Oid
 from ..sql.text import ScriptStatement
 from . import statements as ask
 from .arguments import argument_values
@@ -21,8 +21,8 @@ from .portals import Portal, Portals, PreparedStatement, PreparedStatements
 from .queries import Queries
 from .read_statement import count_parameters, read_statement
 from .report import Fault, elsewhere, unsupported
-from .state import BlockKind, ConnectionState
-from .statements import Direction, Marking, Result, Statement
+from .state import ConnectionState
+from .statements import Direction, Result, Statement
 
 __all__ = ["Dispatcher"]
 
@@ -39,8 +39,7 @@ class Dispatcher:
 
     def __init__(self, state: ConnectionState, queries: Queries) -> None:
         self.state, self.queries = state, queries
-        share = queries.worker.session.share()
-        self.prepared, self.portals = PreparedStatements(share), Portals(share)
+        self.prepared, self.portals = PreparedStatements(queries.worker.session.share()), state.portals
 
     @property
     def is_bare(self) -> bool:
@@ -73,9 +72,9 @@ class Dispatcher:
             case ask.Begin() | ask.Characteristics():
                 return self.state.set_modes(statement)
             case ask.End():
-                return self._end(statement)
+                return self.state.end(statement)
             case ask.Mark():
-                return self._mark(statement)
+                return self.state.mark(statement)
             case ask.Declare():
                 return await self._declare(statement, values, start)
             case ask.Fetch():
@@ -111,38 +110,6 @@ class Dispatcher:
                 return await self.queries.describe(query, given, self.state.client)
         return ()
 
-    # --- blocks ----------------------------------------------------------------------------------------
-
-    def settle(self) -> tuple[ParameterStatus, ...]:
-        """End a block that no BEGIN has made, once all that was sent at once is answered."""
-        if self.state.kind is BlockKind.BEGUN:
-            return ()
-        self.portals.commit()
-        return self.state.close(is_commit=True)
-
-    def abort(self) -> tuple[ParameterStatus, ...]:
-        """Take note of an error: the block has failed, or what no BEGIN has made is undone."""
-        if self.state.kind is BlockKind.BEGUN:
-            return self.state.fail()
-        self.portals.roll_back()
-        return self.state.close(is_commit=False)
-
-    def _end(self, statement: ask.End) -> Result:
-        result = self.state.end(statement)
-        if result.tag == "COMMIT":
-            self.portals.commit()
-        else:
-            self.portals.roll_back()
-        return result
-
-    def _mark(self, statement: ask.Mark) -> Result:
-        result = self.state.mark(statement)
-        if statement.marking is Marking.ROLLBACK:
-            self.portals.roll_back(self.state.depth)
-        elif statement.marking is Marking.RELEASE:
-            self.portals.release(self.state.depth)
-        return result
-
     def _discard(self, statement: ask.Discard) -> Result:
         tag = f"DISCARD {statement.what.upper()}"
         if statement.what != "all":
@@ -151,7 +118,8 @@ class Dispatcher:
             raise Fault("25001", "DISCARD ALL cannot run inside a block", hint="COMMIT or ROLLBACK first")
         self.prepared.clear()
         self.portals.clear()
-        return Result(tag, statuses=self.state.reset_all())
+        self.state.reset_all()
+        return Result(tag)
 
     # --- cursors ---------------------------------------------------------------------------------------
 

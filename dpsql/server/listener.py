@@ -11,7 +11,7 @@ import socket
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any
 
 from ..policy import Policy
@@ -25,7 +25,7 @@ from .log import Seldom, log, place_of, write_out
 from .login import Logins, places_by_name
 from .options import Options, is_loopback
 from .report import ClientGone, changed, removed, stopping
-from .sockets import CannotListen, accepted, open_listeners
+from .sockets import accepted, open_listeners
 from .strangers import Strangers, Throttle, Turns
 
 __all__ = ["Server"]
@@ -63,7 +63,6 @@ class Server:
         self.stopping = asyncio.Event()
         self._hangup = asyncio.Event()
         self._clients: dict[asyncio.Task[None], Client] = {}
-        self._admitted: dict[int, Client] = {}
         self._strangers = Strangers(options.max_strangers)
         self._refused_strangers = Seldom("strangers full")
         self.late = Seldom("login timed out")
@@ -91,30 +90,37 @@ class Server:
         logging.getLogger(
             "asyncio"
         ).disabled = True  # its words are no lines of the log, and may quote values
-        listeners = open_listeners(self.options.host, self.options.port)
-        try:
-            metrics, end_metrics = self._serve_metrics()
-        except CannotListen:
-            _close(listeners)
-            raise
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop)
-        loop.add_signal_handler(signal.SIGHUP, self._hangup.set)
-        port = listeners[0].getsockname()[1]
-        if announce is not None:
-            announce(port)
-        log(
-            "listening", host=self.options.host, port=port, encrypted=self.encryption is not None, metrics=metrics,
-            databases=", ".join(database.name for database in self.databases),
-        )  # fmt: skip
+        with ExitStack() as doors:
+            listeners = open_listeners(self.options.host, self.options.port)
+            for listener in listeners:
+                doors.enter_context(listener)
+            metrics = doors.enter_context(self._metrics())
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, self._stop)
+            loop.add_signal_handler(signal.SIGHUP, self._hangup.set)
+            port = listeners[0].getsockname()[1]
+            if announce is not None:
+                announce(port)
+            log(
+                "listening", host=self.options.host, port=port, encrypted=self.encryption is not None, metrics=metrics,
+                databases=", ".join(database.name for database in self.databases),
+            )  # fmt: skip
+            for database in self.databases:
+                database.look_at_file()
+            await self._serve(listeners)
         for database in self.databases:
-            database.look_at_file()
-        background = [asyncio.ensure_future(self._let_in(listener)) for listener in listeners]
-        background += [asyncio.ensure_future(database.health.watch()) for database in self.databases]
-        background += [
-            asyncio.ensure_future(self._reload_often()),
-            asyncio.ensure_future(self._rest_often()),
-        ]
+            database.sessions.shut()
+        self._texts.close()
+        self.pool.shutdown(wait=False, cancel_futures=True)
+        log("stopped")
+        write_out(_LAST_SECONDS)
+
+    async def _serve(self, listeners: Sequence[socket.socket]) -> None:
+        """Let clients in until it is time to stop, and until those who are there have left."""
+        parts = [self._let_in(listener) for listener in listeners]
+        parts += [database.health.watch() for database in self.databases]
+        parts += [self._reload_often(), self._rest_often()]
+        background = [asyncio.ensure_future(part) for part in parts]
         for task in background:
             task.add_done_callback(self._check)
         await self.stopping.wait()
@@ -123,14 +129,6 @@ class Server:
         for task in background:
             task.cancel()
         await asyncio.wait(background)
-        _close(listeners)
-        end_metrics()
-        for database in self.databases:
-            database.sessions.shut()
-        self._texts.close()
-        self.pool.shutdown(wait=False, cancel_futures=True)
-        log("stopped")
-        write_out(_LAST_SECONDS)
 
     # --- who is let in -----------------------------------------------------------------------------
 
@@ -151,26 +149,28 @@ class Server:
 
     def connections(self, database: Database) -> int:
         """Return how many connections of analysts a database has."""
-        return sum(client.database is database for client in list(self._admitted.values()))
+        return sum(client.database is database for client in self._admitted())
+
+    def _admitted(self) -> list[Client]:
+        return [client for client in list(self._clients.values()) if client.analyst is not None]
 
     def admit(self, client: Client, analyst: str, database: Database) -> bool:
         """Take a client that has proved its name; False when there are as many as there may be."""
-        own = sum(
-            other.analyst == analyst and other.database is database for other in self._admitted.values()
-        )
-        if len(self._admitted) >= self.options.max_connections:
+        admitted = self._admitted()
+        own = sum(other.analyst == analyst and other.database is database for other in admitted)
+        if len(admitted) >= self.options.max_connections:
             log("full", limit="all", analyst=analyst)
             return False
         if own >= self.options.max_per_analyst(len(self.logins)):
             log("full", limit="analyst", analyst=analyst)
             return False
         self._strangers.remove(client)
-        self._admitted[client.process_id] = client
+        client.analyst, client.database = analyst, database
         return True
 
     def cancel(self, process_id: int, key: bytes) -> None:
         """Stop the statement of the connection that this is the key of; nothing for any other key."""
-        client = self._admitted.get(process_id)
+        client = next((one for one in self._admitted() if one.process_id == process_id), None)
         expected = client.key if client is not None and client.key else secrets.token_bytes(32)
         if hmac.compare_digest(expected, key) and client is not None:
             log("cancelled", analyst=client.analyst, process=process_id)
@@ -216,7 +216,6 @@ class Server:
 
     def _forget(self, task: asyncio.Task[None]) -> None:
         client = self._clients.pop(task)
-        self._admitted.pop(client.process_id, None)
         self._strangers.remove(client)
 
     # --- what changes while it runs ----------------------------------------------------------------
@@ -244,7 +243,7 @@ class Server:
     def _follow(self, database: Database) -> None:
         """Have a database's connections go whose analysts are in its policy no longer, or that are not of it."""
         self.logins = Logins([one.policy for one in self.databases], self._secret)
-        for client in self._admitted.values():
+        for client in self._admitted():
             if client.database is not database or client.analyst is None:
                 continue
             if self.find(client.analyst, database.name) is None:
@@ -270,10 +269,10 @@ class Server:
             for database in self.databases:
                 await asyncio.get_running_loop().run_in_executor(self.pool, database.sessions.rest)
 
-    def _serve_metrics(self) -> tuple[int | None, Callable[[], None]]:
-        """Serve what is counted, where the owner wants it; return the port, and what ends it. Raises CannotListen."""
+    def _metrics(self) -> AbstractContextManager[int | None]:
+        """Serve what is counted within the block, where the owner wants it. Raises CannotListen."""
         if self.options.metrics is None:
-            return None, lambda: None
+            return nullcontext()
         from .metrics import serve_metrics  # what it is made with is an optional part
 
         host, port = self.options.metrics
@@ -298,11 +297,6 @@ class Server:
             client.stop()
         if self._clients:
             await asyncio.wait(list(self._clients), timeout=_LAST_SECONDS)
-
-
-def _close(listeners: Sequence[socket.socket]) -> None:
-    for listener in listeners:
-        listener.close()
 
 
 def _tell_bug(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -6,7 +6,8 @@ the grid (soundness.md 3.6); so who asks dpsql must not read it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -29,36 +30,32 @@ _NANO = 10**9
 _ATTO = 10**18
 
 
+@contextmanager
 def serve_metrics(
     host: str, port: int, databases: Sequence[Database], connections: Callable[[Database], int]
-) -> tuple[int, Callable[[], None]]:
-    """Serve from a thread of its own; return the port and what ends that.
+) -> Iterator[int]:
+    """Serve from a thread of its own within the block, which is given the port.
 
     `connections`: how many analysts' there are. Raises CannotListen.
     """
-    registry = CollectorRegistry()
+    registry = CollectorRegistry(auto_describe=False)  # the ledger is not looked at before somebody asks
     registry.register(_Counts(databases, connections))
     ProcessCollector(registry=registry)
     try:
         server, thread = start_http_server(port, host, registry)
     except OSError as error:
         raise CannotListen(host, port, error) from None
-
-    def stop() -> None:
+    try:
+        yield server.server_port
+    finally:
         server.shutdown()
         server.server_close()
         thread.join()
-
-    return server.server_port, stop
 
 
 class _Counts(Collector):
     def __init__(self, databases: Sequence[Database], connections: Callable[[Database], int]) -> None:
         self._databases, self._connections = databases, connections
-
-    def describe(self) -> Iterable[Metric]:
-        """Name nothing beforehand: the ledger is not looked at before somebody asks."""
-        return ()
 
     def collect(self) -> Iterator[Metric]:
         """Return all counts as they are; each of its database."""
@@ -112,15 +109,12 @@ def _budget(database: Database) -> Iterator[tuple[str, str, float]]:
         yield "ledger_up", up, 0
         return
     yield "ledger_up", up, 1
-    if status.in_rho:
-        unit, spent, cap, per = "rho", status.rho_spent_atto, status.rho_cap_atto, _ATTO
-    else:
-        unit, spent, cap, per = "epsilon", status.epsilon_spent_nano, status.epsilon_cap_nano, _NANO
-    amounts = (
-        (unit, spent, cap, per),
+    everybody = status.scopes[0]
+    unit, per = ("rho", _ATTO) if status.in_rho else ("epsilon", _NANO)
+    for name, used, most, scale in (
+        (unit, everybody.spent, everybody.cap, per),
         ("delta", status.delta_spent_atto, status.delta_cap_atto, _ATTO),
-    )
-    for name, used, most, scale in amounts:
+    ):
         yield f"{name}_spent", f"What is spent of {name}.", used / scale
         yield f"{name}_cap", f"What may be spent of {name}.", most / scale
         yield f"{name}_left", f"What is left of {name}.", max(0, most - used) / scale

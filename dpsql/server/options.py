@@ -6,7 +6,7 @@ import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Options", "is_loopback"]
+__all__ = ["Options", "address_of", "is_loopback"]
 
 _LEAST_STRANGERS = 32
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -42,20 +42,23 @@ class Options:
 
     def trusts(self, peer: str) -> bool:
         """Return whether an address is a proxy's that is believed whom it speaks for."""
-        try:
-            address = ipaddress.ip_address(peer.partition("%")[0])
-        except ValueError:
-            return False
-        return any(address in network for network in self.trusted_proxies)
+        address = address_of(peer)
+        return address is not None and any(address in network for network in self.trusted_proxies)
 
     def max_per_analyst(self, analysts: int) -> int:
         """How many connections one of so many analysts may have: with others, half of all."""
         return self.max_connections if analysts == 1 else (self.max_connections + 1) // 2
 
 
+def address_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return an address without its zone; None for a name."""
+    try:
+        return ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return None
+
+
 def is_loopback(host: str) -> bool:
     """Return whether an address, or the name localhost, cannot be reached from another machine."""
-    try:
-        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
-    except ValueError:
-        return host == "localhost"
+    address = address_of(host)
+    return host == "localhost" if address is None else address.is_loopback

@@ -289,49 +289,24 @@ _Step = tuple[range, int]
 
 def step(how: Fetch, position: int, size: int) -> _Step:
     """Return which rows a fetch gives, and where it ends."""
-    if how.direction is Direction.ABSOLUTE:
-        return _absolute(how.count or 0, size)
-    if how.direction is Direction.RELATIVE:
-        return _relative(how.count or 0, position, size)
-    count = how.count
-    forward = how.direction is Direction.FORWARD
-    if count == 0:
-        return _again(position, size)
+    count, is_forward = how.count, how.direction is not Direction.BACKWARD
+    if how.direction is Direction.ABSOLUTE and count is not None:
+        return _at(count if count >= 0 else size + 1 + count, size)
+    if count is not None and (count == 0 or how.direction is Direction.RELATIVE):
+        return _at(position + count, size)
     if count is not None and count < 0:
-        forward, count = not forward, -count
-    return _forward(count, position, size) if forward else _backward(count, position, size)
+        count, is_forward = -count, not is_forward
+    if is_forward:
+        end = size + 1 if count is None else min(position + count, size + 1)
+        return range(position + 1, min(end, size) + 1), end
+    end = 0 if count is None else max(position - count, 0)
+    return range(position - 1, max(end, 1) - 1, -1), end
 
 
-def _again(position: int, size: int) -> _Step:
-    """A count of zero gives the row at hand once more."""
-    return (range(position, position + 1) if 1 <= position <= size else range(0)), position
-
-
-def _forward(count: int | None, position: int, size: int) -> _Step:
-    if count is None or position + count > size:
-        return range(position + 1, size + 1), size + 1
-    return range(position + 1, position + count + 1), position + count
-
-
-def _backward(count: int | None, position: int, size: int) -> _Step:
-    after = 0 if count is None else max(position - count, 0)
-    return range(position - 1, max(after, 1) - 1, -1), after
-
-
-def _absolute(count: int, size: int) -> _Step:
-    if count == 0:
-        return range(0), 0
-    if count > 0:
-        return _forward(1, min(count - 1, size + 1), size)
-    return _backward(1, max(size + 2 + count, 0), size)
-
-
-def _relative(count: int, position: int, size: int) -> _Step:
-    if count == 0:
-        return _again(position, size)
-    if count > 0:
-        return _forward(1, min(position + count - 1, size + 1), size)
-    return _backward(1, max(position + count + 1, 0), size)
+def _at(place: int, size: int) -> _Step:
+    """Return the row of a position, if there is one; what goes further ends before the first or after the last."""
+    place = min(max(place, 0), size + 1)
+    return range(place, place + (1 <= place <= size)), place
 
 
 def _needs_backward(how: Fetch, position: int, size: int) -> bool:

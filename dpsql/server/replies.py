@@ -17,11 +17,11 @@ House rules:
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from .. import pgwire
+from ..cache import Cache
 from .portals import PreparedStatement
 from .statements import Query, Statement
 
@@ -87,40 +87,17 @@ class Batch:
         return isinstance(self.events[0], pgwire.Parse)
 
 
-class Replies:
-    """The remembered replies of a dataset, for all who see the same of it. Used by the event loop alone."""
+class Replies(Cache[Reply]):
+    """The remembered replies of a dataset, for all who see the same of it."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
-        self._most, self._size = most_bytes, 0
-        self._kept: OrderedDict[Key, tuple[Reply, int]] = OrderedDict()
+        super().__init__(most_bytes, _size)
 
-    def __len__(self) -> int:
-        return len(self._kept)
 
-    def get(self, key: Key) -> Reply | None:
-        """Return what is remembered under a key."""
-        found = self._kept.get(key)
-        if found is None:
-            return None
-        self._kept.move_to_end(key)
-        return found[0]
-
-    def put(self, key: Key, reply: Reply) -> None:
-        """Remember a reply; those that were not used for longest make room."""
-        self.drop(key)
-        size = (
-            _OVERHEAD + len(key[0]) + len(reply.text) + _ROWS_FACTOR * (len(reply.before) + len(reply.after))
-        )
-        self._kept[key] = reply, size
-        self._size += size
-        while self._size > self._most:
-            self.drop(next(iter(self._kept)))
-
-    def drop(self, key: Key) -> None:
-        """Forget a reply, if there is one."""
-        found = self._kept.pop(key, None)
-        if found is not None:
-            self._size -= found[1]
+def _size(key: Key, reply: Reply) -> int:
+    """Return how many bytes a reply takes, at most about."""
+    sent = len(reply.before) + len(reply.after)
+    return _OVERHEAD + len(key[0]) + len(reply.text) + _ROWS_FACTOR * sent
 
 
 def statement_name(data: bytes) -> str | None:
@@ -137,29 +114,19 @@ def statement_name(data: bytes) -> str | None:
 
 def is_batch(events: Sequence[pgwire.Event]) -> bool:
     """Return whether these messages, and no others, are one query of one kind of batch (rule 4)."""
-    if isinstance(events[0], pgwire.Query):
-        return len(events) == 1
-    parsed, rest = (events[:1], events[1:]) if isinstance(events[0], pgwire.Parse) else ([], events)
-    if len(rest) < 3:
-        return False
-    bind, *describes, execute, sync = rest
-    if not (
-        isinstance(bind, pgwire.Bind)
-        and isinstance(execute, pgwire.Execute)
-        and isinstance(sync, pgwire.Sync)
-    ):
-        return False
-    names = {one.statement for one in parsed if isinstance(one, pgwire.Parse)} | {bind.statement}
-    return (
-        bind.portal == execute.portal == ""
-        and execute.max_rows <= 0
-        and (not parsed or names == {""})
-        and all(
-            isinstance(one, pgwire.Describe)
-            and one.name == ("" if one.target is pgwire.Target.PORTAL else bind.statement)
-            for one in describes
-        )
-    )
+    match events:
+        case [pgwire.Query()]:
+            return True
+        case [pgwire.Parse(statement=""), pgwire.Bind(statement=""), *_]:
+            events = events[1:]
+    match events:
+        case [pgwire.Bind("", name), *describes, pgwire.Execute("", 0), pgwire.Sync()]:
+            allowed = (
+                pgwire.Describe(pgwire.Target.PORTAL, ""),
+                pgwire.Describe(pgwire.Target.STATEMENT, name),
+            )
+            return all(one in allowed for one in describes)
+    return False
 
 
 _BEFORE = b"12tTnD"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import dataclass, field
 
 from ..engine import Session
 from ..engine.dataset import Dataset
@@ -33,6 +34,17 @@ _FILE_SECONDS = 1.0
 _TRIM_SECONDS, _TRIM_UNTIL = 10.0, 120.0
 
 
+@dataclass
+class _Opened:
+    """A dataset, and what connections to it share. `users`: sessions on it; `is_stale`: its tables have changed."""
+
+    dataset: Dataset
+    catalogs: dict[Access, SystemCatalog]
+    replies: Replies = field(default_factory=Replies)
+    users: int = 0
+    is_stale: bool = False
+
+
 class Sessions:
     """Opens sessions on the current dataset; every method may be called from any thread."""
 
@@ -45,70 +57,61 @@ class Sessions:
         self.memory = ResultMemory(_limits(policy.server))
         self._precedence, self._texts = precedence, texts
         self._turns = self._turns_of(policy)
-        self._current, catalogs = self._open(policy)
-        self._catalogs = {id(self._current): catalogs}
-        self._datasets = {id(self._current): self._current}
-        self._replies = {id(self._current): Replies()}
-        self._users: dict[int, int] = {}
-        self._stale: set[int] = set()
+        self._current = self._open(policy)
+        self._opened = {id(self._current.dataset): self._current}
         self._used = self._trimmed = time.monotonic()
 
     @property
     def dataset(self) -> Dataset:
         """What new sessions are opened on."""
-        return self._current
+        return self._current.dataset
 
     def catalog(self, session: Session) -> SystemCatalog:
         """Return the system catalog of what a session's analyst sees of its dataset."""
-        return self._catalogs[id(session.dataset)][session.access]
+        return self._opened[id(session.dataset)].catalogs[session.access]
 
     def replies(self, session: Session) -> Replies:
         """Return what is remembered of the replies about a session's dataset."""
-        return self._replies[id(session.dataset)]
+        return self._opened[id(session.dataset)].replies
 
     def open(self, analyst: str) -> Session:
         """Return a new session, on the tables as they are now. Raises as `__init__` does."""
         with self._lock:
-            if id(self._current) in self._stale:
-                self._swap(*self._open(self._current.policy))
-            dataset = self._current
-            if analyst not in dataset.policy.analysts:  # taken out since the login
+            if self._current.is_stale:
+                self._swap(self._open(self.dataset.policy))
+            if analyst not in self.dataset.policy.analysts:  # taken out since the login
                 raise PolicyError("this analyst is not in the policy")
-            session = Session(dataset, analyst, is_shared=True, turns=self._turns)
-            self._users[id(dataset)] = self._users.get(id(dataset), 0) + 1
+            session = Session(self.dataset, analyst, is_shared=True, turns=self._turns)
+            self._current.users += 1
             return session
 
     def close(self, session: Session) -> None:
         """Let a session go, and its dataset with the last one if it is no longer the current one."""
         session.close()
-        dataset = session.dataset
         with self._lock:
-            self._users[id(dataset)] -= 1
-            if not self._users[id(dataset)]:
-                del self._users[id(dataset)]
-                if dataset is not self._current:
-                    self._close(dataset)
+            opened = self._opened[id(session.dataset)]
+            opened.users -= 1
+            if opened is not self._current:
+                self._close_unused(opened)
 
     def is_current(self, session: Session) -> bool:
         """Return whether a session may go on: neither its policy nor the tables have changed since it was opened."""
-        dataset, current = session.dataset, self._current
-        if id(dataset) in self._stale:
+        opened, analyst = self._opened.get(id(session.dataset)), session.analyst
+        if opened is None or opened.is_stale:
             return False
-        return dataset is current or dataset.policy.as_for(session.analyst) == current.policy.as_for(
-            session.analyst
-        )
+        current = self.dataset.policy
+        return opened is self._current or session.policy.as_for(analyst) == current.as_for(analyst)
 
     def replace(self, policy: Policy) -> None:
         """Have another policy from here on. Raises as `__init__` does, and then all stays as it was."""
         opened = self._open(policy)
         with self._lock:
             self._turns = self._turns_of(policy)
-            self._swap(*opened)
+            self._swap(opened)
 
     def retire(self, session: Session) -> None:
         """Take note that the tables are no longer as a session's dataset has them."""
-        with self._lock:
-            self._stale.add(id(session.dataset))
+        self._opened[id(session.dataset)].is_stale = True
 
     def used(self) -> None:
         """Take note that a statement runs."""
@@ -127,7 +130,7 @@ class Sessions:
         if rested <= _FILE_SECONDS:
             return
         with self._lock:
-            known = list(self._datasets.values())
+            known = [opened.dataset for opened in self._opened.values()]
         for dataset in known:
             is_file = dataset.policy.database.startswith("duckdb:") and dataset.policy.files is None
             if is_file or rested > _IDLE_SECONDS:
@@ -136,34 +139,32 @@ class Sessions:
     def shut(self) -> None:
         """Close the current dataset, unless a session is still on it."""
         with self._lock:
-            if not self._users.get(id(self._current)):
-                self._close(self._current)
+            self._close_unused(self._current)
 
     def _turns_of(self, policy: Policy) -> StatementTurns:
         return StatementTurns(policy.server.public_at_once, self._precedence, policy.path.stem, self._texts)
 
-    def _swap(self, opened: Dataset, catalogs: dict[Access, SystemCatalog]) -> None:
-        self._catalogs[id(opened)], self._datasets[id(opened)] = catalogs, opened
-        self._replies[id(opened)] = Replies()
+    def _swap(self, opened: _Opened) -> None:
+        self._opened[id(opened.dataset)] = opened
         old, self._current = self._current, opened
-        if not self._users.get(id(old)):
-            self._close(old)
+        self._close_unused(old)
 
-    def _open(self, policy: Policy) -> tuple[Dataset, dict[Access, SystemCatalog]]:
+    def _open(self, policy: Policy) -> _Opened:
         dataset = Dataset.open(policy, memory=self.memory, leaves_core=True)
         try:
             kinds = dict.fromkeys(access_of(policy, name) for name in policy.analysts)
-            return dataset, {access: _catalog_of(dataset, access) for access in kinds}
+            return _Opened(dataset, {access: _catalog_of(dataset, access) for access in kinds})
         except BaseException:
             dataset.close()
             raise
 
-    def _close(self, dataset: Dataset) -> None:
-        self._stale.discard(id(dataset))
-        del self._datasets[id(dataset)], self._replies[id(dataset)]
-        for catalog in self._catalogs.pop(id(dataset)).values():
+    def _close_unused(self, opened: _Opened) -> None:
+        if opened.users:
+            return
+        del self._opened[id(opened.dataset)]
+        for catalog in opened.catalogs.values():
             catalog.close()
-        dataset.close()
+        opened.dataset.close()
 
 
 def _limits(server: ServerPolicy) -> MemoryLimits:

@@ -71,40 +71,36 @@ def _bare(text: str) -> str:
     return re.sub(r"[\s\"']", "", text).lower()
 
 
-def integer(low: int, high: int) -> Reader:
-    """Read a whole number within limits; a fraction is rounded."""
-    return lambda values: _quantity(values, low, high, {})
+def integer(low: int, high: int, units: Mapping[str, float] = MappingProxyType({})) -> Reader:
+    """Read a number within limits; a fraction is rounded. It is shown in the largest unit that it is whole in."""
 
+    def read(values: tuple[str, ...]) -> str | None:
+        written = _number(values, units)
+        if written is None or not low <= (number := round(written)) <= high:
+            return None
+        if number <= 0:
+            return str(number)
+        whole = [(size, unit) for unit, size in units.items() if size >= 1 and number % size == 0]
+        size, unit = max(whole, default=(1, ""))
+        return f"{number // int(size)}{unit}"
 
-def quantity(low: int, high: int, units: Mapping[str, float]) -> Reader:
-    """Read a number with a unit; it is shown in the largest unit that it is a whole number of."""
-    return lambda values: _quantity(values, low, high, units)
-
-
-def _quantity(values: tuple[str, ...], low: int, high: int, units: Mapping[str, float]) -> str | None:
-    match = _NUMBER.fullmatch(values[0].strip()) if len(values) == 1 else None
-    if match is None or (match[2] and match[2] not in units):
-        return None
-    number = round(float(match[1]) * (units[match[2]] if match[2] else 1))
-    if not low <= number <= high:
-        return None
-    if number <= 0:
-        return str(number)
-    whole = [(size, unit) for unit, size in units.items() if size >= 1 and number % size == 0]
-    size, unit = max(whole, default=(1, ""))
-    return f"{number // int(size)}{unit}"
+    return read
 
 
 def real(low: float, high: float) -> Reader:
     """Read a number within limits."""
 
     def read(values: tuple[str, ...]) -> str | None:
-        match = _NUMBER.fullmatch(values[0].strip()) if len(values) == 1 else None
-        if match is None or match[2] or not low <= float(match[1]) <= high:
-            return None
-        return f"{float(match[1]):.15g}"
+        number = _number(values, {})
+        return None if number is None or not low <= number <= high else f"{number:.15g}"
 
     return read
+
+
+def _number(values: tuple[str, ...], units: Mapping[str, float]) -> float | None:
+    match = _NUMBER.fullmatch(values[0].strip()) if len(values) == 1 else None
+    size = None if match is None else {"": 1, **units}.get(match[2])
+    return None if match is None or size is None else float(match[1]) * size
 
 
 def name_list(values: tuple[str, ...]) -> str:
@@ -177,7 +173,7 @@ def _choice(name: str, first: str, *others: str, shown: Mapping[str, str] | None
 
 
 def _time(name: str) -> KnownSetting:
-    return KnownSetting(name, "0", quantity(0, _MAX, TIME))
+    return KnownSetting(name, "0", integer(0, _MAX, TIME))
 
 
 _YES = one_of("on", shown=dict.fromkeys(("true", "yes", "t", "y", "1"), "on"))
@@ -234,8 +230,8 @@ _WORK = (
     KnownSetting("max_parallel_workers", "8", integer(0, 1024)),
     KnownSetting("max_parallel_workers_per_gather", "2", integer(0, 1024)),
     KnownSetting("effective_io_concurrency", "1", integer(0, 1000)),
-    KnownSetting("work_mem", "4MB", quantity(64, _MAX, SIZE)),
-    KnownSetting("maintenance_work_mem", "64MB", quantity(1024, _MAX, SIZE)),
+    KnownSetting("work_mem", "4MB", integer(64, _MAX, SIZE)),
+    KnownSetting("maintenance_work_mem", "64MB", integer(1024, _MAX, SIZE)),
     KnownSetting("cursor_tuple_fraction", "0.1", real(0, 1)),
     KnownSetting("random_page_cost", "4", real(0, 1e308)),
     KnownSetting("seq_page_cost", "1", real(0, 1e308)),

@@ -10,10 +10,11 @@ import errno
 import ipaddress
 import socket
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 
 from .log import Seldom
 
-__all__ = ["CannotListen", "ProxyHeaderError", "accepted", "open_listeners", "read_proxy_header"]
+__all__ = ["CannotListen", "accepted", "open_listeners", "read_proxy_header"]
 
 _BACKLOG = 512
 _OUT_OF_MEANS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -47,24 +48,23 @@ def open_listeners(host: str, port: int) -> list[socket.socket]:
 def _listeners(host: str, port: int) -> list[socket.socket]:
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     listeners: list[socket.socket] = []
-    missing: OSError | None = None
-    try:
+    missing = OSError(errno.EADDRNOTAVAIL, "")
+    with ExitStack() as undo:
         for family, _, _, _, address in dict.fromkeys(found):
             number = listeners[0].getsockname()[1] if listeners else port
             own = (address[0], number, *address[2:])
             try:
-                listeners.append(socket.create_server(own, family=family, backlog=_BACKLOG))
-                listeners[-1].setblocking(False)
+                listener = socket.create_server(own, family=family, backlog=_BACKLOG)
             except OSError as error:
                 if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
                     raise
                 missing = error
+            else:
+                listener.setblocking(False)
+                listeners.append(undo.enter_context(listener))
         if not listeners:
-            raise missing or OSError(errno.EADDRNOTAVAIL, "")
-    except OSError:
-        for listener in listeners:
-            listener.close()
-        raise
+            raise missing
+        undo.pop_all()
     return listeners
 
 
@@ -109,25 +109,22 @@ _ADDRESS_BYTES = {0x11: 4, 0x21: 16}
 """TCP over IPv4 and over IPv6: the bytes of an address."""
 
 
-class ProxyHeaderError(Exception):
-    """What a trusted proxy sent first is no header of version 2."""
-
-
 async def read_proxy_header(connection: socket.socket) -> str | None:
     """Return the client's address; None where the proxy speaks for itself, or names no address of the internet.
 
-    Nothing behind the header is read. Raises ProxyHeaderError; OSError: the connection is broken.
+    Nothing behind the header is read. Raises ValueError: what came first is no header of version 2. Raises OSError: the
+    connection is broken.
     """
     head = await _exactly(connection, _HEAD)
     command, family, length = head[12], head[13], int.from_bytes(head[14:], "big")
     if not head.startswith(_SIGNATURE) or command not in (_LOCAL, _PROXY) or length > _LONGEST:
-        raise ProxyHeaderError
+        raise ValueError
     body = await _exactly(connection, length)
     size = _ADDRESS_BYTES.get(family)
     if command == _LOCAL or size is None:
         return None
     if length < 2 * size + 4:  # two addresses and two ports
-        raise ProxyHeaderError
+        raise ValueError
     return str(ipaddress.ip_address(body[:size]))
 
 
@@ -135,9 +132,7 @@ async def _exactly(connection: socket.socket, count: int) -> bytes:
     data = b""
     while len(data) < count:
         more = await asyncio.get_running_loop().sock_recv(connection, count - len(data))
-        if not more and not data:
-            raise ConnectionResetError
         if not more:
-            raise ProxyHeaderError
+            raise ValueError if data else ConnectionResetError
         data += more
     return data

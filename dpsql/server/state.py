@@ -1,4 +1,4 @@
-"""What the statements of a connection read and change: its block, and its settings, which a rollback restores.
+"""What the statements of a connection read and change: its block, and what that holds: settings and portals.
 
 The ledger stands outside: no charge is ever rolled back. As in Postgres, every statement stands in a block: one of its
 own, one of all statements of a Query (a series) or up to a Sync (a pipeline), or one that BEGIN made and that
@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
 
 from ..engine import Session
-from ..engine.settings import OWN, Settings
+from ..engine.settings import OWN
 from ..pgwire import FieldDescription, NoticeResponse, Oid, ParameterStatus, TransactionStatus
 from .client_settings import ClientSettings
+from .portals import Portals
 from .report import Fault
 from .statements import Begin, Characteristics, End, Mark, Marking, Result, Set, Show, Statement
 
 __all__ = ["BlockKind", "ConnectionState"]
 
 _MAX_SAVEPOINTS = 100
-_Statuses = tuple[ParameterStatus, ...]
 
 
 class BlockKind(enum.Enum):
@@ -34,30 +33,23 @@ class BlockKind(enum.Enum):
     BEGUN = enum.auto()
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """What a rollback restores. `lasting`: dpsql's own settings after the block; None: as they are."""
-
-    client: ClientSettings
-    own: Settings
-    lasting: Settings | None
-
-
 class ConnectionState:
-    """The block that a connection is in, if any, and its settings; what has to be told of these is returned."""
+    """The block that a connection is in, if any, its settings, which a rollback restores, and its portals."""
 
     def __init__(self, session: Session, client: ClientSettings) -> None:
-        self.client = client
+        self.client = self._told = client
+        """The settings now, and as the client knows them."""
         self.kind = BlockKind.NONE
         self.is_failed = False
         self.has_queried = False
         """Whether a statement of the block has read: its modes are settled from then on."""
-        self._session, self._first = session, session.settings
-        self._lasting: Settings | None = None
+        self.portals = Portals(session.share())
+        self._session = session
+        session.settings = client.own
         self._shown: tuple[object, Hashable] = None, None
         """The client's settings when they were last compared, and what with."""
-        self._before = list[tuple[str, _Kept]]()
-        """What was kept at the block's beginning, under "", and at each savepoint."""
+        self._before = list[tuple[str, ClientSettings]]()
+        """What held at the block's beginning, under "", and at each savepoint."""
 
     # --- the block -----------------------------------------------------------------------------------
 
@@ -75,10 +67,10 @@ class ConnectionState:
 
     @property
     def settings(self) -> Hashable:
-        """The client's settings and dpsql's own, outside a block, as what can be compared."""
+        """All settings, outside a block, as what can be compared."""
         if self._shown[0] is not self.client.now:
             self._shown = self.client.now, tuple(sorted(self.client.now.items()))
-        return self._shown[1], self._session.settings
+        return self._shown[1]
 
     @property
     def is_lasting(self) -> bool:
@@ -108,27 +100,36 @@ class ConnectionState:
     def open(self, kind: BlockKind) -> None:
         """Have the next statement stand in a block, if no BEGIN has made one; a single one becomes a series."""
         if self.kind is BlockKind.NONE:
-            self._before = [("", self._now())]
+            self._before = [("", self.client)]
             self.kind, self.is_failed, self.has_queried = kind, False, False
             self.client = self.client.in_block()
         elif self.kind is BlockKind.SINGLE:
             self.kind = kind
 
-    def close(self, *, is_commit: bool) -> _Statuses:
-        """End the block, whatever made it."""
-        kept = self._now()
-        if is_commit and not self.is_failed:
-            own = kept.own if kept.lasting is None else kept.lasting
-            kept = _Kept(kept.client.after_block(), own, None)
-        elif self._before:
-            kept = self._before[0][1]
-        self.kind, self.is_failed, self.has_queried, self._before = BlockKind.NONE, False, False, []
-        return self._restore(kept)
+    def settle(self) -> None:
+        """End a block that no BEGIN has made, once all that was sent at once is answered."""
+        if self.kind is not BlockKind.BEGUN:
+            self._close(is_commit=True)
 
-    def fail(self) -> _Statuses:
-        """Have the block that BEGIN made fail; the settings are those of the last savepoint, or of BEGIN."""
-        self.is_failed = True
-        return self._restore(self._before[-1][1])
+    def abort(self) -> None:
+        """Take note of an error: what no BEGIN has made is undone, or what was since the last savepoint, or BEGIN."""
+        if self.kind is BlockKind.BEGUN:
+            self.is_failed = True
+            self._keep(self._before[-1][1])
+        else:
+            self._close(is_commit=False)
+
+    def _close(self, *, is_commit: bool) -> None:
+        """End the block, whatever made it."""
+        after = self.client
+        if is_commit and not self.is_failed:
+            after = after.after_block()
+            self.portals.commit()
+        else:
+            after = self._before[0][1] if self._before else after
+            self.portals.roll_back()
+        self.kind, self.is_failed, self.has_queried, self._before = BlockKind.NONE, False, False, []
+        self._keep(after)
 
     def end(self, statement: End) -> Result:
         """Commit or roll back; the tag says which it was."""
@@ -138,11 +139,11 @@ class ConnectionState:
             raise Fault("25P01", f"{written} AND CHAIN can only be used in a block", hint="BEGIN first")
         notices = self.warn("25P01", None if was_begun else "there is no transaction in progress")
         tag = "COMMIT" if statement.is_commit and not self.is_failed else "ROLLBACK"
-        statuses = self.close(is_commit=statement.is_commit)
+        self._close(is_commit=statement.is_commit)
         if statement.is_chain:
             self.open(BlockKind.BEGUN)
             self._keep(self.client.with_modes(modes))
-        return Result(tag, notices=notices, statuses=statuses)
+        return Result(tag, notices=notices)
 
     def mark(self, statement: Mark) -> Result:
         """Make, release or go back to a savepoint.
@@ -158,7 +159,7 @@ class ConnectionState:
         if what is Marking.SAVE:
             if len(self._before) > _MAX_SAVEPOINTS:
                 raise Fault("54000", "too many savepoints", hint="release some")
-            self._before.append((statement.name, self._now()))
+            self._before.append((statement.name, self.client))
             return Result(what.value)
         names = [name for name, _ in self._before]
         if statement.name not in names[1:]:
@@ -168,15 +169,19 @@ class ConnectionState:
         place = len(names) - 1 - names[::-1].index(statement.name)
         if what is Marking.RELEASE:
             del self._before[place:]
+            self.portals.release(self.depth)
             return Result(what.value)
         del self._before[place + 1 :]
+        self.portals.roll_back(self.depth)
         self.is_failed = False
-        return Result(what.value, statuses=self._restore(self._before[place][1]))
+        self._keep(self._before[place][1])
+        return Result(what.value)
 
     def set_modes(self, statement: Begin | Characteristics) -> Result:
         """Begin a block, or set the modes of the one at hand, or of all to come."""
         if isinstance(statement, Characteristics) and statement.is_session:
-            return Result("SET", statuses=self._keep(self.client.with_modes(statement.modes, "default_")))
+            self._keep(self.client.with_modes(statement.modes, "default_"))
+            return Result("SET")
         for name, value in statement.modes:
             self._check_mode(name, value)
         if isinstance(statement, Begin):
@@ -186,7 +191,8 @@ class ConnectionState:
         else:
             tag, warning = "SET", "SET TRANSACTION can only be used in transaction blocks"
             notices = self.warn("25P01", None if self.is_lasting else warning)
-        return Result(tag, notices=notices, statuses=self._keep(self.client.with_modes(statement.modes)))
+        self._keep(self.client.with_modes(statement.modes))
+        return Result(tag, notices=notices)
 
     def _check_mode(self, name: str, value: str) -> None:
         """Raise Fault (25001) if a mode of the block at hand is settled."""
@@ -205,52 +211,31 @@ class ConnectionState:
             name, value = self.client.show(statement.name)
             return Result("SHOW", (FieldDescription(name, Oid.TEXT),), [(value,)])
         columns = (FieldDescription("name", Oid.TEXT), FieldDescription("setting", Oid.TEXT))
-        own = [(name, self._session.settings.show(name)) for name in OWN]
+        own = [(name, self.client.own.show(name)) for name in OWN]
         return Result("SHOW", columns, sorted([*self.client.show_all(), *own]))
 
     def set(self, statement: Set) -> Result:
         """Set a setting, or have it go back. Raises Fault, Refusal."""
         name, values = statement.name, statement.values
         if name is None:
-            return Result(statement.tag, statuses=self.reset_all())
+            self.reset_all()
+            return Result(statement.tag)
         warning = "SET LOCAL can only be used in transaction blocks"
         is_warned = statement.is_local and not self.is_lasting
         notices = self.warn("25P01", warning if is_warned else None)
-        if name.startswith("dpsql."):
-            self._set_own(statement, name)
-            return Result(statement.tag, notices=notices)
         if values is None:
             changed = self.client.reset(name, is_local=statement.is_local)
         else:
             if name.startswith("transaction_") and len(values) == 1:
                 self._check_mode(name, values[0].lower())
             changed = self.client.set(name, values, is_local=statement.is_local)
-            taken = self.client.warning(name, values)
-            notices += (taken,) if taken is not None and self.client.wants_warnings else ()
-        return Result(statement.tag, notices=notices, statuses=self._keep(changed))
+            notices += self.warn("01000", self.client.warning(name, values))
+        self._keep(changed)
+        return Result(statement.tag, notices=notices)
 
-    def _set_own(self, statement: Set, name: str) -> None:
-        """Set one of dpsql's own settings. Raises Refusal."""
-        session = self._session
-
-        def changed(settings: Settings) -> Settings:
-            if statement.values is not None:
-                return settings.set(name, ", ".join(statement.values), session.policy)
-            fresh = settings.reset(name, session.policy)
-            own = name.removeprefix("dpsql.")
-            return replace(fresh, **{own: getattr(self._first, own)})
-
-        now = session.settings
-        if statement.is_local:
-            self._lasting = now if self._lasting is None else self._lasting
-        elif self._lasting is not None:
-            self._lasting = changed(self._lasting)
-        session.settings = changed(now)
-
-    def reset_all(self) -> _Statuses:
+    def reset_all(self) -> None:
         """Have all settings be as they were at connect."""
-        self._session.settings, self._lasting = self._first, None
-        return self._keep(self.client.reset_all())
+        self._keep(self.client.reset_all())
 
     def warn(self, sqlstate: str, message: str | None) -> tuple[NoticeResponse, ...]:
         """Return a warning, if there is one and the client wants to be told."""
@@ -258,18 +243,16 @@ class ConnectionState:
             return ()
         return (NoticeResponse(sqlstate, message, severity="WARNING"),)
 
-    def _now(self) -> _Kept:
-        return _Kept(self.client, self._session.settings, self._lasting)
+    def changes(self) -> list[ParameterStatus]:
+        """Return what the client has to be told of its settings, which it then knows."""
+        told, self._told = self._told, self.client
+        if not self._told.may_differ(told):
+            return []
+        before, after = told.reported(), self._told.reported()
+        return [ParameterStatus(name, after[name]) for name in after if after[name] != before[name]]
 
-    def _restore(self, kept: _Kept) -> _Statuses:
-        self._session.settings, self._lasting = kept.own, kept.lasting
-        return self._keep(kept.client)
-
-    def _keep(self, settings: ClientSettings) -> _Statuses:
-        """Take over the client's settings, and return what it has to be told."""
-        if not settings.may_report(self.client):
-            self.client = settings
-            return ()
-        before, self.client = self.client.reported(), settings
-        after = settings.reported()
-        return tuple(ParameterStatus(name, after[name]) for name in after if after[name] != before[name])
+    def _keep(self, settings: ClientSettings) -> None:
+        """Take over settings, of which the session has dpsql's own."""
+        if settings.may_differ(self.client):
+            self._session.settings = settings.own
+        self.client = settings

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..pgwire import FieldDescription, NoticeResponse, ParameterStatus
+from ..pgwire import FieldDescription, NoticeResponse
 from .arguments import Constant
 
 __all__ = [
@@ -196,7 +196,6 @@ class Result:
     columns: tuple[FieldDescription, ...] = ()
     rows: Sequence[tuple[object, ...]] = ()
     notices: tuple[NoticeResponse, ...] = ()
-    statuses: tuple[ParameterStatus, ...] = ()
     copy: Copy | None = None
     is_binary: bool = False
 

@@ -20,31 +20,18 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import math
-from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
-__all__ = ["LONGEST", "MOST_OF_ADDRESS", "MOST_OF_NAME", "Stranger", "Strangers", "Throttle", "Turns"]
+from ..cache import Cache
+from .options import address_of
 
+if TYPE_CHECKING:
+    from .client import Client
 
-class Stranger(Protocol):
-    """A connection without a login."""
-
-    @property
-    def peer(self) -> str:
-        """The address that it comes from."""
-        ...
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether it has proved nothing yet: it neither waits for its turn nor for the answer to a failed login."""
-        ...
-
-    def stop(self) -> None:
-        """Hang up."""
-        ...
+__all__ = ["LONGEST", "MOST_OF_ADDRESS", "MOST_OF_NAME", "Strangers", "Throttle", "Turns"]
 
 
 class Strangers:
@@ -52,7 +39,7 @@ class Strangers:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._crowds: dict[str, dict[Stranger, None]] = {}
+        self._crowds: dict[str, dict[Client, None]] = {}
 
     def __len__(self) -> int:
         """How many there are."""
@@ -75,11 +62,11 @@ class Strangers:
         victim.stop()
         return True
 
-    def add(self, stranger: Stranger) -> None:
+    def add(self, stranger: Client) -> None:
         """Count a connection, as the newest of its address."""
         self._crowds.setdefault(network_of(stranger.peer), {})[stranger] = None
 
-    def remove(self, stranger: Stranger) -> None:
+    def remove(self, stranger: Client) -> None:
         """Count a connection no longer: it has logged in, or it has gone, or its address turned out to be another."""
         network = network_of(stranger.peer)
         crowd = self._crowds.get(network, {})
@@ -137,7 +124,7 @@ class Throttle:
     """Counts failed logins by address; IPv6 by the /64 that one customer has. Times are the event loop's."""
 
     def __init__(self) -> None:
-        self._networks: OrderedDict[str, _Count] = OrderedDict()
+        self._networks: Cache[_Count] = Cache(_MAX_NETWORKS)
         self._all = _Count()
 
     def __len__(self) -> int:
@@ -147,18 +134,15 @@ class Throttle:
     def fail(self, peer: str, now: float) -> float:
         """Count a failed login and return the seconds until it may be told."""
         network = network_of(peer)
-        count = self._networks.setdefault(network, _Count(at=now))
-        self._networks.move_to_end(network)
-        if len(self._networks) > _MAX_NETWORKS:
-            self._networks.popitem(last=False)
+        count = self._networks.get(network) or _Count(at=now)
+        self._networks.put(network, count)
         return max(count.add(_ONE_NETWORK, now), self._all.add(_ALL_TOGETHER, now))
 
 
 def network_of(peer: str) -> str:
     """Return who counts as one: an IPv4 address, or the /64 of an IPv6 one; anything else as it is."""
-    try:
-        address = ipaddress.ip_address(peer.partition("%")[0])
-    except ValueError:
+    address = address_of(peer)
+    if address is None:
         return peer
     if isinstance(address, ipaddress.IPv4Address):
         return str(address)

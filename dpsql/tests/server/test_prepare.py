@@ -9,7 +9,9 @@ from typing import Any
 import psycopg
 import pytest
 
+from ..pgwire.frontend import SYNC, parse
 from .conftest import COUNT, left
+from .raw import exchange
 
 _CODE = psycopg.pq.DiagnosticField.SQLSTATE
 
@@ -26,6 +28,12 @@ def test_executing_costs_what_the_query_does(connection: psycopg.Connection[Any]
     assert connection.execute("EXECUTE p(51)").fetchone() == first.fetchone()
     assert before - Decimal(left(connection)) == Decimal("0.1")
     assert [(line or "").split(";")[0] for line in told] == ["charged epsilon 0.1", "free: answered before"]
+
+
+def test_what_the_protocol_prepared_without_types_is_executed(connection: psycopg.Connection[Any]) -> None:
+    exchange(connection, parse("untyped", "SELECT COUNT(*) FROM number WHERE i < $1") + SYNC)
+    for argument in ("5", "'5'", "CAST(5 AS smallint)"):
+        assert connection.execute(f"EXECUTE untyped({argument})").fetchone() == (5,)
 
 
 def test_one_namespace_with_the_protocol(connection: psycopg.Connection[Any]) -> None:

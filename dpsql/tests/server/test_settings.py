@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -10,6 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpsql.engine.settings import OWN
+from dpsql.errors import Refusal
+from dpsql.policy import parse_policy
 from dpsql.server.client_settings import ClientSettings
 from dpsql.server.read_statement import cut, read_statement
 from dpsql.server.report import Fault
@@ -17,7 +22,9 @@ from dpsql.server.setting_table import KNOWN
 from dpsql.sql.text import blank_comments
 from dpsql.system_catalog import Reads
 
-from .conftest import Connect
+from .conftest import POLICY, Connect
+
+PEOPLE = parse_policy(POLICY, Path("people.toml"))
 
 AT_CONNECT = {
     "jdbc": "SET extra_float_digits = 3; SET application_name = 'PostgreSQL JDBC Driver'",
@@ -53,7 +60,7 @@ def test_what_clients_send_at_connect_is_taken(connection: psycopg.Connection[An
 
 @pytest.mark.parametrize("name", [*KNOWN, "session_authorization", "role"])
 def test_every_setting_is_shown_and_takes_its_own_value(name: str) -> None:
-    settings = ClientSettings.of("alice", {})
+    settings = ClientSettings.of("alice", PEOPLE, {})
     shown, value = settings.show(name)
     known = KNOWN.get(name)
     if known is None or known.fixed is not None or name == "search_path":
@@ -218,17 +225,19 @@ def test_every_level_is_what_was_asked(
 
 
 def test_the_default_schema_is_in_the_path() -> None:
-    settings = ClientSettings.of("alice", {}, schema="desk", written="main")
+    settings = ClientSettings.of("alice", PEOPLE, {}, schema="desk", written="main")
     assert settings.show("search_path") == ("search_path", "desk")
     for values in (("other", "main"), ("public",), ("$user", "x")):
         assert settings.set("search_path", values)
     with pytest.raises(Fault):
         settings.set("search_path", ("other",))
-    assert ClientSettings.of("alice", {"search_path": '"$user", main'}, schema="main").show("search_path")[1]
+    assert ClientSettings.of("alice", PEOPLE, {"search_path": '"$user", main'}, schema="main").show(
+        "search_path"
+    )[1]
 
 
 def test_the_settings_of_a_client_are_capped() -> None:
-    settings = ClientSettings.of("alice", {f"a.b{number}": "x" for number in range(200)})
+    settings = ClientSettings.of("alice", PEOPLE, {f"a.b{number}": "x" for number in range(200)})
     assert settings.set("a.b7", ("y",)).show("a.b7") == ("a.b7", "y")
     with pytest.raises(Fault, match="settings of the client's own") as caught:
         settings.set("a.b200", ("x",))
@@ -305,5 +314,27 @@ def test_a_long_text_is_read_without_going_back_and_forth(text: str) -> None:
     [("0", None), ("1", 0.1), ("100ms", 0.1), ("101", 0.2), ("300ms", 0.4), ("1min", 102.4)],
 )
 def test_a_timeout_is_a_moment_of_the_grid(asked: str, seconds: float | None) -> None:
-    settings = ClientSettings("ann", {}, {}).set("statement_timeout", (asked,))
+    settings = ClientSettings.of("ann", PEOPLE, {}).set("statement_timeout", (asked,))
     assert settings.timeout == seconds
+
+
+def test_dpsqls_own_are_kept_as_any_other() -> None:
+    settings = ClientSettings.of(
+        "alice", PEOPLE, {"dpsql.epsilon": "0.2", **{f"a.b{n}": "x" for n in range(199)}}
+    )
+    local = (
+        settings.in_block().set("dpsql.intervals", ("0.9",)).set("dpsql.epsilon", ("0.05",), is_local=True)
+    )
+    assert (local.own.epsilon, local.own.intervals) == (Fraction("0.05"), Fraction("0.9"))
+    assert local.reset("dpsql.epsilon", is_local=True).own.epsilon == Fraction("0.2")
+    assert local.reset("dpsql.intervals").own.intervals is None
+    assert local.after_block().own.epsilon == local.reset_all().own.epsilon == Fraction("0.2")
+    assert local.set("a.c", ("x",)), "they are none of the client's own, of which there are 199"
+    assert not {name for name, _ in local.show_all()} & set(OWN)
+    for name, sqlstate in (("dpsql.epsilon", "PV301"), ("dpsql.other", "42704"), ("dpsql.budget", "22023")):
+        with pytest.raises(Refusal) as caught:
+            settings.set(name, ("much",))
+        assert caught.value.sqlstate == sqlstate
+    for name in ("dpsql.other", "dpsql.budget"):
+        with pytest.raises(Refusal, match="does not exist"):
+            settings.reset(name)
