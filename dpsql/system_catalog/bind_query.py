@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from .bind_calls import SET_RETURNING, bind_call, sort_key
+from .bind_calls import bind_item, sort_key
 from .bind_expression import ExpressionBinder
 from .errors import raised, unsupported
 from .functions import AGGREGATES
@@ -350,31 +350,27 @@ class QueryBinder(ExpressionBinder):
     ) -> str:
         if call.name in _RELATIONS and not call.arguments and not has_ordinality:
             return self._relation(call.name, given, names, scope)
-        alias = self.context.alias()
-        name = given or call.name
-        if call.name == "unnest" and len(call.arguments) > 1:
-            source, sql = self._unnest(call, has_ordinality, alias, scope)
-            scope.sources.append(CatalogSource(name, _renamed(source, names)))
-            return sql
-        if call.name in SET_RETURNING:
-            sql, type_ = SET_RETURNING[call.name](self, call, scope)
-            parts = [f"unnest({sql}) AS c0"]
-            if has_ordinality:
-                parts.append(f"unnest(generate_series(1, len({sql}))) AS c1")
-        else:
-            typed = bind_call(self, CallNode(call.name, call.arguments), scope)
-            type_, parts = typed.type, [f"{typed.sql} AS c0"]
-            if has_ordinality:
-                parts.append("1 AS c1")
-        columns: tuple[Output, ...] = ((name, Typed(f"{alias}.c0", type_)),)
-        if type_.fields:
-            columns = tuple(
-                (field, Typed(f"struct_extract({alias}.c0, '{field}')", one)) for field, one in type_.fields
-            )
+        alias, name = self.context.alias(), given or call.name
+        # Several arrays stand side by side, the shorter ones filled with NULL.
+        arrays = call.arguments if call.name == "unnest" else ()
+        calls = [CallNode(call.name, (array,)) for array in arrays] if len(arrays) > 1 else [call]
+        items = [bind_item(self, one, scope) for one in calls]
+        parts = [f"unnest({typed.sql})" if is_set else typed.sql for is_set, typed in items]
+        columns: list[Output] = [
+            (name if len(items) == 1 else call.name, Typed(f"{alias}.c{at}", typed.type))
+            for at, (_, typed) in enumerate(items)
+        ]
+        if fields := columns[0][1].type.fields:
+            columns = [
+                (field, Typed(f"struct_extract({alias}.c0, '{field}')", type_)) for field, type_ in fields
+            ]
         if has_ordinality:
-            columns = (*columns, ("ordinality", Typed(f"{alias}.c1", INT8)))
+            lengths = ", ".join(f"len({typed.sql})" if is_set else "1" for is_set, typed in items)
+            columns.append(("ordinality", Typed(f"{alias}.c{len(parts)}", INT8)))
+            parts.append(f"unnest(generate_series(1, greatest({lengths})))")
         scope.sources.append(CatalogSource(name, _renamed(columns, names)))
-        return f"(SELECT {', '.join(parts)}) AS {alias}"
+        listed = ", ".join(f"{part} AS c{at}" for at, part in enumerate(parts))
+        return f"(SELECT {listed}) AS {alias}"
 
     def _relation(self, name: str, given: str | None, names: Sequence[str], scope: CatalogScope) -> str:
         """A function that a view of the catalog is made of: the view, without the columns that it adds."""
@@ -384,24 +380,6 @@ class QueryBinder(ExpressionBinder):
         kept = tuple(column for column in source.columns if column[0] not in added)
         source.columns, source.system = _renamed(kept, names), {}
         return sql
-
-    def _unnest(
-        self, call: CallNode, has_ordinality: bool, alias: str, scope: CatalogScope
-    ) -> tuple[tuple[Output, ...], str]:
-        """Several arrays side by side, the shorter ones filled with NULL."""
-        lists = [
-            SET_RETURNING["unnest"](self, CallNode("unnest", (array,)), scope) for array in call.arguments
-        ]
-        columns: list[Output] = [
-            ("unnest", Typed(f"{alias}.c{at}", type_)) for at, (_, type_) in enumerate(lists)
-        ]
-        sqls = [sql for sql, _ in lists]
-        if has_ordinality:
-            longest = ", ".join(f"len({sql})" for sql in sqls)
-            columns.append(("ordinality", Typed(f"{alias}.c{len(lists)}", INT8)))
-            sqls.append(f"generate_series(1, greatest({longest}))")
-        listed = ", ".join(f"unnest({sql}) AS c{at}" for at, sql in enumerate(sqls))
-        return tuple(columns), f"(SELECT {listed}) AS {alias}"
 
     def _join(self, left: str, start: int, join: exp.Join, scope: CatalogScope) -> str:
         """Return what is on the left, whose items begin at `start` in the scope, joined with another item."""

@@ -127,12 +127,7 @@ class Reads(enum.Enum):
     BOTH = "the system catalog and a declared table"
 
 
-_NAMES = CATALOG_FUNCTIONS | CATALOG_CALLS
-_SHARED = frozenset(
-    {"array_length", "array_position", "array_to_string", "cardinality", "generate_series", "json_build_object",
-     "jsonb_build_object", "quote_literal", "unnest"}
-)  # fmt: skip
-"""Functions that dpsql's own SQL has too: alone they ask nothing of the catalog."""
+_NAMES = frozenset({*CATALOG_FUNCTIONS, *CATALOG_CALLS, "current_catalog"})
 _TYPES = frozenset(
     {"oid", "name", '"char"', "regclass", "regtype", "regproc", "regnamespace", "regrole", "xid", "int2vector",
      "oidvector", "aclitem", "regprocedure", "regoper", "regoperator"}
@@ -196,7 +191,7 @@ def _is_catalogs(node: exp.Expr) -> bool:
     """Say whether a node is a function or a type that dpsql's own SQL has not."""
     if isinstance(node, exp.Anonymous):
         name = name_of(node)
-        return (name in _NAMES and name not in _SHARED) or name.startswith("pg_")
+        return name in _NAMES or name.startswith("pg_")
     if not isinstance(node, exp.Cast):
         return False
     type_ = type_of(node.args["to"])
