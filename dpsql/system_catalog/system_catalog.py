@@ -27,6 +27,7 @@ from sqlglot import exp
 from ..cache import Cache
 from ..errors import EngineFailure
 from ..relation.catalog import Catalog
+from ..watchdog import Watch, interrupt_after
 from .bind_calls import CATALOG_CALLS
 from .bind_query import QueryBinder
 from .builtin import load
@@ -267,7 +268,7 @@ class SystemCatalog:
         self._plans: Cache[CatalogPlan] = Cache(_KEPT_PLANS)
         self._trees: Cache[exp.Expr] = Cache(_KEPT_TREES)
         self._results: Cache[Rows] = Cache(_KEPT_RESULTS)
-        self._running: dict[int, tuple[duckdb.DuckDBPyConnection, list[str]]] = {}
+        self._running: dict[int, Watch] = {}
         self._lock = threading.Lock()
         self._is_closed = False
 
@@ -312,7 +313,9 @@ class SystemCatalog:
 
     def interrupt(self, process_id: int) -> None:
         """End what runs for a connection, if anything does; from any thread."""
-        self._stop(process_id, "cancelled")
+        with self._lock:
+            if process_id in self._running:
+                self._running[process_id].cancel()
 
     def close(self) -> None:
         """Close the engine; nothing may be asked after it."""
@@ -366,44 +369,32 @@ class SystemCatalog:
         return {name: found[name] for name in plan.facts}
 
     def _fetch(self, sql: str, arguments: dict[str, object], process_id: int) -> list[tuple[Any, ...]]:
-        why: list[str] = []
         database = self._database
         try:
             cursor = database.cursor()
         except duckdb.Error:
             self._reopen(database)
             raise CatalogRefusal("engine: closed") from None
-        timer = threading.Timer(_SECONDS, self._stop, (process_id, "too long"))
-        timer.daemon = True
-        with self._lock:
-            self._running[process_id] = (cursor, why)
-        try:
-            timer.start()
-            rows = cursor.execute(sql, arguments or None).fetchmany(_MOST_ROWS + 1)
-        except (duckdb.Error, RuntimeError, ValueError, OverflowError) as error:
-            if "cancelled" in why:
-                raise EngineFailure("cancelled", sqlstate="57014") from None
-            if isinstance(error, _BREAKING):
-                self._reopen(database)
-            raise _failed(error, why) from None
-        finally:
-            timer.cancel()
+        with cursor, interrupt_after(cursor, _SECONDS) as watch:
             with self._lock:
-                self._running.pop(process_id, None)
-            cursor.close()
+                self._running[process_id] = watch
+            try:
+                rows = cursor.execute(sql, arguments or None).fetchmany(_MOST_ROWS + 1)
+            except (duckdb.Error, RuntimeError, ValueError, OverflowError) as error:
+                if watch.is_cancelled:
+                    raise EngineFailure("cancelled", sqlstate="57014") from None
+                if isinstance(error, _BREAKING):
+                    self._reopen(database)
+                raise _failed(error, watch.is_late) from None
+            finally:
+                with self._lock:
+                    self._running.pop(process_id, None)
         if len(rows) > _MOST_ROWS:
             raise CatalogRefusal(
                 "too many rows", message=f"a query of the system catalog gives at most {_MOST_ROWS} rows",
                 sqlstate="54000",
             )  # fmt: skip
         return rows
-
-    def _stop(self, process_id: int, why: str) -> None:
-        with self._lock:
-            found = self._running.get(process_id)
-            if found is not None:
-                found[1].append(why)
-                found[0].interrupt()
 
     def _finished(self, plan: CatalogPlan, rows: list[tuple[Any, ...]], facts: ConnectionFacts) -> Rows:
         user = (_role(facts.user), facts.user)
@@ -415,11 +406,11 @@ class SystemCatalog:
         ]
 
 
-def _failed(error: Exception, why: Sequence[str]) -> CatalogRefusal:
-    """Return the refusal of a query that the engine did not finish; `why`: that we stopped it, and for what."""
-    if why:
+def _failed(error: Exception, is_late: bool) -> CatalogRefusal:
+    """Return the refusal of a query that the engine did not finish; `is_late`: it was ended for that."""
+    if is_late:
         message = f"a query of the system catalog may take {_SECONDS:g} seconds"
-        return CatalogRefusal(why[0], message=message, sqlstate="54000")
+        return CatalogRefusal("too long", message=message, sqlstate="54000")
     return raised_in(error) or CatalogRefusal(f"engine: {type(error).__name__}")
 
 
