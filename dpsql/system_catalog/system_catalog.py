@@ -38,7 +38,7 @@ from .objects import OWNER, Objects, object_oid, shown_in_public
 from .parse import parse
 from .pg_types import BY_OID, TEXT, UNKNOWN, PgType
 from .read_relation import SCHEMAS, CatalogRelations
-from .relations import helper_rows, open_database, relation_rows
+from .relations import FILLED, open_database
 from .scope import Bound
 from .tree import alias_of, name_of, type_of
 from .typed import TranslationContext, coerce
@@ -253,12 +253,10 @@ class SystemCatalog:
         builtin = load()
         objects = Objects(shown_in_public(catalog), has_delta, catalog.default_schema)
         self.default_schema = objects.default_schema
-        rows = relation_rows(objects, builtin)
-        helpers = helper_rows(objects, builtin, rows)
-        self._names = Names(objects, builtin, rows, helpers)
-        self._contents = (rows, helpers, builtin)
-        self._database, filled = open_database(*self._contents)
-        self._relations = CatalogRelations(builtin, filled)
+        self._contents = (objects, builtin)
+        self._database = open_database(*self._contents)
+        self._names = Names(self._database, objects.default_schema)
+        self._relations = CatalogRelations(builtin, FILLED.union(builtin.rows))
         self._declared = frozenset(table.name for table in objects.tables)
         self._constants: dict[str, object] = {
             "version": version_text, "schema": objects.default_schema, "started": _now(),
@@ -327,7 +325,7 @@ class SystemCatalog:
         """Put a new engine in the place of a broken one, unless another thread has done it."""
         with self._lock:
             if self._database is broken and not self._is_closed:
-                self._database, _ = open_database(*self._contents)
+                self._database = open_database(*self._contents)
 
     def _parse(self, sql: str) -> exp.Expr:
         tree = self._trees.get(sql)
