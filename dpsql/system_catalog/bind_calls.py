@@ -172,9 +172,7 @@ def _to_regtype(binder: ExpressionBinder, node: CallNode, scope: CatalogScope) -
         found = binder.context.names.type(value.literal)
         return null_of(REGTYPE) if found is None else Typed(f"CAST({found} AS BIGINT)", REGTYPE)
     text = coerce(binder.context, value, TEXT).sql
-    by_name = f"SELECT min(y.oid) FROM c.pg_type AS y WHERE y.typname = lower({text})"
-    by_words = f"SELECT min(y.o) FROM h.shown_type AS y WHERE y.name = lower({text})"
-    return Typed(f"coalesce(({by_words}), ({by_name}))", REGTYPE)
+    return coerce(binder.context, Typed(f"lower({text})", TEXT), REGTYPE)
 
 
 def _substring(binder: ExpressionBinder, node: CallNode, scope: CatalogScope) -> Typed:

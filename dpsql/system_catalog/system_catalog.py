@@ -94,10 +94,7 @@ def translate(
     used = frozenset(number for number in found if f"$p{number} " in bound.sql)
     return CatalogPlan(
         bound.sql,
-        tuple(
-            (name, typed.type, modifier)
-            for (name, typed), modifier in zip(bound.columns, bound.modifiers, strict=True)
-        ),
+        tuple((name, typed.type, typed.modifier) for name, typed in bound.columns),
         tuple(found.get(number, TEXT) for number in range(1, count + 1)),
         frozenset(name for name in context.facts if f"${name} " in bound.sql),
         tuple(context.settings),
@@ -114,7 +111,7 @@ def _typed_columns(context: TranslationContext, bound: Bound) -> Bound:
         if typed.type.family == "record":
             raise CatalogRefusal("a record as a result")
         columns.append((name, coerce(context, typed, TEXT) if typed.type is UNKNOWN else typed))
-    return Bound(bound.sql, tuple(columns), bound.modifiers)
+    return Bound(bound.sql, tuple(columns))
 
 
 # --- who answers a statement --------------------------------------------------------------------------

@@ -30,10 +30,14 @@ _ITEM = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|([^,{}"\\]*))\s*')
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """A piece of SQL and its type. `literal`: a string that has no type yet; `parameter`: a $n that has none."""
+    """A piece of SQL and its type. `literal`: a string that has no type yet; `parameter`: a $n that has none.
+
+    `modifier`: Postgres' of a column's type; -1 where none.
+    """
 
     sql: str
     type: PgType
+    modifier: int = -1
     literal: str | None = None
     parameter: int | None = None
     is_null: bool = False
