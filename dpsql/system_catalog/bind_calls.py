@@ -108,9 +108,7 @@ def _setting(binder: ExpressionBinder, node: CallNode, scope: CatalogScope) -> T
         may_miss = isinstance(node.arguments[-1], exp.Boolean) and bool(node.arguments[-1].this)
         word = name.literal.lower()
         binder.context.settings.append(("?" if may_miss else "!") + word)
-        binder.context.facts.add(f"s{len(binder.context.settings)}")
         return Typed(f"CAST($s{len(binder.context.settings)} AS VARCHAR)", TEXT)
-    binder.context.facts.update(("setting_names", "setting_values"))
     sought = coerce(binder.context, name, TEXT).sql
     place = f"list_position(CAST($setting_names AS VARCHAR[]), lower({sought}))"
     return Typed(f"list_extract(CAST($setting_values AS VARCHAR[]), {place})", TEXT)

@@ -33,12 +33,11 @@ _MAX_PARAMETERS = 1000
 
 def named_type(type_: TypeName) -> PgType:
     """Return the type that a name means. Raises CatalogRefusal: it is not known here."""
-    name = type_.name
-    found = BY_NAME.get("bpchar" if name == "char" else name)
+    found = BY_NAME.get(type_.name)
     if found is not None and type_.is_array:
         found = array_of(found)
     if found is None:
-        raise unsupported(f"the type {name[:60]}")
+        raise unsupported(f"the type {type_.name[:60]}")
     return found
 
 
@@ -178,10 +177,6 @@ class ExpressionBinder(ABC):
         return Typed(sql, BOOL)
 
     def _not(self, node: exp.Not, scope: CatalogScope) -> Typed:
-        negated = _NEGATED.get(type(node.this))
-        if negated is not None:
-            found: Typed = negated(self, node.this, scope, True)
-            return found
         return Typed(f"(NOT {self.condition(node.this, scope)})", BOOL)
 
     def _negative(self, node: exp.Neg, scope: CatalogScope) -> Typed:
@@ -236,18 +231,18 @@ class ExpressionBinder(ABC):
         sides = [", ".join(pair[side] for pair in pairs) for side in (0, 1)]
         return Typed(f"(row({sides[0]}) {operator} row({sides[1]}))", BOOL)
 
-    def _between(self, node: exp.Between, scope: CatalogScope, is_negated: bool = False) -> Typed:
+    def _between(self, node: exp.Between, scope: CatalogScope) -> Typed:
         values = [self.bind(part, scope) for part in (node.this, node.args["low"], node.args["high"])]
         _, (value, low, high) = self.together(values)
-        return Typed(f"({value} {'NOT ' if is_negated else ''}BETWEEN {low} AND {high})", BOOL)
+        return Typed(f"({value} BETWEEN {low} AND {high})", BOOL)
 
     def _distinct_from(self, node: exp.Binary, scope: CatalogScope) -> Typed:
         negated = "NOT " if isinstance(node, exp.NullSafeEQ) else ""
         _, (one, other) = self.together([self.bind(node.this, scope), self.bind(node.expression, scope)])
         return Typed(f"({one} IS {negated}DISTINCT FROM {other})", BOOL)
 
-    def _is(self, node: exp.Is, scope: CatalogScope, is_negated: bool = False) -> Typed:
-        value, is_negated = self.bind(node.this, scope), is_negated or bool(node.args.get("negate"))
+    def _is(self, node: exp.Is, scope: CatalogScope) -> Typed:
+        value, is_negated = self.bind(node.this, scope), bool(node.args.get("negate"))
         if isinstance(node.expression, exp.Null):
             sql = coerce(self.context, value, TEXT).sql if value.type is UNKNOWN else value.sql
             return Typed(f"({sql} IS {'NOT ' if is_negated else ''}NULL)", BOOL)
@@ -259,8 +254,7 @@ class ExpressionBinder(ABC):
 
     # --- IN, ANY, ALL --------------------------------------------------------------------------------------------
 
-    def _in(self, node: exp.In, scope: CatalogScope, is_negated: bool = False) -> Typed:
-        negated = "NOT " if is_negated else ""
+    def _in(self, node: exp.In, scope: CatalogScope) -> Typed:
         sought = inner(node.this)
         is_row = _is_row(sought)
         left = [self.bind(item, scope) for item in _items(sought)]
@@ -277,7 +271,7 @@ class ExpressionBinder(ABC):
                 for at, (value, (_, column)) in enumerate(zip(left, bound.columns, strict=True))
             ]
             among = f"SELECT {_row([side[1] for side in sides], is_row)} FROM ({bound.sql}) AS {alias}"
-            return Typed(f"({_row([side[0] for side in sides], is_row)} {negated}IN ({among}))", BOOL)
+            return Typed(f"({_row([side[0] for side in sides], is_row)} IN ({among}))", BOOL)
         rows = [
             [self.bind(item, scope) for item in (_items(row) if is_row else (row,))]
             for row in node.expressions
@@ -286,7 +280,7 @@ class ExpressionBinder(ABC):
             raise unsupported("IN over rows of another length")
         columns = [self.together(list(column))[1] for column in zip(left, *rows, strict=True)]
         first, *others = [_row(list(row), is_row) for row in zip(*columns, strict=True)]
-        return Typed(f"({first} {negated}IN ({', '.join(others)}))", BOOL)
+        return Typed(f"({first} IN ({', '.join(others)}))", BOOL)
 
     def _quantified(
         self, operator: str, left: Typed, among: exp.Expr, is_all: bool, scope: CatalogScope
@@ -411,9 +405,3 @@ _BINDERS: dict[type, Callable[[ExpressionBinder, Any, CatalogScope], Typed]] = {
     exp.Exists: ExpressionBinder._exists,
     exp.Subquery: ExpressionBinder._scalar,
 }
-_NEGATED: dict[type, Callable[[ExpressionBinder, Any, CatalogScope, bool], Typed]] = {
-    exp.In: ExpressionBinder._in,
-    exp.Between: ExpressionBinder._between,
-    exp.Is: ExpressionBinder._is,
-}
-"""What NOT says something of, that has a word for it."""

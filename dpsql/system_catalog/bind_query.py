@@ -313,7 +313,7 @@ class QueryBinder(ExpressionBinder):
             read = Bound(f"SELECT * FROM {cte.sql}", cte.columns)
             return self._derived(read, name, names, scope)
         alias = self.context.alias()
-        sql, relation = self._relations.read(self.context, schema, path)
+        sql, relation = self._relations.read(schema, path)
         columns = tuple(
             (column, Typed(f'{alias}."{column}"', type_, modifier))
             for column, type_, modifier, _ in relation.columns

@@ -13,14 +13,10 @@ import duckdb
 
 from .errors import CatalogRefusal, unsupported
 from .objects import OWNER
-from .pg_types import BY_NAME, PgType
+from .pg_types import BY_NAME, SPELLED, PgType
 
 __all__ = ["NamedObject", "Names", "reader_of", "split_name", "to_engine"]
 
-_LONG = {
-    "double precision": "float8", "character varying": "varchar", "timestamp without time zone": "timestamp",
-    "timestamp with time zone": "timestamptz", "time without time zone": "time", "time with time zone": "timetz",
-}  # fmt: skip
 _PART = re.compile(r'"(?:[^"]|"")+"|[A-Za-z_\u0080-\uffff][\w$]*')
 _PATH = re.compile(rf"\s*+(?:{_PART.pattern})\s*+(?:\.\s*+(?:{_PART.pattern})\s*+)*")
 
@@ -84,12 +80,10 @@ class Names:
         """Return a type's OID by its name in SQL or in pg_type."""
         is_array = text.endswith("[]")
         words = " ".join(text.removesuffix("[]").partition("(")[0].lower().split())
-        name = _LONG.get(words)
-        known = BY_NAME.get(words) if words != "char" else BY_NAME["bpchar"]
-        if name is not None:
-            oid = self.types.get((11, name))
-        elif known is not None and text[:1] != '"':
-            oid = known.oid
+        if words in SPELLED:
+            oid = self.types.get((11, SPELLED[words]))
+        elif words in BY_NAME and text[:1] != '"':
+            oid = BY_NAME[words].oid
         else:
             parts = split_name(text.removesuffix("[]"))
             spaces = (self.schemas.get(parts[-2], -1),) if len(parts) > 1 else self._spaces

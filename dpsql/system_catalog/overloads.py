@@ -6,7 +6,6 @@ of every `anyarray` beside it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from .errors import CatalogRefusal, unsupported
@@ -49,7 +48,6 @@ def apply(
     returns = values[0].type if is_first else _result(form.returns, element)
     lowest = values[0].type.lowest if values else 1
     sql = form.sql.format(*sqls, all=", ".join(sqls), type=returns.holder, lowest=lowest)
-    context.facts.update(re.findall(r"\$([a-z_]+)", form.sql))
     return form, Typed(sql, returns)
 
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 __all__ = [
     "BOOL", "BY_NAME", "BY_OID", "CHAR", "INT4", "INT8", "INTERVAL", "NAME", "NUMERIC", "OID", "PSEUDO", "REGTYPE",
-    "TEXT", "TIMESTAMPTZ", "UNKNOWN", "VARCHAR", "PgType", "array_of", "record_of", "wider",
+    "SPELLED", "TEXT", "TIMESTAMPTZ", "UNKNOWN", "VARCHAR", "PgType", "array_of", "record_of", "wider",
 ]  # fmt: skip
 
 
@@ -98,17 +98,23 @@ _VECTORS = (
 )
 _ARRAYS = tuple(_array(type_) for type_ in _SCALARS if type_.array)
 _ALL = (*_SCALARS, *_VECTORS, *_ARRAYS)
-_ALIASES = {
+SPELLED = {
     "boolean": "bool", "bigint": "int8", "smallint": "int2", "integer": "int4", "int": "int4", "real": "float4",
-    "float": "float8", "decimal": "numeric", "character": "bpchar", "char": "bpchar", "string": "text",
-    "regprocedure": "regproc", "regoper": "regproc", "regoperator": "regproc", "sql_identifier": "name",
-    "cardinal_number": "int4", "character_data": "varchar", "yes_or_no": "varchar", "time_stamp": "timestamptz",
+    "float": "float8", "double precision": "float8", "decimal": "numeric", "character": "bpchar", "char": "bpchar",
+    "character varying": "varchar", "char varying": "varchar", "timestamp without time zone": "timestamp",
+    "timestamp with time zone": "timestamptz", "time without time zone": "time", "time with time zone": "timetz",
+}  # fmt: skip
+"""A type's words in SQL -> its name in pg_type."""
+_HELD_AS = {
+    "string": "text", "regprocedure": "regproc", "regoper": "regproc", "regoperator": "regproc",
+    "sql_identifier": "name", "cardinal_number": "int4", "character_data": "varchar",
+    "yes_or_no": "varchar", "time_stamp": "timestamptz",
 }  # fmt: skip
 
 BY_NAME = MappingProxyType(
-    {type_.name: type_ for type_ in _ALL} | {alias: _FOUND[name] for alias, name in _ALIASES.items()}
+    {type_.name: type_ for type_ in _ALL} | {name: _FOUND[held] for name, held in _HELD_AS.items()}
 )
-"""A type by its name in pg_type, or one of its names in SQL; `"char"` with its quotes."""
+"""A type by its name in pg_type; `"char"` with its quotes."""
 
 _SHOWN_AS_TEXT = (869, 2277, 3220, 3361, 3402, 5017, 10028)
 BY_OID: MappingProxyType[int, PgType] = MappingProxyType(

@@ -14,7 +14,6 @@ from types import MappingProxyType
 from .builtin import Builtin, CatalogRelation
 from .errors import CatalogRefusal
 from .pg_types import BY_NAME, OID, PgType
-from .typed import TranslationContext
 
 __all__ = ["SCHEMAS", "SESSION_RELATIONS", "CatalogRelations", "SessionRelation"]
 
@@ -165,7 +164,6 @@ SESSION_RELATIONS = MappingProxyType(
 
 
 SCHEMAS = ("pg_catalog", "information_schema")
-_FACT = re.compile(r"\$([a-z_]+)")
 
 
 @dataclass(frozen=True)
@@ -177,7 +175,7 @@ class CatalogRelations:
     oid: PgType = OID
     xid: PgType = BY_NAME["xid"]
 
-    def read(self, context: TranslationContext, schema: str | None, name: str) -> tuple[str, CatalogRelation]:
+    def read(self, schema: str | None, name: str) -> tuple[str, CatalogRelation]:
         """Return what stands in FROM for a relation. Raises CatalogRefusal: there is no such relation."""
         relation = self.builtin.relations.get((schema or "pg_catalog", name))
         if relation is None or not (relation.is_readable or relation.schema == "pg_catalog"):
@@ -189,7 +187,6 @@ class CatalogRelations:
         query = SESSION_RELATIONS.get(f"{relation.schema}.{name}")
         if query is None:
             return f"({_completed('SELECT 1 WHERE false', frozenset(), relation)})", relation
-        context.facts.update(_FACT.findall(query.sql))
         return f"({_completed(query.sql, query.columns, relation)})", relation
 
 

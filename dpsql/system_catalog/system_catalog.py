@@ -54,6 +54,8 @@ __all__ = [
 ]
 
 _UNKNOWN = (0, UNKNOWN.oid)
+_VARIABLE = re.compile(r"'(?:[^']|'')*+'|\$(\w+)")
+"""A constant of the engine's SQL, or the name of a parameter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +93,13 @@ def translate(
         for number in binder.numbers - found.keys():
             found[number] = TEXT
     count = max([len(declared), *found])
-    used = frozenset(number for number in found if f"$p{number} " in bound.sql)
+    variables = {match[1] for match in _VARIABLE.finditer(bound.sql) if match[1]}
+    used = frozenset(number for number in found if f"p{number}" in variables)
     return CatalogPlan(
         bound.sql,
         tuple((name, typed.type, typed.modifier) for name, typed in bound.columns),
         tuple(found.get(number, TEXT) for number in range(1, count + 1)),
-        frozenset(name for name in context.facts if f"${name} " in bound.sql),
+        frozenset(variables.difference(f"p{number}" for number in used)),
         tuple(context.settings),
         used,
     )

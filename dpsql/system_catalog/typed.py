@@ -49,11 +49,10 @@ class Typed:
 
 @dataclass
 class TranslationContext:
-    """What one translation gathers: the parameters' types, and what it wants to know of the connection."""
+    """What one translation gathers: the parameters' types, and the settings that it asks for."""
 
     names: Names
     parameters: dict[int, PgType] = field(default_factory=dict)
-    facts: set[str] = field(default_factory=set)
     settings: list[str] = field(default_factory=list)
     _aliases: int = 0
 
@@ -199,7 +198,6 @@ def _to_text(context: TranslationContext, value: Typed) -> str:
         return f"(SELECT any_value(n.nspname) FROM c.pg_namespace AS n WHERE n.oid = {sql})"
     if type_.name == "regrole":
         (role,) = FUNCTIONS["pg_get_userbyid"]
-        context.facts.update(("user", "user_oid"))
         return role.sql.format(sql)
     if type_.element is not None:
         items = coerce(context, value, _TEXTS).sql

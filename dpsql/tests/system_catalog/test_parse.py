@@ -75,7 +75,8 @@ _COLUMNS = [
     ("current_catalog", "current_catalog"), ("current_user::text", "current_user"), ("trim(' a')", "btrim"),
     ("EXISTS (SELECT 1)", "exists"), ("ARRAY(SELECT 1)", "array"), ("ARRAY[1]", "array"), ("(SELECT oid)", "oid"),
     ("('{1}'::oid[])[1]", "oid"), ("left('ab', 1)", "left"), ("extract(day FROM now())", "extract"),
-    ("date '2024-01-01'", "date"), ("amname ~ 'a'", "?column?"), ("NOT true", "?column?"),
+    ("date '2024-01-01'", "date"), ("amname ~ 'a'", "?column?"), ("'a'::char", "bpchar"),
+    ("'2024-01-01'::timestamp without time zone", "timestamp"), ("boolean 't'", "bool"), ("NOT true", "?column?"),
 ]  # fmt: skip
 
 
