@@ -17,6 +17,7 @@ from .pg_types import BY_NAME, SPELLED, PgType
 
 __all__ = ["NamedObject", "Names", "reader_of", "split_name", "to_engine"]
 
+_MISSING = {"regclass": ("relation", "42P01"), "regproc": ("function", "42883")}
 _PART = re.compile(r'"(?:[^"]|"")+"|[A-Za-z_\u0080-\uffff][\w$]*')
 _PATH = re.compile(rf"\s*+(?:{_PART.pattern})\s*+(?:\.\s*+(?:{_PART.pattern})\s*+)*")
 
@@ -58,8 +59,16 @@ class Names:
         }
         self._spaces = (11, self.schemas[default_schema])
 
-    def find(self, type_: PgType, text: str) -> int | None:
-        """Return the OID that a text means as a value of `type_`; None where there is no such object."""
+    def find(self, type_: PgType, text: str) -> int:
+        """Return the OID that a text means as a value of `type_`. Raises CatalogRefusal: there is no such object."""
+        found = self._find(type_, text.strip())
+        if found is None:
+            kind, code = _MISSING.get(type_.name, ("object", "42704"))
+            message = f'{kind} "{text[:60]}" does not exist'
+            raise CatalogRefusal("no such object", message=message, sqlstate=code)
+        return found
+
+    def _find(self, type_: PgType, text: str) -> int | None:
         if text.isdigit() and len(text) < 11:
             return int(text)
         if text == "-":
@@ -141,11 +150,7 @@ def to_engine(value: object, type_: PgType, names: Names) -> object:
         element = type_.element
         return [to_engine(item, element, names) for item in value]
     if type_.is_object and isinstance(value, str):
-        found = names.find(type_, value.strip())
-        if found is None:
-            code = "42P01" if type_.name == "regclass" else "42704"
-            raise CatalogRefusal("no such object", message=f'"{value[:60]}" does not exist', sqlstate=code)
-        return found
+        return names.find(type_, value)
     if not isinstance(value, (bool, int, float, Decimal, str, bytes, date, datetime)):
         raise unsupported("a parameter of that type")
     return value

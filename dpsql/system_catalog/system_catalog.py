@@ -59,11 +59,22 @@ _VARIABLE = re.compile(r"'(?:[^']|'')*+'|\$(\w+)")
 
 
 @dataclass(frozen=True, slots=True)
+class ResultColumn:
+    """A column as RowDescription has it: Postgres' type, its size, and the type's modifier."""
+
+    name: str
+    oid: int
+    size: int
+    modifier: int
+
+
+@dataclass(frozen=True, slots=True)
 class CatalogPlan:
-    """`sql`: the engine's statement. `columns`: name, type, modifier. `settings`: names, after "!" if they must be."""
+    """`sql`: the engine's statement. `types`: of its columns. `settings`: names, after "!" if they must be."""
 
     sql: str
-    columns: tuple[tuple[str, PgType, int], ...]
+    columns: tuple[ResultColumn, ...]
+    types: tuple[PgType, ...]
     parameters: tuple[PgType, ...]
     facts: frozenset[str]
     settings: tuple[str, ...]
@@ -97,7 +108,11 @@ def translate(
     used = frozenset(number for number in found if f"p{number}" in variables)
     return CatalogPlan(
         bound.sql,
-        tuple((name, typed.type, typed.modifier) for name, typed in bound.columns),
+        tuple(
+            ResultColumn(name, typed.type.oid, typed.type.size, typed.modifier)
+            for name, typed in bound.columns
+        ),
+        tuple(typed.type for _, typed in bound.columns),
         tuple(found.get(number, TEXT) for number in range(1, count + 1)),
         frozenset(variables.difference(f"p{number}" for number in used)),
         tuple(context.settings),
@@ -218,16 +233,6 @@ _SETTINGS = {"default_table_access_method": "heap", "max_index_keys": "32", "max
 
 
 @dataclass(frozen=True, slots=True)
-class ResultColumn:
-    """A column as RowDescription has it: Postgres' type, its size, and the type's modifier."""
-
-    name: str
-    oid: int
-    size: int
-    modifier: int
-
-
-@dataclass(frozen=True, slots=True)
 class ConnectionFacts:
     """What differs from connection to connection; `settings`: by name in lower case, as SHOW gives them.
 
@@ -282,7 +287,7 @@ class SystemCatalog:
         `types`: what the client has declared; 0 and 705 are unknown. Raises CatalogRefusal.
         """
         plan = self._plan(sql, types)
-        return _columns(plan), tuple(type_.oid for type_ in plan.parameters)
+        return plan.columns, tuple(type_.oid for type_ in plan.parameters)
 
     def run(
         self, sql: str, facts: ConnectionFacts, values: Sequence[object] = (), types: Sequence[int] = ()
@@ -307,7 +312,7 @@ class SystemCatalog:
             rows = self._finished(plan, self._fetch(plan.sql, arguments, facts.process_id), facts)
             if "now" not in plan.facts and len(plan.sql) <= 10 * _KEPT_TEXT and _is_small(rows):
                 self._results.put(key, rows)
-        return _columns(plan), list(rows)
+        return plan.columns, list(rows)
 
     def interrupt(self, process_id: int) -> None:
         """End what runs for a connection, if anything does; from any thread."""
@@ -396,7 +401,7 @@ class SystemCatalog:
 
     def _finished(self, plan: CatalogPlan, rows: list[tuple[Any, ...]], facts: ConnectionFacts) -> Rows:
         user = (_role(facts.user), facts.user)
-        readers = [reader_of(type_, self._names, user) for _, type_, _ in plan.columns]
+        readers = [reader_of(type_, self._names, user) for type_ in plan.types]
         if not any(readers):
             return list(rows)
         return [
@@ -421,12 +426,6 @@ def _is_small(rows: Rows) -> bool:
     if sum(map(len, rows)) > _KEPT_VALUES:
         return False
     return sum(len(str(value)) for row in rows for value in row) <= _KEPT_CHARACTERS
-
-
-def _columns(plan: CatalogPlan) -> tuple[ResultColumn, ...]:
-    return tuple(
-        ResultColumn(name, type_.oid, type_.size, modifier) for name, type_, modifier in plan.columns
-    )
 
 
 def _role(user: str) -> int:

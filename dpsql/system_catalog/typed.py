@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from .errors import CatalogRefusal, unsupported
+from .errors import unsupported
 from .functions import FUNCTIONS
 from .names import Names
 from .pg_types import TEXT, UNKNOWN, PgType, wider
@@ -134,13 +134,7 @@ def _literal(context: TranslationContext, text: str, target: PgType) -> str:
         parts = ["NULL" if item is None else _literal(context, item, element) for item in items]
         return f"CAST([{', '.join(parts)}] AS {target.holder})"
     if target.family == "oid":
-        found = context.names.find(target, text.strip())
-        if found is None:
-            kinds = {"regclass": ("relation", "42P01"), "regproc": ("function", "42883")}
-            kind, code = kinds.get(target.name, ("object", "42704"))
-            shown = text[:60]
-            raise CatalogRefusal("no such object", message=f'{kind} "{shown}" does not exist', sqlstate=code)
-        return f"CAST({found} AS BIGINT)"
+        return f"CAST({context.names.find(target, text)} AS BIGINT)"
     if target.family == "boolean" and text.strip().lower() in _BOOLEANS:
         return _BOOLEANS[text.strip().lower()]
     is_integer = target.holder in ("SMALLINT", "INTEGER", "BIGINT")
