@@ -33,10 +33,10 @@ from ..postprocess.public_parts import Fetched, Needed, check_usable, split
 from ..postprocess.replicas import Ends
 from ..postprocess.rows import ResultRows, check_carried, check_size, finish_columns, show_intervals
 from ..postprocess.spool import Spool, chunk_rows
-from ..postprocess.watchdog import interrupt_after
 from ..relation.catalog import Scalar, Table
 from ..relation.relations import Relation, called_in
 from ..relation.types import BIGINT, TEXT, Kind, SqlType
+from ..watchdog import interrupt_after
 from .bars import Maker, Simulation, empty_bars, empty_replicas, empty_simulation
 from .released import Groups, ReleasedMeasurement, integers, shown
 from .run import ReleasedRows

@@ -13,24 +13,9 @@ from sqlglot import exp
 
 from .bind_calls import bind_call
 from .errors import unsupported
-from .pg_types import (
-    BOOL,
-    BY_NAME,
-    FLOAT8,
-    INT2VECTOR,
-    INT4,
-    INT8,
-    INTERVAL,
-    NUMERIC,
-    OIDVECTOR,
-    TEXT,
-    TIMESTAMP,
-    TIMESTAMPTZ,
-    UNKNOWN,
-    PgType,
-    array_of,
-    wider,
-)
+from .functions import OPERATORS
+from .overloads import apply
+from .pg_types import BOOL, BY_NAME, INT4, INT8, INTERVAL, NUMERIC, TEXT, UNKNOWN, PgType, array_of, wider
 from .scope import Bound, CatalogScope
 from .tree import CallNode, TypeName, call_of, inner, is_query, name_of, parts_of, plain, type_of
 from .typed import TranslationContext, Typed, coerce, common_type, quoted
@@ -43,23 +28,16 @@ _OPERATORS: dict[type, str] = {
 }  # fmt: skip
 """Operators that the parser has nodes for; all others are `exp.Operator`."""
 _COMPARISONS = frozenset({"=", "<>", "<", ">", "<=", ">="})
-_MATCHES = {"~": "(regexp_matches({}, {}))", "!~": "(NOT regexp_matches({}, {}))",
-            "~*": "(regexp_matches({}, {}, 'i'))", "!~*": "(NOT regexp_matches({}, {}, 'i'))"}  # fmt: skip
-_LIKES = {"~~": "LIKE", "!~~": "NOT LIKE", "~~*": "ILIKE", "!~~*": "NOT ILIKE"}
-_LISTS = {"@>": "list_has_all({0}, {1})", "<@": "list_has_all({1}, {0})", "&&": "list_has_any({0}, {1})"}
-_TIMESTAMPS = (TIMESTAMP, TIMESTAMPTZ)
-_ARITHMETIC = frozenset({"+", "-", "*", "/", "%", "^", "&", "|", "<<", ">>"})
 _MAX_PARAMETERS = 1000
 
 
 def named_type(type_: TypeName) -> PgType:
     """Return the type that a name means. Raises CatalogRefusal: it is not known here."""
-    name = type_.name
-    found = BY_NAME.get("bpchar" if name == "char" else name)
+    found = BY_NAME.get(type_.name)
     if found is not None and type_.is_array:
         found = array_of(found)
     if found is None:
-        raise unsupported(f"the type {name[:60]}")
+        raise unsupported(f"the type {type_.name[:60]}")
     return found
 
 
@@ -173,12 +151,12 @@ class ExpressionBinder(ABC):
         if element is None:
             raise unsupported("an index into something without any")
         place = self.bind_as(index, scope, INT8)
-        if value.type in (INT2VECTOR, OIDVECTOR):
+        if value.type.lowest == 0:
             place = f"({place} + 1)"
         return Typed(f"list_extract({value.sql}, greatest({place}, 0))", element)
 
     def _slice(self, value: Typed, node: exp.Slice, scope: CatalogScope) -> Typed:
-        if value.type.element is None or value.type in (INT2VECTOR, OIDVECTOR):
+        if value.type.element is None or value.type.lowest == 0:
             raise unsupported(f"a slice of {value.type.name}")
         low, high = node.args.get("this"), node.args.get("expression")
         first = "1" if low is None else f"greatest({self.bind_as(low, scope, INT8)}, 1)"
@@ -199,10 +177,6 @@ class ExpressionBinder(ABC):
         return Typed(sql, BOOL)
 
     def _not(self, node: exp.Not, scope: CatalogScope) -> Typed:
-        negated = _NEGATED.get(type(node.this))
-        if negated is not None:
-            found: Typed = negated(self, node.this, scope, True)
-            return found
         return Typed(f"(NOT {self.condition(node.this, scope)})", BOOL)
 
     def _negative(self, node: exp.Neg, scope: CatalogScope) -> Typed:
@@ -236,61 +210,13 @@ class ExpressionBinder(ABC):
         if not isinstance(like, (exp.Like, exp.ILike)):
             raise unsupported("ESCAPE after ANY")
         operator = ("!" if like.args.get("negate") else "") + _OPERATORS[type(like)]
-        right, left = self.bind(like.expression, scope), self.bind(like.this, scope)
-        return self._like(operator, left, right, self.bind_as(node.expression, scope, TEXT))
+        values = [self.bind(part, scope) for part in (like.expression, like.this, node.expression)]
+        return self.operate(operator, values[1], values[0], values[2])
 
-    def operate(self, operator: str, left: Typed, right: Typed) -> Typed:
+    def operate(self, operator: str, *values: Typed) -> Typed:
         """Return what an operator makes of two values. Raises CatalogRefusal."""
-        if operator in _COMPARISONS:
-            _, (one, other) = self.together([left, right])
-            return Typed(f"({one} {operator} {other})", BOOL)
-        if operator in _MATCHES:
-            return Typed(_MATCHES[operator].format(self._text(left), self._text(right)), BOOL)
-        if operator in _LIKES:
-            return self._like(operator, left, right, quoted("\\"))
-        if operator == "||":
-            return self._joined(left, right)
-        if operator in _LISTS:
-            type_, sides = self.together([left, right])
-            if type_.element is None:
-                raise unsupported(f"the operator {operator} on {type_.name}")
-            return Typed(_LISTS[operator].format(*sides), BOOL)
-        if operator in _ARITHMETIC:
-            return self._arithmetic(operator, left, right)
-        raise unsupported(f"the operator {operator[:10]}")
-
-    def _text(self, value: Typed) -> str:
-        return coerce(self.context, value, TEXT).sql
-
-    def _like(self, operator: str, left: Typed, right: Typed, escape: str) -> Typed:
-        return Typed(f"({self._text(left)} {_LIKES[operator]} {self._text(right)} ESCAPE {escape})", BOOL)
-
-    def _joined(self, left: Typed, right: Typed) -> Typed:
-        if left.type.element is None and right.type.element is None:
-            return Typed(f"({self._text(left)} || {self._text(right)})", TEXT)
-        if left.type.element is not None and right.type.element is not None:
-            type_, (one, other) = self.together([left, right])
-            return Typed(f"list_concat({one}, {other})", type_)
-        array, other_value = (left, right) if left.type.element is not None else (right, left)
-        assert array.type.element is not None
-        item = coerce(self.context, other_value, array.type.element).sql
-        parts = (array.sql, f"[{item}]") if array is left else (f"[{item}]", array.sql)
-        return Typed(f"list_concat({parts[0]}, {parts[1]})", array.type)
-
-    def _arithmetic(self, operator: str, left: Typed, right: Typed) -> Typed:
-        families = {left.type.family, right.type.family}
-        if "moment" in families and "interval" in families and operator in "+-":
-            moment = left.type if left.type.family == "moment" else right.type
-            return Typed(f"({left.sql} {operator} {right.sql})", moment)
-        if operator == "-" and left.type in _TIMESTAMPS and right.type in _TIMESTAMPS:
-            return Typed(f"({left.sql} - {right.sql})", INTERVAL)
-        type_, (one, other) = self.together([left, right])
-        if not type_.is_number:
-            raise unsupported(f"arithmetic on {type_.name}")
-        if operator == "^":
-            return Typed(f"pow({one}, {other})", FLOAT8)
-        sign = "//" if operator == "/" and type_.holder in ("SMALLINT", "INTEGER", "BIGINT") else operator
-        return Typed(f"CAST(({one} {sign} {other}) AS {type_.holder})", type_)
+        _, found = apply(self.context, OPERATORS, operator, values)
+        return Typed(f"({found.sql})", found.type)
 
     def _rows_compared(
         self, operator: str, left: Sequence[exp.Expr], right: exp.Expr, scope: CatalogScope
@@ -305,18 +231,18 @@ class ExpressionBinder(ABC):
         sides = [", ".join(pair[side] for pair in pairs) for side in (0, 1)]
         return Typed(f"(row({sides[0]}) {operator} row({sides[1]}))", BOOL)
 
-    def _between(self, node: exp.Between, scope: CatalogScope, is_negated: bool = False) -> Typed:
+    def _between(self, node: exp.Between, scope: CatalogScope) -> Typed:
         values = [self.bind(part, scope) for part in (node.this, node.args["low"], node.args["high"])]
         _, (value, low, high) = self.together(values)
-        return Typed(f"({value} {'NOT ' if is_negated else ''}BETWEEN {low} AND {high})", BOOL)
+        return Typed(f"({value} BETWEEN {low} AND {high})", BOOL)
 
     def _distinct_from(self, node: exp.Binary, scope: CatalogScope) -> Typed:
         negated = "NOT " if isinstance(node, exp.NullSafeEQ) else ""
         _, (one, other) = self.together([self.bind(node.this, scope), self.bind(node.expression, scope)])
         return Typed(f"({one} IS {negated}DISTINCT FROM {other})", BOOL)
 
-    def _is(self, node: exp.Is, scope: CatalogScope, is_negated: bool = False) -> Typed:
-        value, is_negated = self.bind(node.this, scope), is_negated or bool(node.args.get("negate"))
+    def _is(self, node: exp.Is, scope: CatalogScope) -> Typed:
+        value, is_negated = self.bind(node.this, scope), bool(node.args.get("negate"))
         if isinstance(node.expression, exp.Null):
             sql = coerce(self.context, value, TEXT).sql if value.type is UNKNOWN else value.sql
             return Typed(f"({sql} IS {'NOT ' if is_negated else ''}NULL)", BOOL)
@@ -328,8 +254,7 @@ class ExpressionBinder(ABC):
 
     # --- IN, ANY, ALL --------------------------------------------------------------------------------------------
 
-    def _in(self, node: exp.In, scope: CatalogScope, is_negated: bool = False) -> Typed:
-        negated = "NOT " if is_negated else ""
+    def _in(self, node: exp.In, scope: CatalogScope) -> Typed:
         sought = inner(node.this)
         is_row = _is_row(sought)
         left = [self.bind(item, scope) for item in _items(sought)]
@@ -346,7 +271,7 @@ class ExpressionBinder(ABC):
                 for at, (value, (_, column)) in enumerate(zip(left, bound.columns, strict=True))
             ]
             among = f"SELECT {_row([side[1] for side in sides], is_row)} FROM ({bound.sql}) AS {alias}"
-            return Typed(f"({_row([side[0] for side in sides], is_row)} {negated}IN ({among}))", BOOL)
+            return Typed(f"({_row([side[0] for side in sides], is_row)} IN ({among}))", BOOL)
         rows = [
             [self.bind(item, scope) for item in (_items(row) if is_row else (row,))]
             for row in node.expressions
@@ -355,7 +280,7 @@ class ExpressionBinder(ABC):
             raise unsupported("IN over rows of another length")
         columns = [self.together(list(column))[1] for column in zip(left, *rows, strict=True)]
         first, *others = [_row(list(row), is_row) for row in zip(*columns, strict=True)]
-        return Typed(f"({first} {negated}IN ({', '.join(others)}))", BOOL)
+        return Typed(f"({first} IN ({', '.join(others)}))", BOOL)
 
     def _quantified(
         self, operator: str, left: Typed, among: exp.Expr, is_all: bool, scope: CatalogScope
@@ -480,9 +405,3 @@ _BINDERS: dict[type, Callable[[ExpressionBinder, Any, CatalogScope], Typed]] = {
     exp.Exists: ExpressionBinder._exists,
     exp.Subquery: ExpressionBinder._scalar,
 }
-_NEGATED: dict[type, Callable[[ExpressionBinder, Any, CatalogScope, bool], Typed]] = {
-    exp.In: ExpressionBinder._in,
-    exp.Between: ExpressionBinder._between,
-    exp.Is: ExpressionBinder._is,
-}
-"""What NOT says something of, that has a word for it."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from .bind_calls import SET_RETURNING, bind_call, sort_key
+from .bind_calls import bind_item, sort_key
 from .bind_expression import ExpressionBinder
 from .errors import raised, unsupported
 from .functions import AGGREGATES
@@ -40,10 +40,6 @@ _RELATIONS = {
     "pg_available_extension_versions": ("pg_available_extension_versions", ("installed",)),
 }
 """Functions -> the view over each, and what it adds."""
-_Item = tuple[str, Typed, int, exp.Expr | None]
-"""A column of SELECT: its name, value, modifier, and the expression behind it."""
-
-
 _STORED = re.compile(r'c\."\w+" AS (\w+)')
 """A relation of the engine's: without a join its rows come as Postgres has them, for clients take the first."""
 
@@ -65,7 +61,7 @@ class QueryBinder(ExpressionBinder):
         ctes = [self._cte(cte, is_recursive, scope) for cte in with_.expressions]
         bound = self._body(query, scope)
         word = "WITH RECURSIVE" if is_recursive else "WITH"
-        return Bound(f"{word} {', '.join(ctes)} {bound.sql}", bound.columns, bound.modifiers)
+        return Bound(f"{word} {', '.join(ctes)} {bound.sql}", bound.columns)
 
     def _body(self, query: exp.Expr, scope: CatalogScope) -> Bound:
         order = sort_keys(query)
@@ -83,9 +79,7 @@ class QueryBinder(ExpressionBinder):
             if order:
                 keys = ", ".join(self._output_key(key, bound, scope) for key in order)
                 alias = self.context.alias()
-                bound = Bound(
-                    f"SELECT * FROM ({bound.sql}) AS {alias} ORDER BY {keys}", bound.columns, bound.modifiers
-                )
+                bound = Bound(f"SELECT * FROM ({bound.sql}) AS {alias} ORDER BY {keys}", bound.columns)
         limit, offset = query.args.get("limit"), query.args.get("offset")
         if isinstance(limit, exp.Fetch):
             limit = limit.args.get("count") or exp.Literal.number(1)
@@ -99,7 +93,7 @@ class QueryBinder(ExpressionBinder):
         for word, count in (("LIMIT", limit), ("OFFSET", None if offset is None else offset.expression)):
             if count is not None:
                 sql += f" {word} {self._count(count, word.lower())}"
-        return Bound(sql, bound.columns, bound.modifiers)
+        return Bound(sql, bound.columns)
 
     def _count(self, expression: exp.Expr, word: str) -> str:
         count = f"({self.bind_as(expression, CatalogScope(None, {}), INT8)})"
@@ -118,7 +112,7 @@ class QueryBinder(ExpressionBinder):
         if is_recursive and isinstance(body, exp.Union):
             first = self.query(body.this, scope)
             columns = _renamed(first.columns, names)
-            scope.ctes[name] = Bound(alias, columns, first.modifiers)
+            scope.ctes[name] = Bound(alias, columns)
             second = self.query(body.expression, scope)
             if len(second.columns) != len(columns):
                 raise unsupported("a recursive query of unequal columns")
@@ -128,7 +122,7 @@ class QueryBinder(ExpressionBinder):
         else:
             bound = self.query(body, scope)
             columns, sql = _renamed(bound.columns, names), bound.sql
-            scope.ctes[name] = Bound(alias, columns, bound.modifiers)
+            scope.ctes[name] = Bound(alias, columns)
         listed = ", ".join(f"c{at}" for at in range(len(columns)))
         return f"{alias} ({listed}) AS ({sql})"
 
@@ -152,8 +146,8 @@ class QueryBinder(ExpressionBinder):
         word = f"{node.key.upper()}{'' if node.args.get('distinct') else ' ALL'}"
         sql = f"{self._cast_all(left, shape)} {word} {self._cast_all(right, shape)}"
         named = enumerate(zip(left.columns, shape, strict=True))
-        columns = tuple((name, Typed(f"c{at}", type_)) for at, ((name, _), type_) in named)
-        return Bound(f"SELECT * FROM ({sql}) AS {self.context.alias()}", columns, left.modifiers)
+        columns = tuple((name, Typed(f"c{at}", type_, one.modifier)) for at, ((name, one), type_) in named)
+        return Bound(f"SELECT * FROM ({sql}) AS {self.context.alias()}", columns)
 
     def _values(self, node: exp.Values, scope: CatalogScope) -> Bound:
         rows = [[self.bind(item, scope) for item in row.expressions] for row in node.expressions]
@@ -164,7 +158,7 @@ class QueryBinder(ExpressionBinder):
         names = ", ".join(f"c{at}" for at in range(len(columns)))
         sql = f"SELECT * FROM (VALUES {', '.join(lines)}) AS {self.context.alias()}({names})"
         output = tuple((f"column{at + 1}", Typed(f"c{at}", type_)) for at, (type_, _) in enumerate(columns))
-        return Bound(sql, output, (-1,) * len(output))
+        return Bound(sql, output)
 
     def _output_key(self, key: exp.Ordered, bound: Bound, scope: CatalogScope) -> str:
         place = _place(key.this, [name for name, _ in bound.columns])
@@ -178,7 +172,7 @@ class QueryBinder(ExpressionBinder):
         inside = CatalogScope(scope, {})
         froms = self._froms(node, inside)
         items = [found for item in node.expressions for found in self._items(item, inside)]
-        listed = ", ".join(f"{_shown(typed)} AS c{at}" for at, (_, typed, _, _) in enumerate(items)) or "1"
+        listed = ", ".join(f"{_shown(typed)} AS c{at}" for at, (_, typed) in enumerate(items)) or "1"
         sql = f"SELECT {self._distinct(node, items, inside)}{listed}"
         if froms:
             sql += f" FROM {', '.join(froms)}"
@@ -198,10 +192,9 @@ class QueryBinder(ExpressionBinder):
             and _is_plain(node)
         ):
             sql += f" ORDER BY {stored[1]}.rowid"
-        columns = tuple((name, Typed(f"c{at}", typed.type)) for at, (name, typed, _, _) in enumerate(items))
-        return Bound(sql, columns, tuple(modifier for _, _, modifier, _ in items))
+        return Bound(sql, _numbered("c", items))
 
-    def _distinct(self, node: exp.Select, items: list[_Item], scope: CatalogScope) -> str:
+    def _distinct(self, node: exp.Select, items: list[Output], scope: CatalogScope) -> str:
         distinct = node.args.get("distinct")
         if distinct is None:
             return ""
@@ -211,7 +204,7 @@ class QueryBinder(ExpressionBinder):
         keys = on.expressions if isinstance(on, exp.Tuple) else (on,)
         return f"DISTINCT ON ({', '.join(self._group_key(key, items, scope) for key in keys)}) "
 
-    def _items(self, item: exp.Expr, scope: CatalogScope) -> list[_Item]:
+    def _items(self, item: exp.Expr, scope: CatalogScope) -> list[Output]:
         alias = name_of(item.args["alias"]) if isinstance(item, exp.Alias) else None
         expression = inner(item.this if isinstance(item, exp.Alias) else item)
         if expression.is_star:
@@ -219,14 +212,13 @@ class QueryBinder(ExpressionBinder):
         typed = self.bind(expression, scope)
         if typed.parameter is not None:
             typed = Typed(f"CAST($p{typed.parameter} AS VARCHAR)", TEXT)
-        modifier = scope.modifier(parts_of(expression)) if isinstance(expression, exp.Column) else -1
-        return [(output_name(expression) if alias is None else alias, typed, modifier, expression)]
+        return [(output_name(expression) if alias is None else alias, typed)]
 
-    def _stars(self, star: exp.Expr, scope: CatalogScope) -> list[_Item]:
+    def _stars(self, star: exp.Expr, scope: CatalogScope) -> list[Output]:
         if isinstance(star, exp.Dot):
             record = self.bind(star.this, scope)
             return [
-                (name, Typed(f"struct_extract({record.sql}, '{name}')", type_), -1, None)
+                (name, Typed(f"struct_extract({record.sql}, '{name}')", type_))
                 for name, type_ in record.type.fields
             ]
         sources = scope.sources
@@ -236,22 +228,22 @@ class QueryBinder(ExpressionBinder):
         if not sources:
             raise unsupported("* without a relation")
         return [
-            (name, typed, source.modifiers.get(name, -1), None)
+            (name, typed)
             for source in sources
             for name, typed in source.columns
             if isinstance(star, exp.Column) or name not in source.merged
         ]
 
-    def _group_key(self, key: exp.Expr, items: list[_Item], scope: CatalogScope) -> str:
-        names = [name for name, *_ in items]
+    def _group_key(self, key: exp.Expr, items: list[Output], scope: CatalogScope) -> str:
+        names = [name for name, _ in items]
         place = _place(key, names)
         column = parts_of(key) if isinstance(key, exp.Column) else ()
         if len(column) == 1 and any(source.find(column[0]) for source in scope.sources):
             place = None
         return self.bind_as_is(key, scope) if place is None else items[place - 1][1].sql
 
-    def _key(self, key: exp.Ordered, items: list[_Item], scope: CatalogScope) -> str:
-        place = _place(key.this, [name for name, *_ in items])
+    def _key(self, key: exp.Ordered, items: list[Output], scope: CatalogScope) -> str:
+        place = _place(key.this, [name for name, _ in items])
         if place is None:
             sql = self.bind_as_is(key.this, scope)
             place = next((at for at, item in enumerate(items, 1) if item[1].sql == sql), None)
@@ -308,12 +300,8 @@ class QueryBinder(ExpressionBinder):
 
     def _derived(self, bound: Bound, name: str, names: Sequence[str], scope: CatalogScope) -> str:
         alias = self.context.alias()
-        columns = tuple(
-            (column, Typed(f"{alias}.c{at}", TEXT if typed.type is UNKNOWN else typed.type))
-            for at, (column, typed) in enumerate(_renamed(bound.columns, names))
-        )
-        modifiers = dict(zip((column for column, _ in columns), bound.modifiers, strict=True))
-        scope.sources.append(CatalogSource(name, columns, modifiers=modifiers))
+        columns = _numbered(f"{alias}.c", _renamed(bound.columns, names), TEXT)
+        scope.sources.append(CatalogSource(name, columns))
         return f"({bound.sql}) AS {alias}"
 
     def _table(
@@ -322,22 +310,20 @@ class QueryBinder(ExpressionBinder):
         name = given or path
         cte = scope.cte(path) if schema is None else None
         if cte is not None:
-            read = Bound(f"SELECT * FROM {cte.sql}", cte.columns, cte.modifiers)
+            read = Bound(f"SELECT * FROM {cte.sql}", cte.columns)
             return self._derived(read, name, names, scope)
         alias = self.context.alias()
-        sql, relation = self._relations.read(self.context, schema, path)
+        sql, relation = self._relations.read(schema, path)
         columns = tuple(
-            (column, Typed(f'{alias}."{column}"', type_)) for column, type_, *_ in relation.columns
+            (column, Typed(f'{alias}."{column}"', type_, modifier))
+            for column, type_, modifier, _ in relation.columns
         )
         system = {
             "tableoid": Typed(f"CAST({relation.oid} AS BIGINT)", self._relations.oid),
             "xmin": Typed("CAST(1 AS BIGINT)", self._relations.xid),
         }
-        modifiers = {column: modifier for column, _, modifier, _ in relation.columns}
-        scope.sources.append(
-            CatalogSource(name, _renamed(columns, names), system, modifiers=modifiers,
-                   schema=None if given else relation.schema)
-        )  # fmt: skip
+        schema = None if given else relation.schema
+        scope.sources.append(CatalogSource(name, _renamed(columns, names), system, schema=schema))
         return f"{sql} AS {alias}"
 
     def _function(
@@ -350,31 +336,27 @@ class QueryBinder(ExpressionBinder):
     ) -> str:
         if call.name in _RELATIONS and not call.arguments and not has_ordinality:
             return self._relation(call.name, given, names, scope)
-        alias = self.context.alias()
-        name = given or call.name
-        if call.name == "unnest" and len(call.arguments) > 1:
-            source, sql = self._unnest(call, has_ordinality, alias, scope)
-            scope.sources.append(CatalogSource(name, _renamed(source, names)))
-            return sql
-        if call.name in SET_RETURNING:
-            sql, type_ = SET_RETURNING[call.name](self, call, scope)
-            parts = [f"unnest({sql}) AS c0"]
-            if has_ordinality:
-                parts.append(f"unnest(generate_series(1, len({sql}))) AS c1")
-        else:
-            typed = bind_call(self, CallNode(call.name, call.arguments), scope)
-            type_, parts = typed.type, [f"{typed.sql} AS c0"]
-            if has_ordinality:
-                parts.append("1 AS c1")
-        columns: tuple[Output, ...] = ((name, Typed(f"{alias}.c0", type_)),)
-        if type_.fields:
-            columns = tuple(
-                (field, Typed(f"struct_extract({alias}.c0, '{field}')", one)) for field, one in type_.fields
-            )
+        alias, name = self.context.alias(), given or call.name
+        # Several arrays stand side by side, the shorter ones filled with NULL.
+        arrays = call.arguments if call.name == "unnest" else ()
+        calls = [CallNode(call.name, (array,)) for array in arrays] if len(arrays) > 1 else [call]
+        items = [bind_item(self, one, scope) for one in calls]
+        parts = [f"unnest({typed.sql})" if is_set else typed.sql for is_set, typed in items]
+        columns: list[Output] = [
+            (name if len(items) == 1 else call.name, Typed(f"{alias}.c{at}", typed.type))
+            for at, (_, typed) in enumerate(items)
+        ]
+        if fields := columns[0][1].type.fields:
+            columns = [
+                (field, Typed(f"struct_extract({alias}.c0, '{field}')", type_)) for field, type_ in fields
+            ]
         if has_ordinality:
-            columns = (*columns, ("ordinality", Typed(f"{alias}.c1", INT8)))
+            lengths = ", ".join(f"len({typed.sql})" if is_set else "1" for is_set, typed in items)
+            columns.append(("ordinality", Typed(f"{alias}.c{len(parts)}", INT8)))
+            parts.append(f"unnest(generate_series(1, greatest({lengths})))")
         scope.sources.append(CatalogSource(name, _renamed(columns, names)))
-        return f"(SELECT {', '.join(parts)}) AS {alias}"
+        listed = ", ".join(f"{part} AS c{at}" for at, part in enumerate(parts))
+        return f"(SELECT {listed}) AS {alias}"
 
     def _relation(self, name: str, given: str | None, names: Sequence[str], scope: CatalogScope) -> str:
         """A function that a view of the catalog is made of: the view, without the columns that it adds."""
@@ -384,24 +366,6 @@ class QueryBinder(ExpressionBinder):
         kept = tuple(column for column in source.columns if column[0] not in added)
         source.columns, source.system = _renamed(kept, names), {}
         return sql
-
-    def _unnest(
-        self, call: CallNode, has_ordinality: bool, alias: str, scope: CatalogScope
-    ) -> tuple[tuple[Output, ...], str]:
-        """Several arrays side by side, the shorter ones filled with NULL."""
-        lists = [
-            SET_RETURNING["unnest"](self, CallNode("unnest", (array,)), scope) for array in call.arguments
-        ]
-        columns: list[Output] = [
-            ("unnest", Typed(f"{alias}.c{at}", type_)) for at, (_, type_) in enumerate(lists)
-        ]
-        sqls = [sql for sql, _ in lists]
-        if has_ordinality:
-            longest = ", ".join(f"len({sql})" for sql in sqls)
-            columns.append(("ordinality", Typed(f"{alias}.c{len(lists)}", INT8)))
-            sqls.append(f"generate_series(1, greatest({longest}))")
-        listed = ", ".join(f"unnest({sql}) AS c{at}" for at, sql in enumerate(sqls))
-        return tuple(columns), f"(SELECT {listed}) AS {alias}"
 
     def _join(self, left: str, start: int, join: exp.Join, scope: CatalogScope) -> str:
         """Return what is on the left, whose items begin at `start` in the scope, joined with another item."""
@@ -469,6 +433,14 @@ def _renamed(columns: Sequence[Output], names: Sequence[str]) -> tuple[Output, .
     if len(names) > len(columns):
         raise unsupported("more names than columns")
     return tuple((names[at] if at < len(names) else name, typed) for at, (name, typed) in enumerate(columns))
+
+
+def _numbered(prefix: str, columns: Sequence[Output], untyped: PgType = UNKNOWN) -> tuple[Output, ...]:
+    """Return a query's columns by what it calls them; `untyped`: the type of those that have none yet."""
+    return tuple(
+        (name, Typed(f"{prefix}{at}", untyped if typed.type is UNKNOWN else typed.type, typed.modifier))
+        for at, (name, typed) in enumerate(columns)
+    )
 
 
 def _place(expression: exp.Expr, names: list[str]) -> int | None:

@@ -1,4 +1,7 @@
-"""The functions that a catalog query may call: each is a piece of the engine's SQL, and nothing else is reachable."""
+"""What a catalog query may call: every function and operator is a piece of the engine's SQL, and no other is reachable.
+
+The tables give arguments and results as Postgres declares them, so that their types choose the form (`overloads`).
+"""
 
 from __future__ import annotations
 
@@ -7,37 +10,56 @@ from dataclasses import dataclass
 from functools import reduce
 from types import MappingProxyType
 
-from .errors import raised
-from .pg_types import BY_NAME, BY_OID, PgType
+from .errors import MOST_OF_A_SERIES, raised
+from .pg_types import BY_NAME, BY_OID, PSEUDO, PgType, record_of
 
-__all__ = ["AGGREGATES", "BARE", "CATALOG_FUNCTIONS", "FUNCTIONS", "Signature"]
+__all__ = ["AGGREGATES", "BARE", "CATALOG_FUNCTIONS", "FUNCTIONS", "OPERATORS", "Signature"]
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """One form of a function. `arguments`: their types, None for any; `sql` has {0}, {1} where they stand.
+    """One form of a function. `sql` has {0}, {1} where the arguments stand, and {all} for them with commas between.
 
-    A $name in `sql` is what differs between connections.
+    It may also have {type}, what holds the result; {lowest}, the place at which the first argument, an array, begins;
+    and $name, what differs between connections. `is_variadic`: the last argument may come more than once.
+    `is_set`: the function returns rows, and `sql` is the array of them.
     """
 
-    arguments: tuple[PgType | None, ...]
+    arguments: tuple[PgType, ...]
     returns: PgType
     sql: str
+    is_variadic: bool
+    is_set: bool
+
+    def types(self, count: int) -> tuple[PgType, ...] | None:
+        """Return the types of so many arguments; None: the form does not take as many."""
+        more = count - len(self.arguments)
+        if more and not (self.is_variadic and more > 0):
+            return None
+        return self.arguments + self.arguments[-1:] * more
 
 
 _MAY = "list_has_any(string_split(upper(replace({}, ' ', '')), ','), {})"
 """Whether a list of privileges, one of which is enough, has one that there is."""
+_SEPARATOR = re.compile(r"\b\|\b| ")
 
 
-def _type(name: str) -> PgType | None:
-    if name == "any":
-        return None
+def _type(name: str) -> PgType:
     if name.endswith("[]"):
         return BY_OID[BY_NAME[name[:-2]].array]
-    return BY_NAME['"char"' if name == "char" else name]
+    return PSEUDO.get(name) or BY_NAME['"char"' if name == "char" else name]
 
 
-def _read(table: str) -> dict[str, tuple[Signature, ...]]:
+def _returned(text: str) -> PgType:
+    """Return a type, or the record of (name type, …)."""
+    if text[0] != "(":
+        return _type(text)
+    fields = (field.split() for field in text[1:-1].split(", "))
+    return record_of(tuple((name, _type(type_)) for name, type_ in fields))
+
+
+def _read(table: str) -> MappingProxyType[str, tuple[Signature, ...]]:
+    """Return what lines of `names(types) -> type = sql` say; @ in the SQL is the name."""
     found: dict[str, tuple[Signature, ...]] = {}
     may = re.compile(r"may_\(([^,]*), '([^']*)'\)")
     table = may.sub(lambda match: _MAY.format(match[1], str(match[2].split("|"))), table)
@@ -45,12 +67,13 @@ def _read(table: str) -> dict[str, tuple[Signature, ...]]:
         head, _, sql = line.partition(" = ")
         call, _, returns = head.partition(" -> ")
         names, _, inside = call.partition("(")
-        arguments = tuple(_type(word.strip()) for word in inside.rstrip(")").split(",") if word.strip())
-        type_ = _type(returns)
-        assert type_ is not None, line
-        for name in names.split("|"):
-            found[name] = (*found.get(name, ()), Signature(arguments, type_, sql))
-    return found
+        types = inside.removesuffix(")").removesuffix("...")
+        arguments = tuple(_type(word) for word in types.split(", ") if word)
+        type_, is_set = _returned(returns.removeprefix("setof ")), returns.startswith("setof ")
+        for name in _SEPARATOR.split(names):
+            form = Signature(arguments, type_, sql.replace("@", name), "..." in inside, is_set)
+            found[name] = (*found.get(name, ()), form)
+    return MappingProxyType(found)
 
 
 _SHOWN_DESCRIPTION = (
@@ -101,7 +124,28 @@ _FOR = (
 _FIELDS = {"YYYY": "%Y", "MM": "%m", "DD": "%d", "HH24": "%H", "MI": "%M", "SS": "%S", "TZ": "UTC"}
 _SHOWN_AS = reduce(lambda sql, field: f"replace({sql}, '{field}', '{_FIELDS[field]}')", _FIELDS, "{1}")
 
-_TABLE = f"""
+
+def _series(step: str) -> str:
+    first, last = "CAST({0} AS BIGINT)", "CAST({1} AS BIGINT)"
+    # The test is an argument: of constants the engine makes the series first, and then looks at a CASE around it.
+    end = (
+        f"CASE WHEN {step} = 0 THEN {raised('step')}"
+        f" WHEN (CAST({last} AS HUGEINT) - {first}) // {step} >= {MOST_OF_A_SERIES} THEN {raised('series')}"
+        f" ELSE {last} END"
+    )
+    return f"CAST(generate_series({first}, {end}, {step}) AS {{type}}[])"
+
+
+_PLACES = "generate_series({lowest}, len({0}) - 1 + {lowest})"
+
+_EVERYWHERE = f"""
+coalesce|greatest|least(anyelement...) -> anyelement = @({{all}})
+nullif(anyelement, anyelement) -> first = nullif({{0}}, {{1}})
+concat|concat_ws(text...) -> text = @({{all}})
+current_date() -> date = CAST(CAST($now AS TIMESTAMP) AS DATE)
+unnest(anyarray) -> setof anyelement = {{0}}
+generate_series(anyint, anyint) -> setof anyint = {_series("CAST(1 AS BIGINT)")}
+generate_series(anyint, anyint, anyint) -> setof anyint = {_series("CAST({2} AS BIGINT)")}
 lower(text) -> text = lower({{0}})
 upper(text) -> text = upper({{0}})
 length|char_length|character_length(text) -> int4 = CAST(length({{0}}) AS INTEGER)
@@ -124,10 +168,7 @@ CASE WHEN {{2}} = 0 THEN {raised("place")} ELSE split_part({{0}}, {{1}}, {{2}}) 
 starts_with(text, text) -> bool = starts_with({{0}}, {{1}})
 initcap(text) -> text = (upper({{0}}[1:1]) || lower({{0}}[2:]))
 md5(text) -> text = md5({{0}})
-quote_ident(text) -> text = {_QUOTED}
 quote_literal(text) -> text = ('''' || replace({{0}}, '''', '''''') || '''')
-parse_ident(text) -> text[] = string_split(replace({{0}}, '"', ''), '.')
-string_to_array(text, text) -> text[] = string_split({{0}}, {{1}})
 abs(int4) -> int4 = abs({{0}})
 ceil|ceiling(float8) -> float8 = ceil({{0}})
 floor(float8) -> float8 = floor({{0}})
@@ -135,6 +176,22 @@ round(float8) -> float8 = round({{0}})
 round(numeric, int4) -> numeric = round({{0}}, {{1}})
 mod(int8, int8) -> int8 = ({{0}} % {{1}})
 now|transaction_timestamp|statement_timestamp|clock_timestamp() -> timestamptz = CAST($now AS TIMESTAMP)
+encode(bytea, text) -> text = CASE {{1}} WHEN 'hex' THEN lower(hex({{0}})) WHEN 'base64' THEN to_base64({{0}}) END
+to_char(timestamptz, text) -> text = strftime({{0}}, {_SHOWN_AS})
+array_to_string(text[], text) -> text = array_to_string(list_filter({{0}}, lambda e: e IS NOT NULL), {{1}})
+array_length(any, int4) -> int4 = CASE WHEN {{1}} = 1 THEN CAST(nullif(len({{0}}), 0) AS INTEGER) END
+cardinality(any) -> int4 = CAST(len({{0}}) AS INTEGER)
+array_position(text[], text) -> int4 = CAST(nullif(list_position({{0}}, {{1}}), 0) AS INTEGER)
+array_position(oid[], oid) -> int4 = CAST(nullif(list_position({{0}}, {{1}}), 0) AS INTEGER)
+date_part|extract(text, timestamptz) -> float8 = CAST(date_part({{0}}, {{1}}) AS DOUBLE)
+date_part|extract(text, interval) -> float8 = CAST(date_part({{0}}, {{1}}) AS DOUBLE)
+"""
+"""Functions that dpsql's own SQL has too."""
+
+_CATALOGS = f"""
+quote_ident(text) -> text = {_QUOTED}
+parse_ident(text) -> text[] = string_split(replace({{0}}, '"', ''), '.')
+string_to_array(text, text) -> text[] = string_split({{0}}, {{1}})
 pg_postmaster_start_time|pg_conf_load_time() -> timestamptz = CAST($started AS TIMESTAMP)
 version() -> text = CAST($version AS VARCHAR)
 current_database() -> name = CAST($database AS VARCHAR)
@@ -148,8 +205,6 @@ pg_blocking_pids(int4) -> int4[] = CAST([] AS INTEGER[])
 acldefault(char, oid) -> aclitem[] = CAST(NULL AS VARCHAR[])
 host(text) -> text = split_part({{0}}, '/', 1)
 bpchar(text) -> bpchar = {{0}}
-encode(bytea, text) -> text = CASE {{1}} WHEN 'hex' THEN lower(hex({{0}})) WHEN 'base64' THEN to_base64({{0}}) END
-to_char(timestamptz, text) -> text = strftime({{0}}, {_SHOWN_AS})
 pg_my_temp_schema() -> oid = CAST(0 AS BIGINT)
 pg_is_other_temp_schema(oid) -> bool = false
 pg_advisory_unlock_all() -> void = ''
@@ -221,37 +276,84 @@ has_foreign_data_wrapper_privilege(any, text) -> bool = false
 has_sequence_privilege|has_tablespace_privilege(text, any, text) -> bool = false
 pg_has_role(oid, text) -> bool = ({{0}} = CAST($user_oid AS BIGINT))
 pg_has_role(name, oid, text) -> bool = ({{1}} = CAST($user_oid AS BIGINT))
-array_to_string(text[], text) -> text = array_to_string(list_filter({{0}}, lambda e: e IS NOT NULL), {{1}})
-array_length(any, int4) -> int4 = CASE WHEN {{1}} = 1 THEN CAST(nullif(len({{0}}), 0) AS INTEGER) END
-cardinality(any) -> int4 = CAST(len({{0}}) AS INTEGER)
-array_position(text[], text) -> int4 = CAST(nullif(list_position({{0}}, {{1}}), 0) AS INTEGER)
-array_position(oid[], oid) -> int4 = CAST(nullif(list_position({{0}}, {{1}}), 0) AS INTEGER)
 to_regclass(text) -> regclass = ({_NAMED_CLASS})
 to_regnamespace(text) -> regnamespace = (SELECT any_value(n.oid) FROM c.pg_namespace AS n WHERE n.nspname = {{0}})
-date_part|extract(text, timestamptz) -> float8 = CAST(date_part({{0}}, {{1}}) AS DOUBLE)
-date_part|extract(text, interval) -> float8 = CAST(date_part({{0}}, {{1}}) AS DOUBLE)
-json_build_object() -> json = '{{{{}}}}'
+generate_subscripts(anyarray, int4) -> setof int4 = CAST({_PLACES} AS INTEGER[])
+generate_subscripts(anyarray, int4, bool) -> setof int4 = \
+CAST(CASE WHEN {{2}} THEN list_reverse({_PLACES}) ELSE {_PLACES} END AS INTEGER[])
+_pg_expandarray(anyarray) -> setof (x anyelement, n int4) = \
+list_transform(generate_series(1, len({{0}})), lambda e: {{{{'x': list_extract({{0}}, e), 'n': CAST(e AS INTEGER)}}}})
+pg_get_keywords() -> setof (word text, catcode char, barelabel bool, catdesc text, baredesc text) = \
+(SELECT list(k ORDER BY k.word) FROM h.keywords AS k)
+aclexplode(any) -> setof (grantor oid, grantee oid, privilege_type text, is_grantable bool) = CAST([] AS {{type}}[])
+pg_options_to_table(any) -> setof (option_name text, option_value text) = CAST([] AS {{type}}[])
+pg_partition_ancestors(any) -> setof regclass = CAST([] AS {{type}}[])
+pg_partition_tree(any) -> setof (relid regclass, parentrelid regclass, isleaf bool, level int4) = CAST([] AS {{type}}[])
+pg_listening_channels() -> setof text = CAST([] AS {{type}}[])
+pg_timezone_names() -> setof (name text, abbrev text, utc_offset interval, is_dst bool) = CAST([] AS {{type}}[])
+array_upper(anyarray, int4) -> int4 = \
+CAST(CASE WHEN len({{0}}) > 0 THEN len({{0}}) - 1 + {{lowest}} END AS INTEGER)
+array_lower(anyarray, int4) -> int4 = CAST(CASE WHEN len({{0}}) > 0 THEN {{lowest}} END AS INTEGER)
+array_cat(anyarray, anyarray) -> anyarray = list_concat({{0}}, {{1}})
+array_append(anyarray, anyelement) -> anyarray = list_concat({{0}}, [{{1}}])
+array_remove(anyarray, anyelement) -> anyarray = list_filter({{0}}, lambda e: e IS DISTINCT FROM {{1}})
+"""
+_OPERATORS = r"""
+= <> < > <= >=(anyelement, anyelement) -> bool = {0} @ {1}
+~(text, text) -> bool = regexp_matches({0}, {1})
+!~(text, text) -> bool = NOT regexp_matches({0}, {1})
+~*(text, text) -> bool = regexp_matches({0}, {1}, 'i')
+!~*(text, text) -> bool = NOT regexp_matches({0}, {1}, 'i')
+~~(text, text) -> bool = {0} LIKE {1} ESCAPE '\'
+!~~(text, text) -> bool = {0} NOT LIKE {1} ESCAPE '\'
+~~*(text, text) -> bool = {0} ILIKE {1} ESCAPE '\'
+!~~*(text, text) -> bool = {0} NOT ILIKE {1} ESCAPE '\'
+~~(text, text, text) -> bool = {0} LIKE {1} ESCAPE {2}
+!~~(text, text, text) -> bool = {0} NOT LIKE {1} ESCAPE {2}
+~~*(text, text, text) -> bool = {0} ILIKE {1} ESCAPE {2}
+!~~*(text, text, text) -> bool = {0} NOT ILIKE {1} ESCAPE {2}
+||(text, text) -> text = {0} || {1}
+||(anyarray, anyarray) -> anyarray = list_concat({0}, {1})
+||(anyarray, anyelement) -> anyarray = list_concat({0}, [{1}])
+||(anyelement, anyarray) -> anyarray = list_concat([{0}], {1})
+@>(anyarray, anyarray) -> bool = list_has_all({0}, {1})
+<@(anyarray, anyarray) -> bool = list_has_all({1}, {0})
+&&(anyarray, anyarray) -> bool = list_has_any({0}, {1})
++ - * % & | << >>(anynumber, anynumber) -> anynumber = CAST(({0} @ {1}) AS {type})
+/(anyint, anyint) -> anyint = CAST(({0} // {1}) AS {type})
+/(anynumber, anynumber) -> anynumber = CAST(({0} / {1}) AS {type})
+^(anynumber, anynumber) -> float8 = pow({0}, {1})
++ -(interval, interval) -> interval = {0} @ {1}
+-(date, date) -> int4 = CAST({0} - {1} AS INTEGER)
+-(timestamp, timestamp) -> interval = {0} - {1}
+-(timestamptz, timestamptz) -> interval = {0} - {1}
++ -(timestamp, interval) -> timestamp = {0} @ {1}
++ -(timestamptz, interval) -> timestamptz = {0} @ {1}
++(interval, timestamp) -> timestamp = {0} + {1}
++(interval, timestamptz) -> timestamptz = {0} + {1}
+"""
+_AGGREGATES = """
+count(any) -> int8 = count({0})
+sum|avg(anynumber) -> numeric = @({0})
+sum|avg(float4) -> float8 = @({0})
+sum|avg(float8) -> float8 = @({0})
+sum(int2) -> int8 = sum({0})
+sum(int4) -> int8 = sum({0})
+min|max(text) -> text = @({0})
+min|max(anyelement) -> anyelement = @({0})
+array_agg(anyelement) -> anyarray = list({0})
+string_agg(text, text) -> text = string_agg({0}, {1})
+bool_and|bool_or(bool) -> bool = @({0})
+every(bool) -> bool = bool_and({0})
 """
 
-FUNCTIONS = MappingProxyType(_read(_TABLE))
+CATALOG_FUNCTIONS = _read(_CATALOGS)
+"""Functions that only the catalog has: a query of no relation that calls one is a query of the catalog."""
+FUNCTIONS = MappingProxyType({**_read(_EVERYWHERE), **CATALOG_FUNCTIONS})
 """A function's name -> its forms."""
-
+OPERATORS, AGGREGATES = _read(_OPERATORS), _read(_AGGREGATES)
 BARE = MappingProxyType(
     {"current_catalog": "current_database", "current_date": "current_date", "localtimestamp": "now",
      "current_timestamp": "now"}
 )  # fmt: skip
 """Words without parentheses that are another function's name."""
-
-AGGREGATES = frozenset(
-    {"count", "sum", "avg", "min", "max", "array_agg", "string_agg", "bool_and", "bool_or", "every"}
-)
-
-_EVERYWHERE = frozenset(
-    {"lower", "upper", "length", "char_length", "character_length", "octet_length", "btrim", "ltrim",
-     "rtrim", "replace", "translate", "substr", "substring", "left", "right", "strpos", "position",
-     "split_part", "starts_with", "initcap", "md5", "abs", "ceil", "ceiling", "floor", "round", "mod",
-     "encode", "to_char", "now", "transaction_timestamp", "statement_timestamp", "clock_timestamp", "date_part",
-     "extract"}
-)  # fmt: skip
-CATALOG_FUNCTIONS = frozenset(FUNCTIONS.keys() - _EVERYWHERE) | {"current_catalog"}
-"""Functions that only the catalog has: a query of no relation that calls one is a query of the catalog."""

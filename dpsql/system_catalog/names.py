@@ -9,17 +9,15 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-from .builtin import Builtin
+import duckdb
+
 from .errors import CatalogRefusal, unsupported
-from .objects import OWNER, Objects
-from .pg_types import BY_NAME, PgType
+from .objects import OWNER
+from .pg_types import BY_NAME, SPELLED, PgType
 
 __all__ = ["NamedObject", "Names", "reader_of", "split_name", "to_engine"]
 
-_LONG = {
-    "double precision": "float8", "character varying": "varchar", "timestamp without time zone": "timestamp",
-    "timestamp with time zone": "timestamptz", "time without time zone": "time", "time with time zone": "timetz",
-}  # fmt: skip
+_MISSING = {"regclass": ("relation", "42P01"), "regproc": ("function", "42883")}
 _PART = re.compile(r'"(?:[^"]|"")+"|[A-Za-z_\u0080-\uffff][\w$]*')
 _PATH = re.compile(rf"\s*+(?:{_PART.pattern})\s*+(?:\.\s*+(?:{_PART.pattern})\s*+)*")
 
@@ -33,36 +31,44 @@ def split_name(text: str) -> tuple[str, ...]:
     )
 
 
-@dataclass
 class Names:
-    """Looks names up. `relations`: (schema, name) -> OID; `shown`: a family of names -> OID -> the name shown."""
+    """Looks names up. `shown`: a family of names -> OID -> the name shown."""
 
-    objects: Objects
-    builtin: Builtin
-    rows: dict[str, list[tuple[object, ...]]]
-    helpers: dict[str, list[tuple[object, ...]]]
+    def __init__(self, database: duckdb.DuckDBPyConnection, default_schema: str) -> None:
+        """`database`: what `relations` has opened; it is read at once."""
 
-    def __post_init__(self) -> None:
-        self.classes = {str(name): _number(oid) for name, oid in self.helpers["named_class"]}
-        self.functions: dict[str, list[int]] = {}
-        for row in self.rows["pg_proc"]:
-            self.functions.setdefault(str(row[1]), []).append(_number(row[0]))
-        for oid, name in self.builtin.hidden_functions.items():
-            if oid not in self.functions.setdefault(name, []):
-                self.functions[name].append(oid)
-        self.schemas = {str(row[1]): _number(row[0]) for row in self.rows["pg_namespace"]}
-        self.types = {(_number(row[2]), str(row[1])): _number(row[0]) for row in self.rows["pg_type"]}
-        self.arrays = {_number(row[0]): _number(row[14]) for row in self.rows["pg_type"]}
-        self.shown = {
-            "regclass": {_number(o): str(name) for o, name in self.helpers["shown_class"]},
-            "regtype": {_number(o): str(name) for o, name in self.helpers["shown_type"]},
-            "regproc": {_number(o): str(name) for o, name in self.helpers["shown_proc"]},
+        def read(sql: str) -> list[tuple[Any, ...]]:
+            return database.execute(sql).fetchall()
+
+        self.classes: dict[str, int] = dict(read("FROM h.named_class"))
+        # Of several functions of a name, the first one is meant.
+        self.functions: dict[str, int] = {
+            **dict(read("SELECT name, o FROM h.shown_proc ORDER BY o DESC")),
+            **dict(read("SELECT proname, oid FROM c.pg_proc ORDER BY rowid DESC")),
+        }
+        self.schemas: dict[str, int] = dict(read("SELECT nspname, oid FROM c.pg_namespace"))
+        types = read("SELECT oid, typnamespace, typname, typarray FROM c.pg_type")
+        self.types = {(schema, name): oid for oid, schema, name, _ in types}
+        self.arrays = {oid: array for oid, _, _, array in types}
+        self.shown: dict[str, dict[int, str]] = {
+            "regclass": dict(read("FROM h.shown_class")),
+            "regtype": dict(read("FROM h.shown_type")),
+            "regproc": dict(read("FROM h.shown_proc")),
             "regnamespace": {oid: name for name, oid in self.schemas.items()},
             "regrole": {10: OWNER},
         }
+        self._spaces = (11, self.schemas[default_schema])
 
-    def find(self, type_: PgType, text: str) -> int | None:
-        """Return the OID that a text means as a value of `type_`; None where there is no such object."""
+    def find(self, type_: PgType, text: str) -> int:
+        """Return the OID that a text means as a value of `type_`. Raises CatalogRefusal: there is no such object."""
+        found = self._find(type_, text.strip())
+        if found is None:
+            kind, code = _MISSING.get(type_.name, ("object", "42704"))
+            message = f'{kind} "{text[:60]}" does not exist'
+            raise CatalogRefusal("no such object", message=message, sqlstate=code)
+        return found
+
+    def _find(self, type_: PgType, text: str) -> int | None:
         if text.isdigit() and len(text) < 11:
             return int(text)
         if text == "-":
@@ -73,8 +79,7 @@ class Names:
             case "regtype":
                 return self.type(text)
             case "regproc":
-                found = self.functions.get(split_name(text.partition("(")[0])[-1], [])
-                return found[0] if found else None
+                return self.functions.get(split_name(text.partition("(")[0])[-1])
             case "regnamespace":
                 return self.schemas.get(split_name(text)[-1])
             case _:
@@ -84,30 +89,17 @@ class Names:
         """Return a type's OID by its name in SQL or in pg_type."""
         is_array = text.endswith("[]")
         words = " ".join(text.removesuffix("[]").partition("(")[0].lower().split())
-        name = _LONG.get(words)
-        known = BY_NAME.get(words) if words != "char" else BY_NAME["bpchar"]
-        if name is not None:
-            oid = self.types.get((11, name))
-        elif known is not None and text[:1] != '"':
-            oid = known.oid
+        if words in SPELLED:
+            oid = self.types.get((11, SPELLED[words]))
+        elif words in BY_NAME and text[:1] != '"':
+            oid = BY_NAME[words].oid
         else:
             parts = split_name(text.removesuffix("[]"))
-            spaces = (
-                [self.schemas.get(parts[-2], -1)] if len(parts) > 1 else [11, self.schemas[self._default]]
-            )
+            spaces = (self.schemas.get(parts[-2], -1),) if len(parts) > 1 else self._spaces
             oid = next(
                 (self.types[space, parts[-1]] for space in spaces if (space, parts[-1]) in self.types), None
             )
         return self.arrays.get(oid) if is_array and oid is not None else oid
-
-    @property
-    def _default(self) -> str:
-        return self.objects.default_schema
-
-
-def _number(value: object) -> int:
-    assert isinstance(value, int)
-    return value
 
 
 # --- values: parameters as the engine holds them, rows as Postgres' types have them -------------------
@@ -158,11 +150,7 @@ def to_engine(value: object, type_: PgType, names: Names) -> object:
         element = type_.element
         return [to_engine(item, element, names) for item in value]
     if type_.is_object and isinstance(value, str):
-        found = names.find(type_, value.strip())
-        if found is None:
-            code = "42P01" if type_.name == "regclass" else "42704"
-            raise CatalogRefusal("no such object", message=f'"{value[:60]}" does not exist', sqlstate=code)
-        return found
+        return names.find(type_, value)
     if not isinstance(value, (bool, int, float, Decimal, str, bytes, date, datetime)):
         raise unsupported("a parameter of that type")
     return value

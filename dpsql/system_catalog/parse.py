@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from sqlglot import exp
-from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import ParseError, TokenError
 
 from ..sql.size import MAX_DEPTH, MAX_NODES
-from ..sql.text import MAX_TEXT, dialect_of, is_text
+from ..sql.text import MAX_TEXT, PostgresAsWritten, dialect_of, is_text
 from .errors import CatalogRefusal, unsupported
 from .read_tokens import TokenReader
 from .tree import is_query
@@ -70,12 +69,6 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
 """Node kind -> the arguments that the binder reads; what is absent or false is no clause of a catalog query."""
 
 
-class _Catalog(Postgres):
-    """Postgres whose subscripts stay as they are written."""
-
-    INDEX_OFFSET = 0
-
-
 def parse(text: str) -> exp.Expr:
     """Return the tree of one query. Raises CatalogRefusal: it is anything else, or a form that is not read."""
     if len(text) > MAX_TEXT:
@@ -87,7 +80,7 @@ def parse(text: str) -> exp.Expr:
         if len(tokens) > 2 * MAX_NODES:
             raise _too_complex()
         tokens = TokenReader(text, tokens).read()
-        trees = [tree for tree in _Catalog().parser().parse(tokens, text) if tree is not None]
+        trees = [tree for tree in PostgresAsWritten().parser().parse(tokens, text) if tree is not None]
     except TokenError:
         raise unsupported("a quote or a comment without an end") from None
     except ParseError:

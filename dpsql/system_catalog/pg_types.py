@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 __all__ = [
-    "ANY_ARRAY", "BOOL", "BY_NAME", "BY_OID", "CHAR", "DATE", "FLOAT8", "INT2", "INT2VECTOR", "INT4", "INT8",
-    "INTERVAL", "NAME", "NUMERIC", "OID", "OIDVECTOR", "RECORD", "REGCLASS", "REGPROC", "REGTYPE", "TEXT",
-    "TIMESTAMP", "TIMESTAMPTZ", "UNKNOWN", "VARCHAR", "VOID", "PgType", "array_of", "wider",
+    "BOOL", "BY_NAME", "BY_OID", "CHAR", "INT4", "INT8", "INTERVAL", "NAME", "NUMERIC", "OID", "PSEUDO", "REGTYPE",
+    "SPELLED", "TEXT", "TIMESTAMPTZ", "UNKNOWN", "VARCHAR", "PgType", "array_of", "record_of", "wider",
 ]  # fmt: skip
 
 
@@ -38,6 +37,16 @@ class PgType:
     def is_number(self) -> bool:
         """A number, an OID or the name of an object, which is a number inside."""
         return self.family in ("number", "oid")
+
+    @property
+    def is_integer(self) -> bool:
+        """A number without a fraction."""
+        return self.is_number and self.holder in ("SMALLINT", "INTEGER", "BIGINT")
+
+    @property
+    def lowest(self) -> int:
+        """The place of an array's first item."""
+        return 0 if self.name.endswith("vector") else 1
 
     @property
     def is_object(self) -> bool:
@@ -89,17 +98,23 @@ _VECTORS = (
 )
 _ARRAYS = tuple(_array(type_) for type_ in _SCALARS if type_.array)
 _ALL = (*_SCALARS, *_VECTORS, *_ARRAYS)
-_ALIASES = {
+SPELLED = {
     "boolean": "bool", "bigint": "int8", "smallint": "int2", "integer": "int4", "int": "int4", "real": "float4",
-    "float": "float8", "decimal": "numeric", "character": "bpchar", "char": "bpchar", "string": "text",
-    "regprocedure": "regproc", "regoper": "regproc", "regoperator": "regproc", "sql_identifier": "name",
-    "cardinal_number": "int4", "character_data": "varchar", "yes_or_no": "varchar", "time_stamp": "timestamptz",
+    "float": "float8", "double precision": "float8", "decimal": "numeric", "character": "bpchar", "char": "bpchar",
+    "character varying": "varchar", "char varying": "varchar", "timestamp without time zone": "timestamp",
+    "timestamp with time zone": "timestamptz", "time without time zone": "time", "time with time zone": "timetz",
+}  # fmt: skip
+"""A type's words in SQL -> its name in pg_type."""
+_HELD_AS = {
+    "string": "text", "regprocedure": "regproc", "regoper": "regproc", "regoperator": "regproc",
+    "sql_identifier": "name", "cardinal_number": "int4", "character_data": "varchar",
+    "yes_or_no": "varchar", "time_stamp": "timestamptz",
 }  # fmt: skip
 
 BY_NAME = MappingProxyType(
-    {type_.name: type_ for type_ in _ALL} | {alias: _FOUND[name] for alias, name in _ALIASES.items()}
+    {type_.name: type_ for type_ in _ALL} | {name: _FOUND[held] for name, held in _HELD_AS.items()}
 )
-"""A type by its name in pg_type, or one of its names in SQL; `"char"` with its quotes."""
+"""A type by its name in pg_type; `"char"` with its quotes."""
 
 _SHOWN_AS_TEXT = (869, 2277, 3220, 3361, 3402, 5017, 10028)
 BY_OID: MappingProxyType[int, PgType] = MappingProxyType(
@@ -107,16 +122,18 @@ BY_OID: MappingProxyType[int, PgType] = MappingProxyType(
 )
 """A type by its number. Types of columns that never hold anything (an address, a place in a log) are text here."""
 
-BOOL, INT2, INT4, INT8 = (_FOUND[name] for name in ("bool", "int2", "int4", "int8"))
+BOOL, INT4, INT8, NUMERIC = (_FOUND[name] for name in ("bool", "int4", "int8", "numeric"))
 TEXT, NAME, CHAR, VARCHAR = (_FOUND[name] for name in ("text", "name", '"char"', "varchar"))
-OID, REGCLASS, REGTYPE, REGPROC = (_FOUND[name] for name in ("oid", "regclass", "regtype", "regproc"))
-FLOAT8, NUMERIC, DATE, TIMESTAMP = (_FOUND[name] for name in ("float8", "numeric", "date", "timestamp"))
-TIMESTAMPTZ, INTERVAL, VOID = (_FOUND[name] for name in ("timestamptz", "interval", "void"))
-INT2VECTOR, OIDVECTOR = _VECTORS
+OID, REGTYPE, TIMESTAMPTZ, INTERVAL = (_FOUND[name] for name in ("oid", "regtype", "timestamptz", "interval"))
 UNKNOWN = PgType(705, "unknown", -2, "VARCHAR", "unknown")
 """A string or a NULL that takes the type it is used as."""
-RECORD = PgType(2249, "record", -1, "STRUCT", "record")
-ANY_ARRAY = PgType(2277, "anyarray", -1, "VARCHAR[]", "array", 0, TEXT)
+PSEUDO = MappingProxyType(
+    {
+        name: PgType(0, name, -2, "", "pseudo")
+        for name in ("any", "anyarray", "anyelement", "anyint", "anynumber", "first")
+    }
+)
+"""What functions are declared for where a type of their arguments decides."""
 
 _RANKS = {
     name: rank
@@ -130,6 +147,12 @@ _RANKS = {
 def array_of(type_: PgType) -> PgType | None:
     """Return the array of a type; None where the catalog has none."""
     return BY_OID.get(type_.array) if type_.array else None
+
+
+def record_of(fields: tuple[tuple[str, PgType], ...]) -> PgType:
+    """Return the type of records of these names and types."""
+    shape = ", ".join(f'"{name}" {type_.holder}' for name, type_ in fields)
+    return PgType(2249, "record", -1, f"STRUCT({shape})", "record", fields=fields)
 
 
 def wider(left: PgType, right: PgType) -> PgType | None:

@@ -7,24 +7,13 @@ given are NULL. An analyst sees their own role and the owner's, and no other ana
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from .builtin import Builtin, CatalogRelation
 from .errors import CatalogRefusal
 from .pg_types import BY_NAME, OID, PgType
-from .typed import TranslationContext
 
-__all__ = ["SCHEMAS", "SESSION_RELATIONS", "CatalogRelations", "SessionRelation"]
-
-
-@dataclass(frozen=True, slots=True)
-class SessionRelation:
-    """A query, and the columns that it gives."""
-
-    sql: str
-    columns: frozenset[str]
+__all__ = ["SCHEMAS", "SESSION_RELATIONS", "CatalogRelations"]
 
 
 _DB = "CAST($database AS VARCHAR)"
@@ -85,7 +74,7 @@ _ROLE = f"""SELECT r.name AS rolname, false AS rolsuper, true AS rolinherit, fal
 _LOGIN = f"""SELECT r.name AS usename, r.oid AS usesysid, false AS usecreatedb, false AS usesuper,
     false AS userepl, false AS usebypassrls FROM ({_ROLES}) AS r WHERE r.can_login"""
 
-_QUERIES = {
+SESSION_RELATIONS = {
     "pg_catalog.pg_database": """SELECT unnest(CAST($database_oids AS BIGINT[])) AS oid,
         unnest(CAST($databases AS VARCHAR[])) AS datname, 10 AS datdba, 6 AS encoding,
         'c' AS datlocprovider, true AS datallowconn, -1 AS datconnlimit, 1663 AS dattablespace,
@@ -146,26 +135,9 @@ _QUERIES = {
     "information_schema.character_sets": f"""SELECT 'UTF8' AS character_set_name, 'UCS' AS character_repertoire,
         'UTF8' AS form_of_use, {_DB} AS default_collate_catalog""",
 }
-_GIVEN = re.compile(r"\bAS ([a-z_]+)(?=\s*(?:,|\bFROM\b|$))")
-
-
-def _columns(sql: str) -> frozenset[str]:
-    inner = sql
-    while inner.startswith("SELECT * FROM ("):
-        inner = inner[len("SELECT * FROM (") :]
-    names = set(_GIVEN.findall(inner))
-    names.update(re.findall(r"\b[a-z]\.([a-z_]+)(?=\s*(?:,|\bFROM\b))", inner))
-    return frozenset(names)
-
-
-SESSION_RELATIONS = MappingProxyType(
-    {name: SessionRelation(sql, _columns(sql)) for name, sql in _QUERIES.items()}
-)
-"""schema.relation -> its query."""
-
+"""schema.relation -> the query that makes it, or those of its columns that are not empty."""
 
 SCHEMAS = ("pg_catalog", "information_schema")
-_FACT = re.compile(r"\$([a-z_]+)")
 
 
 @dataclass(frozen=True)
@@ -177,7 +149,7 @@ class CatalogRelations:
     oid: PgType = OID
     xid: PgType = BY_NAME["xid"]
 
-    def read(self, context: TranslationContext, schema: str | None, name: str) -> tuple[str, CatalogRelation]:
+    def read(self, schema: str | None, name: str) -> tuple[str, CatalogRelation]:
         """Return what stands in FROM for a relation. Raises CatalogRefusal: there is no such relation."""
         relation = self.builtin.relations.get((schema or "pg_catalog", name))
         if relation is None or not (relation.is_readable or relation.schema == "pg_catalog"):
@@ -186,20 +158,16 @@ class CatalogRelations:
             raise CatalogRefusal("no such relation", message=message, sqlstate="42P01")
         if relation.schema == "pg_catalog" and name in self.filled:
             return f'c."{name}"', relation
-        query = SESSION_RELATIONS.get(f"{relation.schema}.{name}")
-        if query is None:
-            return f"({_completed('SELECT 1 WHERE false', frozenset(), relation)})", relation
-        context.facts.update(_FACT.findall(query.sql))
-        return f"({_completed(query.sql, query.columns, relation)})", relation
+        return f"({_completed(SESSION_RELATIONS.get(f'{relation.schema}.{name}'), relation)})", relation
 
 
-def _completed(sql: str, given: frozenset[str], relation: CatalogRelation) -> str:
-    """Return a query of all the relation's columns in order: what is not given is NULL, or nothing."""
+def _completed(sql: str | None, relation: CatalogRelation) -> str:
+    """Return a query of all the relation's columns in order: what another gives, the rest NULL, or nothing."""
+    nulls = ", ".join(f'NULL AS "{column}"' for column, *_ in relation.columns)
+    rows = f"SELECT {nulls} WHERE false" + ("" if sql is None else f" UNION ALL BY NAME ({sql})")
     parts = []
     for column, type_, _, not_null in relation.columns:
-        if column in given:
-            parts.append(f'CAST(q."{column}" AS {type_.holder}) AS "{column}"')
-        else:
-            empty = {"boolean": "false", "number": "0", "oid": "0"}.get(type_.family) if not_null else None
-            parts.append(f'CAST({empty or "NULL"} AS {type_.holder}) AS "{column}"')
-    return f"SELECT {', '.join(parts)} FROM ({sql}) AS q"
+        empty = {"boolean": "false", "number": "0", "oid": "0"}.get(type_.family) if not_null else None
+        value = f'q."{column}"' if empty is None else f'coalesce(q."{column}", {empty})'
+        parts.append(f'CAST({value} AS {type_.holder}) AS "{column}"')
+    return f"SELECT {', '.join(parts)} FROM ({rows}) AS q"

@@ -16,7 +16,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from ..sql.size import MAX_DEPTH
 from .errors import unsupported
-from .pg_types import CHAR
+from .pg_types import CHAR, SPELLED
 from .read_relation import SCHEMAS
 
 __all__ = ["HIDDEN", "TokenReader"]
@@ -49,8 +49,6 @@ _BARE = frozenset(
 _TYPED = frozenset(
     {"interval", "date", "timestamp", "text", "regclass", "regtype", "bool", "boolean", "name", "oid"}
 )
-_LONG = {"double precision": "float8", "character varying": "varchar", "char varying": "varchar"}
-_ZONES = {"with": "timestamptz", "without": "timestamp"}
 _SIGNS = frozenset("-+*/<>=~!@#%^&|`?")
 _RUN = re.compile(r"(?:(?!--|/\*)[-+*/<>=~!@#%^&|`?]){1,63}")
 _MAY_END_IN_SIGN = frozenset("~!@#%^&|`?")
@@ -220,10 +218,12 @@ class TokenReader:
             name = CHAR.name if name == "char" else name
         else:
             name = " ".join(name.lower().split())
-            name = _LONG.get(name, name)
-            after = [found.text.lower() for found in self.tokens[self.at + 1 : self.at + 4]]
-            if name == "timestamp" and after[:1] and after[0] in _ZONES and after[1:] == ["time", "zone"]:
-                name, taken = _ZONES[after[0]], 4
+            zoned = " ".join(
+                [name, *(found.text.lower() for found in self.tokens[self.at + 1 : self.at + 4])]
+            )
+            if zoned in SPELLED:
+                name, taken = zoned, 4
+            name = SPELLED.get(name, name)
         self._put(TokenType.VAR, HIDDEN + name, taken)
         if (
             self._is(TokenType.L_BRACKET, 0)
@@ -262,7 +262,7 @@ class TokenReader:
         elif word in _TYPED and self._is(TokenType.STRING):
             self._put(TokenType.STRING, self.tokens[self.at + 1].text, 2)
             self._put(TokenType.DCOLON, "::", 0)
-            self._put(TokenType.VAR, HIDDEN + word, 0)
+            self._put(TokenType.VAR, HIDDEN + SPELLED.get(word, word), 0)
         elif word == "unknown" and before in (TokenType.IS, TokenType.NOT):
             self._put(TokenType.NULL, "null")
         elif word in _RESERVED:

@@ -5,303 +5,240 @@ House rule: nothing here is a count of rows. `reltuples` is -1 (never analysed),
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import duckdb
 
 from ..errors import EngineFailure
 from ..seal import seal
-from .builtin import Builtin, CatalogRelation
-from .objects import DeclaredTable, Objects
+from .builtin import Builtin
+from .objects import Objects
 from .pg_types import PgType
 
-__all__ = ["CATALOG", "HELPER", "HELPERS", "helper_rows", "open_database", "relation_rows"]
+__all__ = ["FILLED", "open_database"]
 
-_OWNER = 10
-_HEAP, _BTREE = 2, 403
-_CLASSES = {"pg_class": 1259, "pg_type": 1247, "pg_proc": 1255}
-_DOUBLE = 701
-_FUNCTIONS = (
-    ("dp_low", "lower end of the error bar of a noisy number"),
-    ("dp_high", "upper end of the error bar of a noisy number"),
-    ("dp_avg_direct", "the mean by the textbook's mechanism"),
-)
+FILLED = frozenset({"pg_attribute", "pg_class", "pg_constraint", "pg_depend", "pg_index"})
+"""Relations that have rows by what is declared alone."""
+_MEMORY_MIB = 256
+_FUNCTIONS = ("dp_low", "dp_high", "dp_avg_direct")
 
-HELPERS: Mapping[str, str] = {
-    "shown_class": "o BIGINT, name VARCHAR",
+_GIVEN = {
+    "declared_schema": "oid BIGINT, name VARCHAR, written VARCHAR",
+    "relation": "oid BIGINT, schema VARCHAR, name VARCHAR, kind VARCHAR, is_readable BOOLEAN, row_type BIGINT,"
+    " row_array BIGINT, comment VARCHAR",
+    "attribute": "owner BIGINT, number INTEGER, name VARCHAR, type BIGINT, modifier INTEGER, not_null BOOLEAN,"
+    " comment VARCHAR",
+    "key": "oid BIGINT, owner BIGINT, name VARCHAR, kind VARCHAR, places SMALLINT[], index BIGINT, referred BIGINT,"
+    " referred_places SMALLINT[], definition VARCHAR, index_definition VARCHAR, bare_definition VARCHAR",
+    "own_function": "oid BIGINT, name VARCHAR",
     "shown_type": "o BIGINT, name VARCHAR",
     "shown_proc": "o BIGINT, name VARCHAR",
-    "named_class": "name VARCHAR, o BIGINT",
-    "definition": "o BIGINT, full_text VARCHAR, bare VARCHAR",
-    "readable": "o BIGINT",
     "keywords": "word VARCHAR, catcode VARCHAR, barelabel BOOLEAN, catdesc VARCHAR, baredesc VARCHAR",
 }
-"""Tables that functions look in: what an OID is shown as, and what a key is written as."""
+"""Tables of the engine that the rest is made of: the system's relations and the declared ones, and their columns.
+
+`written`: what the database calls the schema of names without one; NULL for others. `row_type`: 0 for the system's.
+"""
 
 
-def relation_rows(objects: Objects, builtin: Builtin) -> dict[str, list[tuple[Any, ...]]]:
-    """Return the rows of every relation of pg_catalog that has any, in its columns' order."""
-    tables = objects.tables
-    added: dict[str, Iterable[dict[str, Any]]] = {
-        "pg_namespace": (
-            {"oid": oid, "nspname": name, "nspowner": _OWNER} for name, oid in objects.schemas.items()
-        ),
-        "pg_class": _classes(objects, builtin),
-        "pg_attribute": _attributes(tables, builtin),
-        "pg_type": _row_types(objects),
-        "pg_constraint": _constraints(objects),
-        "pg_index": _indexes(tables, builtin),
-        "pg_depend": _dependencies(tables),
-        "pg_proc": _functions(objects),
-        "pg_description": _descriptions(objects),
-    }
-    found: dict[str, list[tuple[Any, ...]]] = {}
-    for name in sorted({*builtin.rows, *added}):
-        relation = builtin.relations["pg_catalog", name]
-        rows = [tuple(row) for row in builtin.rows.get(name, ())]
-        rows += [_row(relation, values) for values in added.get(name, ())]
-        found[name] = rows
-    return found
-
-
-def _row(relation: CatalogRelation, values: dict[str, Any]) -> tuple[Any, ...]:
-    """Return a row: what is not said is NULL, or 0, false or empty where a column is NOT NULL."""
-    return tuple(
-        values.get(name, _nothing(type_) if not_null else None)
-        for name, type_, _, not_null in relation.columns
-    )
-
-
-def _nothing(type_: PgType) -> Any:
-    if type_.element is not None:
-        return []
-    return {"boolean": False, "number": 0, "oid": 0}.get(type_.family, "")
-
-
-def _classes(objects: Objects, builtin: Builtin) -> Iterator[dict[str, Any]]:
-    same = {"relowner": _OWNER, "reltuples": -1.0, "relispopulated": True, "relpersistence": "p"}
-    for relation in builtin.relations.values():
-        yield same | {
-            "oid": relation.oid, "relname": relation.name,
-            "relnamespace": _schema_oid(relation.schema, objects, builtin),
-            "relam": _HEAP if relation.kind == "r" else 0, "relkind": relation.kind,
-            "relnatts": len(relation.columns), "relhasrules": relation.kind == "v", "relreplident": "n",
-        }  # fmt: skip
-    for table in objects.tables:
-        keys = [key for key in table.constraints if key.kind != "f"]
-        here = same | {"relnamespace": objects.schemas[table.schema]}
-        is_referred = any(table.oid == key.referred for other in objects.tables for key in other.constraints)
-        yield here | {
-            "oid": table.oid, "relname": table.name, "reltype": table.row_type, "relam": _HEAP, "relkind": "r",
-            "relnatts": len(table.attributes), "relhasindex": bool(keys), "relreplident": "d",
-            "relhastriggers": is_referred or len(keys) < len(table.constraints),
-        }  # fmt: skip
-        for key in keys:
-            yield here | {
-                "oid": key.index, "relname": key.name, "relam": _BTREE, "relkind": "i",
-                "relnatts": len(key.columns), "relreplident": "n",
-            }  # fmt: skip
-
-
-def _schema_oid(name: str, objects: Objects, builtin: Builtin) -> int:
-    found = next((row[0] for row in builtin.rows["pg_namespace"] if row[1] == name), None)
-    return objects.schemas[name] if found is None else int(found)
-
-
-def _attributes(tables: list[DeclaredTable], builtin: Builtin) -> Iterator[dict[str, Any]]:
-    types = {row[0]: row for row in builtin.rows["pg_type"]}
-    names = [column[0] for column in builtin.relations["pg_catalog", "pg_type"].columns]
-    copied = ("typlen", "typbyval", "typalign", "typstorage", "typcollation")
-    wanted = [names.index(name) for name in copied]
-
-    def attribute(
-        owner: int, number: int, name: str, type_: int, modifier: int, not_null: bool
-    ) -> dict[str, Any]:
-        row = types.get(type_, types[25])
-        length, by_value, align, storage, collation = (row[place] for place in wanted)
-        return {
-            "attrelid": owner, "attname": name, "atttypid": type_, "attstattarget": -1, "attlen": length,
-            "attnum": number, "attndims": 1 if row[1].startswith("_") else 0, "attcacheoff": -1,
-            "atttypmod": modifier, "attbyval": by_value, "attalign": align, "attstorage": storage,
-            "attnotnull": not_null, "attislocal": True, "attcollation": collation,
-        }  # fmt: skip
-
-    for relation in builtin.relations.values():
-        for number, (column, type_) in enumerate(
-            zip(relation.columns, relation.declared_types, strict=True), 1
-        ):
-            modifier = column[2] if type_ == column[1].oid else -1  # a domain's is its own
-            yield attribute(relation.oid, number, column[0], type_, modifier, column[3])
-    for table in tables:
-        for a in table.attributes:
-            yield attribute(table.oid, a.number, a.name, a.type, a.modifier, a.is_not_null)
-        by_number = {a.number: a for a in table.attributes}
-        for key in table.constraints:
-            for place, number in enumerate(key.columns if key.kind != "f" else (), 1):
-                a = by_number[number]
-                yield attribute(key.index, place, a.name, a.type, a.modifier, False)
-
-
-def _row_types(objects: Objects) -> Iterator[dict[str, Any]]:
-    same = {
-        "typowner": _OWNER, "typisdefined": True, "typdelim": ",", "typalign": "d", "typstorage": "x",
-        "typtypmod": -1, "typlen": -1,
-    }  # fmt: skip
-    for table in objects.tables:
-        here = same | {"typnamespace": objects.schemas[table.schema]}
-        yield here | {
-            "oid": table.row_type, "typname": table.name, "typtype": "c", "typcategory": "C", "typrelid": table.oid,
-            "typarray": table.row_array, "typinput": 2290, "typoutput": 2291, "typreceive": 2402, "typsend": 2403,
-        }  # fmt: skip
-        yield here | {
-            "oid": table.row_array, "typname": f"_{table.name}", "typtype": "b", "typcategory": "A",
-            "typelem": table.row_type, "typinput": 750, "typoutput": 751, "typreceive": 2400, "typsend": 2401,
-            "typanalyze": 3816, "typsubscript": 6179,
-        }  # fmt: skip
-
-
-def _constraints(objects: Objects) -> Iterator[dict[str, Any]]:
-    equal = 96
-    for table in objects.tables:
-        for key in table.constraints:
-            is_reference = key.kind == "f"
-            yield {
-                "oid": key.oid, "conname": key.name, "connamespace": objects.schemas[table.schema],
-                "contype": key.kind, "convalidated": True, "conrelid": table.oid, "conindid": key.index,
-                "confrelid": key.referred, "conislocal": True, "connoinherit": True, "conkey": list(key.columns),
-                "confupdtype": "a" if is_reference else " ", "confdeltype": "a" if is_reference else " ",
-                "confmatchtype": "s" if is_reference else " ",
-                "confkey": list(key.referred_columns) if is_reference else None,
-                **({name: [equal] for name in ("conpfeqop", "conppeqop", "conffeqop")} if is_reference else {}),
-            }  # fmt: skip
-
-
-def _indexes(tables: list[DeclaredTable], builtin: Builtin) -> Iterator[dict[str, Any]]:
-    classes = {row[6]: row[0] for row in builtin.rows["pg_opclass"] if row[1] == _BTREE and row[7]}
-    for table in tables:
-        collations = {a.number: 100 if a.type in (25, 1043) else 0 for a in table.attributes}
-        types = {a.number: a.type for a in table.attributes}
-        for key in table.constraints:
-            if key.kind == "f":
-                continue
-            yield {
-                "indexrelid": key.index, "indrelid": table.oid, "indnatts": len(key.columns),
-                "indnkeyatts": len(key.columns), "indisunique": True, "indisprimary": key.kind == "p",
-                "indimmediate": True, "indisvalid": True, "indisready": True, "indislive": True,
-                "indkey": list(key.columns), "indcollation": [collations[number] for number in key.columns],
-                "indclass": [classes.get(types[number], 0) for number in key.columns],
-                "indoption": [0] * len(key.columns),
-            }  # fmt: skip
-
-
-def _dependencies(tables: list[DeclaredTable]) -> Iterator[dict[str, Any]]:
-    for table in tables:
-        for key in table.constraints:
-            if key.kind != "f":
-                yield {
-                    "classid": 1259, "objid": key.index, "objsubid": 0, "refclassid": 2606, "refobjid": key.oid,
-                    "refobjsubid": 0, "deptype": "i",
-                }  # fmt: skip
-
-
-def _functions(objects: Objects) -> Iterator[dict[str, Any]]:
-    for name, _ in _FUNCTIONS:
-        yield {
-            "oid": objects.function_oid(name), "proname": name,
-            "pronamespace": objects.schemas[objects.default_schema], "proowner": _OWNER, "prolang": 12,
-            "procost": 1.0, "prokind": "f", "provolatile": "v", "proparallel": "u", "pronargs": 1,
-            "prorettype": _DOUBLE, "proargtypes": [_DOUBLE], "prosrc": name,
-        }  # fmt: skip
-
-
-def _descriptions(objects: Objects) -> Iterator[dict[str, Any]]:
-    for table in objects.tables:
-        same = {"objoid": table.oid, "classoid": _CLASSES["pg_class"]}
-        yield same | {"objsubid": 0, "description": table.comment}
-        for attribute in table.attributes:
-            if attribute.comment:
-                yield same | {"objsubid": attribute.number, "description": attribute.comment}
-
-
-def helper_rows(
-    objects: Objects, builtin: Builtin, rows: dict[str, list[tuple[Any, ...]]]
-) -> dict[str, list[tuple[Any, ...]]]:
-    """Return the rows of the tables of `HELPERS`; `rows`: what `relation_rows` gave."""
-    schemas = {oid: name for oid, name, *_ in rows["pg_namespace"]}
-    classes = [(row[0], row[1], schemas[row[2]]) for row in rows["pg_class"]]
-    functions = [(row[0], row[1]) for row in rows["pg_proc"]]
-    keys = [key for table in objects.tables for key in table.constraints]
-    own = {table.row_type: (table.schema, table.name) for table in objects.tables}
-    types = list(builtin.spelled.items())
-    types += [(oid, objects.shown(*path)) for oid, path in own.items()]
-    types += [(table.row_array, objects.shown(table.schema, table.name) + "[]") for table in objects.tables]
-    visible = {name for _, name, schema in classes if schema == "pg_catalog"}
+def _given(objects: Objects, builtin: Builtin) -> dict[str, Sequence[tuple[Any, ...]]]:
+    """Return the rows of the tables of `_GIVEN`."""
+    system, tables = list(builtin.relations.values()), objects.tables
     return {
-        "shown_class": [(oid, _shown(objects, schema, name, visible)) for oid, name, schema in classes],
-        "shown_type": types,
-        "shown_proc": sorted({*functions, *builtin.hidden_functions.items()}),
-        "named_class": sorted(
-            {(f"{schema}.{name}", oid) for oid, name, schema in classes}
-            | {
-                (f"{objects.written_schema}.{name}", oid)
-                for oid, name, schema in classes
-                if schema == objects.default_schema
-            }
-            | {
-                (name, oid)
-                for oid, name, schema in classes
-                if schema == "pg_catalog" or (schema == objects.default_schema and name not in visible)
-            }
-        ),
-        "definition": [(key.oid, key.definition, key.definition) for key in keys]
-        + [(key.index, key.index_definition, key.bare_index_definition) for key in keys if key.kind != "f"],
-        "readable": [(relation.oid,) for relation in builtin.relations.values() if relation.is_readable]
-        + [(table.oid,) for table in objects.tables],
+        "declared_schema": [
+            (oid, name, objects.written_schema if name == objects.default_schema else None)
+            for name, oid in objects.schemas.items()
+        ],
+        "relation": [
+            *((one.oid, one.schema, one.name, one.kind, one.is_readable, 0, 0, None) for one in system),
+            *(
+                (one.oid, one.schema, one.name, "r", True, one.row_type, one.row_array, one.comment)
+                for one in tables
+            ),
+        ],
+        "attribute": [
+            *(
+                (one.oid, number, name, declared, modifier if declared == type_.oid else -1, not_null, None)
+                for one in system
+                for number, ((name, type_, modifier, not_null), declared) in enumerate(
+                    zip(one.columns, one.declared_types, strict=True), 1
+                )
+            ),
+            *(
+                (one.oid, a.number, a.name, a.type, a.modifier, a.is_not_null, a.comment)
+                for one in tables
+                for a in one.attributes
+            ),
+        ],
+        "key": [
+            (key.oid, one.oid, key.name, key.kind, list(key.columns), key.index, key.referred,
+             list(key.referred_columns), key.definition, key.index_definition, key.bare_index_definition)
+            for one in tables
+            for key in one.constraints
+        ],
+        "own_function": [(objects.function_oid(name), name) for name in _FUNCTIONS],
+        "shown_type": list(builtin.spelled.items()),
+        "shown_proc": list(builtin.hidden_functions.items()),
         "keywords": [tuple(row) for row in builtin.keywords],
-    }
+    }  # fmt: skip
 
 
-def _shown(objects: Objects, schema: str, name: str, visible: set[str]) -> str:
-    if schema == "pg_catalog":
-        return name
-    if schema == objects.default_schema and name in visible:
-        return f"{schema}.{name}"
-    return objects.shown(schema, name)
+# Rows stand in the order in which Postgres makes them: a table, then its indexes.
+_MADE = """
+INSERT INTO c.pg_namespace BY NAME SELECT oid, name AS nspname, 10 AS nspowner FROM h.declared_schema;
+
+CREATE VIEW h.found AS SELECT r.*, r.row_type <> 0 AS is_declared, n.oid AS namespace, r.rowid AS place
+FROM h.relation AS r JOIN c.pg_namespace AS n ON n.nspname = r.schema;
+
+CREATE VIEW h.found_key AS SELECT k.*, r.namespace, r.place, k.rowid + 1 AS turn
+FROM h.key AS k JOIN h.found AS r ON r.oid = k.owner;
+
+CREATE VIEW h.key_column AS SELECT k.oid, k.index, k.place, k.turn, k.part, a.*
+FROM (SELECT *, unnest(places) AS number, unnest(generate_series(1, len(places))) AS part
+    FROM h.found_key WHERE kind <> 'f') AS k
+JOIN h.attribute AS a ON a.owner = k.owner AND a.number = k.number;
+
+INSERT INTO c.pg_class BY NAME SELECT * EXCLUDE (place, turn), 10 AS relowner, -1 AS reltuples,
+    true AS relispopulated, 'p' AS relpersistence
+FROM (
+    SELECT r.oid, r.name AS relname, r.namespace AS relnamespace, r.row_type AS reltype, r.kind AS relkind,
+        if(r.kind = 'r', 2, 0) AS relam, r.kind = 'v' AS relhasrules, if(r.is_declared, 'd', 'n') AS relreplident,
+        (SELECT count(*) FROM h.attribute AS a WHERE a.owner = r.oid) AS relnatts,
+        EXISTS (FROM h.key AS k WHERE k.owner = r.oid AND k.kind <> 'f') AS relhasindex,
+        EXISTS (FROM h.key AS k WHERE k.referred = r.oid OR (k.owner = r.oid AND k.kind = 'f')) AS relhastriggers,
+        r.place, 0 AS turn
+    FROM h.found AS r
+    UNION ALL SELECT index, name, namespace, 0, 'i', 403, false, 'n', len(places), false, false, place, turn
+    FROM h.found_key WHERE kind <> 'f'
+) ORDER BY place, turn;
+
+INSERT INTO c.pg_attribute BY NAME SELECT a.owner AS attrelid, a.name AS attname, a.type AS atttypid,
+    -1 AS attstattarget, y.typlen AS attlen, a.number AS attnum, CAST(y.typname[1] = '_' AS INTEGER) AS attndims,
+    -1 AS attcacheoff, a.modifier AS atttypmod, y.typbyval AS attbyval, y.typalign AS attalign,
+    y.typstorage AS attstorage, a.not_null AS attnotnull, true AS attislocal, y.typcollation AS attcollation
+FROM (
+    SELECT a.owner, a.number, a.name, a.type, a.modifier, a.not_null, r.place, 0 AS turn
+    FROM h.attribute AS a JOIN h.found AS r ON r.oid = a.owner
+    UNION ALL SELECT index, part, name, type, modifier, false, place, turn FROM h.key_column
+) AS a
+JOIN c.pg_type AS y ON y.oid = if(a.type IN (SELECT oid FROM c.pg_type), a.type, 25)
+ORDER BY a.place, a.turn, a.number;
+
+INSERT INTO c.pg_type BY NAME SELECT * EXCLUDE (place), 10 AS typowner, true AS typisdefined, ',' AS typdelim,
+    'd' AS typalign, 'x' AS typstorage, -1 AS typtypmod, -1 AS typlen
+FROM (
+    SELECT row_type AS oid, name AS typname, namespace AS typnamespace, 'c' AS typtype, 'C' AS typcategory,
+        oid AS typrelid, row_array AS typarray, 0 AS typelem, 2290 AS typinput, 2291 AS typoutput, 2402 AS typreceive,
+        2403 AS typsend, 0 AS typanalyze, 0 AS typsubscript, place
+    FROM h.found WHERE is_declared
+    UNION ALL SELECT row_array, '_' || name, namespace, 'b', 'A', 0, 0, row_type, 750, 751, 2400, 2401, 3816, 6179,
+        place + 0.5
+    FROM h.found WHERE is_declared
+) ORDER BY place;
+
+INSERT INTO c.pg_constraint BY NAME SELECT oid, name AS conname, namespace AS connamespace, kind AS contype,
+    true AS convalidated, owner AS conrelid, index AS conindid, referred AS confrelid, true AS conislocal,
+    true AS connoinherit, places AS conkey, if(kind = 'f', 'a', ' ') AS confupdtype,
+    if(kind = 'f', 'a', ' ') AS confdeltype, if(kind = 'f', 's', ' ') AS confmatchtype,
+    if(kind = 'f', referred_places, NULL) AS confkey, if(kind = 'f', [96], NULL) AS conpfeqop,
+    if(kind = 'f', [96], NULL) AS conppeqop, if(kind = 'f', [96], NULL) AS conffeqop
+FROM h.found_key ORDER BY turn;
+
+INSERT INTO c.pg_index BY NAME SELECT k.index AS indexrelid, k.owner AS indrelid, len(k.places) AS indnatts,
+    len(k.places) AS indnkeyatts, true AS indisunique, k.kind = 'p' AS indisprimary, true AS indimmediate,
+    true AS indisvalid, true AS indisready, true AS indislive, k.places AS indkey,
+    list(if(a.type IN (25, 1043), 100, 0) ORDER BY a.part) AS indcollation,
+    list(coalesce(o.oid, 0) ORDER BY a.part) AS indclass, list(0) AS indoption
+FROM h.found_key AS k JOIN h.key_column AS a ON a.oid = k.oid
+LEFT JOIN c.pg_opclass AS o ON o.opcintype = a.type AND o.opcmethod = 403 AND o.opcdefault
+GROUP BY k.turn, k.index, k.owner, k.places, k.kind ORDER BY k.turn;
+
+INSERT INTO c.pg_depend BY NAME SELECT 1259 AS classid, index AS objid, 2606 AS refclassid, oid AS refobjid,
+    'i' AS deptype
+FROM h.found_key WHERE kind <> 'f' ORDER BY turn;
+
+INSERT INTO c.pg_proc BY NAME SELECT f.oid, f.name AS proname, s.oid AS pronamespace, 10 AS proowner, 12 AS prolang,
+    1 AS procost, 'f' AS prokind, 'v' AS provolatile, 'u' AS proparallel, 1 AS pronargs, 701 AS prorettype,
+    [701] AS proargtypes, f.name AS prosrc
+FROM h.own_function AS f JOIN h.declared_schema AS s ON s.written IS NOT NULL;
+
+INSERT INTO c.pg_description BY NAME SELECT oid AS objoid, 1259 AS classoid, number AS objsubid,
+    comment AS description
+FROM (
+    SELECT oid, 0 AS number, comment, place FROM h.found WHERE is_declared
+    UNION ALL SELECT a.owner, a.number, a.comment, r.place FROM h.attribute AS a JOIN h.found AS r ON r.oid = a.owner
+    WHERE a.comment <> ''
+) ORDER BY place, number;
+
+CREATE MACRO h.quoted(name) AS
+CASE WHEN regexp_full_match(name, '[a-z_][a-z0-9_]*') THEN name ELSE '"' || replace(name, '"', '""') || '"' END;
+
+CREATE VIEW h.class AS SELECT x.oid AS o, x.relname AS name, n.nspname AS schema, s.written,
+    s.written IS NOT NULL AS is_default,
+    x.relname IN (SELECT r.name FROM h.relation AS r WHERE r.schema = 'pg_catalog') AS is_hidden
+FROM c.pg_class AS x JOIN c.pg_namespace AS n ON n.oid = x.relnamespace
+LEFT JOIN h.declared_schema AS s ON s.oid = n.oid;
+
+CREATE TABLE h.shown_class AS SELECT o, CASE WHEN schema = 'pg_catalog' THEN name
+    WHEN is_default AND is_hidden THEN schema || '.' || name
+    WHEN is_default THEN h.quoted(name) ELSE h.quoted(schema) || '.' || h.quoted(name) END AS name
+FROM h.class;
+
+CREATE TABLE h.named_class AS SELECT schema || '.' || name AS name, o FROM h.class
+UNION SELECT written || '.' || name, o FROM h.class WHERE is_default
+UNION SELECT name, o FROM h.class WHERE schema = 'pg_catalog' OR (is_default AND NOT is_hidden)
+ORDER BY ALL;
+
+INSERT INTO h.shown_type SELECT r.row_type, s.name FROM h.found AS r JOIN h.shown_class AS s ON s.o = r.oid
+WHERE r.is_declared ORDER BY r.place;
+INSERT INTO h.shown_type SELECT r.row_array, s.name || '[]' FROM h.found AS r JOIN h.shown_class AS s ON s.o = r.oid
+WHERE r.is_declared ORDER BY r.place;
+
+INSERT INTO h.shown_proc SELECT oid, proname FROM c.pg_proc EXCEPT FROM h.shown_proc;
+
+CREATE TABLE h.definition AS SELECT oid AS o, definition AS full_text, definition AS bare FROM h.key
+UNION ALL SELECT index, index_definition, bare_definition FROM h.key WHERE kind <> 'f';
+
+CREATE TABLE h.readable AS SELECT oid AS o FROM h.relation WHERE is_readable;
+"""
+"""What makes the other rows; h.named_class has what an object may be called, the tables shown_… what it is shown as."""
 
 
-# --- the sealed engine that holds them: in memory, one thread, no way out -----------------------------
-
-CATALOG, HELPER = "c", "h"
-"""The engine's schemas: of pg_catalog's relations, and of the tables that functions look in."""
-
-_Tables = dict[str, list[tuple[Any, ...]]]
-_MEMORY_MIB = 256
+# --- the sealed engine: in memory, one thread, no way out -----------------------------------------------
 
 
-def open_database(
-    rows: _Tables, helpers: _Tables, builtin: Builtin
-) -> tuple[duckdb.DuckDBPyConnection, frozenset[str]]:
-    """Return the engine with everything in it, and the names of the relations that have rows.
+def open_database(objects: Objects, builtin: Builtin) -> duckdb.DuckDBPyConnection:
+    """Return the engine with everything in it: pg_catalog's relations in `c`, what functions look in in `h`.
 
-    `rows`, `helpers`: what `relations` makes. Raises EngineFailure.
+    Raises EngineFailure.
     """
     database = duckdb.connect(":memory:")
     try:
-        database.execute(f"CREATE SCHEMA {CATALOG}; CREATE SCHEMA {HELPER}")
-        for name, found in rows.items():
+        database.execute("CREATE SCHEMA c; CREATE SCHEMA h")
+        for name in FILLED.union(builtin.rows):
             columns = builtin.relations["pg_catalog", name].columns
-            shape = ", ".join(f'"{column}" {type_.holder}' for column, type_, *_ in columns)
+            shape = ", ".join(
+                f'"{column}" {type_.holder}{_default(type_) if not_null else ""}'
+                for column, type_, _, not_null in columns
+            )
             holders = [type_.holder for _, type_, *_ in columns]
-            _fill(database, f"{CATALOG}.{name}", shape, holders, found)
-        for name, found in helpers.items():
-            holders = [column.split()[1] for column in HELPERS[name].split(", ")]
-            _fill(database, f"{HELPER}.{name}", HELPERS[name], holders, found)
+            _fill(database, f"c.{name}", shape, holders, builtin.rows.get(name, ()))
+        for name, rows in _given(objects, builtin).items():
+            holders = [column.split()[1] for column in _GIVEN[name].split(", ")]
+            _fill(database, f"h.{name}", _GIVEN[name], holders, rows)
+        database.execute(_MADE)
         seal(database, _MEMORY_MIB, {"max_expression_depth": 500})
     except duckdb.Error as error:
         database.close()
         raise EngineFailure(f"the system catalog cannot be made: {error}") from error
-    return database, frozenset(rows)
+    return database
+
+
+def _default(type_: PgType) -> str:
+    """Return what a column that is NOT NULL holds where nothing is said."""
+    nothing = {"boolean": "false", "number": "0", "oid": "0", "array": "[]"}
+    return f" DEFAULT {nothing.get(type_.family, repr(''))}"
 
 
 def _fill(
@@ -309,7 +246,7 @@ def _fill(
     table: str,
     shape: str,
     holders: Sequence[str],
-    rows: Sequence[tuple[Any, ...]],
+    rows: Sequence[Sequence[Any]],
 ) -> None:
     database.execute(f"CREATE TABLE {table} ({shape})")
     if not rows:

@@ -16,11 +16,10 @@ Output = tuple[str, Typed]
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A query in the engine's SQL; its columns are c0, c1, … there. `modifiers` are Postgres', -1 where none."""
+    """A query in the engine's SQL; its columns are c0, c1, … there."""
 
     sql: str
     columns: tuple[Output, ...]
-    modifiers: tuple[int, ...]
 
 
 @dataclass
@@ -31,7 +30,6 @@ class CatalogSource:
     columns: tuple[Output, ...]
     system: Mapping[str, Typed] = field(default_factory=dict)
     merged: set[str] = field(default_factory=set)
-    modifiers: Mapping[str, int] = field(default_factory=dict)
     schema: str | None = None
 
     def find(self, name: str) -> Typed | None:
@@ -90,10 +88,3 @@ class CatalogScope:
         if name in self.ctes:
             return self.ctes[name]
         return None if self.parent is None else self.parent.cte(name)
-
-    def modifier(self, parts: tuple[str, ...]) -> int:
-        """Return a column's type modifier."""
-        for source in self._named(parts):
-            if source.find(parts[-1]) is not None:
-                return source.modifiers.get(parts[-1], -1)
-        return -1 if self.parent is None else self.parent.modifier(parts)

@@ -27,6 +27,7 @@ from sqlglot import exp
 from ..cache import Cache
 from ..errors import EngineFailure
 from ..relation.catalog import Catalog
+from ..watchdog import Watch, interrupt_after
 from .bind_calls import CATALOG_CALLS
 from .bind_query import QueryBinder
 from .builtin import load
@@ -37,7 +38,7 @@ from .objects import OWNER, Objects, object_oid, shown_in_public
 from .parse import parse
 from .pg_types import BY_OID, TEXT, UNKNOWN, PgType
 from .read_relation import SCHEMAS, CatalogRelations
-from .relations import helper_rows, open_database, relation_rows
+from .relations import FILLED, open_database
 from .scope import Bound
 from .tree import alias_of, name_of, type_of
 from .typed import TranslationContext, coerce
@@ -53,14 +54,27 @@ __all__ = [
 ]
 
 _UNKNOWN = (0, UNKNOWN.oid)
+_VARIABLE = re.compile(r"'(?:[^']|'')*+'|\$(\w+)")
+"""A constant of the engine's SQL, or the name of a parameter."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultColumn:
+    """A column as RowDescription has it: Postgres' type, its size, and the type's modifier."""
+
+    name: str
+    oid: int
+    size: int
+    modifier: int
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogPlan:
-    """`sql`: the engine's statement. `columns`: name, type, modifier. `settings`: names, after "!" if they must be."""
+    """`sql`: the engine's statement. `types`: of its columns. `settings`: names, after "!" if they must be."""
 
     sql: str
-    columns: tuple[tuple[str, PgType, int], ...]
+    columns: tuple[ResultColumn, ...]
+    types: tuple[PgType, ...]
     parameters: tuple[PgType, ...]
     facts: frozenset[str]
     settings: tuple[str, ...]
@@ -90,15 +104,17 @@ def translate(
         for number in binder.numbers - found.keys():
             found[number] = TEXT
     count = max([len(declared), *found])
-    used = frozenset(number for number in found if f"$p{number} " in bound.sql)
+    variables = {match[1] for match in _VARIABLE.finditer(bound.sql) if match[1]}
+    used = frozenset(number for number in found if f"p{number}" in variables)
     return CatalogPlan(
         bound.sql,
         tuple(
-            (name, typed.type, modifier)
-            for (name, typed), modifier in zip(bound.columns, bound.modifiers, strict=True)
+            ResultColumn(name, typed.type.oid, typed.type.size, typed.modifier)
+            for name, typed in bound.columns
         ),
+        tuple(typed.type for _, typed in bound.columns),
         tuple(found.get(number, TEXT) for number in range(1, count + 1)),
-        frozenset(name for name in context.facts if f"${name} " in bound.sql),
+        frozenset(variables.difference(f"p{number}" for number in used)),
         tuple(context.settings),
         used,
     )
@@ -113,7 +129,7 @@ def _typed_columns(context: TranslationContext, bound: Bound) -> Bound:
         if typed.type.family == "record":
             raise CatalogRefusal("a record as a result")
         columns.append((name, coerce(context, typed, TEXT) if typed.type is UNKNOWN else typed))
-    return Bound(bound.sql, tuple(columns), bound.modifiers)
+    return Bound(bound.sql, tuple(columns))
 
 
 # --- who answers a statement --------------------------------------------------------------------------
@@ -127,12 +143,7 @@ class Reads(enum.Enum):
     BOTH = "the system catalog and a declared table"
 
 
-_NAMES = CATALOG_FUNCTIONS | CATALOG_CALLS
-_SHARED = frozenset(
-    {"array_length", "array_position", "array_to_string", "cardinality", "generate_series", "json_build_object",
-     "jsonb_build_object", "quote_literal", "unnest"}
-)  # fmt: skip
-"""Functions that dpsql's own SQL has too: alone they ask nothing of the catalog."""
+_NAMES = frozenset({*CATALOG_FUNCTIONS, *CATALOG_CALLS, "current_catalog"})
 _TYPES = frozenset(
     {"oid", "name", '"char"', "regclass", "regtype", "regproc", "regnamespace", "regrole", "xid", "int2vector",
      "oidvector", "aclitem", "regprocedure", "regoper", "regoperator"}
@@ -202,7 +213,7 @@ def _is_catalogs(node: exp.Expr) -> bool:
     """Say whether a node is a function or a type that dpsql's own SQL has not."""
     if isinstance(node, exp.Anonymous):
         name = name_of(node)
-        return (name in _NAMES and name not in _SHARED) or name.startswith("pg_")
+        return name in _NAMES or name.startswith("pg_")
     if not isinstance(node, exp.Cast):
         return False
     type_ = type_of(node.args["to"])
@@ -225,16 +236,6 @@ _KEPT_TEXT, _KEPT_VALUES, _KEPT_CHARACTERS = 20_000, 4_000, 100_000
 """Longer texts and larger results are not kept."""
 _SETTINGS = {"default_table_access_method": "heap", "max_index_keys": "32", "max_identifier_length": "63"}
 """What clients ask of the server that is no setting of a connection's."""
-
-
-@dataclass(frozen=True, slots=True)
-class ResultColumn:
-    """A column as RowDescription has it: Postgres' type, its size, and the type's modifier."""
-
-    name: str
-    oid: int
-    size: int
-    modifier: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,12 +264,10 @@ class SystemCatalog:
         builtin = load()
         objects = Objects(shown_in_public(catalog), has_delta, catalog.default_schema)
         self.default_schema = objects.default_schema
-        rows = relation_rows(objects, builtin)
-        helpers = helper_rows(objects, builtin, rows)
-        self._names = Names(objects, builtin, rows, helpers)
-        self._contents = (rows, helpers, builtin)
-        self._database, filled = open_database(*self._contents)
-        self._relations = CatalogRelations(builtin, filled)
+        self._contents = (objects, builtin)
+        self._database = open_database(*self._contents)
+        self._names = Names(self._database, objects.default_schema)
+        self._relations = CatalogRelations(builtin, FILLED.union(builtin.rows))
         self._declared = frozenset(table.name for table in objects.tables)
         self._constants: dict[str, object] = {
             "version": version_text, "schema": objects.default_schema, "started": _now(),
@@ -278,7 +277,7 @@ class SystemCatalog:
         self._plans: Cache[CatalogPlan] = Cache(_KEPT_PLANS)
         self._trees: Cache[exp.Expr] = Cache(_KEPT_TREES)
         self._results: Cache[Rows] = Cache(_KEPT_RESULTS)
-        self._running: dict[int, tuple[duckdb.DuckDBPyConnection, list[str]]] = {}
+        self._running: dict[int, Watch] = {}
         self._lock = threading.Lock()
         self._is_closed = False
 
@@ -294,7 +293,7 @@ class SystemCatalog:
         `types`: what the client has declared; 0 and 705 are unknown. Raises CatalogRefusal.
         """
         plan = self._plan(sql, types)
-        return _columns(plan), tuple(type_.oid for type_ in plan.parameters)
+        return plan.columns, tuple(type_.oid for type_ in plan.parameters)
 
     def run(
         self, sql: str, facts: ConnectionFacts, values: Sequence[object] = (), types: Sequence[int] = ()
@@ -319,11 +318,13 @@ class SystemCatalog:
             rows = self._finished(plan, self._fetch(plan.sql, arguments, facts.process_id), facts)
             if "now" not in plan.facts and len(plan.sql) <= 10 * _KEPT_TEXT and _is_small(rows):
                 self._results.put(key, rows)
-        return _columns(plan), list(rows)
+        return plan.columns, list(rows)
 
     def interrupt(self, process_id: int) -> None:
         """End what runs for a connection, if anything does; from any thread."""
-        self._stop(process_id, "cancelled")
+        with self._lock:
+            if process_id in self._running:
+                self._running[process_id].cancel()
 
     def close(self) -> None:
         """Close the engine; nothing may be asked after it."""
@@ -335,7 +336,7 @@ class SystemCatalog:
         """Put a new engine in the place of a broken one, unless another thread has done it."""
         with self._lock:
             if self._database is broken and not self._is_closed:
-                self._database, _ = open_database(*self._contents)
+                self._database = open_database(*self._contents)
 
     def _parse(self, sql: str) -> exp.Expr:
         tree = self._trees.get(sql)
@@ -377,31 +378,26 @@ class SystemCatalog:
         return {name: found[name] for name in plan.facts}
 
     def _fetch(self, sql: str, arguments: dict[str, object], process_id: int) -> list[tuple[Any, ...]]:
-        why: list[str] = []
         database = self._database
         try:
             cursor = database.cursor()
         except duckdb.Error:
             self._reopen(database)
             raise CatalogRefusal("engine: closed") from None
-        timer = threading.Timer(_SECONDS, self._stop, (process_id, "too long"))
-        timer.daemon = True
-        with self._lock:
-            self._running[process_id] = (cursor, why)
-        try:
-            timer.start()
-            rows = cursor.execute(sql, arguments or None).fetchmany(_MOST_ROWS + 1)
-        except (duckdb.Error, RuntimeError, ValueError, OverflowError) as error:
-            if "cancelled" in why:
-                raise EngineFailure("cancelled", sqlstate="57014") from None
-            if isinstance(error, _BREAKING):
-                self._reopen(database)
-            raise _failed(error, why) from None
-        finally:
-            timer.cancel()
+        with cursor, interrupt_after(cursor, _SECONDS) as watch:
             with self._lock:
-                self._running.pop(process_id, None)
-            cursor.close()
+                self._running[process_id] = watch
+            try:
+                rows = cursor.execute(sql, arguments or None).fetchmany(_MOST_ROWS + 1)
+            except (duckdb.Error, RuntimeError, ValueError, OverflowError) as error:
+                if watch.is_cancelled:
+                    raise EngineFailure("cancelled", sqlstate="57014") from None
+                if isinstance(error, _BREAKING):
+                    self._reopen(database)
+                raise _failed(error, watch.is_late) from None
+            finally:
+                with self._lock:
+                    self._running.pop(process_id, None)
         if len(rows) > _MOST_ROWS:
             raise CatalogRefusal(
                 "too many rows", message=f"a query of the system catalog gives at most {_MOST_ROWS} rows",
@@ -409,16 +405,9 @@ class SystemCatalog:
             )  # fmt: skip
         return rows
 
-    def _stop(self, process_id: int, why: str) -> None:
-        with self._lock:
-            found = self._running.get(process_id)
-            if found is not None:
-                found[1].append(why)
-                found[0].interrupt()
-
     def _finished(self, plan: CatalogPlan, rows: list[tuple[Any, ...]], facts: ConnectionFacts) -> Rows:
         user = (_role(facts.user), facts.user)
-        readers = [reader_of(type_, self._names, user) for _, type_, _ in plan.columns]
+        readers = [reader_of(type_, self._names, user) for type_ in plan.types]
         if not any(readers):
             return list(rows)
         return [
@@ -426,11 +415,11 @@ class SystemCatalog:
         ]
 
 
-def _failed(error: Exception, why: Sequence[str]) -> CatalogRefusal:
-    """Return the refusal of a query that the engine did not finish; `why`: that we stopped it, and for what."""
-    if why:
+def _failed(error: Exception, is_late: bool) -> CatalogRefusal:
+    """Return the refusal of a query that the engine did not finish; `is_late`: it was ended for that."""
+    if is_late:
         message = f"a query of the system catalog may take {_SECONDS:g} seconds"
-        return CatalogRefusal(why[0], message=message, sqlstate="54000")
+        return CatalogRefusal("too long", message=message, sqlstate="54000")
     return raised_in(error) or CatalogRefusal(f"engine: {type(error).__name__}")
 
 
@@ -443,12 +432,6 @@ def _is_small(rows: Rows) -> bool:
     if sum(map(len, rows)) > _KEPT_VALUES:
         return False
     return sum(len(str(value)) for row in rows for value in row) <= _KEPT_CHARACTERS
-
-
-def _columns(plan: CatalogPlan) -> tuple[ResultColumn, ...]:
-    return tuple(
-        ResultColumn(name, type_.oid, type_.size, modifier) for name, type_, modifier in plan.columns
-    )
 
 
 def _role(user: str) -> int:

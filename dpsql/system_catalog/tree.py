@@ -12,7 +12,7 @@ from .read_tokens import HIDDEN
 
 __all__ = [
     "CallNode", "TypeName", "alias_of", "call_of", "inner", "is_query", "name_of", "output_name", "parts_of",
-    "plain", "sort_keys", "type_label", "type_of",
+    "plain", "sort_keys", "type_of",
 ]  # fmt: skip
 
 _MODIFIERS = ("order", "limit", "offset", "with_")
@@ -21,7 +21,7 @@ _SIDES = {"LEADING": "ltrim", "TRAILING": "rtrim"}
 
 @dataclass(frozen=True, slots=True)
 class TypeName:
-    """A type as it is written."""
+    """A type as it is written, by its name in pg_type."""
 
     name: str
     modifiers: tuple[int, ...] = ()
@@ -153,11 +153,6 @@ def _anonymous(node: exp.Anonymous, condition: exp.Expr | None, window: exp.Wind
 
 # --- the name that Postgres gives to a column of a result without an alias ----------------------------
 
-_INTERNAL = {
-    "boolean": "bool", "bigint": "int8", "smallint": "int2", "integer": "int4", "int": "int4", "real": "float4",
-    "float": "float8", "decimal": "numeric", "character": "bpchar", '"char"': "char",
-}  # fmt: skip
-
 
 def output_name(expression: exp.Expr) -> str:
     """Return the name of a column."""
@@ -175,7 +170,7 @@ def _name(expression: exp.Expr) -> tuple[str, int]:
             return _name(array)
         case exp.Cast(this=value, args=args):
             name, strength = _name(value)
-            return (name, strength) if strength > 1 else (type_label(type_of(args["to"])), 1)
+            return (name, strength) if strength > 1 else (type_of(args["to"]).name.strip('"'), 1)
         case exp.Case(args=args):
             default = args.get("default")
             name, strength = _name(default) if default is not None else ("", 0)
@@ -196,8 +191,3 @@ def _of_query(query: exp.Expr) -> str:
         first = query.expressions[0]
         return name_of(first.args["alias"]) if isinstance(first, exp.Alias) else output_name(first)
     return "?column?"
-
-
-def type_label(type_: TypeName) -> str:
-    """Return a type's name as a cast gives it to a column."""
-    return _INTERNAL.get(type_.name, type_.name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from .errors import CatalogRefusal, unsupported
+from .errors import unsupported
 from .functions import FUNCTIONS
 from .names import Names
 from .pg_types import TEXT, UNKNOWN, PgType, wider
@@ -30,10 +30,14 @@ _ITEM = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|([^,{}"\\]*))\s*')
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """A piece of SQL and its type. `literal`: a string that has no type yet; `parameter`: a $n that has none."""
+    """A piece of SQL and its type. `literal`: a string that has no type yet; `parameter`: a $n that has none.
+
+    `modifier`: Postgres' of a column's type; -1 where none.
+    """
 
     sql: str
     type: PgType
+    modifier: int = -1
     literal: str | None = None
     parameter: int | None = None
     is_null: bool = False
@@ -45,11 +49,10 @@ class Typed:
 
 @dataclass
 class TranslationContext:
-    """What one translation gathers: the parameters' types, and what it wants to know of the connection."""
+    """What one translation gathers: the parameters' types, and the settings that it asks for."""
 
     names: Names
     parameters: dict[int, PgType] = field(default_factory=dict)
-    facts: set[str] = field(default_factory=set)
     settings: list[str] = field(default_factory=list)
     _aliases: int = 0
 
@@ -131,13 +134,7 @@ def _literal(context: TranslationContext, text: str, target: PgType) -> str:
         parts = ["NULL" if item is None else _literal(context, item, element) for item in items]
         return f"CAST([{', '.join(parts)}] AS {target.holder})"
     if target.family == "oid":
-        found = context.names.find(target, text.strip())
-        if found is None:
-            kinds = {"regclass": ("relation", "42P01"), "regproc": ("function", "42883")}
-            kind, code = kinds.get(target.name, ("object", "42704"))
-            shown = text[:60]
-            raise CatalogRefusal("no such object", message=f'{kind} "{shown}" does not exist', sqlstate=code)
-        return f"CAST({found} AS BIGINT)"
+        return f"CAST({context.names.find(target, text)} AS BIGINT)"
     if target.family == "boolean" and text.strip().lower() in _BOOLEANS:
         return _BOOLEANS[text.strip().lower()]
     is_integer = target.holder in ("SMALLINT", "INTEGER", "BIGINT")
@@ -195,7 +192,6 @@ def _to_text(context: TranslationContext, value: Typed) -> str:
         return f"(SELECT any_value(n.nspname) FROM c.pg_namespace AS n WHERE n.oid = {sql})"
     if type_.name == "regrole":
         (role,) = FUNCTIONS["pg_get_userbyid"]
-        context.facts.update(("user", "user_oid"))
         return role.sql.format(sql)
     if type_.element is not None:
         items = coerce(context, value, _TEXTS).sql

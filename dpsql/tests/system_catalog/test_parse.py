@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import psycopg
@@ -49,6 +50,14 @@ _VALUES = [
     ("SELECT (ROW(1, 'a') = ROW(1, 'a')) IS NOT FALSE", True),
     ("SELECT NOT (1 = 2) IS TRUE", True),
     ("SELECT null IS UNKNOWN", True),
+    ("SELECT date '2024-03-01' - date '2024-02-01'", 29),
+    ("SELECT date '2024-02-28' + interval '2 days'", datetime(2024, 3, 1)),
+    ("SELECT interval '1 day' + '2 hours' = interval '26 hours'", True),
+    ("SELECT array_append('1 2'::int2vector, 3::int2) || 4::int2", [1, 2, 3, 4]),
+    ("SELECT array_remove(ARRAY[1, 2, NULL], NULL)", [1, 2]),
+    ("SELECT array(SELECT generate_subscripts(ARRAY['a', 'b'], 1, true))", [2, 1]),
+    ("SELECT array_lower('1 2'::int2vector, 1) + array_upper('1 2'::int2vector, 1)", 1),
+    ("SELECT coalesce(nullif(amname, 'heap'), 'x') || concat_ws('-', 1, NULL, 'b')", "x1-b"),
     ("SELECT count(*) FILTER (WHERE true) OVER (PARTITION BY amname ORDER BY oid)", 1),
 ]
 
@@ -66,7 +75,8 @@ _COLUMNS = [
     ("current_catalog", "current_catalog"), ("current_user::text", "current_user"), ("trim(' a')", "btrim"),
     ("EXISTS (SELECT 1)", "exists"), ("ARRAY(SELECT 1)", "array"), ("ARRAY[1]", "array"), ("(SELECT oid)", "oid"),
     ("('{1}'::oid[])[1]", "oid"), ("left('ab', 1)", "left"), ("extract(day FROM now())", "extract"),
-    ("date '2024-01-01'", "date"), ("amname ~ 'a'", "?column?"), ("NOT true", "?column?"),
+    ("date '2024-01-01'", "date"), ("amname ~ 'a'", "?column?"), ("'a'::char", "bpchar"),
+    ("'2024-01-01'::timestamp without time zone", "timestamp"), ("boolean 't'", "bool"), ("NOT true", "?column?"),
 ]  # fmt: skip
 
 
@@ -105,6 +115,7 @@ def test_a_name_is_no_word_of_another_dialect(catalog: SystemCatalog, name: str)
         "SELECT try_cast(oid AS text) FROM pg_am", "SELECT oid FROM pg_am TABLESAMPLE SYSTEM (1)",
         "SELECT oid INTO x FROM pg_am", "SELECT lag(oid) OVER (ORDER BY oid) FROM pg_am",
         "SELECT sum(oid) OVER (ROWS 1 PRECEDING) FROM pg_am", "SELECT oid FROM pg_am FETCH FIRST 1 ROW WITH TIES",
+        "SELECT current_schemas(true, 1) FROM pg_am", "SELECT array_upper(1, 1) FROM pg_am", "SELECT 'a' + 'b' FROM pg_am",
         "SELECT oid FROM pg_am; SELECT 1", "SELECT $0 FROM pg_am", "SELECT 1::nosuch FROM pg_am",
     ],
 )  # fmt: skip
