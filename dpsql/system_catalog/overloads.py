@@ -18,7 +18,7 @@ __all__ = ["apply"]
 _ANY, _ARRAY, _ELEMENT, _INT, _NUMBER, _FIRST = (
     PSEUDO[name] for name in ("any", "anyarray", "anyelement", "anyint", "anynumber", "first")
 )
-_ELEMENTS = (_ELEMENT, _INT, _NUMBER)
+_ELEMENTS = frozenset(type_.name for type_ in (_ELEMENT, _INT, _NUMBER))
 
 
 def apply(
@@ -37,8 +37,10 @@ def apply(
             f"the function {name[:60]}",
             message=f"the function {name[:60]} is not supported in a query of the system catalog",
         )
-    fitting = [found for found in typed if all(map(_fits, values, found[1]))]
-    form, types = max(fitting, key=lambda found: _exactness(values, found[1]), default=typed[0])
+    form, types = typed[0]
+    if len(typed) > 1:
+        fitting = [found for found in typed if all(map(_fits, values, found[1]))]
+        form, types = max(fitting, key=lambda found: _exactness(values, found[1]), default=typed[0])
     element = _element(values, types)
     sqls = [
         coerce(context, value, _argument(value, type_, element)).sql
@@ -55,9 +57,9 @@ def _fits(value: Typed, type_: PgType) -> bool:
     given = value.type
     if type_ is _ARRAY:
         return given.element is not None
-    if given is UNKNOWN or type_ in (_ANY, _ELEMENT):
+    if given is UNKNOWN or type_ is _ANY or type_ is _ELEMENT:
         return True
-    if type_ in _ELEMENTS:
+    if type_.name in _ELEMENTS:
         return given.is_number if type_ is _NUMBER else given.is_integer
     return given.family == type_.family or (given.is_number and type_.is_number)
 
@@ -70,14 +72,14 @@ def _element(values: Sequence[Typed], types: Sequence[PgType]) -> PgType | None:
     """Return the type of all `anyelement` and of the items of all `anyarray`; None: there are none."""
     pairs = list(zip(values, types, strict=True))
     arrays = [value for value, type_ in pairs if type_ is _ARRAY and value.type is not UNKNOWN]
-    asked = [value for value, type_ in pairs if type_ in _ELEMENTS]
+    asked = [value for value, type_ in pairs if type_.name in _ELEMENTS]
     if not arrays and not asked:
         return None
     found = common_type(arrays).element if arrays else common_type(asked)
     if (
         found is None
-        or (_INT in types and not found.is_integer)
-        or (_NUMBER in types and not found.is_number)
+        or (any(type_ is _INT for type_ in types) and not found.is_integer)
+        or (any(type_ is _NUMBER for type_ in types) and not found.is_number)
     ):
         raise unsupported("a function of values of these types")
     return found
@@ -97,7 +99,7 @@ def _result(type_: PgType, element: PgType | None) -> PgType:
     found: PgType | None = type_
     if type_ is _ARRAY:
         found = None if element is None else array_of(element)
-    elif type_ in (*_ELEMENTS, _FIRST):
+    elif type_.name in _ELEMENTS or type_ is _FIRST:
         found = element
     if found is None:
         raise unsupported("an array of this type")

@@ -579,7 +579,7 @@ class _Release:
     def _place(self, z: str, low: int, choice: Choice) -> str:
         """Return the candidate of a value in lattice integers: its steps, then bits of the row's person."""
         above = f"({z} - {self.dialect.cast(str(low), 'BIGINT')})"
-        place = f"({above} >> {choice.shift})" if choice.shift else above
+        place = self.dialect.shifted_right(above, choice.shift) if choice.shift else above
         if not choice.hash_bits:
             return place
         scattered = self.dialect.scattered(self._typed_unit(), choice.hash_bits)

@@ -54,7 +54,7 @@ class WindowPrinter:
     def steps(self) -> tuple[list[str], str]:
         """Return the WITH steps over r, and the name of the last: keys, v, less, w, n."""
         shift = max(0, (self.candidates - 1).bit_length() - (_CELLS_OF_A_GROUP if self.keys else _CELLS))
-        cell = f"(v >> {shift})" if shift else "v"
+        cell = self.dialect.shifted_right("v", shift) if shift else "v"
         by = ", ".join([*self.keys, "cell"])
         steps = [
             f"g AS (SELECT {self._listed()}{cell} AS cell, {self._sum('w')} AS w FROM r GROUP BY {by}{self.in_domain})",
@@ -65,7 +65,7 @@ class WindowPrinter:
             shown = f"SELECT {self._listed()}cell AS v, less, w, n FROM c WHERE {self._is_near()}"
             return [*steps, f"d AS ({shown})"], "d"
         same = [self._same(f"r.{key}", f"s.{key}", key in self.nullable) for key in self.keys]
-        on = " AND ".join([*same, f"(r.v >> {shift}) = s.cell"])
+        on = " AND ".join([*same, f"{self.dialect.shifted_right('r.v', shift)} = s.cell"])
         group = ", ".join([*(f"r.{key}" for key in self.keys), "s.cell", "r.v"])
         steps += [
             f"s AS (SELECT {by}, less, n FROM c WHERE {self._is_near()})",

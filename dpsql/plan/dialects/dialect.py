@@ -252,8 +252,12 @@ class Dialect(ABC):
 
         For |x| < 2^46 the first are -2^23 to 2^23 - 1, the others 0 to 2^23 - 1: no 2^40 of either pass 64 bits.
         """
-        high = self.cast(f"SUM(({sql}) >> 23){only}", "HUGEINT")
+        high = self.cast(f"SUM({self.shifted_right(f'({sql})', 23)}){only}", "HUGEINT")
         return f"({high} * {2**23} + SUM(({sql}) & {2**23 - 1}){only})"
+
+    def shifted_right(self, sql: str, bits: int) -> str:
+        """Return a BIGINT divided by 2^bits, rounded down."""
+        return f"({sql} >> {bits})"
 
     @abstractmethod
     def wide_sum(self, total: str) -> str:

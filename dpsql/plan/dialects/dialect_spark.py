@@ -9,6 +9,7 @@ Traps that these forms stand for, each reproduced on 4.3 (soundness.md 2.6):
 3. A text may hold bytes that are no UTF-8, and substring() of such reads the memory behind them: a column is NULL
    there, wherever it is read.
 4. A step of WITH is computed again for each of its readers.
+5. Behind `map(`, which a list's reader says, `>>` is read as two signs that end a type: nothing is shifted by a sign.
 
 What is printed relies on settings that the backend pins and reads back: ANSI arithmetic, decimals without loss of
 precision (`decimalOperations.allowPrecisionLoss` false), and UTC, in which TIMESTAMP_NTZ and TIMESTAMP_LTZ are one.
@@ -166,6 +167,9 @@ class SparkDialect(Dialect):
     def summed(self, sql: str, kind: str, largest_sum: int | None) -> str:
         is_wide = largest_sum is None or largest_sum >= 2**62
         return self.cast(sql, "HUGEINT") if is_wide and kind != "HUGEINT" else sql
+
+    def shifted_right(self, sql: str, bits: int) -> str:
+        return f"shiftright({sql}, {bits})"  # >> behind map() is read as two signs, which end types
 
     def splits(self, largest: int, largest_sum: int) -> bool:
         return largest_sum >= 2**62 and largest < 2**46

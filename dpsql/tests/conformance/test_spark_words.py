@@ -185,7 +185,7 @@ def test_narrow_quotients(session: SparkSession) -> None:
     Values("BIGINT", [(str(x), str(y)) for x, y in itertools.product(narrow, [*narrow, 0])]).check(
         session,
         {"quotient": lambda d: d.quotient("x", "NULLIF(y, 0)", wide=False, most=2**62), "rest": lambda d: "x % NULLIF(y, 0)",
-         "shifted": lambda d: "(x >> 7)", "scattered": lambda d: d.scattered([("x", BIGINT)], 10)},
+         "shifted": lambda d: d.shifted_right("x", 7), "scattered": lambda d: d.scattered([("x", BIGINT)], 10)},
     )  # fmt: skip
 
 

@@ -60,7 +60,8 @@ class _CopySnapshot:
         if len(schemas) == 1:
             yield from self._snapshot.run(in_schema(sql, schemas[0]), parameters, size)
         else:
-            yield self._backend.keep(sql, parameters, self._asked_of(schemas, sql, parameters))
+            rows = self._backend.keep(sql, parameters, self._asked_of(schemas, sql, parameters))
+            yield from [rows] if rows else []  # as a snapshot gives no chunk without rows
 
     def columns(self, sql: str) -> Any:
         return self._snapshot.columns(in_schema(sql, self._backend.schemas[0]))

@@ -20,6 +20,7 @@ ASKED = (
     "SELECT date_trunc('month', born), COUNT(*) FROM person WHERE born > DATE '2000-01-01' GROUP BY 1",
     "SELECT COUNT(*) FROM (SELECT person_id, SUM(fee) AS s FROM visit GROUP BY person_id) t WHERE s > 10",
     "SELECT ward, MEDIAN(days) FROM visit GROUP BY ward",
+    "SELECT AVG(sqrt(age)), MEDIAN(height * height * 50000) FROM person",
     "SELECT note, COUNT(*), COUNT(DISTINCT person_id), SUM(fee) FROM visit GROUP BY note",
     "SELECT SUM(v.fee * w.beds) FROM visit v JOIN ward w ON w.name = v.ward WHERE w.beds BETWEEN 0 AND 9",
     "SELECT COUNT(*) FROM person p WHERE EXISTS (SELECT 1 FROM visit v WHERE v.person_id = p.id AND v.days <> p.age)",
@@ -45,6 +46,7 @@ def test_what_is_printed_is_sparks(sql: str) -> None:
         "COUNT(*) < 0",
         '"',
         'trunc("',
+        ">>",
     ):
         assert foreign not in shown
 
