@@ -51,7 +51,7 @@ from ...relation.relations import (
     Values,
     Window,
 )
-from ...relation.types import NULL
+from ...relation.types import INTEGER, NULL
 from ...sql.outer import Outer
 from .above_alone import ReadsAround, check_whole, is_plain_frame
 from .correlated_keys import held_to, keys_asked_for
@@ -243,7 +243,12 @@ class _Analysis:
         try:
             return read_in_place(relation, self.catalog)
         except NotInPlace:
-            return drawn_first(relation, self._intermediate(relation, as_rows=True))
+            if relation.columns:
+                return drawn_first(relation, self._intermediate(relation, as_rows=True))
+            # SELECT without FROM: rows travel as their columns, and one tells how many there are
+            counted = Project(relation, (Literal(INTEGER, 1),), ("",), position=relation.position)
+            drawn = drawn_first(counted, self._intermediate(counted, as_rows=True))
+            return replace(drawn, outputs=(), names=())
 
     def _intermediate(self, relation: Relation, *, as_rows: bool) -> int:
         """Return the number of an intermediate result; one that is used as rows and as a value is two."""
