@@ -148,7 +148,7 @@ def _own_type(argument: Constant) -> int:
     assert argument.text is not None
     own = type_number(argument.type)
     if argument.type == "integer" and argument.text.lstrip("-").isdigit():
-        value = int(argument.text)  # a bare number is of the smallest type that holds it
+        value = Decimal(argument.text)  # a bare number, of any length, is of the smallest type that holds it
         fits = [oid for oid, limit in ((Oid.INT4, 2**31), (Oid.INT8, 2**63)) if -limit <= value < limit]
         return fits[0] if fits else Oid.NUMERIC
     return Oid.TEXT if own == Oid.UNKNOWN else own
@@ -165,7 +165,7 @@ def _rounded(value: object, given: SqlType) -> str:
     exact = Decimal(str(value))
     if not exact.is_finite():
         return str(value)
-    return str(int(exact.to_integral_value(ROUND_HALF_EVEN if given.is_float else ROUND_HALF_UP)))
+    return f"{exact.to_integral_value(ROUND_HALF_EVEN if given.is_float else ROUND_HALF_UP):f}"
 
 
 def _text(value: object, written: str) -> str:

@@ -80,6 +80,7 @@ def test_arguments(connection: psycopg.Connection[Any], type_: str, argument: st
         ("PREPARE m AS INSERT INTO person VALUES (1)", "0A000"), ("PREPARE m AS SELECT age FROM person", "42501"),
         ("PREPARE m(nosuch) AS SELECT 1", "42704"), ("PREPARE m AS EXECUTE n(1)", "42601"),
         ("PREPARE TRANSACTION 'x'", "0A000"), ("COPY (EXECUTE n(1)) TO STDOUT", "42601"),
+        pytest.param(f"EXECUTE n({'9' * 5000})", "22003", id="long"), ("EXECUTE n(1e100000)", "22003"),
         ("EXPLAIN EXECUTE n(1)", "0A000"), ("EXPLAIN (FORMAT json) EXECUTE n(1)", "0A000"), ("DEALLOCATE m", "26000"),
     ],
 )  # fmt: skip
