@@ -20,7 +20,7 @@ from .conftest import COUNT, Served, left, make_dataset, run_server
 from .raw import exchange
 
 TELLING = """
-import asyncio, json, os, sys, threading, time
+import asyncio, json, os, sys, threading
 from pathlib import Path
 from dpsql.policy import load_policy
 from dpsql.server import Options, Server
@@ -28,13 +28,18 @@ path = Path(sys.argv[1])
 server = Server([load_policy(path)], Options(port=0, **json.loads(sys.argv[2])))
 def tell():
     memory = server.databases[0].sessions.memory
-    while True:
+    while not ended.wait(0.01):
         new = path.with_suffix(".new")
         new.write_text(json.dumps([memory.held, memory.in_files, memory.most]))
         os.replace(new, path.with_suffix(".held"))
-        time.sleep(0.01)
-threading.Thread(target=tell, daemon=True).start()
-asyncio.run(server.run())
+ended = threading.Event()
+telling = threading.Thread(target=tell)
+telling.start()
+try:
+    asyncio.run(server.run())
+finally:
+    ended.set()
+    telling.join()
 """
 ROWS = 200_000
 LONG = "x" * 150
