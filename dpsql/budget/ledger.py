@@ -129,6 +129,10 @@ class Ledger(ABC):
         """Let everything go. What is still reserved counts as failed from now on."""
 
     @abstractmethod
+    def tidy(self) -> None:
+        """Do what can wait, beside the changes: nothing is different after it. Raises LedgerError."""
+
+    @abstractmethod
     def back_up(self, folder: Path) -> list[Path]:
         """Copy ledger and log, as they are together at one moment, into a folder that is there; return the copies.
 

@@ -412,6 +412,10 @@ class LedgerStore:
 
         return replace(kept, rations=self._rations.scopes(kept, analyst, at or utc_now(), cap))
 
+    def tidy(self) -> None:
+        """See `BudgetStore.tidy`."""
+        self._ledger.tidy()
+
     def back_up(self, folder: Path) -> list[Path]:
         """Copy the ledger and its log; see `Ledger.back_up`."""
         return self._ledger.back_up(folder)

@@ -121,6 +121,9 @@ class PostgresLedger(Ledger):
             undo.pop_all()
         return ledger
 
+    def tidy(self) -> None:
+        """See `Ledger.tidy`: Postgres does that by itself."""
+
     def back_up(self, folder: Path) -> list[Path]:
         """See `Ledger.back_up`. Raises LedgerError: the server has means of its own."""
         raise LedgerError(

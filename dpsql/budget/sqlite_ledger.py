@@ -6,6 +6,8 @@ House rules:
    on the disk then; but a reservation, which the log has there, comes to it with the next commit, at the latest that
    of its draws.
 2. The file is opened by SQLite alone, and made for its owner alone.
+3. What SQLite keeps beside the file goes into it in `tidy`, where somebody calls that, over a connection that does
+   nothing else: no charge waits for it. It has the whole of what it moves on the disk first.
 """
 
 from __future__ import annotations
@@ -44,6 +46,10 @@ _SCHEMA = (
     "CREATE TABLE draw (entry INTEGER PRIMARY KEY, measures BLOB NOT NULL, scale TEXT NOT NULL,"
     " payload BLOB NOT NULL)",
 )
+_TIDY_CHANGES = 200
+"""Rows that are changed until there is something to tidy: some thirty statements."""
+_LONGEST_WAL = 5_000
+"""Pages of 4 KiB that wait beside the file until a commit moves them itself: where nobody tidies."""
 
 
 class SqliteLedger(Ledger):
@@ -56,17 +62,20 @@ class SqliteLedger(Ledger):
         super().__init__(_log(path), path.name, step, promise)
         self._path = path
         self._folder = _holders(path)
-        self._lock = threading.Lock()
+        self._lock, self._tidying = threading.Lock(), threading.Lock()
         self._synchronous = ""
         self._read_last: tuple[object, list[list[Any]]] = None, []
         with ExitStack() as undo:
             undo.callback(self._journal.close)
             self._db = _connect(path)
             undo.callback(self._db.close)
+            self._tidier = _connect(path)
+            undo.callback(self._tidier.close)
             self._holder = Holder(self._folder)
             self._close = undo.pop_all()
         self._close.callback(self._holder.close)
         self._file = identity(path)
+        self._tidied = 0
 
     @classmethod
     def open(
@@ -93,6 +102,7 @@ class SqliteLedger(Ledger):
             with ExitStack() as undo:
                 undo.callback(ledger.close)
                 _prepare(ledger._db)
+                _make_durable(ledger._tidier)
                 ledger._verify(dataset, promise)
                 ledger._fail_dead()
                 undo.pop_all()
@@ -105,7 +115,7 @@ class SqliteLedger(Ledger):
 
     def close(self) -> None:
         """See `Ledger.close`."""
-        with self._lock:
+        with self._tidying, self._lock:
             self._close.close()
 
     def check_in_place(self) -> None:
@@ -113,6 +123,14 @@ class SqliteLedger(Ledger):
         super().check_in_place()
         if identity(self._path) != self._file:
             raise LedgerError("the ledger or its log was replaced while in use", hint="restart dpsql")
+
+    def tidy(self) -> None:
+        """See `Ledger.tidy`: move what was committed into the file, where that is much."""
+        with self._tidying, _as_ledger_errors(self._path):
+            changed = self._db.total_changes
+            if changed - self._tidied >= _TIDY_CHANGES:
+                self._tidier.execute("PRAGMA wal_checkpoint(PASSIVE)")
+                self._tidied = changed
 
     def back_up(self, folder: Path) -> list[Path]:
         """See `Ledger.back_up`: the ledger first, so that the log's copy lacks nothing that the ledger's has."""
@@ -253,9 +271,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 def _prepare(database: sqlite3.Connection) -> None:
     """Set the durability settings and make the schema in an empty file, to be filled by replay."""
     (mode,) = database.execute("PRAGMA journal_mode = WAL").fetchone()
-    database.execute("PRAGMA synchronous = FULL")
-    database.execute("PRAGMA fullfsync = ON")
-    database.execute("PRAGMA checkpoint_fullfsync = ON")
+    _make_durable(database)
     (level,) = database.execute("PRAGMA synchronous").fetchone()
     if mode != "wal" or level != 2:
         raise LedgerError("the ledger's file system cannot make it durable", hint="put it on a local disk")
@@ -272,6 +288,13 @@ def _prepare(database: sqlite3.Connection) -> None:
     database.execute("INSERT INTO ledger VALUES (1, ?, 0)", (secrets.token_bytes(32),))
     database.execute(f"PRAGMA user_version = {UNSAID.format}")  # what is written first raises it
     database.execute("COMMIT")
+
+
+def _make_durable(database: sqlite3.Connection) -> None:
+    database.execute("PRAGMA synchronous = FULL")
+    database.execute("PRAGMA fullfsync = ON")
+    database.execute("PRAGMA checkpoint_fullfsync = ON")
+    database.execute(f"PRAGMA wal_autocheckpoint = {_LONGEST_WAL}")
 
 
 @contextmanager

@@ -127,6 +127,10 @@ class BudgetStore(StoredDraws, Protocol):
         """Return what was found last of a key in data of exactly this version, None if nobody looked."""
         ...
 
+    def tidy(self) -> None:
+        """Do what can wait, so that no charge waits for it; nothing is different after it. Raises LedgerError."""
+        ...
+
     def secret(self) -> bytes:
         """Return 32 random bytes made with the ledger, for the salt of contribution bounding."""
         ...

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from ..engine import Session
 from ..engine.dataset import Dataset
 from ..engine.turns import StatementTurns
-from ..errors import PolicyError
+from ..errors import LedgerError, PolicyError
 from ..memory import MIB, MemoryLimits, ResultMemory, give_back
 from ..policy import Access, Policy, ServerPolicy, access_of
 from ..precedence import Precedence
@@ -120,8 +121,11 @@ class Sessions:
     def rest(self) -> None:
         """Let the database go for a while if nobody has asked anything lately: a file's owner can write it then.
 
-        Memory that nobody uses any more is given back now and then, until long after the last statement.
+        Memory that nobody uses any more is given back now and then, until long after the last statement; and the ledger
+        does what no charge has to wait for.
         """
+        with suppress(LedgerError):  # `Health` tells the owner
+            self.dataset.store.tidy()
         now = time.monotonic()
         rested = now - self._used
         if rested < _TRIM_UNTIL and now - self._trimmed > _TRIM_SECONDS:

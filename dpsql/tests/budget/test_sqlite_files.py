@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,32 @@ def test_commits_are_synced(file: Place) -> None:
         assert db.execute("PRAGMA synchronous").fetchone() == (2,)
         assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     store.close()
+
+
+def test_what_is_beside_the_file_goes_into_it_where_no_charge_waits(file: Place, tmp_path: Path) -> None:
+    def in_file() -> int:
+        """Return how many records the file has without what is beside it."""
+        copy = tmp_path / "copy.db"
+        copy.write_bytes((tmp_path / "ledger.db").read_bytes())
+        with closing(sqlite3.connect(copy)) as db:
+            if not db.execute("SELECT 1 FROM sqlite_master").fetchall():
+                return 0
+            return int(db.execute("SELECT COUNT(*) FROM record").fetchone()[0])
+
+    store = file.open()
+    store.tidy()
+    first = in_file()
+    for number in range(60):
+        buy(store, f"m{number}", epsilon=1)
+    assert in_file() == first, "no commit moves anything"
+    store.tidy()
+    assert in_file() >= first + 60
+    moved = in_file()
+    buy(store, "one more", epsilon=1)
+    store.tidy()
+    assert in_file() == moved, "a little waits"
+    store.close()
+    assert len(file.open().log(100)) >= 61
 
 
 def test_reservations_alone_wait_for_the_sync_of_their_draws(file: Place) -> None:
