@@ -12,9 +12,11 @@ from __future__ import annotations
 import os
 import pickle
 import tempfile
+import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
+from queue import SimpleQueue
 from typing import Any, BinaryIO, TypeVar, overload
 
 import numpy as np
@@ -45,10 +47,28 @@ def chunk_rows(columns: int, cells: int = _OBJECTS) -> int:
     return max(1, cells // max(1, columns))
 
 
+_LEFT: SimpleQueue[BinaryIO] = SimpleQueue()
+"""Files that nobody holds any more; whoever collects garbage may put one there, in the midst of anything."""
+
+
+def _close_left() -> None:
+    while True:
+        _LEFT.get().close()
+
+
+@cache
+def _closer() -> threading.Thread:
+    """Return the thread that closes files: to free the room of a large one takes 30 ms, which nobody waits for."""
+    thread = threading.Thread(target=_close_left, name="dpsql-closing", daemon=True)
+    thread.start()
+    return thread
+
+
 class _File:
     """A file without a name, which goes with this."""
 
     def __init__(self) -> None:
+        _closer()
         self._file: BinaryIO = tempfile.TemporaryFile(prefix="dpsql-", buffering=0)  # noqa: SIM115
 
     def write(self, data: bytes) -> None:
@@ -62,8 +82,8 @@ class _File:
         return os.pread(self._file.fileno(), end - start, start)
 
     def close(self) -> None:
-        """Let it go."""
-        self._file.close()
+        """Let it go; its room is free soon after."""
+        _LEFT.put(self._file)
 
     def __del__(self) -> None:
         self.close()
