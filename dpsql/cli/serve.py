@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import ipaddress
 import os
 import shlex
@@ -123,10 +124,14 @@ def run_server(policies: Sequence[Policy], options: Options, announce: Callable[
         server = Server(policies, options)
     except ValueError as error:
         raise click.UsageError(f"{error}. See --certificate and --key.") from None
+    gc.collect()
+    gc.freeze()  # the program itself is no garbage, and takes a tenth of a second to look through
     try:
         asyncio.run(server.run(announce))
     except CannotListen as error:
         raise click.UsageError(_why_not(error.host, error.port, error.reason)) from None
+    finally:
+        gc.unfreeze()  # what ends with the program is told so by the collector
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second Ctrl-C ends what is left, without a traceback
 
 
