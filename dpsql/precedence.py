@@ -2,7 +2,8 @@
 
 A thread that computes in Python without a pause is asked to stop every millisecond, and one that reads a long text or
 makes objects of rows is not asked at all; whoever else has something short to do waits for each of them, at every step
-of it. So long work is done in pieces (`Pace`), and rests between them while somebody's short statement is `ahead`.
+of it. So long work is done in pieces (`Pace`), and rests between them while somebody's short statement is `ahead`; and
+who has not said yet who it is stands back behind everybody.
 
 House rules:
 
@@ -15,6 +16,7 @@ House rules:
 
 from __future__ import annotations
 
+import asyncio
 import math
 import threading
 import time
@@ -29,6 +31,8 @@ _LONGEST_REST, _RESTS = 0.05, 20
 """Seconds, and times what a piece took: who rests goes on with a twentieth of its speed at worst."""
 _LOOKS = 0.01
 """Seconds after which who rests looks whether the others are still ahead: that ends with time, too."""
+_LOOKS_IN_LOOP = 0.002
+"""The same, in the event loop, which nobody wakes."""
 _FORGETS = 10.0
 """Seconds in which two thirds of what somebody has taken are forgotten."""
 
@@ -74,6 +78,11 @@ class Pace:
             longest = min(longest, _RESTS * seconds)
         self._precedence.rest(self._owner, longest)
         self._since = self._precedence.clock()
+
+    async def stand_back(self, seconds: float) -> None:
+        """Rest, as `rest`, after a piece in the event loop that took so many seconds."""
+        self._precedence.take(self._owner, seconds)
+        await self._precedence.stand_back(self._owner, min(_LONGEST_REST, _RESTS * seconds))
 
     @contextmanager
     def piece(self) -> Iterator[None]:
@@ -129,8 +138,18 @@ class Precedence:
             while self._is_behind(owner) and (left := end - self.clock()) > 0:
                 self._changed.wait(min(left, _LOOKS))
 
-    def _is_behind(self, owner: str) -> bool:
-        now, own = self.clock(), self.taken(owner)
+    async def stand_back(self, owner: str | None, longest: float) -> None:
+        """As `rest`, in the event loop. `owner`: None for who has not said who it is, and is behind everybody."""
+        end = self.clock() + longest
+        while self._must_stand_back(owner) and (left := end - self.clock()) > 0:
+            await asyncio.sleep(min(left, _LOOKS_IN_LOOP))
+
+    def _must_stand_back(self, owner: str | None) -> bool:
+        with self._changed:
+            return self._is_behind(owner)
+
+    def _is_behind(self, owner: str | None) -> bool:
+        now, own = self.clock(), math.inf if owner is None else self.taken(owner)
         return any(
             place.owner != owner and place.since is not None and now - place.since < _LONGEST_AHEAD
             and self.taken(place.owner) <= own

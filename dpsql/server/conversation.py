@@ -13,6 +13,7 @@ from functools import partial
 
 from .. import pgwire
 from ..pgwire import FieldDescription, Format, ServerMessage
+from ..precedence import Pace
 from ..sql.text import ScriptStatement, split_statements
 from .columns import in_formats, must_be_typed, parameter_types, read_values, typed_nulls
 from .dispatch import Dispatcher
@@ -26,9 +27,9 @@ from .statements import Catalog, Copy, Query, Result, Statement
 __all__ = ["Conversation"]
 
 _CHUNK = 2000
-_CELLS = 40_000
+_CELLS = 8_000
 _FULL = 64 * 1024
-_TURN = 0.01
+_TURN = 0.005
 """Seconds that a connection may have the event loop for, while others wait."""
 
 
@@ -36,9 +37,10 @@ class Outbox:
     """Gathers replies; `write` sends bytes to the client and waits while it does not read."""
 
     def __init__(
-        self, connection: pgwire.ProtocolConnection, write: Callable[[bytes], Awaitable[None]]
+        self, connection: pgwire.ProtocolConnection, write: Callable[[bytes], Awaitable[None]], pace: Pace
     ) -> None:
-        self._connection, self._write = connection, write
+        """`pace`: of the analyst, whose large answers stand back behind others' short statements."""
+        self._connection, self._write, self._pace = connection, write, pace
         self._out = bytearray()
         self._turned = 0.0
 
@@ -76,8 +78,12 @@ class Outbox:
     ) -> None:  # fmt: skip
         step = max(16, min(_CHUNK, _CELLS // max(1, len(result.columns))))
         for start in range(first, end, step):
+            began = time.monotonic()
             self.send(encoder.encode(result.rows[start : min(start + step, end)]))
+            seconds = time.monotonic() - began
             await self.take_turns()
+            if start + step < end:
+                await self._pace.stand_back(seconds)
 
     async def take_turns(self) -> None:
         """Send what is much already, and let the other connections go on when this one has had its time."""
@@ -98,7 +104,7 @@ class Conversation:
         dispatcher: Dispatcher,
         write: Callable[[bytes], Awaitable[None]],
     ) -> None:
-        self.outbox = Outbox(connection, self._send)
+        self.outbox = Outbox(connection, self._send, dispatcher.queries.worker.pace)
         self._connection, self._write = connection, write
         self._dispatcher, self._state, self._queries = dispatcher, dispatcher.state, dispatcher.queries
         self._worker = dispatcher.queries.worker

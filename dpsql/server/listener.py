@@ -34,6 +34,8 @@ _LAST_SECONDS = 5.0
 _REST_SECONDS = 0.5
 _SWITCH_SECONDS = 0.001
 """After which a thread that plans has to let the event loop go on: for each that plans, a reply waits as long."""
+_STRANGER_SECONDS = 0.01
+"""The longest that a new connection has the next one wait, for analysts' short statements to go before both."""
 
 
 class Server:
@@ -54,7 +56,7 @@ class Server:
         if self.encryption is None and not is_loopback(options.host):
             raise ValueError(f"{options.host} can be reached from other machines, which takes TLS")
         self.pool = ThreadPoolExecutor(options.max_connections + len(policies), thread_name_prefix="dpsql")
-        self._texts = TextProcess()
+        self._texts, self._precedence = TextProcess(), Precedence()
         self.databases = self._open(policies)
         self._secret = self.databases[0].secret()
         self.logins = Logins(policies, self._secret)
@@ -70,10 +72,10 @@ class Server:
     def _open(self, policies: Sequence[Policy]) -> list[Database]:
         """Open all or, where one cannot be, none. Raises as `__init__`."""
         with ExitStack() as undo:
-            databases, precedence = [], Precedence()
+            databases = []
             for policy in policies:
                 databases.append(
-                    Database(policy, self.pool, self.options.probe_seconds, precedence, self._texts)
+                    Database(policy, self.pool, self.options.probe_seconds, self._precedence, self._texts)
                 )
                 undo.callback(databases[-1].sessions.shut)
             undo.pop_all()
@@ -182,6 +184,7 @@ class Server:
                 self._begin(Channel(connection, peer))
             else:
                 connection.close()
+            await self._precedence.stand_back(None, _STRANGER_SECONDS)
 
     def _has_room(self, peer: str) -> bool:
         """Return whether one more connection without a login may come from an address; another may go for it."""

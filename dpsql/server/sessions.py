@@ -20,7 +20,7 @@ from ..engine.turns import StatementTurns
 from ..errors import LedgerError, PolicyError
 from ..memory import MIB, MemoryLimits, ResultMemory, give_back
 from ..policy import Access, Policy, ServerPolicy, access_of
-from ..precedence import Precedence
+from ..precedence import Pace, Precedence
 from ..sql.text_process import TextProcess
 from ..system_catalog import SystemCatalog
 from .replies import Replies
@@ -74,6 +74,10 @@ class Sessions:
     def replies(self, session: Session) -> Replies:
         """Return what is remembered of the replies about a session's dataset."""
         return self._opened[id(session.dataset)].replies
+
+    def pace(self, analyst: str) -> Pace:
+        """Return what an analyst's large answers are sent in."""
+        return self._turns.pace(analyst)
 
     def open(self, analyst: str) -> Session:
         """Return a new session, on the tables as they are now. Raises as `__init__` does."""

@@ -36,6 +36,7 @@ class Worker:
         self.session = session
         self._check = check
         self._sessions, self._pool, self._channel = sessions, pool, channel
+        self.pace = sessions.pace(session.analyst)
         self._has_grid = session.policy.server.has_grid
         session.release_time = release_time if self._has_grid else None
         self._longest = release_time(0.0, session.policy.server.statement_seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -122,6 +123,42 @@ def test_what_is_taken_is_counted_and_forgotten() -> None:
     assert precedence.taken("alice") == pytest.approx(1.5), "ahead for half of that second"
     clock.now += 10
     assert precedence.taken("alice") == pytest.approx(1.5 / 2.718281828)
+
+
+@pytest.mark.parametrize(("owner", "rest"), [("mallory", 0.05), (None, 0.05), ("alice", 0.0)])
+def test_the_event_loop_stands_back_for_a_moment(
+    owner: str | None, rest: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As others do; who has not said who it is stands back behind everybody."""
+    clock, waited = Clock(), list[float]()
+    precedence = Precedence(clock)
+    entered(precedence, "alice")
+    if owner is None:
+        precedence.take("alice", 100.0)
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        clock.now += seconds
+
+    monkeypatch.setattr("asyncio.sleep", sleep)
+    asyncio.run(precedence.stand_back(owner, 0.05))
+    assert sum(waited) == pytest.approx(rest)
+    assert max(waited, default=0) < 0.005, "others may be ahead no more"
+
+
+def test_a_piece_in_the_event_loop_is_counted_and_rested_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, waited = Clock(), list[float]()
+    precedence = Precedence(clock)
+    entered(precedence, "alice")
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        clock.now += seconds
+
+    monkeypatch.setattr("asyncio.sleep", sleep)
+    asyncio.run(Pace(precedence, "mallory").stand_back(0.001))
+    assert sum(waited) == pytest.approx(0.02)
+    assert precedence.taken("mallory") == pytest.approx(0.001, rel=0.01)
 
 
 def test_an_error_while_apart_tells_its_moment_to_nobody() -> None:

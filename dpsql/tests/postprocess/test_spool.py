@@ -15,6 +15,7 @@ from dpsql.errors import EngineFailure
 from dpsql.memory import MIB, MemoryLimits, ResultMemory
 from dpsql.pgwire import Bind, FieldDescription, Format, Oid
 from dpsql.postprocess.spool import CELLS, Spool, SpooledRows, chunk_rows
+from dpsql.precedence import Pace, Precedence
 from dpsql.server.conversation import Outbox
 from dpsql.server.portals import Portal, PreparedStatement
 from dpsql.server.statements import Copy, Direction, Fetch, Query, Result
@@ -180,8 +181,20 @@ def test_a_million_rows_are_never_alive_together(
     million: SpooledRows, way: Callable[[Outbox, SpooledRows], Awaitable[None]]
 ) -> None:
     Counted.most = Counted.alive
-    asyncio.run(way(Outbox(Wire(), read), million))  # type: ignore[arg-type, call-arg]
+    asyncio.run(way(Outbox(Wire(), read, Pace(Precedence(), "alice")), million))  # type: ignore[arg-type, call-arg]
     assert Counted.most <= 2 * CELLS
+
+
+def test_a_large_answer_stands_back_between_its_pieces(million: SpooledRows) -> None:
+    pieces = list[float]()
+
+    class Counting(Pace):
+        async def stand_back(self, seconds: float) -> None:
+            pieces.append(seconds)
+
+    asyncio.run(by_rows(Outbox(Wire(), read, Counting(Precedence(), "alice")), million))  # type: ignore[arg-type, call-arg]
+    assert len(pieces) >= MANY // 2000 - 1
+    assert all(seconds > 0 for seconds in pieces)
 
 
 def test_backwards_too(million: SpooledRows) -> None:
