@@ -79,9 +79,13 @@ class Pace:
         self._precedence.rest(self._owner, longest)
         self._since = self._precedence.clock()
 
+    def take(self, seconds: float) -> None:
+        """Count a piece that is not rested after."""
+        self._precedence.take(self._owner, seconds)
+
     async def stand_back(self, seconds: float) -> None:
         """Rest, as `rest`, after a piece in the event loop that took so many seconds."""
-        self._precedence.take(self._owner, seconds)
+        self.take(seconds)
         await self._precedence.stand_back(self._owner, min(_LONGEST_REST, _RESTS * seconds))
 
     @contextmanager

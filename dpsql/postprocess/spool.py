@@ -15,9 +15,10 @@ import tempfile
 import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from queue import SimpleQueue
-from typing import Any, BinaryIO, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -47,13 +48,14 @@ def chunk_rows(columns: int, cells: int = _OBJECTS) -> int:
     return max(1, cells // max(1, columns))
 
 
-_LEFT: SimpleQueue[BinaryIO] = SimpleQueue()
+_LEFT: SimpleQueue[int] = SimpleQueue()
 """Files that nobody holds any more; whoever collects garbage may put one there, in the midst of anything."""
 
 
 def _close_left() -> None:
     while True:
-        _LEFT.get().close()
+        with suppress(OSError):  # closed is closed, whatever the disk says
+            os.close(_LEFT.get())
 
 
 @cache
@@ -67,23 +69,32 @@ def _closer() -> threading.Thread:
 class _File:
     """A file without a name, which goes with this."""
 
-    def __init__(self) -> None:
+    def __init__(self, number: int) -> None:
+        """`number`: its descriptor, which is this one's from now on."""
+        self._number = number
+
+    @classmethod
+    def made(cls) -> _File:
+        """Make a file. Raises OSError; RuntimeError: the thread that would close it cannot be begun."""
         _closer()
-        self._file: BinaryIO = tempfile.TemporaryFile(prefix="dpsql-", buffering=0)  # noqa: SIM115
+        with tempfile.TemporaryFile(prefix="dpsql-", buffering=0) as file:
+            return cls(os.dup(file.fileno()))
 
     def write(self, data: bytes) -> None:
         """Write at the end."""
         view = memoryview(data)
         while view:
-            view = view[self._file.write(view) :]
+            view = view[os.write(self._number, view) :]
 
     def read(self, start: int, end: int) -> bytes:
         """Return the bytes between two places."""
-        return os.pread(self._file.fileno(), end - start, start)
+        return os.pread(self._number, end - start, start)
 
     def close(self) -> None:
-        """Let it go; its room is free soon after."""
-        _LEFT.put(self._file)
+        """Let it go, once; its room is free soon after."""
+        number, self._number = self._number, -1
+        if number >= 0:
+            _LEFT.put(number)
 
     def __del__(self) -> None:
         self.close()
@@ -121,7 +132,7 @@ class Spool:
             return
         if self._file is None:
             self._share.take(_HELD)
-            self._file = _told(_File)
+            self._file = _told(_File.made)
             self._write(self._first)
             self._first = []
         self._write(columns)
@@ -210,8 +221,9 @@ def _told(action: Callable[[], T]) -> T:
     """Return what an action returns. Raises EngineFailure (53200): the disk is full, or may not be written."""
     try:
         return action()
-    except OSError as error:
-        failure = EngineFailure(f"spool: {type(error).__name__} {error.errno}", sqlstate="53200")
+    except (OSError, RuntimeError) as error:
+        number = error.errno if isinstance(error, OSError) else ""
+        failure = EngineFailure(f"spool: {type(error).__name__} {number}".rstrip(), sqlstate="53200")
     raise failure
 
 

@@ -84,6 +84,8 @@ class Outbox:
             await self.take_turns()
             if start + step < end:
                 await self._pace.stand_back(seconds)
+            else:  # also what a cursor gives piece by piece
+                self._pace.take(seconds)
 
     async def take_turns(self) -> None:
         """Send what is much already, and let the other connections go on when this one has had its time."""
