@@ -34,8 +34,9 @@ _LAST_SECONDS = 5.0
 _REST_SECONDS = 0.5
 _SWITCH_SECONDS = 0.001
 """After which a thread that plans has to let the event loop go on: for each that plans, a reply waits as long."""
-_STRANGER_SECONDS = 0.01
-"""The longest that a new connection has the next one wait, for analysts' short statements to go before both."""
+_STRANGER_SECONDS = 0.002
+"""After so much work for new connections they stand back behind analysts' short statements, for as long and no longer:
+else a flood of silent ones would fill the system's queue, and right logins would be lost in it."""
 
 
 class Server:
@@ -179,12 +180,17 @@ class Server:
             client.cancel()
 
     async def _let_in(self, listener: socket.socket) -> None:
+        taken = 0.0
         async for connection, peer in accepted(listener):
+            start = self._precedence.clock()
             if self._has_room(peer):
                 self._begin(Channel(connection, peer))
             else:
                 connection.close()
-            await self._precedence.stand_back(None, _STRANGER_SECONDS)
+            taken += self._precedence.clock() - start
+            if taken >= _STRANGER_SECONDS:
+                await self._precedence.stand_back(None, _STRANGER_SECONDS)
+                taken = 0.0
 
     def _has_room(self, peer: str) -> bool:
         """Return whether one more connection without a login may come from an address; another may go for it."""

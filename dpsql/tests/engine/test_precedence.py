@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from dpsql.memory import MIB, MemoryLimits, ResultMemory
 from dpsql.policy import load_policy
 from dpsql.postprocess.spool import chunk_rows
 from dpsql.precedence import Pace, Place, Precedence
+from dpsql.server import listener
 from dpsql.server.release_timing import release_time
 
 from ..server.conftest import COUNT, make_dataset
@@ -159,6 +161,35 @@ def test_a_piece_in_the_event_loop_is_counted_and_rested_for(monkeypatch: pytest
     asyncio.run(Pace(precedence, "mallory").stand_back(0.001))
     assert sum(waited) == pytest.approx(0.02)
     assert precedence.taken("mallory") == pytest.approx(0.001, rel=0.01)
+
+
+def test_a_flood_of_connections_is_held_up_for_as_long_as_it_takes_and_no_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else the system's queue would be full of silent ones, and a right login lost in it."""
+    clock, rested = Clock(), list[float]()
+
+    class Server:
+        _precedence = Precedence(clock)
+
+        def _has_room(self, peer: str) -> bool:
+            clock.now += 0.0005
+            return False
+
+    async def flood(listener: object) -> AsyncIterator[tuple[socket.socket, str]]:
+        for _ in range(600):
+            yield socket.socket(), "10.0.0.1"
+
+    async def stand_back(owner: str | None, longest: float) -> None:
+        assert owner is None
+        rested.append(longest)
+
+    monkeypatch.setattr("dpsql.server.listener.accepted", flood)
+    monkeypatch.setattr(Server._precedence, "stand_back", stand_back)
+    with socket.socket() as door:
+        asyncio.run(listener.Server._let_in(Server(), door))  # type: ignore[arg-type]
+    assert rested
+    assert sum(rested) <= 600 * 0.0005
 
 
 def test_an_error_while_apart_tells_its_moment_to_nobody() -> None:
