@@ -127,6 +127,7 @@ class SqliteLedger(Ledger):
     def tidy(self) -> None:
         """See `Ledger.tidy`: move what was committed into the file, where that is much."""
         with self._tidying, _as_ledger_errors(self._path):
+            self.check_in_place()
             changed = self._db.total_changes
             if changed - self._tidied >= _TIDY_CHANGES:
                 self._tidier.execute("PRAGMA wal_checkpoint(PASSIVE)")

@@ -48,6 +48,8 @@ EVENTS = MappingProxyType(
         "idle": "a connection said nothing for too long, and was closed",
         "not reading": "a client did not read what it was sent for two minutes, and was dropped",
         "out of descriptors": "the system lets this process open no more connections for now",
+        "ledger not tidied": "what was committed beside the ledger's file could not be moved into it, `reason`; "
+        "nothing is lost, and it is tried again",
         "reloaded": "SIGHUP: the `certificate`, or the `policy` of a `database`, was read anew",
         "reload refused": "it could not be; what was read before stays in force",
         "policy readable": "others on this machine can read the policy of `database`, and the verifiers of "

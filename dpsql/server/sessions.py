@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from ..engine import Session
@@ -23,6 +22,7 @@ from ..policy import Access, Policy, ServerPolicy, access_of
 from ..precedence import Pace, Precedence
 from ..sql.text_process import TextProcess
 from ..system_catalog import SystemCatalog
+from .log import Seldom
 from .replies import Replies
 from .setting_table import VERSION, VERSION_TEXT
 
@@ -57,6 +57,7 @@ class Sessions:
         self._lock = threading.Lock()
         self.memory = ResultMemory(_limits(policy.server))
         self._precedence, self._texts = precedence, texts
+        self._untidied = Seldom("ledger not tidied")
         self._turns = self._turns_of(policy)
         self._current = self._open(policy)
         self._opened = {id(self._current.dataset): self._current}
@@ -128,8 +129,10 @@ class Sessions:
         Memory that nobody uses any more is given back now and then, until long after the last statement; and the ledger
         does what no charge has to wait for.
         """
-        with suppress(LedgerError):  # `Health` tells the owner
+        try:
             self.dataset.store.tidy()
+        except LedgerError as error:
+            self._untidied.log(reason=error.message, database=self.dataset.policy.path.stem)
         now = time.monotonic()
         rested = now - self._used
         if rested < _TRIM_UNTIL and now - self._trimmed > _TRIM_SECONDS:
