@@ -25,6 +25,9 @@ def test_commits_are_synced(file: Place) -> None:
     with store._ledger.read() as db:
         assert db.execute("PRAGMA synchronous").fetchone() == (2,)
         assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    tidier = store._ledger._tidier  # type: ignore[attr-defined]
+    assert tidier.execute("PRAGMA synchronous").fetchone() == (2,)
+    assert tidier.execute("PRAGMA checkpoint_fullfsync").fetchone() == (1,)
     store.close()
 
 
