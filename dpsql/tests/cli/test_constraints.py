@@ -86,6 +86,23 @@ def test_what_is_newer_than_tested_is_warned_of(run: Run, monkeypatch: pytest.Mo
     assert f"warning: this installation: {sentence}" in run("check").stdout
 
 
+def test_an_optional_part_that_is_not_installed_is_no_fault(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = metadata.version
+    declared = [one for one in metadata.requires("dpsql") or [] if "pyspark" in one]
+    assert declared, "no optional part with a ceiling is left to ask for"
+
+    def version(name: str) -> str:
+        if name == "pyspark-client":
+            raise metadata.PackageNotFoundError(name)
+        return real(name)
+
+    monkeypatch.setattr(tested.metadata, "version", version)
+    assert list(tested.untested()) == []
+    assert run("check").exit_code == 0
+
+
 def test_the_tests_run_on_the_majors_that_are_called_tested() -> None:
     majors = {found.major for found in find_servers()}
     tested_majors = range(postgres_connection.OLDEST_TESTED, postgres_connection.NEWEST_TESTED + 1)
