@@ -9,11 +9,12 @@ QUICK := dpsql/tests/plan dpsql/tests/sql dpsql/tests/policy dpsql/tests/mechani
   --ignore=dpsql/tests/sql/test_fuzz_text.py \
   --deselect=dpsql/tests/plan/privacy/test_contradiction.py::test_a_free_zero_is_the_truth
 
-.PHONY: help demo serve quick test test-all test-spark tools check bench pictures constraints clean
+.PHONY: help demo serve gate quick test test-all test-spark tools check bench pictures constraints clean
 
 help:
 	@echo "make demo      make a small university database and ask it some questions"
 	@echo "make serve     serve that university to psql on this machine, until Ctrl-C"
+	@echo "make gate      what a newcomer does, with an installed dpsql: six kinds of data, serve, psql, page (a minute)"
 	@echo "make quick     style, and the tests of plan, sql, policy and mechanisms (under a minute)"
 	@echo "make test      check the code and run the tests (minutes)"
 	@echo "make test-all  the same with the long tests (the audit, the wheel in a clean environment)"
@@ -54,6 +55,10 @@ quick: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pytest -q -n $(WORKERS) -m "not long" $(QUICK)
+
+# Installs dpsql by the README's commands in a temporary folder, without extras: the one job that asks the package index.
+gate: .venv/ready
+	$(BIN)/python -m dpsql.tests.gate
 
 test: check .venv/node
 	$(BIN)/pytest -q -n $(WORKERS) -m "not long"
