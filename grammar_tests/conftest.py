@@ -12,7 +12,7 @@ from spark_sets import SparkSets
 
 from dpsql.postprocess import SealedEngine
 from dpsql.testing.case_file import Case, read_cases
-from dpsql.tests.support.postgres_fixtures import postgres_majors, start_postgres
+from dpsql.tests.support.postgres_fixtures import NEWEST_FIRST, start_postgres
 from dpsql.tests.support.postgres_server import Installation, PostgresServer
 from dpsql.tests.support.spark_copy import SparkOwner
 from dpsql.tests.support.spark_fixtures import spark
@@ -21,8 +21,6 @@ from dpsql.tests.support.spark_server import SparkServer
 __all__ = ["spark", "start_postgres"]
 
 HERE = Path(__file__).parent
-_NEWEST = postgres_majors()[-1]
-_OTHERS = [pytest.param(one, marks=pytest.mark.long) for one in postgres_majors()[:-1]]
 
 
 def case_files() -> list[Path]:
@@ -76,7 +74,7 @@ def data(sealed: SealedEngine, tmp_path_factory: pytest.TempPathFactory) -> Iter
     sets.close()
 
 
-@pytest.fixture(scope="session", params=[_NEWEST, *_OTHERS], ids=lambda found: f"pg{found.major}")
+@pytest.fixture(scope="session", params=NEWEST_FIRST, ids=lambda found: f"pg{found.major}")
 def on_postgres(
     request: pytest.FixtureRequest,
     data: DataSets,

@@ -72,6 +72,14 @@ def students(start_postgres: Callable[[Installation], PostgresServer]) -> Callab
     return made
 
 
+@pytest.fixture(scope="session", params=postgres_majors(), ids=lambda found: f"pg{found.major}")
+def postgres(
+    request: pytest.FixtureRequest, start_postgres: Callable[[Installation], PostgresServer]
+) -> PostgresServer:
+    """Give a running server of each major: catalogs and settings are what majors differ in."""
+    return start_postgres(request.param)
+
+
 @pytest.fixture(params=["duckdb", *postgres_majors()], ids=lambda p: p if p == "duckdb" else f"pg{p.major}")
 def engine(
     request: pytest.FixtureRequest, tmp_path: Path, students: Callable[[Installation], str]

@@ -11,7 +11,7 @@ import pytest
 
 from dpsql.budget import LedgerStore
 from dpsql.policy import Accounting
-from dpsql.tests.support.postgres_fixtures import postgres_majors
+from dpsql.tests.support.postgres_fixtures import NEWEST_FIRST, postgres_majors
 from dpsql.tests.support.postgres_server import Installation, PostgresServer
 
 from .samples import Place
@@ -45,10 +45,7 @@ def _name(found: Installation | None) -> str:
     return f"pg{found.major}" if found else "sqlite"
 
 
-_OLDER = [pytest.param(found, marks=pytest.mark.long) for found in SERVERS[:-1]]
-
-
-@pytest.fixture(params=[None, SERVERS[-1], *_OLDER], ids=_name)
+@pytest.fixture(params=[None, *NEWEST_FIRST], ids=_name)
 def place(request: pytest.FixtureRequest, tmp_path: Path, durable_server: MajorServer) -> Iterator[Place]:
     """Give a place where no ledger is yet: on SQLite, and on the newest Postgres; in the long run on the oldest too."""
     if request.param is None:

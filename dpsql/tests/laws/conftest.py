@@ -15,19 +15,16 @@ from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.mechanisms import Noise, SampledNoise
 from dpsql.policy import Policy
 from dpsql.tests.support import random_joins
-from dpsql.tests.support.postgres_fixtures import postgres_majors
+from dpsql.tests.support.postgres_fixtures import NEWEST_FIRST
 from dpsql.tests.support.postgres_server import Installation, PostgresServer
 from dpsql.tests.support.postgres_twin import PostgresTwin
 from dpsql.tests.support.random_databases import SCHEMA, Database, load, policy_of
 
 from .measured import World, engine_of, world
 
-_NEWEST = postgres_majors()[-1]
-_OTHERS = [pytest.param(one, marks=pytest.mark.long) for one in postgres_majors()[:-1]]
-
 
 @pytest.fixture(
-    scope="session", params=[None, _NEWEST, *_OTHERS], ids=lambda one: f"pg{one.major}" if one else "duckdb"
+    scope="session", params=[None, *NEWEST_FIRST], ids=lambda one: f"pg{one.major}" if one else "duckdb"
 )
 def engine(
     request: pytest.FixtureRequest, start_postgres: Callable[[Installation], PostgresServer]

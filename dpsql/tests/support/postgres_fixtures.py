@@ -1,4 +1,5 @@
-"""Pytest fixtures of a real Postgres, for a conftest to import: `postgres` is run over the majors at hand."""
+"""Pytest fixtures of a real Postgres, for a conftest to import: `postgres` is the newest major at hand, under `long` the
+oldest too."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import pytest
 
 from .postgres_server import Installation, PostgresServer, find_servers
 
-__all__ = ["postgres", "postgres_majors", "start_postgres"]
+__all__ = ["NEWEST_FIRST", "postgres", "postgres_majors", "start_postgres"]
 
 
 def postgres_majors() -> list[Installation]:
@@ -21,6 +22,13 @@ def postgres_majors() -> list[Installation]:
     return list(dict.fromkeys((found[0], found[-1])))
 
 
+NEWEST_FIRST = [
+    postgres_majors()[-1],
+    *(pytest.param(one, marks=pytest.mark.long) for one in postgres_majors()[:-1]),
+]
+"""Parameters of a fixture: what is said to a server and read of it differs by major in `backends` alone."""
+
+
 @pytest.fixture(scope="session")
 def start_postgres() -> Iterator[Callable[[Installation], PostgresServer]]:
     """Give a function that starts an installation's server, once in this process; all stop at the end."""
@@ -28,9 +36,9 @@ def start_postgres() -> Iterator[Callable[[Installation], PostgresServer]]:
         yield cache(lambda installation: stack.enter_context(PostgresServer(installation)))
 
 
-@pytest.fixture(scope="session", params=postgres_majors(), ids=lambda found: f"pg{found.major}")
+@pytest.fixture(scope="session", params=NEWEST_FIRST, ids=lambda found: f"pg{found.major}")
 def postgres(
     request: pytest.FixtureRequest, start_postgres: Callable[[Installation], PostgresServer]
 ) -> PostgresServer:
-    """Give a running server of each major; a test makes a database of its own in it."""
+    """Give a running server; a test makes a database of its own in it."""
     return start_postgres(request.param)
