@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
+from fractions import Fraction
+
+Chance = float | Fraction
 
 
 class Tape:
@@ -25,23 +28,23 @@ class Choices:
     def __init__(self, path: Sequence[int]) -> None:
         self._path = iter(path)
 
-    def choose(self, weights: Sequence[float]) -> int:
+    def choose(self, weights: Sequence[Chance]) -> int:
         """Return index i with probability weights[i] (they sum to 1)."""
         for choice in self._path:
             return choice
         raise _OpenEndError(weights)
 
     def below(self, n: int) -> int:
-        return self.choose([1 / n] * n) if n > 1 else 0
+        return self.choose([Fraction(1, n)] * n) if n > 1 else 0
 
-    def is_heads(self, probability: float) -> bool:
+    def is_heads(self, probability: Chance) -> bool:
         return self.choose([1 - probability, probability]) == 1
 
 
 class _OpenEndError(Exception):
     """The run asks for one more choice than the path being followed has."""
 
-    def __init__(self, weights: Sequence[float]) -> None:
+    def __init__(self, weights: Sequence[Chance]) -> None:
         self.weights = weights
 
 
@@ -65,3 +68,19 @@ def enumerate_outcomes(
         except _OpenEndError as end:
             paths.extend(((*path, i), mass * weight) for i, weight in enumerate(end.weights))
     return outcomes, left
+
+
+def enumerate_exactly(run: Callable[[Choices], Hashable]) -> dict[Hashable, Fraction]:
+    """Return the probability of each outcome of `run`, all of whose choices have rational weights and an end."""
+    outcomes: defaultdict[Hashable, Fraction] = defaultdict(Fraction)
+    paths: list[tuple[tuple[int, ...], Fraction]] = [((), Fraction(1))]
+    while paths:
+        path, mass = paths.pop()
+        try:
+            outcomes[run(Choices(path))] += mass
+        except _OpenEndError as end:
+            for i, weight in enumerate(end.weights):
+                assert isinstance(weight, (int, Fraction)), "a weight that is not exact"
+                if weight:
+                    paths.append(((*path, i), mass * weight))
+    return outcomes

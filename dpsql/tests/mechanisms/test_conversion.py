@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsql.mechanisms import delta_of_rho, epsilon_of_rho, pure_epsilon, rho_of_pure, rho_within
+from dpsql.mechanisms import conversion, delta_of_rho, epsilon_of_rho, pure_epsilon, rho_of_pure, rho_within
 
 ATTO, NANO = 10**18, 10**9
 EPSILONS = st.integers(10**3, 10**13).map(lambda nano: Fraction(nano, NANO))
@@ -124,3 +124,23 @@ def test_another_implementation_says_the_same(epsilon: Fraction, delta: Fraction
     accountant = rdp.RdpAccountant(orders=orders)
     accountant.compose(accounting.dp_event.ZCDpEvent(rho / ATTO))
     assert accountant.get_epsilon(float(delta)) == pytest.approx(float(epsilon), rel=1e-5)
+
+
+@pytest.mark.parametrize("delta", [Fraction(9, 10), Fraction(1, 2), Fraction(1, 10**9), Fraction(1, 10**17)])
+def test_the_rest_of_an_order_is_an_upper_bound_at_every_order(delta: Fraction) -> None:
+    """Against digits beyond those of production: no logarithm is taken from the wrong side of its bounds."""
+    for step in range(-40, 41):
+        t = Fraction(10) ** step
+        with localcontext() as context:
+            context.prec = 200
+            d, ln_delta = Decimal(t.numerator) / Decimal(t.denominator), _ln(delta)
+            exact = (-ln_delta - (1 + d).ln()) / d + d.ln() - (1 + d).ln()
+            found = conversion._rest_above(t, delta)
+            over = Decimal(found.numerator) / Decimal(found.denominator) - exact
+            assert 0 < over < Decimal("1e-50") * (1 + 1 / d)
+            low, high = conversion._bounds_of_log(t)
+            assert low < Fraction(d.ln()) < high
+
+
+def _ln(number: Fraction) -> Decimal:
+    return Decimal(number.numerator).ln() - Decimal(number.denominator).ln()
