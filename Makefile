@@ -9,13 +9,14 @@ QUICK := dpsql/tests/plan dpsql/tests/sql dpsql/tests/policy dpsql/tests/mechani
   --ignore=dpsql/tests/sql/test_fuzz_text.py \
   --deselect=dpsql/tests/plan/privacy/test_contradiction.py::test_a_free_zero_is_the_truth
 
-.PHONY: help demo serve quick test test-all test-spark tools check bench pictures constraints clean
+.PHONY: help demo serve quick limits test test-all test-spark tools check bench pictures constraints clean
 
 help:
 	@echo "make demo      make a small university database and ask it some questions"
 	@echo "make serve     serve that university to psql on this machine, until Ctrl-C"
 	@echo "make quick     style, and the tests of plan, sql, policy and mechanisms (under a minute)"
 	@echo "make test      check the code and run the tests (minutes)"
+	@echo "make limits    how statements end under limits of memory, files and time, on both engines (minutes)"
 	@echo "make test-all  the same with the long tests (the audit, the wheel in a clean environment)"
 	@echo "make test-spark  the tests on a real Spark (installs one in .venv/spark: half a gigabyte; needs Java 17 or 21)"
 	@echo "make tools     real BI tools and ORMs against a server (installs them in .venv/tools; minutes)"
@@ -54,6 +55,10 @@ quick: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pytest -q -n $(WORKERS) -m "not long" $(QUICK)
+
+# Neighbours end alike where memory, files and time are short: real limits, on DuckDB and on a Postgres of its own.
+limits: .venv/ready
+	$(BIN)/python -m dpsql.tests.limits
 
 test: check .venv/node
 	$(BIN)/pytest -q -n $(WORKERS) -m "not long"
