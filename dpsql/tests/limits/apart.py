@@ -119,14 +119,17 @@ def _run(case: Case, folder: Path) -> End:
     with Session(Dataset(policy, watched, store), "tester") as session:
         session.execute("SET dpsql.reuse = off")
         session.execute(_LATER)
+        timer = threading.Timer(case.seconds or _SECONDS, session.expire)
+        timer.start()  # before the limit: a thread takes address space
         if case.address_space is not None:
             _limit(resource.RLIMIT_AS, _status("VmSize") + case.address_space)
         if case.file_size is not None:
             _limit(resource.RLIMIT_FSIZE, case.file_size)
-        end = _asked(session, watched, case)
+        end = _asked(session, watched, case.sql)
+        timer.cancel()
         if end.kind == ANSWERED or end.wrong:
             return end
-        later = _asked(session, watched, Case(_LATER, case.database))
+        later = _asked(session, watched, _LATER)
         if later.kind != ANSWERED:
             return End(
                 end.kind, end.seconds, end.sent, end.peak, f"a later statement: {later.kind} {later.wrong}"
@@ -144,14 +147,12 @@ def _open(case: Case, policy: Policy) -> Backend:
     return case.open()
 
 
-def _asked(session: Session, watched: _Watched, case: Case) -> End:
+def _asked(session: Session, watched: _Watched, sql: str) -> End:
     before, spent = _memory_from_here(), session.budget().epsilon_spent_nano
     watched.sent, began = 0, time.monotonic()
-    timer = threading.Timer(case.seconds or _SECONDS, session.expire)
-    timer.start()
     wrong = ""
     try:
-        session.execute(case.sql)
+        session.execute(sql)
         kind, is_charged = ANSWERED, True
     except DpsqlError as error:
         kind, is_charged = error.sqlstate, not isinstance(error, Refusal)
@@ -159,8 +160,6 @@ def _asked(session: Session, watched: _Watched, case: Case) -> End:
             wrong = "an error's words are not constant"
     except Exception as error:  # noqa: BLE001  # whatever it is, it is told
         kind, is_charged, wrong = type(error).__name__, True, "not one of dpsql's errors"
-    finally:
-        timer.cancel()
     seconds = time.monotonic() - began
     if is_charged and session.budget().epsilon_spent_nano <= spent:
         wrong += " and not charged"

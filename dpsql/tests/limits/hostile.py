@@ -1,7 +1,8 @@
 """One hostile person, and the statements that this person's rows could make grow: what the job of limits asks.
 
 The person is in one of two databases that are the same otherwise, with texts of megabytes in `note`, some 100,000 rows
-with as many keys in `visit`, and numbers of 100,000 digits, where the engine has them, in `bill`.
+with as many keys in `visit`, some 1,000 texts of a usual length in `line`, and numbers of 100,000 digits, where the
+engine has them, in `bill`.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ __all__ = ["HOSTILE", "STATEMENTS", "policy_of", "rows_of", "schema_of"]
 
 HOSTILE = 1000
 PEOPLE = 200
-ROWS, TEXT, TEXTS = 300_000, 6_000_000, 2
-"""Rows and keys of the hostile person; characters of each long text; how many of these there are."""
+ROWS, TEXT, TEXTS, LINES = 300_000, 6_000_000, 2, 2_500
+"""Rows and keys of the hostile person; characters of each long text; how many of these there are, and of texts of 1,000."""
 
 _SCHEMA = """
 CREATE TABLE person (id integer PRIMARY KEY, age integer);
 CREATE TABLE visit (person_id integer, k bigint, code text, x double precision, n integer, seen timestamp);
 CREATE TABLE note (person_id integer, n integer, t text);
+CREATE TABLE line (person_id integer, t text);
 CREATE TABLE bill (person_id integer, amount {number})
 """
 
@@ -29,6 +31,7 @@ INSERT INTO person SELECT i, i % 90 FROM generate_series(1, {PEOPLE}) s(i);
 INSERT INTO visit SELECT i % {PEOPLE} + 1, i % 7, 'c' || CAST(i % 7 AS text), i % 100, i % 10, TIMESTAMP '2024-01-01 00:00:00'
   FROM generate_series(1, {3 * PEOPLE}) s(i);
 INSERT INTO note SELECT i % {PEOPLE} + 1, i % 5, 't' || CAST(i % 3 AS text) FROM generate_series(1, {2 * PEOPLE}) s(i);
+INSERT INTO line SELECT i % {PEOPLE} + 1, 't' || CAST(i % 3 AS text) FROM generate_series(1, {PEOPLE}) s(i);
 INSERT INTO bill SELECT i % {PEOPLE} + 1, i % 100 FROM generate_series(1, {2 * PEOPLE}) s(i)
 """
 
@@ -37,6 +40,7 @@ INSERT INTO person VALUES ({HOSTILE}, 40);
 INSERT INTO visit SELECT {HOSTILE}, i, 'code ' || CAST(i AS text), i, i % 10, TIMESTAMP '2024-01-01 00:00:00'
   FROM generate_series(1, {ROWS}) s(i);
 INSERT INTO note SELECT {HOSTILE}, 5, repeat('x', {TEXT}) || CAST(i AS text) FROM generate_series(1, {TEXTS}) s(i);
+INSERT INTO line SELECT {HOSTILE}, CAST(i AS text) || repeat('y', 990) FROM generate_series(1, {LINES}) s(i);
 INSERT INTO bill SELECT {HOSTILE}, {{huge}} FROM generate_series(1, 500) s(i)
 """
 
@@ -78,6 +82,13 @@ max_groups = 2
 person_id = {{}}
 n = {{ bounds = [0, 9] }}
 t = {{}}
+[tables.line]
+unit = {{ column = "person_id", references = "person.id" }}
+max_rows = 4
+max_groups = 2
+[tables.line.columns]
+person_id = {{}}
+t = {{}}
 [tables.bill]
 unit = {{ column = "person_id", references = "person.id" }}
 max_rows = 4
@@ -110,13 +121,16 @@ def _copies(count: int) -> str:
     return _many("coalesce(t, '{i}') AS a{i}", count)
 
 
-_LISTED = ", ".join(str(i) for i in range(1, 191))
+def _listed(count: int) -> str:
+    return ", ".join(str(i + 1) for i in range(count))
+
+
 _PAIRS = "visit a JOIN visit b ON b.person_id = a.person_id"
 _PER_PERSON = "SELECT person_id, COUNT(*) AS c, SUM(n) AS s, MAX(code) AS m FROM visit GROUP BY person_id"
 
 STATEMENTS = {
     # texts that are carried
-    "190 keys of one text": f"SELECT {_copies(190)}, COUNT(*) FROM note GROUP BY {_LISTED}",
+    "190 keys of one text": f"SELECT {_copies(190)}, COUNT(*) FROM note GROUP BY {_listed(190)}",
     "DISTINCT of 190 parts": "SELECT COUNT(*) FROM (SELECT DISTINCT person_id, "
     f"{_many('substr(t, 1 + {i}) AS a{i}', 190)} FROM note) q",
     "MAX of 30 texts": "SELECT COUNT(*) FROM (SELECT person_id, " + _many("MAX(CASE WHEN n > {i} - 30 THEN t END) AS a{i}", 30)
@@ -126,6 +140,7 @@ STATEMENTS = {
     + " FROM note) q WHERE " + _many("a{i} > 'a'", 30, " OR "),
     "90 texts of a UNION": f"SELECT COUNT(*) FROM (SELECT DISTINCT * FROM (SELECT person_id, {_copies(90)} FROM note "
     f"UNION ALL SELECT person_id, {_copies(90)} FROM note) u) q",
+    "40 keys of many texts": f"SELECT {_copies(40)}, COUNT(*) FROM line GROUP BY {_listed(40)}",
     # texts that are made, compared and counted
     "a key of texts": "SELECT t, COUNT(*) FROM note GROUP BY t",
     "texts joined": f"SELECT COUNT(*) FROM note WHERE concat({_many('t', 8)}) > 'a'",
