@@ -11,7 +11,7 @@ House rules:
 2. What is known to differ (`KNOWN`) must differ: what was mended is taken off the list.
 3. The job has power: a planted fault (`FAULTS`) that lets something grow must be seen.
 4. Scarce limits, below what an engine's own operators take of the owner's rows, are the residue of soundness.md 6: what
-   differs there is printed, and does not fail.
+   differs there is printed, and does not fail, but for statements that are `FLAT`.
 """
 
 from __future__ import annotations
@@ -53,6 +53,11 @@ KNOWN = {
     "the largest groups": _GROUPS,
 }
 """Statements that differ, under one limit at least, and why."""
+FLAT = {
+    "MODE", "rows above R", "rows by a declared key", "medians", "many fractions", "variances", "huge numbers",
+    "rows per person",
+}  # fmt: skip
+"""Statements of which an engine holds nothing that grows with one person's rows: they end alike under scarce limits too."""
 
 
 @dataclass(frozen=True)
@@ -204,7 +209,8 @@ def main(words: list[str]) -> int:
                 print(pair.line(), flush=True)
                 if pair.difference and not limit.is_scarce:
                     differing.add(statement)
-                if pair.wrong or (pair.difference and not limit.is_scarce and statement not in KNOWN):
+                is_held = statement in FLAT if limit.is_scarce else statement not in KNOWN
+                if pair.wrong or (pair.difference and is_held):
                     failures.append(pair.line())
             for name, (start, *planted) in FAULTS.items():
                 if title.startswith(start) and not words:
