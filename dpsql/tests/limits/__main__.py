@@ -44,6 +44,7 @@ _ROWS = "each row of a person becomes a megabyte at most (soundness.md 6)"
 KNOWN = {
     "190 keys of one text": _TEXTS,
     "DISTINCT of 190 parts": _TEXTS,
+    "MAX of 30 texts": _TEXTS,
     "90 texts of a UNION": _TEXTS,
     "40 keys of many texts": _ROWS,
     "a key of texts": _GROUPS,
