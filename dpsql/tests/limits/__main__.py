@@ -47,7 +47,7 @@ KNOWN = {
     "MAX of 30 texts": _TEXTS,
     "90 texts of a UNION": _TEXTS,
     "40 keys of many texts": _ROWS,
-    "a key of texts": _GROUPS,
+    "a key of texts": _TEXTS,
     "found keys": _GROUPS,
     "found texts": _GROUPS,
     "ROLLUP of found keys": _GROUPS,
@@ -85,6 +85,7 @@ class Pair:
         """What must not be under any limit, in words, or nothing."""
         ends = (self.here, self.there)
         found = [one.wrong for one in ends if one.wrong]
+        found += ["charges differ"] if self.here.charge != self.there.charge else []
         return "; ".join(
             dict.fromkeys(found + [f"ends in {one.kind}" for one in ends if one.kind not in ENDS])
         )

@@ -19,7 +19,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,7 @@ Rewrite = Callable[[str], str]
 class End:
     """How a statement ended: `kind` is "answered", a SQLSTATE, or what became of the process.
 
-    `wrong`: what must not be, in words, or nothing. `sent`: bytes of the rows that the engine gave. `peak`: bytes of
+    `wrong`: what must not be, in words, or nothing. `charge`: in 1e-9 of epsilon. `sent`: bytes of the rows that the engine gave. `peak`: bytes of
     memory that this process had at most beyond what it had before.
     """
 
@@ -53,6 +53,7 @@ class End:
     sent: int = 0
     peak: int = 0
     wrong: str = ""
+    charge: int = 0
 
 
 @dataclass(frozen=True)
@@ -131,9 +132,7 @@ def _run(case: Case, folder: Path) -> End:
             return end
         later = _asked(session, watched, _LATER)
         if later.kind != ANSWERED:
-            return End(
-                end.kind, end.seconds, end.sent, end.peak, f"a later statement: {later.kind} {later.wrong}"
-            )
+            return replace(end, wrong=f"a later statement: {later.kind} {later.wrong}")
         return end
 
 
@@ -161,9 +160,10 @@ def _asked(session: Session, watched: _Watched, sql: str) -> End:
     except Exception as error:  # noqa: BLE001  # whatever it is, it is told
         kind, is_charged, wrong = type(error).__name__, True, "not one of dpsql's errors"
     seconds = time.monotonic() - began
-    if is_charged and session.budget().epsilon_spent_nano <= spent:
+    charge = session.budget().epsilon_spent_nano - spent
+    if is_charged and charge <= 0:
         wrong += " and not charged"
-    return End(kind, seconds, watched.sent, _status("VmHWM") - before, wrong)
+    return End(kind, seconds, watched.sent, _status("VmHWM") - before, wrong, charge)
 
 
 def _constant(sqlstate: str) -> tuple[str, str | None]:
