@@ -9,7 +9,7 @@ QUICK := dpsql/tests/plan dpsql/tests/sql dpsql/tests/policy dpsql/tests/mechani
   --ignore=dpsql/tests/sql/test_fuzz_text.py \
   --deselect=dpsql/tests/plan/privacy/test_contradiction.py::test_a_free_zero_is_the_truth
 
-.PHONY: help demo serve gate quick test test-all test-spark tools check bench pictures constraints clean
+.PHONY: help demo serve gate quick limits test test-all test-spark tools check bench pictures constraints clean
 
 help:
 	@echo "make demo      make a small university database and ask it some questions"
@@ -17,6 +17,7 @@ help:
 	@echo "make gate      what a newcomer does, with an installed dpsql: six kinds of data, serve, psql, page (a minute)"
 	@echo "make quick     style, and the tests of plan, sql, policy and mechanisms (under a minute)"
 	@echo "make test      check the code and run the tests (minutes)"
+	@echo "make limits    how statements end under limits of memory, files and time, on both engines (minutes)"
 	@echo "make test-all  the same with the long tests (the audit, the wheel in a clean environment)"
 	@echo "make test-spark  the tests on a real Spark (installs one in .venv/spark: half a gigabyte; needs Java 17 or 21)"
 	@echo "make tools     real BI tools and ORMs against a server (installs them in .venv/tools; minutes)"
@@ -59,6 +60,10 @@ quick: .venv/ready
 # Installs dpsql by the README's commands in a temporary folder, without extras: the one job that asks the package index.
 gate: .venv/ready
 	$(BIN)/python -m dpsql.tests.gate
+
+# Neighbours end alike where memory, files and time are short: real limits, on DuckDB and on a Postgres of its own.
+limits: .venv/ready
+	$(BIN)/python -m dpsql.tests.limits
 
 test: check .venv/node
 	$(BIN)/pytest -q -n $(WORKERS) -m "not long"

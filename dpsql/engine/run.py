@@ -335,7 +335,7 @@ class PlanRunner:
         """Reserve; whatever goes wrong afterwards, the entries are closed and stay spent."""
         reservation = self.store.reserve(claim, cancelled=self.cancelled)
         self.cost.charge = reservation.charge
-        done = False
+        done, is_full = False, False
         try:
             yield reservation
             done = True
@@ -343,9 +343,14 @@ class PlanRunner:
             if failure.sqlstate != "57014":
                 self.hold()  # whoever waits for this draw learns of its end from here on
             raise
+        except MemoryError:  # what the rows that were asked for take: told as a failure of the engine is
+            is_full = True
+            self.hold()
         finally:
             if not done:
                 self.store.fail(reservation)
+        if is_full:
+            raise EngineFailure("run: this process has no memory left for what the database sends")
 
     def _take_found(self, reservation: Reservation, wanted: Wanted) -> None:
         """Take in what another statement stored since `from_store` looked."""

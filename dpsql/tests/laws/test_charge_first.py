@@ -38,8 +38,10 @@ class Watched:
 
     dialect = "duckdb"
 
-    def __init__(self, inner: DuckDBBackend, session: list[Session], fails: bool = False) -> None:
-        self.inner, self.session, self.fails = inner, session, fails
+    def __init__(
+        self, inner: DuckDBBackend, session: list[Session], fault: type[Exception] | None = None
+    ) -> None:
+        self.inner, self.session, self.fault = inner, session, fault
         self.spent_at: list[int] = []
 
     @contextmanager
@@ -64,16 +66,16 @@ class _Seen:
         self, sql: str, parameters: Sequence[object] = (), size: int = 65536
     ) -> Iterator[list[tuple[Any, ...]]]:
         self.watched.spent_at.append(self.watched.session[0].dataset.store.spent().epsilon_nano)
-        if self.watched.fails:
-            raise EngineFailure("on purpose")
+        if self.watched.fault is not None:
+            raise self.watched.fault("on purpose")
         return self.inner.run(sql, parameters, size)
 
 
-def watched_session(desk: OpenDesk, *, fails: bool = False) -> tuple[Session, Watched]:
+def watched_session(desk: OpenDesk, fault: type[Exception] | None = None) -> tuple[Session, Watched]:
     opened = desk()
     opened.settle(HEAVY)
     box: list[Session] = []
-    watched = Watched(DuckDBBackend.over(opened.connection), box, fails)
+    watched = Watched(DuckDBBackend.over(opened.connection), box, fault)
     box.append(Session(Dataset(opened.policy, watched, opened.session.dataset.store), "watched"))
     return box[0], watched
 
@@ -87,16 +89,20 @@ def test_the_whole_charge_is_spent_before_the_engine_is_asked(desk: OpenDesk, sq
     assert set(watched.spent_at) == {whole}
 
 
+@pytest.mark.parametrize("fault", [EngineFailure, MemoryError])
 @pytest.mark.parametrize("sql", STATEMENTS)
-def test_a_failure_gives_nothing_back(desk: OpenDesk, sql: str) -> None:
-    session, _ = watched_session(desk, fails=True)
+def test_a_failure_gives_nothing_back(desk: OpenDesk, sql: str, fault: type[Exception]) -> None:
+    session, watched = watched_session(desk, fault)
     whole = int(session.explain(sql).plan.epsilon * 10**9)
-    with pytest.raises(EngineFailure):
+    with pytest.raises(EngineFailure) as failed:
         session.execute(sql)
+    assert str(failed.value).startswith("58V01: the database could not answer this statement")
     assert session.dataset.store.spent().epsilon_nano == whole
     with pytest.raises(EngineFailure):
         session.execute(sql)
     assert session.dataset.store.spent().epsilon_nano == 2 * whole
+    watched.fault = None
+    session.execute(sql)
 
 
 _POLICY = """

@@ -93,8 +93,11 @@ class PostgresServer:
     """A server of its own, for the time of a `with` block.
 
     `durable`: fsync stays on, for tests of what survives a crash; otherwise it is off, for speed.
-    `settings`: further server settings, as in postgresql.conf.
+    `settings`: further server settings, as in postgresql.conf. `address_space`: bytes that each of its processes may
+    have, from its next start on; None: as this process may.
     """
+
+    address_space: int | None = None
 
     def __init__(
         self, installation: Installation, *, durable: bool = False, settings: dict[str, str] | None = None
@@ -240,9 +243,10 @@ class PostgresServer:
         }
         command = [str(self._bin / "postgres"), "-D", str(self.folder / "data")]
         command += [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        limit = "" if self.address_space is None else f"ulimit -v {self.address_space // 1024}"
         with (self.folder / "log").open("ab") as log:
             self._keeper = subprocess.Popen(
-                ["/bin/sh", "-c", _KEEPER, "sh", str(self.folder), *command],
+                ["/bin/sh", "-c", limit + _KEEPER, "sh", str(self.folder), *command],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
