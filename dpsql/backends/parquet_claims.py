@@ -20,13 +20,15 @@ _MAGIC = b"PAR1"
 _HEADER = 4096
 _REPEATED = 2
 _DATA, _DATA_V2 = 0, 3
+_DICTIONARIES = (2, 8)
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
     """What is said of `rows` rows from `first` on, None where nothing is: bounds are bytes, as the format has them.
 
-    `are_exact`: whether the low bounds, and the high ones, are said to be values; `is_page`: it is said of a page.
+    `are_exact`: whether the low bounds, and the high ones, are said to be values; `is_plain`: it is said of a page of
+    values that are written out, by which the engine passes over it.
     """
 
     first: int
@@ -36,7 +38,7 @@ class Said:
     nulls: int | None = None
     nans: int | None = None
     are_exact: tuple[bool, bool] = (False, False)
-    is_page: bool = False
+    is_plain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +190,9 @@ def _chunk(file: int, size: int, chunk: Fields, first: int, rows: int) -> Chunk:
         if kind in (_DATA, _DATA_V2):
             page = header[5 if kind == _DATA else 8][1]
             count = _get(page, 1, -1)
-            statistics = page.get(5 if kind == _DATA else 8)
-            pages.append(_said(statistics[1] if statistics else {}, first + seen, count, is_page=True))
+            statistics = page.get(5 if kind == _DATA else 8, (STRUCT, {}))[1]
+            is_plain = _get(page, 2 if kind == _DATA else 4, -1) not in _DICTIONARIES
+            pages.append(_said(statistics, first + seen, count, is_plain=is_plain))
             if count < 0:
                 raise ValueError
             seen += count
@@ -203,7 +206,7 @@ def _chunk(file: int, size: int, chunk: Fields, first: int, rows: int) -> Chunk:
     return Chunk(said, tuple(pages), _bloom(file, size, meta), meta, start, at)
 
 
-def _said(statistics: Fields, first: int, rows: int, *, is_page: bool = False) -> Said:
+def _said(statistics: Fields, first: int, rows: int, *, is_plain: bool = False) -> Said:
     return Said(
         first,
         rows,
@@ -212,7 +215,7 @@ def _said(statistics: Fields, first: int, rows: int, *, is_page: bool = False) -
         _get(statistics, 3, None),
         _get(statistics, 9, None),
         (bool(_get(statistics, 8, False)), bool(_get(statistics, 7, False))),
-        is_page,
+        is_plain,
     )
 
 

@@ -176,6 +176,13 @@ class _File:
             self._refuse(one, "another number of NaNs than is said")
         if not one.is_compared:
             return
+        if (
+            said.is_plain
+            and one.engine_type == "VARCHAR"
+            and all(said.are_exact)
+            and {*said.lows} & {*said.highs}
+        ):
+            self._refuse(one, "a page of one text that is written out, which the engine takes for NULL")
         try:
             lows = [_decode(one, bound) for bound in said.lows]
             highs = [_decode(one, bound) for bound in said.highs]

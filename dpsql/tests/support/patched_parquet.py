@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -72,13 +73,14 @@ def forget(path: Path, column: str, *keys: int) -> None:
 
 
 def say_of_pages(path: Path, old: bytes, new: bytes) -> None:
-    """Say another bound, of the same length, in the headers of pages alone."""
+    """Say another bound in place of `old`, of the same length, in the headers of pages alone, where it is said there."""
     data = path.read_bytes()
     _, start = _footer(data)
-    said, other = (bytes([0x18, len(one)]) + one for one in (old, new))
-    assert len(old) == len(new)
-    assert said in data[:start]
-    path.write_bytes(data[:start].replace(said, other) + data[start:])
+    said = re.compile(b"([\x18\x28\x38\x48\x58]" + re.escape(bytes([len(old)])) + b")" + re.escape(old))
+    pages = said.sub(lambda found: found[1] + new, data[:start])
+    if len(pages) != start:
+        raise ValueError
+    path.write_bytes(pages + data[start:])
 
 
 def without_bits(path: Path, column: str) -> None:
