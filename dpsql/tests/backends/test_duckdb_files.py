@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import struct
 from collections.abc import Callable
@@ -83,6 +84,16 @@ def test_nothing_is_answered_before_files_are_recorded(tmp_path: Path) -> None:
     backend = DuckDBFiles(FileSources(tmp_path, {"visit": ("a.parquet",)}, tmp_path / "dpsql-files.json"))
     with pytest.raises(FilesChanged, match="not recorded yet"):
         count(backend)
+
+
+def test_a_record_of_a_version_that_verified_less_is_not_taken(files: FileSources) -> None:
+    old = json.loads(files.record.read_text())
+    assert old["format"] == 2
+    files.record.write_text(json.dumps({**old, "format": 1}))
+    with pytest.raises(PolicyError, match="dpsql refresh writes it anew"):
+        count(DuckDBFiles(files))
+    recorded(files.folder)
+    assert count(DuckDBFiles(files)) == 200
 
 
 def _touched(folder: Path) -> None:
