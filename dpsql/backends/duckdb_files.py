@@ -7,8 +7,8 @@ House rules (soundness.md 1.27):
 2. The views are made before the engine is sealed; nothing can be made after that. A file that is allowed could be
    written by COPY: only a single SELECT is ever run, which is what `DuckDBSnapshot` holds, and files that nobody may
    write are safer still.
-3. Reading fails for no row: files whose columns have not one schema are not recorded, and neither are files of which
-   some value cannot be read (`verify`).
+3. Reading fails for no row, and passes over none: files whose columns have not one schema are not recorded, nor files
+   of which some value cannot be read, or is not as is said of it there (`verify_claims`).
 """
 
 from __future__ import annotations
@@ -32,21 +32,22 @@ from .backend import Backend, implements
 from .duckdb_backend import MEANING, DuckDBBackend, DuckDBSnapshot, guarded
 from .duckdb_schema import Query, read_schema
 from .pinned_files import PinnedFile, Pins, pin, read_record, version_of
+from .verify_claims import verify_claims
 
 __all__ = ["FILE_OPTIONS", "DuckDBFiles", "pin_verified"]
 
-FILE_OPTIONS = (
-    "hive_partitioning = false, union_by_name = false, filename = false, file_row_number = false, "
-    "binary_as_string = false"
-)
+_AS_IT_IS = "hive_partitioning = false, union_by_name = false, filename = false, binary_as_string = false"
+FILE_OPTIONS = f"{_AS_IT_IS}, file_row_number = false"
 """How files are read, whatever their names and the engine's own guesses are."""
 
-# Moments of other units and zones, as the one that we compute with: neither fails for any value. And doubles in a form
-# that no statistics are held against: a file's know no NaN, which is above all numbers, so that `x > 6` would pass over
-# a NaN that has only small numbers beside it (law L1).
+# Moments of other units and zones, as the one that we compute with: neither fails for any value. What may be said of
+# doubles leaves NaN out, which is above all numbers, so that `x > 6` would pass over a NaN that has only small numbers
+# beside it (law L1); and nothing tells whether a bloom filter of intervals holds them. Both are read in a form that is
+# held against neither.
 _READ_AS = {
     "DOUBLE": "CASE WHEN isnan({0}) THEN 'nan'::DOUBLE ELSE {0} END",
     "FLOAT": "CASE WHEN isnan({0}) THEN 'nan'::FLOAT ELSE {0} END",
+    "INTERVAL": "CASE WHEN {0} IS NULL THEN NULL ELSE {0} END",
     "TIMESTAMP WITH TIME ZONE": "{} AT TIME ZONE 'UTC'",
     "TIMESTAMP_NS": "CAST({} AS TIMESTAMP)",
     "TIMESTAMP_MS": "CAST({} AS TIMESTAMP)",
@@ -54,10 +55,6 @@ _READ_AS = {
 }
 _MOST_APART = 16
 _NARROWED = "holds numbers of more digits than the engine reads; write it with at most 38"
-_UNORDERED = (
-    "holds INT96 timestamps with statistics of an order that is not theirs, by which rows are passed over; write the "
-    "files anew with timestamps of microseconds, as DuckDB's COPY and newer writers do"
-)
 
 
 @implements(Backend)
@@ -174,6 +171,9 @@ def _verify(where: str, name: str, pins: tuple[PinnedFile, ...], spill: str) -> 
             raise PolicyError(
                 f'{where}: "{first}" and "{other}" have columns of other names, types or order; write them alike'
             )
+        for one in pins:
+            source = f"read_parquet([{_literal(one.path)}], {_AS_IT_IS}"
+            verify_claims(where, one.path, source, spill, {**MEANING, "temp_directory": spill})
         # A value that cannot be read would be an error that tells of its row (law L2).
         connection.execute(f"SELECT max(hash(t)) FROM {_view_name(name)} AS t").fetchall()
         connection.close()
@@ -209,7 +209,6 @@ def _open(
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_quoted(schema)}")
             connection.execute(f"CREATE VIEW {_view_name(name)} AS {_select(connection, ones)}")
             refused[name] = dict.fromkeys(_shown_narrower(connection, ones), _NARROWED)
-            refused[name] |= dict.fromkeys(_passed_over(connection, ones), _UNORDERED)
         paths = ", ".join(_literal(one.path) for ones in pins.values() for one in ones)
         connection.execute(f"SET allowed_paths = [{paths}]")
         connection.execute("SET enable_external_access = false")
@@ -244,17 +243,6 @@ def _described(connection: duckdb.DuckDBPyConnection, one: PinnedFile) -> list[t
 def _shown_narrower(connection: duckdb.DuckDBPyConnection, pins: tuple[PinnedFile, ...]) -> list[str]:
     """Return the columns whose numbers have more digits in a file than the engine's type for them holds."""
     return _names(connection, "SELECT DISTINCT name FROM parquet_schema({}) WHERE precision > 38", pins)
-
-
-def _passed_over(connection: duckdb.DuckDBPyConnection, pins: tuple[PinnedFile, ...]) -> list[str]:
-    """Return the columns of INT96 with statistics: by their bytes' order, so that a filter would leave out rows by what
-    other rows beside them hold (law L1)."""
-    if not _names(connection, "SELECT name FROM parquet_schema({}) WHERE type = 'INT96' LIMIT 1", pins):
-        return []
-    sql = "SELECT DISTINCT path_in_schema FROM parquet_metadata({}) WHERE type = 'INT96' AND COALESCE({}) IS NOT NULL"
-    return _names(
-        connection, sql.format("{}", "stats_min, stats_max, stats_min_value, stats_max_value"), pins
-    )
 
 
 def _names(connection: duckdb.DuckDBPyConnection, sql: str, pins: tuple[PinnedFile, ...]) -> list[str]:

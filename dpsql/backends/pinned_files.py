@@ -40,7 +40,7 @@ _MAGIC = b"PAR1"
 _LARGEST_FOOTER = 2**28
 _CHUNK = 2**20
 _PATTERN = frozenset("*?[]{}")
-_FORMAT = 1
+_FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,9 +44,13 @@ _MOMENT = "timestamp"
 _COLLATED = "string collate "
 _DETAILS = "# Detailed Table Information"
 _VIEW = "is a view, whose text is not read on Spark; declare the tables that it reads, or write its rows to a table"
-_OTHER = "is kept as {}, of which no version can be read again; keep it as Parquet files, Iceberg or Delta"
-KEPT = ("parquet", "iceberg", "delta")
-"""The providers of tables whose rows can be fixed."""
+_OTHER = "is kept as {}, of which no version can be read again; keep it as Parquet files or Delta"
+_ICEBERG = (
+    "is kept as Iceberg, which passes over files and rows by metrics that cannot be verified; keep it as Parquet files "
+    "or Delta"
+)
+KEPT = ("parquet", "delta")
+"""The providers of tables whose rows can be fixed, and are read whatever is said of them beside."""
 
 
 def read_type(engine_type: str) -> SqlType:
@@ -109,6 +113,8 @@ class Details:
         """Why no policy may declare it, as the end of a sentence; None for a table whose rows can be fixed."""
         if self.is_view:
             return _VIEW
+        if self.provider == "iceberg":
+            return _ICEBERG
         return None if self.provider in KEPT else _OTHER.format(self.provider or "something unknown")
 
 

@@ -54,7 +54,7 @@ __all__ = [
     "write_record",
 ]
 
-_FORMAT = 1
+_FORMAT = 2
 _PATTERN = frozenset("*?[]{}\\")
 _READ_AS_IT_IS = {
     "mergeSchema": "false",
@@ -82,7 +82,7 @@ class SparkFile:
 class PinnedTable:
     """What a table's rows are: `files` that have the columns of `schema` (Spark's JSON), or a `version` of `table`.
 
-    `kind`: parquet, iceberg or delta. `base`: the folder whose subfolders' names are values of columns, "" for none.
+    `kind`: parquet or delta. `base`: the folder whose subfolders' names are values of columns, "" for none.
     `identity`: what a lake's table is beside its name, which another one could get. `rows` and `content`: how many rows
     there are, and a sum of their hashes; as they were verified, -1 and "" where nobody has looked.
     """
@@ -190,7 +190,7 @@ class OpenTables:
                             f"tables: {one.path} of {name} is not what was recorded", is_recorded=True
                         )
         for name, table in self.pins.items():
-            if table.kind == "delta" and _identity(session, table.kind, table.table) != table.identity:
+            if table.kind == "delta" and _identity(session, table.table) != table.identity:
                 raise FilesChanged(f"tables: {name} is another table than was recorded", is_recorded=True)
 
 
@@ -368,7 +368,7 @@ def _pin_table(session: SparkSession, place: str, path: tuple[str, str]) -> Pinn
         raise PolicyError(f"{place}: {details.unusable}")
     table = quoted(*path)
     if details.provider != "parquet":
-        return _pin_version(session, place, details.provider, table)
+        return _pin_version(session, place, table)
     session.catalog.refreshTable(table)
     frame = session.table(table)
     names = [_plain(one) for one in frame.inputFiles()]
@@ -402,29 +402,18 @@ def _require_named_folders(
         )
 
 
-def _pin_version(session: SparkSession, place: str, kind: str, table: str) -> PinnedTable:
-    version = _newest(session, kind, table)
+def _pin_version(session: SparkSession, place: str, table: str) -> PinnedTable:
+    ((version,),) = session.sql(f"SELECT max(version) FROM (DESCRIBE HISTORY {table})").collect()
     if version is None:
         raise PolicyError(f"{place}: has no version yet; load it, and try again")
-    known = PinnedTable(kind, "", table=table, version=version, identity=_identity(session, kind, table))
+    known = PinnedTable(
+        "delta", "", table=table, version=str(int(version)), identity=_identity(session, table)
+    )
     return replace(known, schema=str(_frame(session, known).schema.json()))
 
 
-def _newest(session: SparkSession, kind: str, table: str) -> str | None:
-    """Return the newest version of a lake's table, in digits; None where there is none."""
-    sql = (
-        f"SELECT snapshot_id FROM {table}.`refs` WHERE name = 'main'"
-        if kind == "iceberg"
-        else f"SELECT max(version) FROM (DESCRIBE HISTORY {table})"
-    )
-    rows = session.sql(sql).collect()
-    return None if not rows or rows[0][0] is None else str(int(rows[0][0]))
-
-
-def _identity(session: SparkSession, kind: str, table: str) -> str:
-    """Return what a lake's table is beside its name. An Iceberg snapshot's number is of one table alone."""
-    if kind != "delta":
-        return ""
+def _identity(session: SparkSession, table: str) -> str:
+    """Return what Delta's table is beside its name, which another one could get."""
     return str(session.sql(f"DESCRIBE DETAIL {table}").collect()[0]["id"])
 
 

@@ -147,6 +147,17 @@ def test_a_setting_that_does_not_hold_is_named(server: Server, name: str) -> Non
     assert caught.value.message == f"database: the server does not keep the setting {name} = {SETTINGS[name]}"
 
 
+def test_nothing_is_passed_over_or_answered_by_what_files_say() -> None:
+    for name in (
+        "spark.sql.parquet.filterPushdown",
+        "spark.sql.parquet.aggregatePushdown",
+        "spark.databricks.delta.stats.skipping",
+        "spark.databricks.delta.stats.limitPushdown.enabled",
+        "spark.databricks.delta.optimizeMetadataQuery.enabled",
+    ):
+        assert SETTINGS[name] == "false"
+
+
 def test_a_token_is_shown_and_a_wrong_one_is_told_apart(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -127,6 +127,16 @@ def test_a_column_cannot_pass_for_what_the_catalog_says() -> None:
 
 
 @pytest.mark.parametrize(
+    ("provider", "why"), [("iceberg", "metrics that cannot be verified"), ("orc", "kept as orc")]
+)
+def test_what_is_passed_over_by_what_cannot_be_verified_is_refused(provider: str, why: str) -> None:
+    said = Details([("# Detailed Table Information", ""), ("Provider", provider)]).unusable
+    assert said is not None
+    assert why in said
+    assert Details([("# Detailed Table Information", ""), ("Provider", "delta")]).unusable is None
+
+
+@pytest.mark.parametrize(
     "other",
     [
         {"files": (SparkFile("file:/a.parquet", 10, 6),)},
@@ -158,8 +168,8 @@ def test_a_record_is_read_as_it_was_written_or_refused(tmp_path: Path) -> None:
     for broken in (
         "",
         "{}",
-        '{"format": 2, "tables": {}}',
-        '{"format": 1, "tables": {"t": {"kind": 1, "x": 2}}}',
+        '{"format": 1, "tables": {}}',
+        '{"format": 2, "tables": {"t": {"kind": 1, "x": 2}}}',
     ):
         record.write_text(broken)
         with pytest.raises(PolicyError, match="is no record of tables on Spark"):
@@ -295,7 +305,7 @@ def test_no_row_is_left_out_for_what_stands_beside_it(
 ) -> None:  # fmt: skip
     """A file's statistics leave NaN out: one person's 1.0 would take the NaN of all others from a count.
 
-    With filters that are pushed too: sources that the setting does not reach, as Iceberg, have such statistics.
+    With filters that are pushed too: a form that no statistics are held against needs no setting.
     """
     monkeypatch.setitem(spark_connection.SETTINGS, "spark.sql.parquet.filterPushdown", is_pushed)
     cells = pa.array([*[float("nan")] * 99, beside], pa.type_for_alias(kind))

@@ -1,0 +1,250 @@
+"""What a Parquet file says of its values beside them: statistics of column chunks and of pages, and bloom filters.
+
+An engine passes over rows by what is said, so all of it is a claim, to be held against the values (`verify_claims`,
+soundness.md 1.27). House rule: this reads and judges nothing. Offsets are taken as DuckDB takes them, so that the pages
+that are looked at are those that are read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from .thrift_compact import BINARY, I32, I64, LIST, STRUCT, Fields, read_struct, write_struct
+
+__all__ = ["Bloom", "Chunk", "Column", "Said", "alone", "read_claims"]
+
+_MAGIC = b"PAR1"
+_HEADER = 4096
+_REPEATED = 2
+_DATA, _DATA_V2 = 0, 3
+_DICTIONARIES = (2, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What is said of `rows` rows from `first` on, None where nothing is: bounds are bytes, as the format has them.
+
+    `are_exact`: whether the low bounds, and the high ones, are said to be values; `is_plain`: it is said of a page of
+    values that are written out, by which the engine passes over it.
+    """
+
+    first: int
+    rows: int
+    lows: tuple[bytes, ...] = ()
+    highs: tuple[bytes, ...] = ()
+    nulls: int | None = None
+    nans: int | None = None
+    are_exact: tuple[bool, bool] = (False, False)
+    is_plain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Bloom:
+    """The blocks of a split block bloom filter over XXH64, 32 bytes each."""
+
+    blocks: bytes
+
+    def may_hold(self, hashed: int) -> bool:
+        """Say whether a value of this hash may be among those that were put in."""
+        at = ((hashed >> 32) * (len(self.blocks) // 32) >> 32) * 32
+        low = hashed & 0xFFFFFFFF
+        for place, salt in enumerate(_SALTS):
+            bit = (low * salt & 0xFFFFFFFF) >> 27
+            if not self.blocks[at + 4 * place + (bit >> 3)] >> (bit & 7) & 1:
+                return False
+        return True
+
+
+_SALTS = (
+    0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A column's values in one row group: what is `said` of all, what of each page, and where they lie in the file."""
+
+    said: Said
+    pages: tuple[Said, ...]
+    bloom: Bloom | None
+    meta: Fields
+    start: int
+    end: int
+
+    @property
+    def is_said_empty(self) -> bool:
+        """Whether each value is said to be NULL: then the engine reads none of them."""
+        return bool(self.said.rows) and self.said.nulls == self.said.rows
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column that is no list and no struct: its `place` among the file's columns, and how its bytes are meant.
+
+    `physical` is the format's number of the type; `unit`: nanoseconds in one of a moment's, 0 if it has none.
+    """
+
+    place: int
+    physical: int
+    unit: int
+    element: Fields
+    chunks: tuple[Chunk, ...]
+
+
+def read_claims(path: str) -> tuple[Column, ...]:
+    """Return what a file says of its flat columns. Values are not read.
+
+    Raises OSError, and ValueError, IndexError, KeyError, TypeError for a file that is not as the format has it.
+    """
+    with open(path, "rb") as file:
+        number = file.fileno()
+        size = os.fstat(number).st_size
+        length = int.from_bytes(os.pread(number, 4, size - 8), "little")
+        footer, _ = read_struct(os.pread(number, length, size - 8 - length))
+        groups = footer[4][1][1] if 4 in footer else []
+        rows = [_get(group, 3, 0) for group in groups]
+        if min(rows, default=0) < 0 or sum(rows) != _get(footer, 3, 0):
+            raise ValueError
+        found = []
+        for place, leaf, element in _flat(footer[2][1][1]):
+            first, chunks = 0, []
+            for group, count in zip(groups, rows, strict=True):
+                chunks.append(_chunk(number, size, group[1][1][1][leaf], first, count))
+                first += count
+            found.append(Column(place, _get(element, 1, -1), _unit(element), element, tuple(chunks)))
+        return tuple(found)
+
+
+def alone(path: str, column: Column, chunks: list[Chunk], target: str) -> None:
+    """Write a file of these chunks of a column and nothing said of them. Raises OSError."""
+    with open(path, "rb") as file, open(target, "wb") as copy:
+        copy.write(_MAGIC)
+        groups: list[Fields] = []
+        for chunk in chunks:
+            moved = copy.tell() - chunk.start
+            copy.write(os.pread(file.fileno(), chunk.end - chunk.start, chunk.start))
+            meta = {key: one for key, one in chunk.meta.items() if key not in (10, 12, 14, 15, 16, 17)}
+            for key in (9, 11):
+                if key in meta:
+                    meta[key] = (I64, meta[key][1] + moved)
+            one = {2: (I64, chunk.start + moved), 3: (STRUCT, meta)}
+            size = (I64, _get(meta, 6, 0))
+            groups.append({1: (LIST, (STRUCT, [one])), 2: size, 3: (I64, chunk.said.rows)})
+        root: Fields = {4: (BINARY, b"root"), 5: (I32, 1)}
+        footer = write_struct(
+            {
+                1: (I32, 1),
+                2: (LIST, (STRUCT, [root, column.element])),
+                3: (I64, sum(chunk.said.rows for chunk in chunks)),
+                4: (LIST, (STRUCT, groups)),
+            }
+        )
+        copy.write(footer + len(footer).to_bytes(4, "little") + _MAGIC)
+
+
+def _flat(schema: list[Fields]) -> Iterator[tuple[int, int, Fields]]:
+    """Yield the flat columns: the place among the root's children, the place among the leaves, the schema's element."""
+    at = leaf = 0
+
+    def skip() -> None:
+        nonlocal at, leaf
+        element = schema[at]
+        at += 1
+        if 1 in element:
+            leaf += 1
+        for _ in range(_get(element, 5, 0)):
+            skip()
+
+    at = 1
+    for place in range(_get(schema[0], 5, 0)):
+        element = schema[at]
+        if 1 in element and not _get(element, 5, 0) and _get(element, 3, 0) != _REPEATED:
+            yield place, leaf, element
+        skip()
+
+
+def _unit(element: Fields) -> int:
+    if 10 in element:
+        logical = element[10][1]
+        for kind in (7, 8):
+            if kind in logical:
+                return {1: 10**6, 2: 10**3, 3: 1}[next(iter(logical[kind][1][2][1]))]
+        return 0
+    return {7: 10**6, 8: 10**3, 9: 10**6, 10: 10**3}.get(_get(element, 6, -1), 0)
+
+
+def _chunk(file: int, size: int, chunk: Fields, first: int, rows: int) -> Chunk:
+    meta: Fields = chunk[3][1]
+    if _get(meta, 5, -1) != rows:
+        raise ValueError
+    start = _get(meta, 9, 0)
+    if 11 in meta and _get(meta, 11, 0) >= 4:
+        start = _get(meta, 11, 0)
+    at, seen, pages = start, 0, []
+    while seen < rows:
+        header, ends = _header(file, size, at)
+        kind = _get(header, 1, -1)
+        if kind in (_DATA, _DATA_V2):
+            page = header[5 if kind == _DATA else 8][1]
+            count = _get(page, 1, -1)
+            statistics = page.get(5 if kind == _DATA else 8, (STRUCT, {}))[1]
+            is_plain = _get(page, 2 if kind == _DATA else 4, -1) not in _DICTIONARIES
+            pages.append(_said(statistics, first + seen, count, is_plain=is_plain))
+            if count < 0:
+                raise ValueError
+            seen += count
+        length = _get(header, 3, -1)
+        if length < 0:
+            raise ValueError
+        at += ends + length
+    if seen != rows:
+        raise ValueError
+    said = _said(meta[12][1] if 12 in meta else {}, first, rows)
+    return Chunk(said, tuple(pages), _bloom(file, size, meta), meta, start, at)
+
+
+def _said(statistics: Fields, first: int, rows: int, *, is_plain: bool = False) -> Said:
+    return Said(
+        first,
+        rows,
+        tuple(statistics[key][1] for key in (6, 2) if key in statistics),
+        tuple(statistics[key][1] for key in (5, 1) if key in statistics),
+        _get(statistics, 3, None),
+        _get(statistics, 9, None),
+        (bool(_get(statistics, 8, False)), bool(_get(statistics, 7, False))),
+        is_plain,
+    )
+
+
+def _bloom(file: int, size: int, meta: Fields) -> Bloom | None:
+    """Return a chunk's filter. Raises ValueError for one that is of no kind that we know."""
+    at = _get(meta, 14, 0)
+    if at <= 0:
+        return None
+    header, ends = _header(file, size, at)
+    if not all(key in header and 1 in header[key][1] for key in (2, 3, 4)):
+        raise ValueError
+    blocks = os.pread(file, _get(header, 1, 0), at + ends)
+    if not blocks or len(blocks) != _get(header, 1, 0) or len(blocks) % 32:
+        raise ValueError
+    return Bloom(blocks)
+
+
+def _header(file: int, size: int, at: int) -> tuple[Fields, int]:
+    """Return the struct at a place in a file, and its length."""
+    length = _HEADER
+    while True:
+        data = os.pread(file, length, at)
+        try:
+            return read_struct(data)
+        except IndexError:
+            if len(data) < length or at + length > size:
+                raise
+        length *= 16
+
+
+def _get(fields: Fields, key: int, default: Any) -> Any:
+    return fields[key][1] if key in fields else default

@@ -1,0 +1,397 @@
+"""Holds what a Parquet file says of its values against them: minimum, maximum, NULLs, NaNs, rows, bloom filters.
+
+DuckDB passes over row groups and pages by these, drops filters, and answers COUNT, MIN and MAX from them. Where they
+are wrong, whether one person's row is read depends on what is said of others beside it (law L1).
+
+House rules (soundness.md 1.27):
+
+1. Values are read in a way that nothing said of them can change: no filter, and no optimizer but the one that leaves
+   out columns. A chunk that is said to hold nothing but NULL is not read at all by the engine, so it is read from a
+   copy that says nothing.
+2. What is said is taken from the file's own bytes, in the order in which the engine compares: bytes of texts, integers
+   with or without sign, moments. What is not understood is refused.
+3. Messages name the file, the column and what is wrong. They hold nothing of what is in a file.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from ..errors import PolicyError
+from ..relation import types
+from .duckdb_schema import read_type
+from .parquet_claims import Column, Said, alone, read_claims
+
+__all__ = ["verify_claims", "xxh64"]
+
+_INT32, _INT64, _INT96, _BYTE_ARRAY, _FIXED = 1, 2, 3, 6, 7
+_BLOCK = 10
+"""Rows are matched with pages by blocks of 2^10 rows, so that no page is looked for among all."""
+
+_MOST_DIGITS = 38
+_AWAY = 2**63 - 1
+_FLOATS = {2: "<e", 4: "<f", 8: "<d"}
+_WAY_OUT = "write the file anew, as DuckDB's COPY does"
+
+
+def verify_claims(where: str, path: str, source: str, spill: str, config: Mapping[str, Any]) -> None:
+    """Read every value of a file's columns and compare what is said of them. An owner's act.
+
+    `where`: the policy's name of the table; `source`: what the engine reads the file as, but for its last bracket, with
+    the number of each row; `spill`: a directory of ours; `config`: the engine's settings.
+    Raises PolicyError, naming file and column; duckdb.Error for values that cannot be read.
+    """
+    try:
+        columns = read_claims(path)
+    except (OSError, ValueError, IndexError, KeyError, TypeError, AttributeError, StopIteration):
+        problem = PolicyError(f'{where}: "{path}" has a footer that is not as the format has it; {_WAY_OUT}')
+    else:
+        with duckdb.connect(":memory:", config=dict(config)) as connection:
+            _trust_nothing(connection)
+            _File(where, path, source, spill, connection).verify(columns)
+        return
+    raise problem
+
+
+def _trust_nothing(connection: duckdb.DuckDBPyConnection) -> None:
+    """Leave the engine no optimizer but the one that reads only the columns that are asked for."""
+    names = [row[0] for row in connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()]
+    connection.execute(
+        f"SET disabled_optimizers = '{','.join(one for one in names if one != 'unused_columns')}'"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What the values of some rows are: `low` and `high` of those that are neither NULL nor NaN, None without any."""
+
+    rows: int = 0
+    values: int = 0
+    nans: int = 0
+    low: Any = None
+    high: Any = None
+
+    def __add__(self, other: _Found) -> _Found:
+        lows = [one for one in (self.low, other.low) if one is not None]
+        highs = [one for one in (self.high, other.high) if one is not None]
+        return _Found(
+            self.rows + other.rows, self.values + other.values, self.nans + other.nans,
+            min(lows, default=None), max(highs, default=None),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Read:
+    """How a column is read: its name as an identifier, what its type is to the engine, and whether a statement can
+    compare it."""
+
+    column: Column
+    name: str
+    engine_type: str
+    is_compared: bool
+
+    @property
+    def value(self) -> str:
+        """What the column is called where its rows have the number of their span: no name of the owner's."""
+        return f"c{self.column.place}"
+
+
+@dataclass(frozen=True)
+class _File:
+    where: str
+    path: str
+    source: str
+    spill: str
+    connection: duckdb.DuckDBPyConnection
+
+    def verify(self, columns: tuple[Column, ...]) -> None:
+        described = self.connection.execute(f"DESCRIBE SELECT * FROM {self.source})").fetchall()
+        together: dict[tuple[tuple[int, int], ...], list[_Read]] = defaultdict(list)
+        for column in columns:
+            name, engine_type = described[column.place][:2]
+            is_wide = (column.element.get(8, (0, 0))[1] or 0) > _MOST_DIGITS
+            is_compared = read_type(engine_type)[0] not in (types.OPAQUE, types.INTERVAL) and not is_wide
+            one = _Read(column, _quoted(name), engine_type, is_compared)
+            together[_spans(column)].append(one)
+        for spans, reads in together.items():
+            for one, found in zip(reads, self._found(spans, reads), strict=True):
+                self._compare(one, dict(zip(spans, found, strict=True)))
+        for reads in together.values():
+            for one in reads:
+                self._read_empty(one)
+                if one.is_compared:
+                    self._probe(one)
+
+    def _found(self, spans: tuple[tuple[int, int], ...], reads: list[_Read]) -> list[list[_Found]]:
+        """Return what the values of each column are in each span of rows, which are in order and cover the file."""
+        asked = [shown for one in reads for shown in _asked(one)]
+        rows = self.connection.execute(
+            f"SELECT n, COUNT(*), {', '.join(asked)} FROM {self._matched(reads)} GROUP BY n", _listed(spans)
+        ).fetchall()
+        by_span = {row[0]: row[1:] for row in rows}
+        found: list[list[_Found]] = []
+        for place, one in enumerate(reads):
+            cells = [by_span.get(n, (0,) + (0, 0, None, None) * len(reads)) for n in range(len(spans))]
+            found.append([_read_back(one, cell[0], cell[4 * place + 1 : 4 * place + 5]) for cell in cells])
+        return found
+
+    def _matched(self, reads: list[_Read]) -> str:
+        """Return the values of the file's rows, each row with the number `n` of its span."""
+        values = ", ".join(f"{one.name} AS {one.value}" for one in reads)
+        return (
+            f"(SELECT {values}, file_row_number AS row_number, file_row_number >> {_BLOCK} AS block "
+            f"FROM {self.source}, file_row_number = true)) AS t "
+            f"JOIN (SELECT n, low, high, unnest(range(low >> {_BLOCK}, (high - 1 >> {_BLOCK}) + 1)) AS block FROM "
+            "(SELECT unnest($1::BIGINT[]) AS n, unnest($2::BIGINT[]) AS low, unnest($3::BIGINT[]) AS high)) AS s "
+            "ON t.block = s.block AND t.row_number >= s.low AND t.row_number < s.high"
+        )
+
+    def _compare(self, one: _Read, found: Mapping[tuple[int, int], _Found]) -> None:
+        for chunk in one.column.chunks:
+            pages = [page for page in chunk.pages if (page.first, page.rows) in found]
+            whole = _Found()
+            for page in pages or [chunk.said]:
+                whole += found.get((page.first, page.rows), _Found())
+            self._hold(one, chunk.said, whole)
+            for page in pages:
+                self._hold(one, page, found[page.first, page.rows])
+
+    def _hold(self, one: _Read, said: Said, found: _Found) -> None:
+        """Raise PolicyError unless the values are as is said."""
+        if found.rows != said.rows:
+            self._refuse(one, "another number of rows than is said")
+        if said.nulls is not None and said.nulls != found.rows - found.values:
+            self._refuse(one, "another number of NULLs than is said")
+        if said.nans is not None and one.is_compared and said.nans != found.nans:
+            self._refuse(one, "another number of NaNs than is said")
+        if not one.is_compared:
+            return
+        if (
+            said.is_plain
+            and one.engine_type == "VARCHAR"
+            and all(said.are_exact)
+            and {*said.lows} & {*said.highs}
+        ):
+            self._refuse(one, "a page of one text that is written out, which the engine takes for NULL")
+        try:
+            lows = [_decode(one, bound) for bound in said.lows]
+            highs = [_decode(one, bound) for bound in said.highs]
+        except (ValueError, struct.error):
+            self._refuse(one, "bounds that are none of its type")
+        low_is_exact, high_is_exact = said.are_exact
+        if not all(_is_beside(low, found.low, is_exact=low_is_exact, is_high=False) for low in lows):
+            self._refuse(one, "a smallest value that is not the one that is said")
+        if not all(_is_beside(high, found.high, is_exact=high_is_exact, is_high=True) for high in highs):
+            self._refuse(one, "a greatest value that is not the one that is said")
+
+    def _read_empty(self, one: _Read) -> None:
+        """Look at the values of chunks that are said to hold none, which the engine would not read."""
+        chunks = [chunk for chunk in one.column.chunks if chunk.is_said_empty]
+        if not chunks:
+            return
+        target = Path(self.spill) / "empty.parquet"
+        try:
+            alone(self.path, one.column, chunks, str(target))
+            rows = self.connection.execute(
+                f"SELECT COUNT(COLUMNS(*)) FROM read_parquet({_literal(str(target))})"
+            )
+            if rows.fetchall() != [(0,)]:
+                self._refuse(one, "another number of NULLs than is said")
+        finally:
+            target.unlink(missing_ok=True)
+
+    def _probe(self, one: _Read) -> None:
+        """Look up every value in the bloom filters of its row groups."""
+        chunks = [chunk for chunk in one.column.chunks if chunk.bloom is not None and chunk.said.rows]
+        encode = _encoder(one)
+        if not chunks or encode is None:
+            return
+        spans = tuple((chunk.said.first, chunk.said.rows) for chunk in chunks)
+        found = self.connection.execute(
+            f"SELECT DISTINCT n, {_raw(one, one.value)} FROM {self._matched([one])} WHERE {one.value} IS NOT NULL",
+            _listed(spans),
+        )
+        while rows := found.fetchmany(2**16):
+            for n, value in rows:
+                bloom = chunks[n].bloom
+                assert bloom is not None
+                if not bloom.may_hold(xxh64(encode(_value(one, value)))):
+                    self._refuse(one, "values that its bloom filter does not hold")
+
+    def _refuse(self, one: _Read, what: str) -> None:
+        raise PolicyError(f'{self.where}: column {one.name} of "{self.path}" has {what}; {_WAY_OUT}')
+
+
+def _spans(column: Column) -> tuple[tuple[int, int], ...]:
+    """Return the first row and the number of rows of each page, or of each row group where nothing is said of pages."""
+    is_said = any(
+        page.lows or page.highs or page.nulls is not None for c in column.chunks for page in c.pages
+    )
+    parts: Iterable[Said] = (chunk.said for chunk in column.chunks)
+    if is_said:
+        parts = (page for chunk in column.chunks for page in chunk.pages)
+    return tuple((one.first, one.rows) for one in parts if one.rows)
+
+
+def _listed(spans: tuple[tuple[int, int], ...]) -> list[list[int]]:
+    return [
+        [*range(len(spans))],
+        [first for first, _ in spans],
+        [first + rows for first, rows in spans],
+    ]
+
+
+# --- values and bounds as Python's, in the engine's order -----------------------------------------------------
+
+
+def _asked(one: _Read) -> tuple[str, str, str, str]:
+    """Return the aggregates of a column: values that are not NULL, NaNs, the smallest and the greatest."""
+    count = f"COUNT({one.value})"
+    if not one.is_compared:
+        return count, "0", "NULL", "NULL"
+    if one.engine_type in ("FLOAT", "DOUBLE"):
+        kept = f"FILTER (NOT isnan({one.value}))"
+        nans = f"COUNT(*) FILTER (isnan({one.value}))"
+        return count, nans, f"MIN({one.value}) {kept}", f"MAX({one.value}) {kept}"
+    return count, "0", _raw(one, f"MIN({one.value})"), _raw(one, f"MAX({one.value})")
+
+
+def _raw(one: _Read, value: str) -> str:
+    """Return SQL for a value as a number of the format's, or as bytes; of a moment in the engine's own unit."""
+    type_ = one.engine_type
+    if type_ == "VARCHAR":
+        return f"encode({value})"
+    if type_ == "DATE":
+        return f"{value} - DATE '1970-01-01'"
+    if type_.startswith("TIMESTAMP"):
+        away = (
+            f"CASE CAST({value} AS VARCHAR) WHEN 'infinity' THEN {_AWAY} WHEN '-infinity' THEN -{_AWAY} END"
+        )
+        return f"COALESCE({'epoch_ns' if type_ == 'TIMESTAMP_NS' else 'epoch_us'}({value}), {away})"
+    if type_.startswith("DECIMAL"):
+        return f"CAST({value} AS VARCHAR)"
+    return value
+
+
+def _value(one: _Read, raw: Any) -> Any:
+    """Return what `_raw` gave as it is compared: moments in nanoseconds."""
+    if raw is None:
+        return None
+    if one.engine_type.startswith("DECIMAL"):
+        return int(re.sub(r"\.", "", raw))
+    if one.engine_type.startswith("TIMESTAMP") and one.engine_type != "TIMESTAMP_NS":
+        return raw * 1000
+    return raw
+
+
+def _read_back(one: _Read, rows: int, cell: tuple[Any, ...]) -> _Found:
+    return _Found(rows, cell[0], cell[1], _value(one, cell[2]), _value(one, cell[3]))
+
+
+def _decode(one: _Read, bound: bytes) -> Any:
+    """Return a bound as `_value` gives values, None for one that the engine does not take. Raises ValueError,
+    struct.error: it is none of the column's type."""
+    physical, type_ = one.column.physical, one.engine_type
+    if type_ == "VARCHAR":
+        return bound
+    if type_ in ("FLOAT", "DOUBLE"):
+        (number,) = struct.unpack(_FLOATS.get(len(bound), ""), bound)
+        return number if math.isfinite(number) else None
+    if physical == _INT96:
+        nanoseconds, day = struct.unpack("<qi", bound)
+        return ((day - 2440588) * 86_400 * 10**9 + nanoseconds) // 1000 * 1000
+    if physical in (_BYTE_ARRAY, _FIXED):
+        if not type_.startswith("DECIMAL") or not bound:
+            raise ValueError
+        return int.from_bytes(bound, "big", signed=True)
+    if len(bound) != {0: 1, _INT32: 4, _INT64: 8}[physical]:
+        raise ValueError
+    number = int.from_bytes(bound, "little", signed=not type_.startswith("U"))
+    return number * _unit(one)
+
+
+def _unit(one: _Read) -> int:
+    return (one.column.unit or 1000) if one.engine_type.startswith("TIMESTAMP") else 1
+
+
+def _is_beside(bound: Any, value: Any, *, is_exact: bool, is_high: bool) -> bool:
+    """Say whether the smallest or greatest value, None without any, is as a bound says; of none, no exact one."""
+    if bound is None or (value is None and not is_exact):
+        return True
+    if is_exact:
+        return bool(bound == value)
+    return bool(bound >= value if is_high else bound <= value)
+
+
+# --- bloom filters --------------------------------------------------------------------------------------------
+
+
+def _encoder(one: _Read) -> Callable[[Any], bytes] | None:
+    """Return how a value is written where it is hashed; None for a type by whose filter nothing is passed over."""
+    if one.engine_type == "VARCHAR":
+        return bytes
+    if one.engine_type in ("FLOAT", "DOUBLE", "BOOLEAN") or one.column.physical not in (_INT32, _INT64):
+        return None
+    width, unit = (4 if one.column.physical == _INT32 else 8), _unit(one)
+    return lambda value: (value // unit % 2 ** (8 * width)).to_bytes(width, "little")
+
+
+_P1, _P2, _P3, _P4, _P5 = (
+    0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5,
+)  # fmt: skip
+_M = 2**64 - 1
+
+
+def _turned(value: int, by: int) -> int:
+    return (value << by | value >> 64 - by) & _M
+
+
+def _round(state: int, word: int) -> int:
+    return _turned((state + word * _P2) & _M, 31) * _P1 & _M
+
+
+@lru_cache(maxsize=2**16)
+def xxh64(data: bytes) -> int:
+    """Return XXH64 of bytes with seed 0, by which Parquet's bloom filters are made."""
+    at, state = 0, _P5
+    if len(data) >= 32:
+        lanes = [(_P1 + _P2) & _M, _P2, 0, -_P1 & _M]
+        while at + 32 <= len(data):
+            lanes = [
+                _round(lane, word)
+                for lane, word in zip(lanes, struct.unpack_from("<4Q", data, at), strict=True)
+            ]
+            at += 32
+        state = sum(_turned(lane, by) for lane, by in zip(lanes, (1, 7, 12, 18), strict=True)) & _M
+        for lane in lanes:
+            state = ((state ^ _round(0, lane)) * _P1 + _P4) & _M
+    state = (state + len(data)) & _M
+    while at + 8 <= len(data):
+        state = (_turned(state ^ _round(0, struct.unpack_from("<Q", data, at)[0]), 27) * _P1 + _P4) & _M
+        at += 8
+    if at + 4 <= len(data):
+        state = (_turned(state ^ struct.unpack_from("<I", data, at)[0] * _P1 & _M, 23) * _P2 + _P3) & _M
+        at += 4
+    for byte in data[at:]:
+        state = _turned(state ^ byte * _P5 & _M, 11) * _P1 & _M
+    state = (state ^ state >> 33) * _P2 & _M
+    state = (state ^ state >> 29) * _P3 & _M
+    return state ^ state >> 32
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
