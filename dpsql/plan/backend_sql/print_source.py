@@ -17,7 +17,8 @@ House rules:
    link rows of one owner stay whole, all other texts are cut (soundness.md 1.17).
 3. An aggregate per owner is order-free: integers are summed, and what is claimed of the result
    (`Column.facts`) is clamped right there (soundness.md 1.13).
-4. Windows order ties by everything else that the row shows, so that rows which tie are alike.
+4. Windows order ties by everything else that the row shows, as it is shown, so that rows which tie are alike; by a
+   key's columns whole.
 5. A cut keeps an owner's first rows in an order of all columns that are read of them (`growth`); the hash
    before them chooses alike on all engines, and not by a column's size.
 """
@@ -423,7 +424,9 @@ def _cut_order(printer: PrivatePrinter, cut: Cut, read: list[int], first: int) -
         if expr.type.is_integer or expr.type.kind in _HASHED
     ]
     hashed = [dialect.hashed(texts)] if texts else []
-    return ", ".join([*hashed, *(f"{_order_key(printer, expr)} NULLS LAST" for expr in fields)])
+    return ", ".join(
+        [*hashed, *(f"{_order_key(printer, expr, is_whole=True)} NULLS LAST" for expr in fields)]
+    )
 
 
 _HASHED = (Kind.TEXT, Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP)
@@ -522,8 +525,9 @@ def _window(printer: PrivatePrinter, block: Windowed, call: WindowCall, ties: Se
     for order in call.orders:
         how = f"{'DESC' if order.descending else 'ASC'} NULLS {'FIRST' if order.nulls_first else 'LAST'}"
         orders.setdefault(_order_key(printer, order.expr), how)
+    keys = _key_columns(block)
     for expr in () if ignores_ties(call) else ties:
-        orders.setdefault(_order_key(printer, expr), "NULLS LAST")
+        orders.setdefault(_order_key(printer, expr, is_whole=fields_of(expr) <= keys), "NULLS LAST")
     if orders:
         over += f" ORDER BY {', '.join(f'{sql} {how}' for sql, how in orders.items())}"
     over = f" OVER ({over}{f' {call.frame}' if call.frame else ''})"
@@ -547,12 +551,26 @@ def _typed(printer: PrivatePrinter, expr: Expr) -> str:
     return printer.dialect.as_text(shown) if expr.type.kind in (Kind.TEXT, Kind.NULL) else shown
 
 
-def _order_key(printer: PrivatePrinter, expr: Expr) -> str:
-    """Return what orders rows: compared, so a column stands whole, and rows that tie are alike in all of it."""
+def _key_columns(block: Block) -> frozenset[int]:
+    """Return the columns of the keys of a block's sources: rows are told apart by whole values of these."""
+    return frozenset(
+        start + index
+        for item, start in fields_in(block.items)
+        if item.kind != "mark"
+        for key in (*item.source.keys, *item.source.identities)
+        for index in key
+    )
+
+
+def _order_key(printer: PrivatePrinter, expr: Expr, *, is_whole: bool = False) -> str:
+    """Return what orders rows. `is_whole`: a text stands whole: rows that tie must be alike in all of it."""
     if expr.type.kind is Kind.OPAQUE and expr.type.engine is None:
         raise Refusal(
             f"values of the type {expr.type} have no order here", sqlstate="PV202", position=expr.position,
             hint="order by a column of another type",
         )  # fmt: skip
-    shown = printer.whole(expr) if isinstance(expr, Field) else _output(printer, expr)
+    is_bytes = expr.type.kind is Kind.OPAQUE  # which have no beginning
+    shown = (
+        printer.whole(expr) if isinstance(expr, Field) and (is_whole or is_bytes) else _output(printer, expr)
+    )
     return printer.dialect.bytewise(shown) if expr.type.kind is Kind.TEXT else shown
