@@ -59,6 +59,8 @@ _TYPES = {
     2950: ("uuid", types.OPAQUE),
 }
 _NUMERIC = 1700
+_NAME = 19
+_WITH_LENGTH = (1042, 1043)
 _COLLATIONS = ("pg_c_utf8", "C.utf8", "C.UTF-8", "und-x-icu")
 _KINDS = {
     "v": "is a view; write view = true, and declare the tables that it reads",
@@ -195,9 +197,17 @@ def _read_column(row: list[Any]) -> LiveColumn:
         engine_type=engine_type,
         not_null=not_null,
         enum_values=None if labels is None else tuple(labels),
+        max_length=_most_characters(oid, modifier),
         is_bytewise=not (is_citext or is_loose),
         is_generated=generated == "v",
     )
+
+
+def _most_characters(oid: int, modifier: int) -> int | None:
+    """Return the most characters of char(n), varchar(n) and name, which no row passes; None: any number."""
+    if oid == _NAME:
+        return 63
+    return modifier - 4 if oid in _WITH_LENGTH and modifier >= 4 else None
 
 
 def _why_unusable(content: dict[str, Any]) -> str | None:

@@ -14,9 +14,12 @@ from ..plan.measures.measurements import MeasurementKind
 from ..plan.measures.ranks import share_of
 from ..plan.planner import Plan, ReleasePlan, releases_of
 from ..plan.privacy.keys import environment_of
-from ..relation.expressions import Call, Field, Literal, Scalar, walk
+from ..relation.expressions import Call, Field, Literal, Scalar, fields_of, walk
+from ..relation.intervals import Environment
 from ..relation.lattice import lattice_of
 from ..relation.relations import AggregateCall, Relation, expressions
+from ..relation.size_rules import is_cut, read_length
+from ..relation.types import Kind
 from .answer import GroupNote, OnceNote, OpenRankNote, RankNote
 from .contribution import contribution_notes, nothing_said
 from .explain import call_text, number_text
@@ -42,6 +45,25 @@ def null_notes(plan: Plan) -> Iterator[OnceNote]:
                     f"{name} may be NULL, so NULL is one of its groups whether or not it occurs; "
                     "WHERE … IS NOT NULL leaves it out"
                 )
+
+
+def length_notes(plan: Plan) -> Iterator[OnceNote]:
+    """Yield to how many characters a text key is read where it is found: those that begin alike are one group."""
+    for release in plan.releases:
+        if release.groups is not None or release.is_empty:
+            continue
+        rows = release.release.rows
+        env = environment_of(rows.columns, rows.predicate)
+        for key, domain in zip(release.release.keys, release.domains, strict=True):
+            lengths = {
+                read_length(env.columns[index]) for index in fields_of(key) if _is_read_cut(env, index)
+            }
+            if domain is None and key.type.kind is Kind.TEXT and lengths:
+                yield OnceNote(f"texts are read to {max(lengths):,} characters")
+
+
+def _is_read_cut(env: Environment, index: int) -> bool:
+    return env.columns[index].type.kind is Kind.TEXT and is_cut(env.columns[index])
 
 
 def found_notes(rows: Sequence[ReleasedRows]) -> Iterator[GroupNote]:
@@ -101,6 +123,7 @@ def bias_notes(plan: Plan, more: MoreRows = nothing_said) -> tuple[str, ...]:
                 "the keys of a subquery are found by threshold: rows of other keys find nothing there"
             )
     notes += null_notes(plan)
+    notes += length_notes(plan)
     coins = [said for relation in (*plan.intermediates, plan.root) for said in estimate_notes(relation)]
     notes += coins
     if coins and any(release.groups is None for release in plan.releases):

@@ -42,7 +42,6 @@ from ..errors import EngineFailure, Refusal
 from ..mechanisms import ATTO, NANO, Coordinate, Law, Mix, Noise, Vector, mean_of
 from ..plan.backend_sql.print_release import BackendQuery, Part
 from ..plan.planner import Plan, ReleasePlan
-from ..plan.privacy.growth import MAX_GROWN
 from ..plan.privacy.rows import IntermediateColumn
 from ..relation.catalog import Scalar
 from ..relation.expressions import IntermediateValue
@@ -492,9 +491,9 @@ class PlanRunner:
                     parameters = [self._parameter(intermediate) for intermediate in fan.intermediates]
                     found = [row[0] for chunk in snapshot.run(fan.sql, parameters) for row in chunk]
                     size *= max(1, *found)
-            if size > MAX_GROWN:
+            if size > work.limit:
                 raise Refusal(
-                    f"with this many public rows, one person's rows could become more than {MAX_GROWN} in a join",
+                    f"with this many public rows, one person's rows could become more than {work.limit} in a join",
                     sqlstate="PV201", position=plan.release.position,
                     hint="join on a key of the public table, narrow it, or aggregate per person first",
                 )  # fmt: skip

@@ -40,7 +40,7 @@ from ..relation.expressions import Expr, IntermediateValue, Literal, conjuncts, 
 from ..relation.expressions import Scalar as Subquery
 from ..relation.intervals import Environment, facts_of
 from ..relation.relations import AggregateCall, Filter, Limit, Project, Relation, Sort, Values, expressions
-from ..relation.size_rules import text_of_row
+from ..relation.size_rules import MAX_JOINED_BYTES, check_joined, row_bytes
 from ..relation.types import BIGINT, SqlType
 from ..relation.types import Kind as SqlKind
 from .backend_sql.print_release import BackendQuery, Part, print_fan, print_keys, print_part, print_release
@@ -56,7 +56,7 @@ from .privacy.analyze import analyze
 from .privacy.contradiction import has_no_rows
 from .privacy.existing import Looking
 from .privacy.functional_dependencies import has_one_row
-from .privacy.growth import joined_rows
+from .privacy.growth import MAX_GROWN, joined_rows
 from .privacy.keys import (
     MAX_DOMAIN,
     UNDECLARED_HINT,
@@ -72,7 +72,7 @@ from .top_rows import TopRows, top_rows
 
 __all__ = [
     "Plan", "PrivacyParameters", "ReadKeys", "ReleasePlan", "Work", "count_of", "counting", "is_empty_by_text",
-    "other_measures", "plan", "releases_of", "with_bars",
+    "other_measures", "plan", "release_bytes", "releases_of", "with_bars",
 ]  # fmt: skip
 
 
@@ -106,10 +106,11 @@ ReadKeys = Callable[[BackendQuery, tuple[SqlType, ...]], Sequence[tuple[Scalar, 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Rows that a join makes of one person's: `most` times what each of the `fans` counts."""
+    """Rows that a join makes of one person's: `most` times what each of the `fans` counts; at most `limit`."""
 
     most: int
     fans: tuple[BackendQuery, ...]
+    limit: int
 
 
 @dataclass(frozen=True)
@@ -350,9 +351,16 @@ class ReleasePlan:
         """The joins that multiply rows of one person; public rows are counted before they are made (law L10)."""
         if self.is_empty:
             return ()
-        works = dict.fromkeys(work for select in selects_in(self.release.rows) for work in select.works)
+        rows = self.release.rows
+        works = dict.fromkeys(work for select in selects_in(rows) for work in select.works)
+        if not works:
+            return ()
+        queries = self.queries(tuple(range(len(self.measurements))))
+        own = release_bytes(self.release, self.measurements, environment_of(rows.columns, rows.predicate))
+        limit = min(MAX_GROWN, MAX_JOINED_BYTES // max(own, 1, *(query.row_bytes for query in queries)))
         return tuple(
-            Work(work.most or 1, tuple(print_fan(fan, self.dialect) for fan in work.fans)) for work in works
+            Work(work.most or 1, tuple(print_fan(fan, self.dialect) for fan in work.fans), limit)
+            for work in works
         )
 
     @property
@@ -614,10 +622,9 @@ def _check_measured(
     env: Environment,
 ) -> None:  # fmt: skip
     """Refuse what is too large, by text and policy alone (law L10). Raises Refusal (54001)."""
-    exprs = [*release.keys, *dict.fromkeys(value for v in measurements for value in v.values)]
-    if texts := [expr for expr in exprs if expr.type.kind is SqlKind.TEXT]:
-        sizes = ((facts_of(expr, env).size, expr.position) for expr in texts)
-        text_of_row(sizes, joined_rows(release.rows.reach))
+    size = release_bytes(release, measurements, env)
+    if not release.rows.reach.fans:
+        check_joined(size, joined_rows(release.rows.reach), release.position)
     count = len(measurements)
     if count > MAX_MEASUREMENTS:
         raise Refusal(
@@ -635,6 +642,12 @@ def _check_measured(
                 f"mode of {len(measurement.candidates)} values in {len(groups or ())} groups is too much",
                 sqlstate="54001", position=release.position, hint="list fewer values or fewer groups in WHERE",
             )  # fmt: skip
+
+
+def release_bytes(release: Release, measurements: Sequence[Measurement], env: Environment) -> int:
+    """Return the most bytes of a row of a release's last query: keys and values. Raises Refusal (54001)."""
+    exprs = [*release.keys, *dict.fromkeys(value for v in measurements for value in v.values)]
+    return row_bytes((expr.type, facts_of(expr, env).size, expr.position) for expr in exprs)
 
 
 def _delta_of(release: Release, domains: Sequence[Domain | None], privacy: PrivacyParameters) -> Fraction:

@@ -171,7 +171,12 @@ def _column_content(column: Column, engine_type: str) -> dict[str, object]:
     return {
         "name": column.name,
         "type": [str(column.type), engine_type],
-        "enforced": [column.enforced.not_null, _text(column.enforced.lo), _text(column.enforced.hi)],
+        "enforced": [
+            column.enforced.not_null,
+            _text(column.enforced.lo),
+            _text(column.enforced.hi),
+            column.enforced.max_length,
+        ],
         "bounds": None if column.bounds is None else [str(bound) for bound in column.bounds],
         "step": _text(column.step),
         "values": None

@@ -43,9 +43,13 @@ def type_range(kind: SqlType) -> tuple[Fraction, Fraction] | None:
 
 def describe_column(live: LiveColumn) -> Column:
     """Return a column of a public table that the policy says nothing about: all that is known is enforced."""
-    return Column(
-        live.name, comparable_type(live), Enforced(live.not_null, live.lo, live.hi), values=_own_values(live)
-    )
+    return Column(live.name, comparable_type(live), _enforced(live), values=_own_values(live))
+
+
+def _enforced(live: LiveColumn) -> Enforced:
+    labels = live.enum_values
+    most = live.max_length if labels is None else max(map(len, labels), default=0)
+    return Enforced(live.not_null, live.lo, live.hi, most)
 
 
 def build_column(where: str, declared: ColumnPolicy, live: LiveColumn) -> Column:
@@ -69,7 +73,7 @@ def build_column(where: str, declared: ColumnPolicy, live: LiveColumn) -> Column
     return Column(
         name=declared.name,
         type=comparable_type(live),
-        enforced=Enforced(live.not_null, live.lo, live.hi),
+        enforced=_enforced(live),
         bounds=None if declared.bounds is None else _bounds(f"{where}.bounds", declared.bounds, live.type),
         step=None if declared.step is None else _step(f"{where}.step", declared.step, live.type),
         values=_own_values(live) if declared.values is None else _values(f"{where}.values", declared, live),

@@ -23,7 +23,8 @@ class LiveColumn:
 
     `type`: our type, OPAQUE where dpsql cannot compute with it; `engine_type`: the engine's own text.
     `lo`, `hi`: inclusive bounds from a CHECK constraint in the column's own units (NULL and NaN aside).
-    `enum_values`: the labels of an ENUM, in its order. `is_bytewise`: False for text whose equality, to
+    `enum_values`: the labels of an ENUM, in its order. `max_length`: most characters of a text that the engine
+    enforces by its type. `is_bytewise`: False for text whose equality, to
     queries or to constraints, is coarser than that of its bytes. `is_generated`: computed
     when it is read, so that reading it may fail on some row. `refused`: why no policy may declare it, as the end
     of a sentence with what to do; "" for a column that it may.
@@ -36,6 +37,7 @@ class LiveColumn:
     lo: Fraction | None = None
     hi: Fraction | None = None
     enum_values: tuple[str, ...] | None = None
+    max_length: int | None = None
     is_bytewise: bool = True
     is_generated: bool = False
     refused: str = ""

@@ -54,11 +54,13 @@ class Enforced:
     """What the engine itself guarantees of a column, read from its constraints.
 
     `lo`/`hi`: bounds from a CHECK constraint (in the column's own units); None where there is none.
+    `max_length`: most characters of a text, by its own type, or by the subquery that printed it cut.
     """
 
     not_null: bool = False
     lo: Fraction | None = None
     hi: Fraction | None = None
+    max_length: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,42 +18,21 @@ __all__ = [
     "TEXT_CUT",
     "ZERO",
     "Facts",
-    "Size",
     "common_grid",
     "decimal_scale",
     "grid_of",
     "hull",
     "intersect",
-    "largest",
 ]
 
 ONE = Fraction(1)
 ZERO = Fraction(0)
 
 TEXT_CUT = 1_000
-"""Characters to which a text is read where new text is made of it, unless its column's `max_length` is declared.
+"""Characters to which a text is read where it is carried, or anything made of it, unless `max_length` is declared.
 
-Long enough for names, addresses, titles and most notes; short enough that some dozens of them can be joined.
+Long enough for names, addresses, titles and most notes; short enough that a row has room for 262 of them.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """How long a text can be, in characters.
-
-    `is_held`: the printed form is never longer than `most`, whatever the row holds. Else it is as long as
-    what the row holds, and is cut to `most` where new text is made of it (`size_rules`).
-    """
-
-    most: int = TEXT_CUT
-    is_held: bool = False
-
-
-def largest(sizes: Sequence[Size]) -> Size:
-    """Return the size of a text that is one of several."""
-    if not sizes:
-        return Size(0, True)
-    return Size(max(size.most for size in sizes), all(size.is_held for size in sizes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +42,8 @@ class Facts:
     `lo`, `hi`: inclusive bounds (numbers in their own unit, DATE in days, TIMESTAMP in microseconds,
     booleans 0 and 1), None when unbounded. `grid`: all values are integer multiples of it; None for
     reals. `nullable`: NULL is possible. `values`: all non-NULL values, where they are finite and
-    known. `declared`: the bounds, or the size of a text, come from declarations and literals, not from the
-    type alone. `size`: of a text; a rule that says nothing leaves it to be cut.
+    known. `declared`: the bounds come from declarations, literals and what is printed, not from the type
+    alone. `size`: most characters of a text, whatever the row holds (`size_rules`).
     """
 
     lo: Fraction | None = None
@@ -73,7 +52,7 @@ class Facts:
     nullable: bool = True
     values: tuple[Scalar, ...] | None = None
     declared: bool = False
-    size: Size = Size()
+    size: int = TEXT_CUT
 
     @property
     def bounded(self) -> bool:
@@ -116,7 +95,8 @@ def intersect(known: Facts, other: Facts) -> Facts:
 
 def hull(args: Sequence[Facts], nullable: bool) -> Facts:
     """Return the facts of a value that is one of the arguments' values."""
-    size = largest([arg.size for arg in args])  # of all: what a filter says does not keep it from a row
+    # Of all: what a filter says does not keep a longer one from a row.
+    size = max((arg.size for arg in args), default=0)
     live = [arg for arg in args if arg.values != () or arg.lo is not None]  # a bare NULL adds only NULL
     if not live:
         return Facts(values=(), grid=ONE, declared=True, size=size)

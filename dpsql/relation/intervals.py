@@ -16,9 +16,9 @@ from fractions import Fraction
 from .calendar import parse_date, parse_timestamp
 from .catalog import Column, Scalar
 from .expressions import Call, Expr, Field, IntermediateValue, Literal
-from .facts import ONE, TEXT_CUT, ZERO, Facts, Size, common_grid, grid_of, intersect
+from .facts import ONE, ZERO, Facts, common_grid, grid_of, intersect
 from .functions import FUNCTIONS
-from .size_rules import size_of_call
+from .size_rules import read_length, size_of_call
 from .types import Kind, SqlType
 
 __all__ = [
@@ -63,13 +63,13 @@ def _of_column(column: Column) -> Facts:
         if column.values is not None:
             among = tuple(_counted(v, column.type) for v in column.values if v is not None)
             proven = intersect(proven, Facts(values=among, nullable=proven.nullable))
-        return proven
+        return replace(proven, size=read_length(column))
     type_ = column.type
     lo, hi = TYPE_RANGE.get(type_.kind, (None, None))
     if type_.kind is Kind.NUMERIC and type_.precision is not None:
         hi = Fraction(10) ** (type_.precision - (type_.scale or 0))
         lo = -hi
-    declared = type_.kind is Kind.BOOLEAN or column.max_length is not None
+    declared = type_.kind in (Kind.BOOLEAN, Kind.TEXT)
     if column.bounds is not None:
         lo, hi = column.bounds
         declared = True
@@ -78,8 +78,7 @@ def _of_column(column: Column) -> Facts:
         values = (False, True) if values is None else values
     nullable = not column.enforced.not_null or type_.is_float
     known = None if values is None else tuple(_counted(v, type_) for v in values if v is not None)
-    size = Size(TEXT_CUT if column.max_length is None else column.max_length, False)
-    return Facts(lo, hi, grid_of(type_), nullable, known, declared, size)
+    return Facts(lo, hi, grid_of(type_), nullable, known, declared, read_length(column))
 
 
 def _counted(value: Scalar, type_: SqlType) -> Scalar:
@@ -93,7 +92,7 @@ def _counted(value: Scalar, type_: SqlType) -> Scalar:
 def _of_literal(literal: Literal) -> Facts:
     value = literal.value
     if value is None:
-        return Facts(nullable=True, values=(), declared=True, grid=ONE, size=Size(0, True))
+        return Facts(nullable=True, values=(), declared=True, grid=ONE, size=0)
     if isinstance(value, bool):
         point = ONE if value else ZERO
         return Facts(point, point, ONE, False, (value,), True)
@@ -105,7 +104,7 @@ def _of_literal(literal: Literal) -> Facts:
         number = Fraction(value)
         return Facts(number, number, None, False, (number,), True)
     if isinstance(value, str):
-        return Facts(nullable=False, values=(value,), declared=True, size=Size(len(value), True))
+        return Facts(nullable=False, values=(value,), declared=True, size=len(value))
     return Facts(nullable=False, declared=True)
 
 
@@ -124,16 +123,15 @@ def facts_of(expr: Expr, env: Environment) -> Facts:
         return _of_literal(expr)
     if isinstance(expr, IntermediateValue):
         # It travels as a DOUBLE, whatever its type (soundness.md 1.14(2)): no lattice.
-        return Facts(expr.lo, expr.hi, None, True, None, expr.lo is not None)
+        is_known = expr.lo is not None or expr.type.kind is Kind.TEXT
+        return Facts(expr.lo, expr.hi, None, True, None, is_known)
     if isinstance(expr, Call):
         args, row = [facts_of(arg, env) for arg in expr.args], FUNCTIONS[expr.function]
         known = Facts() if row.interval is None else _sized(row.interval(args, expr))
         known = replace(known, nullable=row.null(args, expr))
         if expr.type.kind is not Kind.TEXT:
             return known
-        size = size_of_call(row.size, args, expr)
-        texts = [a for a, arg in zip(args, expr.args, strict=True) if arg.type.kind is Kind.TEXT]
-        return replace(known, declared=size.is_held or all(a.declared for a in texts), size=size)
+        return replace(known, declared=True, size=size_of_call(row.size, args, expr))
     return Facts()
 
 

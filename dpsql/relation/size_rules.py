@@ -1,24 +1,24 @@
-"""How long a text can grow: the words and the limits; a rule stands in the row of each function that makes a text.
+"""How long a text can be, and how large a row: the limits; a rule stands in the row of each function that makes a text.
 
 A person's row must not decide whether a statement runs, or for how long; `concat(n, n)` ten times over makes
-gigabytes of one row of twenty characters. So the size of every computed text has a public bound.
+gigabytes of one row of twenty characters, and so do two hundred copies of one long text. So every text that is
+carried has a public size, and so has every row of them.
 
 House rules (law L10):
 
-1. A rule returns a size that is true of the printed call, for whatever the row holds: see `Size`. A text
+1. A rule returns a size that is true of the printed call, for whatever the row holds: most characters. A text
    without a rule is refused, never guessed.
-2. Claim: where `is_held`, no value of the printed form has more than `most` characters. Proof, by induction
-   over the expression. A literal has the characters that it has. What is not text has, as text, no more
-   characters than `size_as_text` says of its type. A choice (CASE, COALESCE, …) is one of its parts, and a part
-   of a text (substr, trim, …) is no longer than the text, nor than the count that is printed. What grows
-   (concat, lower, upper, a cast) is printed over texts that are held, or that the printer cuts to `most`
-   (`PrivatePrinter.new_text`), and adds up or multiplies their sizes. A subquery's column is what
-   the subquery prints, a MIN, MAX, LAG or UNION of such values is one of them, and the planner carries their
-   sizes along in `Column.facts`.
-3. A bare column is not held, and stays as it is where it is compared, grouped, joined, counted or carried
-   along: that is linear in what the owner's table holds already.
-4. No printed text is longer than MAX_TEXT, and all computed texts of a row together are not longer than
-   MAX_ROW_TEXT; what could be is refused where its facts are asked for, by its text and the policy alone.
+2. Claim: no value of the printed form has more characters than its size. Proof, by induction over the expression.
+   A literal has the characters that it has. A column is printed cut to `read_length`, where nothing holds it already
+   (`is_cut`). What is not text has, as text, no more characters than `size_as_text` says of its type, to which the
+   printer cuts an open number. A choice (CASE, COALESCE, …) is one of its parts, and a part of a text (substr, trim,
+   …) is no longer than the text, nor than the count that is printed. What grows (concat, lower, upper) adds up or
+   multiplies the sizes of its parts. A subquery's column is what the subquery prints (`Enforced.max_length`), a MIN,
+   MAX, LAG or UNION of such values is one of them, and the planner carries their sizes along in `Column.facts`.
+3. A column that is only compared makes nothing and is carried nowhere: it stands as it is (`PrivatePrinter.whole`).
+   So do owners, and what links rows of one owner: a cut key would give one row two owners.
+4. No text grows beyond MAX_TEXT, no row is larger than MAX_ROW_BYTES, and all rows that joins make of one person's
+   are not larger than MAX_JOINED_BYTES; what could be is refused by its text and the policy alone.
 """
 
 from __future__ import annotations
@@ -27,36 +27,40 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 
 from ..errors import Position, Refusal
+from .catalog import Column
 from .expressions import Call, Expr, Field, Literal
-from .facts import TEXT_CUT, Facts, Size
-from .types import Kind
+from .facts import TEXT_CUT, Facts
+from .types import Kind, SqlType
 
 __all__ = [
     "LETTER_GROWTH",
-    "MAX_JOINED_TEXT",
-    "MAX_ROW_TEXT",
+    "MAX_JOINED_BYTES",
+    "MAX_ROW_BYTES",
     "MAX_TEXT",
     "SizeRule",
-    "cut_to_size",
+    "check_joined",
+    "is_cut",
+    "is_long_number",
+    "read_length",
+    "row_bytes",
     "size_as_text",
     "size_of_call",
-    "text_of_row",
 ]
 
 MAX_TEXT = 2**13
-"""Most characters of a computed text, eight of the usual cut: so often is what a person's every row may become."""
+"""Most characters that a text grows to, eight of the usual cut: so often is what a person's every row may become."""
 
-MAX_ROW_TEXT = 2**15
-"""Most characters of all computed texts of one row of a block."""
+MAX_ROW_BYTES = 2**20
+"""Most bytes of a row, of a block's or of the result's: 262 texts of the usual cut."""
 
-MAX_JOINED_TEXT = 2**28
-"""Most characters of the computed texts of all rows that a join can make of one person's."""
+MAX_JOINED_BYTES = 2**30
+"""Most bytes of all rows that joins can make of one person's."""
 
 LETTER_GROWTH = 3
 """Most letters that lower() and upper() make of one: Unicode's full mapping has ΐ as three, ß as two."""
 
-SizeRule = Callable[[list[Facts], Call], Size]
-"""How long the text of a call is, given the facts of its arguments."""
+SizeRule = Callable[[list[Facts], Call], int]
+"""How many characters the text of a call has at most, given the facts of its arguments."""
 
 _DIGITS = {
     Kind.BOOLEAN: 5, Kind.SMALLINT: 6, Kind.INTEGER: 11, Kind.BIGINT: 20, Kind.NUMERIC: 45, Kind.REAL: 32,
@@ -64,17 +68,43 @@ _DIGITS = {
 }  # fmt: skip
 """Kind -> most characters of a value written as text: both engines' years before Christ, 39 digits of a number."""
 
+_CHARACTER = 4
+_VALUE = 64
+"""Bytes of any value but a text, with what an engine keeps beside it."""
+_OPEN_NUMBER = 2 * (2**15 + 2**12) + 8
+"""Bytes of Postgres' longest numeric: 131,072 digits before the point and 16,383 after it, four in two bytes."""
 
-def size_as_text(expr: Expr, facts: Facts) -> Size:
-    """Return the size of a value written as text."""
+
+def read_length(column: Column) -> int:
+    """Return the characters to which a column's text is read: no value of its printed form has more."""
+    own, held = _own_length(column), column.enforced.max_length
+    return own if held is None else min(own, held)
+
+
+def is_cut(column: Column) -> bool:
+    """Say whether a column's text is printed cut: neither its type nor a subquery holds it already."""
+    held = column.enforced.max_length
+    return held is None or held > _own_length(column)
+
+
+def _own_length(column: Column) -> int:
+    if column.facts is not None:
+        return column.facts.size if column.max_length is None else min(column.facts.size, column.max_length)
+    if column.max_length is not None:
+        return column.max_length
+    # Whatever is declared as a value is read whole, and told from a longer text that begins with it.
+    values = (len(value) + 1 for value in column.values or () if isinstance(value, str))
+    return max((TEXT_CUT, *values))
+
+
+def size_as_text(expr: Expr, facts: Facts) -> int:
+    """Return the most characters of a value written as text."""
     type_ = expr.type
     if type_.kind is Kind.TEXT:
         return facts.size
     if isinstance(expr, Literal) and type_.is_number and not isinstance(expr.value, float):
-        return Size(_digits_of(expr), True)
-    if type_.kind not in _DIGITS or (type_.kind is Kind.NUMERIC and _is_long(expr)):
-        return Size(TEXT_CUT, False)
-    return Size(_DIGITS[type_.kind], True)
+        return _digits_of(expr)
+    return TEXT_CUT if type_.kind not in _DIGITS or is_long_number(expr) else _DIGITS[type_.kind]
 
 
 def _digits_of(number: Literal) -> int:
@@ -86,30 +116,23 @@ def _digits_of(number: Literal) -> int:
     return len(str(abs(value.numerator))) + value.denominator.bit_length() + _DIGITS[Kind.DOUBLE]
 
 
-def _is_long(number: Expr) -> bool:
+def is_long_number(expr: Expr) -> bool:
     """Say whether an exact number may have more digits than ours: Postgres' numeric has up to 147,455.
 
     What is computed here has 39 at most; a column does where its type says how many.
     """
-    type_ = number.type
+    type_ = expr.type
+    if type_.kind is not Kind.NUMERIC or isinstance(expr, Literal):
+        return False
     if type_.engine is not None and type_.engine.startswith("numeric"):
         return True
-    return isinstance(number, Field) and type_.precision is None
+    return isinstance(expr, Field) and type_.precision is None
 
 
-def cut_to_size(facts: Facts) -> Facts:
-    """Return the facts of a text that is cut to its size where nothing holds it."""
-    if facts.size.is_held or facts.values is None:
-        return facts
-    cut = [value[: facts.size.most] if isinstance(value, str) else value for value in facts.values]
-    return Facts(nullable=facts.nullable, values=tuple(dict.fromkeys(cut)), declared=facts.declared,
-                 size=Size(facts.size.most, True))  # fmt: skip
-
-
-def size_of_call(rule: SizeRule | None, args: list[Facts], call: Call) -> Size:
+def size_of_call(rule: SizeRule | None, args: list[Facts], call: Call) -> int:
     """Return the size of a computed text by the rule of its function.
 
-    Raises Refusal: PV202 for a function without a rule, 54001 for a text that could be longer than MAX_TEXT.
+    Raises Refusal: PV202 for a function without a rule, 54001 for a text that could grow beyond MAX_TEXT.
     """
     if rule is None:
         raise Refusal(
@@ -118,7 +141,8 @@ def size_of_call(rule: SizeRule | None, args: list[Facts], call: Call) -> Size:
             position=call.position,
         )
     size = rule(args, call)
-    if size.is_held and size.most > MAX_TEXT:
+    own = (facts.size for facts, arg in zip(args, call.args, strict=True) if arg.type.kind is Kind.TEXT)
+    if size > max((MAX_TEXT, *own)):
         raise Refusal(
             f"this text could grow beyond {MAX_TEXT} characters", sqlstate="54001", position=call.position,
             hint="join fewer texts, or shorter ones: left(x, 100); or ask the owner to declare max_length",
@@ -126,24 +150,36 @@ def size_of_call(rule: SizeRule | None, args: list[Facts], call: Call) -> Size:
     return size
 
 
-def text_of_row(texts: Iterable[tuple[Size, Position | None]], rows: int = 1) -> int:
-    """Return the most characters of the computed texts of one row.
+def row_bytes(values: Iterable[tuple[SqlType, int, Position | None]]) -> int:
+    """Return the most bytes of a row.
 
-    `texts`: the size and the place of each; `rows`: to how many a join can multiply a person's. Raises Refusal
-    (54001) for more than MAX_ROW_TEXT, or more than MAX_JOINED_TEXT in all these rows.
+    `values`: of each the type, most characters where it is a text, and the place. Raises Refusal (54001) for more
+    than MAX_ROW_BYTES.
     """
     total = 0
-    for size, position in texts:
-        total += size.most if size.is_held else 0
-        if total > MAX_ROW_TEXT:
+    for type_, size, position in values:
+        total += _bytes_of(type_, size)
+        if total > MAX_ROW_BYTES:
             raise Refusal(
-                f"the texts of one row could grow beyond {MAX_ROW_TEXT} characters", sqlstate="54001",
-                position=position, hint="compute fewer texts at a time, or shorter ones: left(x, 100)",
-            )  # fmt: skip
-        if total * rows > MAX_JOINED_TEXT:
-            raise Refusal(
-                f"the texts of the rows that a join makes could grow beyond {MAX_JOINED_TEXT} characters",
-                sqlstate="54001", position=position,
-                hint="make the texts after the rows are fewer, or shorter ones: left(x, 20)",
+                f"a row of these values could be larger than {MAX_ROW_BYTES} bytes", sqlstate="54001",
+                position=position,
+                hint="take fewer texts, or shorter ones: left(x, 100); or ask the owner to declare max_length",
             )  # fmt: skip
     return total
+
+
+def _bytes_of(type_: SqlType, size: int) -> int:
+    if type_.kind is Kind.TEXT:
+        return _CHARACTER * size
+    is_open = type_.kind is Kind.NUMERIC and (type_.engine or "").startswith("numeric")
+    return _OPEN_NUMBER if is_open else _VALUE
+
+
+def check_joined(bytes_: int, rows: int, position: Position | None) -> None:
+    """Raises Refusal (54001): so many rows of one person, of so many bytes, are more than MAX_JOINED_BYTES."""
+    if bytes_ * rows > MAX_JOINED_BYTES:
+        raise Refusal(
+            f"the rows that a join makes of one person's could grow beyond {MAX_JOINED_BYTES} bytes",
+            sqlstate="54001", position=position,
+            hint="take texts after the rows are fewer, or shorter ones: left(x, 20)",
+        )  # fmt: skip

@@ -11,7 +11,8 @@ House rules (law L2, L3; soundness.md 1.9, 1.11):
 1. Exact numbers are printed as integers of a known grid, wide enough by interval arithmetic that no
    operation can overflow; reals as DOUBLE, in which no operation of the list raises.
 2. A column that enters arithmetic is clamped in its own type first, to the bounds that the interval
-   rules used. A bare column in a comparison is total as it stands.
+   rules used. A bare column in a comparison is total as it stands. A text column is cut to the characters that it is
+   read to; where it is only compared, it stands whole (`relation.size_rules`).
 3. No guard is relied on: arguments of sqrt, ln and exp are clamped into their domain, divisors pass
    NULLIF, and a CASE here only chooses between values that are all total.
 """
@@ -25,10 +26,10 @@ from fractions import Fraction
 from ...errors import Refusal
 from ...relation.calendar import calendar_ends
 from ...relation.expressions import Call, Expr, Field, IntermediateValue, Literal, Months
-from ...relation.facts import decimal_scale
+from ...relation.facts import TEXT_CUT, decimal_scale
 from ...relation.functions import check_printers
 from ...relation.intervals import TYPE_RANGE, Environment, Facts, common_grid, facts_of
-from ...relation.size_rules import size_as_text
+from ...relation.size_rules import is_cut, is_long_number, read_length, size_as_text
 from ...relation.types import Kind, SqlType
 from ..dialects.dialect import Dialect
 from ..dialects.private_sql import Number, integer_kind, is_bare, reach_of, unbounded
@@ -58,9 +59,29 @@ class PrivatePrinter:
     parameters: list[object] = field(default_factory=list)
     first_parameter: int = 2
 
+    def whole(self, expr: Expr) -> str:
+        """Return what is only compared: a column of the block as it stands, of any length; else the value."""
+        if isinstance(expr, Field):
+            return self.dialect.column(self.row[expr.index], expr.type)
+        if isinstance(expr, IntermediateValue):
+            return self._intermediate(expr)
+        return self.value(expr)
+
     def column(self, expr: Field) -> str:
-        """Return a column of the block."""
-        return self.dialect.column(self.row[expr.index], expr.type)
+        """Return a column that is carried, or that something is made of: a text no longer than it is read to.
+
+        Raises Refusal: PV202 for bytes, which have no such length.
+        """
+        if expr.type.kind is Kind.TEXT and is_cut(column := self.env.columns[expr.index]):
+            return self.dialect.cut_column(self.row[expr.index], expr.type, read_length(column))
+        if expr.type.kind is Kind.OPAQUE and expr.type.engine is None:  # of any size: only counted
+            return f"(CASE WHEN {self.row[expr.index]} IS NOT NULL THEN 1 END)"
+        if expr.type.engine in _UNBOUNDED:
+            raise Refusal(
+                f"values of the type {expr.type} may be of any size, and are compared or counted alone",
+                sqlstate="PV202", position=expr.position, hint="count its rows, or use a property of another type",
+            )  # fmt: skip
+        return self.whole(expr)
 
     def as_number(self, expr: Field) -> str:
         """Return a column of numbers that is computed or compared with: in whatever spelling it has."""
@@ -81,7 +102,8 @@ class PrivatePrinter:
         if isinstance(expr, Literal):
             return self.dialect.literal(expr)
         if isinstance(expr, IntermediateValue):
-            return self._intermediate(expr)
+            shown = self._intermediate(expr)
+            return self.dialect.cut(shown, TEXT_CUT) if expr.type.kind is Kind.TEXT else shown
         if expr.type.is_number:
             return self._plain_number(expr)
         assert isinstance(expr, Call)
@@ -95,10 +117,17 @@ class PrivatePrinter:
         return self._short(form(self, expr), expr)
 
     def new_text(self, expr: Expr) -> str:
-        """Return a value as text that a longer one is made of: cut where nothing printed holds its size."""
+        """Return a value as text that a longer one is made of, no longer than its size."""
         shown = self.dialect.text_of(self.value(expr), expr.type)
-        size = size_as_text(expr, facts_of(expr, self.env))
-        return shown if size.is_held else self.dialect.cut(shown, size.most)
+        if not is_long_number(expr):
+            return shown
+        return self.dialect.cut(shown, size_as_text(expr, facts_of(expr, self.env)))
+
+    def beginning(self, expr: Expr, end: int | None) -> str:
+        """Return a text of which no more than the first characters are read, None: maybe all."""
+        if isinstance(expr, Field) and end is not None and end <= facts_of(expr, self.env).size:
+            return self.whole(expr)
+        return self.value(expr)
 
     def _short(self, sql: str, expr: Expr) -> str:
         """Refuse what has grown too long: a clamp says its operand several times. Raises Refusal (54001)."""
@@ -109,8 +138,11 @@ class PrivatePrinter:
             )  # fmt: skip
         return sql
 
-    def key(self, expr: Expr) -> str:
-        """Return a group key in canonical form: text compared bytewise, numbers exact."""
+    def key(self, expr: Expr, *, is_whole: bool = False) -> str:
+        """Return a group key in canonical form: text compared bytewise, numbers exact.
+
+        `is_whole`: a column of it stands as it is: it links rows of one owner.
+        """
         if expr.type.is_float:
             raise Refusal(
                 "a floating-point expression cannot be a group key",
@@ -125,7 +157,7 @@ class PrivatePrinter:
             )  # fmt: skip
         if expr.type.is_integer and not isinstance(expr, Literal):
             self._check_range(expr)
-        shown = self.value(expr)
+        shown = self.whole(expr) if is_whole else self.value(expr)
         if expr.type.kind is Kind.NUMERIC and isinstance(expr, Field):
             return self.dialect.number_key(shown, expr.type)
         return self.dialect.bytewise(shown) if expr.type.kind is Kind.TEXT else shown
@@ -356,11 +388,35 @@ class PrivatePrinter:
 
     def beside(self, side: Expr, both: tuple[Expr, Expr]) -> str:
         """Return a side of a comparison; a date beside a timestamp is read as its midnight."""
-        shown = self.as_number(side) if isinstance(side, Field) and side.type.is_number else self.value(side)
+        if isinstance(side, Field) and side.type.is_number:
+            shown = self.as_number(side)
+        else:
+            shown = self.whole(side) if self.stands_whole(side, both) else self.value(side)
         kinds = {expr.type.kind for expr in both}
         if kinds == {Kind.DATE, Kind.TIMESTAMP} and side.type.kind is Kind.DATE:
             return self.dialect.cast(self.moment(side), "TIMESTAMP")
         return shown
+
+    def stands_whole(self, side: Expr, others: Sequence[Expr]) -> bool:
+        """Say whether a side of a comparison is compared as it is, of whatever length.
+
+        Beside columns, and beside literals of fewer characters than it is read to: of those, x and x cut compare alike
+        (soundness.md 1.17).
+        """
+        if isinstance(side, IntermediateValue):
+            return True
+        if not isinstance(side, Field):
+            return False
+        if side.type.kind is not Kind.TEXT:
+            return True
+        most = read_length(self.env.columns[side.index])
+        return all(
+            isinstance(other, Field)
+            or (
+                isinstance(other, Literal) and not (isinstance(other.value, str) and len(other.value) >= most)
+            )
+            for other in others
+        )
 
     def moment(self, expr: Expr) -> str:
         """Return a date or timestamp for calendar functions: inside its known bounds, or NULL outside our calendar.
@@ -382,6 +438,8 @@ def has_several_spellings(type_: SqlType) -> bool:
     """Say whether equal values of a type may differ, as '1 month' and '30 days' do, or have no equality."""
     return type_.kind is Kind.INTERVAL or (type_.kind is Kind.OPAQUE and type_.engine is None)
 
+
+_UNBOUNDED = frozenset({"bytea", "BLOB"})
 
 _CALENDAR = frozenset({"add", "sub", "date_trunc", "date_bin", "zone_clock", "zone_moment", "zone_cut"})
 

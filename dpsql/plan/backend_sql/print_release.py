@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 
@@ -55,7 +55,8 @@ class BackendQuery:
 
     `is_window`: of a choice by rank, whose groups come with a row for each candidate that has rows near the wanted
     rank: the candidate, the weight below it, its own, and that of all rows of the group.
-    Parameter $1 is the bounding salt when `salted`; the others are `intermediates`, numbered on.
+    Parameter $1 is the bounding salt when `salted`; the others are `intermediates`, numbered on. `row_bytes`: the most
+    of a row of its subqueries.
     """
 
     sql: str
@@ -63,6 +64,7 @@ class BackendQuery:
     salted: bool
     intermediates: tuple[IntermediateValue | IntermediateColumn, ...]
     is_window: bool = False
+    row_bytes: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -706,4 +708,4 @@ def _query(
     intermediates = tuple(
         p for p in sources.parameters if isinstance(p, (IntermediateValue, IntermediateColumn))
     )
-    return BackendQuery(sql, numbers, salted, intermediates)
+    return BackendQuery(sql, numbers, salted, intermediates, row_bytes=sources.row_bytes)

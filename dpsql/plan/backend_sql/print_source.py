@@ -13,10 +13,12 @@ House rules:
 1. Every equality that ownership rests on is printed as it was analyzed, and so is the owner's own
    IS NOT NULL; a subquery groups, and partitions its windows, by the owner besides what was written.
 2. Only the columns that are used are computed; a subquery's columns are c0, c1, … and its owner u, or u0, u1, …
-   where that is several columns: these are compared and grouped one by one, never joined to one text.
+   where that is several columns: these are compared and grouped one by one, never joined to one text. Columns that
+   link rows of one owner stay whole, all other texts are cut (soundness.md 1.17).
 3. An aggregate per owner is order-free: integers are summed, and what is claimed of the result
    (`Column.facts`) is clamped right there (soundness.md 1.13).
-4. Windows order ties by everything else that the row shows, so that rows which tie are alike.
+4. Windows order ties by everything else that the row shows, as it is shown, so that rows which tie are alike; by a
+   key's columns whole.
 5. A cut keeps an owner's first rows in an order of all columns that are read of them (`growth`); the hash
    before them chooses alike on all engines, and not by a column's size.
 """
@@ -30,13 +32,14 @@ from dataclasses import dataclass, field, replace
 from ...errors import Refusal
 from ...relation.catalog import Column
 from ...relation.expressions import Call, Expr, Field, fields_of
-from ...relation.intervals import Environment
+from ...relation.intervals import Environment, facts_of
 from ...relation.relations import AggregateCall, WindowCall
+from ...relation.size_rules import check_joined, read_length, row_bytes
 from ...relation.types import BOOLEAN, Kind
 from ..dialects.dialect import Dialect, ListColumn
 from ..dialects.private_sql import Number
 from ..privacy.derived import ignores_ties, within_unit_lattice
-from ..privacy.growth import unlike
+from ..privacy.growth import joined_rows, unlike
 from ..privacy.keys import environment_of
 from ..privacy.ownership import links_of
 from ..privacy.public_keys import KeyList
@@ -64,12 +67,16 @@ __all__ = ["SourcePrinter", "numbered"]
 
 @dataclass
 class SourcePrinter:
-    """Prints the blocks of one query: one numbering of aliases and of parameters for all of them."""
+    """Prints the blocks of one query: one numbering of aliases and of parameters for all of them.
+
+    `row_bytes`: the most bytes of a row of the subqueries that were printed.
+    """
 
     dialect: Dialect
     first_parameter: int
     parameters: list[object] = field(default_factory=list)
     numbers: Iterator[int] = field(default_factory=itertools.count)
+    row_bytes: int = 0
 
     def block(
         self,
@@ -280,6 +287,7 @@ class SourcePrinter:
         """Return one SELECT of a subquery, with the columns that are needed of it."""
         needed = [*needed, *(index for index in source.owner if index not in needed)]
         width = len(block.outputs)
+        links = source.linking
         calls: tuple[AggregateCall | WindowCall, ...] = ()
         ties: list[Expr] = []
         if isinstance(block, (Grouped, Windowed)):
@@ -299,7 +307,11 @@ class SourcePrinter:
         where += [f"({unit} IS NOT NULL)" for unit in by]
         for index, expr in enumerate(block.outputs):
             if index in needed or grouped:
-                sql = printer.key(expr) if grouped else _output(printer, expr, source.columns[index])
+                is_whole = index in links
+                if grouped:
+                    sql = printer.key(expr, is_whole=is_whole)
+                else:
+                    sql = printer.whole(expr) if is_whole else _output(printer, expr, source.columns[index])
                 # a bare number there would be a position
                 by += [sql] if fields_of(expr) and expr.type.kind is not Kind.NULL else []
                 if index in needed:
@@ -312,9 +324,37 @@ class SourcePrinter:
                 else:
                     sql = _aggregate(printer, call, block.most if isinstance(block, Grouped) else None)
                 shown.append(f"{sql} AS c{index}")
+        self._weigh(
+            block,
+            source,
+            [i for i in range(len(source.columns)) if i in needed or (grouped and i < width)],
+            calls,
+        )
         clause = f" WHERE {' AND '.join(where)}" if where else ""
         group = f" GROUP BY {', '.join(dict.fromkeys(by))}" if grouped else ""
         return f"SELECT {', '.join(shown) or '1 AS one'} FROM {from_}{clause}{group}"
+
+    def _weigh(
+        self, block: Block, source: Derived, shown: list[int], calls: tuple[AggregateCall | WindowCall, ...]
+    ) -> None:
+        """Hold a block's row to its limit: its columns, and texts that are computed to sort or to group by (law L10).
+
+        Where public rows that are not counted yet copy a person's, all of these are held to theirs when they are.
+        Raises Refusal (54001).
+        """
+        env = environment_of(columns_of(block.items), block.predicate)
+        places = [*(expr.position for expr in block.outputs), *(call.position for call in calls)]
+        width = len(block.outputs)
+        read = [expr for i, call in enumerate(calls, width) if i in shown for expr in _read_by(call)]
+        texts = dict.fromkeys(expr for expr in read if isinstance(expr, Call) and expr.type.kind is Kind.TEXT)
+        columns = [(source.columns[i], places[i] if i < len(places) else None) for i in shown]
+        size = row_bytes([
+            *((column.type, read_length(column), place) for column, place in columns),
+            *((expr.type, facts_of(expr, env).size, expr.position) for expr in texts),
+        ])  # fmt: skip
+        self.row_bytes = max(self.row_bytes, size)
+        if not source.reach.fans:
+            check_joined(size, joined_rows(source.reach), places[0] if places else None)
 
     def _owner(self, printer: PrivatePrinter, block: Block) -> list[str]:
         return [_owner_part(printer, part) for part in block.owner]
@@ -379,12 +419,14 @@ def _cut_order(printer: PrivatePrinter, cut: Cut, read: list[int], first: int) -
         )  # fmt: skip
     dialect = printer.dialect
     texts = [
-        f"COALESCE({dialect.hash_text(printer.column(expr), expr.type)}, chr(30))"
+        f"COALESCE({dialect.hash_text(printer.whole(expr), expr.type)}, chr(30))"
         for expr in fields[: first or None]
         if expr.type.is_integer or expr.type.kind in _HASHED
     ]
     hashed = [dialect.hashed(texts)] if texts else []
-    return ", ".join([*hashed, *(f"{_order_key(printer, expr)} NULLS LAST" for expr in fields)])
+    return ", ".join(
+        [*hashed, *(f"{_order_key(printer, expr, is_whole=True)} NULLS LAST" for expr in fields)]
+    )
 
 
 _HASHED = (Kind.TEXT, Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP)
@@ -479,15 +521,15 @@ def _window(printer: PrivatePrinter, block: Windowed, call: WindowCall, ties: Se
         *(printer.key(part) for part in call.partition),
     ]
     over = f"PARTITION BY {', '.join(dict.fromkeys(parts))}"
-    orders = [
-        f"{_order_key(printer, order.expr)} {'DESC' if order.descending else 'ASC'} "
-        f"NULLS {'FIRST' if order.nulls_first else 'LAST'}"
-        for order in call.orders
-    ]
-    if not ignores_ties(call):
-        orders += [f"{sql} NULLS LAST" for sql in dict.fromkeys(_order_key(printer, expr) for expr in ties)]
+    orders: dict[str, str] = {}  # what orders rows once leaves nothing to order for it again
+    for order in call.orders:
+        how = f"{'DESC' if order.descending else 'ASC'} NULLS {'FIRST' if order.nulls_first else 'LAST'}"
+        orders.setdefault(_order_key(printer, order.expr), how)
+    keys = _key_columns(block)
+    for expr in () if ignores_ties(call) else ties:
+        orders.setdefault(_order_key(printer, expr, is_whole=fields_of(expr) <= keys), "NULLS LAST")
     if orders:
-        over += f" ORDER BY {', '.join(orders)}"
+        over += f" ORDER BY {', '.join(f'{sql} {how}' for sql, how in orders.items())}"
     over = f" OVER ({over}{f' {call.frame}' if call.frame else ''})"
     if call.function in ("count", "sum", "avg", "min", "max"):
         aggregate = AggregateCall(call.type, call.function, call.args, False, None, position=call.position)
@@ -509,11 +551,26 @@ def _typed(printer: PrivatePrinter, expr: Expr) -> str:
     return printer.dialect.as_text(shown) if expr.type.kind in (Kind.TEXT, Kind.NULL) else shown
 
 
-def _order_key(printer: PrivatePrinter, expr: Expr) -> str:
+def _key_columns(block: Block) -> frozenset[int]:
+    """Return the columns of the keys of a block's sources: rows are told apart by whole values of these."""
+    return frozenset(
+        start + index
+        for item, start in fields_in(block.items)
+        if item.kind != "mark"
+        for key in (*item.source.keys, *item.source.identities)
+        for index in key
+    )
+
+
+def _order_key(printer: PrivatePrinter, expr: Expr, *, is_whole: bool = False) -> str:
+    """Return what orders rows. `is_whole`: a text stands whole: rows that tie must be alike in all of it."""
     if expr.type.kind is Kind.OPAQUE and expr.type.engine is None:
         raise Refusal(
             f"values of the type {expr.type} have no order here", sqlstate="PV202", position=expr.position,
             hint="order by a column of another type",
         )  # fmt: skip
-    shown = _output(printer, expr)
+    is_bytes = expr.type.kind is Kind.OPAQUE  # which have no beginning
+    shown = (
+        printer.whole(expr) if isinstance(expr, Field) and (is_whole or is_bytes) else _output(printer, expr)
+    )
     return printer.dialect.bytewise(shown) if expr.type.kind is Kind.TEXT else shown

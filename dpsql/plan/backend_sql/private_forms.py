@@ -16,7 +16,7 @@ from ...relation.calendar import calendar_ends
 from ...relation.expressions import Call, Expr, Field, Literal, Months
 from ...relation.functions import FUNCTIONS
 from ...relation.intervals import facts_of
-from ...relation.types import Kind
+from ...relation.types import TEXT, Kind
 from ..dialects.private_sql import is_bare, unbounded
 from .private_moments import date_bin, to_char
 from .private_zones import zone_cut, zone_moved
@@ -38,7 +38,8 @@ def _in_list(printer: PrivatePrinter, expr: Call) -> str:
     if subject.type.is_number:
         return "(" + " OR ".join(printer.compared(subject, item, "=", expr) for item in items) + ")"
     shown = ", ".join(printer.beside(item, (subject, item)) for item in items)
-    return f"({printer.value(subject)} IN ({shown}))"
+    left = printer.whole(subject) if printer.stands_whole(subject, items) else printer.value(subject)
+    return f"({left} IN ({shown}))"
 
 
 def _logic(printer: PrivatePrinter, expr: Call) -> str:
@@ -58,7 +59,7 @@ def _null_test(printer: PrivatePrinter, expr: Expr) -> str:
         return f"CASE WHEN {printer.dialect.is_nan(shown)} THEN NULL ELSE {shown} END"
     if expr.type.is_number and not is_bare(expr):
         return printer.number(expr).sql
-    return printer.value(expr)
+    return printer.whole(expr)
 
 
 def _is_null(printer: PrivatePrinter, expr: Call) -> str:
@@ -71,7 +72,25 @@ def _truth(printer: PrivatePrinter, expr: Call) -> str:
 
 def _like(printer: PrivatePrinter, expr: Call) -> str:
     pattern, escape = (arg.value for arg in expr.args[1:] if isinstance(arg, Literal))
-    return printer.dialect.like(printer.value(expr.args[0]), str(pattern), str(escape))
+    subject, begins = expr.args[0], _prefix(str(pattern), str(escape))
+    is_whole = begins is not None and printer.stands_whole(subject, (Literal(TEXT, begins),))
+    shown = printer.whole(subject) if is_whole else printer.value(subject)
+    return printer.dialect.like(shown, str(pattern), str(escape))
+
+
+def _prefix(pattern: str, escape: str) -> str | None:
+    """Return what a pattern says a text begins with, if it says nothing else: all before one `%`, which is the last."""
+    found, characters = [], iter(pattern)
+    for character in characters:
+        if escape and character == escape:
+            found.append(next(characters))
+        elif character == "%":
+            return "".join(found) if next(characters, None) is None else None
+        elif character == "_":
+            return None
+        else:
+            found.append(character)
+    return "".join(found)
 
 
 def _case(printer: PrivatePrinter, expr: Call) -> str:
@@ -89,15 +108,16 @@ def _function(printer: PrivatePrinter, expr: Call) -> str:
                 "substring takes literal numbers below 2^31", sqlstate="PV202", position=expr.position
             )
     name = {"substr": "substring"}.get(expr.function, expr.function)
-    if expr.function in ("left", "right") and not (
-        isinstance(expr.args[1], Literal)
-        and isinstance(expr.args[1].value, int)
-        and 0 <= expr.args[1].value < _MAX_LENGTH
-    ):
+    count = expr.args[-1].value if isinstance(expr.args[-1], Literal) else None
+    if expr.function in ("left", "right") and not (isinstance(count, int) and 0 <= count < _MAX_LENGTH):
         raise Refusal(f"{name} takes a literal length", sqlstate="PV202", position=expr.position)
     if expr.function == "substr":
         places = [int(str(arg.value)) for arg in expr.args[1:] if isinstance(arg, Literal)]
-        return printer.dialect.substring(printer.value(expr.args[0]), *places)
+        end = sum(places) - 1 if len(places) == 2 else None
+        return printer.dialect.substring(printer.beginning(expr.args[0], end), *places)
+    if expr.function == "left":
+        assert isinstance(count, int)
+        return f"left({printer.beginning(expr.args[0], count)}, {count})"
     values = [printer.value(arg) for arg in expr.args]
     if expr.function in ("greatest", "least"):
         return printer.dialect.extreme(expr.function, values)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import Refusal
 from ...relation.calendar import EXACT_FIELDS
-from ...relation.expressions import Call, Expr, Literal
+from ...relation.expressions import Call, Literal
 from ...relation.functions import FUNCTIONS
 from ...relation.intervals import Facts, facts_of
 from ...relation.types import Kind
@@ -271,20 +271,14 @@ def _seconds(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
 
 
 def _length(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
-    shown = _counted_text(printer, expr.args[0])
+    shown = printer.value(expr.args[0])
     return Number(f"CAST(length({shown}) AS BIGINT)", Fraction(1), reach_of(facts, Fraction(1), expr))
 
 
 def _position(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
-    inside, part = _counted_text(printer, expr.args[0]), printer.value(expr.args[1])
+    inside, part = printer.value(expr.args[0]), printer.value(expr.args[1])
     found = f"CAST({printer.dialect.position(inside, part)} AS BIGINT)"
     return Number(found, Fraction(1), reach_of(facts, Fraction(1), expr))
-
-
-def _counted_text(printer: PrivatePrinter, expr: Expr) -> str:
-    """Return a text whose characters are counted: cut to its size where that is declared."""
-    is_declared = facts_of(expr, printer.env).declared
-    return printer.new_text(expr) if is_declared else printer.value(expr)
 
 
 NUMBERS: dict[str, Callable[[PrivatePrinter, Call, Facts], Number]] = {

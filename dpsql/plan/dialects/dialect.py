@@ -290,8 +290,19 @@ class Dialect(ABC):
     # --- text and calendar ----------------------------------------------------------------------------------
 
     def cut(self, sql: str, most: int) -> str:
-        """Return the first characters of a text; both engines count code points."""
-        return f"left({sql}, {most})"
+        """Return the first characters of a text; all engines count code points.
+
+        Of a text with so few bytes the text itself: the engine reads its length, and copies nothing.
+        """
+        return f"(CASE WHEN {self.octets(sql)} <= {most} THEN {sql} ELSE left({sql}, {most}) END)"
+
+    def cut_column(self, shown: str, type_: SqlType, most: int) -> str:
+        """Return the first characters of a table's column, as expressions read it."""
+        return self.cut(self.column(shown, type_), most)
+
+    @abstractmethod
+    def octets(self, sql: str) -> str:
+        """Return how many bytes a text has."""
 
     @abstractmethod
     def letter_case(self, name: str, sql: str) -> str:

@@ -65,6 +65,9 @@ class DuckDBDialect(Dialect):
         # An ENUM is TEXT to us; compared with a text outside its list it would raise.
         return self.as_text(shown) if type_.kind is Kind.TEXT else shown
 
+    def octets(self, sql: str) -> str:
+        return f"strlen({sql})"
+
     def owner(self, shown: str, type_: SqlType) -> str:
         return shown
 

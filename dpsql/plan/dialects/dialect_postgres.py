@@ -91,6 +91,15 @@ class PostgresDialect(Dialect):
             return f"trim_scale({shown})"
         return f"({shown} AT TIME ZONE 'UTC')" if type_.engine == "timestamptz" else shown
 
+    def cut(self, sql: str, most: int) -> str:
+        return f"{super().cut(sql, most)[:-1]}{_BYTEWISE}"
+
+    def cut_column(self, shown: str, type_: SqlType, most: int) -> str:
+        return self.cut(f"CAST({shown} AS text)", most)
+
+    def octets(self, sql: str) -> str:
+        return f"octet_length({sql})"
+
     def owner(self, shown: str, type_: SqlType) -> str:
         return self.as_text(shown) if type_.kind is Kind.TEXT else shown
 

@@ -113,6 +113,9 @@ class SparkDialect(Dialect):
     def column(self, shown: str, type_: SqlType) -> str:
         return shown
 
+    def octets(self, sql: str) -> str:
+        return f"octet_length({sql})"
+
     def owner(self, shown: str, type_: SqlType) -> str:
         return shown
 

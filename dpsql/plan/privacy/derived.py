@@ -14,21 +14,21 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from fractions import Fraction
 
 from ...errors import Refusal
 from ...relation.catalog import Column, Enforced, Scalar
 from ...relation.expressions import Call, Expr, Field, Literal, fields_of
-from ...relation.facts import Facts, common_grid, decimal_scale, largest
+from ...relation.facts import Facts, common_grid, decimal_scale
 from ...relation.intervals import Environment, facts_of, narrowed_facts
 from ...relation.lattice import Lattice, lattice_of
 from ...relation.relations import AggregateCall, OutputColumn, WindowCall
-from ...relation.size_rules import text_of_row
+from ...relation.size_rules import read_length
 from ...relation.types import BIGINT, BOOLEAN, DOUBLE, NUMERIC, Kind, SqlType
 from .functional_dependencies import distinguishing
-from .growth import joined_rows, sum_of_reaches
+from .growth import sum_of_reaches
 from .keys import environment_of
 from .ownership import sum_of_bounds
 from .personal import tells_apart
@@ -48,7 +48,6 @@ from .rows import (
 )
 
 __all__ = [
-    "computed_text",
     "full_join",
     "group_by_owner",
     "nullable",
@@ -209,15 +208,16 @@ def _derived(
     merged = [_merge(options) for options in zip(*columns, strict=True)]
     merged = [replace(column, name=shown) for column, shown in zip(merged, names, strict=True)]
     resolved = [rows for _, rows in parts if rows is not None]
-    computed_text(parts[0][0], merged, max((joined_rows(rows.reach) for rows in resolved), default=1))
     identities: dict[tuple[int, ...], Identity] = {}
     owner: tuple[int, ...] = ()
+    owners_columns: list[Column] = []
     if resolved:
         owners = zip(*(rows.owner for rows in resolved), strict=True)
         types = [_type_of_owners([part.type for part in parts_]) for parts_ in owners]
         owner = tuple(range(len(merged), len(merged) + len(types)))
         identities = {**_identities(parts), owner: resolved[0].root}
-        merged += [Column("", type_, Enforced(not_null=True)) for type_ in types]
+        owners_columns = [Column("", type_, Enforced(not_null=True)) for type_ in types]
+    merged = [*_held(merged, identities), *owners_columns]
     if len(resolved) == 1 and resolved[0].is_single:
         keys = (*keys, frozenset(owner))
     one_each = any(key == set(owner) for key in keys)
@@ -238,23 +238,18 @@ def _derived(
     )
 
 
-def computed_text(block: Block, columns: Sequence[Column], rows: int = 1) -> int:
-    """Return the most characters of text that a row of a block holds beyond its sources' own (law L10).
+def _held(columns: Sequence[Column], identities: Mapping[tuple[int, ...], Identity]) -> list[Column]:
+    """Return the columns of a subquery with what its printed form holds: a text is cut, but where it links rows.
 
-    `columns`: what is known of its outputs; `rows`: to how many a join can multiply a person's.
-    Raises Refusal (54001) where that passes the limit of a row.
+    Those link rows of one owner by whole values (soundness.md 1.10): who reads one cuts it.
     """
-    places = [expr.position for expr in block.outputs]
-    if isinstance(block, Grouped):
-        places += [call.position for call in block.aggregates]
-    if isinstance(block, Windowed):
-        places += [call.position for call in block.calls]
-    texts = [
-        (column.facts.size, place)
-        for column, place in zip(columns, places, strict=False)
-        if column.facts is not None and column.type.kind is Kind.TEXT
+    links = {place for places in identities for place in places}
+    return [
+        replace(column, enforced=replace(column.enforced, max_length=read_length(column)))
+        if column.type.kind is Kind.TEXT and index not in links
+        else column
+        for index, column in enumerate(columns)
     ]
-    return text_of_row(texts, rows)
 
 
 def _summed(parts: Sequence[OwnedRows | Derived]) -> tuple[int | None, int | None, int | None]:
@@ -270,9 +265,8 @@ def _summed(parts: Sequence[OwnedRows | Derived]) -> tuple[int | None, int | Non
 
 def full_join(block: Block, sides: Sequence[Derived], reach: Reach) -> Derived:
     """Return a FULL JOIN of two owned sources; its owner is the one of the side that is there."""
-    columns = [
-        nullable(columns_of(block.items)[out.index]) for out in block.outputs if isinstance(out, Field)
-    ]
+    sources = columns_of(block.items)
+    columns = _held([nullable(sources[out.index]) for out in block.outputs if isinstance(out, Field)], {})
     last = [sides[0].columns[index] for index in sides[0].owner]
     owner = [replace(column, enforced=replace(column.enforced, not_null=True)) for column in last]
     root = sides[0].identities[tuple(sides[0].owner)]
@@ -366,7 +360,8 @@ def _column(expr: Expr, env: Environment) -> Column:
         elif values is None and facts.values is not None and column.type.kind is Kind.TEXT:
             values = facts.values
         enforced = replace(column.enforced, not_null=column.enforced.not_null or not facts.nullable)
-        return replace(column, bounds=bounds, values=values, enforced=enforced)
+        column = replace(column, bounds=bounds, values=values, enforced=enforced)
+        return replace(column, max_length=facts.size) if column.type.kind is Kind.TEXT else column
     proven = facts_of(expr, env)
     type_ = DOUBLE if expr.type.is_number and not _is_decimal(proven.grid) else expr.type
     if type_ == DOUBLE:
@@ -495,9 +490,9 @@ def _merge(options: Sequence[Column]) -> Column:
     grid = common_grid([facts.grid for facts in known])
     any_null = any(facts.nullable for facts in known)
     ends = _ends(held)
-    size = largest([facts.size for facts in known])
-    is_declared = first.type.kind is Kind.TEXT and all(facts.declared for facts in known)
-    proven = Facts(*ends, grid, any_null, None if values is None else tuple(values), is_declared, size)
+    size = max(facts.size for facts in known)
+    is_text = first.type.kind is Kind.TEXT
+    proven = Facts(*ends, grid, any_null, None if values is None else tuple(values), is_text, size)
     lo, hi = _ends(known)
     bounds = (
         (lo, hi) if lo is not None and hi is not None and all(facts.declared for facts in known) else None

@@ -3,17 +3,20 @@
 House rules (soundness.md 1.12; law L9):
 
 1. An equality counts when it is an AND term that is printed, between bare columns of one type, or of a bare
-   column and a literal that only one value of it equals: a comparison of doubles can hold for two values.
+   column and a literal that only one value of it equals: a comparison of doubles can hold for two values, and one
+   with a text as long as its column is read to for all that begin with it.
 2. A key counts when the engine enforces it. A source whose key is known has one row; an outer source and a
    mark need the whole of their ON to be known too: a row that matches nothing is NULL throughout, or FALSE.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from ...relation.catalog import Column
 from ...relation.expressions import Call, Expr, Field, Literal, fields_of
+from ...relation.size_rules import is_cut, read_length
 from ...relation.types import Kind
 from .rows import Derived, Identity, Item, OwnedRows, PrivateBlock, columns_of, fields_in, uncut
 
@@ -74,7 +77,7 @@ def public_column(block: PrivateBlock, key: Expr, item: Item, start: int) -> int
     return next((index for index in own if classes.find(start + index) == classes.find(key.index)), None)
 
 
-def _constants(terms: Iterable[Expr]) -> Iterator[int]:
+def _constants(terms: Iterable[Expr], columns: Sequence[Column]) -> Iterator[int]:
     """Yield the columns that AND terms hold at one value: a bare column equal to a literal of its own type."""
     for term in terms:
         if isinstance(term, Call) and term.function == "eq":
@@ -82,12 +85,12 @@ def _constants(terms: Iterable[Expr]) -> Iterator[int]:
                 if (
                     isinstance(column, Field)
                     and isinstance(literal, Literal)
-                    and _is_one_value(column, literal)
+                    and _is_one_value(column, literal, columns)
                 ):
                     yield column.index
 
 
-def _is_one_value(column: Field, literal: Literal) -> bool:
+def _is_one_value(column: Field, literal: Literal, columns: Sequence[Column]) -> bool:
     """Say whether only one value of a column equals a literal; wide numbers may be compared as doubles."""
     kind, value = column.type.kind, literal.value
     if column.type.is_integer:
@@ -95,21 +98,27 @@ def _is_one_value(column: Field, literal: Literal) -> bool:
     if kind is Kind.NUMERIC:
         narrow = column.type.precision is not None and column.type.precision <= 18
         return narrow and literal.type.is_integer and isinstance(value, int)
+    if isinstance(value, str) and kind is Kind.TEXT:
+        known = columns[column.index]
+        return not is_cut(known) or len(value) < read_length(known)
     alike = literal.type.kind is kind and value is not None
-    return alike and kind in (Kind.TEXT, Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP)
+    return alike and kind in (Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP)
 
 
 def has_one_row(rows: OwnedRows, keys: tuple[Expr, ...]) -> bool:
     """Say whether one owner has at most one row in a group of these keys, by keys that are enforced or printed.
 
-    A UNIQUE column may be NULL many times; the keys of a printed GROUP BY are NULL once.
+    A UNIQUE column may be NULL many times; the keys of a printed GROUP BY are NULL once. A text that is printed cut is
+    one group for all values that begin alike: it tells no rows apart.
     """
     fixed = set(rows.fixed_columns)
     for item, start in fields_in(rows.items):
         for key in keys:
             if isinstance(key, Field) and start <= key.index < start + len(item.columns):
-                certain = rows.columns[key.index].enforced.not_null or isinstance(uncut(item.source), Derived)
-                fixed |= {key.index} if certain else set()
+                column = rows.columns[key.index]
+                certain = column.enforced.not_null or isinstance(uncut(item.source), Derived)
+                is_whole = column.type.kind is not Kind.TEXT or not is_cut(column)
+                fixed |= {key.index} if certain and is_whole else set()
     classes = classes_of(rows.items, rows.predicate, rows.root)
     return all(functional_closure(rows.items, rows.predicate, classes, fixed)[1])
 
@@ -153,7 +162,8 @@ def functional_closure(
     NULL throughout, or FALSE.
     """
     fixed = set(fixed)
-    fixed |= set(_constants(predicate))
+    columns = columns_of(items)
+    fixed |= set(_constants(predicate, columns))
     placed = fields_in(items)
     at_most_one = [item.kind == "mark" for item in items]  # a mark adds no rows
     marks = [item.kind != "mark" for item in items]  # is the column of this mark fixed (or is it none)
@@ -161,18 +171,18 @@ def functional_closure(
     while changed:
         roots = {classes.find(index) for index in fixed}
         size = len(fixed)
-        fixed |= {i for i in range(len(columns_of(items))) if classes.find(i) in roots}
+        fixed |= {i for i in range(len(columns)) if classes.find(i) in roots}
         changed = len(fixed) > size
         for place, (item, start) in enumerate(placed):
             if at_most_one[place] and marks[place]:
                 continue
-            if _is_fixed(item, start, fixed):
+            if _is_fixed(item, start, fixed, columns):
                 fixed |= set(range(start, start + len(item.columns)))
                 at_most_one[place] = marks[place] = changed = True
     return fixed, at_most_one
 
 
-def _is_fixed(item: Item, start: int, fixed: set[int]) -> bool:
+def _is_fixed(item: Item, start: int, fixed: set[int], columns: Sequence[Column]) -> bool:
     if item.kind == "full":  # its rows stay unmatched too, any number of them for what is fixed
         return False
     width = len(item.source.columns)
@@ -185,5 +195,5 @@ def _is_fixed(item: Item, start: int, fixed: set[int]) -> bool:
     if item.kind == "left":
         for a, b in equalities(item.on):
             reached |= {index for index, other in ((a, b), (b, a)) if index in own and other in fixed}
-        reached |= own & set(_constants(item.on))
+        reached |= own & set(_constants(item.on, columns))
     return any({start + index for index in key} <= reached for key in item.source.keys)

@@ -15,8 +15,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
-from ...relation.expressions import Expr, Field, IntermediateValue, fields_of, map_children, moved, walk
+from ...relation.catalog import Column
+from ...relation.expressions import (
+    Call,
+    Expr,
+    Field,
+    IntermediateValue,
+    Literal,
+    fields_of,
+    map_children,
+    moved,
+    walk,
+)
+from ...relation.size_rules import is_cut, read_length
+from ...relation.types import INTEGER, TEXT, Kind
 from .functional_dependencies import Classes, equalities
 from .keys import Domain
 from .rows import Item, OwnedRows, TableSource, fields_in
@@ -52,7 +66,7 @@ def key_lists(
     together, so that only pairs that are there are groups.
     """
     placed = [(item, start) for item, start in fields_in(rows.items) if _is_public(item)]
-    keys, predicate = _over_public(placed, keys, rows.predicate)
+    keys, predicate = _over_public(placed, rows.columns, keys, rows.predicate)
     parts: dict[tuple[int, ...], list[int]] = {}
     joined = _joined(placed, predicate)
     for number, key in enumerate(keys):
@@ -89,7 +103,10 @@ def _share_a_table(placed: Sequence[tuple[Item, int]], keys: tuple[Expr, ...], n
 
 
 def _over_public(
-    placed: Sequence[tuple[Item, int]], keys: tuple[Expr, ...], predicate: tuple[Expr, ...]
+    placed: Sequence[tuple[Item, int]],
+    columns: Sequence[Column],
+    keys: tuple[Expr, ...],
+    predicate: tuple[Expr, ...],
 ) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
     """Return keys and filter terms with a public column in place of each private one that always equals it."""
     classes = Classes()
@@ -98,17 +115,36 @@ def _over_public(
     public = {index: item for item, start in placed for index in _columns(item, start)}
     equal = {classes.find(index): index for index, item in public.items() if item.kind == "inner"}
 
-    def one(expr: Expr) -> Expr:
+    def one(expr: Expr, *, is_whole: bool = False) -> Expr:
         if isinstance(expr, Field) and expr.index not in public:
             index = equal.get(classes.find(expr.index), expr.index)
             found = next(
                 (item.columns[index - start] for item, start in placed if index in _columns(item, start)),
                 None,
             )
-            return expr if found is None else replace(expr, index=index, type=found.type)
+            same = None if found is None else replace(expr, index=index, type=found.type)
+            if same is None or found is None or is_whole:
+                return same or expr
+            return _as_read(expr, columns[expr.index], same, found)
+        if isinstance(expr, Call) and all(isinstance(arg, Field) for arg in expr.args):
+            # columns beside columns stand whole
+            return map_children(expr, partial(one, is_whole=expr.type.kind is Kind.BOOLEAN))
         return map_children(expr, one)
 
     return tuple(map(one, keys)), tuple(map(one, predicate))
+
+
+def _as_read(own: Field, column: Column, same: Field, found: Column) -> Expr:
+    """Return what a key made of a column is made of in a public one that equals it: no more characters are read of it.
+
+    Where a text of the public column is read to fewer, its keys are none of the rows': they are not listed.
+    """
+    if own.type.kind is not Kind.TEXT or not is_cut(column):
+        return same
+    most, public = read_length(column), read_length(found)
+    if most == public or (most > public and not is_cut(found)):
+        return same
+    return Call(TEXT, "left", (same, Literal(INTEGER, most))) if most < public else own
 
 
 def _columns(item: Item, start: int) -> range:

@@ -186,6 +186,11 @@ class Derived(Source):
         """Where the owner's columns stand: none on a public one."""
         return range(len(self.columns) - len(self.parts[0].owner), len(self.columns))
 
+    @property
+    def linking(self) -> frozenset[int]:
+        """The columns that link rows of one owner, whose values are whole: those of identities (soundness.md 1.10)."""
+        return frozenset(place for places in self.identities for place in places)
+
 
 @dataclass(frozen=True)
 class DeclaredRows(Derived):

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from ..calendar import DAY
 from ..expressions import Call
-from ..facts import ONE, Facts, Size, grid_of
+from ..facts import ONE, Facts, grid_of
 from ..size_rules import size_as_text
 from ..types import Kind, SqlType
 from .row import Args, Function, Syntax, any_null
@@ -55,9 +55,8 @@ def _cast(args: list[Facts], call: Call) -> Facts:
     return a
 
 
-def _size(args: list[Facts], call: Call) -> Size:
-    size = size_as_text(call.args[0], args[0])
-    return size if call.args[0].type.kind is Kind.TEXT else Size(size.most, True)
+def _size(args: list[Facts], call: Call) -> int:
+    return size_as_text(call.args[0], args[0])
 
 
 def _null(args: list[Facts], call: Call) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from ..expressions import Call
-from ..facts import Facts, Size, hull, largest
+from ..facts import Facts, hull
 from ..types import SqlType
 from .comparisons import booleans, comparable
 from .promotion import common_type
@@ -67,12 +67,12 @@ def _first(args: list[Facts], call: Call) -> Facts:
     return args[0]
 
 
-def _case_size(args: list[Facts], call: Call) -> Size:
+def _case_size(args: list[Facts], call: Call) -> int:
     return _largest(_branches(args), call)
 
 
-def _largest(args: Sequence[Facts], call: Call) -> Size:
-    return largest([arg.size for arg in args])
+def _largest(args: Sequence[Facts], call: Call) -> int:
+    return max((arg.size for arg in args), default=0)
 
 
 def _case_null(args: list[Facts], call: Call) -> bool:

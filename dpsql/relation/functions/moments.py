@@ -18,7 +18,7 @@ from ..calendar import (
 from ..catalog import MAX_DERIVED
 from ..date_formats import FORMAT_PATTERNS, FormatPart, format_parts, formatted_values, most_characters
 from ..expressions import Call, Literal, Months
-from ..facts import ONE, ZERO, Facts, Size
+from ..facts import ONE, ZERO, Facts
 from ..types import NUMERIC, TEXT, TIMESTAMP, Kind, SqlType
 from .row import Args, Function, Shorthand, Syntax, any_null
 
@@ -104,8 +104,8 @@ def _to_char(args: list[Facts], call: Call) -> Facts:
     return Facts(values=formatted_values(written_format(call), a.lo * scale, upto))
 
 
-def _to_char_size(args: list[Facts], call: Call) -> Size:
-    return Size(most_characters(written_format(call)), True)
+def _to_char_size(args: list[Facts], call: Call) -> int:
+    return most_characters(written_format(call))
 
 
 def _char_null(args: list[Facts], call: Call) -> bool:

@@ -7,8 +7,8 @@ from fractions import Fraction
 from sqlglot import exp
 
 from ..expressions import Call, Literal
-from ..facts import ONE, ZERO, Facts, Size
-from ..size_rules import LETTER_GROWTH, cut_to_size, size_as_text
+from ..facts import ONE, ZERO, Facts
+from ..size_rules import LETTER_GROWTH, size_as_text
 from ..types import INTEGER, TEXT, Kind, SqlType
 from .row import Args, Function, Syntax, TypeRule, binary, unary
 
@@ -35,13 +35,8 @@ def _concat(args: Args) -> SqlType | None:
 
 
 def _counted(args: list[Facts], call: Call) -> Facts:
-    """A length or a position in a text: whole, and no text is longer than 2^32 bytes.
-
-    A text whose size is declared is cut to it where nothing holds it already; '' is found in '' at 1.
-    """
-    size, declared = args[0].size, args[0].declared
-    most = max(size.most, 1) if size.is_held or declared else 2**32
-    return Facts(ZERO, Fraction(most), ONE, declared=declared)
+    """A length or a position in a text, which is printed no longer than its size; '' is found in '' at 1."""
+    return Facts(ZERO, Fraction(max(args[0].size, 1)), ONE, declared=True)
 
 
 def _substring(args: list[Facts], call: Call) -> Facts:
@@ -64,34 +59,33 @@ def _substring(args: list[Facts], call: Call) -> Facts:
 
 
 def _letter_case(args: list[Facts], call: Call) -> Facts:
-    values = cut_to_size(args[0]).values
+    values = args[0].values
     if values is None or not all(isinstance(v, str) and v.isascii() for v in values):
         return Facts()
     change = str.lower if call.function == "lower" else str.upper
     return Facts(values=tuple(dict.fromkeys(change(str(value)) for value in values)))
 
 
-def _joined(args: list[Facts], call: Call) -> Size:
-    sizes = [size_as_text(arg, facts) for arg, facts in zip(call.args, args, strict=True)]
-    return Size(sum(size.most for size in sizes), True)
+def _joined(args: list[Facts], call: Call) -> int:
+    return sum(size_as_text(arg, facts) for arg, facts in zip(call.args, args, strict=True))
 
 
-def _letters(args: list[Facts], call: Call) -> Size:
-    return Size(args[0].size.most * LETTER_GROWTH, True)
+def _letters(args: list[Facts], call: Call) -> int:
+    return args[0].size * LETTER_GROWTH
 
 
-def first_size(args: list[Facts], call: Call) -> Size:
+def first_size(args: list[Facts], call: Call) -> int:
     """No longer than the first argument."""
     return args[0].size
 
 
-def _part(args: list[Facts], call: Call) -> Size:
-    """Return the size of a substring: the count, where it is a literal, holds what was not held before."""
+def _part(args: list[Facts], call: Call) -> int:
+    """Return the size of a substring: the count, where it is a literal."""
     size, count = args[0].size, call.args[-1]
     if call.function == "substr" and len(call.args) == 2:
         return size
-    if isinstance(count, Literal) and isinstance(count.value, int) and 0 <= count.value <= size.most:
-        return Size(count.value, True)
+    if isinstance(count, Literal) and isinstance(count.value, int) and 0 <= count.value <= size:
+        return count.value
     return size
 
 

@@ -140,7 +140,7 @@ REFUSED = {
         "SELECT MIN(name) FROM student",
         "SELECT percentile_cont(ARRAY[]) WITHIN GROUP (ORDER BY gpa) FROM student",
     ],
-    "without bounds": ["SELECT SUM(length(name)) FROM student", "SELECT AVG(id) FROM student"],
+    "without bounds": ["SELECT SUM(id) FROM student", "SELECT AVG(id) FROM student"],
     "anything else": [
         "SELECT COUNT(*) FROM student WHERE name ~ '^A+'",
         "SELECT COUNT(*) FROM student WHERE md5(name) = 'a'",
@@ -268,7 +268,7 @@ def _knows(session: Session, name: str, argument: str) -> bool:
 
 
 def test_the_way_out_that_is_named(session: Session) -> None:
-    session.explain("SELECT AVG(length(name)) FROM student WHERE length(name) BETWEEN 0 AND 30")
+    session.explain("SELECT AVG(id) FROM student WHERE id BETWEEN 0 AND 1000")
     session.explain("SELECT COUNT(*) FILTER (WHERE gpa < 3) FROM student")
 
 

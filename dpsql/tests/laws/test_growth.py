@@ -1,29 +1,33 @@
 """L10 for values: no text that a statement makes of a person's texts is longer than the bound that its plan states.
 
 Every printed text is looked at while the engine computes it: a function around it fails where it is longer than
-its public size, or, where that is not held, than the longest text that the data hold.
+its public size. So are the columns of a subquery where they are read, and the keys; and of what comes back each row
+is weighed. What is only compared stands whole, and is not looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import duckdb
 import pytest
 from duckdb.sqltypes import BIGINT, VARCHAR
 from hypothesis import given, settings
 
+from dpsql.backends import Snapshot
 from dpsql.errors import Refusal
 from dpsql.plan.backend_sql.print_private import PrivatePrinter
+from dpsql.plan.planner import ReleasePlan, release_bytes
+from dpsql.plan.privacy.keys import environment_of
 from dpsql.policy import build_catalog
-from dpsql.relation.expressions import Expr, Literal
-from dpsql.relation.facts import Size
+from dpsql.relation.expressions import Expr, Field, Literal
 from dpsql.relation.intervals import facts_of
 from dpsql.relation.types import Kind
 from dpsql.tests.support.postgres_server import PostgresServer
-from dpsql.tests.support.random_growing_texts import LONGEST, SCHEMA, load_extreme, policy_of, statements
+from dpsql.tests.support.random_growing_texts import SCHEMA, load_extreme, policy_of, statements
 
 from .examples import REPEATED
 from .measured import Measured, World, compared, fixed_intermediates, measure_release, world
@@ -62,18 +66,32 @@ def duckdb_grown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture(autouse=True)
 def watched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put a function around every printed text that fails when the text is longer than its plan says."""
-    original = PrivatePrinter.value
+    """Put a function around every printed text that fails when the text is longer than its plan says.
 
-    def value(self: PrivatePrinter, expr: Expr) -> str:
-        sql = original(self, expr)
-        if expr.type.kind is not Kind.TEXT or isinstance(expr, Literal):
+    A column that stands whole is looked at where its type or a subquery is said to hold it.
+    """
+    value, whole, key = PrivatePrinter.value, PrivatePrinter.whole, PrivatePrinter.key
+
+    def around(printer: PrivatePrinter, sql: str, expr: Expr, most: int | None) -> str:
+        if expr.type.kind is not Kind.TEXT or isinstance(expr, Literal) or most is None:
             return sql
-        size = facts_of(expr, self.env).size
-        schema = "" if self.dialect.name == "duckdb" else "public."
-        return f"{schema}watched({sql}, {bound_of(size)})"
+        schema = "" if printer.dialect.name == "duckdb" else "public."
+        return f"{schema}watched({sql}, {most})"
 
-    monkeypatch.setattr(PrivatePrinter, "value", value)
+    def watched_value(self: PrivatePrinter, expr: Expr) -> str:
+        return around(self, value(self, expr), expr, facts_of(expr, self.env).size)
+
+    def watched_whole(self: PrivatePrinter, expr: Expr) -> str:
+        held = self.env.columns[expr.index].enforced.max_length if isinstance(expr, Field) else None
+        return around(self, whole(self, expr), expr, held)
+
+    def watched_key(self: PrivatePrinter, expr: Expr, *, is_whole: bool = False) -> str:
+        shown = key(self, expr, is_whole=is_whole)
+        return around(self, shown, expr, None if is_whole else facts_of(expr, self.env).size)
+
+    monkeypatch.setattr(PrivatePrinter, "value", watched_value)
+    monkeypatch.setattr(PrivatePrinter, "whole", watched_whole)
+    monkeypatch.setattr(PrivatePrinter, "key", watched_key)
     monkeypatch.setattr(
         "dpsql.plan.backend_sql.print_private.MAX_LENGTH", 10**7
     )  # the watch makes the SQL longer
@@ -89,11 +107,6 @@ def watch_in_duckdb(connection: duckdb.DuckDBPyConnection) -> None:
     connection.create_function("watched", watched, [VARCHAR, BIGINT], VARCHAR, null_handling="special")  # type: ignore[arg-type]
 
 
-def bound_of(size: Size) -> int:
-    """Return the most characters of a printed text: those of the plan, or those of the data, which do not grow."""
-    return size.most if size.is_held else LONGEST
-
-
 def run(grown: World, sql: str) -> bool:
     """Run a statement's printed SQL; say whether it was accepted. A text that is too long fails in the engine."""
     plan = planned(grown, sql)
@@ -102,8 +115,30 @@ def run(grown: World, sql: str) -> bool:
     intermediates = fixed_intermediates(plan)
     with grown.backend.snapshot() as snapshot:
         for release in plan.releases:
-            measure_release(release, snapshot, intermediates)
+            weighed = Weighed(snapshot)
+            measure_release(release, cast("Snapshot", weighed), intermediates)
+            assert weighed.largest <= key_bytes(release)
     return True
+
+
+class Weighed:
+    """A snapshot that weighs the texts of each row that comes back: `largest` is the most bytes of one."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot, self.largest = snapshot, 0
+
+    def run(self, sql: str, parameters: Sequence[object]) -> Iterator[Sequence[tuple[object, ...]]]:
+        for chunk in self.snapshot.run(sql, parameters):
+            for row in chunk:
+                texts = [value for value in row if isinstance(value, str)]
+                self.largest = max(self.largest, sum(len(text.encode()) for text in texts))
+            yield chunk
+
+
+def key_bytes(release: ReleasePlan) -> int:
+    """Return the most bytes of a row of a release, by its plan."""
+    rows = release.release.rows
+    return release_bytes(release.release, release.measurements, environment_of(rows.columns, rows.predicate))
 
 
 @FUZZ
@@ -213,8 +248,8 @@ def test_a_grown_text_moves_no_more_than_the_bound(grown: World) -> None:
 
 
 def test_the_texts_of_one_row_are_bounded_together(grown: World) -> None:
-    texts = ", ".join(f"concat({', '.join(['body'] * 8)}, '{i}') AS n{i}" for i in range(6))
-    used = " OR ".join(f"n{i} > 'a'" for i in range(6))
+    texts = ", ".join(f"concat({', '.join(['body'] * 8)}, '{i}') AS n{i}" for i in range(40))
+    used = " OR ".join(f"n{i} > 'a'" for i in range(40))
     sql = "SELECT COUNT(*) FROM (SELECT DISTINCT person_id, {} FROM story) t WHERE {}"
     assert is_refused(grown, sql.format(texts, used))
     assert run(grown, sql.format(texts.split(", concat")[0], "n0 > 'a'"))
@@ -249,3 +284,50 @@ OPEN_NUMBERS = (
     "SELECT COUNT(*) FROM (SELECT person_id, amount AS k FROM story UNION ALL SELECT person_id, big FROM story) t "
     "WHERE concat(k, k) > '1'",
 )
+
+
+# --- what is copied, and does not grow ---------------------------------------------------------------------
+
+KEYS = "SELECT {}, COUNT(*) FROM story WHERE person_id = 1 AND big > 3 GROUP BY {}"
+COPIES = "SELECT COUNT(*) FROM (SELECT DISTINCT person_id, {} FROM story WHERE big > 3) t"
+
+
+def keys(count: int) -> str:
+    shown = ", ".join(f"coalesce(body, '{i}') AS k{i}" for i in range(count))
+    return KEYS.format(shown, ", ".join(map(str, range(1, count + 1))))
+
+
+def copies(count: int) -> str:
+    return COPIES.format(", ".join(f"substr(body, {i + 1}) AS a{i}" for i in range(count)))
+
+
+@pytest.mark.parametrize("sql", [keys, copies])
+def test_copies_of_a_long_text_are_answered_or_refused_by_their_number(
+    grown: World, sql: Callable[[int], str]
+) -> None:
+    """190 copies of 6,000,000 characters are more than the largest row of Postgres, and of its messages."""
+    assert run(grown, sql(190))
+    assert is_refused(grown, sql(263))
+    assert is_refused(grown, sql(400))
+
+
+IN_EACH_CLAUSE = (
+    "SELECT body, COUNT(*) FROM story GROUP BY 1",
+    "SELECT upper(body), COUNT(DISTINCT body) FROM story GROUP BY 1",
+    "SELECT COUNT(*) FROM (SELECT person_id, MAX(body) AS b, MIN(body) AS c FROM story GROUP BY 1) t WHERE b > c",
+    "SELECT b, COUNT(*) FROM (SELECT DISTINCT person_id, body AS b FROM story) t GROUP BY 1",
+    "SELECT b, COUNT(*) FROM (SELECT person_id, body AS b FROM story UNION ALL SELECT id, name FROM person) t GROUP BY 1",
+    "SELECT COUNT(*) FROM (SELECT person_id, LAG(body) OVER (PARTITION BY person_id, body ORDER BY body, body DESC) AS b "
+    "FROM story) t WHERE b > 'a'",
+    "SELECT COUNT(*) FROM (SELECT person_id, COUNT(DISTINCT body) AS n FROM story GROUP BY 1) t WHERE n > 1",
+    "SELECT COUNT(*) FROM story WHERE body = 'a' OR body LIKE '%a' OR body < 'b' OR body IN ('x', 'y')",
+    "SELECT s.body, COUNT(*) FROM story s JOIN person p ON p.id = s.person_id AND p.name = s.body GROUP BY 1",
+    "SELECT w.w, COUNT(*) FROM story s LEFT JOIN word w ON w.w = s.body GROUP BY 1",
+    "SELECT AVG(length(body)), SUM(position('b' IN body)) FROM story",
+    "SELECT COUNT(*) FROM story s JOIN story r ON r.person_id = s.person_id WHERE r.body <> s.body",
+)
+
+
+@pytest.mark.parametrize("sql", IN_EACH_CLAUSE)
+def test_a_text_of_six_million_characters_in_each_clause(grown: World, sql: str) -> None:
+    assert run(grown, sql)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -11,9 +11,11 @@ import pytest
 
 from dpsql.errors import EngineFailure
 from dpsql.plan.privacy import derived
+from dpsql.relation.catalog import Column
 from dpsql.relation.expressions import Call
-from dpsql.relation.facts import ONE, Facts, Size
+from dpsql.relation.facts import ONE, Facts
 from dpsql.relation.functions import FUNCTIONS
+from dpsql.relation.size_rules import read_length
 from dpsql.tests.support.random_growing_texts import SCHEMA, load_extreme, policy_of
 from dpsql.tests.support.random_joins import SCHEMA as JOINS
 from dpsql.tests.support.random_joins import policy_of as policy_of_joins
@@ -63,13 +65,21 @@ def test_leave_the_cut_out(grown: World, monkeypatch: Patch) -> None:
 
 
 def test_forget_a_part_of_what_is_joined(grown: World, monkeypatch: Patch) -> None:
-    change(monkeypatch, "concat", size=lambda args, call: Size(args[0].size.most, True))
+    change(monkeypatch, "concat", size=lambda args, call: args[0].size)
     with pytest.raises(EngineFailure):
         run(grown, FACTOR)
 
 
 def test_take_the_last_side_of_a_union(grown: World, monkeypatch: Patch) -> None:
-    monkeypatch.setattr(derived, "largest", lambda sizes: sizes[-1])
+    original = derived._merge
+
+    def of_the_last(options: Sequence[Column]) -> Column:
+        merged = original(options)
+        if merged.facts is None:
+            return merged
+        return replace(merged, facts=replace(merged.facts, size=read_length(options[-1])))
+
+    monkeypatch.setattr(derived, "_merge", of_the_last)
     with pytest.raises(EngineFailure):
         run(grown, UNION)
 
@@ -78,7 +88,7 @@ def test_begin_anew_at_the_output_of_a_subquery(grown: World, monkeypatch: Patch
     original = derived.facts_of
 
     def forgotten(*args: Any) -> Facts:
-        return replace(original(*args), size=Size(1, True))
+        return replace(original(*args), size=1)
 
     monkeypatch.setattr(derived, "facts_of", forgotten)
     assert not is_refused(grown, nested("max", 6))
@@ -89,7 +99,7 @@ def test_begin_anew_at_the_output_of_a_subquery(grown: World, monkeypatch: Patch
 def test_leave_the_limit_out(grown: World, monkeypatch: Patch) -> None:
     assert is_refused(grown, nested("max", 6))
     monkeypatch.setattr("dpsql.relation.size_rules.MAX_TEXT", 10**12)
-    monkeypatch.setattr("dpsql.relation.size_rules.MAX_ROW_TEXT", 10**12)
+    monkeypatch.setattr("dpsql.relation.size_rules.MAX_ROW_BYTES", 10**12)
     assert not is_refused(grown, nested("max", 6))
 
 

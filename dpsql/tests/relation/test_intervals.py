@@ -95,7 +95,7 @@ def check_value(value: object, is_infinite: bool, unit: Fraction | None, facts: 
         assert facts.nullable
         return
     if isinstance(value, str):
-        assert not facts.size.is_held or len(value) <= facts.size.most
+        assert len(value) <= facts.size
         return
     if is_infinite:
         assert facts.lo is None or facts.hi is None

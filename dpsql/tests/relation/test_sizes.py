@@ -8,10 +8,10 @@ import pytest
 
 from dpsql.relation.catalog import Column
 from dpsql.relation.expressions import Call, Expr, Field, IntermediateValue, Literal
-from dpsql.relation.facts import TEXT_CUT, Size
+from dpsql.relation.facts import TEXT_CUT
 from dpsql.relation.functions import FUNCTIONS
 from dpsql.relation.intervals import Environment, facts_of
-from dpsql.relation.size_rules import LETTER_GROWTH, size_as_text
+from dpsql.relation.size_rules import LETTER_GROWTH, is_long_number, size_as_text
 from dpsql.relation.types import BIGINT, BOOLEAN, INTEGER, NUMERIC, TEXT, numeric
 
 NAME = Field(TEXT, 0)
@@ -46,46 +46,44 @@ def test_what_may_return_a_text_has_a_rule(name: str) -> None:
 @pytest.mark.parametrize(
     ("expr", "size"),
     [
-        (NAME, Size(20, False)),
-        (BODY, Size(TEXT_CUT, False)),
-        (word("añ😀"), Size(3, True)),
-        (IntermediateValue(TEXT, 1, None, None), Size(TEXT_CUT, False)),
-        (text("concat", NAME, word("ab"), NAME), Size(42, True)),
-        (text("concat_op", BODY, Literal(BIGINT, -7)), Size(TEXT_CUT + 34, True)),
-        (text("upper", NAME), Size(20 * LETTER_GROWTH, True)),
-        (text("lower", text("upper", NAME)), Size(20 * LETTER_GROWTH**2, True)),
-        (text("trim", NAME), Size(20, False)),
-        (text("left", BODY, Literal(INTEGER, 5)), Size(5, True)),
-        (
-            text("left", NAME, Literal(INTEGER, 50)),
-            Size(20, False),
-        ),  # may be longer than 20: cut before it grows
-        (text("substr", NAME, Literal(INTEGER, 5)), Size(20, False)),
-        (text("substr", NAME, Literal(INTEGER, 5), Literal(INTEGER, 2)), Size(2, True)),
-        (text("coalesce", NAME, word("x")), Size(20, False)),
-        (text("coalesce", text("lower", NAME), word("x")), Size(60, True)),
-        (text("case", Literal(BOOLEAN, True), word("abc"), word("x")), Size(3, True)),
-        (text("greatest", NAME, BODY), Size(TEXT_CUT, False)),
-        (text("nullif", word("abc"), BODY), Size(3, True)),
-        (text("cast", NAME), Size(20, False)),
-        (text("cast", Field(BIGINT, 0)), Size(20, True)),
+        (NAME, 20),
+        (BODY, TEXT_CUT),
+        (word("añ😀"), 3),
+        (IntermediateValue(TEXT, 1, None, None), TEXT_CUT),
+        (text("concat", NAME, word("ab"), NAME), 42),
+        (text("concat_op", BODY, Literal(BIGINT, -7)), TEXT_CUT + 34),
+        (text("upper", NAME), 20 * LETTER_GROWTH),
+        (text("lower", text("upper", NAME)), 20 * LETTER_GROWTH**2),
+        (text("trim", NAME), 20),
+        (text("left", BODY, Literal(INTEGER, 5)), 5),
+        (text("left", NAME, Literal(INTEGER, 50)), 20),
+        (text("substr", NAME, Literal(INTEGER, 5)), 20),
+        (text("substr", NAME, Literal(INTEGER, 5), Literal(INTEGER, 2)), 2),
+        (text("coalesce", NAME, word("x")), 20),
+        (text("coalesce", text("lower", NAME), word("x")), 60),
+        (text("case", Literal(BOOLEAN, True), word("abc"), word("x")), 3),
+        (text("greatest", NAME, BODY), TEXT_CUT),
+        (text("nullif", word("abc"), BODY), 3),
+        (text("cast", NAME), 20),
+        (text("cast", Field(BIGINT, 0)), 20),
     ],
 )
-def test_the_size_of_a_text(expr: Expr, size: Size) -> None:
+def test_the_size_of_a_text(expr: Expr, size: int) -> None:
     assert facts_of(expr, ENV).size == size
 
 
 def test_an_open_number_is_cut_as_text() -> None:
     number = Field(NUMERIC, 0)
-    assert size_as_text(number, facts_of(number, ENV)) == Size(TEXT_CUT, False)
-    assert size_as_text(Field(numeric(10, 2), 0), facts_of(number, ENV)).is_held
+    assert size_as_text(number, facts_of(number, ENV)) == TEXT_CUT
+    assert is_long_number(number)
+    assert not is_long_number(Field(numeric(10, 2), 0))
 
 
-def test_a_length_has_the_declared_size() -> None:
+def test_a_length_has_the_size_that_is_read() -> None:
     def high(arg: Expr) -> tuple[object, bool]:
         facts = facts_of(Call(INTEGER, "length", (arg,)), ENV)
         return facts.hi, facts.declared
 
     assert high(NAME) == (20, True)
-    assert high(BODY) == (2**32, False)
+    assert high(BODY) == (TEXT_CUT, True)
     assert high(text("concat", BODY, NAME)) == (TEXT_CUT + 20, True)

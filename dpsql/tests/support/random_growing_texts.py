@@ -60,8 +60,9 @@ flag = {}
 public = true
 """
 
-LONGEST = 20_000
-"""Characters of the longest text of the one person; that of nobody else, or of a public row, is longer than 30."""
+LONG = 20_000
+LONGEST = 6_000_000
+"""Characters of the one person's texts, and of one of them; that of nobody else, or of a public row, is longer than 30."""
 
 _LETTERS = ("a", "ß", "ΐ", "é", "İ", "%", "ŉ")
 
@@ -75,13 +76,14 @@ def load_extreme(connection: duckdb.DuckDBPyConnection) -> None:
     """Give the one person long texts, and a few others short ones."""
     for table in ("person", "story", "word"):
         connection.execute(f"DELETE FROM {table}")
-    connection.executemany("INSERT INTO person VALUES (?, ?, 30)", [[1, "a" * LONGEST], [2, "b"], [3, None]])
+    connection.executemany("INSERT INTO person VALUES (?, ?, 30)", [[1, "a" * LONG], [2, "b"], [3, None]])
     for letter in _LETTERS:
         connection.execute(
             "INSERT INTO story VALUES (1, repeat($1, $2), repeat($1, $2), 9999999999999999.9999, 9223372036854775807, "
             "DATE '290000-12-31', TIMESTAMP '290000-12-31 23:59:59.999999', true)",
-            [letter, LONGEST],
+            [letter, LONG],
         )
+    connection.execute("UPDATE story SET body = repeat('a', $1) WHERE title[1] = 'a'", [LONGEST])
     connection.execute(
         "INSERT INTO story VALUES (1, NULL, '', -5, -1, DATE '2020-01-01', NULL, false), "
         "(2, 'x', 'y z ', 1.5, 1, '2020-02-02', '2020-02-02 10:00:00', NULL)"
