@@ -7,7 +7,7 @@ ends differently is told, and the exit code is 1. WORDS: of limits and statement
 House rules:
 
 1. A limit is far above what a statement takes that does not grow, and far below what one takes that does: no clock and
-   no noise of the machine decides (each `Limit` says by how much).
+   no noise of the machine decides. What runs under a clock takes seconds, or days.
 2. What is known to differ (`KNOWN`) must differ: what was mended is taken off the list.
 3. The job has power: a planted fault (`FAULTS`) that lets something grow must be seen.
 4. Scarce limits, below what an engine's own operators take of the owner's rows, are the residue of soundness.md 6: what
