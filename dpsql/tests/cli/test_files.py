@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from dpsql.cli.application import program
 from dpsql.errors import PolicyError
 from dpsql.policy import parse_policy
+from dpsql.tests.support.patched_parquet import say
 
 POLICY = """
 database = "duckdb:"
@@ -89,6 +90,19 @@ def test_a_changed_file_is_told_with_the_next_command(policy: Path) -> None:
     again = run(policy, *asked)
     assert again.exit_code == 0
     assert "charged epsilon 0.1; 9.8 left" in again.stderr
+
+
+def test_a_file_that_is_wrong_about_its_values_is_not_recorded(policy: Path) -> None:
+    """As of ordered categories: the smallest is one that comes later in the order of texts."""
+    path = policy.parent / "ward.parquet"
+    say(path, "name", low=b"b", high=b"a")
+    failed = run(policy, "budget", "create")
+    assert failed.exit_code == 5
+    assert failed.stderr == (
+        f'ERROR F0V01: {policy.name}: tables.ward.source: column "name" of "{path}" has a smallest value that is not '
+        "the one that is said; write the file anew, as DuckDB's COPY does\n"
+    )
+    assert not policy.with_name("files-files.json").exists()
 
 
 def test_what_cannot_be_read_advances_nothing(policy: Path) -> None:
