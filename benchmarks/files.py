@@ -13,6 +13,8 @@ import duckdb
 
 from benchmarks.figure import Figure, Size, Times, compare, milliseconds
 from dpsql import Session
+from dpsql.backends.duckdb_files import pin_verified
+from dpsql.policy import parse_policy
 
 __all__ = ["measure"]
 
@@ -42,6 +44,15 @@ columns.session_id = {{}}
 columns.kind = {{ values = ["view", "click", "buy"] }}
 columns.ms = {{ bounds = [0, 1000] }}
 """
+_POLICY_OF_RECORDS = """
+database = "duckdb:"
+[privacy]
+epsilon = 1
+[tables.event]
+source = "event/*.parquet"
+unit = "user_id"
+max_rows = 400
+"""
 _OWN, _HOP = '"user_id"', '{ column = "session_id", references = "visit.id" }'
 _STATEMENTS = {
     "count": "SELECT COUNT(*) FROM event",
@@ -64,6 +75,7 @@ _MINUTES = 300
 def measure(size: Size) -> Iterator[Figure]:
     """Yield the seconds of each command up to a first answer, and the ratio of files to native tables."""
     folder = _made(size)
+    yield _recorded(folder)
     yield from _first_hour(folder)
     for name, unit, statements in (("own", _OWN, _STATEMENTS), ("hop", _HOP, _HOPS)):
         yield from _compared(folder, name, unit, statements, size)
@@ -99,6 +111,16 @@ def _policy(folder: Path, name: str, unit: str, *, of_files: bool) -> Path:
     )
     path.write_text(text)
     return path
+
+
+def _recorded(folder: Path) -> Figure:
+    """Return how long it takes to record files, whose statistics are verified, against reading each value once."""
+    files = parse_policy(_POLICY_OF_RECORDS, folder / "records.toml").files
+    assert files is not None
+    read = "SELECT max(hash(t)) FROM read_parquet('{}/event/*.parquet') AS t"
+    recording = milliseconds(partial(pin_verified, files, "records.toml"))
+    reading = milliseconds(lambda: duckdb.sql(read.format(folder)).fetchall())
+    return Figure("recording", recording / reading, None, "x reading", f"{recording:.0f} of {reading:.0f} ms")
 
 
 def _first_hour(folder: Path) -> Iterator[Figure]:

@@ -173,7 +173,7 @@ def _verify(where: str, name: str, pins: tuple[PinnedFile, ...], spill: str) -> 
             )
         for one in pins:
             source = f"read_parquet([{_literal(one.path)}], {_AS_IT_IS}"
-            verify_claims(where, one.path, source, spill, {**MEANING, "temp_directory": spill})
+            verify_claims(where, one.path, source, spill, _config(spill))
         # A value that cannot be read would be an error that tells of its row (law L2).
         connection.execute(f"SELECT max(hash(t)) FROM {_view_name(name)} AS t").fetchall()
         connection.close()
@@ -198,8 +198,7 @@ def _open(
     pins: Pins, spill: str, threads: dict[str, str]
 ) -> tuple[duckdb.DuckDBPyConnection, dict[str, dict[str, str]]]:
     """Return a sealed database with a view for each table, and why which of its columns cannot be declared."""
-    before = {name: value for name, value in NO_WAY_OUT.items() if name != "enable_external_access"}
-    config: dict[str, Any] = {**MEANING, **before, **threads, "temp_directory": spill}
+    config = {**_config(spill), **threads}
     connection = guarded("open", lambda: duckdb.connect(":memory:", config=config))
     refused = {}
 
@@ -216,6 +215,12 @@ def _open(
 
     guarded("open", make)
     return connection, refused
+
+
+def _config(spill: str) -> dict[str, Any]:
+    """Return the settings of a database before its files are known, which closes all but these."""
+    before = {name: value for name, value in NO_WAY_OUT.items() if name != "enable_external_access"}
+    return {**MEANING, **before, "temp_directory": spill}
 
 
 def _select(connection: duckdb.DuckDBPyConnection, pins: tuple[PinnedFile, ...]) -> str:

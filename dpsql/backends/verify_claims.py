@@ -41,6 +41,9 @@ _BLOCK = 10
 _MOST_DIGITS = 38
 _AWAY = 2**63 - 1
 _FLOATS = {2: "<e", 4: "<f", 8: "<d"}
+_NO_FORMAT = (
+    OSError, ValueError, LookupError, TypeError, AttributeError, StopIteration, OverflowError, RecursionError,
+)  # fmt: skip
 _WAY_OUT = "write the file anew, as DuckDB's COPY does"
 
 
@@ -53,7 +56,7 @@ def verify_claims(where: str, path: str, source: str, spill: str, config: Mappin
     """
     try:
         columns = read_claims(path)
-    except (OSError, ValueError, IndexError, KeyError, TypeError, AttributeError, StopIteration):
+    except _NO_FORMAT:
         problem = PolicyError(f'{where}: "{path}" has a footer that is not as the format has it; {_WAY_OUT}')
     else:
         with duckdb.connect(":memory:", config=dict(config)) as connection:
@@ -69,6 +72,10 @@ def _trust_nothing(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute(
         f"SET disabled_optimizers = '{','.join(one for one in names if one != 'unused_columns')}'"
     )
+
+
+_Spans = tuple[tuple[int, int], ...]
+"""The first row and the number of rows of each part of a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +123,7 @@ class _File:
 
     def verify(self, columns: tuple[Column, ...]) -> None:
         described = self.connection.execute(f"DESCRIBE SELECT * FROM {self.source})").fetchall()
-        together: dict[tuple[tuple[int, int], ...], list[_Read]] = defaultdict(list)
+        together: dict[_Spans, list[_Read]] = defaultdict(list)
         for column in columns:
             name, engine_type = described[column.place][:2]
             is_wide = (column.element.get(8, (0, 0))[1] or 0) > _MOST_DIGITS
@@ -132,11 +139,12 @@ class _File:
                 if one.is_compared:
                     self._probe(one)
 
-    def _found(self, spans: tuple[tuple[int, int], ...], reads: list[_Read]) -> list[list[_Found]]:
+    def _found(self, spans: _Spans, reads: list[_Read]) -> list[list[_Found]]:
         """Return what the values of each column are in each span of rows, which are in order and cover the file."""
         asked = [shown for one in reads for shown in _asked(one)]
+        matched, arguments = self._matched(reads, spans)
         rows = self.connection.execute(
-            f"SELECT n, COUNT(*), {', '.join(asked)} FROM {self._matched(reads)} GROUP BY n", _listed(spans)
+            f"SELECT n, COUNT(*), {', '.join(asked)} FROM {matched} GROUP BY n", arguments
         ).fetchall()
         by_span = {row[0]: row[1:] for row in rows}
         found: list[list[_Found]] = []
@@ -145,16 +153,24 @@ class _File:
             found.append([_read_back(one, cell[0], cell[4 * place + 1 : 4 * place + 5]) for cell in cells])
         return found
 
-    def _matched(self, reads: list[_Read]) -> str:
-        """Return the values of the file's rows, each row with the number `n` of its span."""
+    def _matched(self, reads: list[_Read], spans: _Spans) -> tuple[str, list[list[int]]]:
+        """Return the values of the file's rows, each row with the number `n` of its span, and the query's arguments.
+
+        Spans of one length that cover the file, as row groups are, need no table.
+        """
         values = ", ".join(f"{one.name} AS {one.value}" for one in reads)
+        source = f"FROM {self.source}, file_row_number = true)"
+        length, chunks = max((rows for _, rows in spans), default=1), reads[0].column.chunks
+        is_whole = bool(spans) and sum(spans[-1]) == sum(chunk.said.rows for chunk in chunks)
+        if is_whole and all(first == n * length for n, (first, _) in enumerate(spans)):
+            return f"(SELECT {values}, file_row_number // {length} AS n {source}) AS t", []
+        lists = [[*range(len(spans))], [one for one, _ in spans], [sum(one) for one in spans]]
         return (
-            f"(SELECT {values}, file_row_number AS row_number, file_row_number >> {_BLOCK} AS block "
-            f"FROM {self.source}, file_row_number = true)) AS t "
+            f"(SELECT {values}, file_row_number AS row_number, file_row_number >> {_BLOCK} AS block {source}) AS t "
             f"JOIN (SELECT n, low, high, unnest(range(low >> {_BLOCK}, (high - 1 >> {_BLOCK}) + 1)) AS block FROM "
             "(SELECT unnest($1::BIGINT[]) AS n, unnest($2::BIGINT[]) AS low, unnest($3::BIGINT[]) AS high)) AS s "
             "ON t.block = s.block AND t.row_number >= s.low AND t.row_number < s.high"
-        )
+        ), lists
 
     def _compare(self, one: _Read, found: Mapping[tuple[int, int], _Found]) -> None:
         for chunk in one.column.chunks:
@@ -186,7 +202,7 @@ class _File:
         try:
             lows = [_decode(one, bound) for bound in said.lows]
             highs = [_decode(one, bound) for bound in said.highs]
-        except (ValueError, struct.error):
+        except (ValueError, KeyError, struct.error):
             self._refuse(one, "bounds that are none of its type")
         low_is_exact, high_is_exact = said.are_exact
         if not all(_is_beside(low, found.low, is_exact=low_is_exact, is_high=False) for low in lows):
@@ -217,9 +233,10 @@ class _File:
         if not chunks or encode is None:
             return
         spans = tuple((chunk.said.first, chunk.said.rows) for chunk in chunks)
+        matched, arguments = self._matched([one], spans)
         found = self.connection.execute(
-            f"SELECT DISTINCT n, {_raw(one, one.value)} FROM {self._matched([one])} WHERE {one.value} IS NOT NULL",
-            _listed(spans),
+            f"SELECT DISTINCT n, {_raw(one, one.value)} FROM {matched} WHERE {one.value} IS NOT NULL",
+            arguments,
         )
         while rows := found.fetchmany(2**16):
             for n, value in rows:
@@ -232,7 +249,7 @@ class _File:
         raise PolicyError(f'{self.where}: column {one.name} of "{self.path}" has {what}; {_WAY_OUT}')
 
 
-def _spans(column: Column) -> tuple[tuple[int, int], ...]:
+def _spans(column: Column) -> _Spans:
     """Return the first row and the number of rows of each page, or of each row group where nothing is said of pages."""
     is_said = any(
         page.lows or page.highs or page.nulls is not None for c in column.chunks for page in c.pages
@@ -241,14 +258,6 @@ def _spans(column: Column) -> tuple[tuple[int, int], ...]:
     if is_said:
         parts = (page for chunk in column.chunks for page in chunk.pages)
     return tuple((one.first, one.rows) for one in parts if one.rows)
-
-
-def _listed(spans: tuple[tuple[int, int], ...]) -> list[list[int]]:
-    return [
-        [*range(len(spans))],
-        [first for first, _ in spans],
-        [first + rows for first, rows in spans],
-    ]
 
 
 # --- values and bounds as Python's, in the engine's order -----------------------------------------------------
