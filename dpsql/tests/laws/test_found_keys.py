@@ -202,8 +202,9 @@ def test_both_rules_are_among_them_with_several_groups() -> None:
 @pytest.mark.parametrize("accounting", Accounting)
 def test_so_does_what_is_drawn_at_another_price(accounting: Accounting) -> None:
     """A statement's epsilon is asked anew, or its total split otherwise: the rule is made anew with it."""
-    for groups, factor in itertools.product((1, 3, 8), (Fraction(1, 3), Fraction(5))):
-        setting = Setting(accounting, groups, Fraction(1), Fraction(2, 5))
+    settings = [Setting(accounting, groups, Fraction(1), Fraction(2, 5)) for groups in (1, 3, 8)]
+    settings += [replace(settings[1], together=2), replace(settings[1], replace_one=True)]
+    for setting, factor in itertools.product(settings, (Fraction(1, 3), Fraction(5))):
         for release in releases_of(STATEMENTS[1], setting):
             under = release.under(setting.epsilon * factor, Fraction(1))
             assert under is not None

@@ -67,12 +67,12 @@ class Family:
 
 
 FAMILIES = (
-    Family("person", ("age", "height", "score"), ("active", "age > 40", "team = 'red'"), ((), (), ("team",), ("active",), ("team", "active"))),
-    Family("visit", ("n", "d", "x"), ("flag", "n > 2", "city = 'a'"), ((), ("city",), ("flag",), ("city", "flag"), ("flag", "level"), ("tag",))),
+    Family("person", ("age", "height"), ("active", "team = 'red'"), ((), (), ("active",), ("team",), ("active", "team"))),
+    Family("visit", ("n", "d"), ("flag", "city = 'a'"), ((), ("flag",), ("city",), ("city", "flag"), ("flag", "level"))),
 )  # fmt: skip
 EXACT = (
-    "COUNT(*)", "COUNT({v})", "SUM({v})", "SUM({v})", "AVG({v})", "AVG({v})", "VAR_POP({v})", "STDDEV_SAMP({v})",
-    "COUNT(DISTINCT {owner})", "CORR({v}, {w})", "PERCENTILE_DISC({f}) WITHIN GROUP (ORDER BY {v})", "SUM({v} + 1)",
+    "COUNT(*)", "COUNT(*)", "COUNT({v})", "SUM({v})", "SUM({v})", "AVG({v})", "AVG({v})", "VAR_POP({v})", "STDDEV_SAMP({v})",
+    "COUNT(DISTINCT {owner})", "CORR({v}, {w})", "PERCENTILE_DISC({f}) WITHIN GROUP (ORDER BY {v})",
     "AVG({v}) + SUM({v})", "COUNT(*) - COUNT({v})",
 )  # fmt: skip
 """Calls whose answer without noise is the engine's."""
@@ -97,38 +97,45 @@ class Asked:
     epsilon: str
 
 
-def draw(chance: random.Random, family: Family, value: str, where: str) -> Asked:
-    """Return a statement about a column, mostly, and about some rows, or all of them."""
+def draw(
+    chance: random.Random, family: Family, pool: Sequence[tuple[str, bool]], where: str, epsilon: str
+) -> Asked:
+    """Return a statement with calls of a pool, about some rows or all of them."""
     keys = chance.choice(family.keys)
     calls = []
-    for _ in range(chance.choice((1, 1, 2, 3))):
-        is_exact = chance.random() < 0.85
-        call = chance.choice(EXACT if is_exact else OTHERS).format(
-            v=value if chance.random() < 0.8 else chance.choice(family.values), w=chance.choice(family.values),
-            owner="id" if family.table == "person" else "person_id", k=family.filters[0],
-            f=chance.choice(("0.1", "0.25", "0.5", "0.9")),
-        )  # fmt: skip
-        if chance.random() < 0.2 and " + SUM" not in call and " - COUNT" not in call:
-            call += f" FILTER (WHERE {chance.choice(family.filters)})"
-        calls.append((call, is_exact))
+    for call, is_exact in chance.sample(pool, chance.choice((1, 1, 1, 1, 2))):
+        is_filtered = chance.random() < 0.15 and " + SUM" not in call and " - COUNT" not in call
+        calls.append((f"{call} FILTER (WHERE {where})" if is_filtered else call, is_exact))
     sql = f"SELECT {', '.join([*keys, *(call for call, _ in calls)])} FROM {family.table}"
-    if chance.random() < 0.4:
+    if chance.random() < 0.3:
         sql += f" WHERE {where}"
     if keys:
         sql += (
             f" GROUP BY ROLLUP ({', '.join(keys)})"
-            if chance.random() < 0.2
+            if chance.random() < 0.1
             else f" GROUP BY {', '.join(keys)}"
         )
-    return Asked(sql, keys, tuple(calls), chance.choice(("0.5", "1", "1", "2")))
+    return Asked(sql, keys, tuple(calls), epsilon)
 
 
 def sequence(seed: int) -> list[Asked]:
-    """Return statements that are near relatives."""
+    """Return statements that are near relatives, of a few calls over one column by few keys: each wants less than the
+    one before, so that what is stored serves it, and turned round more, so that it is topped up."""
     chance = random.Random(seed)
     family = chance.choice(FAMILIES)
+    family = replace(family, keys=((), *chance.sample(family.keys, 1)))
     value, where = chance.choice(family.values), chance.choice(family.filters)
-    return [draw(chance, family, value, where) for _ in range(chance.choice((2, 3, 4)))]
+    pool = [
+        (
+            call.format(
+                v=value, w=chance.choice(family.values), owner="id" if family.table == "person" else "person_id",
+                k=family.filters[0], f=chance.choice(("0.25", "0.5", "0.9")),
+            ),
+            call in EXACT,
+        )
+        for call in (*chance.sample(EXACT, 2), *chance.sample(OTHERS, chance.choice((0, 0, 1))))
+    ]  # fmt: skip
+    return [draw(chance, family, pool, where, epsilon) for epsilon in ("4", "2", "0.5", "0.1")]
 
 
 @dataclass(frozen=True)
@@ -251,7 +258,7 @@ def test_each_pair_of_relatives(place: Place) -> None:
 
 
 def test_answers_are_the_engines_whatever_was_asked_before(place: Place) -> None:
-    hold(place, range(15))
+    hold(place, range(12))
 
 
 @pytest.mark.long

@@ -27,6 +27,14 @@ def test_a_coordinate_is_at_least_as_wide_as_its_reach_says() -> None:
     assert LAW.spread == LAW.at(2).spread
 
 
+@pytest.mark.parametrize("reach", [2**19, 2**20 + 1, 2**22 + 1, 2**40 + 3])
+def test_a_wide_coordinate_is_rounded_up(reach: int) -> None:
+    """To a whole deviation, whichever side of 2^20 it is on."""
+    wide = Gaussians(LAW.scale, (1, reach)).at(1).scale
+    assert 0 <= wide - LAW.scale * reach < 1
+    assert wide.denominator == 1 or wide <= 2**20
+
+
 def test_vectors_are_independent_draws_of_these() -> None:
     drawn = LAW.vectors(6, 20_000, OS_RANDOM).astype(float)
     assert drawn.shape == (6, 20_000)

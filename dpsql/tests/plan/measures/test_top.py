@@ -19,6 +19,7 @@ _ENV = environment_of(
     (
         Column("id", INTEGER, Enforced(not_null=True)),
         Column("km", INTEGER, bounds=(Fraction(0), Fraction(9))),
+        Column("gain", INTEGER, bounds=(Fraction(-1), Fraction(9))),
     ),
     (),
 )
@@ -67,3 +68,10 @@ def test_other_aggregates_are_no_score() -> None:
     for function in ("avg", "median", "max", "var_pop"):
         assert top(1, replace(_SUM, function=function)) is None
     assert top(1, replace(_SUM, function="count", distinct=True)) is None
+
+
+def test_a_sum_that_a_unit_can_make_smaller_is_no_score() -> None:
+    """The claim is about scores that all move in one direction (house rule 1)."""
+    gain = replace(_SUM, args=(Field(INTEGER, 2, "gain"),))
+    assert top(1, _SUM) is not None
+    assert top(1, gain) is None
