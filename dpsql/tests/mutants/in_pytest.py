@@ -10,6 +10,7 @@ House rules:
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -183,6 +184,8 @@ class Gate(_Plugin):
             raise session.Failed("the tests cannot be collected")
         importlib.import_module(module_name(self.path))
         functions = None if self.is_planted else Functions(self.path)
+        gc.collect()
+        gc.freeze()  # so that no fork walks over, and so copies, what it shares with this process
         for mutant in self.mutants:
             chosen = choose(mutant, self.reached, self.kills, self.seconds)
             try:
