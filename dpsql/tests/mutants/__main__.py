@@ -3,7 +3,7 @@
 --changed    those of files that differ from the upstream main, and none where there is nothing to compare with
 --minutes N  end after so many minutes of processor, and say how many were not reached
 --each N     seconds of tests for one mutant (30), as they take without a fault
---again      run survivors without a reason again
+--again      run survivors again, but for those that are no other program
 --open       run nothing: list survivors without a reason as open, which counts against the tests
 --table      run nothing: write the table of soundness.md from what was found, and from the list
 

@@ -4,7 +4,7 @@ House rules:
 1. The process that collected the tests runs none: each run is a fork of it, and nothing that one leaves is there for
    the next.
 2. A fork is ended by its own group, whose id is its process id.
-3. Tests that need a server, and those that are marked long, are left out: a gate is run often.
+3. Tests that need a server, that are marked long, or that take 20 seconds, are left out: a gate is run often.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ import signal
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import pytest
@@ -37,6 +38,10 @@ __all__ = ["Gate", "Item", "Killer", "Reach", "Reached", "Result", "choose", "ru
 
 _MEMORY = 3 * 2**30
 """Bytes that one fork may hold."""
+_LONGEST = 20.0
+"""Seconds of processor after which a test is left out."""
+_CALLS = 1000
+"""How many calls of a function are followed in a test, so that one with many examples stays short."""
 _SERVERS = re.compile(r"\[(?:.*-)?(?:pg|spark)\w*(?:-.*)?\]$")
 
 
@@ -109,17 +114,29 @@ def _needs_a_server(item: pytest.Item) -> bool:
 # --- which lines a test reaches ----------------------------------------------------------------------------------
 
 
-class Reach(_Plugin):
-    """Runs all tests, and writes an `Item` a line to a file for each that passed."""
+class _TooLong(BaseException):
+    """Not an error of the test, and so none that a search for failing examples may catch."""
 
-    def __init__(self, out: Path) -> None:
-        self._out = out
+
+def _too_long(number: int, frame: object) -> None:
+    raise _TooLong
+
+
+class Reach(_Plugin):
+    """Runs all tests until the time is over, and writes an `Item` a line to a file for each that passed."""
+
+    def __init__(self, out: Path, is_over: Callable[[], bool]) -> None:
+        self._out, self._is_over = out, is_over
         self._files = {str(ROOT / path): path for path in CLAIM_BEARING}
         self._lines: set[tuple[str, int]] = set()
+        self._calls: Counter[CodeType] = Counter()
         self._passed = False
 
     def _call(self, frame: FrameType, event: str, arg: object) -> Any:
         if frame.f_code.co_filename not in self._files:
+            return None
+        self._calls[frame.f_code] += 1
+        if self._calls[frame.f_code] > _CALLS:
             return None
         self._lines.add((frame.f_code.co_filename, frame.f_lineno))
         return self._line
@@ -129,15 +146,28 @@ class Reach(_Plugin):
             self._lines.add((frame.f_code.co_filename, frame.f_lineno))
         return self._line
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        if session.testsfailed:
+            raise session.Failed("the tests cannot be collected")
+        for item, after in zip(session.items, [*session.items[1:], None], strict=True):
+            if self._is_over():
+                break
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+        return True
+
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        self._lines, self._passed = set(), True
+        self._lines, self._passed, self._calls = set(), True, Counter()
+        signal.signal(signal.SIGPROF, _too_long)
+        signal.setitimer(signal.ITIMER_PROF, _LONGEST)
         begun = time.perf_counter()
         threading.settrace(self._call)
         sys.settrace(self._call)
         try:
             return (yield)
         finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
             sys.settrace(None)
             threading.settrace(None)  # how it is undone
             seconds = time.perf_counter() - begun

@@ -24,7 +24,7 @@ from dpsql.tests.mutants.claim_bearing import CLAIM_BEARING, RECORDED, file_of, 
 from dpsql.tests.mutants.derive import ROOT, Mutant, derive
 from dpsql.tests.mutants.in_pytest import Gate, Item, Killer, Reach, Reached, Result, choose, run_pytest
 from dpsql.tests.mutants.plant import import_mutated
-from dpsql.tests.mutants.store import Results, reached_by, survivors
+from dpsql.tests.mutants.store import OPEN, Results, reached_by, survivors
 
 __all__ = ["Ran", "Run", "changed_since_main", "run_file"]
 
@@ -37,7 +37,7 @@ class Run:
     each: float
     most: float | None = None
     again: bool = False
-    """Whether to run survivors without a reason again."""
+    """Whether to run survivors again, but for those that are no other program."""
     before: float = 0.0
     """Seconds of processor that were used before this process began."""
 
@@ -87,7 +87,9 @@ def run_file(path: str, mutants: Sequence[Mutant], run: Run) -> Ran:
 
     def is_to_run(mutant: Mutant) -> bool:
         found = run.results.get(mutant)
-        return found is None or (run.again and found[0] == "survived" and mutant.key not in listed)
+        if found is None:
+            return True
+        return run.again and found[0] == "survived" and listed.get(mutant.key, OPEN).startswith(OPEN)
 
     todo = [mutant for mutant in mutants if is_to_run(mutant)]
     for mutant in todo:
@@ -116,6 +118,10 @@ def _run_all(path: str, todo: Sequence[Mutant], run: Run, folder: Path) -> None:
             _add(result, run)
         return not run.is_over
 
+    def watch(file: str, out: Path) -> bool:
+        run.fork(lambda: run_pytest(Reach(out, lambda: run.is_over), [file], folder / "reach"))
+        return not run.is_over
+
     def left() -> list[Mutant]:
         return [mutant for mutant in todo if run.results.get(mutant) is None]
 
@@ -123,9 +129,7 @@ def _run_all(path: str, todo: Sequence[Mutant], run: Run, folder: Path) -> None:
         for file in (*tests_of(path), *(RECORDED if texts else ())):
             if run.is_over or not left():
                 return
-            here = reached_by(
-                file, lambda file, out: run.fork(lambda: run_pytest(Reach(out), [file], folder / "reach"))
-            )
+            here = reached_by(file, watch)
             here = {
                 test: item
                 for test, item in here.items()

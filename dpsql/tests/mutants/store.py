@@ -108,8 +108,11 @@ def _digest_of_claims() -> bytes:
     return hashlib.sha256(b"".join((ROOT / path).read_bytes() for path in CLAIM_BEARING)).digest()
 
 
-def reached_by(file: str, run: Callable[[str, Path], None], folder: Path = FOLDER) -> Reached:
-    """Return the tests of a test file that pass, with what they reach; `run` writes them to a file, if need be."""
+def reached_by(file: str, run: Callable[[str, Path], bool], folder: Path = FOLDER) -> Reached:
+    """Return the tests of a test file that pass, with what they reach.
+
+    `run` writes them to a file, if need be, and says whether it came to the end.
+    """
     digest = hashlib.sha256(_digest_of_claims() + (ROOT / "tests" / file).read_bytes()).hexdigest()[:12]
     kept = folder / "reach" / f"{file.replace('/', '.')}.{digest}.jsonl"
     if not kept.exists():
@@ -118,7 +121,8 @@ def reached_by(file: str, run: Callable[[str, Path], None], folder: Path = FOLDE
             old.unlink()
         fresh = kept.with_suffix(".new")
         fresh.touch()
-        run(file, fresh)
+        if not run(file, fresh):
+            return _read(fresh.read_text().splitlines())
         fresh.rename(kept)
     return _read(kept.read_text().splitlines())
 

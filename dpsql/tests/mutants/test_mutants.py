@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import FunctionType
@@ -10,7 +15,7 @@ from types import FunctionType
 import pytest
 
 from dpsql.mechanisms import ATTO, conversion
-from dpsql.tests.mutants import store
+from dpsql.tests.mutants import run, store
 from dpsql.tests.mutants.claim_bearing import CLAIM_BEARING, LAWS, TESTS, is_recorded, way_of
 from dpsql.tests.mutants.claim_bearing import tests_of as files_of
 from dpsql.tests.mutants.derive import ROOT, Mutant, derive, mutated
@@ -190,3 +195,79 @@ def test_the_table_is_that_of_today() -> None:
 def test_the_folder_of_results_is_not_checked_in() -> None:
     ignored = (ROOT.parent / ".gitignore").read_text().splitlines()
     assert f"/{store.FOLDER.name}/" in ignored
+
+
+# --- the run -----------------------------------------------------------------------------------------------------
+
+MODULE = "def bounded(rows, most):\n    return rows if rows < most else most\n\n\ndef unseen(rows):\n    return rows > 1\n"
+TESTS_OF_MODULE = """
+from dpsql.plan.bounded import bounded
+
+def test_bounded():
+    assert [bounded(rows, 2) for rows in (1, 2, 3)] == [1, 2, 2]
+"""
+
+
+def test_a_gate_kills_what_a_test_sees(tmp_path: Path) -> None:
+    """A package of one module and one test, run as `make mutants` runs ours."""
+    package = tmp_path / "dpsql"
+    for folder in ("plan", "tests/plan"):
+        (package / folder).mkdir(parents=True)
+    for folder in (package, package / "plan", package / "tests", package / "tests" / "plan"):
+        (folder / "__init__.py").touch()
+    (package / "plan" / "bounded.py").write_text(MODULE)
+    (package / "tests" / "plan" / "test_bounded.py").write_text(TESTS_OF_MODULE)
+    (package / "tests" / "laws").mkdir()
+    (tmp_path / "pyproject.toml").write_text('[tool.pytest.ini_options]\nmarkers = ["long: x", "spark: x"]\n')
+    program = package / "tests" / "mutants"
+    shutil.copytree(Path(__file__).parent, program, ignore=shutil.ignore_patterns("__pycache__", "test_*"))
+    for name in ("CLAIM_BEARING", "TESTS", "LAWS"):
+        text = (program / "claim_bearing.py").read_text()
+        begun = re.search(rf"^{name}: [^\n]*{{$", text, re.MULTILINE)
+        assert begun is not None
+        ended = text.index("\n}", begun.start())
+        content = '"plan/bounded.py": "x"' if name == "CLAIM_BEARING" else ""
+        (program / "claim_bearing.py").write_text(text[: begun.end()] + content + text[ended + 1 :])
+    listed = program / "claim_bearing.py"
+    listed.write_text(listed.read_text().replace('RECORDED = ("plan/test_examples.py",)', "RECORDED = ()"))
+    (program / "survivors.toml").write_text("")
+
+    def gate(*arguments: str) -> tuple[int, str]:
+        called = [sys.executable, "-m", "dpsql.tests.mutants", *arguments]
+        ended = subprocess.run(
+            called,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(tmp_path)},
+            check=False,
+        )
+        return ended.returncode, ended.stdout
+
+    code, said = gate()
+    lines = said.splitlines()
+    by = "  by dpsql/tests/plan/test_bounded.py::test_bounded"
+    assert f"module   plan/bounded.py bounded: rows if rows < most else most → rows{by}" in lines
+    assert "survived plan/bounded.py bounded: rows < most → rows <= most" in lines  # the same program
+    assert "survived plan/bounded.py unseen: rows > 1 → rows >= 1" in lines
+    assert (code, lines[-1]) == (1, "mutants: 6 run, 0 not reached, 4 survived without a reason")
+    gate("--open")
+    assert gate() == (0, "mutants: 6 run, 0 not reached, 0 survived without a reason\n")
+
+
+def test_functions_that_differ_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = "mechanisms/conversion.py"
+    before = (ROOT / path).read_text().replace("if rho_atto == 0:", "if rho_atto <= 0:")
+    said = {"merge-base": "0a1b", "diff": f"README.md\ndpsql/{path}", "show": before}
+    monkeypatch.setattr(run, "_git", lambda what, *rest: said[what])
+    (found,) = run.changed_since_main().items()
+    assert found[0] == path
+    assert {mutant.key for mutant in found[1]} == {mutant.key for mutant in derive(path)}
+    functions = [mutant.function for mutant in found[1]]
+    changed = functions.count("epsilon_of_rho")
+    assert changed > 10
+    assert set(functions[:changed]) == {"epsilon_of_rho"}
+    said["diff"] = "README.md"
+    assert run.changed_since_main() == {}
+    monkeypatch.setattr(run, "_git", lambda what, *rest: None)
+    assert run.changed_since_main() == {}
