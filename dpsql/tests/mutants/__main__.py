@@ -3,6 +3,7 @@
 --changed    those of files that differ from the upstream main, and none where there is nothing to compare with
 --minutes N  end after so many minutes of processor, and say how many were not reached
 --each N     seconds of tests for one mutant (30), as they take without a fault
+--only TEXT  those alone whose name has this text
 --again      run survivors again, but for those that are no other program
 --open       run nothing: list survivors without a reason as open, which counts against the tests
 --table      run nothing: write the table of soundness.md from what was found, and from the list
@@ -32,6 +33,7 @@ def main() -> int:
     parser.add_argument("--changed", action="store_true")
     parser.add_argument("--minutes", type=float)
     parser.add_argument("--each", type=float, default=30.0)
+    parser.add_argument("--only", default="")
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--open", action="store_true")
     parser.add_argument("--table", action="store_true")
@@ -50,6 +52,7 @@ def main() -> int:
         if asked.changed
         else {file: derive(file) for file in asked.files or CLAIM_BEARING}
     )
+    todo = {path: [one for one in mutants if asked.only in one.name] for path, mutants in todo.items()}
     for library in _LIBRARIES if todo else ():
         import_module(library)
     run = Run(results, asked.each, again=asked.again)

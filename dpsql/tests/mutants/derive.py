@@ -29,11 +29,16 @@ _COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
 }  # fmt: skip
+_BESIDE: dict[type[ast.cmpop], type[ast.operator]] = {
+    ast.Lt: ast.Sub, ast.LtE: ast.Add, ast.Gt: ast.Add, ast.GtE: ast.Sub,
+}  # fmt: skip
+"""Where a bound is moved by one in the way that the other comparison does not move it."""
 _COMPUTED: dict[type[ast.operator], type[ast.operator]] = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult, ast.Pow: ast.Mult,
     ast.BitOr: ast.BitAnd, ast.BitAnd: ast.BitOr, ast.LShift: ast.RShift, ast.RShift: ast.LShift,
 }  # fmt: skip
 _SWAPPED = {"min": "max", "max": "min", "any": "all", "all": "any"}
+_ROUNDED = {"ceil": "floor", "floor": "ceil"}
 _SQL = [
     (r" > ", " >= "), (r" >= ", " > "), (r" < ", " <= "), (r" <= ", " < "), (r" = ", " <> "), (r" <> ", " = "),
     (r"\bAND\b", "OR"), (r"\bOR\b", "AND"), (r"\bDISTINCT ", ""), (r"\bNOT ", ""), (r" \+ ", " - "), (r" - ", " + "),
@@ -243,8 +248,16 @@ def _changes(site: _Site) -> Iterator[_Change]:
         for index, op in enumerate(node.ops):
             if type(op) in _COMPARED:
                 yield "", _with(node, ops=[*node.ops[:index], _COMPARED[type(op)](), *node.ops[index + 1 :]])
+            if type(op) in _BESIDE and not isinstance(node.comparators[index], ast.Constant):
+                moved = ast.BinOp(node.comparators[index], _BESIDE[type(op)](), ast.Constant(1))
+                beside = [*node.comparators[:index], moved, *node.comparators[index + 1 :]]
+                yield "", _with(node, comparators=beside)
     elif isinstance(node, ast.BinOp):
-        yield from _arithmetic(node)
+        if not _is_union(node):
+            yield from _arithmetic(node)
+        elif isinstance(site.parent, ast.Call):  # isinstance; elsewhere it is an annotation's
+            yield "", node.left
+            yield "", node.right
     elif isinstance(node, ast.BoolOp):
         yield "", _with(node, op=ast.Or() if isinstance(node.op, ast.And) else ast.And())
         for index in range(len(node.values)):
@@ -306,8 +319,28 @@ def _arithmetic(node: ast.BinOp) -> Iterator[_Change]:
         yield "", node.right
     elif type(node.op) in _COMPUTED:
         yield "", _with(node, op=_COMPUTED[type(node.op)]())
-        if isinstance(node.op, (ast.Div, ast.FloorDiv)):
+        if isinstance(node.op, (ast.Div, ast.FloorDiv, ast.BitOr, ast.BitAnd)):
             yield "", node.left
+        if isinstance(node.op, (ast.BitOr, ast.BitAnd)):
+            yield "", node.right
+
+
+def _is_union(node: ast.AST) -> bool:
+    """Say whether these are types, or one of several."""
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.BitOr) and _is_union(node.left) and _is_union(node.right)
+    if isinstance(node, ast.Subscript):
+        return _is_union(node.value)
+    if isinstance(node, ast.Constant):
+        return node.value is None
+    name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+    return (name.lstrip("_")[:1].isupper() and not name.isupper()) or name in (
+        "int",
+        "str",
+        "bool",
+        "float",
+        "bytes",
+    )
 
 
 def _is_text(node: ast.AST) -> bool:
@@ -369,7 +402,10 @@ def _call(node: ast.Call) -> Iterator[_Change]:
         for index in range(len(node.args)):
             rest = node.args[:index] + node.args[index + 1 :]
             yield "", rest[0] if len(rest) == 1 else _with(node, args=rest)
-    if name in ("abs", "sorted", "ceil", "floor") and node.args:
+    if isinstance(node.func, ast.Attribute) and node.func.attr in _ROUNDED:
+        yield "", _with(node, func=_with(node.func, attr=_ROUNDED[node.func.attr]))
+        name = node.func.attr
+    if name in ("abs", "sorted", *_ROUNDED) and node.args:
         yield "", node.args[0]
     for index, keyword in enumerate(node.keywords):
         if keyword.arg in _with_defaults():
