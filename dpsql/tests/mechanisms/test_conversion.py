@@ -102,6 +102,7 @@ def test_nothing_is_granted_for_nothing() -> None:
 def test_what_would_be_less_than_nothing_is_nothing() -> None:
     assert rho_within(Fraction(1, 10**30), Fraction(1, ATTO)) == 0
     assert epsilon_of_rho(1, Fraction(1, 2)) == 0
+    assert delta_of_rho(1000 * ATTO, 0.0) == 1, "and no chance is more than 1"
 
 
 @pytest.mark.parametrize(
