@@ -254,14 +254,6 @@ def test_charge_after_the_run(desk: OpenDesk, monkeypatch: Patch) -> None:
     assert set(watched.spent_at) != {10**9}
 
 
-def test_half_the_sensitivity_of_a_pair(adding: World, monkeypatch: Patch) -> None:
-    monkeypatch.setattr(
-        measurements.Pair, "added", property(lambda self: self.bounding.in_all * self.reach // 2)
-    )
-    with pytest.raises(AssertionError):
-        holds(adding, "SELECT AVG(x) FROM visit")
-
-
 def test_believe_that_a_unit_has_one_row(adding: World, monkeypatch: Patch) -> None:
     """L9: a declaration that stands in for a constraint."""
     visits = adding.catalog.tables["visit"]

@@ -106,8 +106,8 @@ TESTS: dict[str, tuple[str, ...]] = {
 
 LAWS: dict[str, tuple[str, ...]] = {
     "plan/planner.py": (
-        "test_neighbours.py", "test_neighbours_zcdp.py", "test_neighbours_together.py", "test_published_keys.py",
-        "test_one_draw.py", "test_own_draws.py", "test_noise_always_on.py", "test_top_groups.py",
+        "test_neighbours_zcdp.py", "test_published_keys.py", "test_own_draws.py", "test_noise_always_on.py",
+        "test_one_draw.py", "test_neighbours.py", "test_neighbours_together.py", "test_top_groups.py",
     ),
     "plan/measures/measurements.py": ("test_neighbours.py", "test_neighbours_zcdp.py", "test_bounding.py"),
     "plan/measures/ranks.py": ("test_ranks.py", "test_splits.py"),
