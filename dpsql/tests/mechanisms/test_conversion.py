@@ -99,6 +99,10 @@ def test_nothing_is_granted_for_nothing() -> None:
     assert epsilon_of_rho(0, Fraction(1, 10**6)) == 0
 
 
+def test_what_is_said_to_be_spent_is_told_in_whole_digits() -> None:
+    assert (epsilon_of_rho(ATTO // 10, Fraction(1, 10**6)) * NANO).denominator == 1
+
+
 def test_what_would_be_less_than_nothing_is_nothing() -> None:
     assert rho_within(Fraction(1, 10**30), Fraction(1, ATTO)) == 0
     assert epsilon_of_rho(1, Fraction(1, 2)) == 0

@@ -24,9 +24,9 @@ def _row(path: str, results: Results) -> list[int]:
     mutants = derive(path)
     for mutant in mutants:
         ended = results.get(mutant)
-        if ended is None:
+        if ended is None and mutant.key not in reasons:
             found["not run"] += 1
-        elif ended[0] == "survived":
+        elif ended is None or ended[0] == "survived":
             found["open" if reasons.get(mutant.key, OPEN).startswith(OPEN) else "equivalent"] += 1
         else:
             found[ended[0]] += 1
