@@ -9,7 +9,8 @@ QUICK := dpsql/tests/plan dpsql/tests/sql dpsql/tests/policy dpsql/tests/mechani
   --ignore=dpsql/tests/sql/test_fuzz_text.py \
   --deselect=dpsql/tests/plan/privacy/test_contradiction.py::test_a_free_zero_is_the_truth
 
-.PHONY: help demo serve gate quick limits test test-all test-spark tools check bench pictures constraints clean
+.PHONY: help demo serve gate quick limits mutants mutants-changed test test-all test-spark tools check bench pictures \
+  constraints clean
 
 help:
 	@echo "make demo      make a small university database and ask it some questions"
@@ -19,6 +20,7 @@ help:
 	@echo "make test      check the code and run the tests (minutes)"
 	@echo "make limits    how statements end under limits of memory, files and time, on both engines (minutes)"
 	@echo "make test-all  the same with the long tests (the audit, the wheel in a clean environment)"
+	@echo "make mutants   faults of files that carry a claim, and what they die by (hours; in pieces: FILES=plan/planner.py)"
 	@echo "make test-spark  the tests on a real Spark (installs one in .venv/spark: half a gigabyte; needs Java 17 or 21)"
 	@echo "make tools     real BI tools and ORMs against a server (installs them in .venv/tools; minutes)"
 	@echo "make check     style, types and the one-way imports alone"
@@ -71,6 +73,14 @@ test: check .venv/node
 test-all: check .venv/node
 	$(BIN)/pytest -q -n $(WORKERS)
 
+# Faults derived from the code (soundness.md 5.5). Results are kept in .mutants: what was run is not run again.
+mutants: .venv/ready
+	$(BIN)/python -m dpsql.tests.mutants $(FILES)
+
+# Of files that differ from where this branch left the upstream main, if it is known.
+mutants-changed: .venv/ready
+	$(BIN)/python -m dpsql.tests.mutants --changed --minutes 10 --each 10
+
 # A Spark of its own, for its jars: what Python's side of it needs is not installed.
 .venv/spark/ready: .venv/ready Makefile
 	$(PYTHON) -m venv .venv/spark
@@ -113,4 +123,4 @@ constraints: .venv/ready
 	$(BIN)/python -m dpsql.tests.support.make_constraints
 
 clean:
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .mutants

@@ -14,6 +14,7 @@ from dpsql.tests.support.random_joins import SCHEMA, Database, orphaned, policy_
 
 from .measured import World, measure_release, world
 from .planting import plant
+from .sql_faults import OF_JOINS, SqlFault
 from .test_enforced_keys import (
     MIXING,
     OF_SHARED_KEYS,
@@ -235,16 +236,11 @@ def test_leave_out_the_path_to_the_owner(tmp_path: Path, monkeypatch: Patch) -> 
             check(made, sql, HEAVY, neighbours)
 
 
-@pytest.mark.parametrize("listed", ["WHERE k0 <> 'a'", "WHERE k0 IS NULL"])
-def test_count_other_rows_than_are_summed(adding: World, monkeypatch: Patch, listed: str) -> None:
+@pytest.mark.parametrize("fault", OF_JOINS, ids=lambda fault: fault.name)
+def test_a_fault_of_printed_sql(adding: World, monkeypatch: Patch, fault: SqlFault) -> None:
     """The joined rows are a step; `heavy` counts all of them."""
-    notes = tuple(row("note", 1, ref=str(i), n="7", city="abc"[i % 3]) for i in range(12))
-    many = Database({**dict.fromkeys(HEAVY.tables, ()), "person": HEAVY.tables["person"], "note": notes})
-    sql = "SELECT a.city, COUNT(*) FROM note a JOIN person p ON p.id = a.person_id GROUP BY a.city"
-    assert check(adding, sql, many, [without(many, 1)])
-    changed = rewrite(
-        monkeypatch, lambda sql: sql.replace("(SELECT r.u AS u FROM r)", f"(SELECT r.u AS u FROM r {listed})")
-    )
+    assert check(adding, fault.sql, fault.database, [without(fault.database, 1)])
+    changed = rewrite(monkeypatch, fault.plant)
     with pytest.raises(AssertionError):
-        check(adding, sql, many, [without(many, 1)])
+        check(adding, fault.sql, fault.database, [without(fault.database, 1)])
     assert changed

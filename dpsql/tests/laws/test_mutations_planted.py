@@ -12,10 +12,10 @@ from dpsql.plan.backend_sql import print_release, print_sums
 from dpsql.plan.measures import measurements
 
 from .examples import HEAVY, WIDE
-from .measured import World, world
+from .measured import World
 from .planting import plant
 from .test_mutations import adding, holds
-from .test_neighbours import TIGHT, check_nobodys_rows, replaced_in_parts
+from .test_neighbours import TIGHT, check_nobodys_rows
 
 __all__ = ["adding"]
 
@@ -24,10 +24,6 @@ Function = Callable[..., Any]
 
 TAGS = "SELECT tag, COUNT(*) FROM visit GROUP BY tag"
 FAULTS: dict[str, tuple[Function, str, str, str]] = {
-    "a direct average's odd width": (
-        measurements.Direct.added.fget, "width // 2 + 1 if", "width // 2 if",
-        "SELECT dp_avg_direct(age) FROM person WHERE age BETWEEN 0 AND 5",
-    ),
     "rows without a value beside an average": (
         measurements.Pair._without_value, "- {sums.present", "+ {sums.present",
         "SELECT COUNT(*), AVG(age) FROM person",
@@ -71,17 +67,6 @@ def test_plant(adding: World, monkeypatch: Patch, function: Function, old: str, 
     plant(monkeypatch, function, (old, new))
     with pytest.raises(AssertionError):
         [holds(adding, sql, database) for database in (HEAVY, WIDE)]
-
-
-def test_parts_that_are_replaced_move_as_if_they_were_one(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: Patch
-) -> None:
-    plant(
-        monkeypatch, measurements.Measurement.of_one.fget,
-        ("self.bounding.grouped or len(self.masks) > 1", "self.bounding.grouped"),
-    )  # fmt: skip
-    with world(tmp_path_factory.mktemp("rep"), replace_one=True) as replacing, pytest.raises(AssertionError):
-        replaced_in_parts(replacing)
 
 
 def test_count_rows_that_nobody_owns(adding: World, monkeypatch: Patch) -> None:

@@ -29,7 +29,7 @@ from .conftest import OpenDesk
 from .examples import HEAVY, ORDINARY, WIDE, visit
 from .measured import World, measure_release, world
 from .planting import plant
-from .test_mutations import holds, rewrite
+from .test_mutations import holds
 from .test_ranks import _cells, crowd, place_of
 from .watching import order_of
 
@@ -206,15 +206,6 @@ def test_a_smaller_sensitivity(adding: World, monkeypatch: Patch, mutant: Callab
     monkeypatch.setattr(SplitMeasurement, "added", property(mutant))
     with pytest.raises(AssertionError):
         holds(adding, CALLS[0], HEAVY)
-
-
-def test_forget_the_rows_of_a_unit(adding: World, monkeypatch: Patch) -> None:
-    changed = rewrite(
-        monkeypatch, lambda sql: sql.replace("HAVING COUNT(*) > 6", "HAVING COUNT(*) > 1000000")
-    )
-    with pytest.raises(AssertionError):
-        holds(adding, CALLS[0], HEAVY)
-    assert changed
 
 
 def test_forget_the_depths(adding: World, monkeypatch: Patch) -> None:

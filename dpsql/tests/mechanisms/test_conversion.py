@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal, localcontext
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from itertools import pairwise
 
@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsql.mechanisms import conversion, delta_of_rho, epsilon_of_rho, pure_epsilon, rho_of_pure, rho_within
+from dpsql.mechanisms.conversion import _bounds_of_log, _rest_above
 
 ATTO, NANO = 10**18, 10**9
 EPSILONS = st.integers(10**3, 10**13).map(lambda nano: Fraction(nano, NANO))
@@ -96,6 +97,41 @@ def test_the_statements_that_the_manual_names() -> None:
 def test_nothing_is_granted_for_nothing() -> None:
     assert rho_within(Fraction(0), Fraction(1, 2)) == rho_within(Fraction(1), Fraction(0)) == 0
     assert epsilon_of_rho(0, Fraction(1, 10**6)) == 0
+
+
+def test_what_is_said_to_be_spent_is_told_in_whole_digits() -> None:
+    assert (epsilon_of_rho(ATTO // 10, Fraction(1, 10**6)) * NANO).denominator == 1
+
+
+def test_what_would_be_less_than_nothing_is_nothing() -> None:
+    assert rho_within(Fraction(1, 10**30), Fraction(1, ATTO)) == 0
+    assert epsilon_of_rho(1, Fraction(1, 2)) == 0
+    assert delta_of_rho(1000 * ATTO, 0.0) == 1, "and no chance is more than 1"
+
+
+@pytest.mark.parametrize(
+    "number", [Fraction(1), Fraction(1, ATTO), Fraction(10**9, 3), 1 + Fraction(1, 10**12)]
+)
+def test_bounds_of_a_logarithm_hold_it_with_ten_times_the_error(number: Fraction) -> None:
+    """Decimal rounds the quotient and its logarithm, each by 0.5e-59 of itself at most."""
+    low, high = _bounds_of_log(number)
+    true, error = exact_log(number), (1 + abs(exact_log(number))) / 10**59
+    assert low + 9 * error < true < high - 9 * error
+    assert high - low < 30 * error
+
+
+@pytest.mark.parametrize("t", [Fraction(1, 10**9), Fraction(3), Fraction(10**9)])
+def test_what_is_added_is_bounded_from_above_in_each_of_its_parts(t: Fraction) -> None:
+    delta = Fraction(1, 10**6)
+    of_delta, of_t, of_order = (exact_log(number) for number in (delta, t, 1 + t))
+    error = ((2 + abs(of_delta) + abs(of_order)) / t + 2 + abs(of_t) + abs(of_order)) / 10**59
+    assert _rest_above(t, delta) > (-of_delta - of_order) / t + of_t - of_order + 9 * error
+
+
+def exact_log(number: Fraction) -> Fraction:
+    """Return ln to 100 digits."""
+    context = Context(prec=100)
+    return Fraction(context.divide(Decimal(number.numerator), Decimal(number.denominator)).ln(context))
 
 
 @given(st.integers(0, 10**13))

@@ -224,6 +224,27 @@ def test_several_together_may_be_alone_in_a_group(together: int) -> None:
     assert max(least) > delta
 
 
+@pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(3), Fraction(20)])
+@pytest.mark.parametrize("delta", [Fraction(1, 10**9), Fraction(1, 10**5), Fraction(1, 10), Fraction(9, 10)])
+@pytest.mark.parametrize(("groups", "together"), [(1, 1), (3, 1), (1, 2), (3, 5)])
+def test_the_bound_is_the_least_that_keeps_delta(
+    scale: Fraction, delta: Fraction, groups: int, together: int
+) -> None:
+    noise, bound = Gaussian(scale), together
+    while any(together * groups * noise.tail(bound + 1 - n) > n * delta for n in range(1, together + 1)):
+        bound += 1
+    assert Thresholded.within(noise, delta, groups, together).bound == bound
+
+
+def test_a_threshold_is_exact() -> None:
+    assert Thresholded(Fraction(2), 1).coin == 0
+    for bound in (0, True):
+        with pytest.raises(ValueError, match="at least 1"):
+            Thresholded(Fraction(2), bound)
+    with pytest.raises(TypeError):
+        Thresholded.within(Gaussian(Fraction(2)), 1e-6, 1, 1)  # type: ignore[arg-type]
+
+
 def test_what_is_shown_is_above_the_bound() -> None:
     law = Thresholded(Fraction(2), 5)
     coins = np.ones(4, dtype=np.bool_)

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from dpsql.engine.audit.windows import moved, steps_of, window_of
@@ -176,13 +177,18 @@ def test_a_window_shows_nothing() -> None:
 
 
 def test_the_law_is_stored_and_read() -> None:
-    for law in (Rank(Fraction(20), 201), Rank(Fraction(7, 3), 2**32 + 1)):
+    for law in (Rank(Fraction(20), 201), Rank(Fraction(7, 3), 2**32 + 1), Rank(Fraction(1, 3), 1)):
         assert law_of(law.text) == law
         assert not law.is_additive
         with pytest.raises(TypeError):
             law.draw(1, None)  # type: ignore[arg-type]
+        with pytest.raises(TypeError):
+            law.tails(np.arange(3))
     assert Laplace(Fraction(3)).is_additive
-    for text in ("rank", "rank 3", "rank 3 0", "rank 2/4 5", "rank 3 5 7", "rank -1 3"):
+    for scale, candidates in ((2.5, 3), (Fraction(2), True)):
+        with pytest.raises(TypeError):
+            Rank(scale, candidates)  # type: ignore[arg-type]
+    for text in ("rank", "rank 0 5", "rank 3", "rank 3 0", "rank 2/4 5", "rank 3 5 7", "rank -1 3"):
         with pytest.raises(ValueError, match=r"."):
             law_of(text)
 
@@ -196,7 +202,9 @@ def test_the_bar_is_the_theorem_s(candidates: int) -> None:
     for beta in (Fraction(0), Fraction(1), Fraction(1, 2**41)):
         with pytest.raises(ValueError, match="from 2"):
             law.half_width(beta)
-    assert Rank(Fraction(10), candidates).spread < law.spread
+        assert law.upper_quantile(Fraction(1, 20)) == law.half_width(Fraction(1, 20)) + 1
+    log = math.log(candidates)
+    assert float(law.spread) == pytest.approx(400 * (log**2 + 2 * log + 2))
 
 
 def test_the_spread_bounds_the_mean_square() -> None:

@@ -277,3 +277,33 @@ def test_a_coin_is_exact_and_its_bits_are_its_own() -> None:
     assert abs(int(coins.sum()) - 25_000) < 7 * math.sqrt(100_000 * 3 / 16)
     assert SampledNoise(SeededSource(1)).coins(Fraction(1), 5).all()
     assert not SampledNoise(SeededSource(1)).coins(Fraction(0), 5).any()
+
+
+def test_a_law_is_exact_and_within_its_ranges() -> None:
+    law = Truncated(Fraction(3), 1, Fraction(1, 2))
+    assert (law.spread, law.is_additive) == (18, False)
+    for scale, weight in ((3.0, Fraction(1)), (Fraction(3), 1.0)):
+        with pytest.raises(TypeError):
+            Truncated(scale, 5, weight)  # type: ignore[arg-type]
+    for scale, bound, weight in ((0, 5, 1), (3, 0, 1), (3, 5, 0), (3, 5, 2), (3, 5, Fraction(1, 3))):
+        with pytest.raises(ValueError, match=r"positive|multiple"):
+            Truncated(Fraction(scale), bound, Fraction(weight))
+    assert Truncated.within(Fraction(1, 5), Fraction(1, 10**900)).excess <= Fraction(1, 10**900)
+    for delta in (Fraction(1, 2), Fraction(1, 10**900 + 1), Fraction(0)):
+        with pytest.raises(ValueError, match="below 1/2"):
+            Truncated.within(Fraction(1, 5), delta)
+
+
+def test_quantiles_are_asked_of_chances_alone() -> None:
+    law = Truncated(Fraction(3), 9, Fraction(1, 2))
+    for beta in (Fraction(0), Fraction(1)):
+        with pytest.raises(ValueError, match="below 1"):
+            law.half_width(beta)
+    for chance_ in (Fraction(0), Fraction(1, 2)):
+        with pytest.raises(ValueError, match="below 1/2"):
+            law.upper_quantile(chance_)
+    tail = law.tail(4)
+    assert law.upper_quantile(tail) == 4, "where it is reached"
+    assert law.half_width(2 * tail) == 3
+    with pytest.raises(ValueError, match="not negative"):
+        law.draw(-1, SeededSource(1))

@@ -1,0 +1,216 @@
+"""The files that carry a claim, each with the reason, and the tests that their mutants are run against.
+
+A file is here if a fault in it can make a released number move further than its sensitivity says, its noise smaller than
+its scale says, or a charge smaller than what was drawn. Left out: what reads SQL or decides what is refused (a missing
+refusal shows in the printed query, which is here), what is computed above a release (post-processing cannot cost), error
+bars, and what is spelled for one engine alone (`plan/dialects/`: its tests need that engine, `dpsql/tests/conformance`).
+
+The tests of `a/b.py` are `dpsql/tests/a/test_b.py` and those that `TESTS` adds; its laws are the files of
+`dpsql/tests/laws/` that import it, or whose text names it, and those that `LAWS` adds. Files that plant faults themselves
+are not among them, and neither is a text that is compared with what was recorded: it dies of any change, right or wrong.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+from dpsql.tests.mutants.derive import ROOT
+
+__all__ = ["CLAIM_BEARING", "RECORDED", "file_of", "is_recorded", "tests_of", "way_of"]
+
+_TESTS = ROOT / "tests"
+
+CLAIM_BEARING: dict[str, str] = {
+    "plan/planner.py": "which law, share of epsilon, delta and rho a measurement gets; the key of a stored draw",
+    "plan/measures/measurements.py": "sensitivities in L1 and L2, and the printed coordinates",
+    "plan/measures/ranks.py": "the sensitivity of a choice by rank",
+    "plan/measures/mode.py": "the sensitivity of a most frequent value",
+    "plan/measures/top.py": "when the largest groups are chosen first, and for what",
+    "plan/measures/joint.py": "the box that coordinates drawn together lie in",
+    "plan/measures/bivariate.py": "the same for two columns",
+    "plan/measures/clip.py": "the counts by which an owner learns of bounds",
+    "plan/measures/disjoint.py": "which measurements count different rows, so that their claims are not added",
+    "plan/backend_sql/print_release.py": "the query in which a person's rows and groups are bounded",
+    "plan/backend_sql/print_source.py": "whose row each row is",
+    "plan/backend_sql/print_sums.py": "the sums, and the correction for people above their bound",
+    "plan/backend_sql/print_value.py": "the clamp of a summed value, and its lattice",
+    "plan/backend_sql/print_windows.py": "ranks, and windows inside one person's rows",
+    "plan/backend_sql/print_private.py": "expressions over people's rows: total, and the same for every content",
+    "mechanisms/laws/assembled.py": "noise that was drawn in parts",
+    "mechanisms/laws/box.py": "noise of a box, and its exact sampler",
+    "mechanisms/laws/fitted.py": "noise of numbers that were read together",
+    "mechanisms/laws/gaussian.py": "the scale of Gaussian noise",
+    "mechanisms/laws/gaussians.py": "the same for several coordinates",
+    "mechanisms/laws/laplace.py": "the scale of Laplace noise",
+    "mechanisms/laws/mix.py": "noise of several draws",
+    "mechanisms/laws/rank.py": "the law of a choice by rank",
+    "mechanisms/laws/summed.py": "noise of a sum of draws",
+    "mechanisms/laws/thresholded.py": "the threshold of found keys under Gaussian noise",
+    "mechanisms/laws/truncated.py": "noise with an end, and its delta",
+    "mechanisms/conversion.py": "from rho to (epsilon, delta)",
+    "mechanisms/discrete_laplace.py": "the exact sampler",
+    "mechanisms/discrete_gaussian.py": "the exact sampler",
+    "mechanisms/uniform.py": "exact coins, which all samplers use",
+    "mechanisms/choice.py": "the exponential mechanism, sampled exactly",
+    "mechanisms/permute_and_flip.py": "the same, by another mechanism",
+    "mechanisms/rank_choice.py": "a choice by rank",
+    "mechanisms/rank_splitting.py": "several ranks of one column",
+    "mechanisms/top_up.py": "a second draw that refines a first",
+    "budget/claim.py": "what a draw costs",
+    "budget/filter.py": "whether a charge still fits",
+    "budget/match.py": "which stored draw answers, and so is not paid again",
+    "budget/pending.py": "what is charged at once",
+    "budget/period.py": "which charges count in a period",
+    "engine/privatise.py": "where noise is added, and groups are left out",
+    "engine/batch_split.py": "how a total is split over statements",
+    "engine/selection.py": "what is said of groups that were chosen",
+}
+
+TESTS: dict[str, tuple[str, ...]] = {
+    "plan/planner.py": (
+        "plan/test_found_keys.py", "plan/test_max_rows.py", "plan/test_path.py", "plan/backend_sql/test_print_release.py",
+        "plan/measures/test_measurements.py", "engine/test_zcdp.py",
+    ),
+    "plan/measures/measurements.py": ("plan/measures/test_masks.py", "plan/backend_sql/test_print_release.py"),
+    "plan/measures/joint.py": ("plan/measures/test_joint_constant.py",),
+    "plan/measures/top.py": ("engine/test_top_groups.py",),
+    "plan/measures/ranks.py": ("engine/test_chosen_values.py",),
+    "plan/backend_sql/print_sums.py": ("plan/backend_sql/test_print_release.py", "plan/test_max_rows.py"),
+    "plan/backend_sql/print_release.py": ("plan/test_found_keys.py", "plan/test_max_rows.py"),
+    "plan/backend_sql/print_source.py": ("plan/backend_sql/test_print_release.py", "plan/privacy/test_ownership.py"),
+    "mechanisms/laws/box.py": ("mechanisms/test_box.py",),
+    "mechanisms/laws/gaussian.py": ("mechanisms/test_gaussian.py",),
+    "mechanisms/laws/gaussians.py": ("mechanisms/test_gaussians.py",),
+    "mechanisms/laws/laplace.py": ("mechanisms/test_laplace_accuracy.py", "mechanisms/test_noise.py"),
+    "mechanisms/laws/mix.py": ("budget/test_top_up.py",),
+    "mechanisms/laws/rank.py": ("mechanisms/test_rank_choice.py",),
+    "mechanisms/laws/summed.py": ("budget/test_groupings.py",),
+    "mechanisms/laws/thresholded.py": ("mechanisms/test_gaussian.py",),
+    "mechanisms/laws/truncated.py": ("mechanisms/test_truncated.py",),
+    "mechanisms/discrete_laplace.py": (
+        "mechanisms/test_discrete_laplace_exact.py", "mechanisms/test_discrete_laplace_statistics.py",
+    ),
+    "mechanisms/discrete_gaussian.py": (
+        "mechanisms/test_discrete_gaussian_exact.py", "mechanisms/test_discrete_gaussian_statistics.py",
+    ),
+    "mechanisms/top_up.py": ("budget/test_top_up.py",),
+    "budget/claim.py": ("budget/test_accounting.py",),
+    "budget/filter.py": ("budget/test_accounting.py", "budget/test_store.py", "budget/test_properties.py"),
+    "budget/match.py": ("budget/test_groupings.py",),
+    "budget/pending.py": ("budget/test_batch_ledgers.py",),
+    "budget/period.py": ("budget/test_periods.py",),
+}  # fmt: skip
+
+LAWS: dict[str, tuple[str, ...]] = {
+    "plan/planner.py": (
+        "test_neighbours_zcdp.py", "test_published_keys.py", "test_own_draws.py", "test_noise_always_on.py",
+        "test_one_draw.py", "test_neighbours.py", "test_neighbours_together.py", "test_top_groups.py",
+    ),
+    "plan/measures/measurements.py": ("test_neighbours.py", "test_neighbours_zcdp.py", "test_bounding.py"),
+    "plan/measures/ranks.py": ("test_ranks.py", "test_splits.py"),
+    "plan/measures/mode.py": ("test_modes.py",),
+    "plan/measures/top.py": ("test_top_groups.py",),
+    "plan/measures/joint.py": ("test_joint.py",),
+    "plan/measures/bivariate.py": ("test_joint.py",),
+    "plan/measures/clip.py": ("test_owner_bounds.py",),
+    "plan/backend_sql/print_release.py": ("test_neighbours.py", "test_bounding.py", "test_exact.py", "test_total.py"),
+    "plan/backend_sql/print_source.py": (
+        "test_neighbours_joined.py", "test_total_joined.py", "test_enforced_keys.py", "test_event_tables.py",
+        "test_growth_rows.py",
+    ),
+    "plan/backend_sql/print_sums.py": ("test_neighbours.py", "test_bounding.py", "test_neighbours_max_rows.py"),
+    "plan/backend_sql/print_value.py": ("test_neighbours.py", "test_exact.py", "test_total.py"),
+    "plan/backend_sql/print_windows.py": ("test_ranks.py", "test_neighbours_joined.py"),
+    "plan/backend_sql/print_private.py": ("test_total.py", "test_quotients.py"),
+    "mechanisms/laws/box.py": ("test_joint.py",),
+    "mechanisms/laws/thresholded.py": ("test_neighbours_zcdp.py",),
+    "mechanisms/laws/truncated.py": ("test_neighbours.py",),
+    "mechanisms/laws/assembled.py": ("test_finer.py", "test_grouping_sets.py"),
+    "mechanisms/laws/fitted.py": ("test_consistent.py",),
+    "mechanisms/laws/laplace.py": ("test_neighbours.py",),
+    "mechanisms/laws/mix.py": ("test_combined.py",),
+    "mechanisms/laws/summed.py": ("test_finer.py",),
+    "engine/privatise.py": ("test_noise_always_on.py", "test_own_draws.py", "test_published_keys.py"),
+    "engine/batch_split.py": ("test_batch.py",),
+    "engine/selection.py": ("test_top_groups.py",),
+    "budget/match.py": ("test_finer.py", "test_one_draw.py"),
+}  # fmt: skip
+
+
+RECORDED = ("plan/test_examples.py",)
+"""What compares printed SQL with what was recorded, beside tests that stand among others."""
+
+
+def file_of(test: str) -> str:
+    """Return the file of a test, named from the folder of the tests."""
+    return test.partition("::")[0].removeprefix("dpsql/tests/")
+
+
+def tests_of(path: str) -> list[str]:
+    """Return the test files of a module, its own first, then the laws, named from the folder of the tests."""
+    module = Path(path)
+    own = [str(module.parent / f"test_{module.stem}.py"), *TESTS.get(path, ())]
+    dotted = "dpsql." + ".".join(module.with_suffix("").parts)
+    laws = [f"laws/{name}" for name in LAWS.get(path, ())]
+    for file in sorted((_TESTS / "laws").glob("test_*.py")):
+        if not file.name.startswith(("test_mutations", "test_spark")) and _names(file, dotted):
+            laws.append(f"laws/{file.name}")
+    return [name for name in dict.fromkeys([*own, *laws]) if (_TESTS / name).exists()]
+
+
+@cache
+def _imported(file: Path) -> tuple[frozenset[str], str]:
+    """Return the modules, and names in modules, that a file imports; and its text."""
+    text = file.read_text()
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names} | {str(node.module)}
+    return frozenset(found), text
+
+
+def _names(file: Path, dotted: str) -> bool:
+    imported, text = _imported(file)
+    return dotted in imported or re.search(re.escape(dotted) + r"\b", text) is not None
+
+
+@cache
+def is_recorded(file: Path, function: str) -> bool:
+    """Say whether a test compares printed SQL as text: it calls `printed`, by itself or not, and runs nothing."""
+    if file.name in ("test_examples.py",) or "grammar_tests" in file.parts:
+        return True
+    functions = {
+        node.name: node for node in ast.parse(file.read_text()).body if isinstance(node, ast.FunctionDef)
+    }
+    seen: set[str] = set()
+    todo, called = [function], set()
+    while todo:
+        name = todo.pop()
+        if name in seen or name not in functions:
+            continue
+        seen.add(name)
+        for node in ast.walk(functions[name]):
+            if isinstance(node, ast.Name):
+                called.add(node.id)
+                todo.append(node.id)
+            elif isinstance(node, ast.Attribute):
+                called.add(node.attr)
+    return (
+        "printed" in called
+        and "planned" in _imported(file)[1]
+        and not called & {"execute", "numbers", "summed"}
+    )
+
+
+@cache
+def way_of(test: str) -> str:
+    """Say what kills by this test: a "law", a test of the "module", or a "text" that was recorded."""
+    file, _, rest = test.partition("::")
+    if is_recorded(ROOT.parent / file, rest.partition("[")[0].rpartition("::")[2]):
+        return "text"
+    return "law" if "/tests/laws/" in file else "module"
