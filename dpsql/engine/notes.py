@@ -15,7 +15,7 @@ from ..plan.measures.ranks import share_of
 from ..plan.planner import Plan, ReleasePlan, releases_of
 from ..plan.privacy.keys import environment_of
 from ..relation.expressions import Call, Field, Literal, Scalar, fields_of, walk
-from ..relation.intervals import Environment
+from ..relation.intervals import Environment, facts_of
 from ..relation.lattice import lattice_of
 from ..relation.relations import AggregateCall, Relation, expressions
 from ..relation.size_rules import is_cut, read_length
@@ -55,10 +55,14 @@ def length_notes(plan: Plan) -> Iterator[OnceNote]:
         rows = release.release.rows
         env = environment_of(rows.columns, rows.predicate)
         for key, domain in zip(release.release.keys, release.domains, strict=True):
+            if domain is not None or key.type.kind is not Kind.TEXT:
+                continue
             lengths = {
                 read_length(env.columns[index]) for index in fields_of(key) if _is_read_cut(env, index)
             }
-            if domain is None and key.type.kind is Kind.TEXT and lengths:
+            if lengths and facts_of(key, env).size >= max(
+                lengths
+            ):  # else the key is of their beginnings alone
                 yield OnceNote(f"texts are read to {max(lengths):,} characters")
 
 

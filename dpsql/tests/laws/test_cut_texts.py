@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from dpsql.engine.notes import bias_notes
 from dpsql.errors import Refusal
 from dpsql.plan.backend_sql.print_private import PrivatePrinter
 from dpsql.plan.backend_sql.print_release import print_keys
@@ -175,6 +176,13 @@ def test_texts_that_begin_alike_are_one_group(cut: World) -> None:
     assert found["abcd",] == expected(lambda text: text == "abcd") > 5
     distinct = count(cut, "SELECT COUNT(DISTINCT t) FROM person")
     assert distinct == len({text[:4] for text in TEXTS if text is not None})
+
+
+def test_whoever_groups_by_a_text_is_told_how_far_it_is_read(cut: World) -> None:
+    told = "texts are read to 4 characters"
+    assert told in bias_notes(cut.plan(GROUPS))
+    assert told not in bias_notes(cut.plan("SELECT t, COUNT(*) FROM person WHERE t IN ('a', 'b') GROUP BY t"))
+    assert told not in bias_notes(cut.plan(BY_NUMBER))
 
 
 def test_whoever_begins_alike_is_not_one_person(cut: World) -> None:

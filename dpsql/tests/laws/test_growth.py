@@ -25,6 +25,7 @@ from dpsql.plan.privacy.keys import environment_of
 from dpsql.policy import build_catalog
 from dpsql.relation.expressions import Expr, Field, Literal
 from dpsql.relation.intervals import facts_of
+from dpsql.relation.size_rules import MAX_JOINED_BYTES
 from dpsql.relation.types import Kind
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_growing_texts import SCHEMA, load_extreme, policy_of, statements
@@ -331,3 +332,17 @@ IN_EACH_CLAUSE = (
 @pytest.mark.parametrize("sql", IN_EACH_CLAUSE)
 def test_a_text_of_six_million_characters_in_each_clause(grown: World, sql: str) -> None:
     assert run(grown, sql)
+
+
+def test_joined_rows_are_held_to_so_many_bytes(grown: World) -> None:
+    """A person's rows beside public ones: the more a row of theirs carries, the fewer may be made of them."""
+    joined = "FROM story s JOIN word w ON w.n > s.big"
+    limits = []
+    for texts in (1, 100):
+        shown = ", ".join(f"coalesce(s.body, '{i}') AS k{i}" for i in range(texts))
+        places = ", ".join(map(str, range(1, texts + 1)))
+        (release,) = grown.plan(f"SELECT {shown}, COUNT(*) {joined} GROUP BY {places}").releases
+        assert all(work.fans for work in release.works)
+        limits += [work.limit for work in release.works]
+        assert all(work.limit * key_bytes(release) <= MAX_JOINED_BYTES for work in release.works)
+    assert limits == [268_435, 2_684]

@@ -202,7 +202,9 @@ def test_forget_the_owner_in_group_by_where_tables_are_joined(adding: World, mon
 
 def test_take_rows_of_a_null_key_for_one(nullable: World, monkeypatch: Patch) -> None:
     plant(
-        monkeypatch, functional_dependencies.has_one_row, ("{key.index} if certain else set()", "{key.index}")
+        monkeypatch,
+        functional_dependencies.has_one_row,
+        ("{key.index} if certain and is_whole else set()", "{key.index}"),
     )
     with pytest.raises(AssertionError):
         check_rows_of_a_null_key(nullable, monkeypatch)
