@@ -43,7 +43,15 @@ from ..relation.relations import AggregateCall, Filter, Limit, Project, Relation
 from ..relation.size_rules import text_of_row
 from ..relation.types import BIGINT, SqlType
 from ..relation.types import Kind as SqlKind
-from .backend_sql.print_release import BackendQuery, Part, print_fan, print_keys, print_part, print_release
+from .backend_sql.print_release import (
+    BackendQuery,
+    Part,
+    Tested,
+    print_fan,
+    print_keys,
+    print_part,
+    print_release,
+)
 from .dialects import Dialect, dialect_of
 from .measures.formulas import Formula, Linear
 from .measures.least_error import choose_measurements, others
@@ -117,8 +125,8 @@ class ReleasePlan:
     """One release: what is asked of the engine, and the noise and charge of each measurement.
 
     `domains`: the public values of each key, where it has them. `groups`: the declared groups, None
-    when keys are found by threshold, at `delta`: by `key_law`, on measurement `counted`. `tau`: the noisy count from
-    which a group is shown whatever the coin says. `grids`: per aggregate, what all values of a count or sum are
+    when keys are found by threshold, at `delta`: by `key_law`, on measurement `counted`, among the groups of
+    `minimum_units`. `grids`: per aggregate, what all values of a count or sum are
     multiples of. `epsilons`: per measurement; in a zCDP dataset that of a pure draw of its `rhos`, in 1e-18, which
     there are () of in a pure dataset.
     `identity` hashes everything the exact measures depend on but data and epoch; it is completed by
@@ -140,7 +148,7 @@ class ReleasePlan:
     groups: tuple[tuple[Scalar, ...], ...] | None
     counted: int | None
     key_law: KeyLaw | None
-    tau: int | None
+    minimum_units: int
     delta: Fraction
     is_empty: bool
     identity: bytes
@@ -150,6 +158,11 @@ class ReleasePlan:
     taken: tuple[Law | None, ...] = ()
     rhos: tuple[int, ...] = ()
     bars: Bars = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def tau(self) -> int | None:
+        """The noisy count from which a group that is found is shown whatever the coin says."""
+        return None if self.key_law is None else self.minimum_units + self.key_law.bound
 
     @property
     def is_zcdp(self) -> bool:
@@ -288,12 +301,11 @@ class ReleasePlan:
         """
         rhos = tuple(int(loss * ATTO) for loss in losses) if self.rhos else ()
         epsilons = tuple(map(pure_epsilon, rhos)) if rhos else tuple(losses)
-        law, tau = self.key_law, self.tau
-        if law is not None and self.counted is not None and tau is not None:
+        law = self.key_law
+        if law is not None and self.counted is not None:
             each = _Share(epsilons[self.counted], rhos[self.counted] if rhos else None)
-            new = _key_law(self.measurements[self.counted], each, self.delta, self.bounding.together)
-            law, tau = new, tau - law.bound + new.bound
-        return replace(self, epsilons=epsilons, rhos=rhos, key_law=law, tau=tau, taken=())
+            law = _key_law(self.measurements[self.counted], each, self.delta, self.bounding.together)
+        return replace(self, epsilons=epsilons, rhos=rhos, key_law=law, taken=())
 
     def _with(self, each: _Share) -> ReleasePlan:
         count = len(self.measurements)
@@ -330,6 +342,7 @@ class ReleasePlan:
             self.choices,
             self.dialect,
             chosen,
+            None if self.counted is None else Tested(self.counted, self.minimum_units),
         )
 
     def part_query(
@@ -559,11 +572,10 @@ def _plan_release(
     is_empty = groups == () or (not rows.is_whole and has_no_rows(rows.items, rows.predicate))
     if is_empty:
         each = _Share(Fraction(0), 0 if is_zcdp else None)
-    delta, key_law, tau = Fraction(0), None, None
+    delta, key_law = Fraction(0), None
     if measured.counted is not None and not is_empty:
         delta = _delta_of(release, domains, privacy)
         key_law = _key_law(measured.measurements[measured.counted], each, delta, privacy.together)
-        tau = privacy.minimum_units + key_law.bound
     said: tuple[object, ...] = (catalog.fingerprint, rows.identity(), release.keys, bounding, domains,
                                 privacy.minimum_units)  # fmt: skip
     whole = math.prod(len(domain.values) for domain in domains if domain)
@@ -581,7 +593,7 @@ def _plan_release(
         groups,
         measured.counted,
         key_law,
-        tau,
+        privacy.minimum_units,
         delta,
         is_empty,
         identity,
