@@ -41,8 +41,7 @@ from ..budget import (
 from ..errors import EngineFailure, Refusal
 from ..mechanisms import ATTO, NANO, Coordinate, Law, Mix, Noise, Vector, mean_of
 from ..plan.backend_sql.print_release import BackendQuery, Part
-from ..plan.planner import Plan, ReleasePlan
-from ..plan.privacy.growth import MAX_GROWN
+from ..plan.planner import Plan, ReleasePlan, Work, check_grown
 from ..plan.privacy.rows import IntermediateColumn
 from ..relation.catalog import Scalar
 from ..relation.expressions import IntermediateValue
@@ -389,7 +388,7 @@ class PlanRunner:
         if not wanted:
             return []
         if any(fan.intermediates for work in plan.works for fan in work.fans):
-            self.check_growth(plan, snapshot)
+            self.check_growth(snapshot)
         relation = self._relation_key(number)
         if plan.selection in wanted:
             return self._run_selection(number, wanted, snapshot, _short_salt(salt, relation))
@@ -475,27 +474,23 @@ class PlanRunner:
         for query in rows.plan.queries(tuple(wanted), _chosen_groups(rows)):
             self._ask(exact, rows, query, snapshot, salt)
 
-    def check_growth(self, plan: ReleasePlan, snapshot: Snapshot) -> None:
+    def check_growth(self, snapshot: Snapshot) -> None:
         """Count the public rows that one person's are joined with (law L10), as far as they are known yet.
 
         Raises:
             Refusal: PV201 where one person's rows could become too many; nothing but public rows decides it.
         """
-        for work in plan.works:
-            size = work.most
+
+        def size(work: Work) -> int:
+            most = work.most
             for fan in work.fans:
-                if all(
-                    intermediate.intermediate < len(self.intermediates) for intermediate in fan.intermediates
-                ):
-                    parameters = [self._parameter(intermediate) for intermediate in fan.intermediates]
+                if all(one.intermediate < len(self.intermediates) for one in fan.intermediates):
+                    parameters = [self._parameter(one) for one in fan.intermediates]
                     found = [row[0] for chunk in snapshot.run(fan.sql, parameters) for row in chunk]
-                    size *= max(1, *found)
-            if size > MAX_GROWN:
-                raise Refusal(
-                    f"with this many public rows, one person's rows could become more than {MAX_GROWN} in a join",
-                    sqlstate="PV201", position=plan.release.position,
-                    hint="join on a key of the public table, narrow it, or aggregate per person first",
-                )  # fmt: skip
+                    most *= max(1, *found)
+            return most
+
+        check_grown([rows.plan for rows in self.rows], size)
 
     def _parameter(self, intermediate: IntermediateValue | IntermediateColumn) -> object:
         """Return what travels to the engine: an intermediate result's one value, or a column of its rows as a list."""
@@ -562,8 +557,7 @@ def carry_out(
     """
     first = wanted[0].runner
     for one in wanted:
-        for rows in one.runner.rows:
-            one.runner.check_growth(rows.plan, snapshot)  # of public rows: a refusal here is free
+        one.runner.check_growth(snapshot)  # of public rows: a refusal here is free
     claims = tuple(claim for one in wanted for claim in one.claims)
     whole = Claim(first.analyst, first.statement, claims, first.reuse)
     charges, drawn = [], list[Draw]()

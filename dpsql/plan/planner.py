@@ -64,7 +64,7 @@ from .privacy.analyze import analyze
 from .privacy.contradiction import has_no_rows
 from .privacy.existing import Looking
 from .privacy.functional_dependencies import has_one_row
-from .privacy.growth import joined_rows
+from .privacy.growth import MAX_GROWN, joined_rows
 from .privacy.keys import (
     MAX_DOMAIN,
     UNDECLARED_HINT,
@@ -79,8 +79,8 @@ from .privacy.rows import Release, intermediates_in, selects_in
 from .top_rows import TopRows, top_rows
 
 __all__ = [
-    "Plan", "PrivacyParameters", "ReadKeys", "ReleasePlan", "Work", "count_of", "counting", "is_empty_by_text",
-    "other_measures", "plan", "releases_of", "with_bars",
+    "Plan", "PrivacyParameters", "ReadKeys", "ReleasePlan", "Work", "check_grown", "count_of", "counting",
+    "is_empty_by_text", "other_measures", "plan", "releases_of", "with_bars",
 ]  # fmt: skip
 
 
@@ -369,6 +369,11 @@ class ReleasePlan:
         )
 
     @property
+    def found_of_one(self) -> int:
+        """Most groups that are found and leave the engine for one person's rows (law L10); 0 where none are found."""
+        return 0 if self.counted is None or self.is_empty else self.bounding.groups
+
+    @property
     def intermediates(self) -> tuple[int, ...]:
         """The intermediate results that the private rows depend on."""
         exprs = [*self.release.keys, *(value for v in self.measurements for value in v.values)]
@@ -510,8 +515,24 @@ def plan(
     for release in releases:
         # printing may refuse: before anything is charged
         release.queries(tuple(range(len(release.measurements))))
-        _ = release.works
+    check_grown(releases, lambda work: work.most)
     return Plan(analyzed.root, analyzed.intermediates, analyzed.tables, releases, privacy)
+
+
+def check_grown(releases: Sequence[ReleasePlan], size: Callable[[Work], int]) -> None:
+    """Refuse releases that could make too many rows of one person's, all together: in joins, or as groups (law L10).
+
+    `size`: of a join, as far as its public rows are counted yet. Raises Refusal (PV201).
+    """
+    most = 0
+    for release in releases:
+        most += max((release.found_of_one, *map(size, release.works)))
+        if most > MAX_GROWN:
+            raise Refusal(
+                f"one person's rows could become more than {MAX_GROWN} in the joins and groups of this statement",
+                sqlstate="PV201", position=release.release.position,
+                hint="join on a key of the public table, narrow it, or aggregate per person first",
+            )  # fmt: skip
 
 
 def is_empty_by_text(node: Relation) -> bool:

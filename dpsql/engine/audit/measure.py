@@ -38,8 +38,8 @@ def measure_release(
 ) -> dict[int, Groups]:
     """Return every measurement's integers, as the production path reads them; declared groups are filled up.
 
-    Where keys are found, of all groups: which of them leave the engine is told by the people they keep (soundness.md 1.7),
-    and sums of groups that both of two databases show are held to the claim whichever these are.
+    Where keys are found, of all groups: which of them leave the engine is told by the people they keep (soundness.md
+    1.7), and sums of groups that both of two databases show are held to the claim whichever these are.
     `intermediates`: by number, the value of an earlier intermediate result, or the columns of its rows. A release
     that is empty from its text alone asks the engine nothing: its measurements are empty here too.
     """
