@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.dataset import make_database, open_bench
 from benchmarks.figure import Figure, Size, Times
 
-__all__ = ["measure"]
+__all__ = ["measure", "peak_memory"]
 
 _QUERIES = {
     "thresholded, COUNT(*)": "SELECT place, COUNT(*) AS n FROM person GROUP BY place",
@@ -62,12 +62,12 @@ def _run(task: str) -> None:
         own = times.processor / 1000 - clocks.engine_cpu - clocks.sealed_cpu
     print(
         json.dumps(
-            found | {"own": own, "whole": times.wall / 1000, "rows": len(rows), "memory": _peak_memory()}
+            found | {"own": own, "whole": times.wall / 1000, "rows": len(rows), "memory": peak_memory()}
         )
     )
 
 
-def _peak_memory() -> float:
+def peak_memory() -> float:
     """Return this process's peak memory in MiB; getrusage would count the parent's before exec, on Linux."""
     status = Path("/proc/self/status")
     if status.exists():

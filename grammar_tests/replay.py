@@ -133,6 +133,15 @@ def _reads_public_alone(policy: Policy, sql: str, engine: str) -> bool:
     return bool(read) and all(table.db == schema and table.name in public for table in read)
 
 
+def _compared(one: Asked, measurement: int, old: Cells, new: Cells) -> set[tuple[Any, ...]]:
+    """Return the groups that a measurement's change is summed over: where people are counted beside it, those that both
+    databases test. Whether another is shown is the matter of delta, and of the count (soundness.md 1.7)."""
+    counted = one.release.counted
+    if counted is None or counted == measurement or counted not in one.query.measurements:
+        return {*old, *new}
+    return {*old} & {*new}
+
+
 def check_claim(plan: Plan, asked: Sequence[Asked], here: Sequence[Cells], there: Sequence[Cells]) -> None:
     """Hold the claim for two neighbours: Σ |change| / scale, in the norm of each, is at most the charge.
 
@@ -155,7 +164,7 @@ def check_claim(plan: Plan, asked: Sequence[Asked], here: Sequence[Cells], there
                 alone = ({key: (row[column],) for key, row in cells.items()} for cells in (old, new))
                 change = distance(one.release, measurement, *alone)
             else:
-                for key in {*old, *new}:
+                for key in _compared(one, measurement, old, new):
                     pairs = [(old.get(key, empty)[column], new.get(key, empty)[column]) for column in columns]
                     if one.query.is_window:
                         change += sum(most_moved(*pair) for pair in pairs)

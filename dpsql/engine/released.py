@@ -30,7 +30,7 @@ from ..relation.types import Kind, SqlType
 
 __all__ = [
     "Array", "Groups", "ReleasedMeasurement", "canonical", "declared_groups", "decode", "encode", "integers",
-    "publishable", "shown", "vectors_of",
+    "listed", "publishable", "shown", "vectors_of",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -172,6 +172,26 @@ def shown(column: KeyColumn, type_: SqlType) -> list[Any] | Array:
     if type_.kind is Kind.NUMERIC:
         return [None if v is None else _decimal(Fraction(v)) for v in column]
     return column
+
+
+def listed(groups: Groups, types: Sequence[SqlType]) -> list[list[object]]:
+    """Return the keys of groups as they travel to the engine: a list for each key, moments and exact numbers as text
+    (`print_release` reads them: `_listed_key`)."""
+    return [_travelling(column, type_) for column, type_ in zip(groups.columns, types, strict=True)]
+
+
+def _travelling(column: KeyColumn, type_: SqlType) -> list[object]:
+    if type_.kind is Kind.NUMERIC:
+        return [None if value is None else _plain_text(Fraction(value)) for value in _listed(column)]
+    if type_.is_temporal:
+        return [None if value is None else str(value) for value in shown(column, type_)]
+    return list(_listed(column))
+
+
+def _plain_text(value: Fraction) -> str:
+    """Return an exact number as text without zeros at the end of a fraction."""
+    text = format(_decimal(value), "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _decimal(value: Fraction) -> Decimal:

@@ -41,7 +41,7 @@ from ..budget import (
 from ..errors import EngineFailure, Refusal
 from ..mechanisms import ATTO, NANO, Coordinate, Law, Mix, Noise, Vector, mean_of
 from ..plan.backend_sql.print_release import BackendQuery, Part
-from ..plan.planner import Plan, ReleasePlan
+from ..plan.planner import Plan, ReleasePlan, Work, check_grown
 from ..plan.privacy.rows import IntermediateColumn
 from ..relation.catalog import Scalar
 from ..relation.expressions import IntermediateValue
@@ -58,6 +58,7 @@ from .released import (
     decode,
     encode,
     integers,
+    listed,
     vectors_of,
 )
 from .topped_up import said_of_top_up, top_up_of
@@ -392,29 +393,31 @@ class PlanRunner:
         if not wanted:
             return []
         if any(fan.intermediates for work in plan.works for fan in work.fans):
-            self.check_growth(plan, snapshot)
+            self.check_growth(snapshot)
         relation = self._relation_key(number)
         if plan.selection in wanted:
             return self._run_selection(number, wanted, snapshot, _short_salt(salt, relation))
-        noises: dict[int, Drawn] = {}
-        if plan.counted not in wanted:
-            assert rows.groups is not None
-            # before the engine is asked: how long it takes to draw says nothing of what is added to (soundness.md 2.3)
-            noises = {index: draw(plan, index, rows.groups.size, self.noise) for index in wanted}
         exact = Exact()
         short = _short_salt(salt, relation)
-        self._ask_all(exact, rows, wanted, snapshot, short)
+        queries = list(plan.queries(tuple(wanted), _chosen_groups(rows)))
         drawn: list[tuple[int, Draw]] = []
         if plan.counted in wanted:
             assert plan.counted is not None
+            # What counts people comes first: the others are asked of the groups that it shows, and no others
+            self._ask(exact, rows, queries.pop(0), snapshot, short)
             keys = publish(exact, plan, self.noise, self.plan.privacy.minimum_units)
             payload = encode(keys)
             rows.groups, rows.measurements[plan.counted], rows.keyset = keys.groups, keys, _keyset_id(payload)
             drawn.append((plan.counted, Draw(_keyset_keys(plan, relation), plan.law(plan.counted), payload)))
         assert rows.groups is not None
-        for index in wanted:
-            if index != plan.counted and index not in noises:
-                noises[index] = draw(plan, index, rows.groups.size, self.noise)
+        # before the engine is asked: how long it takes to draw says nothing of what is added to (soundness.md 2.3)
+        noises: dict[int, Drawn] = {
+            index: draw(plan, index, rows.groups.size, self.noise)
+            for index in wanted
+            if index != plan.counted
+        }
+        for query in queries:
+            self._ask(exact, rows, query, snapshot, short)
         return [*drawn, *self._noised(number, exact, noises, self._asker(rows, snapshot, short))]
 
     def _asker(self, rows: ReleasedRows, snapshot: Snapshot, salt: str) -> AskPart:
@@ -423,7 +426,7 @@ class PlanRunner:
 
         def ask_part(index: int, part: Part) -> Exact:
             found = Exact()
-            self._ask(found, plan, plan.part_query(index, part, chosen), snapshot, salt)
+            self._ask(found, rows, plan.part_query(index, part, chosen), snapshot, salt)
             return found
 
         return ask_part
@@ -474,29 +477,25 @@ class PlanRunner:
     ) -> None:
         """Ask for some measurements of a release, of the groups that are chosen where they are."""
         for query in rows.plan.queries(tuple(wanted), _chosen_groups(rows)):
-            self._ask(exact, rows.plan, query, snapshot, salt)
+            self._ask(exact, rows, query, snapshot, salt)
 
-    def check_growth(self, plan: ReleasePlan, snapshot: Snapshot) -> None:
+    def check_growth(self, snapshot: Snapshot) -> None:
         """Count the public rows that one person's are joined with (law L10), as far as they are known yet.
 
         Raises:
             Refusal: PV201 where one person's rows could become too many; nothing but public rows decides it.
         """
-        for work in plan.works:
-            size = work.most
+
+        def size(work: Work) -> int:
+            most = work.most
             for fan in work.fans:
-                if all(
-                    intermediate.intermediate < len(self.intermediates) for intermediate in fan.intermediates
-                ):
-                    parameters = [self._parameter(intermediate) for intermediate in fan.intermediates]
+                if all(one.intermediate < len(self.intermediates) for one in fan.intermediates):
+                    parameters = [self._parameter(one) for one in fan.intermediates]
                     found = [row[0] for chunk in snapshot.run(fan.sql, parameters) for row in chunk]
-                    size *= max(1, *found)
-            if size > work.limit:
-                raise Refusal(
-                    f"with this many public rows, one person's rows could become more than {work.limit} in a join",
-                    sqlstate="PV201", position=plan.release.position,
-                    hint="join on a key of the public table, narrow it, or aggregate per person first",
-                )  # fmt: skip
+                    most *= max(1, *found)
+            return most
+
+        check_grown([rows.plan for rows in self.rows], size)
 
     def _parameter(self, intermediate: IntermediateValue | IntermediateColumn) -> object:
         """Return what travels to the engine: an intermediate result's one value, or a column of its rows as a list."""
@@ -507,12 +506,15 @@ class PlanRunner:
         return value.columns[intermediate.index]
 
     def _ask(
-        self, exact: Exact, plan: ReleasePlan, query: BackendQuery, snapshot: Snapshot, salt: str
+        self, exact: Exact, rows: ReleasedRows, query: BackendQuery, snapshot: Snapshot, salt: str
     ) -> None:
         """Run one backend query and take its exact integers in."""
+        plan, keys = rows.plan, rows.plan.release.keys
         parameters: list[object] = [salt] if query.salted else []
         parameters += [self._parameter(intermediate) for intermediate in query.intermediates]
-        keys = plan.release.keys
+        if query.of_shown:
+            assert rows.groups is not None
+            parameters += listed(rows.groups, [key.type for key in keys])
         columns: list[list[Any]] = []
         for chunk in snapshot.run(query.sql, parameters):
             columns = columns or [[] for _ in chunk[0]]
@@ -560,8 +562,7 @@ def carry_out(
     """
     first = wanted[0].runner
     for one in wanted:
-        for rows in one.runner.rows:
-            one.runner.check_growth(rows.plan, snapshot)  # of public rows: a refusal here is free
+        one.runner.check_growth(snapshot)  # of public rows: a refusal here is free
     claims = tuple(claim for one in wanted for claim in one.claims)
     whole = Claim(first.analyst, first.statement, claims, first.reuse)
     charges, drawn = [], list[Draw]()

@@ -43,7 +43,15 @@ from ..relation.relations import AggregateCall, Filter, Limit, Project, Relation
 from ..relation.size_rules import MAX_JOINED_BYTES, check_joined, row_bytes
 from ..relation.types import BIGINT, SqlType
 from ..relation.types import Kind as SqlKind
-from .backend_sql.print_release import BackendQuery, Part, print_fan, print_keys, print_part, print_release
+from .backend_sql.print_release import (
+    BackendQuery,
+    Part,
+    Tested,
+    print_fan,
+    print_keys,
+    print_part,
+    print_release,
+)
 from .dialects import Dialect, dialect_of
 from .measures.formulas import Formula, Linear
 from .measures.least_error import choose_measurements, others
@@ -71,8 +79,8 @@ from .privacy.rows import Release, intermediates_in, selects_in
 from .top_rows import TopRows, top_rows
 
 __all__ = [
-    "Plan", "PrivacyParameters", "ReadKeys", "ReleasePlan", "Work", "count_of", "counting", "is_empty_by_text",
-    "other_measures", "plan", "release_bytes", "releases_of", "with_bars",
+    "Plan", "PrivacyParameters", "ReadKeys", "ReleasePlan", "Work", "check_grown", "count_of", "counting",
+    "is_empty_by_text", "other_measures", "plan", "release_bytes", "releases_of", "with_bars",
 ]  # fmt: skip
 
 
@@ -118,8 +126,8 @@ class ReleasePlan:
     """One release: what is asked of the engine, and the noise and charge of each measurement.
 
     `domains`: the public values of each key, where it has them. `groups`: the declared groups, None
-    when keys are found by threshold, at `delta`: by `key_law`, on measurement `counted`. `tau`: the noisy count from
-    which a group is shown whatever the coin says. `grids`: per aggregate, what all values of a count or sum are
+    when keys are found by threshold, at `delta`: by `key_law`, on measurement `counted`, among the groups of
+    `minimum_units`. `grids`: per aggregate, what all values of a count or sum are
     multiples of. `epsilons`: per measurement; in a zCDP dataset that of a pure draw of its `rhos`, in 1e-18, which
     there are () of in a pure dataset.
     `identity` hashes everything the exact measures depend on but data and epoch; it is completed by
@@ -141,7 +149,7 @@ class ReleasePlan:
     groups: tuple[tuple[Scalar, ...], ...] | None
     counted: int | None
     key_law: KeyLaw | None
-    tau: int | None
+    minimum_units: int
     delta: Fraction
     is_empty: bool
     identity: bytes
@@ -151,6 +159,11 @@ class ReleasePlan:
     taken: tuple[Law | None, ...] = ()
     rhos: tuple[int, ...] = ()
     bars: Bars = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def tau(self) -> int | None:
+        """The noisy count from which a group that is found is shown whatever the coin says."""
+        return None if self.key_law is None else self.minimum_units + self.key_law.bound
 
     @property
     def is_zcdp(self) -> bool:
@@ -289,12 +302,11 @@ class ReleasePlan:
         """
         rhos = tuple(int(loss * ATTO) for loss in losses) if self.rhos else ()
         epsilons = tuple(map(pure_epsilon, rhos)) if rhos else tuple(losses)
-        law, tau = self.key_law, self.tau
-        if law is not None and self.counted is not None and tau is not None:
+        law = self.key_law
+        if law is not None and self.counted is not None:
             each = _Share(epsilons[self.counted], rhos[self.counted] if rhos else None)
-            new = _key_law(self.measurements[self.counted], each, self.delta, self.bounding.together)
-            law, tau = new, tau - law.bound + new.bound
-        return replace(self, epsilons=epsilons, rhos=rhos, key_law=law, tau=tau, taken=())
+            law = _key_law(self.measurements[self.counted], each, self.delta, self.bounding.together)
+        return replace(self, epsilons=epsilons, rhos=rhos, key_law=law, taken=())
 
     def _with(self, each: _Share) -> ReleasePlan:
         count = len(self.measurements)
@@ -331,6 +343,7 @@ class ReleasePlan:
             self.choices,
             self.dialect,
             chosen,
+            None if self.counted is None else Tested(self.counted, self.minimum_units),
         )
 
     def part_query(
@@ -362,6 +375,11 @@ class ReleasePlan:
             Work(work.most or 1, tuple(print_fan(fan, self.dialect) for fan in work.fans), limit)
             for work in works
         )
+
+    @property
+    def found_of_one(self) -> int:
+        """Most groups that are found and leave the engine for one person's rows (law L10); 0 where none are found."""
+        return 0 if self.counted is None or self.is_empty else self.bounding.groups
 
     @property
     def intermediates(self) -> tuple[int, ...]:
@@ -505,8 +523,27 @@ def plan(
     for release in releases:
         # printing may refuse: before anything is charged
         release.queries(tuple(range(len(release.measurements))))
-        _ = release.works
+    check_grown(releases, lambda work: work.most)
     return Plan(analyzed.root, analyzed.intermediates, analyzed.tables, releases, privacy)
+
+
+def check_grown(releases: Sequence[ReleasePlan], size: Callable[[Work], int]) -> None:
+    """Refuse releases that could make too many rows of one person's, all together: in joins, or as groups (law L10).
+
+    `size`: of a join, as far as its public rows are counted yet. Raises Refusal (PV201).
+    """
+    most = 0
+    for release in releases:
+        sizes = {work: size(work) for work in release.works}
+        most += max((release.found_of_one, *sizes.values()))
+        limits = [MAX_GROWN] if most > MAX_GROWN else []
+        limits += [work.limit for work, rows in sizes.items() if rows > work.limit]
+        if limits:
+            raise Refusal(
+                f"one person's rows could become more than {min(limits)} in the joins and groups of this statement",
+                sqlstate="PV201", position=release.release.position,
+                hint="join on a key of the public table, narrow it, or aggregate per person first",
+            )  # fmt: skip
 
 
 def is_empty_by_text(node: Relation) -> bool:
@@ -567,11 +604,10 @@ def _plan_release(
     is_empty = groups == () or (not rows.is_whole and has_no_rows(rows.items, rows.predicate))
     if is_empty:
         each = _Share(Fraction(0), 0 if is_zcdp else None)
-    delta, key_law, tau = Fraction(0), None, None
+    delta, key_law = Fraction(0), None
     if measured.counted is not None and not is_empty:
         delta = _delta_of(release, domains, privacy)
         key_law = _key_law(measured.measurements[measured.counted], each, delta, privacy.together)
-        tau = privacy.minimum_units + key_law.bound
     said: tuple[object, ...] = (catalog.fingerprint, rows.identity(), release.keys, bounding, domains,
                                 privacy.minimum_units)  # fmt: skip
     whole = math.prod(len(domain.values) for domain in domains if domain)
@@ -589,7 +625,7 @@ def _plan_release(
         groups,
         measured.counted,
         key_law,
-        tau,
+        privacy.minimum_units,
         delta,
         is_empty,
         identity,

@@ -7,6 +7,7 @@ House rule: for made-up databases alone, those of the audit and of the tests. Wh
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -37,13 +38,15 @@ def measure_release(
 ) -> dict[int, Groups]:
     """Return every measurement's integers, as the production path reads them; declared groups are filled up.
 
+    Where keys are found, of all groups: which of them leave the engine is told by the people they keep (soundness.md
+    1.7), and sums of groups that both of two databases show are held to the claim whichever these are.
     `intermediates`: by number, the value of an earlier intermediate result, or the columns of its rows. A release
     that is empty from its text alone asks the engine nothing: its measurements are empty here too.
     """
     found: dict[int, Groups] = {number: {} for number in range(len(release.measurements))}
     width = len(release.release.keys)
     changes = [canonical(key.type) for key in release.release.keys]
-    for query in release.queries(tuple(range(len(release.measurements)))):
+    for query in replace(release, counted=None).queries(tuple(range(len(release.measurements)))):
         parameters: list[object] = [SALT] if query.salted else []
         parameters += [
             parameter_of(intermediates[value.intermediate], value) for value in query.intermediates

@@ -19,6 +19,8 @@ House rules (soundness.md 1.1, 1.5 and 1.9; the proofs are in `measurements`):
    joins where the engine keeps no step, by t over the unit's groups. All is one statement, hence one snapshot.
 4. A unit is cut group by group, after all of its rows were counted in t, those of undeclared groups too.
 5. People are counted with the sums only where every group of every unit is listed: no key is declared (1.7).
+6. Of keys that are found, no query returns a group that is not tested: what counts people has the test on that very
+   count after HAVING, and any other is of the groups that are shown, which are known when it is asked (1.7).
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from functools import partial
 from ...mechanisms import FlipChoice, Near
 from ...relation.catalog import Scalar
 from ...relation.expressions import Expr, IntermediateValue, Literal
-from ...relation.types import SqlType
+from ...relation.types import Kind, SqlType
 from ..dialects.dialect import Dialect
 from ..measures.measurements import Bounding, BoundingQuery, Mask, Measurement, MeasurementKind, counted_in
 from ..measures.mode import ModeMeasurement
@@ -41,12 +43,12 @@ from ..measures.top import TopGroups
 from ..privacy.keys import MAX_DOMAIN, Domain
 from ..privacy.public_keys import KeyList
 from ..privacy.rows import Fan, IntermediateColumn, OwnedRows, TableSource
-from .print_source import SourcePrinter, numbered
+from .print_source import SourcePrinter, carried_as, numbered
 from .print_sums import CappedSums, GroupSums, InnerRows, KeptSums, UnitSums, integer_type
 from .print_value import print_whole
 from .print_windows import WindowPrinter
 
-__all__ = ["BackendQuery", "Part", "print_fan", "print_keys", "print_part", "print_release"]
+__all__ = ["BackendQuery", "Part", "Tested", "print_fan", "print_keys", "print_part", "print_release"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +57,9 @@ class BackendQuery:
 
     `is_window`: of a choice by rank, whose groups come with a row for each candidate that has rows near the wanted
     rank: the candidate, the weight below it, its own, and that of all rows of the group.
-    Parameter $1 is the bounding salt when `salted`; the others are `intermediates`, numbered on. `row_bytes`: the most
-    of a row of its subqueries.
+    Parameter $1 is the bounding salt when `salted`; the others are `intermediates`, numbered on; then, when it is
+    `of_shown`, the keys of the groups that are shown, a list for each key. `row_bytes`: the most of a row of its
+    subqueries.
     """
 
     sql: str
@@ -65,6 +68,15 @@ class BackendQuery:
     intermediates: tuple[IntermediateValue | IntermediateColumn, ...]
     is_window: bool = False
     row_bytes: int = field(default=0, compare=False)
+    of_shown: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """Of keys that are found: the measurement that counts people, and the fewest with whom a group is tested."""
+
+    counted: int
+    least: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +99,14 @@ def print_release(
     choices: Mapping[int, Choice],
     dialect: Dialect,
     chosen_groups: Sequence[tuple[Scalar, ...]] | None = None,
+    tested: Tested | None = None,
 ) -> tuple[BackendQuery, ...]:
     """Return the queries for the wanted measurements of a release (all of them, or those not in the store).
 
     `chosen_groups`: whose rows alone there are, but for the choice of these groups itself (soundness.md 1.23).
+    `tested`: where keys are found: then what counts people comes first, and groups that are not tested never (1.7).
     """
-    scores = _Release(rows, keys, measurements, bounding, domains, dialect)
+    scores = _Release(rows, keys, measurements, bounding, domains, dialect, tested)
     chosen_first = tuple(scores.top(i) for i in wanted if measurements[i].query is BoundingQuery.TOP)
     release = scores if chosen_groups is None else scores.of_groups(chosen_groups)
     windows = tuple(
@@ -104,7 +118,7 @@ def print_release(
     )
     if bounding.per_row:
         summed = tuple(i for i in wanted if measurements[i].query is not BoundingQuery.RANK)
-        return (*((release.per_row(summed),) if summed else ()), *windows)
+        return release.limited([*((release.per_row(summed),) if summed else ()), *windows])
     chosen = {how: tuple(i for i in wanted if measurements[i].query is how) for how in BoundingQuery}
     scaled, ranked = chosen[BoundingQuery.SCALED], chosen[BoundingQuery.RANKED]
     if scaled and release.is_count_of_all_people(ranked):
@@ -113,7 +127,7 @@ def print_release(
         queries = [release.scaled(scaled)] if scaled else []
         queries += [release.ranked(ranked)] if ranked else []
     distinct = (release.distinct(number) for number in chosen[BoundingQuery.DISTINCT])
-    return (*chosen_first, *queries, *distinct, *windows)
+    return release.limited([*chosen_first, *queries, *distinct, *windows])
 
 
 def print_part(
@@ -160,9 +174,9 @@ class _Release:
 
     def __init__(
         self, rows: OwnedRows, keys: tuple[Expr, ...], measurements: tuple[Measurement, ...], bounding: Bounding,
-        domains: tuple[Domain | None, ...], dialect: Dialect,
+        domains: tuple[Domain | None, ...], dialect: Dialect, tested: Tested | None = None,
     ) -> None:  # fmt: skip
-        self.relation, self.keys, self.dialect = rows, keys, dialect
+        self.relation, self.keys, self.dialect, self.tested = rows, keys, dialect, tested
         self.measurements, self.bounding, self.domains = measurements, bounding, domains
         self.key_names = [f"k{i}" for i in range(len(keys))]
         self.unit, self.heavy = (numbered(name, len(rows.owner)) for name in ("u", "hu"))
@@ -595,6 +609,48 @@ class _Release:
         ]
         return " AND ".join([f"v BETWEEN {part.low} AND {part.high}", *tests])
 
+    # --- groups that are found ------------------------------------------------------------------------------
+
+    def limited(self, queries: Sequence[BackendQuery]) -> tuple[BackendQuery, ...]:
+        """Return queries that return no group but those that are tested, or shown (house rule 6): as it is what has
+        the test, and first; of any other the rows whose keys are listed.
+        """
+        if self.tested is None:
+            return tuple(queries)
+        counting = [query for query in queries if self.tested.counted in query.measurements]
+        return (*counting, *(self._of_shown(query) for query in queries if query not in counting))
+
+    def _of_shown(self, query: BackendQuery) -> BackendQuery:
+        """Return a query's rows of the groups that are listed, whose keys follow its own parameters."""
+        first = 1 + int(query.salted) + len(query.intermediates)
+        pairs = list(zip(self.key_names, (key.type for key in self.keys), strict=True))
+        lists = [carried_as(name, number, type_) for number, (name, type_) in enumerate(pairs, first)]
+        same = [
+            self.dialect.same(self._found(f"f.{name}", type_), self._listed_key(f"s.{name}", type_))
+            for name, type_ in pairs
+        ]
+        listed = f"({self.dialect.listed(lists)}) AS s"
+        return replace(
+            query,
+            sql=f"SELECT f.* FROM ({query.sql}) AS f JOIN {listed} ON {' AND '.join(same)}",
+            of_shown=True,
+        )
+
+    def _found(self, sql: str, type_: SqlType) -> str:
+        """Return a key that a query shows as it is compared with a listed one: of one type, and spelled alike."""
+        if type_.is_integer:
+            return self.dialect.cast(sql, "BIGINT")
+        if type_.kind is Kind.NUMERIC:
+            return self.dialect.exact_text(sql, type_)
+        return self.dialect.bytewise(sql) if type_.kind is Kind.TEXT or type_.is_temporal else sql
+
+    def _listed_key(self, sql: str, type_: SqlType) -> str:
+        """Return a listed key as it is compared: `shown_keys` says how it travels."""
+        if type_.is_temporal:
+            sql = self.dialect.text_of(sql, type_)
+        is_text = type_.is_temporal or type_.kind in (Kind.TEXT, Kind.NUMERIC)
+        return self.dialect.bytewise(sql) if is_text else sql
+
     # --- parts of all queries -------------------------------------------------------------------------------
 
     def _inner(
@@ -664,8 +720,9 @@ class _Release:
             ),
         ]
         group = f" GROUP BY {', '.join(self.key_names)}" if self.keys else ""
-        group += self._in_domain() if in_domain else ""
-        if None in self.domains:  # keys that are found come out in their own order, whatever the data's
+        tests = self._is_tested(coordinates)
+        group += self._having([*(self._in_domains() if in_domain else []), *tests])
+        if tests:  # keys that are found come out in their own order, whatever the data's
             group += f" ORDER BY {', '.join(f'{name} NULLS LAST' for name in self.key_names)}"
         return f"SELECT {', '.join(columns) or 'COUNT(*) AS present'} FROM {source}{group}"
 
@@ -675,8 +732,24 @@ class _Release:
             for key, name in zip(self.keys, self.key_names, strict=True)
         ]
 
+    def _having(self, tests: Sequence[str]) -> str:
+        if len(tests) > 1:
+            tests = [f"({test})" for test in tests]
+        return f" HAVING {' AND '.join(tests)}" if tests else ""
+
+    def _is_tested(self, coordinates: Sequence[tuple[str, str]]) -> list[str]:
+        """Return the test that a group has as many people as are tested, where they are counted."""
+        if self.tested is None:
+            return []
+        people = dict(coordinates).get(f"m{self.tested.counted}_0")
+        return [] if people is None else [f"{people} >= {self.tested.least}"]
+
     def _in_domain(self) -> str:
-        """Return the HAVING clause that keeps declared groups alone; nothing when none is declared.
+        """Return the HAVING clause that keeps declared groups alone; nothing when none is declared."""
+        return self._having(self._in_domains())
+
+    def _in_domains(self) -> list[str]:
+        """Return the test that a group is declared.
 
         COUNT(*) < 0 is never true: it keeps an engine from testing the keys of every row before it
         groups them, which takes more time than the grouping.
@@ -684,7 +757,7 @@ class _Release:
         late = "" if self.dialect.groups_before_having else " OR COUNT(*) < 0"
         pairs = zip(self.keys, self.key_names, self.domains, strict=True)
         tests = [self._member(name, key.type, domain) for key, name, domain in pairs if domain is not None]
-        return f" HAVING ({' AND '.join(tests)}){late}" if tests else ""
+        return [f"({' AND '.join(tests)}){late}"] if tests else []
 
     def _member(self, name: str, type_: SqlType, domain: Domain) -> str:
         """Return the test that a key is in its domain."""

@@ -35,7 +35,7 @@ from ...relation.expressions import Call, Expr, Field, fields_of
 from ...relation.intervals import Environment, facts_of
 from ...relation.relations import AggregateCall, WindowCall
 from ...relation.size_rules import check_joined, read_length, row_bytes
-from ...relation.types import BOOLEAN, Kind
+from ...relation.types import BOOLEAN, Kind, SqlType
 from ..dialects.dialect import Dialect, ListColumn
 from ..dialects.private_sql import Number
 from ..privacy.derived import ignores_ties, within_unit_lattice
@@ -62,7 +62,7 @@ from ..privacy.rows import (
 from .print_private import PrivatePrinter, has_several_spellings
 from .print_value import print_value
 
-__all__ = ["SourcePrinter", "numbered"]
+__all__ = ["SourcePrinter", "carried_as", "numbered"]
 
 
 @dataclass
@@ -213,8 +213,7 @@ class SourcePrinter:
             if parameter not in self.parameters:
                 self.parameters.append(parameter)
             number = self.first_parameter + self.parameters.index(parameter)
-            kind = source.columns[index].type.kind
-            columns.append(ListColumn(f"c{index}", number, *_CARRIERS[kind]))
+            columns.append(carried_as(f"c{index}", number, source.columns[index].type))
         return self.dialect.listed(columns)
 
     # --- what joins multiply ---------------------------------------------------------------------------
@@ -376,8 +375,14 @@ _CARRIERS = {
     Kind.SMALLINT: ("BIGINT", ""), Kind.INTEGER: ("BIGINT", ""), Kind.BIGINT: ("BIGINT", ""),
     Kind.DOUBLE: ("DOUBLE", ""), Kind.BOOLEAN: ("BOOLEAN", ""), Kind.TEXT: ("VARCHAR", ""),
     Kind.DATE: ("VARCHAR", "DATE"), Kind.TIMESTAMP: ("VARCHAR", "TIMESTAMP"), Kind.NULL: ("VARCHAR", ""),
+    Kind.NUMERIC: ("VARCHAR", ""),
 }  # fmt: skip
-"""Kind -> the type that an intermediate result's column travels as, and what it is read as then."""
+"""Kind -> the type that a column of released values travels as, and what it is read as then."""
+
+
+def carried_as(name: str, number: int, type_: SqlType) -> ListColumn:
+    """Return a column of released values, which is parameter `number`."""
+    return ListColumn(name, number, *_CARRIERS[type_.kind])
 
 
 def _tie_breakers(block: Windowed, needed: list[int]) -> list[Expr]:

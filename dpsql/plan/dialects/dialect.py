@@ -377,6 +377,16 @@ class Dialect(ABC):
     def spelled(self, sql: str, type_: SqlType) -> str:
         """Return a value's canonical text, the same on all engines."""
 
+    def exact_text(self, sql: str, type_: SqlType) -> str:
+        """Return an exact number as text without zeros at the end of a fraction, whatever scale it has."""
+        shown = self.spelled(sql, type_)
+        whole = self.without_end(self.without_end(shown, "0"), ".")
+        return f"CASE WHEN {shown} LIKE '%.%' THEN {whole} ELSE {shown} END"
+
+    def without_end(self, sql: str, letter: str) -> str:
+        """Return a text without what it ends in, as often as it does."""
+        return f"rtrim({sql}, '{letter}')"
+
     def scattered(self, parts: Sequence[tuple[str, SqlType]], bits: int) -> str:
         """Return so many bits of a hash of values, as a bigint, the same on all engines; `bits` is 12 at most."""
         if len(parts) == 1 and parts[0][1].is_integer:

@@ -298,6 +298,9 @@ class SparkDialect(Dialect):
             f"ELSE {shown} END"
         )
 
+    def without_end(self, sql: str, letter: str) -> str:
+        return f"trim(TRAILING '{letter}' FROM {sql})"
+
     def read_hexadecimal(self, digits: str) -> str:
         return f"CAST(conv({digits}, 16, 10) AS BIGINT)"
 

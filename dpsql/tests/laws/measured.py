@@ -13,8 +13,17 @@ import duckdb
 from hypothesis.vendor.pretty import RepresentationPrinter
 
 from dpsql.backends import Backend, DuckDBBackend
-from dpsql.engine.audit.measure import SALT, Groups, distance, drawn_scale, measure_release, squared_distance
+from dpsql.engine.audit.measure import (
+    SALT,
+    Groups,
+    distance,
+    drawn_scale,
+    measure_release,
+    parameter_of,
+    squared_distance,
+)
 from dpsql.mechanisms import ATTO, FlipChoice, Gaussian, Gaussians, Thresholded, Truncated, bounds_of_exp
+from dpsql.plan.backend_sql.print_release import BackendQuery
 from dpsql.plan.measures.measurements import MeasurementKind
 from dpsql.plan.planner import Plan, PrivacyParameters, ReleasePlan, plan
 from dpsql.plan.privacy.rows import Block, OwnedRows, Released, selects_in
@@ -32,7 +41,7 @@ from dpsql.tests.support.random_databases import SCHEMA, policy_of
 
 __all__ = [
     "SALT", "Groups", "Measured", "World", "compared", "distance", "engine_of", "fixed_intermediates", "loss",
-    "measure_release", "rho_of", "squared_distance", "world",
+    "measure_release", "parameters_of", "rho_of", "squared_distance", "world",
 ]  # fmt: skip
 
 Measured = list[dict[int, Groups]]
@@ -118,6 +127,18 @@ def engine_of(
     backend = twin.backend(policy.read_from)
     stack.callback(backend.close_idle)
     return twin, backend
+
+
+def parameters_of(
+    release: ReleasePlan,
+    query: BackendQuery,
+    intermediates: Sequence[object] = (),
+    lists: Sequence[object] = (),
+) -> list[object]:
+    """Return the parameters of a query of a release. `lists`: the keys of groups that are shown, a list for each."""
+    found: list[object] = [SALT] if query.salted else []
+    found += [parameter_of(intermediates[value.intermediate], value) for value in query.intermediates]
+    return [*found, *(lists or [[] for _ in release.release.keys])] if query.of_shown else found
 
 
 def fixed_intermediates(plan: Plan) -> list[object]:

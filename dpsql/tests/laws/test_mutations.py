@@ -27,7 +27,7 @@ from dpsql.tests.support.random_databases import Database, load
 
 from .conftest import Desk, OpenDesk
 from .examples import HEAVY, NOBODY, WIDE, visit
-from .measured import World, measure_release, world
+from .measured import World, measure_release, parameters_of, world
 from .sql_faults import DOUBLES, OF_VISITS, ORDER, SqlFault
 from .test_charge_first import watched_session
 from .test_neighbours import check, neighbours_of
@@ -245,7 +245,7 @@ def test_charge_after_the_run(desk: OpenDesk, monkeypatch: Patch) -> None:
     def late(self: PlanRunner, snapshot: Any, secret: Any) -> Any:
         for rows in self.rows:
             for query in rows.plan.queries(tuple(range(len(rows.plan.measurements)))):
-                list(snapshot.run(query.sql, ["00"] if query.salted else []))
+                list(snapshot.run(query.sql, parameters_of(rows.plan, query)))
         return original(self, snapshot, secret)
 
     monkeypatch.setattr(PlanRunner, "from_engine", late)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -125,7 +126,8 @@ def test_no_step_has_more_rows_than_the_plan_states(heavy: Copies, sql: str) -> 
     intermediates = fixed_intermediates(plan)
     for release, other in zip(plan.releases, here.releases, strict=True):
         places = tuple(range(len(release.measurements)))
-        for query, one in zip(release.queries(places), other.queries(places), strict=True):
+        every, others = (replace(one, counted=None) for one in (release, other))
+        for query, one in zip(every.queries(places), others.queries(places), strict=True):
             most = max(stated(heavy.duckdb, other, intermediates), linear(one.sql))
             assert largest_step(heavy, query, intermediates) <= most
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
+from dpsql.errors import Refusal
+from dpsql.plan.planner import check_grown
 from dpsql.plan.privacy.growth import MAX_GROWN, sum_of_reaches
 from dpsql.plan.privacy.rows import LINEAR, Cut, Fan, Reach
-from dpsql.tests.plan.planned import printed, refused, released, rows_of
+from dpsql.tests.plan.planned import planned, printed, refused, released, rows_of
 
 BOTH = "SELECT COUNT(*) FROM visit v JOIN bill b ON b.person_id = v.person_id"
 
@@ -58,6 +64,25 @@ def test_more_than_the_most_is_refused() -> None:
         "PV102",
         "remark",
     )
+
+
+def test_what_the_releases_of_a_statement_make_adds_up() -> None:
+    """Three times 6^7 rows of one person are below a million, four times are not, though each release is."""
+    chain = "".join(f" JOIN visit v{i} ON v{i}.person_id = v.person_id" for i in range(6))
+    one = f"(SELECT COUNT(*) FROM visit v{chain} WHERE v.no > {{}})"
+    assert 3 * 6**7 < MAX_GROWN < 4 * 6**7
+    assert refused("SELECT " + ", ".join(one.format(i) for i in range(4)))[0] == "PV201"
+    assert len(planned("SELECT " + ", ".join(one.format(i) for i in range(3))).releases) == 3
+
+
+def test_groups_that_are_found_are_rows_of_one_person_too() -> None:
+    release = released("SELECT note, COUNT(*) FROM visit GROUP BY note")
+    many = replace(release, bounding=replace(release.bounding, groups=MAX_GROWN))
+    assert release.found_of_one == release.bounding.groups > 0
+    check_grown([many], lambda work: work.most)
+    with pytest.raises(Refusal):
+        check_grown([many, release], lambda work: work.most)
+    check_grown([many, released("SELECT COUNT(*) FROM visit")], lambda work: work.most)
 
 
 def test_reaches_add_up() -> None:
