@@ -17,8 +17,8 @@ from dpsql.plan.planner import Plan
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_joined_statements import statements
 from dpsql.tests.support.random_joins import (
+    HEAVY,
     SCHEMA,
-    UNITS,
     Database,
     databases,
     load,
@@ -129,22 +129,6 @@ def test_one_unit_replaced_at_length(
 
 
 # --- by hand ---------------------------------------------------------------------------------------------
-
-HEAVY = Database(
-    {
-        "person": tuple(row("person", u, age="30", team="red", home="a", height="2.5") for u in (1, 2)),
-        "account": tuple(
-            row("account", 10 * u + i, u, kind=("giro", "save")[i % 2], balance="1000") for u in UNITS for i in range(6)
-        ),
-        "booking": tuple(
-            row("booking", 1000 * u + 100 * i + j, 10 * u + i, n="7", amount="50", x="4", city="abc"[j % 3], flag="true")
-            for u in UNITS for i in range(6) for j in range(6)
-        ),
-        "note": tuple(row("note", u, ref=str(10 * u), n="5", x="2", tag="tu"[j % 2], city="abc"[j % 3]) for u in UNITS for j in range(12)),
-        "profile": tuple(row("profile", u, city="a", level="low", score="9") for u in UNITS),
-    }
-)  # fmt: skip
-"""Every unit passes every bound: six accounts with six bookings each, twelve notes; M is 3, C is 2."""
 
 TIGHT = (
     "SELECT COUNT(*) FROM account a JOIN booking b ON a.no = b.account_no",

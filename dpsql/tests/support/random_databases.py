@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NEWCOMER", "PERSON", "SCHEMA", "UNITS", "VISIT", "Database", "aggregates", "databases", "load", "numbers",
-    "policy_of", "policy_text", "predicates", "replaced", "rows_of", "statements", "without",
+    "policy_of", "policy_text", "predicates", "random_database", "replaced", "rows_of", "statements", "without",
 ]  # fmt: skip
 
 SCHEMA = """
@@ -205,14 +205,23 @@ def rows_of(table: _Table) -> st.SearchStrategy[Row]:
     return st.tuples(*(st.sampled_from(cells) for cells in table.cells.values()))
 
 
+def random_database(rng: random.Random, most: int = 14) -> Database:
+    """Return a database in which units own none to all of the rows; rows are often repeated, so that M is passed."""
+
+    def row_of(table: _Table) -> Row:
+        return tuple(rng.choice(cells) for cells in table.cells.values())
+
+    units = [rng.choice(UNITS) for _ in range(rng.randint(0, 4))]
+    kinds = [row_of(VISIT) for _ in range(rng.randint(1, 4))]
+    owners = (1, 1, 1, 2, 2, 3, 4, None)
+    visits = tuple((rng.choice(owners), rng.choice(kinds)) for _ in range(rng.randint(0, most)))
+    return Database(tuple((unit, row_of(PERSON)) for unit in dict.fromkeys(units)), visits)
+
+
 @st.composite
 def databases(draw: st.DrawFn, most: int = 14) -> Database:
-    """Databases in which units own none to all of the rows; rows are often repeated, so that M is passed."""
-    persons = draw(st.lists(st.tuples(st.sampled_from(UNITS), rows_of(PERSON)), max_size=4))
-    kinds = draw(st.lists(rows_of(VISIT), min_size=1, max_size=4))
-    owners = st.sampled_from((1, 1, 1, 2, 2, 3, 4, None))
-    visits = draw(st.lists(st.tuples(owners, st.sampled_from(kinds)), max_size=most))
-    return Database(tuple({unit: (unit, row) for unit, row in persons}.values()), tuple(visits))
+    """The same, drawn by hypothesis."""
+    return random_database(draw(st.randoms(use_true_random=False)), most)
 
 
 def without(database: Database, unit: int) -> Database:
