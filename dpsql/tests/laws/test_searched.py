@@ -1,4 +1,4 @@
-"""L1, L2 and L9 over all that is searched: shapes × worlds × accounting × bounds, every pair of them (soundness.md 5.2).
+"""L1, L2, L6 and L9 over all that is searched: shapes × worlds × accounting × bounds, every pair of them (soundness.md 5.2).
 
 Each statement is planned in its world under its promise, and run on hostile databases and their neighbours. No engine
 fails, and what moves is within what is claimed: in L1, in L2, in epsilon or in rho, and in keys that are found.
@@ -18,15 +18,19 @@ from typing import Any
 
 import pytest
 
+from dpsql import Session
 from dpsql.engine.audit.covering import Axes, Point, covering, pairs_in, pairs_of
-from dpsql.engine.audit.statements import Statement, statement
-from dpsql.errors import EngineFailure, Refusal
+from dpsql.engine.audit.statements import Statement, statement, statements
+from dpsql.engine.dataset import Dataset, open_ledger
+from dpsql.errors import DpsqlError, EngineFailure, Refusal
 from dpsql.mechanisms import RankChoice, RankSplit, Thresholded, Truncated
 from dpsql.plan import planner
 from dpsql.plan.measures import ranks
+from dpsql.plan.measures.measurements import MeasurementKind
 from dpsql.plan.planner import Plan
 from dpsql.plan.views import build_catalog
 from dpsql.relation.catalog import Catalog
+from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import Database
 from dpsql.tests.support.worlds import AXES, NEIGHBOURS, PROMISES, WORLDS, Setting, neighbour_of, policy_at
@@ -196,6 +200,79 @@ def test_every_pair_of_alternatives_keeps_its_claim(searched: Searched, cases: l
     assert max(worst.values()) > Fraction(9, 10)  # or the search would see nothing
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(20))
+def test_every_pair_of_alternatives_at_length(searched: Searched, seed: int) -> None:
+    cases = searched.cases(seed)
+    for name, setting in WORLDS.items():
+        here = [case for case in cases if case.point["world"] == name]
+        searched.hold(name, here, *people_of(setting, seed, 5))
+
+
+# --- whole sessions: L2 above the releases, and L6 ------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def sessions(
+    searched: Searched, tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None
+) -> Iterator[dict[str, tuple[Session, Session]]]:
+    """Two sessions over each world: what is asked of both, on neighbours, is to look alike."""
+    with ExitStack() as stack:
+        yield {
+            name: tuple(_session(stack, made, tmp_path_factory.mktemp("s")) for _ in "ab")
+            for name, made in searched.worlds.items()
+        }  # type: ignore[misc]
+
+
+def _session(stack: ExitStack, made: World, folder: Path) -> Session:
+    policy = replace(
+        made.policy,
+        ledger=f"sqlite:{folder / 'ledger.db'}",
+        ledger_log=folder / "ledger.log",
+        defaults=replace(made.policy.defaults, epsilon=Fraction(1, 1000)),
+    )
+    dataset = Dataset(policy, made.backend, open_ledger(policy, create=True))
+    dataset.catalog = made.catalog
+    session = stack.enter_context(Session(dataset, "tester", _noise=ZeroNoise()))
+    session.execute("SET dpsql.reuse = off")
+    return session
+
+
+def seen(session: Session, asked: Statement) -> tuple[object, ...]:
+    """Return all that an analyst sees of a statement but what was measured, and groups that were found or chosen.
+
+    Raises EngineFailure, with the statement as its note.
+    """
+    try:
+        explained = session.explain(asked.sql)
+        answer = session.execute(asked.sql)
+    except EngineFailure as failure:
+        failure.add_note(f"{asked}\n{failure.detail}")
+        raise
+    except DpsqlError as error:
+        return type(error).__name__, error.sqlstate, str(error), error.args
+    plan = explained.plan
+    is_known = not plan.intermediates and not any(one.counted is not None for one in plan.releases)
+    shows_all = is_known and asked.shape["above"] in ("plain", "formula", "distinct")
+    return explained.text(), answer.columns, answer.receipt, len(answer.rows) if shows_all else None
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_neighbours_look_alike_and_nothing_fails(
+    searched: Searched, sessions: dict[str, tuple[Session, Session]], name: str
+) -> None:
+    """Refused statements too: a refusal is of the text alone."""
+    made, setting, rng = searched.worlds[name], WORLDS[name], random.Random(SEED)
+    asked = list(statements(made.catalog, SEED, 40))
+    people = setting.people(rng)
+    here, there = sessions[name]
+    made.settle(setting.load, people)
+    left = [seen(here, one) for one in asked]
+    made.settle(setting.load, setting.without(people, 1), 1)
+    for one, before in zip(asked, left, strict=True):
+        assert seen(there, one) == before, one
+
+
 def test_plain_statements_keep_every_promise(searched: Searched) -> None:
     """The bounds are reached too, so that no promise is kept for want of rows that move."""
     found_keys = promised(searched, PLAIN[:1], [one for one in EVERY_PROMISE if one["fewest"] == "one"])
@@ -208,6 +285,16 @@ def test_nearly_every_pair_is_accepted(cases: list[Case]) -> None:
     have = set().union(*(pairs_in(case.point) for case in cases))
     missing = set(pairs_of(AXES)) - have
     assert len(missing) <= 0.01 * len(pairs_of(AXES)), missing
+
+
+def test_all_kinds_of_measurements_are_searched(cases: list[Case]) -> None:
+    """But centred sums, which stand beside counts that are stored alone: `test_beside`; products: `test_joint`."""
+    kinds = {one.kind for case in cases for release in case.plan.releases for one in release.measurements}
+    assert set(MeasurementKind) - kinds <= {
+        MeasurementKind.CENTRED,
+        MeasurementKind.PRODUCT,
+        MeasurementKind.TOP,
+    }
 
 
 def test_the_blind_spots_are_looked_at(cases: list[Case]) -> None:

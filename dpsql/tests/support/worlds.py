@@ -32,7 +32,7 @@ class Setting:
     """A world: its tables, the policy over them, and how databases are made, changed and put in.
 
     `people`: a random database. `heavy`: one whose people pass every bound. `load(connection, database, order)`.
-    `named`: what becomes of the catalog before statements are planned over it.
+    `named`: what becomes of the catalog before statements are planned over it. `less`: as `without`, another way.
     """
 
     schema: str
@@ -41,6 +41,7 @@ class Setting:
     heavy: Any
     load: Callable[..., None]
     without: Callable[[Any, int], Any]
+    less: Callable[[Any, int], Any]
     replaced: Callable[[Any, int, Any], Any]
     views: str = ""
     named: Callable[[Catalog], Catalog] = lambda catalog: catalog
@@ -65,14 +66,15 @@ def _heavy_visits() -> random_databases.Database:
 
 _joined = partial(
     Setting, people=partial(random_joins.random_database, most=16), heavy=random_joins.HEAVY,
-    load=random_joins.load, without=random_joins.without, replaced=random_joins.replaced,
+    load=random_joins.load, without=random_joins.without, less=random_joins.orphaned, replaced=random_joins.replaced,
 )  # fmt: skip
 _composite = partial(_joined, load=load_composites)
 
 WORLDS: Mapping[str, Setting] = {
     "one table": Setting(
         random_databases.SCHEMA, random_databases.policy_of, partial(random_databases.random_database, most=20),
-        _heavy_visits(), random_databases.load, random_databases.without, random_databases.replaced,
+        _heavy_visits(), random_databases.load, random_databases.without, random_databases.without,
+        random_databases.replaced,
     ),
     "joins": _joined(random_joins.SCHEMA, random_joins.policy_of),
     "events": _joined(SCHEMA_OF_EVENTS, policy_of_events, people=partial(random_event_database, most=12)),
@@ -131,12 +133,13 @@ def _bounded(table: TablePolicy, rows: int, in_group: int, groups: int) -> Table
 def neighbour_of(setting: Setting, kind: str, database: Any, newcomer: Any) -> Any:
     """Return a neighbour of a database: without its first units, or with a newcomer in the place of one.
 
-    Of two replaced the first becomes the newcomer, and the second has no rows any more.
+    Of several that go, rows may stay that lead to none of them any more; of two replaced the first becomes the newcomer,
+    and the second has no rows any more.
     """
     neighbours, together = NEIGHBOURS[kind]
     if neighbours is Neighbours.ADD_REMOVE:
         for unit in range(1, together + 1):
-            database = setting.without(database, unit)
+            database = (setting.without if together == 1 else setting.less)(database, unit)
         return database
     if together > 1:
         database = setting.without(database, 2)
