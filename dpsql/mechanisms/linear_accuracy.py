@@ -24,8 +24,8 @@ _POINTS: Final = 2**17
 _FINEST: Final = Fraction(1, 10**8)
 """Rarer misses are beyond what doubles tell: there each noise is bounded by itself, which is on the safe side."""
 _FARTHEST: Final = 2.0**62
-"""What is beyond this in a noise's own steps is as unlikely as what is at it; of noises that reach it each is bounded by
-itself too."""
+"""What is beyond this in a noise's own steps is as unlikely as what is at it; noises that reach it are bounded one by
+one."""
 _REACH: Final = 40
 """So many times the sum of all |weight| · deviation holds all but 10^-20 of a sum of Laplace noises."""
 

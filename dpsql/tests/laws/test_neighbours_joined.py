@@ -10,12 +10,10 @@ from fractions import Fraction
 
 import pytest
 from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 from dpsql.errors import EngineFailure
 from dpsql.plan.planner import Plan
 from dpsql.tests.support.postgres_server import PostgresServer
-from dpsql.tests.support.random_joined_statements import statements
 from dpsql.tests.support.random_joins import (
     HEAVY,
     SCHEMA,
@@ -24,7 +22,6 @@ from dpsql.tests.support.random_joins import (
     load,
     orphaned,
     policy_of,
-    replaced,
     row,
     units_of,
     without,
@@ -35,20 +32,12 @@ from .measured import Measured, World, compared, fixed_intermediates, measure_re
 from .test_neighbours import planned
 
 FUZZ = settings(REPEATED, max_examples=25)
-LONG = settings(FUZZ, max_examples=3000, derandomize=False)
 
 
 @pytest.fixture(scope="module")
 def adding(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("add")
     with world(folder, policy=policy_of(folder), schema=SCHEMA, server=engine) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def replacing(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
-    folder = tmp_path_factory.mktemp("replace")
-    with world(folder, policy=policy_of(folder, replace_one=True), schema=SCHEMA, server=engine) as made:
         yield made
 
 
@@ -98,34 +87,6 @@ def check_all(
 
 def less(database: Database) -> list[Database]:
     return [gone(database, unit) for unit in units_of(database) for gone in (without, orphaned)]
-
-
-@FUZZ
-@given(st.lists(statements(), min_size=1, max_size=2), databases())
-def test_one_unit_less(adding: World, sqls: list[str], database: Database) -> None:
-    check_all(adding, sqls, database, less(database))
-
-
-@FUZZ
-@given(st.lists(statements(), min_size=1, max_size=2), databases(), databases(most=6))
-def test_one_unit_replaced(replacing: World, sqls: list[str], database: Database, newcomer: Database) -> None:
-    check_all(replacing, sqls, database, [replaced(database, unit, newcomer) for unit in units_of(database)])
-
-
-@pytest.mark.long
-@LONG
-@given(st.lists(statements(), min_size=1, max_size=4), databases(most=14))
-def test_one_unit_less_at_length(adding: World, sqls: list[str], database: Database) -> None:
-    check_all(adding, sqls, database, less(database))
-
-
-@pytest.mark.long
-@LONG
-@given(st.lists(statements(), min_size=1, max_size=4), databases(most=14), databases(most=8))
-def test_one_unit_replaced_at_length(
-    replacing: World, sqls: list[str], database: Database, newcomer: Database
-) -> None:
-    check_all(replacing, sqls, database, [replaced(database, unit, newcomer) for unit in units_of(database)])
 
 
 # --- by hand ---------------------------------------------------------------------------------------------
@@ -234,17 +195,3 @@ def test_ties_of_two_windows_are_broken_alike(adding: World) -> None:
         with adding.backend.snapshot() as snapshot:
             found.append(measure_release(plan.releases[0], snapshot))
     assert all(other == found[0] for other in found)
-
-
-def test_a_good_part_of_the_random_statements_is_answered(adding: World) -> None:
-    answered = asked = 0
-
-    @settings(FUZZ, max_examples=100)
-    @given(statements())
-    def count(sql: str) -> None:
-        nonlocal answered, asked
-        asked += 1
-        answered += planned(adding, sql) is not None
-
-    count()
-    assert answered >= 0.35 * asked

@@ -12,8 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dpsql import Session
 from dpsql.engine.dataset import Dataset, SchemaChanged, open_ledger
@@ -23,14 +21,10 @@ from dpsql.policy import Policy
 from dpsql.policy.live_schema import LiveTable
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.postgres_server import PostgresServer
-from dpsql.tests.support.random_joined_statements import statements
 from dpsql.tests.support.random_joins import (
     SCHEMA,
     Database,
-    databases,
-    replaced,
     row,
-    units_of,
     without,
 )
 from dpsql.tests.support.random_views import (
@@ -42,13 +36,9 @@ from dpsql.tests.support.random_views import (
 
 from .measured import World, world
 from .planting import plant
-from .test_neighbours_joined import FUZZ as MANY_EXAMPLES
-from .test_neighbours_joined import LONG, check, check_all, less
-from .test_total import answer
-from .test_total_joined import Desk
+from .test_neighbours_joined import check
 
 Patch = pytest.MonkeyPatch
-FUZZ = settings(MANY_EXAMPLES, max_examples=6)
 
 
 @contextmanager
@@ -62,52 +52,6 @@ def opened(policy: Policy, engine: PostgresServer | None) -> Iterator[World]:
 def adding(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
     with opened(view_policy(tmp_path_factory.mktemp("add")), engine) as made:
         yield made
-
-
-@pytest.fixture(scope="module")
-def replacing(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
-    with opened(view_policy(tmp_path_factory.mktemp("replace"), replace_one=True), engine) as made:
-        yield made
-
-
-@FUZZ
-@given(st.lists(statements(), min_size=1, max_size=2), databases())
-def test_one_unit_less(adding: World, sqls: list[str], database: Database) -> None:
-    check_all(adding, sqls, database, less(database))
-
-
-@FUZZ
-@given(st.lists(statements(), min_size=1, max_size=2), databases(), databases(most=6))
-def test_one_unit_replaced(replacing: World, sqls: list[str], database: Database, newcomer: Database) -> None:
-    check_all(replacing, sqls, database, [replaced(database, unit, newcomer) for unit in units_of(database)])
-
-
-@pytest.mark.long
-@LONG
-@given(st.lists(statements(), min_size=1, max_size=4), databases(most=14))
-def test_one_unit_less_at_length(adding: World, sqls: list[str], database: Database) -> None:
-    check_all(adding, sqls, database, less(database))
-
-
-@pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[Desk]:
-    with ExitStack() as stack:
-        policy = view_policy(tmp_path_factory.mktemp("total"), epsilon="0.001")
-        store = open_ledger(policy, create=True)
-        made = stack.enter_context(opened(policy, engine))
-        dataset = Dataset(policy, made.backend, store)
-        dataset.catalog = made.catalog
-        session = Session(dataset, "tester", _noise=ZeroNoise())
-        session.execute("SET dpsql.reuse = off")
-        yield Desk(stack.enter_context(session), made.connection, made.twin)
-
-
-@FUZZ
-@given(st.lists(statements(), min_size=1, max_size=2), databases())
-def test_nothing_raises(desk: Desk, sqls: list[str], database: Database) -> None:
-    desk.settle(database)
-    for sql in sqls:
-        answer(desk, sql)
 
 
 MANY = Database(
