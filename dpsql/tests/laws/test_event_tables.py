@@ -17,9 +17,9 @@ from dpsql.plan.backend_sql import print_sums
 from dpsql.plan.privacy import functional_dependencies, ownership
 from dpsql.policy import Policy, parse_policy
 from dpsql.relation.expressions import Field
+from dpsql.tests.support.drawn_statements import growing_statements
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_events import SCHEMA_OF_EVENTS, policy_of_events
-from dpsql.tests.support.random_joined_statements import growing_statements
 from dpsql.tests.support.random_joins import Database, load, row, without
 
 from .measured import World, measure_release, world
@@ -53,7 +53,7 @@ def heavy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 @settings(FUZZ, max_examples=150)
-@given(growing_statements())
+@given(growing_statements("events"))
 def test_no_step_has_more_rows_than_the_plan_states(heavy: World, sql: str) -> None:
     check_growth(heavy, sql)
 
