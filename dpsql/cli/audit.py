@@ -12,7 +12,7 @@ from .settings import CommandSettings, json_option, pass_settings, wants_json
 from .text_cells import terminal_text
 
 if TYPE_CHECKING:
-    from ..engine.audit import Audit, AuditFinding
+    from ..engine.audit import Audit, AuditFinding, Fuzzed
 
 __all__ = ["audit"]
 
@@ -31,9 +31,21 @@ _LAST = (
     metavar="STATEMENT",
     help="Audit this statement, in place of the usual ones.",
 )
+@click.option(
+    "--fuzz",
+    "count",
+    type=click.IntRange(1, 100_000),
+    metavar="N",
+    help="Search N statements of every shape instead: none may move by more than it claims.",
+)
+@click.option(
+    "--seed", type=click.IntRange(0), metavar="NUMBER", help="With --fuzz: which statements; 0 unless said."
+)
 @json_option
 @pass_settings
-def audit(settings: CommandSettings, statements: tuple[str, ...]) -> None:
+def audit(
+    settings: CommandSettings, statements: tuple[str, ...], count: int | None, seed: int | None
+) -> None:
     """Attack your own policy, on made-up people: what would one person's data show?
 
     Makes people up under the policy's tables, in memory: with one person more, a person at the ends of the bounds,
@@ -44,15 +56,42 @@ def audit(settings: CommandSettings, statements: tuple[str, ...]) -> None:
     \b
       dpsql audit
       dpsql audit --sql "SELECT major, AVG(gpa) FROM student GROUP BY major"
+      dpsql audit --fuzz 500 --seed 7
     """
-    from ..engine.audit import run_audit
+    from ..engine.audit import run_audit, run_fuzz
     from ..policy import load_policy
 
+    if count is not None and statements:
+        raise click.UsageError("--fuzz writes its statements itself: leave --sql out")
+    if count is None and seed is not None:
+        raise click.UsageError("--seed goes with --fuzz")
     policy = load_policy(settings.policy_path)
-    done = run_audit(policy, read_live_schema(policy.database, policy.files), statements)
-    click.echo(json.dumps(done.to_json()) if wants_json() else _text(done))
-    if not done.has_passed:
+    live = read_live_schema(policy.database, policy.files)
+    if count is None:
+        audited = run_audit(policy, live, statements)
+        done, text = audited.has_passed, json.dumps(audited.to_json()) if wants_json() else _text(audited)
+    else:
+        fuzzed = run_fuzz(policy, live, count, seed or 0)
+        done, text = fuzzed.has_passed, json.dumps(fuzzed.to_json()) if wants_json() else _searched(fuzzed)
+    click.echo(text)
+    if not done:
         click.get_current_context().exit(1)
+
+
+def _searched(done: Fuzzed) -> str:
+    refused = ", ".join(f"{code} {count}" for code, count in done.refused.items())
+    lines = [
+        f"{done.tried} statements of seed {done.seed}: {done.answered} answered, {sum(done.refused.values())} refused"
+        + (f" ({refused})" if refused else ""),
+        f"the most that neighbours moved one: {100 * done.worst:.4g} % of what is claimed",
+        *([f"  {terminal_text(done.at)}"] if done.at else []),
+    ]
+    for one in done.violations:
+        lines += [terminal_text(one.sql), f"  FAIL: {one.problem}"]
+    failed = len({one.sql for one in done.violations})
+    verdict = f"{failed} of {done.answered} failed" if failed else "none failed"
+    return "\n".join([*lines, "", f"{verdict}. On made-up people: a search that passes proves nothing, one that fails "
+                      "has found a bug."])  # fmt: skip
 
 
 def _text(done: Audit) -> str:

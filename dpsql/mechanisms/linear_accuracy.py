@@ -24,7 +24,8 @@ _POINTS: Final = 2**17
 _FINEST: Final = Fraction(1, 10**8)
 """Rarer misses are beyond what doubles tell: there each noise is bounded by itself, which is on the safe side."""
 _FARTHEST: Final = 2.0**62
-"""What is beyond this in a noise's own steps is as unlikely as what is at it."""
+"""What is beyond this in a noise's own steps is as unlikely as what is at it; noises that reach it are bounded one by
+one."""
 _REACH: Final = 40
 """So many times the sum of all |weight| · deviation holds all but 10^-20 of a sum of Laplace noises."""
 
@@ -39,7 +40,7 @@ def half_width_of(noises: Sequence[tuple[Law, Fraction]], beta: Fraction) -> Fra
     if len(noises) == 1:
         ((law, weight),) = noises
         return abs(weight) * law.half_width(beta)
-    if beta < _FINEST:
+    if beta < _FINEST or any(_REACH * math.sqrt(law.spread) >= _FARTHEST for law, _ in noises):
         return sum((abs(weight) * law.half_width(beta / len(noises)) for law, weight in noises), Fraction(0))
     unit = reduce(_common, (abs(weight) for _, weight in noises))
     shape = tuple(sorted((law.text, law, abs(weight) / unit) for law, weight in noises))

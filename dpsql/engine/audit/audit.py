@@ -33,11 +33,15 @@ from ...sql.statement import AdmittedQuery, parse_statement
 from ..explain import number_text
 from ..preview import sql_name
 from ..privatise import Exact, publish
+from .intermediates import fixed_intermediates
 from .measure import Groups, distance, drawn_scale, measure_release, squared_distance
 from .statistics import Attack, allowed, at_least, attack
 from .twins import CROWD, PATTERNS, Person, Twin
 
-__all__ = ["EPSILON", "RUNS", "Audit", "AuditFinding", "run_audit", "scores"]
+__all__ = [
+    "EPSILON", "RUNS", "Audit", "AuditFinding", "Measures", "claim_of", "measured_over", "moved_by", "neighbours_in",
+    "plan_audited", "run_audit", "scores",
+]  # fmt: skip
 
 EPSILON = Fraction(1)
 """What the statements are planned at: scales change no way through the code, and large losses are seen best."""
@@ -112,10 +116,10 @@ def run_audit(
         plans = dict(_given(policy, catalog, statements) if statements else _usual(policy, catalog))
         found = {sql: _Compared(sql, planned) for sql, planned in plans.items()}
         known: dict[tuple[Person, ...], dict[str, Measures | DpsqlError]] = {}
-        for by, here, there in _neighbours(policy):
+        for by, here, there in neighbours_in(policy):
             for people in (here, there):
                 if tuple(people) not in known:
-                    known[tuple(people)] = _measured(twin, backend, people, plans)
+                    known[tuple(people)] = measured_over(twin, backend, people, plans)
             left, right = known[tuple(here)], known[tuple(there)]
             for sql, one in found.items():
                 one.compare(by, left[sql], right[sql])
@@ -127,7 +131,7 @@ def run_audit(
 
 def _given(policy: Policy, catalog: Catalog, statements: Sequence[str]) -> Iterator[tuple[str, Plan]]:
     for sql in statements:
-        planned = _plan(policy, catalog, sql)
+        planned = plan_audited(policy, catalog, sql)
         if planned.intermediates:
             raise Refusal(
                 "the audit takes no statement that draws a subquery first",
@@ -154,7 +158,7 @@ def _usual(policy: Policy, catalog: Catalog) -> Iterator[tuple[str, Plan]]:
     for table in catalog.tables.values():
         for sql in _questions(table) if table.unit is not None and not table.is_hidden else ():
             try:
-                yield sql, _plan(policy, catalog, sql)
+                yield sql, plan_audited(policy, catalog, sql)
             except Refusal:
                 continue
 
@@ -183,7 +187,8 @@ def _questions(table: Table) -> Iterator[str]:
         yield f"SELECT {sql_name(key.name)}, COUNT(*) FROM {name} GROUP BY 1"
 
 
-def _plan(policy: Policy, catalog: Catalog, sql: str) -> Plan:
+def plan_audited(policy: Policy, catalog: Catalog, sql: str) -> Plan:
+    """Return a statement's plan, at the audit's epsilon and delta. Raises Refusal."""
     query = parse_statement(sql)
     if not isinstance(query, AdmittedQuery):
         raise Refusal("only queries can be audited", sqlstate="0A000")
@@ -201,7 +206,7 @@ def _plan(policy: Policy, catalog: Catalog, sql: str) -> Plan:
 # --- the neighbours -------------------------------------------------------------------------------------
 
 
-def _neighbours(policy: Policy) -> Iterator[tuple[str, list[Person], list[Person]]]:
+def neighbours_in(policy: Policy) -> Iterator[tuple[str, list[Person], list[Person]]]:
     """Yield pairs of databases that the policy calls neighbours: what the one has that the other has not, and both."""
     crowd, many = [Person("one of the crowd", rows=0)] * CROWD, policy.privacy.together
     if policy.privacy.neighbours is Neighbours.ADD_REMOVE:
@@ -219,7 +224,7 @@ def _neighbours(policy: Policy) -> Iterator[tuple[str, list[Person], list[Person
                 )
 
 
-def _measured(
+def measured_over(
     twin: Twin, backend: DuckDBBackend, people: list[Person], plans: dict[str, Plan]
 ) -> dict[str, Measures | DpsqlError]:
     """Return the exact integers of each statement over some people; the error, where the engine failed."""
@@ -228,7 +233,8 @@ def _measured(
     for sql, planned in plans.items():
         try:
             with backend.snapshot() as snapshot:
-                found[sql] = [measure_release(release, snapshot) for release in planned.releases]
+                given = fixed_intermediates(planned)
+                found[sql] = [measure_release(release, snapshot, given) for release in planned.releases]
         except EngineFailure as failure:
             found[sql] = failure
     return found
@@ -256,17 +262,8 @@ class _Compared:
         if isinstance(left, DpsqlError) or isinstance(right, DpsqlError):
             self.problems.append(f"the engine failed over {by}")
             return
-        loss, claim = Fraction(0), self._claim
-        for release, here, there in zip(self.plan.releases, left, right, strict=True):
-            for number in here:
-                loss += _loss(release, number, here[number], there[number], in_rho=self._in_rho)
-            if release.counted is not None:
-                alone = _new(here[release.counted], there[release.counted])
-                alone += _new(there[release.counted], here[release.counted])
-                if alone > 2 * self.plan.privacy.together * release.bounding.groups:
-                    self.problems.append(f"found keys of more groups than are bounded: {by}")
-        if loss > claim:
-            self.problems.append(f"moved by more than is claimed: {by}")
+        loss, problems = moved_by(self.plan, left, right)
+        self.problems += [f"{problem}: {by}" for problem in problems]
         if loss > self.loss:
             self.loss, self.by = loss, by
         changes = [
@@ -280,11 +277,6 @@ class _Compared:
     @property
     def _in_rho(self) -> bool:
         return self.plan.privacy.accounting is Accounting.ZCDP
-
-    @property
-    def _claim(self) -> Fraction:
-        """What the charge says that neighbours are apart at most: in epsilon, or in rho."""
-        return Fraction(self.plan.rho_atto, ATTO) if self._in_rho else self.plan.epsilon
 
     def finding(self, noise: Noise, runs: int) -> AuditFinding:
         """Attack the pair that moved it most, and say what came of it all."""
@@ -320,12 +312,38 @@ class _Compared:
             return "0 of 0"
         (release, *others), measurements = self.plan.releases, self.plan.releases[0].measurements
         if others or len(measurements) > 1 or self._in_rho:
-            return f"{float(100 * self.loss / self._claim):.4g} of 100 %"
+            return f"{float(100 * self.loss / claim_of(self.plan)):.4g} of 100 %"
         measurement = measurements[0]
         step = (
             Fraction(1) if measurement.lattice is None else measurement.lattice.step
         ) / measurement.denominator
         return f"{number_text(self.loss * release.scale(0) * step)} of {number_text(measurement.sensitivity * step)}"
+
+
+def claim_of(planned: Plan) -> Fraction:
+    """Return what the charge says that neighbours are apart at most: in epsilon, or in rho."""
+    in_rho = planned.privacy.accounting is Accounting.ZCDP
+    return Fraction(planned.rho_atto, ATTO) if in_rho else planned.epsilon
+
+
+def moved_by(planned: Plan, left: Measures, right: Measures) -> tuple[Fraction, list[str]]:
+    """Return how far two databases are apart in all that a statement measures, and what of it is not claimed (L1)."""
+    loss, problems, in_rho = Fraction(0), list[str](), planned.privacy.accounting is Accounting.ZCDP
+    for release, here, there in zip(planned.releases, left, right, strict=True):
+        for number, measurement in enumerate(release.measurements):
+            if release.is_empty:
+                continue
+            if distance(release, number, here[number], there[number]) > measurement.sensitivity:
+                problems.append(f"{measurement.label} moved by more than its sensitivity")
+            loss += _loss(release, number, here[number], there[number], in_rho=in_rho)
+        if release.counted is not None:
+            alone = _new(here[release.counted], there[release.counted])
+            alone += _new(there[release.counted], here[release.counted])
+            if alone > 2 * planned.privacy.together * release.bounding.groups:
+                problems.append("found keys of more groups than are bounded")
+    if loss > claim_of(planned):
+        problems.append("moved by more than is claimed")
+    return loss, problems
 
 
 def _new(here: Groups, there: Groups) -> int:

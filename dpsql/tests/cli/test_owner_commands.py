@@ -491,6 +491,28 @@ def test_the_audit(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run("budget", "show").stdout == before
 
 
+def test_the_search_of_the_audit(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = run("budget", "show").stdout
+    done = run("audit", "--fuzz", "12", "--seed", "4")
+    assert done.exit_code == 0, done.output
+    counted, moved, _, _, verdict = done.stdout.rstrip("\n").split("\n")
+    assert re.fullmatch(r"12 statements of seed 4: \d+ answered, \d+ refused( \(.*\))?", counted)
+    assert re.fullmatch(r"the most that neighbours moved one: \d+(\.\d+)? % of what is claimed", moved)
+    assert verdict.startswith("none failed. ")
+    body = json.loads(run("audit", "--fuzz", "12", "--seed", "4", "--json").stdout)
+    assert (body["passed"], body["tried"], body["violations"]) == (True, 12, [])
+    assert run("budget", "show").stdout == before
+    for wrong in (["--fuzz", "5", "--sql", "SELECT 1"], ["--seed", "5"], ["--fuzz", "0"]):
+        assert run("audit", *wrong).exit_code == 2
+    monkeypatch.setattr(
+        "dpsql.plan.measures.measurements.Measurement.scale",
+        lambda self, epsilon: Fraction(self.sensitivity) / epsilon / 2,
+    )
+    failed = run("audit", "--fuzz", "12", "--seed", "4")
+    assert failed.exit_code == 1
+    assert "  FAIL: moved by more than is claimed: " in failed.stdout
+
+
 def test_a_backup_is_a_new_folder_and_a_ledger(run: Run, campus: Path, tmp_path: Path) -> None:
     run("query", "SELECT COUNT(*) FROM student")
     folder = tmp_path / "monday"

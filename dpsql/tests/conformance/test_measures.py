@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dpsql.errors import Refusal
-from dpsql.tests.support import random_databases, random_joined_statements, random_joins
+from dpsql.tests.support import random_databases, random_joins
+from dpsql.tests.support.drawn_statements import statements
 from dpsql.tests.support.postgres_server import PostgresServer
 
 from ..laws.measured import World, fixed_intermediates, measure_release
@@ -60,7 +61,7 @@ def check(engines: Engines, sqls: list[str], database: object) -> None:
 
 
 @FUZZ
-@given(st.lists(random_databases.statements(), min_size=1, max_size=4), random_databases.databases())
+@given(st.lists(statements("one table"), min_size=1, max_size=4), random_databases.databases())
 def test_a_table_is_measured_alike(
     one_table: Engines, sqls: list[str], database: random_databases.Database
 ) -> None:
@@ -68,7 +69,7 @@ def test_a_table_is_measured_alike(
 
 
 @FUZZ
-@given(st.lists(random_joined_statements.statements(), min_size=1, max_size=4), random_joins.databases())
+@given(st.lists(statements(), min_size=1, max_size=4), random_joins.databases())
 def test_joined_tables_are_measured_alike(
     joined: Engines, sqls: list[str], database: random_joins.Database
 ) -> None:
@@ -77,7 +78,7 @@ def test_joined_tables_are_measured_alike(
 
 @pytest.mark.long
 @LONG
-@given(st.lists(random_databases.statements(), min_size=1, max_size=6), random_databases.databases(most=30))
+@given(st.lists(statements("one table"), min_size=1, max_size=6), random_databases.databases(most=30))
 def test_a_table_is_measured_alike_at_length(
     one_table: Engines, sqls: list[str], database: random_databases.Database
 ) -> None:
@@ -86,9 +87,7 @@ def test_a_table_is_measured_alike_at_length(
 
 @pytest.mark.long
 @LONG
-@given(
-    st.lists(random_joined_statements.statements(), min_size=1, max_size=6), random_joins.databases(most=20)
-)
+@given(st.lists(statements(), min_size=1, max_size=6), random_joins.databases(most=20))
 def test_joined_tables_are_measured_alike_at_length(
     joined: Engines, sqls: list[str], database: random_joins.Database
 ) -> None:

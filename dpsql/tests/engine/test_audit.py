@@ -14,14 +14,16 @@ import pytest
 from scipy.stats import beta  # type: ignore[import-untyped]  # has no types
 
 from dpsql.backends import open_backend
-from dpsql.engine.audit import Audit, run_audit
+from dpsql.engine.audit import Audit, Fuzzed, run_audit, run_fuzz
+from dpsql.engine.audit.covering import pairs_in, pairs_of
+from dpsql.engine.audit.statements import SHAPES, statements
 from dpsql.engine.audit.statistics import allowed, at_least, at_most, attack
 from dpsql.errors import Refusal
 from dpsql.mechanisms import Gaussian, Laplace, Law, Noise, SampledNoise, Truncated
 from dpsql.plan import planner
 from dpsql.plan.dialects.dialect import Dialect
 from dpsql.plan.measures import measurements
-from dpsql.policy import Policy, parse_policy
+from dpsql.policy import Policy, build_catalog, parse_policy
 from dpsql.policy.live_schema import LiveSchema
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.postgres_server import PostgresServer
@@ -288,3 +290,74 @@ def test_the_schema_may_be_of_postgres(postgres: PostgresServer, tmp_path: Path)
         "SELECT SUM(open) FROM person",
         "SELECT SUM(price) FROM line",
     } <= asked
+
+
+# --- the search -------------------------------------------------------------------------------------------
+
+Fuzz = Callable[..., Fuzzed]
+BARE = """
+database = "duckdb:people.duckdb"
+ledger = "sqlite:people.db"
+[privacy]
+epsilon = 1
+[tables.person]
+unit = "id"
+"""
+
+
+@pytest.fixture
+def searched(made: Callable[[str], tuple[Policy, LiveSchema]]) -> Fuzz:
+    def run(count: int, seed: int = 0, more: str = "") -> Fuzzed:
+        return run_fuzz(*made(more), count, seed)
+
+    return run
+
+
+@pytest.mark.parametrize("more", ["", f"{IN_RHO}\ntogether = 2", 'neighbours = "replace-one"'])
+def test_what_is_searched_passes(searched: Fuzz, more: str) -> None:
+    done = searched(40, 3, more)
+    assert done.has_passed, done.violations
+    assert done.tried == 40 == done.answered + sum(done.refused.values())
+    assert done.answered > 24
+    assert 0.5 < done.worst <= 1
+    assert done.at
+
+
+def test_a_seed_says_all(searched: Fuzz) -> None:
+    one, again, other = (searched(12, seed) for seed in (1, 1, 2))
+    assert one == again
+    assert one.at != other.at
+
+
+def test_every_pair_of_shapes_comes_first(made: Callable[[str], tuple[Policy, LiveSchema]]) -> None:
+    catalog = build_catalog(*made(""))
+    asked = list(statements(catalog, 5, 700))
+    missing = set(pairs_of(SHAPES)) - set[object]().union(*(pairs_in(one.shape) for one in asked))
+    assert missing == set()
+    assert len({one.sql for one in asked}) > 600
+    assert [one.sql for one in statements(catalog, 5, 40)] == [one.sql for one in asked[:40]]
+
+
+def test_a_policy_that_declares_nothing_is_searched(
+    made: Callable[[str], tuple[Policy, LiveSchema]], tmp_path: Path
+) -> None:
+    _, live = made("")
+    done = run_fuzz(parse_policy(BARE, tmp_path / "people.toml"), live, 60)
+    assert done.has_passed
+    assert done.answered > 10
+
+
+def test_the_search_finds_a_forgotten_clamp(searched: Fuzz, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Dialect, "clamp", lambda self, sql, lo, hi, **_: sql)
+    found = searched(60, 3)
+    assert not found.has_passed, found
+
+
+def test_the_search_finds_a_forgotten_person(searched: Fuzz, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measurements.Measurement, "sensitivity", measurements.Measurement.of_one)
+    assert not searched(20, 3, "together = 2").has_passed
+
+
+def test_the_search_finds_an_engine_that_fails(searched: Fuzz, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Dialect, "clamp", lambda self, sql, lo, hi, **_: f"CAST(error({sql}) AS BIGINT)")
+    assert any("the engine failed" in one.problem for one in searched(20, 3).violations)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,6 +12,7 @@ import duckdb
 from hypothesis.vendor.pretty import RepresentationPrinter
 
 from dpsql.backends import Backend, DuckDBBackend
+from dpsql.engine.audit.intermediates import fixed_intermediates
 from dpsql.engine.audit.measure import (
     SALT,
     Groups,
@@ -22,16 +22,22 @@ from dpsql.engine.audit.measure import (
     parameter_of,
     squared_distance,
 )
-from dpsql.mechanisms import ATTO, FlipChoice, Gaussian, Gaussians, Thresholded, Truncated, bounds_of_exp
+from dpsql.mechanisms import (
+    ATTO,
+    FlipChoice,
+    Gaussian,
+    Gaussians,
+    RankSplit,
+    Thresholded,
+    Truncated,
+    bounds_of_exp,
+)
 from dpsql.plan.backend_sql.print_release import BackendQuery
 from dpsql.plan.measures.measurements import MeasurementKind
 from dpsql.plan.planner import Plan, PrivacyParameters, ReleasePlan, plan
-from dpsql.plan.privacy.rows import Block, OwnedRows, Released, selects_in
 from dpsql.plan.views import build_catalog
 from dpsql.policy import Accounting, Neighbours, Policy
 from dpsql.relation.catalog import Catalog
-from dpsql.relation.types import Kind as TypeKind
-from dpsql.relation.types import SqlType
 from dpsql.sql.bind_select import bind
 from dpsql.sql.scope import BindingContext
 from dpsql.sql.statement import AdmittedQuery, parse_statement
@@ -141,55 +147,6 @@ def parameters_of(
     return [*found, *(lists or [[] for _ in release.release.keys])] if query.of_shown else found
 
 
-def fixed_intermediates(plan: Plan) -> list[object]:
-    """Return made-up values for all intermediate results of a plan: rows with repeated keys, unless the plan takes
-    them to be unique."""
-    uniques: dict[int, tuple[frozenset[int], ...]] = {}
-    for release in plan.releases:
-        uniques |= {source.intermediate: source.keys for source in _released_in(release.release.rows)}
-    found: list[object] = []
-    for number, intermediate in enumerate(plan.intermediates):
-        types = [column.type for column in intermediate.columns]
-        if number in plan.tables:
-            found.append(_made_up_rows(types, uniques.get(number, ())))
-        else:
-            found.append(
-                _MADE_UP[types[0].kind][number % 3] if types[0].kind in _MADE_UP else _NUMBERS[number % 4]
-            )
-    return found
-
-
-def _released_in(rows: OwnedRows | Block) -> Iterator[Released]:
-    for select in selects_in(rows):
-        yield from (item.source for item in select.items if isinstance(item.source, Released))
-
-
-def _made_up_rows(types: Sequence[SqlType], keys: tuple[frozenset[int], ...]) -> tuple[list[object], ...]:
-    """Return columns of rows; those of the first key hold every combination once, the others repeat."""
-    pools = [_pool(type_) for type_ in types]
-    if not keys:
-        return tuple([pool[i // 2 % len(pool)] for i in range(8)] for pool in pools)
-    key = sorted(keys[0])
-    combinations = list(itertools.product(*(pools[index] for index in key)))[:9]
-    columns = [[pool[i % len(pool)] for i in range(len(combinations))] for pool in pools]
-    for place, index in enumerate(key):
-        columns[index] = [combination[place] for combination in combinations]
-    return tuple(columns)
-
-
-def _pool(type_: SqlType) -> tuple[object, ...]:
-    if type_.is_integer:
-        return (1, 2, None, 7)
-    return _MADE_UP.get(type_.kind, (2.5, 0.5, None, 1.0))
-
-
-_NUMBERS = (2.5, -1.0, None, 0.0)
-_MADE_UP: dict[TypeKind, tuple[object, ...]] = {
-    TypeKind.TEXT: ("a", "b", None, "t"), TypeKind.BOOLEAN: (True, False, None),
-    TypeKind.DATE: ("2020-06-15", "2020-01-01", None), TypeKind.TIMESTAMP: ("2020-02-01 00:00:00", "2020-01-01 00:00:00", None),
-}  # fmt: skip
-
-
 def rho_of(release: ReleasePlan, number: int, left: Groups, right: Groups) -> Fraction:
     """Return what one measurement's change costs of zCDP: change²/(2 sigma²), or of a pure draw loss²/2 or loss²/8."""
     law = release.law(number)
@@ -202,7 +159,7 @@ def rho_of(release: ReleasePlan, number: int, left: Groups, right: Groups) -> Fr
         return moved**2 / 8
     assert isinstance(law, Truncated)  # each key by itself, at most by one step
     assert all(abs(here - there) <= 1 for here, there in _beside(left, right))
-    return moved / drawn_scale(release, number) / 2
+    return moved / drawn_scale(release, number) ** 2 / 2
 
 
 def loss(release: ReleasePlan, left: dict[int, Groups], right: dict[int, Groups]) -> Fraction:
@@ -229,6 +186,8 @@ def compared(plan: Plan, here: Measured, there: Measured, sql: str) -> Fraction:
                     measurement.squared_sensitivity,
                 )
                 assert squared <= claimed, (sql, measurement.kind, squared, claimed)
+            if isinstance(split := release.choices.get(number), RankSplit):
+                check_split(release, number, split)
         if release.counted is not None:
             check_threshold(plan, release, left[release.counted], right[release.counted])
         check_new_keys(plan, release, left, right)
@@ -247,6 +206,22 @@ def compared(plan: Plan, here: Measured, there: Measured, sql: str) -> Fraction:
     blocks = sum((Fraction(*release.release.share) for release in plan.releases), Fraction(0))
     assert plan.delta <= plan.privacy.delta * blocks, sql
     return total / plan.epsilon if plan.epsilon else Fraction(0)
+
+
+def check_split(release: ReleasePlan, number: int, split: RankSplit) -> None:
+    """The choices of each depth cost their part: a unit may have all its weight in one part at each of them (1.21).
+
+    A choice's range is 2·gamma·max(p, q - p) of what a unit weighs, and of rho an eighth of its square.
+    """
+    ranges: dict[int, Fraction] = {}
+    for share, depth in zip(split.between, split.depths, strict=True):
+        one = split.choice(share, split.candidates)
+        reach = 2 * one.gamma * max(one.p, one.q - one.p) * release.measurements[number].sensitivity
+        ranges[depth] = max(reach, ranges.get(depth, Fraction(0)))
+    if release.is_zcdp:
+        assert sum(reach**2 / 8 for reach in ranges.values()) <= Fraction(release.rhos[number], ATTO)
+    else:
+        assert sum(ranges.values()) <= release.epsilons[number]
 
 
 def check_threshold(plan: Plan, release: ReleasePlan, left: Groups, right: Groups) -> None:

@@ -29,7 +29,7 @@ from dpsql.policy.model import TablePolicy
 from dpsql.sql import scope
 from dpsql.system_catalog.objects import Objects
 from dpsql.testing.injected_noise import ZeroNoise
-from dpsql.tests.support.random_joined_statements import statements
+from dpsql.tests.support.drawn_statements import statements
 from dpsql.tests.support.random_joins import SCHEMA, Database, databases, load, policy_text
 
 from .planting import plant

@@ -27,6 +27,7 @@ from dpsql.engine import asserted_keys
 from dpsql.engine.dataset import Dataset
 from dpsql.errors import FilesChanged, PolicyError
 from dpsql.policy import build_catalog, load_policy, units
+from dpsql.tests.support.drawn_statements import growing_statements, statements
 from dpsql.tests.support.random_files import (
     KEYED_TABLES,
     KEYS,
@@ -35,7 +36,6 @@ from dpsql.tests.support.random_files import (
     policies_of_keyed_files,
     write_files,
 )
-from dpsql.tests.support.random_joined_statements import growing_statements, statements
 from dpsql.tests.support.random_joins import Database, databases, orphaned, replaced, units_of, without
 
 from .measured import world

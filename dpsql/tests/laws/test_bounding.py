@@ -18,8 +18,9 @@ from dpsql.plan.backend_sql.print_source import SourcePrinter
 from dpsql.plan.backend_sql.print_sums import UnitSums, integer_type
 from dpsql.plan.measures.measurements import BoundingQuery, Measurement, MeasurementKind, counted_in
 from dpsql.plan.planner import Plan, ReleasePlan
-from dpsql.tests.support import random_joined_statements, random_joins
-from dpsql.tests.support.random_databases import Database, databases, load, statements
+from dpsql.tests.support import random_joins
+from dpsql.tests.support.drawn_statements import statements
+from dpsql.tests.support.random_databases import Database, databases, load
 
 from .examples import HEAVY, ORDINARY, REPEATED, visit
 from .measured import World, fixed_intermediates, measure_release, world
@@ -113,7 +114,7 @@ PARTS = "SELECT city, COUNT(*) FILTER (WHERE flag), SUM(n) FILTER (WHERE tag = '
 
 
 @FUZZ
-@given(statements("visit"), databases())
+@given(statements("one table"), databases())
 @example(CITIES, HEAVY)
 @example(PARTS, HEAVY)
 @example("SELECT SUM(big), COUNT(x), AVG(x) FROM visit WHERE n > 0", HEAVY)
@@ -123,7 +124,7 @@ def test_the_printed_form_is_the_plain_one(single: World, sql: str, database: Da
 
 
 @FUZZ
-@given(random_joined_statements.statements(), random_joins.databases())
+@given(statements(), random_joins.databases())
 def test_the_printed_form_is_the_plain_one_over_joins(
     joined: World, sql: str, database: random_joins.Database
 ) -> None:
@@ -133,7 +134,7 @@ def test_the_printed_form_is_the_plain_one_over_joins(
 
 @pytest.mark.long
 @LONG
-@given(statements("visit"), databases())
+@given(statements("one table"), databases())
 def test_the_printed_form_is_the_plain_one_at_length(single: World, sql: str, database: Database) -> None:
     single.settle(load, database)
     check(single, sql)
@@ -141,7 +142,7 @@ def test_the_printed_form_is_the_plain_one_at_length(single: World, sql: str, da
 
 @pytest.mark.long
 @LONG
-@given(random_joined_statements.statements(), random_joins.databases(most=14))
+@given(statements(), random_joins.databases(most=14))
 def test_the_printed_form_is_the_plain_one_over_joins_at_length(
     joined: World, sql: str, database: random_joins.Database
 ) -> None:

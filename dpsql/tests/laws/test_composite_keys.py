@@ -9,44 +9,34 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator
-from contextlib import ExitStack
 from functools import partial
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from dpsql import Session
-from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.errors import Refusal
 from dpsql.plan.backend_sql import print_source, print_sums
 from dpsql.plan.measures.measurements import MeasurementKind
 from dpsql.plan.privacy import ownership, release_boundary, rows
-from dpsql.testing.injected_noise import ZeroNoise
+from dpsql.tests.support.drawn_statements import growing_statements
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_composites import (
     SCHEMA_OF_COMPOSITES,
-    CompositeWriter,
     load_composites,
     policy_of_composites,
-    spelled_out,
 )
-from dpsql.tests.support.random_joined_statements import growing_statements, statements
-from dpsql.tests.support.random_joins import Database, databases, replaced, row, units_of, without
+from dpsql.tests.support.random_joins import Database, row
 
 from . import test_growth_rows, test_neighbours_joined
 from .measured import World, world
 from .planting import plant
 from .test_growth_rows import extreme
-from .test_neighbours_joined import FUZZ, HEAVY, LONG, less
-from .test_total import answer
-from .test_total_joined import Desk
+from .test_neighbours_joined import FUZZ, HEAVY, less
 
 Patch = pytest.MonkeyPatch
 
 check = partial(test_neighbours_joined.check, put=load_composites)
 check_all = partial(test_neighbours_joined.check_all, put=load_composites)
-written = statements(CompositeWriter)
 
 
 def opened(
@@ -73,81 +63,7 @@ def in_row(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | No
     yield from opened(tmp_path_factory, engine, in_row=True)
 
 
-@pytest.fixture(scope="module")
-def replacing(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
-    yield from opened(tmp_path_factory, engine, replace_one=True)
-
-
-@pytest.fixture(scope="module")
-def three(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
-    yield from opened(tmp_path_factory, engine, together=3)
-
-
 # --- random ------------------------------------------------------------------------------------------------
-
-
-@FUZZ
-@given(st.lists(written, min_size=1, max_size=2), databases())
-def test_one_unit_less(adding: World, sqls: list[str], database: Database) -> None:
-    check_all(adding, sqls, database, less(database))
-
-
-@FUZZ
-@given(st.lists(written, min_size=1, max_size=2), databases())
-def test_one_unit_less_where_it_stands_in_the_row(in_row: World, sqls: list[str], database: Database) -> None:
-    check_all(in_row, sqls, database, less(database))
-
-
-@FUZZ
-@given(st.lists(written, min_size=1, max_size=2), databases(), databases(most=6))
-def test_one_unit_replaced(replacing: World, sqls: list[str], database: Database, newcomer: Database) -> None:
-    check_all(replacing, sqls, database, [replaced(database, unit, newcomer) for unit in units_of(database)])
-
-
-@FUZZ
-@given(st.lists(written, min_size=1, max_size=2), databases())
-def test_three_units_less(three: World, sqls: list[str], database: Database) -> None:
-    gone = database
-    for unit in units_of(database)[:3]:
-        gone = without(gone, unit)
-    check_all(three, sqls, database, [gone])
-
-
-@pytest.mark.long
-@LONG
-@given(st.lists(written, min_size=1, max_size=4), databases(most=14))
-def test_one_unit_less_at_length(adding: World, sqls: list[str], database: Database) -> None:
-    check_all(adding, sqls, database, less(database))
-
-
-@pytest.mark.long
-@LONG
-@given(st.lists(written, min_size=1, max_size=4), databases(most=14), databases(most=8))
-def test_one_unit_replaced_at_length(
-    replacing: World, sqls: list[str], database: Database, newcomer: Database
-) -> None:
-    check_all(replacing, sqls, database, [replaced(database, unit, newcomer) for unit in units_of(database)])
-
-
-@pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[Desk]:
-    with ExitStack() as stack:
-        policy = policy_of_composites(tmp_path_factory.mktemp("total"), epsilon="0.001")
-        store = open_ledger(policy, create=True)
-        made = stack.enter_context(
-            world(policy.path.parent, policy=policy, schema=SCHEMA_OF_COMPOSITES, server=engine)
-        )
-        session = Session(Dataset(policy, made.backend, store), "tester", _noise=ZeroNoise())
-        session.execute("SET dpsql.reuse = off")
-        yield Desk(stack.enter_context(session), made.connection, made.twin, load_composites)
-
-
-@FUZZ
-@given(st.lists(written, min_size=1, max_size=2), databases())
-def test_nothing_raises(desk: Desk, sqls: list[str], database: Database) -> None:
-    desk.settle(database)
-    for sql in sqls:
-        answer(desk, sql)
 
 
 @pytest.fixture(scope="module")
@@ -160,9 +76,9 @@ def heavy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 @settings(FUZZ, max_examples=150)
-@given(growing_statements(CompositeWriter))
+@given(growing_statements("composites"))
 def test_no_step_has_more_rows_than_the_plan_states(heavy: World, sql: str) -> None:
-    test_growth_rows.check(heavy, spelled_out(sql))
+    test_growth_rows.check(heavy, sql)
 
 
 # --- by hand -----------------------------------------------------------------------------------------------

@@ -7,34 +7,27 @@ are NULL anywhere, and the columns of the unit have three widths.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 import duckdb
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from dpsql import Session
-from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.errors import EngineFailure
 from dpsql.plan.backend_sql import print_sums
 from dpsql.plan.privacy import functional_dependencies, ownership
 from dpsql.policy import Policy, parse_policy
 from dpsql.relation.expressions import Field
-from dpsql.testing.injected_noise import ZeroNoise
+from dpsql.tests.support.drawn_statements import growing_statements
 from dpsql.tests.support.postgres_server import PostgresServer
-from dpsql.tests.support.random_events import SCHEMA_OF_EVENTS, event_databases, policy_of_events
-from dpsql.tests.support.random_joined_statements import growing_statements, statements
-from dpsql.tests.support.random_joins import Database, load, replaced, row, units_of, without
+from dpsql.tests.support.random_events import SCHEMA_OF_EVENTS, policy_of_events
+from dpsql.tests.support.random_joins import Database, load, row, without
 
 from .measured import World, measure_release, world
 from .planting import plant
 from .test_growth_rows import check as check_growth
 from .test_growth_rows import extreme
 from .test_neighbours import planned
-from .test_neighbours_joined import FUZZ, HEAVY, LONG, check, check_all, check_nobodys_rows, less, measured
-from .test_total import answer
-from .test_total_joined import Desk
+from .test_neighbours_joined import FUZZ, HEAVY, check, check_nobodys_rows, measured
 
 Patch = pytest.MonkeyPatch
 
@@ -46,65 +39,7 @@ def adding(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | No
         yield made
 
 
-@pytest.fixture(scope="module")
-def replacing(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
-    policy = policy_of_events(tmp_path_factory.mktemp("replace"), replace_one=True)
-    with world(policy.path.parent, policy=policy, schema=SCHEMA_OF_EVENTS, server=engine) as made:
-        yield made
-
-
 # --- random ------------------------------------------------------------------------------------------------
-
-
-@FUZZ
-@given(st.lists(statements(), min_size=1, max_size=2), event_databases())
-def test_one_unit_less(adding: World, sqls: list[str], database: Database) -> None:
-    check_all(adding, sqls, database, less(database))
-
-
-@FUZZ
-@given(st.lists(statements(), min_size=1, max_size=2), event_databases(), event_databases(most=6))
-def test_one_unit_replaced(replacing: World, sqls: list[str], database: Database, newcomer: Database) -> None:
-    others = [replaced(database, unit, newcomer) for unit in units_of(database)]
-    check_all(replacing, sqls, database, [*others, *less(database)])
-
-
-@pytest.mark.long
-@LONG
-@given(st.lists(statements(), min_size=1, max_size=4), event_databases(most=14))
-def test_one_unit_less_at_length(adding: World, sqls: list[str], database: Database) -> None:
-    check_all(adding, sqls, database, less(database))
-
-
-@pytest.mark.long
-@LONG
-@given(st.lists(statements(), min_size=1, max_size=4), event_databases(most=14), event_databases(most=8))
-def test_one_unit_replaced_at_length(
-    replacing: World, sqls: list[str], database: Database, newcomer: Database
-) -> None:
-    others = [replaced(database, unit, newcomer) for unit in units_of(database)]
-    check_all(replacing, sqls, database, [*others, *less(database)])
-
-
-@pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[Desk]:
-    with ExitStack() as stack:
-        policy = policy_of_events(tmp_path_factory.mktemp("total"), epsilon="0.001")
-        store = open_ledger(policy, create=True)
-        made = stack.enter_context(
-            world(policy.path.parent, policy=policy, schema=SCHEMA_OF_EVENTS, server=engine)
-        )
-        session = Session(Dataset(policy, made.backend, store), "tester", _noise=ZeroNoise())
-        session.execute("SET dpsql.reuse = off")
-        yield Desk(stack.enter_context(session), made.connection, made.twin)
-
-
-@FUZZ
-@given(st.lists(statements(), min_size=1, max_size=2), event_databases())
-def test_nothing_raises(desk: Desk, sqls: list[str], database: Database) -> None:
-    desk.settle(database)
-    for sql in sqls:
-        answer(desk, sql)
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +53,7 @@ def heavy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 @settings(FUZZ, max_examples=150)
-@given(growing_statements())
+@given(growing_statements("events"))
 def test_no_step_has_more_rows_than_the_plan_states(heavy: World, sql: str) -> None:
     check_growth(heavy, sql)
 

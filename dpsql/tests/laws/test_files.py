@@ -17,9 +17,9 @@ from dpsql.backends.duckdb_files import DuckDBFiles, pin_verified
 from dpsql.backends.pinned_files import write_record
 from dpsql.plan.planner import Plan
 from dpsql.policy import Policy, build_catalog
+from dpsql.tests.support.drawn_statements import statements
 from dpsql.tests.support.random_events import event_databases
 from dpsql.tests.support.random_files import SCHEMA_OF_FILES, TABLES, files_of, policies_of_files, write_files
-from dpsql.tests.support.random_joined_statements import statements
 from dpsql.tests.support.random_joins import Database, load, row, units_of, without
 
 from .measured import Measured, World, compared, fixed_intermediates, measure_release, world
@@ -79,7 +79,7 @@ def check(files: Files, sqls: list[str], database: Database, neighbours: list[Da
 
 
 @settings(FUZZ, max_examples=15)
-@given(st.lists(statements(), min_size=2, max_size=4), event_databases())
+@given(st.lists(statements("events"), min_size=2, max_size=4), event_databases())
 def test_files_are_as_tables(files: Files, sqls: list[str], database: Database) -> None:
     check(files, sqls, database, [without(database, unit) for unit in units_of(database)[:1]])
 

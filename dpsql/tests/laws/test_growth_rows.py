@@ -22,7 +22,7 @@ from dpsql.plan.backend_sql.print_release import BackendQuery
 from dpsql.plan.planner import Plan, ReleasePlan
 from dpsql.plan.privacy.growth import MAX_GROWN
 from dpsql.plan.privacy.rows import Reach
-from dpsql.tests.support.random_joined_statements import growing_statements
+from dpsql.tests.support.drawn_statements import growing_statements
 from dpsql.tests.support.random_joins import PUBLIC_ROWS, SCHEMA, Database, load, policy_of, row
 
 from .examples import REPEATED

@@ -10,21 +10,17 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import settings
 
 from dpsql.errors import EngineFailure, Refusal
-from dpsql.plan.measures.measurements import MeasurementKind
 from dpsql.plan.planner import Plan
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import (
     NEWCOMER,
     UNITS,
     Database,
-    databases,
     load,
     replaced,
-    statements,
     without,
 )
 
@@ -96,38 +92,6 @@ def neighbours_of(world: World, database: Database, newcomer: Database) -> list[
     if world.policy.privacy.neighbours.value == "replace-one":
         return [replaced(database, unit, newcomer) for unit in units]
     return [without(database, unit) for unit in units]
-
-
-@FUZZ
-@given(st.lists(statements(), min_size=1, max_size=4), databases())
-@example(["SELECT city, COUNT(*), COUNT(*) FILTER (WHERE flag), AVG(n) FROM visit GROUP BY city"], HEAVY)
-def test_one_unit_less(adding: World, sqls: list[str], database: Database) -> None:
-    check_all(adding, sqls, database, neighbours_of(adding, database, NOBODY))
-
-
-@FUZZ
-@given(st.lists(statements(), min_size=1, max_size=4), databases(), databases(most=8))
-@example(
-    ["SELECT city, COUNT(*), COUNT(*) FILTER (WHERE flag), AVG(n) FROM visit GROUP BY city"], HEAVY, HEAVY
-)
-def test_one_unit_replaced(replacing: World, sqls: list[str], database: Database, newcomer: Database) -> None:
-    check_all(replacing, sqls, database, neighbours_of(replacing, database, newcomer))
-
-
-@pytest.mark.long
-@LONG
-@given(st.lists(statements(), min_size=1, max_size=6), databases())
-def test_one_unit_less_at_length(adding: World, sqls: list[str], database: Database) -> None:
-    check_all(adding, sqls, database, neighbours_of(adding, database, NOBODY))
-
-
-@pytest.mark.long
-@LONG
-@given(st.lists(statements(), min_size=1, max_size=6), databases(), databases(most=8))
-def test_one_unit_replaced_at_length(
-    replacing: World, sqls: list[str], database: Database, newcomer: Database
-) -> None:
-    check_all(replacing, sqls, database, neighbours_of(replacing, database, newcomer))
 
 
 TIGHT = (
@@ -235,29 +199,3 @@ def test_the_bound_of_parts_is_reached_by_replacing(replacing: World) -> None:
 def test_a_newcomer_is_no_unit_of_the_database() -> None:
     """Replacing is removing and adding: the two owners differ, so that both count in full."""
     assert NEWCOMER not in UNITS
-
-
-def test_most_random_statements_are_answered(adding: World) -> None:
-    """The fuzz is worth something only if statements pass: of all kinds of measurements, in both tables."""
-    kinds: dict[str, int] = {}
-    answered = 0
-
-    @settings(FUZZ, max_examples=400)
-    @given(statements())
-    def count(sql: str) -> None:
-        nonlocal answered
-        plan = planned(adding, sql)
-        if plan is None:
-            return
-        answered += 1
-        for release in plan.releases:
-            for measurement in release.measurements:
-                kinds[measurement.kind.name] = kinds.get(measurement.kind.name, 0) + 1
-
-    count()
-    assert answered >= 40
-    # centred sums stand beside counts that are stored alone: `test_beside`; a product, in a joint draw: `test_joint`; choices of values and groups: `test_modes`,
-    # `test_top_groups`
-    elsewhere = {"CENTRED", "PRODUCT", "MODE", "TOP"}
-    found_by_few = {"MOMENT"}  # of a key's constant bounds
-    assert set(kinds) | found_by_few == {kind.name for kind in MeasurementKind} - elsewhere

@@ -10,21 +10,18 @@ from fractions import Fraction
 
 import pytest
 from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 from dpsql.errors import EngineFailure
 from dpsql.plan.planner import Plan
 from dpsql.tests.support.postgres_server import PostgresServer
-from dpsql.tests.support.random_joined_statements import statements
 from dpsql.tests.support.random_joins import (
+    HEAVY,
     SCHEMA,
-    UNITS,
     Database,
     databases,
     load,
     orphaned,
     policy_of,
-    replaced,
     row,
     units_of,
     without,
@@ -35,20 +32,12 @@ from .measured import Measured, World, compared, fixed_intermediates, measure_re
 from .test_neighbours import planned
 
 FUZZ = settings(REPEATED, max_examples=25)
-LONG = settings(FUZZ, max_examples=3000, derandomize=False)
 
 
 @pytest.fixture(scope="module")
 def adding(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("add")
     with world(folder, policy=policy_of(folder), schema=SCHEMA, server=engine) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def replacing(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
-    folder = tmp_path_factory.mktemp("replace")
-    with world(folder, policy=policy_of(folder, replace_one=True), schema=SCHEMA, server=engine) as made:
         yield made
 
 
@@ -100,51 +89,7 @@ def less(database: Database) -> list[Database]:
     return [gone(database, unit) for unit in units_of(database) for gone in (without, orphaned)]
 
 
-@FUZZ
-@given(st.lists(statements(), min_size=1, max_size=2), databases())
-def test_one_unit_less(adding: World, sqls: list[str], database: Database) -> None:
-    check_all(adding, sqls, database, less(database))
-
-
-@FUZZ
-@given(st.lists(statements(), min_size=1, max_size=2), databases(), databases(most=6))
-def test_one_unit_replaced(replacing: World, sqls: list[str], database: Database, newcomer: Database) -> None:
-    check_all(replacing, sqls, database, [replaced(database, unit, newcomer) for unit in units_of(database)])
-
-
-@pytest.mark.long
-@LONG
-@given(st.lists(statements(), min_size=1, max_size=4), databases(most=14))
-def test_one_unit_less_at_length(adding: World, sqls: list[str], database: Database) -> None:
-    check_all(adding, sqls, database, less(database))
-
-
-@pytest.mark.long
-@LONG
-@given(st.lists(statements(), min_size=1, max_size=4), databases(most=14), databases(most=8))
-def test_one_unit_replaced_at_length(
-    replacing: World, sqls: list[str], database: Database, newcomer: Database
-) -> None:
-    check_all(replacing, sqls, database, [replaced(database, unit, newcomer) for unit in units_of(database)])
-
-
 # --- by hand ---------------------------------------------------------------------------------------------
-
-HEAVY = Database(
-    {
-        "person": tuple(row("person", u, age="30", team="red", home="a", height="2.5") for u in (1, 2)),
-        "account": tuple(
-            row("account", 10 * u + i, u, kind=("giro", "save")[i % 2], balance="1000") for u in UNITS for i in range(6)
-        ),
-        "booking": tuple(
-            row("booking", 1000 * u + 100 * i + j, 10 * u + i, n="7", amount="50", x="4", city="abc"[j % 3], flag="true")
-            for u in UNITS for i in range(6) for j in range(6)
-        ),
-        "note": tuple(row("note", u, ref=str(10 * u), n="5", x="2", tag="tu"[j % 2], city="abc"[j % 3]) for u in UNITS for j in range(12)),
-        "profile": tuple(row("profile", u, city="a", level="low", score="9") for u in UNITS),
-    }
-)  # fmt: skip
-"""Every unit passes every bound: six accounts with six bookings each, twelve notes; M is 3, C is 2."""
 
 TIGHT = (
     "SELECT COUNT(*) FROM account a JOIN booking b ON a.no = b.account_no",
@@ -250,17 +195,3 @@ def test_ties_of_two_windows_are_broken_alike(adding: World) -> None:
         with adding.backend.snapshot() as snapshot:
             found.append(measure_release(plan.releases[0], snapshot))
     assert all(other == found[0] for other in found)
-
-
-def test_a_good_part_of_the_random_statements_is_answered(adding: World) -> None:
-    answered = asked = 0
-
-    @settings(FUZZ, max_examples=100)
-    @given(statements())
-    def count(sql: str) -> None:
-        nonlocal answered, asked
-        asked += 1
-        answered += planned(adding, sql) is not None
-
-    count()
-    assert answered >= 0.35 * asked

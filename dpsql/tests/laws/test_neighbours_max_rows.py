@@ -6,16 +6,14 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from dpsql.policy import parse_policy
 from dpsql.tests.support.postgres_server import PostgresServer
-from dpsql.tests.support.random_databases import Database, databases, policy_text, statements
+from dpsql.tests.support.random_databases import policy_text
 
 from .examples import HEAVY, NOBODY
 from .measured import World, world
-from .test_neighbours import FUZZ, check, check_all, neighbours_of
+from .test_neighbours import check, neighbours_of
 
 BY_CITY = "SELECT city, COUNT(*) FROM visit GROUP BY city"
 BOUNDS = "max_rows = 6\nmax_rows_per_group = 3\nmax_groups = 2"
@@ -32,13 +30,6 @@ def tight(
     policy = parse_policy(policy_text().replace(BOUNDS, request.param), folder / "laws.toml")
     with world(folder, policy=policy, server=engine) as made:
         yield made
-
-
-@FUZZ
-@given(st.lists(statements(), min_size=1, max_size=4), databases())
-@example([BY_CITY, "SELECT city, COUNT(DISTINCT tag) FROM visit GROUP BY city"], HEAVY)
-def test_one_unit_less(tight: World, sqls: list[str], database: Database) -> None:
-    check_all(tight, sqls, database, neighbours_of(tight, database, NOBODY))
 
 
 def test_the_claim_is_reached(tight: World) -> None:

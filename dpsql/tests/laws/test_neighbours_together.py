@@ -9,8 +9,6 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dpsql.mechanisms import Truncated
 from dpsql.plan import planner
@@ -20,19 +18,15 @@ from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import (
     UNITS,
     Database,
-    databases,
     policy_of,
-    replaced,
-    statements,
     without,
 )
 
-from .examples import REPEATED, visit
+from .examples import visit
 from .measured import World, world
-from .test_neighbours import TIGHT, check, check_all
+from .test_neighbours import TIGHT, check
 
 TOGETHER = 3
-FUZZ = settings(REPEATED, max_examples=25)
 
 
 def opened(
@@ -50,11 +44,6 @@ def adding(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | No
     yield from opened(tmp_path_factory, engine, replace_one=False)
 
 
-@pytest.fixture(scope="module")
-def replacing(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
-    yield from opened(tmp_path_factory, engine, replace_one=True)
-
-
 def fewer(database: Database, units: tuple[int, ...]) -> Database:
     """Return the database without these units."""
     for unit in units:
@@ -66,36 +55,6 @@ def neighbours(database: Database) -> list[Database]:
     """Return what some units removed together leave: three, or fewer where there are no more."""
     owned = [unit for unit in UNITS if any(unit == u for u, _ in (*database.persons, *database.visits))]
     return [fewer(database, units) for units in itertools.combinations(owned, min(TOGETHER, len(owned)))]
-
-
-@FUZZ
-@given(st.lists(statements(), min_size=1, max_size=4), databases())
-def test_several_units_less(adding: World, sqls: list[str], database: Database) -> None:
-    check_all(adding, sqls, database, neighbours(database))
-
-
-@FUZZ
-@given(st.lists(statements(), min_size=1, max_size=4), databases(), databases(most=8))
-def test_one_unit_less_and_another_in_the_place_of_a_third(
-    adding: World, sqls: list[str], database: Database, newcomer: Database
-) -> None:
-    """Three steps: two units gone, and one that comes."""
-    check_all(adding, sqls, database, [replaced(without(database, UNITS[0]), UNITS[1], newcomer)])
-
-
-@FUZZ
-@given(st.lists(statements(), min_size=1, max_size=4), databases(), databases(most=8))
-def test_several_units_replaced(
-    replacing: World, sqls: list[str], database: Database, newcomer: Database
-) -> None:
-    """One becomes a newcomer; the rows of two others are each other's, and a third's are the first's."""
-    moved = dict(zip(UNITS, (*UNITS[1:3], UNITS[0]), strict=False))
-    swapped = Database(
-        tuple((moved.get(u, u), row) for u, row in database.persons),
-        tuple((u if u is None else moved.get(u, u), row) for u, row in database.visits),
-    )
-    others = [swapped, replaced(database, UNITS[0], newcomer)]
-    check_all(replacing, sqls, database, others)
 
 
 CROWD = Database(

@@ -11,8 +11,6 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 from dpsql.mechanisms import ATTO, Gaussian, Rank, RankSplit, Thresholded, Truncated, rho_of_pure
 from dpsql.plan import planner
@@ -24,20 +22,16 @@ from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import (
     UNITS,
     Database,
-    databases,
     policy_of,
     replaced,
-    statements,
     without,
 )
 
-from .examples import HEAVY, NOBODY, REPEATED, WIDE, visit
+from .examples import NOBODY, WIDE, visit
 from .measured import World, world
-from .test_neighbours import check, check_all, neighbours_of
+from .test_neighbours import check
 
 TOGETHER = 3
-FUZZ = settings(REPEATED, max_examples=25)
-FILTERED = "SELECT city, COUNT(*), COUNT(*) FILTER (WHERE flag), AVG(n) FROM visit GROUP BY city"
 
 
 def opened(
@@ -63,29 +57,6 @@ def replacing(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer |
 @pytest.fixture(scope="module")
 def several(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
     yield from opened(tmp_path_factory, engine, replace_one=False, together=TOGETHER)
-
-
-@FUZZ
-@given(st.lists(statements(), min_size=1, max_size=4), databases())
-@example([FILTERED], HEAVY)
-def test_one_unit_less(adding: World, sqls: list[str], database: Database) -> None:
-    check_all(adding, sqls, database, neighbours_of(adding, database, NOBODY))
-
-
-@FUZZ
-@given(st.lists(statements(), min_size=1, max_size=4), databases(), databases(most=8))
-@example([FILTERED], HEAVY, HEAVY)
-def test_one_unit_replaced(replacing: World, sqls: list[str], database: Database, newcomer: Database) -> None:
-    check_all(replacing, sqls, database, neighbours_of(replacing, database, newcomer))
-
-
-@FUZZ
-@given(st.lists(statements(), min_size=1, max_size=4), databases())
-def test_several_units_less(several: World, sqls: list[str], database: Database) -> None:
-    owned = [unit for unit in UNITS if any(unit == u for u, _ in (*database.persons, *database.visits))]
-    for unit in owned[:TOGETHER]:
-        database, whole = without(database, unit), database
-        check_all(several, sqls, whole, [database])
 
 
 ONE_CITY = Database(

@@ -106,10 +106,14 @@ def test_only_the_command_line_reads_the_environment() -> None:
     assert all(name.startswith("cli/") for name in readers), readers
 
 
+_WRITERS = {f"engine/audit/{name}.py" for name in ("covering", "expressions", "statements")}
+"""They write the texts of statements from a seed, for the audit: no noise is drawn by any of it."""
+
+
 def test_randomness_comes_from_the_operating_system_alone() -> None:
     for name, text in sources():
         taken = {module.split(".")[0] for module in imports(text)}
-        if name != "cli/demo_data.py":  # the seeded university: data, not noise
+        if name not in {"cli/demo_data.py", *_WRITERS}:  # the seeded university: data, not noise
             assert "random" not in taken, name
             assert "np.random" not in text, name
             assert "numpy.random" not in text, name
@@ -240,14 +244,28 @@ def test_exact_values_stay_in_two_modules() -> None:
     assert holding == {"engine/run.py", "engine/privatise.py", "engine/audit/audit.py"}
 
 
-def test_the_audit_is_of_made_up_people_alone() -> None:
+def test_seeded_numbers_reach_no_noise() -> None:
+    """Who writes statements from a seed is asked by the audit's search alone."""
+    pattern = r"from (?:\.|\S*audit\.)(?:covering|expressions|statements) import"
+    users = {
+        name for name, text in sources() if name.startswith("engine/audit/") and re.search(pattern, text)
+    }
+    assert users == {"engine/audit/fuzz.py", "engine/audit/statements.py"}
+    others = {
+        name for name, text in sources() if re.search(r"audit\.(?:covering|expressions|statements)\b", text)
+    }
+    assert others == set()
+
+
+@pytest.mark.parametrize("name", ["audit", "fuzz"])
+def test_the_audit_is_of_made_up_people_alone(name: str) -> None:
     """What it asks is a DuckDB in memory that it opened itself; no session, server or driver goes through it."""
-    text = dict(sources())["engine/audit/audit.py"]
+    text = dict(sources())[f"engine/audit/{name}.py"]
     assert text.count("duckdb.connect()") == 1
     assert re.findall(r"(?:open_backend|DuckDBBackend|PostgresBackend)\([^)]*\)", text) == []
     assert re.findall(r"DuckDBBackend\.over\((\w+)\)", text) == ["connection"]
     users = {name for name, other in sources() if "engine.audit" in other or "from .audit" in other}
-    assert users == {"cli/audit.py", "cli/application.py", "engine/audit/__init__.py"}
+    assert users == {"cli/audit.py", "cli/application.py", "engine/audit/__init__.py", "engine/audit/fuzz.py"}
 
 
 _SILENCING = ("sql/statement.py", "backends/postgres_connection.py", "backends/spark_connection.py")

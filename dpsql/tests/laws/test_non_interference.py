@@ -13,20 +13,16 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dpsql.backends import DuckDBBackend
 from dpsql.engine.answer import Answer
 from dpsql.errors import DpsqlError, EngineFailure
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.postgres_server import PostgresServer
-from dpsql.tests.support.random_databases import Database, databases, statements, without
+from dpsql.tests.support.random_databases import Database
 
 from .conftest import Desk, OpenDesk, make_desk
-from .examples import HEAVY, NOBODY, ORDINARY, REPEATED, visit
-
-FUZZ = settings(REPEATED, max_examples=25)
+from .examples import HEAVY, NOBODY, ORDINARY, visit
 
 
 @pytest.fixture(scope="module")
@@ -67,17 +63,6 @@ STAGED = (
     "SELECT COUNT(*) FROM visit WHERE n / (SELECT COUNT(*) FROM visit) > 1",
     "SELECT COUNT(*) FROM visit WHERE n > (SELECT SUM(n) FROM visit WHERE tag = 'no such tag')",
 )
-
-
-@FUZZ
-@given(st.lists(st.one_of(statements(), st.sampled_from(STAGED)), min_size=1, max_size=3), databases())
-def test_neighbours_look_alike(pair: tuple[Desk, Desk], sqls: list[str], database: Database) -> None:
-    for unit in (1, 2):
-        for desk, rows in zip(pair, (database, without(database, unit)), strict=True):
-            desk.settle(rows, order=unit)
-        for sql in sqls:
-            left, right = (seen(desk, sql) for desk in pair)
-            assert left == right, sql
 
 
 LOOKED_AT = (

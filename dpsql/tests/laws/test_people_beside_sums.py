@@ -18,7 +18,8 @@ from dpsql.plan.backend_sql import print_release
 from dpsql.plan.planner import Plan, ReleasePlan
 from dpsql.plan.privacy.rows import Cut, selects_in
 from dpsql.testing.injected_noise import CountingNoise
-from dpsql.tests.support import random_joined_statements, random_joins
+from dpsql.tests.support import random_joins
+from dpsql.tests.support.drawn_statements import statements
 from dpsql.tests.support.random_databases import Database, databases, load
 
 from .examples import HEAVY, REPEATED, WIDE, visit
@@ -91,7 +92,7 @@ def test_one_statement_counts_what_two_do(
 
 
 @FUZZ
-@given(random_joined_statements.statements(), random_joins.databases())
+@given(statements(), random_joins.databases())
 def test_one_statement_counts_what_two_do_over_joins(
     joined: World, sql: str, database: random_joins.Database
 ) -> None:
@@ -101,7 +102,7 @@ def test_one_statement_counts_what_two_do_over_joins(
 
 @pytest.mark.long
 @LONG
-@given(random_joined_statements.statements(), random_joins.databases(most=14))
+@given(statements(), random_joins.databases(most=14))
 def test_one_statement_counts_what_two_do_over_joins_at_length(
     joined: World, sql: str, database: random_joins.Database
 ) -> None:

@@ -17,10 +17,11 @@ from hypothesis import given, settings
 
 from dpsql import Session
 from dpsql.backends import DuckDBBackend
+from dpsql.engine.audit.statements import SHAPES
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.errors import Refusal
 from dpsql.testing.injected_noise import ZeroNoise
-from dpsql.tests.support.random_joined_statements import statements
+from dpsql.tests.support.drawn_statements import statements
 from dpsql.tests.support.random_joins import SCHEMA, Database, load, policy_of, row
 
 from .examples import REPEATED
@@ -200,7 +201,7 @@ def has_one_answer(session: Session, sql: str) -> bool:
         return False
     try:
         session.execute(sql)  # public rows are counted when it runs: there may be too many
-        return "threshold" not in session.explain(sql).text()
+        return all(release.counted is None for release in session.explain(sql).plan.releases)
     except Refusal:
         return False
 
@@ -214,14 +215,28 @@ def keys_of(sql: str) -> int:
     return grouping.count(", ") + 1 if grouping else 0
 
 
+SUMS = {
+    **SHAPES,
+    "grouping": ("by",),
+    "measure": ("count", "rows", "distinct", "people", "sum", "average", "variance", "averages"),
+    "keys": ("none", "declared", "found", "two", "listed"),
+    "argument": ("column",),
+    "where": ("all", "compared"),
+    "filter": ("all",),
+    "above": ("plain",),
+}
+"""What both say alike: no ranks, and few expressions that the engines spell otherwise."""
+NOT_OF_DUCKDB = ("to_char", "width_bucket", "date_bin", "AT TIME ZONE", "age(")
+
+
 @FUZZ
-@given(statements())
+@given(statements(shapes=SUMS))
 def test_random_statements_have_the_engines_answer(
     session: tuple[Session, duckdb.DuckDBPyConnection], sql: str
 ) -> None:
     if not has_one_answer(session[0], sql):
         return
-    if sql.startswith("WITH ") or "(1" in sql or ", 1" in sql:
+    if sql.startswith("WITH ") or any(word in sql for word in ("(1", ", 1", *NOT_OF_DUCKDB)):
         return
     keys = keys_of(sql)
     compare(session, sql, keys)

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dpsql.errors import EngineFailure, Refusal
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.postgres_server import PostgresServer
-from dpsql.tests.support.random_databases import VISIT, Database, databases, rows_of, statements
+from dpsql.tests.support.random_databases import VISIT, Database, rows_of
 
 from .conftest import Desk, OpenDesk, make_desk
 from .examples import REPEATED, visit
@@ -39,23 +38,6 @@ def answer(desk: Desk, sql: str) -> bool:
         failure.add_note(f"{sql}\n{failure.detail}")
         raise
     return True
-
-
-@FUZZ
-@given(st.lists(statements(), min_size=1, max_size=3), databases())
-def test_nothing_raises(open_desk: Desk, sqls: list[str], database: Database) -> None:
-    open_desk.settle(database)
-    for sql in sqls:
-        answer(open_desk, sql)
-
-
-@pytest.mark.long
-@settings(FUZZ, max_examples=2000, derandomize=False)
-@given(st.lists(statements(), min_size=1, max_size=4), databases(most=30))
-def test_nothing_raises_at_length(open_desk: Desk, sqls: list[str], database: Database) -> None:
-    open_desk.settle(database)
-    for sql in sqls:
-        answer(open_desk, sql)
 
 
 # Statements that have failed on some row at some time; each must be answered or refused, whatever the rows are.

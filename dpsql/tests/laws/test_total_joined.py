@@ -8,19 +8,16 @@ from dataclasses import dataclass
 
 import duckdb
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dpsql import Session
 from dpsql.engine.dataset import Dataset, open_ledger
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.postgres_twin import PostgresTwin
-from dpsql.tests.support.random_joined_statements import statements
-from dpsql.tests.support.random_joins import CELLS, PRIVATE, SCHEMA, Database, databases, load, policy_of
+from dpsql.tests.support.random_joins import CELLS, PRIVATE, SCHEMA, Database, load, policy_of
 
 from .measured import engine_of
-from .test_neighbours_joined import ATTACKS, FUZZ, TIGHT
+from .test_neighbours_joined import ATTACKS, TIGHT
 from .test_same_answer import JOINS, PER_PERSON, SUBQUERIES
 from .test_total import answer
 
@@ -51,23 +48,6 @@ def desk(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None
         session = Session(Dataset(policy, backend, store), "tester", _noise=ZeroNoise())
         session.execute("SET dpsql.reuse = off")
         yield Desk(stack.enter_context(session), connection, twin)
-
-
-@FUZZ
-@given(st.lists(statements(), min_size=1, max_size=2), databases())
-def test_nothing_raises(desk: Desk, sqls: list[str], database: Database) -> None:
-    desk.settle(database)
-    for sql in sqls:
-        answer(desk, sql)
-
-
-@pytest.mark.long
-@settings(FUZZ, max_examples=2000, derandomize=False)
-@given(st.lists(statements(), min_size=1, max_size=4), databases(most=20))
-def test_nothing_raises_at_length(desk: Desk, sqls: list[str], database: Database) -> None:
-    desk.settle(database)
-    for sql in sqls:
-        answer(desk, sql)
 
 
 @pytest.fixture(scope="module")

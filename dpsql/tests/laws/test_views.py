@@ -6,159 +6,52 @@ themselves are hidden, and the views have their names.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dpsql import Session
 from dpsql.engine.dataset import Dataset, SchemaChanged, open_ledger
 from dpsql.plan import views
 from dpsql.plan.backend_sql.print_value import print_value
-from dpsql.policy import Policy, parse_policy
+from dpsql.policy import Policy
 from dpsql.policy.live_schema import LiveTable
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.support.postgres_server import PostgresServer
-from dpsql.tests.support.random_joined_statements import statements
 from dpsql.tests.support.random_joins import (
     SCHEMA,
     Database,
-    databases,
-    policy_text,
-    replaced,
     row,
-    units_of,
     without,
+)
+from dpsql.tests.support.random_views import (
+    MADE,
+    MORE,
+    view_policy,
+    with_names_of_tables,
 )
 
 from .measured import World, world
 from .planting import plant
-from .test_neighbours_joined import FUZZ as MANY_EXAMPLES
-from .test_neighbours_joined import LONG, check, check_all, less
-from .test_total import answer
-from .test_total_joined import Desk
+from .test_neighbours_joined import check
 
 Patch = pytest.MonkeyPatch
-FUZZ = settings(MANY_EXAMPLES, max_examples=6)
-
-STANDING = {
-    "person": "SELECT * FROM person WHERE age IS NULL OR age < 200",
-    "account": "SELECT no, person_id, kind, balance, opened FROM account",
-    "booking": "SELECT b.id, b.account_no, b.n, b.amount, b.x, b.big, b.city, b.seen, b.flag FROM booking b "
-    "JOIN v_account a ON a.no = b.account_no WHERE b.n IS NULL OR b.n <> 100",
-    "note": "SELECT person_id, ref, n + 0 AS n, x * 2 AS x, fine, tag, city, day, COALESCE(flag, FALSE) AS flag FROM note",
-    "profile": "SELECT f.person_id, f.city, f.level, f.score FROM person p LEFT JOIN profile f ON f.person_id = p.id",
-    "region": "SELECT name, weight, zone FROM region",
-    "rate": "SELECT * FROM rate WHERE value IS NOT NULL",
-    "tag": "SELECT tag, grp, n FROM tag",
-}
-"""The text of the view that stands for each table."""
-
-MORE = {
-    "per_person": "SELECT person_id, COUNT(*) AS notes, SUM(n) AS total FROM note GROUP BY person_id",
-    "members": "SELECT person_id FROM account UNION ALL SELECT person_id FROM note",
-    "nested": "SELECT p.team, b.n, b.account_no FROM v_booking b JOIN v_account a ON a.no = b.account_no "
-    "JOIN v_person p ON p.id = a.person_id",
-    "numbered": "SELECT person_id, n, ROW_NUMBER() OVER (PARTITION BY person_id ORDER BY ref, n, x, tag) AS place FROM note",
-    "having_notes": "SELECT p.id, p.height FROM person p WHERE EXISTS (SELECT 1 FROM note n WHERE n.person_id = p.id)",
-}
-TEXTS = {**{f"v_{name}": text for name, text in STANDING.items()}, **MORE}
-MADE = "".join(f"CREATE VIEW {name} AS {text};" for name, text in TEXTS.items())
-
-
-DECLARED = """
-[tables.v_note.columns]
-city = { values = ["a", "b"] }
-n = { bounds = [1, 3], values = [1, 2, 3] }
-x = { bounds = [0, 2.5], step = 0.01 }
-[tables.v_person.columns]
-age = { bounds = [5, 60] }
-[tables.per_person.columns]
-notes = { bounds = [1, 2] }
-total = { bounds = [0, 4] }
-[tables.numbered.columns]
-place = { values = [1, 2] }
-"""
-"""What is declared of columns that are a table's, and of computed ones (n, x, notes, total, place)."""
-
-
-def view_policy(
-    folder: Path, *, replace_one: bool = False, epsilon: str = "1", said: str = DECLARED
-) -> Policy:
-    """Return the policy of `random_joins` with its tables hidden, and the views."""
-    hidden = re.sub(
-        r"(\[tables\.\w+\]\n)",
-        r"\1hidden = true\n",
-        policy_text(replace_one=replace_one, rows=3, groups=2, epsilon=epsilon),
-    )
-    declared = "".join(f"[tables.{name}]\nview = true\n" for name in TEXTS)
-    return parse_policy(hidden + declared + said, folder / "laws.toml")
 
 
 @contextmanager
 def opened(policy: Policy, engine: PostgresServer | None) -> Iterator[World]:
     """Open a world in which the views have the names of the tables that they stand for."""
     with world(policy.path.parent, policy=policy, schema=SCHEMA, server=engine, views=MADE) as made:
-        named = {name.removeprefix("v_"): view for name, view in made.catalog.views.items()}
-        known = {name: replace(view, name=name) for name, view in named.items()}
-        yield replace(made, catalog=replace(made.catalog, views=known))
+        yield replace(made, catalog=with_names_of_tables(made.catalog))
 
 
 @pytest.fixture(scope="module")
 def adding(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
     with opened(view_policy(tmp_path_factory.mktemp("add")), engine) as made:
         yield made
-
-
-@pytest.fixture(scope="module")
-def replacing(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
-    with opened(view_policy(tmp_path_factory.mktemp("replace"), replace_one=True), engine) as made:
-        yield made
-
-
-@FUZZ
-@given(st.lists(statements(), min_size=1, max_size=2), databases())
-def test_one_unit_less(adding: World, sqls: list[str], database: Database) -> None:
-    check_all(adding, sqls, database, less(database))
-
-
-@FUZZ
-@given(st.lists(statements(), min_size=1, max_size=2), databases(), databases(most=6))
-def test_one_unit_replaced(replacing: World, sqls: list[str], database: Database, newcomer: Database) -> None:
-    check_all(replacing, sqls, database, [replaced(database, unit, newcomer) for unit in units_of(database)])
-
-
-@pytest.mark.long
-@LONG
-@given(st.lists(statements(), min_size=1, max_size=4), databases(most=14))
-def test_one_unit_less_at_length(adding: World, sqls: list[str], database: Database) -> None:
-    check_all(adding, sqls, database, less(database))
-
-
-@pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[Desk]:
-    with ExitStack() as stack:
-        policy = view_policy(tmp_path_factory.mktemp("total"), epsilon="0.001")
-        store = open_ledger(policy, create=True)
-        made = stack.enter_context(opened(policy, engine))
-        dataset = Dataset(policy, made.backend, store)
-        dataset.catalog = made.catalog
-        session = Session(dataset, "tester", _noise=ZeroNoise())
-        session.execute("SET dpsql.reuse = off")
-        yield Desk(stack.enter_context(session), made.connection, made.twin)
-
-
-@FUZZ
-@given(st.lists(statements(), min_size=1, max_size=2), databases())
-def test_nothing_raises(desk: Desk, sqls: list[str], database: Database) -> None:
-    desk.settle(database)
-    for sql in sqls:
-        answer(desk, sql)
 
 
 MANY = Database(

@@ -85,3 +85,10 @@ def test_the_law_of_very_many_is_the_normal_one() -> None:
     law = Summed(Laplace(Fraction(40)), 100_000)
     assert law.half_width(BETA) == pytest.approx(1.959964 * float(law.spread) ** 0.5, rel=2e-3)
     assert law.upper_quantile(Fraction(1, 10**12)) > law.half_width(Fraction(1, 10**6))
+
+
+def test_noises_beyond_the_steps_of_tails_are_bounded_one_by_one() -> None:
+    """As of a variance of large powers: their tails have no 64 bits, and no half-width is too small."""
+    wide = Laplace(Fraction(10**24))
+    one, many = (half_width_of([(wide, Fraction(1))] * count, Fraction(1, 20)) for count in (1, 62))
+    assert 62 * one > many / 3 > one

@@ -2,26 +2,24 @@
 
 A person is a site and a number, both text, chosen so that parts are shared and that two people are spelled alike when
 the parts are put together; an account is a branch and a number. Where `random_joins` has a NULL owner, either part
-may be NULL. `random_joined_statements` writes over it as it does there: a column `site~no` of a statement is two.
+may be NULL.
 """
 
 from __future__ import annotations
 
 import random
-import re
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from ...policy import Policy, parse_policy
 from .random_events import changed
-from .random_joined_statements import TABLES, Columns, Writer
 from .random_joins import PRIVATE, PUBLIC_ROWS, SCHEMA, Cell, Database, Row, line, policy_text
 
 if TYPE_CHECKING:
     import duckdb
 
 __all__ = [
-    "PEOPLE", "SCHEMA_OF_COMPOSITES", "CompositeWriter", "load_composites", "policy_of_composites", "spelled_out",
+    "PEOPLE", "SCHEMA_OF_COMPOSITES", "load_composites", "policy_of_composites",
 ]  # fmt: skip
 
 PEOPLE = {
@@ -113,41 +111,3 @@ def _account(key: Cell, row: Row) -> tuple[Cell, Cell]:
 def _nobody(row: Row) -> tuple[Cell, Cell]:
     """Return a key of which some part is NULL: the same one for the same row."""
     return _NOBODY[sum(len(cell or "") for cell in row) % len(_NOBODY)]
-
-
-# --- statements --------------------------------------------------------------------------------------------
-
-_PAIRED = {
-    "person": {"id": "site~no"}, "account": {"no": "branch~no", "person_id": "site~person_no"},
-    "booking": {"account_no": "branch~account_no"}, "note": {"person_id": "site~person_no"},
-    "profile": {"person_id": "site~person_no"},
-}  # fmt: skip
-
-
-class CompositeWriter(Writer):
-    """Writes statements in which a key is two columns; now and then a part of it stands for the whole."""
-
-    tables: ClassVar[dict[str, Columns]] = {
-        table: {_PAIRED.get(table, {}).get(name, name): role for name, role in columns.items()}
-        for table, columns in TABLES.items()
-    }
-
-    def shown(self, name: str, role: str) -> str:
-        return name if "~" in name or role not in ("person", "account") else f"{name}~{name}x"
-
-    def statement(self) -> str:
-        return spelled_out(super().statement(), partly=self.chance(15))
-
-
-_KEY = r"((?:\w+\.)?)(\w+)~(\w+)"
-
-
-def spelled_out(sql: str, *, partly: bool = False) -> str:
-    """Return a statement with each key `t.a~b` as its columns; `partly`: the first equality is of one of them."""
-    if partly:
-        sql = re.sub(rf"{_KEY} = {_KEY}", r"\1\3 = \4\6", sql, count=1)
-    sql = re.sub(rf"{_KEY} = {_KEY}", r"(\1\3 = \4\6 AND \4\5 = \1\2)", sql)
-    sql = re.sub(rf"{_KEY} (NOT IN|IN) \(", r"(\1\2, \1\3) \4 (", sql)
-    sql = re.sub(rf"COUNT\(DISTINCT {_KEY}\)", r"COUNT(DISTINCT (\1\3, \1\2))", sql)
-    sql = re.sub(rf"{_KEY} AS (\w+)", r"\1\2 AS \4, \1\3 AS \4x", sql)
-    return re.sub(_KEY, r"\1\2, \1\3", sql)

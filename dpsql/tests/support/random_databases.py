@@ -1,8 +1,8 @@
-"""Small wild databases and random statements over them: what the tests of the laws feed the engine.
+"""Small wild databases: what the tests of the laws feed the engine.
 
 The databases keep no declaration: more rows and groups than M and C, values outside bounds and lists,
 NULL units and keys, NaN, infinities, the ends of every type. They keep what the engine enforces (types,
-the root's PRIMARY KEY, one CHECK). The statements are spread over the grammar; a refusal is a fine answer.
+the root's PRIMARY KEY, one CHECK).
 Needs hypothesis, as only tests do.
 """
 
@@ -12,7 +12,7 @@ import random
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     import duckdb
 
 __all__ = [
-    "NEWCOMER", "PERSON", "SCHEMA", "UNITS", "VISIT", "Database", "aggregates", "databases", "load", "numbers",
-    "policy_of", "policy_text", "predicates", "replaced", "rows_of", "statements", "without",
+    "NEWCOMER", "PERSON", "SCHEMA", "UNITS", "VISIT", "Database", "databases", "load", "policy_of", "policy_text",
+    "random_database", "replaced", "rows_of", "without",
 ]  # fmt: skip
 
 SCHEMA = """
@@ -205,14 +205,23 @@ def rows_of(table: _Table) -> st.SearchStrategy[Row]:
     return st.tuples(*(st.sampled_from(cells) for cells in table.cells.values()))
 
 
+def random_database(rng: random.Random, most: int = 14) -> Database:
+    """Return a database in which units own none to all of the rows; rows are often repeated, so that M is passed."""
+
+    def row_of(table: _Table) -> Row:
+        return tuple(rng.choice(cells) for cells in table.cells.values())
+
+    units = [rng.choice(UNITS) for _ in range(rng.randint(0, 4))]
+    kinds = [row_of(VISIT) for _ in range(rng.randint(1, 4))]
+    owners = (1, 1, 1, 2, 2, 3, 4, None)
+    visits = tuple((rng.choice(owners), rng.choice(kinds)) for _ in range(rng.randint(0, most)))
+    return Database(tuple((unit, row_of(PERSON)) for unit in dict.fromkeys(units)), visits)
+
+
 @st.composite
 def databases(draw: st.DrawFn, most: int = 14) -> Database:
-    """Databases in which units own none to all of the rows; rows are often repeated, so that M is passed."""
-    persons = draw(st.lists(st.tuples(st.sampled_from(UNITS), rows_of(PERSON)), max_size=4))
-    kinds = draw(st.lists(rows_of(VISIT), min_size=1, max_size=4))
-    owners = st.sampled_from((1, 1, 1, 2, 2, 3, 4, None))
-    visits = draw(st.lists(st.tuples(owners, st.sampled_from(kinds)), max_size=most))
-    return Database(tuple({unit: (unit, row) for unit, row in persons}.values()), tuple(visits))
+    """The same, drawn by hypothesis."""
+    return random_database(draw(st.randoms(use_true_random=False)), most)
 
 
 def without(database: Database, unit: int) -> Database:
@@ -245,190 +254,3 @@ def load(connection: duckdb.DuckDBPyConnection, database: Database, order: int =
 def _line(cells: Row) -> str:
     shown = ("NULL" if cell is None else "'" + cell.replace("'", "''") + "'" for cell in cells)
     return f"({', '.join(shown)})"
-
-
-# --- statements --------------------------------------------------------------------------------------
-
-_NUMBERS = {"visit": ("n", "x", "d", "r", "big", "far", "n", "x", "d", "vast", "fine"),
-            "person": ("age", "height", "score")}  # fmt: skip
-_UNDECLARED = {"visit": ("wild", "huge"), "person": ()}
-_TEXT = {"visit": ("city", "tag", "level"), "person": ("team", "nick")}
-_TIMES = {"visit": ("day", "seen", "any_day", "any_seen"), "person": ("born",)}
-_FLAGS = {"visit": ("flag",), "person": ("active",)}
-_CONSTANTS = ("0", "1", "2", "-3", "0.5", "2.25", "7", "100", "1e3", "0.000000000001")
-_TEXT_CONSTANTS = ("'a'", "'red'", "''", "'t'", "'zz'")
-_TIME_CONSTANTS = ("DATE '2020-06-15'", "TIMESTAMP '2020-02-01 10:00:00'", "DATE '2000-01-01'")
-_ZONES = ("Europe/Zurich", "America/Havana")
-_UNITS_OF_TIME = ("year", "quarter", "month", "week", "day", "hour", "minute")
-_FIELDS = (
-    "year",
-    "quarter",
-    "month",
-    "week",
-    "day",
-    "doy",
-    "dow",
-    "isodow",
-    "hour",
-    "minute",
-    "isoyear",
-    "second",
-    "epoch",
-)
-
-
-def _form(pattern: str, *parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    return st.tuples(*parts).map(lambda chosen: pattern.format(*chosen))
-
-
-@cache
-def _texts(table: str) -> st.SearchStrategy[str]:
-    column = st.sampled_from(_TEXT[table])
-    return st.one_of(
-        column, _form("lower({})", column), _form("upper({})", column), _form("trim({})", column),
-        _form("substring({} FROM 1 FOR 2)", column), _form("left({}, 1)", column), _form("right({}, 2)", column),
-        _form("({} || '-' || {})", column, column), _form("concat({}, {})", column, column),
-        _form("to_char({}, '{}')", st.sampled_from(_TIMES[table]), st.sampled_from(("YYYY-MM", "FMMonth", "Dy HH24"))),
-        _form("coalesce({}, 'none')", column), _form("nullif({}, 'a')", column),
-    )  # fmt: skip
-
-
-@cache
-def _times(table: str) -> st.SearchStrategy[str]:
-    column = st.sampled_from(_TIMES[table])
-    return st.one_of(
-        column, column, _form("date_trunc('{}', {})", st.sampled_from(_UNITS_OF_TIME), column),
-        _form("({} + INTERVAL '{}')", column, st.sampled_from(("1 day", "-2 months", "90 minutes", "1 year"))),
-        _form("date_trunc('{}', {}, '{}')", st.sampled_from(_UNITS_OF_TIME), column, st.sampled_from(_ZONES)),
-        _form("({}::timestamptz AT TIME ZONE '{}')", column, st.sampled_from(_ZONES)),
-        _form("CAST({} AS DATE)", column), _form("CAST({} AS TIMESTAMP)", column),
-        _form("date_bin('{}', {}, TIMESTAMP '2001-01-01')", st.sampled_from(("7 days", "90 minutes")), column),
-    )  # fmt: skip
-
-
-@cache
-def numbers(table: str, depth: int = 2) -> st.SearchStrategy[str]:
-    """Numeric expressions over a table, up to `depth` operators deep."""
-    declared = st.sampled_from(_NUMBERS[table])
-    leaf = st.one_of(declared, declared, declared, st.sampled_from((*_CONSTANTS, *_UNDECLARED[table])))
-    if depth == 0:
-        return leaf
-    inner = numbers(table, depth - 1)
-    operator = st.sampled_from(("+", "-", "*", "/", "%"))
-    one = st.sampled_from(
-        ("abs({})", "(-{})", "round({})", "floor({})", "ceil({})", "trunc({})", "sign({})", "sin({})", "cos({})",
-         "atan({})", "tanh({})", "sqrt(abs({}))", "ln(greatest({}, 1))", "log(greatest({}, 0.5))",
-         "exp(least({}, 3))", "power({}, 2)", "power({}, 3)", "coalesce({}, 0)", "nullif({}, 0)",
-         "CAST({} AS INTEGER)", "CAST({} AS NUMERIC(8,1))", "CAST({} AS DOUBLE PRECISION)", "({} / 4)",
-         "width_bucket({}, 0, 4, 5)", "width_bucket({}, 2.5, -1, 3)")
-    )  # fmt: skip
-    flag, text, time = (st.sampled_from(part[table]) for part in (_FLAGS, _TEXT, _TIMES))
-    return st.one_of(
-        leaf,
-        _form("({} {} {})", inner, operator, inner),
-        st.tuples(one, inner).map(lambda pair: pair[0].format(pair[1])),
-        _form("greatest({}, {})", inner, inner),
-        _form("least({}, {})", inner, inner),
-        _form("CASE WHEN {} THEN {} ELSE {} END", predicates(table, 0), inner, inner),
-        _form("CASE WHEN {} THEN {} END", predicates(table, 0), inner),
-        _form("CAST({} AS INTEGER)", flag),
-        _form("extract({} FROM {})", st.sampled_from(_FIELDS), time),
-        _form("extract({} FROM age({}, {}))", st.sampled_from(("year", "month")), st.sampled_from(_TIME_CONSTANTS), time),
-        _form("length({})", text),
-        _form("position('t' IN {})", text),
-        _form("({} - DATE '2020-01-01')", st.sampled_from([c for c in _TIMES[table] if "day" in c or c == "born"])),
-    )  # fmt: skip
-
-
-@cache
-def predicates(table: str, depth: int = 1) -> st.SearchStrategy[str]:
-    """Predicates over a table."""
-    number = numbers(table, depth)
-    sign = st.sampled_from(("=", "<>", "<", "<=", ">", ">="))
-    text, time, flag = _texts(table), _times(table), st.sampled_from(_FLAGS[table])
-    column = st.sampled_from((*_NUMBERS[table], *_UNDECLARED[table]))
-    simple = st.one_of(
-        flag,
-        _form("({} {} {})", number, sign, number),
-        _form("({} {} {})", column, sign, st.sampled_from(_CONSTANTS)),
-        _form("({} BETWEEN {} AND {})", column, st.sampled_from(_CONSTANTS), st.sampled_from(_CONSTANTS)),
-        _form("({} IN ({}, {}))", column, st.sampled_from(_CONSTANTS), st.sampled_from(_CONSTANTS)),
-        _form("({} {} {})", text, sign, st.sampled_from(_TEXT_CONSTANTS)),
-        _form("({} IN ('a', 'b'))", text),
-        _form("({} LIKE '{}')", text, st.sampled_from(("%t%", "a_", "\\%%", ""))),
-        _form("({} {} {})", time, sign, st.one_of(time, st.sampled_from(_TIME_CONSTANTS))),
-        _form("({} IS NULL)", st.one_of(number, text, time, flag)),
-        _form("({} IS NOT NULL)", st.one_of(number, text, flag)),
-        _form("({} IS NOT TRUE)", flag),
-        _form("({} IS DISTINCT FROM {})", number, st.sampled_from(_CONSTANTS)),
-    )
-    if depth == 0:
-        return simple
-    inner = predicates(table, depth - 1)
-    return st.one_of(
-        simple, simple, _form("(NOT {})", inner), _form("({} AND {})", inner, inner), _form("({} OR {})", inner, inner)
-    )  # fmt: skip
-
-
-@cache
-def _bins(table: str) -> st.SearchStrategy[str]:
-    column = st.sampled_from(("x", "n", "d", "r") if table == "visit" else ("height", "age", "score"))
-    bins = ("floor({} / 0.5) * 0.5", "floor({} * 2) / 2", "ceil({} / 0.3) * 0.3 - 1", "(CAST({} AS INTEGER) / 2) * 2",
-            "round({}) * 1e0", "width_bucket({}, 0, 4, 5)", "trunc({} / 1.5) * 1.5")  # fmt: skip
-    return st.tuples(st.sampled_from(bins), column).map(lambda pair: pair[0].format(pair[1]))
-
-
-@cache
-def _keys(table: str) -> st.SearchStrategy[str]:
-    column = st.sampled_from((*_TEXT[table], *_FLAGS[table], *_TIMES[table]))
-    return st.one_of(
-        column, column, _texts(table), _times(table), numbers(table, 1),
-        _form("({} % 3)", st.sampled_from(("n",) if table == "visit" else ("age",))),
-        _form("CASE WHEN {} THEN 'yes' ELSE 'no' END", predicates(table, 0)),
-        st.sampled_from(("n", "d", "huge", "floor(x)") if table == "visit" else ("age", "score")),
-        _bins(table),
-    )  # fmt: skip
-
-
-@st.composite
-def aggregates(draw: st.DrawFn, table: str) -> str:
-    """An aggregate call, with or without FILTER."""
-    number = numbers(table, draw(st.sampled_from((0, 0, 1, 2))))
-    owner = "person_id" if table == "visit" else "id"
-    pattern = draw(
-        st.sampled_from(
-            ("COUNT(*)", "COUNT(*)", "COUNT({})", "SUM({})", "SUM({})", "AVG({})", "AVG({})", "VAR_POP({})",
-             "STDDEV({})", "dp_avg_direct({})", "COUNT(DISTINCT {})", "DISTINCT KEY", "OWNERS", "MEDIAN({})",
-             "CORR({}, {})", "COVAR_SAMP({}, {})", "MIN({})", "PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY {} DESC)", "MAX TIME")
-        )
-    )  # fmt: skip
-    if pattern == "DISTINCT KEY":
-        call = f"COUNT(DISTINCT {draw(_keys(table))})"
-    elif pattern == "MAX TIME":
-        call = f"MAX({draw(st.sampled_from(_TIMES[table]))})"
-    elif pattern == "OWNERS":
-        call = f"COUNT(DISTINCT {owner})"
-    else:
-        call = pattern.format(*(draw(number) for _ in range(pattern.count("{}"))))
-    return f"{call} FILTER (WHERE {draw(predicates(table, 0))})" if draw(st.integers(0, 3)) == 0 else call
-
-
-@st.composite
-def statements(draw: st.DrawFn, table: str | None = None) -> str:
-    """A statement over one private table; some of them are refused."""
-    name = table or draw(st.sampled_from(("visit", "visit", "visit", "person")))
-    source = name
-    if draw(st.integers(0, 4)) == 0:
-        source = f"(SELECT * FROM {name} WHERE {draw(predicates(name))}) AS t"
-    where = f" WHERE {draw(predicates(name))}" if draw(st.booleans()) else ""
-    keys = draw(st.lists(_keys(name), max_size=2, unique=True))
-    if keys and draw(st.integers(0, 7)) == 0:
-        return f"SELECT DISTINCT {', '.join(keys)} FROM {source}{where}"
-    calls = draw(st.lists(aggregates(name), min_size=1, max_size=3))
-    group = ""
-    if keys:
-        by = ", ".join(str(i) for i in range(1, len(keys) + 1))
-        shapes: list[Any] = [f" GROUP BY {by}"] * 4
-        shapes += [f" GROUP BY {word} ({', '.join(keys)})" for word in ("ROLLUP", "CUBE")]
-        group = draw(st.sampled_from(shapes))
-    return f"SELECT {', '.join([*keys, *calls])} FROM {source}{where}{group}"

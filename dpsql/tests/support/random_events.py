@@ -6,14 +6,17 @@ which `booking` leads. A unit has any number of rows of `person`, and rows whose
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 from hypothesis import strategies as st
 
 from ...policy import Policy, parse_policy
-from .random_joins import CELLS, SCHEMA, UNITS, Database, databases, policy_text, row
+from .random_joins import CELLS, SCHEMA, UNITS, Database, policy_text, random_database, row
 
-__all__ = ["SCHEMA_OF_EVENTS", "changed", "event_databases", "policy_of_events", "policy_text_of_events"]
+__all__ = [
+    "SCHEMA_OF_EVENTS", "changed", "event_databases", "policy_of_events", "policy_text_of_events", "random_event_database",
+]  # fmt: skip
 
 
 def changed(text: str, *changes: tuple[str, str]) -> str:
@@ -50,13 +53,18 @@ def policy_text_of_events(
     return text.replace('unit = { column = "person_id", references = "person.id" }', 'unit = "person_id"')
 
 
+def random_event_database(rng: random.Random, most: int = 10) -> Database:
+    """Return one of `random_joins` in which people have further rows of `person`, and some of those are nobody's."""
+    database = random_database(rng, most)
+    kinds = [tuple(rng.choice(values[:3]) for values in CELLS["person"].values()) for _ in range(2)]
+    owners = (1, 1, 1, 2, 3, *UNITS, None)
+    added = tuple(
+        (*row("person", rng.choice(owners))[:1], *rng.choice(kinds)) for _ in range(rng.randint(0, most))
+    )
+    return Database({**database.tables, "person": (*database.tables["person"], *added)})
+
+
 @st.composite
 def event_databases(draw: st.DrawFn, most: int = 10) -> Database:
-    """Databases of `random_joins` in which people have further rows of `person`, and some of those are nobody's."""
-    database = draw(databases(most))
-    owners = st.sampled_from((1, 1, 1, 2, 3, *UNITS, None))
-    cells = st.tuples(*(st.sampled_from(values[:3]) for values in CELLS["person"].values()))
-    kinds = draw(st.lists(cells, min_size=1, max_size=2))
-    more = draw(st.lists(st.tuples(owners, st.sampled_from(kinds)), max_size=most))
-    added = tuple((*row("person", owner)[:1], *values) for owner, values in more)
-    return Database({**database.tables, "person": (*database.tables["person"], *added)})
+    """The same, drawn by hypothesis."""
+    return random_event_database(draw(st.randoms(use_true_random=False)), most)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     import duckdb
 
 __all__ = [
-    "CELLS", "NEWCOMER", "PRIVATE", "PUBLIC_ROWS", "SCHEMA", "UNITS", "Cell", "Database", "Row", "databases", "line", "load",
-    "orphaned", "policy_of", "policy_text", "replaced", "row", "units_of", "without",
+    "CELLS", "HEAVY", "NEWCOMER", "PRIVATE", "PUBLIC_ROWS", "SCHEMA", "UNITS", "Cell", "Database", "Row", "databases", "line", "load",
+    "orphaned", "policy_of", "policy_text", "random_database", "replaced", "row", "units_of", "without",
 ]  # fmt: skip
 
 SCHEMA = """
@@ -211,37 +211,59 @@ def row(table: str, *keys: int | None, **cells: Cell) -> Row:
     return (*(None if key is None else str(key) for key in keys), *(cells.get(name) for name in CELLS[table]))
 
 
-def _cells(table: str) -> st.SearchStrategy[Row]:
-    """Random cells of one row; three in four are ordinary."""
-    columns = []
-    for values in CELLS[table].values():
-        ordinary = st.sampled_from(values[:_COMMON])
-        columns.append(st.one_of(ordinary, ordinary, ordinary, st.sampled_from(values)))
-    return st.tuples(*columns)
+def _cells(table: str, rng: random.Random) -> Row:
+    """Return random cells of one row; three in four are ordinary."""
+    return tuple(
+        rng.choice(values[:_COMMON] if rng.randrange(4) else values) for values in CELLS[table].values()
+    )
 
 
-@st.composite
-def databases(draw: st.DrawFn, most: int = 10) -> Database:
-    """Databases in which one unit often owns most rows, and rows are often repeated, so that M is passed."""
-    owners = st.sampled_from((1, 1, 1, 2, 2, 3, 4, 5, None))
-    persons = [(str(unit), *draw(_cells("person"))) for unit in UNITS[:-1] if draw(st.booleans())]
-    numbers = draw(st.lists(st.integers(10, 16), max_size=5, unique=True))
-    accounts = [(str(number), _text(draw(owners)), *draw(_cells("account"))) for number in numbers]
-    leads = st.sampled_from((10, 10, 11, 11, 12, 13, 14, 15, 16, 99, None))
-    kinds = draw(st.lists(_cells("booking"), min_size=1, max_size=3))
-    chosen = draw(st.lists(st.tuples(leads, st.sampled_from(kinds)), max_size=most))
-    bookings = [(str(100 + i), _text(lead), *cells) for i, (lead, cells) in enumerate(chosen)]
-    kinds = draw(st.lists(_cells("note"), min_size=1, max_size=3))
-    notes = [
-        (_text(unit), *cells)
-        for unit, cells in draw(st.lists(st.tuples(owners, st.sampled_from(kinds)), max_size=most))
-    ]
-    with_profile = [*(str(unit) for unit in UNITS if draw(st.booleans())), None, None]
-    profiles = [(unit, *draw(_cells("profile"))) for unit in with_profile]
+def random_database(rng: random.Random, most: int = 10) -> Database:
+    """Return a database in which one unit often owns most rows, and rows are often repeated, so that M is passed."""
+
+    def owner() -> Cell:
+        return _text(rng.choice((1, 1, 1, 2, 2, 3, 4, 5, None)))
+
+    def some(table: str) -> list[Row]:
+        """Return up to `most` rows of one to three kinds."""
+        kinds = [_cells(table, rng) for _ in range(rng.randint(1, 3))]
+        return [rng.choice(kinds) for _ in range(rng.randint(0, most))]
+
+    persons = [(str(unit), *_cells("person", rng)) for unit in UNITS[:-1] if rng.randrange(2)]
+    numbers = rng.sample(range(10, 17), rng.randint(0, 5))
+    accounts = [(str(number), owner(), *_cells("account", rng)) for number in numbers]
+    leads = (10, 10, 11, 11, 12, 13, 14, 15, 16, 99, None)
+    bookings = [(str(100 + i), _text(rng.choice(leads)), *cells) for i, cells in enumerate(some("booking"))]
+    notes = [(owner(), *cells) for cells in some("note")]
+    with_profile = [*(str(unit) for unit in UNITS if rng.randrange(2)), None, None]
+    profiles = [(unit, *_cells("profile", rng)) for unit in with_profile]
     return Database(
         {"person": tuple(persons), "account": tuple(accounts), "booking": tuple(bookings), "note": tuple(notes),
          "profile": tuple(profiles)}
     )  # fmt: skip
+
+
+@st.composite
+def databases(draw: st.DrawFn, most: int = 10) -> Database:
+    """The same, drawn by hypothesis."""
+    return random_database(draw(st.randoms(use_true_random=False)), most)
+
+
+HEAVY = Database(
+    {
+        "person": tuple(row("person", u, age="30", team="red", home="a", height="2.5") for u in (1, 2)),
+        "account": tuple(
+            row("account", 10 * u + i, u, kind=("giro", "save")[i % 2], balance="1000") for u in UNITS for i in range(6)
+        ),
+        "booking": tuple(
+            row("booking", 1000 * u + 100 * i + j, 10 * u + i, n="7", amount="50", x="4", city="abc"[j % 3], flag="true")
+            for u in UNITS for i in range(6) for j in range(6)
+        ),
+        "note": tuple(row("note", u, ref=str(10 * u), n="5", x="2", tag="tu"[j % 2], city="abc"[j % 3]) for u in UNITS for j in range(12)),
+        "profile": tuple(row("profile", u, city="a", level="low", score="9") for u in UNITS),
+    }
+)  # fmt: skip
+"""Every unit passes every bound: six accounts with six bookings each, twelve notes; M is 3, C is 2."""
 
 
 def _text(key: int | None) -> Cell:

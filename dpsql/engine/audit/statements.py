@@ -1,0 +1,527 @@
+"""Statements of every shape over a catalog: what the laws, the growth search and `dpsql audit --fuzz` ask.
+
+A shape is a point of `SHAPES`: where its rows come from, what they are grouped by, what is measured of which argument,
+which rows are left, what stands above. A statement is written from a shape, the catalog and random numbers alone, so
+that a seed says it all. Some are refused: what is not refused is held to its claim.
+
+House rule: nothing here knows a law, a claim or a reason to refuse.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from ...relation.catalog import Catalog, Column, Table, View
+from ..preview import sql_name
+from .covering import Axes, Point, points
+from .expressions import Item, Named, Scope
+
+__all__ = ["GROWING", "SHAPES", "Statement", "person_of", "statement", "statements"]
+
+SHAPES: Axes = {
+    "rows": (
+        "table", "filtered", "cte", "per person", "distinct", "window", "union", "path", "people", "outer", "public",
+        "condition", "exists", "in", "correlated", "intermediate", "released", "any join",
+    ),
+    "nested": ("flat", "flat", "nested"),
+    "keys": ("none", "declared", "found", "bounded", "computed", "time", "two", "found two", "listed"),
+    "grouping": ("by", "by", "rollup", "sets"),
+    "measure": (
+        "count", "rows", "distinct", "people", "sum", "average", "variance", "bivariate", "median", "percentile",
+        "percentiles", "least", "most", "last", "mode", "several", "parts", "averages", "direct",
+    ),
+    "argument": ("column", "column", "constant", "expression"),
+    "filter": ("all", "all", "filter"),
+    "where": ("all", "compared", "condition"),
+    "above": ("plain", "having", "top", "formula", "wrapped", "distinct"),
+}  # fmt: skip
+"""The axes of a statement; an alternative that stands twice is asked for twice as often."""
+
+GROWING: Axes = {
+    **SHAPES,
+    "rows": ("path", "people", "outer", "public", "union", "any join"),
+    "keys": ("none",),
+    "grouping": ("by",),
+    "measure": ("count", "rows", "distinct", "people", "sum", "average"),
+    "above": ("plain",),
+}
+"""The same for statements that may make many rows of one person's."""
+
+_JOINS = ("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
+_FRACTIONS = ("0", "0.01", "0.1", "0.25", "'1/3'", "0.5", "0.75", "0.9", "0.99", "1")
+_LISTS = ("0.1, 0.5", "0.25, 0.5, 0.75", "0.1, 0.5, 0.9", "0.05, 0.3, 0.5, 0.7, 0.95", "0.9, 0.1, 0.25")
+_TWO_COLUMNS = ("CORR", "COVAR_POP", "COVAR_SAMP", "REGR_SLOPE", "REGR_INTERCEPT", "REGR_R2")
+_SPREADS = ("VAR_POP", "VAR_SAMP", "STDDEV", "STDDEV_POP")
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement, and the point of the axes that it was written from."""
+
+    sql: str
+    shape: Point
+
+    def __str__(self) -> str:
+        return f"{self.sql}  -- {', '.join(self.shape.values())}"
+
+
+def statements(catalog: Catalog, seed: int, count: int, shapes: Axes = SHAPES) -> Iterator[Statement]:
+    """Yield so many statements over a catalog: of every pair of alternatives first, then at random.
+
+    Always the same for the same catalog and seed. A catalog without a table of people has none.
+    """
+    if not any(_sources(catalog)):
+        return
+    rng = random.Random(seed)
+    for point, _ in zip(points(shapes, rng), range(count), strict=False):
+        yield statement(catalog, point, rng)
+
+
+def statement(catalog: Catalog, point: Point, rng: random.Random) -> Statement:
+    """Return a statement of a shape."""
+    return Statement(_Writer(catalog, rng).written(point), point)
+
+
+# --- whose a row is ---------------------------------------------------------------------------------------
+
+
+def person_of(catalog: Catalog, table: Table) -> tuple[str, ...]:
+    """Return the columns of a table that hold its person's key, in the order of the root's; () where a join is needed
+    or they have no name."""
+    unit = table.unit
+    if unit is None or table.unnamed.intersection(unit.columns):
+        return ()
+    if unit.references is None:
+        return unit.columns
+    parent, key = unit.references
+    root = catalog.tables[parent].unit
+    if root is None or root.references is not None or set(root.columns) != set(key):
+        return ()
+    own = dict(zip(key, unit.columns, strict=True))
+    return tuple(own[column] for column in root.columns)
+
+
+def _sources(catalog: Catalog) -> Iterator[tuple[str, Sequence[Column], tuple[str, ...], Table | None]]:
+    """Yield (name, columns, person, table) of what statements may name whose rows are people's."""
+    for name, shown in catalog.shown.items():
+        if isinstance(shown, View):
+            if shown.role == "private":
+                yield name, shown.named, _person_of_view(catalog, shown), None
+        elif shown.unit is not None:
+            yield name, shown.named, person_of(catalog, shown), shown
+
+
+def _person_of_view(catalog: Catalog, view: View) -> tuple[str, ...]:
+    names = {column.name for column in view.columns}
+    read = (person_of(catalog, catalog.tables[name]) for name in view.reads if name in catalog.tables)
+    return next((person for person in read if person and names.issuperset(person)), ())
+
+
+def _public(catalog: Catalog) -> list[tuple[str, Sequence[Column]]]:
+    return [
+        (name, shown.named)
+        for name, shown in catalog.shown.items()
+        if (shown.role == "public" if isinstance(shown, View) else shown.unit is None)
+    ]
+
+
+# --- a statement -------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _From:
+    """What stands in FROM: its items, its text, conditions that belong to it, and a WITH before all."""
+
+    items: list[Item]
+    text: str
+    where: list[str] = field(default_factory=list)
+    before: str = ""
+
+
+class _Writer:
+    """Writes one statement."""
+
+    def __init__(self, catalog: Catalog, rng: random.Random) -> None:
+        self.catalog, self.rng, self._count = catalog, rng, 0
+        self._private = list(_sources(catalog))
+        self._listed = _public(catalog)
+
+    def written(self, point: Point) -> str:
+        found = self._from(point["rows"], 1 if point["nested"] == "nested" else 0)
+        scope = Scope(self.rng, found.items)
+        keys = [key for key in dict.fromkeys(self._keys(point["keys"], scope)) if "." in key]
+        where = [*found.where, *self._where(point, scope, keys)]
+        calls = [self._filtered(call, point, scope) for call in self._calls(point, scope)]
+        if point["above"] == "formula" and point["measure"] not in ("percentiles", "last", "mode"):
+            calls = [f"{calls[0]} {scope.pick('* 2', '/ COUNT(*)', '+ COUNT(*)', '/ 4')}", *calls[1:]]
+        shown = ", ".join(f"{sql} AS g{i}" for i, sql in enumerate([*keys, *calls]))
+        if point["above"] == "distinct" and keys:
+            keyed = ", ".join(f"{sql} AS g{i}" for i, sql in enumerate(keys))
+            return f"{found.before}SELECT DISTINCT {keyed} FROM {found.text}{_clause(where)}"
+        group = self._group(point["grouping"], keys)
+        body = f"SELECT {shown} FROM {found.text}{_clause(where)}{group}"
+        return found.before + self._above(point["above"], body, len(keys), len(calls))
+
+    def _group(self, grouping: str, keys: list[str]) -> str:
+        if not keys:
+            return ""
+        listed = ", ".join(keys)
+        if grouping == "rollup":
+            return f" GROUP BY {self.rng.choice(('ROLLUP', 'CUBE'))} ({listed})"
+        return f" GROUP BY GROUPING SETS (({listed}), ())" if grouping == "sets" else f" GROUP BY {listed}"
+
+    def _above(self, above: str, body: str, keys: int, calls: int) -> str:
+        last = f"g{keys + self.rng.randrange(calls)}"
+        if above == "having" and keys:
+            return f"{body} HAVING COUNT(*) > {self.rng.choice(('0', '2', '10'))}"
+        if above == "top" and keys:
+            word = self.rng.choice((" DESC", " DESC", ""))
+            return f"{body} ORDER BY {last}{word} LIMIT {self.rng.choice(('1', '2', '5'))}"
+        if above == "wrapped":
+            over = self.rng.choice(("COUNT(*)", f"COUNT({last})", f"MAX({last})"))
+            if self.rng.randrange(2):
+                return f"SELECT {over} FROM ({body}) AS w"
+            return f"SELECT * FROM ({body}) AS w WHERE {last} IS NOT NULL"
+        return body
+
+    # --- FROM ----------------------------------------------------------------------------------------------
+
+    def _alias(self) -> str:
+        self._count += 1
+        return f"t{self._count}"
+
+    def _table(self, wanted: Callable[[tuple[str, ...]], bool] = lambda _: True) -> Item:
+        """Return a table or view of people; of those whose person's columns are `wanted`, where there are such."""
+        pool = [one for one in self._private if wanted(one[2])] or self._private
+        return self._item(*self.rng.choice(pool)[:3])
+
+    def _item(self, name: str, columns: Sequence[Column], person: tuple[str, ...] = ()) -> Item:
+        alias = self._alias()
+        known = tuple(Named.of(column) for column in columns)
+        return Item(f"{sql_name(name)} AS {alias}", alias, known, tuple(map(sql_name, person)), name)
+
+    def _base(self, depth: int) -> Item:
+        """Return a table that says whose its rows are; above depth 0 a subquery instead."""
+        item = self._table(bool)
+        for _ in range(depth):
+            item = self._derived(
+                self.rng.choice(("filtered", "per person", "distinct", "window", "union")), item
+            )
+        return item
+
+    def _from(self, rows: str, depth: int) -> _From:
+        if rows in ("filtered", "per person", "distinct", "window", "union"):
+            item = self._derived(rows, self._base(depth))
+            return _From([item], item.sql)
+        if rows == "cte":
+            inner = self._base(depth)
+            body = f"SELECT * FROM {inner.sql}{_clause([Scope(self.rng, [inner]).condition(0)])}"
+            alias = self._alias()
+            item = replace(inner, sql=f"q AS {alias}", alias=alias)
+            return _From([item], item.sql, before=f"WITH q AS ({body}) ")
+        if rows in ("path", "people", "outer", "public", "released", "any join"):
+            return self._joined(rows, depth)
+        item = self._table() if rows == "table" and not depth else self._base(depth)
+        return _From([item], item.sql, self._tests(rows, item, depth))
+
+    def _derived(self, kind: str, inner: Item) -> Item:
+        """Return a subquery over an item."""
+        scope, alias = Scope(self.rng, [inner]), self._alias()
+        if kind == "filtered":
+            return replace(
+                inner,
+                sql=f"(SELECT * FROM {inner.sql}{_clause([scope.condition(1)])}) AS {alias}",
+                alias=alias,
+            )
+        if kind == "union":
+            return self._union(alias, inner)
+        person = [f"{column} AS p{i}" for i, column in enumerate(inner.owner)]
+        names = tuple(f"p{i}" for i in range(len(person)))
+        text, number = scope.text() if scope.chance(40) else scope.column("text", "'a'"), scope.bounded()
+        if kind == "distinct":
+            parts = [*person, f"{text} AS c", *([f"{number} AS v"] if scope.chance(50) else [])]
+            columns = (Named("c", "text"), *([Named("v", "number")] if len(parts) > len(person) + 1 else []))
+            return Item(
+                f"(SELECT DISTINCT {', '.join(parts)} FROM {inner.sql}) AS {alias}", alias, columns, names
+            )
+        if kind == "window":
+            order = scope.pick(number, text, scope.column("time", number)) + scope.pick("", " DESC")
+            call = scope.pick(
+                "ROW_NUMBER()", "ROW_NUMBER()", "RANK()", "DENSE_RANK()", f"LAG({number})", f"LEAD({number}, 1, 0)",
+                "COUNT(*)", f"SUM({number})", f"MIN({number})", f"FIRST_VALUE({number})", f"LAST_VALUE({number})",
+            )  # fmt: skip
+            frame = (
+                " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW"
+                if call.startswith("SUM") and scope.chance(40)
+                else ""
+            )
+            frame = (
+                " ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+                if call.startswith("LAST")
+                else frame
+            )
+            by = f"PARTITION BY {', '.join(inner.owner)} " if inner.owner and scope.chance(95) else ""
+            shown = [
+                *person,
+                f"{number} AS v",
+                f"{text} AS c",
+                f"{call} OVER ({by}ORDER BY {order}{frame}) AS rn",
+            ]
+            columns = (Named("v", "number"), Named("c", "text"), Named("rn", "number"))
+            return Item(f"(SELECT {', '.join(shown)} FROM {inner.sql}) AS {alias}", alias, columns, names)
+        keyed = [f"{text} AS c"] if scope.chance(30) else []
+        calls = [f"{self._of_one(scope)} AS v{i}" for i in range(1 + scope.chance(40))]
+        where = [scope.condition(0)] if scope.chance(40) else []
+        group = ", ".join([*inner.owner, *([text] if keyed else [])]) or "()"
+        having = (
+            f" HAVING COUNT(*) {scope.pick('>', '<=')} {scope.pick('0', '1', '2')}"
+            if scope.chance(25)
+            else ""
+        )
+        listed = ", ".join([*person, *keyed, *calls])
+        body = f"SELECT {listed} FROM {inner.sql}{_clause(where)} GROUP BY {group}{having}"
+        columns = (
+            *([Named("c", "text")] if keyed else []),
+            *(Named(f"v{i}", "number") for i in range(len(calls))),
+        )
+        return Item(f"({body}) AS {alias}", alias, columns, names)
+
+    def _of_one(self, scope: Scope) -> str:
+        """Return an aggregate of one person's rows."""
+        number, text = scope.bounded(), scope.column("text", "'a'")
+        call = scope.pick(
+            "COUNT(*)", "COUNT(*)", f"COUNT({number})", f"SUM({number})", f"SUM({number})", f"AVG({number})",
+            f"MIN({number})", f"MAX({number})", f"COUNT(DISTINCT {text})",
+        )  # fmt: skip
+        return f"{call} FILTER (WHERE {scope.condition(0)})" if scope.chance(10) else call
+
+    def _union(self, alias: str, inner: Item) -> Item:
+        other, sides = self._table(lambda person: len(person) == len(inner.person)), []
+        for item in (inner, other if len(other.person) == len(inner.person) else inner):
+            scope = Scope(self.rng, [item])
+            person = [f"{column} AS p{i}" for i, column in enumerate(item.owner)]
+            shown = [*person, f"{scope.bounded()} AS v", f"{scope.column('text', 'NULL')} AS c"]
+            where = [scope.condition(0)] if scope.chance(30) else []
+            sides.append(f"SELECT {', '.join(shown)} FROM {item.sql}{_clause(where)}")
+        body = f" {self.rng.choice(('UNION ALL', 'UNION ALL', 'UNION'))} ".join(sides)
+        names = tuple(f"p{i}" for i in range(len(inner.person)))
+        return Item(f"({body}) AS {alias}", alias, (Named("v", "number"), Named("c", "text")), names)
+
+    def _joined(self, rows: str, depth: int) -> _From:
+        scope = Scope(self.rng, [])
+        if rows == "path":
+            return self._path()
+        if rows in ("public", "released"):
+            item = self._base(depth)
+            other = self._released() if rows == "released" else self._public_item()
+            if other is None:
+                return _From([item], item.sql)
+            kind = scope.pick("JOIN", "JOIN", "LEFT JOIN")
+            return _From([item, other], f"{item.sql} {kind} {other.sql} ON {self._equal(item, other)}")
+        items = [self._base(depth), self._table(bool)]
+        if scope.chance(25):
+            items.append(self._derived(scope.pick("per person", "distinct", "window"), self._table(bool)))
+        text = items[0].sql
+        for before, item in itertools.pairwise(items):
+            on = self._same_person(before, item)
+            kind = "JOIN" if rows == "people" else scope.pick(*_JOINS[1:])
+            if rows == "any join":
+                on = (
+                    f"{on} AND {self._equal(before, item)}" if scope.chance(75) else self._equal(before, item)
+                )
+                kind = scope.pick(*_JOINS)
+            if scope.chance(20):
+                on += (
+                    f" {scope.pick('AND', 'AND', 'AND', 'OR')} {Scope(self.rng, [before, item]).condition(0)}"
+                )
+            text += f" {kind} {item.sql} ON {on}"
+        return _From(items, text)
+
+    def _path(self) -> _From:
+        """Join a table with the one that its owner is found through, and so on; one that has none with itself."""
+        ways = [one for one in self._private if one[3] is not None and one[3].reference is not None]
+        if not ways:
+            items = [self._table(bool), self._table(bool)]
+            return _From(items, f"{items[0].sql} JOIN {items[1].sql} ON {self._same_person(*items)}")
+        name, columns, person, table = self.rng.choice(ways)
+        items = [self._item(name, columns, person)]
+        text = items[0].sql
+        while table is not None and table.unit is not None and table.reference is not None:
+            parent, key = table.reference
+            known = self.catalog.tables[parent]
+            other = self._item(parent, known.named, person_of(self.catalog, known))
+            equal = zip(table.unit.columns, key, strict=True)
+            on = " AND ".join(
+                f"{items[-1].alias}.{sql_name(a)} = {other.alias}.{sql_name(b)}" for a, b in equal
+            )
+            text += f" {self.rng.choice(('JOIN', 'JOIN', 'LEFT JOIN'))} {other.sql} ON {on}"
+            items.append(other)
+            table = known if self.rng.randrange(4) else None
+        return _From(items, text)
+
+    def _public_item(self) -> Item | None:
+        return self._item(*self.rng.choice(self._listed)) if self._listed else None
+
+    def _released(self) -> Item:
+        """Return noisy answers by a key, to be joined back."""
+        inner, alias = self._table(bool), self._alias()
+        scope = Scope(self.rng, [inner])
+        key = scope.column("text", "'a'", declared=scope.chance(70))
+        call = scope.pick("COUNT(*)", f"SUM({scope.bounded()})", f"AVG({scope.bounded()})")
+        body = f"SELECT {key} AS c, {call} AS s FROM {inner.sql} GROUP BY {key}"
+        return Item(f"({body}) AS {alias}", alias, (Named("c", "text"), Named("s", "number")))
+
+    def _same_person(self, left: Item, right: Item) -> str:
+        """Return that two rows are one person's; now and then by a part of a key alone."""
+        pairs = list(zip(left.owner, right.owner, strict=False))
+        if not pairs or len(left.owner) != len(right.owner):
+            return self._equal(left, right)
+        if len(pairs) > 1 and self.rng.randrange(8) == 0:
+            pairs = pairs[:1]
+        return " AND ".join(f"{a} = {b}" for a, b in pairs)
+
+    def _equal(self, left: Item, right: Item) -> str:
+        """Return an equality, mostly of columns of one role."""
+        roles = [
+            role
+            for role in ("text", "text", "number", "flag", "time")
+            if self._of(left, role) and self._of(right, role)
+        ]
+        if not roles:
+            return "1 = 1"
+        role = self.rng.choice(roles)
+        sign = "=" if self.rng.randrange(8) else self.rng.choice(("<>", "<", ">="))
+        return f"{self.rng.choice(self._of(left, role))} {sign} {self.rng.choice(self._of(right, role))}"
+
+    def _of(self, item: Item, role: str) -> list[str]:
+        return Scope(self.rng, [item]).columns(role)
+
+    def _tests(self, rows: str, item: Item, depth: int) -> list[str]:
+        """Return what subqueries in WHERE ask of an item's rows."""
+        scope = Scope(self.rng, [item])
+        if rows == "condition":
+            return [scope.condition(2)]
+        if rows == "intermediate":
+            other = self._table()
+            value = Scope(self.rng, [other])
+            call = value.pick(f"AVG({value.bounded()})", f"SUM({value.bounded()})", "COUNT(*)")
+            return [f"{scope.bounded()} {scope.pick('<', '>', '=')} (SELECT {call} FROM {other.sql})"]
+        if rows not in ("exists", "in", "correlated"):
+            return []
+        inner = self._base(depth)
+        own = Scope(self.rng, [inner])
+        more = f" AND {own.condition(0)}" if scope.chance(60) else ""
+        link = self._same_person(item, inner)
+        if rows == "exists":
+            return [
+                f"{scope.pick('EXISTS', 'EXISTS', 'NOT EXISTS')} (SELECT 1 FROM {inner.sql} WHERE {link}{more})"
+            ]
+        if rows == "correlated":
+            of_one = f"(SELECT {self._of_one(own)} FROM {inner.sql} WHERE {link}{more})"
+            return [f"{scope.bounded()} {scope.pick('<', '<=', '>', '=')} {of_one}"]
+        here, there = item.owner, inner.owner
+        if not here or len(here) != len(there):
+            here, there = (scope.column("text", "'a'"),), (own.column("text", "'a'"),)
+        tested = here[0] if len(here) == 1 else f"({', '.join(here)})"
+        listed = f"(SELECT {', '.join(there)} FROM {inner.sql} WHERE 1 = 1{more})"
+        return [f"{tested} {scope.pick('IN', 'IN', 'NOT IN')} {listed}"]
+
+    # --- what is asked of the rows ----------------------------------------------------------------------------
+
+    def _where(self, point: Point, scope: Scope, keys: list[str]) -> list[str]:
+        made = {"compared": lambda: [scope.compared()], "condition": lambda: [scope.condition(1)]}
+        found = made.get(point["where"], list[str])()
+        if point["keys"] == "listed" and keys:
+            constants = [value for item in scope.items for one in item.columns if f"{item.alias}.{one.sql}" == keys[0]
+                         for value in scope.constants(one)] or ["'a'"]  # fmt: skip
+            found.append(f"{keys[0]} IN ({', '.join(dict.fromkeys([*constants[:3], constants[-1]]))})")
+        return found
+
+    def _keys(self, kind: str, scope: Scope) -> list[str]:
+        declared, found = (scope.column("text", "'a'", declared=one) for one in (True, False))
+        if kind == "none":
+            return []
+        if kind == "time":
+            return [scope.time()]
+        if kind == "bounded":
+            return [scope.pick(scope.exact(), scope.binned())]
+        if kind == "computed":
+            return [
+                scope.pick(
+                    f"CASE WHEN {scope.condition(0)} THEN 'yes' ELSE 'no' END", scope.text(), scope.binned()
+                )
+            ]
+        if kind == "two":
+            return [declared, scope.column("flag", found)]
+        if kind == "found two":
+            return [
+                found,
+                scope.pick(declared, scope.column("flag", declared), scope.exact(), *scope.owners(5)),
+            ]
+        return [declared if kind == "declared" else found]
+
+    def _argument(self, point: Point, scope: Scope) -> str:
+        kind = point["argument"]
+        if kind == "constant":
+            return scope.pick("1", "0", "2.5", "-3", "CAST(NULL AS INTEGER)")
+        return scope.number(2) if kind == "expression" else scope.bounded()
+
+    def _filtered(self, call: str, point: Point, scope: Scope) -> str:
+        is_filtered = point["filter"] == "filter" and "FILTER" not in call
+        return f"{call} FILTER (WHERE {scope.condition(0)})" if is_filtered else call
+
+    def _calls(self, point: Point, scope: Scope) -> list[str]:
+        """Return the aggregates of a measure."""
+        kind, one = point["measure"], self._argument(point, scope)
+        within = f"WITHIN GROUP (ORDER BY {one}{scope.pick('', '', ' DESC')})"
+        word = scope.pick("PERCENTILE_CONT", "PERCENTILE_DISC")
+        of_text = scope.pick(scope.column("text", "'a'"), scope.column("number", "1"), scope.text())
+        if kind == "people":
+            owners = [item.owner for item in scope.items if item.owner]
+            return [f"COUNT(DISTINCT {_row(self.rng.choice(owners))})" if owners else "COUNT(*)"]
+        if kind == "percentile":
+            return [f"{word}({scope.pick(*_FRACTIONS)}) {within}"]
+        if kind == "percentiles":
+            if scope.chance(50):
+                return [f"{word}(ARRAY[{scope.pick(*_LISTS)}]) {within}"]
+            return [f"{word}({share}) {within}" for share in scope.pick(*_LISTS).split(", ")]
+        if kind == "several":
+            two = self._argument(point, scope)
+            some = (
+                "COUNT(*)",
+                f"SUM({one})",
+                f"AVG({two})",
+                f"COUNT({two})",
+                f"COUNT(DISTINCT {of_text})",
+                f"MEDIAN({two})",
+            )
+            return self.rng.sample(some, scope.rng.choice((2, 3)))
+        calls = {
+            "count": ["COUNT(*)"],
+            "rows": [f"COUNT({one})"],
+            "distinct": [f"COUNT(DISTINCT {of_text})"],
+            "sum": [f"SUM({one})"],
+            "average": [f"AVG({one})"],
+            "variance": [f"{scope.pick(*_SPREADS)}({one})"],
+            "bivariate": [f"{scope.pick(*_TWO_COLUMNS)}({one}, {self._argument(point, scope)})"],
+            "median": [f"MEDIAN({one})"],
+            "least": [f"MIN({one})"],
+            "most": [f"MAX({one})"],
+            "last": [f"{scope.pick('MAX', 'MIN')}({scope.column('time', one)})"],
+            "mode": [f"MODE() WITHIN GROUP (ORDER BY {scope.column('text', one, declared=True)})"],
+            "parts": [f"COUNT(*) FILTER (WHERE {scope.condition(0)})", "COUNT(*)"],
+            "averages": [f"AVG({one})", f"SUM({one})", "COUNT(*)"],
+            "direct": [f"dp_avg_direct({one})"],
+        }
+        return calls[kind]
+
+
+def _row(columns: Sequence[str]) -> str:
+    return columns[0] if len(columns) == 1 else f"({', '.join(columns)})"
+
+
+def _clause(where: Sequence[str]) -> str:
+    return f" WHERE {' AND '.join(where)}" if where else ""

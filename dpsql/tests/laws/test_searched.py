@@ -1,0 +1,338 @@
+"""L1, L2, L6 and L9 over all that is searched: shapes × worlds × accounting × bounds, every pair of them (soundness.md 5.2).
+
+Each statement is planned in its world under its promise, and run on hostile databases and their neighbours. No engine
+fails, and what moves is within what is claimed: in L1, in L2, in epsilon or in rho, and in keys that are found.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpsql import Session
+from dpsql.engine.audit.covering import Axes, Point, covering, pairs_in, pairs_of
+from dpsql.engine.audit.statements import Statement, statement, statements
+from dpsql.engine.dataset import Dataset, open_ledger
+from dpsql.errors import DpsqlError, EngineFailure, Refusal
+from dpsql.mechanisms import RankChoice, RankSplit, Thresholded, Truncated
+from dpsql.plan import planner
+from dpsql.plan.measures import ranks
+from dpsql.plan.measures.measurements import MeasurementKind
+from dpsql.plan.planner import Plan
+from dpsql.plan.views import build_catalog
+from dpsql.relation.catalog import Catalog
+from dpsql.testing.injected_noise import ZeroNoise
+from dpsql.tests.support.postgres_server import PostgresServer
+from dpsql.tests.support.random_databases import Database
+from dpsql.tests.support.worlds import AXES, NEIGHBOURS, PROMISES, WORLDS, Setting, neighbour_of, policy_at
+
+from .examples import visit
+from .measured import Measured, World, compared, fixed_intermediates, measure_release, world
+from .planting import plant
+
+SEED = 29
+NEWCOMER = Database(
+    (), tuple(visit(1, city="c", tag=f"z{i % 3}", n="-3", x="-1", d="0", flag="false") for i in range(12))
+)
+"""Who comes has as many rows, elsewhere and at the other ends."""
+DATABASES = 2
+"""Random ones, beside the heavy one."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A statement with its world and promise, and its plan there."""
+
+    point: Point
+    asked: Statement
+    plan: Plan = field(repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.asked.sql}\n  {self.point}"
+
+
+@dataclass
+class Searched:
+    """All worlds on one engine, with a catalog for each bound."""
+
+    worlds: dict[str, World]
+    catalogs: dict[tuple[str, str], Catalog] = field(default_factory=dict)
+
+    def case(self, point: Point, rng: random.Random) -> Case | None:
+        """Return a case of a point, None where its statement is refused, or asks nothing."""
+        here = self.world_at(point)
+        asked = statement(here.catalog, point, rng)
+        try:
+            plan = here.plan(asked.sql)
+        except Refusal:
+            return None
+        return Case(point, asked, plan) if any(not one.is_empty for one in plan.releases) else None
+
+    def world_at(self, point: Point) -> World:
+        """Return the world of a point, under what is promised there."""
+        made = self.worlds[point["world"]]
+        return replace(made, policy=policy_at(made.policy, point), catalog=self._catalog(point))
+
+    def _catalog(self, point: Point) -> Catalog:
+        name = point["world"], point["bounds"]
+        if name not in self.catalogs:
+            made = self.worlds[name[0]]
+            with made.backend.snapshot() as snapshot:
+                catalog = build_catalog(policy_at(made.policy, point), snapshot.schema())
+            self.catalogs[name] = WORLDS[name[0]].named(catalog)
+        return self.catalogs[name]
+
+    def cases(self, seed: int) -> list[Case]:
+        """Return cases of every pair of alternatives, as far as statements of it are accepted."""
+        rng, found = random.Random(seed), list[Case]()
+
+        def takes(point: Point) -> bool:
+            case = self.case(point, rng)
+            found.extend([] if case is None else [case])
+            return case is not None
+
+        for _ in covering(AXES, rng, takes):
+            pass
+        return found
+
+    def hold(self, name: str, cases: list[Case], databases: list[Any], newcomer: Any) -> dict[str, Fraction]:
+        """Hold cases of a world to their claims; return the largest loss of each statement, in what it may lose."""
+        setting, worst = WORLDS[name], dict[str, Fraction]()
+        for database in databases:
+            here = self._measured(name, cases, database)
+            for kind in NEIGHBOURS:
+                these = [i for i, case in enumerate(cases) if case.point["neighbours"] == kind]
+                neighbour = neighbour_of(setting, kind, database, newcomer)
+                there = self._measured(name, [cases[i] for i in these], neighbour, 1) if these else []
+                for i, right in zip(these, there, strict=True):
+                    case = cases[i]
+                    lost = compared(case.plan, here[i], right, str(case))
+                    worst[case.asked.sql] = max(lost, worst.get(case.asked.sql, Fraction(0)))
+        return worst
+
+    def _measured(self, name: str, cases: list[Case], database: Any, order: int = 0) -> list[Measured]:
+        made = self.worlds[name]
+        made.settle(WORLDS[name].load, database, order)
+        found = []
+        with made.backend.snapshot() as snapshot:
+            for case in cases:
+                given = fixed_intermediates(case.plan)
+                try:
+                    found.append([measure_release(one, snapshot, given) for one in case.plan.releases])
+                except EngineFailure as failure:
+                    failure.add_note(f"{case}\n{failure.detail}")
+                    raise
+        return found
+
+
+def people_of(setting: Setting, seed: int, count: int) -> tuple[list[Any], Any]:
+    """Return databases, the heavy one first, and who comes in a neighbour."""
+    rng = random.Random(seed)
+    return [setting.heavy, *(setting.people(rng) for _ in range(count))], setting.people(rng)
+
+
+PLAIN = (
+    "SELECT tag, COUNT(DISTINCT person_id) FROM visit GROUP BY tag",
+    "SELECT city, COUNT(*) FILTER (WHERE flag), COUNT(*), COUNT(DISTINCT tag) FROM visit GROUP BY city",
+    "SELECT COUNT(*), SUM(n), AVG(d) FROM visit",
+    "SELECT tag, n, SUM(x) FROM visit GROUP BY ROLLUP (tag, n)",
+    *(f"SELECT {call} FROM visit" for call in (
+        "PERCENTILE_CONT(0.1) WITHIN GROUP (ORDER BY n)", "MIN(n)", "PERCENTILE_CONT(0.75) WITHIN GROUP (ORDER BY x)",
+        "PERCENTILE_CONT(ARRAY[0.1, 0.25, 0.9]) WITHIN GROUP (ORDER BY n)", "MODE() WITHIN GROUP (ORDER BY city)",
+        "CORR(n, x)",
+    )),
+    "SELECT city, COUNT(*) AS c FROM visit GROUP BY city ORDER BY c DESC LIMIT 1",
+)  # fmt: skip
+"""What is planned under promises of every pair, and the first under all of them: heavy rows move all that they may."""
+
+
+def promised(searched: Searched, sqls: tuple[str, ...], points: list[Point]) -> list[Case]:
+    """Return cases of some statements over `visit`, under what is promised at some points."""
+    found = []
+    for point in points:
+        made = searched.world_at(point)
+        found += [Case(point, Statement(sql, {}), made.plan(sql)) for sql in sqls]
+    return found
+
+
+HERE: Axes = {"world": ("one table",), **PROMISES}
+EVERY_PAIR = list(covering(HERE, random.Random(SEED), lambda _: True))
+EVERY_PROMISE = [dict(zip(HERE, values, strict=True)) for values in itertools.product(*HERE.values())]
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[Searched]:
+    with ExitStack() as stack:
+        yield Searched(
+            {
+                name: opened(stack, tmp_path_factory.mktemp("w"), setting, engine)
+                for name, setting in WORLDS.items()
+            }
+        )
+
+
+def opened(stack: ExitStack, folder: Path, setting: Setting, engine: PostgresServer | None) -> World:
+    return stack.enter_context(
+        world(
+            folder, policy=setting.policy(folder), schema=setting.schema, server=engine, views=setting.views
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def cases(searched: Searched) -> list[Case]:
+    return searched.cases(SEED)
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_every_pair_of_alternatives_keeps_its_claim(searched: Searched, cases: list[Case], name: str) -> None:
+    here = [case for case in cases if case.point["world"] == name]
+    worst = searched.hold(name, here, *people_of(WORLDS[name], SEED, DATABASES))
+    assert max(worst.values()) > Fraction(9, 10)  # or the search would see nothing
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(20))
+def test_every_pair_of_alternatives_at_length(searched: Searched, seed: int) -> None:
+    cases = searched.cases(seed)
+    for name, setting in WORLDS.items():
+        here = [case for case in cases if case.point["world"] == name]
+        searched.hold(name, here, *people_of(setting, seed, 5))
+
+
+# --- whole sessions: L2 above the releases, and L6 ------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def sessions(
+    searched: Searched, tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None
+) -> Iterator[dict[str, tuple[Session, Session]]]:
+    """Two sessions over each world: what is asked of both, on neighbours, is to look alike."""
+    with ExitStack() as stack:
+        yield {
+            name: tuple(_session(stack, made, tmp_path_factory.mktemp("s")) for _ in "ab")
+            for name, made in searched.worlds.items()
+        }  # type: ignore[misc]
+
+
+def _session(stack: ExitStack, made: World, folder: Path) -> Session:
+    policy = replace(
+        made.policy,
+        ledger=f"sqlite:{folder / 'ledger.db'}",
+        ledger_log=folder / "ledger.log",
+        defaults=replace(made.policy.defaults, epsilon=Fraction(1, 1000)),
+    )
+    dataset = Dataset(policy, made.backend, open_ledger(policy, create=True))
+    dataset.catalog = made.catalog
+    session = stack.enter_context(Session(dataset, "tester", _noise=ZeroNoise()))
+    session.execute("SET dpsql.reuse = off")
+    return session
+
+
+def seen(session: Session, asked: Statement) -> tuple[object, ...]:
+    """Return all that an analyst sees of a statement but what was measured, and groups that were found or chosen.
+
+    Raises EngineFailure, with the statement as its note.
+    """
+    try:
+        explained = session.explain(asked.sql)
+        answer = session.execute(asked.sql)
+    except EngineFailure as failure:
+        failure.add_note(f"{asked}\n{failure.detail}")
+        raise
+    except DpsqlError as error:
+        return type(error).__name__, error.sqlstate, str(error), error.args
+    plan = explained.plan
+    is_known = not plan.intermediates and not any(one.counted is not None for one in plan.releases)
+    shows_all = is_known and asked.shape["above"] in ("plain", "formula", "distinct")
+    return explained.text(), answer.columns, answer.receipt, len(answer.rows) if shows_all else None
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_neighbours_look_alike_and_nothing_fails(
+    searched: Searched, sessions: dict[str, tuple[Session, Session]], name: str
+) -> None:
+    """Refused statements too: a refusal is of the text alone."""
+    made, setting, rng = searched.worlds[name], WORLDS[name], random.Random(SEED)
+    asked = list(statements(made.catalog, SEED, 40))
+    people = setting.people(rng)
+    here, there = sessions[name]
+    made.settle(setting.load, people)
+    left = [seen(here, one) for one in asked]
+    made.settle(setting.load, setting.without(people, 1), 1)
+    for one, before in zip(asked, left, strict=True):
+        assert seen(there, one) == before, one
+
+
+def test_plain_statements_keep_every_promise(searched: Searched) -> None:
+    """The bounds are reached too, so that no promise is kept for want of rows that move."""
+    found_keys = promised(searched, PLAIN[:1], [one for one in EVERY_PROMISE if one["fewest"] == "one"])
+    cases = [*found_keys, *promised(searched, PLAIN, EVERY_PAIR)]
+    worst = searched.hold("one table", cases, [WORLDS["one table"].heavy], NEWCOMER)
+    assert {sql for sql, lost in worst.items() if lost > Fraction(49, 50)} >= set(PLAIN[:2])
+
+
+def test_nearly_every_pair_is_accepted(cases: list[Case]) -> None:
+    have = set().union(*(pairs_in(case.point) for case in cases))
+    missing = set(pairs_of(AXES)) - have
+    assert len(missing) <= 0.01 * len(pairs_of(AXES)), missing
+
+
+def test_all_kinds_of_measurements_are_searched(cases: list[Case]) -> None:
+    """But centred sums, which stand beside counts that are stored alone: `test_beside`; products: `test_joint`."""
+    kinds = {one.kind for case in cases for release in case.plan.releases for one in release.measurements}
+    assert set(MeasurementKind) - kinds <= {
+        MeasurementKind.CENTRED,
+        MeasurementKind.PRODUCT,
+        MeasurementKind.TOP,
+    }
+
+
+def test_the_blind_spots_are_looked_at(cases: list[Case]) -> None:
+    """Groups found under rho by truncated noise where C > 1; ranks of fractions on both sides of the middle, and at
+    several depths."""
+    releases = [(case.plan, release) for case in cases for release in case.plan.releases]
+    laws = Counter((type(one.key_law), one.is_zcdp, one.bounding.groups > 1) for _, one in releases)
+    assert laws[(Truncated, True, True)] >= 3
+    assert laws[(Thresholded, True, True)] >= 3
+    assert laws[(Truncated, False, True)] >= 3
+    choices = [choice for _, one in releases for choice in one.choices.values()]
+    assert {one.p * 2 < one.q for one in choices if isinstance(one, RankChoice)} == {True, False}
+    assert {len(set(one.depths)) for one in choices if isinstance(one, RankSplit)} >= {2}
+
+
+# --- mutants ------------------------------------------------------------------------------------------------
+
+
+MUTANTS = {
+    "each of C groups has all of rho": (
+        planner._key_law, ("pure_epsilon(each.rho // groups)", "pure_epsilon(each.rho)"), PLAIN[0]),
+    "delta of one group for all": (planner._key_law, ("delta / groups", "delta"), PLAIN[0]),
+    "ranks below the middle weigh as those above": (
+        ranks.RankMeasurement.added.fget, ("self.unit * max(p, q - p)", "self.unit * max(p, 1)"), PLAIN[4]),
+    "the same of fractions that are split": (
+        RankSplit.choice, ("self.scale * max(p, q - p)", "self.scale * max(p, 1)"), PLAIN[7]),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Searched]:
+    with ExitStack() as stack:
+        yield Searched({"one table": opened(stack, tmp_path_factory.mktemp("w"), WORLDS["one table"], None)})
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_planted_fault_is_seen(alone: Searched, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    function, change, sql = MUTANTS[name]
+    plant(monkeypatch, function, change)
+    with pytest.raises(AssertionError):
+        alone.hold("one table", promised(alone, (sql,), EVERY_PAIR), [WORLDS["one table"].heavy], NEWCOMER)
