@@ -198,6 +198,13 @@ _STATEMENTS = (
     ("extract ( hour from u )", "extract ( hour from u ) BETWEEN 9 AND 11 AND u <> '2024-02-28'", 3),
     ("date_trunc ( 'day' , u )", "u >= '2024-02-28' AND u < '2024-03-01'", 2),
     ("CASE WHEN u < '2024-03-01' THEN 'old' ELSE 'new' END", "u >= '2024-03-01'", 1),
+    ("date_trunc ( 'month' , d )", "CASE WHEN a + b > 3 THEN d < '2024-02-01' ELSE d < '2024-03-01' END", 2),
+    ("a", "CASE WHEN length ( c ) = 2 THEN a > 5 ELSE a > 3 END", 3),
+    ("a", "( CASE WHEN length ( c ) = 2 THEN a > 5 ELSE NULL END ) IS NOT FALSE", 8),
+    ("a", "NOT ( length ( c ) = 2 AND a < 4 )", 8),
+    ("a", "( length ( c ) = 2 AND a IS NULL ) IS NOT TRUE", 8),
+    ("a", "coalesce ( length ( c ) = 2 AND a > 3 , a > 5 )", 3),
+    ("a", "nullif ( length ( c ) = 2 , a > 3 )", 5),
 )  # fmt: skip
 
 
@@ -259,12 +266,25 @@ _PAIRS = (
 )
 
 
+_CHOICES = (
+    "CASE WHEN {0} THEN {1} ELSE {2} END", "CASE WHEN {0} THEN {1} END", "CASE WHEN {0} THEN NULL WHEN {1} THEN {2} ELSE FALSE END",
+    "coalesce ( {0} , {1} )", "coalesce ( {0} , FALSE )", "nullif ( {0} , {1} )", "( {0} ) IS TRUE", "( {0} ) IS NOT TRUE",
+    "( {0} ) IS FALSE", "( {0} ) IS NOT FALSE", "( {0} ) IS NULL", "( {0} ) IS NOT NULL", "( {0} ) = ( {1} )",
+    "( {0} ) IS DISTINCT FROM ( {1} )", "CASE WHEN {0} THEN 1 WHEN {1} THEN 2 END = 1",
+    "( CASE WHEN {0} THEN 1 WHEN {1} THEN NULL ELSE 3 END ) IN (1, 2)",
+    "( CASE WHEN {0} THEN 1 ELSE 3 END ) BETWEEN 2 AND 3", "( CASE WHEN {0} THEN 'x' END || 'y' ) IS NULL",
+)  # fmt: skip
+
+
 def _term(pick: random.Random, columns: list[str], depth: int = 0) -> str:
     if depth < 2 and pick.random() < 0.35:
         parts = [_term(pick, columns, depth + 1) for _ in range(pick.randint(2, 3))]
         return f"( {pick.choice((' AND ', ' OR ')).join(parts)} )"
     if pick.random() < 0.15:
         return f"NOT ( {_term(pick, columns, depth + 1)} )"
+    if depth < 3 and pick.random() < 0.25:
+        one, two, three = (_term(pick, columns, depth + 2) for _ in range(3))
+        return pick.choice(_CHOICES).format(one, two, three)
     pairs = [
         pair
         for pair in _PAIRS
@@ -317,7 +337,10 @@ def _search(rows: duckdb.DuckDBPyConnection, seed: int, count: int) -> tuple[int
     return answered, narrowed
 
 
-def test_no_group_contradicts_a_random_filter_and_none_is_missing(rows: duckdb.DuckDBPyConnection) -> None:
+def test_no_group_contradicts_a_random_filter_and_none_is_missing(
+    rows: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(existing, "MOST_CELLS", 2_000)
     answered, narrowed = _search(rows, 1, 150)
     assert answered > 100
     assert narrowed > 60
@@ -379,6 +402,7 @@ def test_a_search_that_takes_too_long_leaves_groups_in(monkeypatch: pytest.Monke
         ("not", lambda call, args: True if args[0] is None else cells._not(call, args), "a", "NOT a = 3"),
         ("date_trunc", lambda call, args: args[1], "date_trunc ( 'month' , d )", "d < '2024-02-03'"),
         ("case", lambda call, args: args[1], "CASE WHEN a < 2 THEN 'low' ELSE 'high' END", "a > 2"),
+        ("case", lambda call, args: False, "a", "CASE WHEN length ( c ) = 2 THEN a > 5 ELSE a > 3 END"),
     ],
 )
 def test_wrong_rules_are_found(
