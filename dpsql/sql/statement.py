@@ -284,9 +284,7 @@ def _with_brackets(tokens: list[Token]) -> list[Token]:
     """
     if not any(token.token_type in _LISTS for token in tokens):
         return tokens
-    opened: list[
-        tuple[int, int, bool]
-    ] = []  # what is open: its bracket, where its element begins, is it a list
+    opened: list[tuple[int, int, bool]] = []  # a bracket, where its element begins, is it a list
     around: list[tuple[int, int]] = []
     partner: dict[int, int] = {}
     for index, token in enumerate(tokens):
