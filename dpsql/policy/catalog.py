@@ -98,10 +98,11 @@ def _build_table(policy: Policy, declared: TablePolicy, live: LiveSchema, *, is_
 def _fingerprint(policy: Policy, tables: dict[str, Table], live: LiveSchema) -> str:
     """Return SHA-256 in hex over all that a plan may rely on: declarations, types, enforced constraints.
 
-    Caps, analysts and descriptions are left out: they change no plan, and stored releases outlive them.
+    Caps, analysts and descriptions are left out: they change no plan, and stored releases outlive them. `version` rises
+    when the same declaration comes to mean something else, so that no draw of the old meaning answers the new.
     """
     content = {
-        "version": 3,
+        "version": 4,
         "dataset": policy.dataset_id,
         "neighbours": policy.privacy.neighbours.value,
         **({"together": policy.privacy.together} if policy.privacy.together > 1 else {}),
