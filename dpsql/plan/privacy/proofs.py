@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ...relation.catalog import Proved, Table
 from ...relation.expressions import Call, Expr, Field
 from ...relation.types import Kind
 from .functional_dependencies import Classes, equalities, functional_closure
-from .rows import Derived, Grouped, Item, Source, TableSource, fields_in, uncut
+from .rows import Block, Cut, Derived, Grouped, Item, Source, TableSource, fields_in
 
 __all__ = ["Facts", "facts_in"]
 
@@ -34,6 +35,8 @@ def facts_in(items: Sequence[Item], predicate: Sequence[Expr], *, inside: bool =
 
     `inside`: the columns of the last item, a mark, are its source's own, as its ON has them.
     """
+    if any(item.kind == "full" for item in items):
+        return Facts()  # rows of every source may be filled up with NULL
     not_null, true, single = set[int](), set[int](), set[int]()
     placed = fields_in(tuple(items))
     for item, start in placed:
@@ -48,25 +51,55 @@ def facts_in(items: Sequence[Item], predicate: Sequence[Expr], *, inside: bool =
     return Facts(frozenset(not_null), frozenset(true), frozenset(single))
 
 
-def _table(source: Source) -> TableSource | None:
-    """Return a source as the table of which it is rows, where the table's engine proves something of these."""
-    found = uncut(source)  # fewer rows, of which the same holds
-    # House rule 1: a `DeclaredTable` has other values than its table.
-    return found if type(found) is TableSource and found.table.proved is not None else None
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of a table whose engine proves something of them; `names`: of its columns, "" for what is none.
+
+    `is_whole`: all of the table's rows are among them.
+    """
+
+    table: Table
+    proved: Proved
+    names: tuple[str, ...]
+    is_whole: bool
+
+    def has_key(self, names: set[str]) -> bool:
+        """Say whether columns are a proved key, whose equality is that of their values."""
+        return any({*key} == names for key in self.proved.keys)
+
+
+def _rows(source: Source) -> _Rows | None:
+    """Return a source as rows of one table; None where it is more than a table, a cut of it or a choice of columns."""
+    if isinstance(source, Cut):
+        found = _rows(source.source)
+        return None if found is None else replace(found, is_whole=False)
+    # House rule 1: a `DeclaredTable` and `DeclaredRows` have other values than their table.
+    if type(source) is TableSource:
+        table = source.table
+        return None if table.proved is None else _Rows(table, table.proved, source.shown, is_whole=True)
+    if type(source) is not Derived or len(source.parts) != 1 or type(source.parts[0]) is not Block:
+        return None
+    part = source.parts[0]
+    found = _rows(part.items[0].source) if len(part.items) == 1 and part.items[0].kind == "inner" else None
+    if found is None:
+        return None
+    columns = (*part.outputs, *part.owner)
+    names = tuple(found.names[one.index] if isinstance(one, Field) else "" for one in columns)
+    return replace(found, names=names, is_whole=found.is_whole and not part.predicate)
 
 
 def _not_null(item: Item, start: int) -> set[int]:
     """Return the columns of a table that are never NULL; NaN is NULL to a statement, and no constraint keeps it out."""
-    source = _table(item.source)
-    if source is None:
+    rows = _rows(item.source)
+    if rows is None:
         return set()
-    own = (*source.table.owner_columns, *source.table.columns)
+    own = (*rows.table.owner_columns, *rows.table.columns)
     held = {
         column.name
         for column in own
         if column.enforced.not_null and not (column.type.is_float or column.type.kind is Kind.NUMERIC)
     }
-    return {start + place for place, name in enumerate(source.shown) if name in held}
+    return {start + place for place, name in enumerate(rows.names) if name in held}
 
 
 def _asked_not_null(predicate: Sequence[Expr]) -> set[int]:
@@ -81,38 +114,33 @@ def _asked_not_null(predicate: Sequence[Expr]) -> set[int]:
 
 
 def _is_always_matched(item: Item, start: int, placed: Sequence[tuple[Item, int]], known: set[int]) -> bool:
-    """Say whether each row finds a row of a joined table: by a foreign key none of whose columns is NULL, and no more."""
-    parent = _table(item.source)
-    if parent is not item.source or parent is None:  # a cut leaves out what would match
+    """Say whether each row finds a row of a joined table: by a foreign key without its NULLs, and nothing else."""
+    parent = _rows(item.source)
+    if parent is None or not parent.is_whole:
         return False
     pairs = {frozenset(pair) for pair in equalities(item.on)}
     if len(pairs) != len(item.on):
         return False
-    named = {start + place: name for place, name in enumerate(parent.shown)}
-    for child, first in placed:
-        table = _table(child.source) if child.kind == "inner" else None
-        if table is None or table.table.proved is None:
+    named = {start + place: name for place, name in enumerate(parent.names)}
+    for other, first in placed:
+        child = _rows(other.source) if other.kind == "inner" else None
+        if child is None:
             continue
-        own = {first + place: name for place, name in enumerate(table.shown) if first + place in known}
+        own = {first + place: name for place, name in enumerate(child.names) if first + place in known}
         found = {
-            (own[one], named[other])
+            (own[one], named[two])
             for pair in pairs
-            for one, other in (sorted(pair), sorted(pair, reverse=True))
-            if one in own and other in named
+            for one, two in (sorted(pair), sorted(pair, reverse=True))
+            if one in own and two in named
         }
-        for columns, path, referenced in table.table.proved.foreign_keys:
+        for columns, path, referenced in child.proved.foreign_keys:
             if path == parent.table.path and found == {*zip(columns, referenced, strict=True)}:
-                return len(pairs) == len(columns) and _is_key(parent, {*referenced})
+                return len(pairs) == len(columns) and parent.has_key({*referenced})
     return False
 
 
-def _is_key(table: TableSource, names: set[str]) -> bool:
-    """Say whether columns are a proved key, whose equality is that of their values."""
-    return table.table.proved is not None and any({*key} == names for key in table.table.proved.keys)
-
-
 def _single_counts(item: Item, start: int) -> set[int]:
-    """Return which columns of a subquery count rows of which there is one at most: of a whole key, without its NULLs."""
+    """Return which columns of a subquery count one row at most: those of a whole key, without its NULLs."""
     source = item.source
     if not isinstance(source, Derived) or len(source.parts) != 1 or not isinstance(source.parts[0], Grouped):
         return set()
@@ -135,7 +163,7 @@ def _is_one_row(part: Grouped) -> bool:
 
 
 def _keys(source: Source) -> tuple[frozenset[int], ...]:
-    table = _table(source)
-    if table is None:
+    rows = _rows(source)
+    if rows is None:
         return ()
-    return tuple(key for key in table.keys if _is_key(table, {table.shown[place] for place in key}))
+    return tuple(key for key in source.keys if rows.has_key({rows.names[place] for place in key}))

@@ -103,6 +103,8 @@ NOT_ANSWERED = (
     "SELECT COUNT(*) FROM bill AS b LEFT JOIN (SELECT id FROM person WHERE age > 3) AS p ON p.id = b.person_id WHERE p.id IS NULL",
     "SELECT COUNT(*) FROM bill AS b LEFT JOIN person AS p ON p.id = b.person_id WHERE p.city IS NULL",
     "SELECT COUNT(*) FROM bill AS b WHERE EXISTS (SELECT 1 FROM person AS p WHERE p.id = b.person_id)",
+    "SELECT COUNT(*) FROM bill AS b FULL JOIN person AS p ON p.id = b.person_id WHERE b.id IS NULL",
+    "SELECT COUNT(*) FROM bill AS b RIGHT JOIN person AS p ON p.id = b.person_id WHERE b.id IS NULL",
     "SELECT COUNT(*) FROM person AS p LEFT JOIN bill AS b ON p.id = b.person_id WHERE b.id IS NULL",  # the other way
 )  # fmt: skip
 
