@@ -37,10 +37,13 @@ age = { bounds = [0, 9] }
 floor = { bounds = [1, 3] }
 city = { values = ["north", "south"] }
 job = {}
+well = { values = [true] }
+shift = { bounds = [1, 3] }
 """
 SCHEMA = """
-CREATE TABLE person (id INTEGER PRIMARY KEY, age INTEGER, floor INTEGER NOT NULL, city TEXT, job TEXT);
-INSERT INTO person SELECT i, i % 4, 1 + i % 3, 'north', CASE WHEN i < 300 THEN 'clerk' ELSE 'rare' || i END
+CREATE TABLE person (id INTEGER PRIMARY KEY, age INTEGER, floor INTEGER NOT NULL, city TEXT, job TEXT,
+                     well BOOLEAN, shift INTEGER NOT NULL DEFAULT 1 CHECK (shift BETWEEN 1 AND 3));
+INSERT INTO person (id, age, floor, city, job) SELECT i, i % 4, 1 + i % 3, 'north', CASE WHEN i < 300 THEN 'clerk' ELSE 'rare' || i END
 FROM range(302) AS r(i);
 """
 
@@ -269,3 +272,27 @@ def test_where_an_analyst_reads_it(people: Path) -> None:
         cursor = connection.execute(BY_AGE)
         assert cursor.receipt is not None
         assert NULL in cursor.receipt.notes
+
+
+@pytest.mark.parametrize(
+    ("sql", "keys"),
+    [
+        ("SELECT age, COUNT(*) FROM person GROUP BY ROLLUP (age)", '"age"'),
+        ("SELECT age, city, COUNT(*) FROM person GROUP BY CUBE (age, city, shift)", '"age" or "city"'),
+        ("SELECT well, COUNT(*) FROM person GROUP BY ROLLUP (well)", '"well"'),
+        ("SELECT age > 3, COUNT(*) FROM person GROUP BY ROLLUP (age > 3)", None),
+        ("SELECT shift, COUNT(*) FROM person GROUP BY ROLLUP (shift)", None),  # the engine holds the bounds
+        ("SELECT floor, COUNT(*) FROM person GROUP BY floor", None),  # no total is shown
+        (
+            "SELECT (SELECT MAX(n) FROM (SELECT COUNT(*) AS n FROM person GROUP BY ROLLUP (city)) AS t) AS m",
+            '"city"',
+        ),
+    ],
+)
+def test_a_total_of_declared_groups_says_what_it_leaves_out(opened: Open, sql: str, keys: str | None) -> None:
+    """Rows whose key is outside its declared bounds or values are in no cell, and so in no total (soundness.md 1.18)."""
+    receipt = opened(0).execute(sql).receipt
+    assert receipt is not None
+    said = [note for note in receipt.notes if note.startswith("totals of")]
+    assert len(said) == (keys is not None)
+    assert keys is None or f"rows with any other {keys}, if there are such" in said[0]
