@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 
 from ...relation.catalog import Proved, Table
 from ...relation.expressions import Call, Expr, Field
-from ...relation.types import Kind
 from .functional_dependencies import Classes, equalities, functional_closure
 from .rows import Block, Cut, Derived, Grouped, Item, Source, TableSource, fields_in
 
@@ -89,16 +88,12 @@ def _rows(source: Source) -> _Rows | None:
 
 
 def _not_null(item: Item, start: int) -> set[int]:
-    """Return the columns of a table that are never NULL; NaN is NULL to a statement, and no constraint keeps it out."""
+    """Return the columns of a table that are never NULL; whoever asks knows that NaN is NULL to a statement."""
     rows = _rows(item.source)
     if rows is None:
         return set()
     own = (*rows.table.owner_columns, *rows.table.columns)
-    held = {
-        column.name
-        for column in own
-        if column.enforced.not_null and not (column.type.is_float or column.type.kind is Kind.NUMERIC)
-    }
+    held = {column.name for column in own if column.enforced.not_null}
     return {start + place for place, name in enumerate(rows.names) if name in held}
 
 

@@ -8,7 +8,8 @@ from types import MappingProxyType
 
 import pytest
 
-from dpsql.plan.planner import PrivacyParameters, plan
+from dpsql.plan.planner import PrivacyParameters, ReleasePlan, plan
+from dpsql.plan.privacy.proofs import Facts, facts_in
 from dpsql.relation.catalog import Catalog, Column, Enforced, Proved
 from dpsql.relation.types import DOUBLE, INTEGER
 from dpsql.sql.bind_select import bind
@@ -37,12 +38,16 @@ def _catalog(proved: dict[str, Proved | None]) -> Catalog:
     return replace(CATALOG, tables=MappingProxyType(tables))
 
 
-def is_proved(sql: str, proved: dict[str, Proved | None] = PROVED) -> bool:
-    """Say whether all releases of a statement are empty by what constraints prove, and none by its text."""
+def releases(sql: str, proved: dict[str, Proved | None] = PROVED) -> tuple[ReleasePlan, ...]:
     query, catalog = parse_statement(sql), _catalog(proved)
     assert isinstance(query, AdmittedQuery)
     relation = bind(query, BindingContext(catalog, query.text, (), NOW, {}))
-    found = plan(relation, catalog, PrivacyParameters(Fraction(1), Fraction(1, 1000), 1, False)).releases
+    return plan(relation, catalog, PrivacyParameters(Fraction(1), Fraction(1, 1000), 1, False)).releases
+
+
+def is_proved(sql: str, proved: dict[str, Proved | None] = PROVED) -> bool:
+    """Say whether all releases of a statement are empty by what constraints prove, and none by its text."""
+    found = releases(sql, proved)
     assert found
     assert all(release.is_empty == release.is_proved for release in found)
     return all(release.is_proved for release in found)
@@ -101,6 +106,8 @@ NOT_ANSWERED = (
     "SELECT COUNT(*) FROM line AS l LEFT JOIN bill AS b ON l.bill_id = b.id WHERE b.id IS NULL",  # NULL points at nobody
     "SELECT COUNT(*) FROM bill AS b LEFT JOIN person AS p ON p.id = b.person_id AND p.age > 3 WHERE p.id IS NULL",
     "SELECT COUNT(*) FROM bill AS b LEFT JOIN (SELECT id FROM person WHERE age > 3) AS p ON p.id = b.person_id WHERE p.id IS NULL",
+    "SELECT COUNT(*) FROM bill AS b LEFT JOIN (SELECT id, city || 'x' AS c FROM person WHERE age > 3) AS p "
+    "ON p.id = b.person_id WHERE p.id IS NULL",
     "SELECT COUNT(*) FROM bill AS b LEFT JOIN person AS p ON p.id = b.person_id WHERE p.city IS NULL",
     "SELECT COUNT(*) FROM bill AS b WHERE EXISTS (SELECT 1 FROM person AS p WHERE p.id = b.person_id)",
     "SELECT COUNT(*) FROM bill AS b FULL JOIN person AS p ON p.id = b.person_id WHERE b.id IS NULL",
@@ -136,3 +143,11 @@ def test_without_proof_all_is_measured(sql: str) -> None:
 )  # fmt: skip
 def test_each_part_of_a_proof_is_needed(sql: str, missing: dict[str, Proved | None]) -> None:
     assert not is_proved(sql, missing)
+
+
+def test_a_full_join_proves_nothing() -> None:
+    """It fills up rows of the sources before it with NULL."""
+    (release,) = releases("SELECT COUNT(*) FROM bill AS b LEFT JOIN person AS p ON p.id = b.person_id")
+    first, second = release.release.rows.items[:2]
+    assert facts_in((first, second), ()).not_null
+    assert facts_in((first, replace(second, kind="full")), ()) == Facts()
