@@ -11,6 +11,7 @@ import sqlglot
 from dpsql.backends import DuckDBBackend
 from dpsql.policy import LiveColumn, LiveForeignKey, LiveSchema, LiveTable
 from dpsql.relation import types
+from dpsql.relation.catalog import Proved
 from dpsql.relation.types import SqlType, numeric
 
 
