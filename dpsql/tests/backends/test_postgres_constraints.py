@@ -223,7 +223,7 @@ def test_a_float_bound_covers_what_the_engine_lets_in(
 def test_a_key_that_may_be_deferred_proves_nothing(
     table_of: Table, definition: str, keys: tuple[tuple[str, ...], ...]
 ) -> None:
-    """Soundness.md 1.16."""
+    """What proves that there is no row (soundness.md 1.16)."""
     table = table_of("CREATE TABLE t (x int, y int)", definition)
     assert table.proved is not None
     assert table.proved.keys == keys
