@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import sqlglot
@@ -13,6 +13,7 @@ from sqlglot.errors import SqlglotError
 
 from ..policy.live_schema import LiveColumn, LiveForeignKey, LiveSchema, LiveTable
 from ..relation import types
+from ..relation.catalog import Proved
 from ..relation.types import SqlType, numeric
 from .check_bounds import ValueRange, read_bounds
 
@@ -150,7 +151,16 @@ def _read_table(
     return LiveTable(
         path, tuple(columns), primary_key, tuple(unique), tuple(foreign_keys), unusable,
         definition=sql if is_view else "",
+        proved=None if is_view else _proved((primary_key, *unique), foreign_keys),
     )  # fmt: skip
+
+
+def _proved(keys: Sequence[tuple[str, ...]], foreign_keys: Sequence[LiveForeignKey]) -> Proved:
+    """Return what DuckDB's own tables prove: it knows no constraint that is deferred, or not validated."""
+    return Proved(
+        tuple(key for key in keys if key),
+        tuple((one.columns, one.table, one.referenced) for one in foreign_keys),
+    )
 
 
 def _columns_with(word: str, nodes: tuple[type[exp.Expr], ...], sql: str, names: set[str]) -> set[str]:

@@ -82,7 +82,7 @@ SELECT pg_catalog.json_build_object('tables', (
         SELECT pg_catalog.json_agg(a.attname ORDER BY k.place)
         FROM pg_catalog.unnest(i.indkey::pg_catalog.int2[]) WITH ORDINALITY AS k (number, place)
         JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = k.number
-        WHERE k.place <= i.indnkeyatts)) ORDER BY i.indexrelid)
+        WHERE k.place <= i.indnkeyatts), i.indimmediate) ORDER BY i.indexrelid)
       FROM pg_catalog.pg_index AS i
       JOIN pg_catalog.pg_class AS x ON x.oid = i.indexrelid
       JOIN pg_catalog.pg_am AS m ON m.oid = x.relam
@@ -99,7 +99,10 @@ SELECT pg_catalog.json_build_object('tables', (
         rn.nspname, r.relname,
         (SELECT pg_catalog.json_agg(a.attname ORDER BY k.place)
          FROM pg_catalog.unnest(f.confkey) WITH ORDINALITY AS k (number, place)
-         JOIN pg_catalog.pg_attribute AS a ON a.attrelid = f.confrelid AND a.attnum = k.number)
+         JOIN pg_catalog.pg_attribute AS a ON a.attrelid = f.confrelid AND a.attnum = k.number),
+        NOT f.condeferrable AND c.relkind = 'r' AND r.relkind = 'r' AND 4 = (
+          SELECT pg_catalog.count(*) FROM pg_catalog.pg_trigger AS g
+          WHERE g.tgconstraint = f.oid AND g.tgenabled IN ('O', 'A'))
         ) ORDER BY f.conname, f.oid)
       FROM pg_catalog.pg_constraint AS f
       JOIN pg_catalog.pg_class AS r ON r.oid = f.confrelid
@@ -138,6 +141,10 @@ SELECT pg_catalog.string_agg(part, ' ' ORDER BY part COLLATE pg_catalog."C") FRO
   UNION ALL
   SELECT pg_catalog.concat_ws('.', 'constraint', k.oid, k.xmin)
   FROM pg_catalog.pg_constraint AS k WHERE k.conrelid = ANY ('{oids}'::pg_catalog.oid[])
+  UNION ALL
+  SELECT pg_catalog.concat_ws('.', 'trigger', g.oid, g.xmin)
+  FROM pg_catalog.pg_constraint AS k JOIN pg_catalog.pg_trigger AS g ON g.tgconstraint = k.oid
+  WHERE k.contype = 'f' AND k.conrelid = ANY ('{oids}'::pg_catalog.oid[])
   UNION ALL
   SELECT pg_catalog.concat_ws('.', 'rule', r.oid, r.xmin)
   FROM pg_catalog.pg_rewrite AS r WHERE r.ev_class = ANY ('{oids}'::pg_catalog.oid[])

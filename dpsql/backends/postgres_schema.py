@@ -19,6 +19,7 @@ from ..policy.live_schema import (
     open_numeric,
 )
 from ..relation import types
+from ..relation.catalog import Proved
 from ..relation.types import SqlType, numeric
 from .check_bounds import ValueRange, read_bounds
 from .postgres_catalog import CATALOG, NAMED_TABLES, STATE, TABLES, UNREADABLE
@@ -171,7 +172,7 @@ def _read_table(content: dict[str, Any]) -> LiveTable:
     for check in content["checks"] or ():
         for name, interval in read_bounds(check, kinds, "postgres").items():
             bounds[name] = bounds[name].intersect(interval)
-    keys = [(is_primary, tuple(names)) for is_primary, names in content["keys"] or ()]
+    keys = [(is_primary, tuple(names)) for is_primary, names, _ in content["keys"] or ()]
     return LiveTable(
         (content["schema"], content["name"]),
         tuple(replace(column, lo=bounds[column.name].lo, hi=bounds[column.name].hi) for column in columns),
@@ -179,12 +180,27 @@ def _read_table(content: dict[str, Any]) -> LiveTable:
         tuple(dict.fromkeys(names for is_primary, names in keys if not is_primary)),
         tuple(
             LiveForeignKey(tuple(own), (schema, table), tuple(referenced))
-            for own, schema, table, referenced in content["foreign_keys"] or ()
+            for own, schema, table, referenced, _ in content["foreign_keys"] or ()
         ),
         _why_unusable(content),
         content["kind"] == "p",
         is_partition=content["is_partition"],
         definition=content["definition"] or "",
+        proved=_proved(content) if content["kind"] in ("r", "p") else None,
+    )
+
+
+def _proved(content: dict[str, Any]) -> Proved:
+    """Return what a table's own constraints prove: those that no transaction may defer, and whose triggers fire."""
+    return Proved(
+        tuple(
+            dict.fromkeys(tuple(names) for _, names, is_immediate in content["keys"] or () if is_immediate)
+        ),
+        tuple(
+            (tuple(own), (schema, table), tuple(referenced))
+            for own, schema, table, referenced, is_held in content["foreign_keys"] or ()
+            if is_held
+        ),
     )
 
 

@@ -197,7 +197,7 @@ class Maker:
             {place: np.asarray(_released(rows, place), dtype=np.float64) for place in laws},
             {place: float(law.spread) for place, law in laws.items()},
         )
-        few = np.flatnonzero(few_rows(formula, noise))
+        few = np.flatnonzero(few_rows(formula, noise) & (noise.value(formula.count) > 0))  # else it is NULL
         if not len(few):
             return ends
         noise = NoisyCoordinates(

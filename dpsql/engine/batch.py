@@ -470,6 +470,8 @@ def run_batch(
             session.dataset.answers.clear()  # what is drawn now answers from now on
             charged = carry_out(list(wanted.values()), snapshot.open(), session.dataset.salt)
             charges = dict(zip(wanted, charged, strict=True))
+        if any(release.is_proved for step in steps for release in step.prepared.plan.releases):
+            snapshot.open()  # its constraints are those that prove it
         answers = _answers(session, steps, publics, charges)
     return [session._once(answers[statement.number]) for statement in statements]
 

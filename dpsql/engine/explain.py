@@ -576,7 +576,8 @@ def _release_text(number: int, plan: ReleasePlan, names: Names, sets: Sequence[_
         said = "a key that the owner asserts" if len(keys) == 1 else "keys that the owner asserts"
         lines.append(f"  {said}: {', '.join(keys)}; verified in the files that are read, or not answered")
     if plan.is_empty:
-        return [*lines, "  no row can count, by the statement's own text: answered exactly, and free"]
+        by = "constraints that the database enforces" if plan.is_proved else "the statement's own text"
+        return [*lines, f"  no row can count, by {by}: answered exactly, and free"]
     if plan.groups is None:
         lines += _found_text(plan)
     elif bounding.grouped:

@@ -5,12 +5,16 @@ Pure: from plans alone (soundness.md 1.18).
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 
 from ..plan.planner import Plan, ReleasePlan
+from ..plan.privacy.keys import environment_of
 from ..plan.privacy.rows import AddedUp, Release
-from ..relation.relations import Relation
+from ..relation.expressions import Field, Scalar, walk
+from ..relation.intervals import facts_of
+from ..relation.relations import Relation, expressions
 from ..relation.types import Kind
 
 __all__ = ["cells_of", "keys_text", "set_notes", "sums_of"]
@@ -25,7 +29,8 @@ def sums_of(plan: Plan, release: Release) -> tuple[AddedUp, ...]:
 def _added_up(relation: Relation) -> Iterator[AddedUp]:
     if isinstance(relation, AddedUp):
         yield relation
-    for below in relation.inputs:
+    within = (part for expr in expressions(relation) for part in walk(expr) if isinstance(part, Scalar))
+    for below in (*relation.inputs, *(part.relation for part in within)):
         yield from _added_up(below)
 
 
@@ -45,11 +50,13 @@ def set_notes(plan: Plan) -> Iterator[str]:
     apart = [release for release in plan.releases if release.release.share[0] != release.release.share[1]]
     added = {release.release: sums_of(plan, release.release) for release in plan.releases}
     for release in plan.releases:
-        open_keys = any(key.type.kind is not Kind.BOOLEAN for key in release.release.keys)
-        if any(len(node.chosen) < len(release.release.keys) for node in added[release.release]) and open_keys:
+        keys = [name for number, name in enumerate(release.release.names) if _is_open(release, number)]
+        if any(len(node.chosen) < len(release.release.keys) for node in added[release.release]) and keys:
+            named = " or ".join(dict.fromkeys(f'"{name}"' if name else "an expression" for name in keys))
             yield (
                 f'totals of "{release.release.rows.shown_name}" are the sums of the groups that are known beforehand: '
-                "rows with any other key, if there are such, are in none of them"
+                f"rows with any other {named}, if there are such (outside its declared bounds or values), are in none "
+                "of them; COUNT(*) without GROUP BY has them all"
             )
     if any(release.groups is None for release in apart):
         yield "groups that are found by threshold do not add up to the rows above them"
@@ -62,6 +69,24 @@ def set_notes(plan: Plan) -> Iterator[str]:
             "grouping sets that are measured apart add up each to a total of its own, unless their groups hold all "
             "rows"
         )
+
+
+def _is_open(plan: ReleasePlan, number: int) -> bool:
+    """Say whether a row may have a key that is none of a release's: neither its type nor the engine keeps it out."""
+    if number >= len(plan.domains) or plan.domains[number] is None:
+        return number < len(plan.domains)
+    key, domain, rows = plan.release.keys[number], plan.domains[number], plan.release.rows
+    assert domain is not None
+    known = set(domain.values)
+    if facts_of(key, environment_of(rows.columns, rows.predicate)).nullable and None not in known:
+        return True
+    if key.type.kind is Kind.BOOLEAN:
+        return not known.issuperset((False, True))
+    held = rows.columns[key.index].enforced if isinstance(key, Field) else None
+    if held is None or held.lo is None or held.hi is None or not key.type.is_integer:
+        return True
+    least, most = math.ceil(held.lo), math.floor(held.hi)
+    return most - least >= len(known) or not known.issuperset(range(least, most + 1))
 
 
 def _once(release: ReleasePlan) -> bool:

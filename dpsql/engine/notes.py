@@ -120,6 +120,11 @@ def bias_notes(plan: Plan, more: MoreRows = nothing_said) -> tuple[str, ...]:
             notes += selection_notes(release)
     if any(release.release.keys or release.release.share != (1, 1) for release in plan.releases):
         notes += set_notes(plan)
+    notes += (
+        f'no row of "{release.release.rows.shown_name}" can count here: exact and free, the database enforces it'
+        for release in plan.releases
+        if release.is_proved
+    )
     for number in plan.tables:
         found = set(releases_of(plan.intermediates[number]))
         if any(release.groups is None for release in plan.releases if release.release in found):

@@ -353,9 +353,11 @@ class Session:
                 prepared, runner = other
                 is_whole = runner.from_store()
             if is_whole:
-                return self._answer(
-                    prepared, runner, ZERO, public, (key, epoch), self._agreeing(runner, epoch)
-                )
+                is_proved = any(release.is_proved for release in prepared.plan.releases)
+                if is_proved:
+                    snapshot.open()  # its constraints are those that prove it
+                kept = None if is_proved else (key, epoch)
+                return self._answer(prepared, runner, ZERO, public, kept, self._agreeing(runner, epoch))
             for compiled in (*prepared.intermediates, prepared.compiled):
                 if not prepared.is_checked:
                     check_public(compiled, prepared.plan.releases, self._sealed)

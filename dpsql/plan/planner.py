@@ -132,7 +132,8 @@ class ReleasePlan:
     there are () of in a pure dataset.
     `identity` hashes everything the exact measures depend on but data and epoch; it is completed by
     `measure_keys`. `is_empty`: no row can count, by the text alone: answered exactly and free, without the
-    engine (soundness.md 1.16). `listed_from`: the public tables that keys were read from. `taken`: of each
+    engine (soundness.md 1.16); `is_proved`: by the text and the constraints that the engine enforces, in the schema of
+    the snapshot that answers. `listed_from`: the public tables that keys were read from. `taken`: of each
     measurement the law on it where a stored draw has it already, which is neither charged nor asked (3.8); () for
     none. `selection`: the measurement that chooses, among `groups`, the few that the others are asked of (1.23), None
     where all are answered; `unselected`: the plan of all of them then. `reserved`: by measurement the law
@@ -159,6 +160,7 @@ class ReleasePlan:
     taken: tuple[Law | None, ...] = ()
     rhos: tuple[int, ...] = ()
     bars: Bars = field(default_factory=dict, repr=False, compare=False)
+    is_proved: bool = False
 
     @property
     def tau(self) -> int | None:
@@ -602,6 +604,8 @@ def _plan_release(
             hint="raise dpsql.epsilon",
         )
     is_empty = groups == () or (not rows.is_whole and has_no_rows(rows.items, rows.predicate))
+    is_proved = not is_empty and not rows.is_whole and has_no_rows(rows.items, rows.predicate, proved=True)
+    is_empty = is_empty or is_proved
     if is_empty:
         each = _Share(Fraction(0), 0 if is_zcdp else None)
     delta, key_law = Fraction(0), None
@@ -634,6 +638,7 @@ def _plan_release(
         tuple(dict.fromkeys(name for one in listed for name in one.tables)),
         rhos=() if each.rho is None else (each.rho,) * count,
         bars=bars,
+        is_proved=is_proved,
     )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ..errors import PolicyError
-from ..relation.catalog import Catalog, Column, Table, Unit
+from ..relation.catalog import Catalog, Column, Proved, Table, Unit
 from .columns import build_column, describe_column
 from .live_schema import LiveColumn, LiveSchema, LiveTable
 from .model import ColumnPolicy, Policy, TablePolicy
@@ -91,17 +91,25 @@ def _build_table(policy: Policy, declared: TablePolicy, live: LiveSchema, *, is_
     keys = enforced_keys(table, known)
     return Table(
         declared.name, table.path, tuple(ordered), unit, declared.description, keys, table.is_partitioned,
-        declared.is_hidden, asserted, table.read_as,
+        declared.is_hidden, asserted, table.read_as, proved=_proved(table, keys),
     )  # fmt: skip
+
+
+def _proved(table: LiveTable, keys: tuple[tuple[str, ...], ...]) -> Proved | None:
+    """Return what the engine proves of a table; of its keys those whose equality is that of their values."""
+    if table.proved is None:
+        return None
+    return replace(table.proved, keys=tuple(key for key in table.proved.keys if key in keys))
 
 
 def _fingerprint(policy: Policy, tables: dict[str, Table], live: LiveSchema) -> str:
     """Return SHA-256 in hex over all that a plan may rely on: declarations, types, enforced constraints.
 
-    Caps, analysts and descriptions are left out: they change no plan, and stored releases outlive them.
+    Caps, analysts and descriptions are left out: they change no plan, and stored releases outlive them. `version` rises
+    when the same declaration comes to mean something else, so that no draw of the old meaning answers the new.
     """
     content = {
-        "version": 3,
+        "version": 4,
         "dataset": policy.dataset_id,
         "neighbours": policy.privacy.neighbours.value,
         **({"together": policy.privacy.together} if policy.privacy.together > 1 else {}),
@@ -126,6 +134,7 @@ def _table_content(table: Table, live: LiveSchema) -> dict[str, object]:
         "unit": None if table.unit is None else _unit_content(table.unit, engine_types),
         "keys": table.keys,
         **({"asserted": found.asserted} if found.asserted else {}),
+        **({"proved": [table.proved.keys, table.proved.foreign_keys]} if table.proved else {}),
         "columns": [_column_content(column, engine_types[column.name]) for column in table.columns],
     }
 

@@ -9,7 +9,7 @@ from ..errors import PolicyError
 from ..relation.catalog import Column, References, Unit, quoted_names, reference_text
 from ..relation.types import Kind
 from .catalog import column_key, match_column, table_key
-from .columns import build_column, describe_column
+from .columns import build_column, describe_column, ends_with_a_day
 from .describe import allowed_text, declared_text, keys_text
 from .live_schema import LiveColumn, LiveSchema, LiveTable
 from .model import Policy, TablePolicy, UnitPolicy
@@ -183,8 +183,9 @@ def _table_report(
     if declared.unit is not None:
         seen.update(declared.unit.columns)  # they may be counted: COUNT(DISTINCT …)
     hidden = tuple(column.name for column in table.columns if column.name not in seen)
+    days = _whole_days(declared, table)
     if declared.unit is None:
-        return TableReport(declared.name, "public", "public, nobody's data", (), (), columns, hidden)
+        return TableReport(declared.name, "public", "public, nobody's data", (), days, columns, hidden)
     is_root = declared.unit.references is None and unit is not None and unit.is_unique
     role = "root" if is_root else "private"
     missing, notes = [], []
@@ -197,7 +198,20 @@ def _table_report(
             f"measure it: dpsql bounds {quote_key(declared.name)}"
         )
     text = _owner_text(policy, declared.unit, is_root=is_root)
-    return TableReport(declared.name, role, text, tuple(missing), tuple(notes), columns, hidden)
+    return TableReport(declared.name, role, text, tuple(missing), (*notes, *days), columns, hidden)
+
+
+def _whole_days(declared: TablePolicy, table: LiveTable) -> tuple[str, ...]:
+    """Return which bounds of timestamps end with a date: earlier versions ended them with its midnight."""
+    found = []
+    for column in declared.columns:
+        live = table.column(column.name)
+        if live is not None and column.bounds is not None and ends_with_a_day(column.bounds, live.type):
+            found.append(
+                f"{quote_key(column.name)}: the bound {column.bounds[1]} is a date, and means the end of that day, "
+                "23:59:59.999999; earlier versions took its midnight, and what was drawn under that answers no more"
+            )
+    return tuple(found)
 
 
 def _owner_text(policy: Policy, unit: UnitPolicy, *, is_root: bool) -> str:

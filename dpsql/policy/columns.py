@@ -16,7 +16,7 @@ from .live_schema import MAX_SCALE, OPEN_NUMERIC, LiveColumn, comparable_type, o
 from .model import Bound, ColumnPolicy, Key, RandomizedPolicy
 from .section import plain
 
-__all__ = ["build_column", "describe_column", "type_range"]
+__all__ = ["build_column", "describe_column", "ends_with_a_day", "type_range"]
 
 Scalar = bool | int | Fraction | str | None
 
@@ -26,6 +26,7 @@ _FLOAT_MAX = {
     Kind.DOUBLE: Fraction(struct.unpack("<d", b"\xff\xff\xff\xff\xff\xff\xef\x7f")[0]),
 }
 _EPOCH = datetime(1970, 1, 1)
+_DAY = 24 * 60 * 60 * 10**6
 
 
 def type_range(kind: SqlType) -> tuple[Fraction, Fraction] | None:
@@ -157,10 +158,15 @@ def _refuse_for_text(where: str, declared: ColumnPolicy) -> None:
 
 
 def _bounds(where: str, bounds: tuple[Bound, Bound], kind: SqlType) -> tuple[Fraction, Fraction]:
-    """Return bounds in the catalog's units (days, microseconds), cut to what the type can hold."""
+    """Return bounds in the catalog's units (days, microseconds), cut to what the type can hold.
+
+    A date that ends those of a timestamp is all of that day, in UTC: else its rows would be clamped to midnight.
+    """
     if not (kind.is_number or kind.is_temporal):
         _fail(where, "", f"is for numbers and dates, and the column is {kind}; take it out")
     lower, upper = (_bound(where, bound, kind) for bound in bounds)
+    if ends_with_a_day(bounds, kind):
+        upper += _DAY - 1
     if kind.is_integer and (lower.denominator != 1 or upper.denominator != 1):
         inner = f"[{-(-lower // 1)}, {upper // 1}]"
         _fail(where, "", f"the column is {kind}; write whole numbers, like {inner}")
@@ -170,6 +176,11 @@ def _bounds(where: str, bounds: tuple[Bound, Bound], kind: SqlType) -> tuple[Fra
             _fail(where, "", f"no {kind} lies between {plain(lower)} and {plain(upper)}; write other bounds")
         lower, upper = max(lower, span[0]), min(upper, span[1])
     return lower, upper
+
+
+def ends_with_a_day(bounds: tuple[Bound, Bound], kind: SqlType) -> bool:
+    """Say whether the upper end of a timestamp's bounds is a whole day."""
+    return kind.kind is Kind.TIMESTAMP and not isinstance(bounds[1], (datetime, Fraction))
 
 
 def _bound(where: str, bound: Bound, kind: SqlType) -> Fraction:

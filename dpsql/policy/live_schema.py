@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from ..relation.catalog import Proved
 from ..relation.types import Kind, SqlType, numeric
 
 __all__ = [
@@ -96,6 +97,7 @@ class LiveTable:
     `is_partition`: its rows are those of another table too. `asserted`: columns that the owner asserts to be a key,
     where rows have a `version`; nothing is answered before that was found to hold in this one (soundness.md 1.30).
     `read_as`: the name of a view of the session through which its rows are read, where a version is read so.
+    `proved`: what the engine enforces of its committed rows, and has validated; None where it enforces nothing.
     """
 
     path: tuple[str, str]
@@ -110,6 +112,7 @@ class LiveTable:
     definition: str = ""
     asserted: tuple[str, ...] = ()
     read_as: str = ""
+    proved: Proved | None = None
 
     @property
     def place(self) -> tuple[str, ...]:

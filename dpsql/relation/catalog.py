@@ -120,6 +120,23 @@ class Unit:
         return tuple(f"{key} {getattr(self, key)}" for key in keys if getattr(self, key) is not None)
 
 
+ForeignKey = tuple[tuple[str, ...], tuple[str, str], tuple[str, ...]]
+"""Columns of a table, the path of the one that they point at, and its columns, in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proved:
+    """What holds of every committed row of a table since the live engine enforces it, and has validated it.
+
+    `keys`: sets of columns that no two rows share unless one of them is NULL. `foreign_keys`: where none of the columns
+    is NULL there is a row that they point at. With these its NOT NULL columns. What an owner asserts, what was
+    recorded of files and lakes, and what may be deferred is not among it (soundness.md 1.16).
+    """
+
+    keys: tuple[tuple[str, ...], ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """A declared table: `unit` is None exactly for public tables.
@@ -135,7 +152,8 @@ class Table:
     version that is read (soundness.md 1.30).
     `read_as`: the view of the session through which its rows are read, where there is one; else "".
     `unnamed`: columns that plans may need and this analyst does not see (soundness.md 3.16), the unit column maybe
-    among them. `is_way_named`: a statement can name both ends of the way to its owner.
+    among them. `is_way_named`: a statement can name both ends of the way to its owner. `proved`: what its engine
+    proves of its rows; None: nothing, its NOT NULL neither.
     """
 
     name: str
@@ -150,6 +168,7 @@ class Table:
     read_as: str = ""
     unnamed: frozenset[str] = frozenset()
     is_way_named: bool = True
+    proved: Proved | None = None
 
     @property
     def label(self) -> str:

@@ -245,7 +245,7 @@ def _parsed_calls(text: str, dialect: Postgres, tokens: list[Token]) -> list[exp
     means them. So it does not see them: in the place of each stands a name that no statement can hold outside quotes.
     `tokens`: the text's, as the dialect makes them.
     """
-    tokens = _without_schema(tokens)
+    tokens = _with_brackets(_without_schema(tokens))
     hidden = [
         _hidden(token) if after.token_type is TokenType.L_PAREN and _is_name(token) else token
         for token, after in zip(tokens, [*tokens[1:], tokens[-1]], strict=True)
@@ -269,6 +269,53 @@ def _without_schema(tokens: list[Token]) -> list[Token]:
         kept.append(tokens[index])
         index += 1
     return kept
+
+
+_LISTS = (TokenType.ROLLUP, TokenType.CUBE, TokenType.GROUPING_SETS)
+_NOT_WRAPPED = (*_LISTS, TokenType.SELECT, TokenType.WITH, TokenType.VALUES)
+_OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
+_CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
+
+
+def _with_brackets(tokens: list[Token]) -> list[Token]:
+    """Return tokens with brackets about each expression in ROLLUP, CUBE and GROUPING SETS.
+
+    The parser reads no comparison, IS or AND there, but in brackets, which mean nothing about one expression.
+    """
+    if not any(token.token_type in _LISTS for token in tokens):
+        return tokens
+    opened: list[tuple[int, int, bool]] = []  # a bracket, where its element begins, is it a list
+    around: list[tuple[int, int]] = []
+    partner: dict[int, int] = {}
+    for index, token in enumerate(tokens):
+        if token.token_type in _OPENING:
+            opened.append((index, index + 1, index > 0 and tokens[index - 1].token_type in _LISTS))
+        elif opened and token.token_type in (*_CLOSING, TokenType.COMMA):
+            bracket, start, is_list = opened.pop()
+            if is_list:
+                around.append((start, index - 1))
+            if token.token_type is TokenType.COMMA:
+                opened.append((bracket, index + 1, is_list))
+            else:
+                partner[bracket] = index
+    wanted = [
+        (first, last)
+        for first, last in around
+        if first < last and partner.get(first) != last and tokens[first].token_type not in _NOT_WRAPPED
+    ]
+    before, after = ({place[side] for place in wanted} for side in (0, 1))
+    found: list[Token] = []
+    for index, token in enumerate(tokens):
+        if index in before:
+            found.append(_bracket(TokenType.L_PAREN, "(", token))
+        found.append(token)
+        if index in after:
+            found.append(_bracket(TokenType.R_PAREN, ")", token))
+    return found
+
+
+def _bracket(kind: TokenType, text: str, at: Token) -> Token:
+    return Token(kind, text, at.line, at.col, at.start, at.end, [])
 
 
 def _is_qualifier(tokens: list[Token], index: int) -> bool:

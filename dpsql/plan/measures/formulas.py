@@ -1,7 +1,8 @@
 """Formulas: what an aggregate is, computed from released coordinates. Post-processing, hence free.
 
 Each prints itself as one scalar SQL expression for the sealed engine over columns m0, m1, …; all are
-total: no division by zero, whatever was released, and NULL for an average alone (soundness.md 1.3, 1.4).
+total: no division by zero, whatever was released. What is of values, and no count or sum, is NULL where the noisy
+count of them is zero or less (soundness.md 1.3, 1.4, 1.22).
 """
 
 from __future__ import annotations
@@ -82,7 +83,8 @@ class Average:
 
 @dataclass(frozen=True, slots=True)
 class Variance:
-    """(step²/4)·(E2 - (difference/n)²) with E2 = (moment/n + W²)/2, clamped to its range: soundness.md 1.4.
+    """(step²/4)·(E2 - (difference/n)²) with E2 = (moment/n + W²)/2, clamped to its range, NULL unless count > 0:
+    soundness.md 1.4.
 
     `moment` is Σ(2u² - W²), `difference` Σu in half-steps, u = 2z - (L + H); `function` says which of the
     four forms.
@@ -164,7 +166,8 @@ def print_formula(formula: Formula, type_: SqlType, noise: tuple[float, float] =
         sums = {
             "count": formula.count, "y": y.total, "yy": y.squares, "x": x.total, "xx": x.squares, "xy": formula.product
         }  # fmt: skip
-        return print_bivariate(formula, {name: _linear(one) for name, one in sums.items()}, noise)
+        parts = {name: _linear(one) for name, one in sums.items()}
+        return _of_values(formula.count, print_bivariate(formula, parts, noise))
     if isinstance(formula, Chosen):
         if formula.constant is None:
             return "NULL"
@@ -186,8 +189,13 @@ def print_formula(formula: Formula, type_: SqlType, noise: tuple[float, float] =
         count = _linear(formula.count)
         value = f"({_number(formula.middle)} + {_linear(formula.difference)} / greatest({count}, 1e0))"
         value = f"greatest(least({value}, {_number(formula.highest)}), {_number(formula.lowest)})"
-        return f"CASE WHEN {count} > 0e0 THEN {value} END"
-    return _variance(formula)
+        return _of_values(formula.count, value)
+    return _of_values(formula.count, _variance(formula))
+
+
+def _of_values(count: Linear, sql: str) -> str:
+    """Return what is NULL where the noisy count of its values is zero or less, as AVG of none is."""
+    return f"CASE WHEN {_linear(count)} > 0e0 THEN {sql} END"
 
 
 def _numbered(formula: ChosenOf, type_: SqlType) -> str:

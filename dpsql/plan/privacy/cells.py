@@ -6,7 +6,8 @@ numbers or moments between two ends (`Span`), or what is known of less (`OTHER` 
 House rules:
 
 1. For every row whose columns lie in the cell, the printed expression is one of the values that come out. What
-   is not certain is `UNKNOWN`; a function without a rule here is.
+   is not certain is `UNKNOWN`; a function without a rule here is. A truth is a set of TRUE, FALSE and NULL: who
+   asks whether a filter can be true asks for TRUE in that set.
 2. A wrong rule shows a group that cannot have rows, or leaves one out: it costs correctness, never privacy
    (soundness.md 1.7).
 3. Engines compute doubles alike: an operation rises with its operand after rounding too, so that the ends of a
@@ -16,10 +17,11 @@ House rules:
 from __future__ import annotations
 
 import enum
+import itertools
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -30,7 +32,7 @@ from ...relation.expressions import Call, Expr, Literal, Months
 from ...relation.functions.bins import buckets_of
 from ...relation.functions.moments import binned, written_format
 from ...relation.functions.zones import steps_of, word_of
-from ...relation.types import Kind, SqlType
+from ...relation.types import BOOLEAN, Kind, SqlType
 from ...relation.zones import cut_ends
 from ...sql.constants import add_months
 
@@ -76,14 +78,13 @@ class Part(enum.Enum):
     """What is no single value."""
 
     UNKNOWN = "anything, NULL too"
-    NOT_TRUE = "false or NULL"
     NAN = "no number, and above all of them in a comparison"
     PAST = "a moment before the year 1"
     FUTURE = "a moment after the year 9999"
 
 
 Value = None | bool | str | Span | Other | OneOf | Part
-_UNKNOWN, _NOT_TRUE = Part.UNKNOWN, Part.NOT_TRUE
+_UNKNOWN = Part.UNKNOWN
 Evaluation = Callable[[Sequence[Value]], Value]
 Rule = Callable[[Call, list[Value]], Value]
 
@@ -106,7 +107,29 @@ def compiled(expr: Expr, slots: Mapping[Expr, int]) -> Evaluation:
         return lambda cell: _UNKNOWN
     assert isinstance(expr, Call)
     known, args = expr, [compiled(arg, slots) for arg in expr.args]
-    return lambda cell: rule(known, [arg(cell) for arg in args])
+    if known.function in _OF_SETS:
+        return lambda cell: rule(known, [arg(cell) for arg in args])
+    return lambda cell: _of_each(rule, known, [arg(cell) for arg in args])
+
+
+_MOST_CHOICES = 64
+_TRUTHS: tuple[Value, ...] = (True, False, None)
+
+
+def _choices(value: Value, type_: SqlType) -> tuple[Value, ...]:
+    if isinstance(value, OneOf):
+        return value.values
+    return _TRUTHS if value is _UNKNOWN and type_ == BOOLEAN else (value,)
+
+
+def _of_each(rule: Rule, call: Call, args: list[Value]) -> Value:
+    """Return what a rule makes of arguments that are one of several values, for each choice among them."""
+    if not any(arg is _UNKNOWN or isinstance(arg, OneOf) for arg in args):
+        return rule(call, args)
+    choices = [_choices(arg, part.type) for arg, part in zip(args, call.args, strict=True)]
+    if math.prod(map(len, choices)) > _MOST_CHOICES:
+        return _UNKNOWN
+    return _one_of([rule(call, list(chosen)) for chosen in itertools.product(*choices)])
 
 
 def _of_literal(literal: Literal) -> Value:
@@ -123,22 +146,30 @@ def _of_literal(literal: Literal) -> Value:
 # --- logic and comparisons ------------------------------------------------------------------------------------
 
 
+def _truths(value: Value) -> frozenset[Value]:
+    """Return which of TRUE, FALSE and NULL a value can be."""
+    values = value.values if isinstance(value, OneOf) else (value,)
+    return frozenset(values if all(one in _TRUTHS for one in values) else _TRUTHS)
+
+
+def _truth(values: Iterable[Value]) -> Value:
+    found = frozenset(values)
+    return _UNKNOWN if len(found) == len(_TRUTHS) else _one_of([one for one in _TRUTHS if one in found])
+
+
 def _and(call: Call, args: list[Value]) -> Value:
-    if any(arg is False for arg in args):
-        return False
-    if any(arg is None or arg is _NOT_TRUE for arg in args):
-        return None if all(arg is None or arg is True for arg in args) else _NOT_TRUE
-    return True if all(arg is True for arg in args) else _UNKNOWN
+    return _least(args, (False, None, True))
 
 
 def _or(call: Call, args: list[Value]) -> Value:
-    if any(arg is True for arg in args):
-        return True
-    if all(arg is False for arg in args):
-        return False
-    if all(arg is False or arg is None for arg in args):
-        return None
-    return _NOT_TRUE if all(arg is False or arg is None or arg is _NOT_TRUE for arg in args) else _UNKNOWN
+    return _least(args, (True, None, False))
+
+
+def _least(args: list[Value], order: tuple[Value, ...]) -> Value:
+    """Return the first in an order of three truths that some argument is: for all that the arguments can be."""
+    sets = [{order.index(one) for one in _truths(arg)} for arg in args]
+    last = min(map(max, sets))
+    return _truth(order[rank] for rank in set[int]().union(*sets) if rank <= last)
 
 
 def _not(call: Call, args: list[Value]) -> Value:
@@ -175,7 +206,7 @@ def _compared(sign: str, left: Value, right: Value) -> Value:
     if isinstance(left, (bool, str)) and isinstance(right, (bool, str)):
         return _SIGNS[sign](left, right)
     ranks = [_RANKS.get(side) if isinstance(side, Part) else 0 for side in (left, right)]
-    if None in ranks or ranks[0] == ranks[1] or isinstance(left, OneOf) or isinstance(right, OneOf):
+    if None in ranks or ranks[0] == ranks[1]:
         return _UNKNOWN
     return _SIGNS[sign](ranks[0], ranks[1])
 
@@ -216,16 +247,12 @@ def _is_null(call: Call, args: list[Value]) -> Value:
     (arg,) = args
     if arg is None or arg is Part.NAN:
         return True
-    if arg in (_UNKNOWN, _NOT_TRUE) or (isinstance(arg, OneOf) and None in arg.values):
-        return _UNKNOWN
-    return False
+    return _UNKNOWN if arg is _UNKNOWN else False
 
 
 def _is_truth(call: Call, args: list[Value]) -> Value:
     (arg,) = args
     wanted = call.function == "is_true"
-    if arg is _NOT_TRUE and wanted:
-        return False
     return arg is wanted if arg is None or isinstance(arg, bool) else _UNKNOWN
 
 
@@ -264,10 +291,11 @@ def _one_of(values: Sequence[Value]) -> Value:
 def _case(call: Call, args: list[Value]) -> Value:
     found: list[Value] = []
     for condition, value in zip(args[:-1:2], args[1::2], strict=True):
-        if condition is True:
-            return _one_of([*found, value])
-        if condition is _UNKNOWN:
+        truths = _truths(condition)
+        if True in truths:
             found.append(value)
+            if len(truths) == 1:
+                return _one_of(found)
     return _one_of([*found, args[-1]])
 
 
@@ -514,8 +542,8 @@ def _cast(call: Call, args: list[Value]) -> Value:
     (arg,), source, target = args, call.args[0].type, call.type
     if target.kind is Kind.TEXT:
         return _as_text(arg, source)
-    if arg is None or isinstance(arg, OneOf):
-        return None if arg is None else _UNKNOWN
+    if arg is None:
+        return None
     if source.is_temporal:
         if arg in (Part.PAST, Part.FUTURE):
             return None
@@ -614,3 +642,6 @@ _RULES: dict[str, Rule] = {
     "left": _texts(_left), "right": _texts(_right), "concat": _concat, "concat_op": _concat,
     "length": _texts(lambda text: point(len(text))),
 }  # fmt: skip
+
+_OF_SETS = frozenset({"and", "or", "case"})
+"""Functions whose rules take one of several values as they stand: they have many arguments."""

@@ -1,9 +1,9 @@
-"""Filters that no row passes, by their own text: terms that exclude each other (soundness.md 1.6, 1.16).
+"""Filters that no row passes, by their own text or by what the engine enforces (soundness.md 1.6, 1.16).
 
 House rules:
 
-1. Literals alone speak; the binder has made each of them a value of the other side's type. Declared bounds
-   and values play no part: the data may lie outside them.
+1. Literals speak; the binder has made each of them a value of the other side's type. Declared bounds and values
+   play no part: the data may lie outside them. What the engine enforces does where it is asked for (`proofs`).
 2. The answer is then exact and free, and a function of the text: a wrong "yes" costs correctness, never privacy.
 """
 
@@ -15,6 +15,7 @@ from fractions import Fraction
 
 from ...relation.expressions import Call, Expr, Field, Literal, conjuncts
 from ...relation.types import Kind
+from .proofs import Facts, facts_in
 from .rows import Derived, Item, fields_in
 
 __all__ = ["has_no_rows"]
@@ -27,10 +28,14 @@ _FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "n
 _OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
 
 
-def has_no_rows(items: Sequence[Item], predicate: Sequence[Expr]) -> bool:
-    """Say whether a block has no rows, by its filter or by that of a subquery it is made of."""
-    if _excludes(predicate) or any(
-        all(_excludes([*predicate, *conjuncts(alternative)]) for alternative in _alternatives(term))
+def has_no_rows(items: Sequence[Item], predicate: Sequence[Expr], *, proved: bool = False) -> bool:
+    """Say whether a block has no rows, by its filter or by that of a subquery it is made of.
+
+    `proved`: by the constraints that the engine enforces, too.
+    """
+    facts = facts_in(items, predicate) if proved else Facts()
+    if _excludes(predicate, facts) or any(
+        all(_excludes([*predicate, *conjuncts(alternative)], facts) for alternative in _alternatives(term))
         for term in predicate
         if isinstance(term, Call) and term.function == "or"
     ):
@@ -38,14 +43,24 @@ def has_no_rows(items: Sequence[Item], predicate: Sequence[Expr]) -> bool:
     for item, start in fields_in(tuple(items)):
         source = item.source
         is_empty = isinstance(source, Derived) and all(
-            has_no_rows(part.items, part.predicate) for part in source.parts
+            has_no_rows(part.items, part.predicate, proved=proved) for part in source.parts
         )
         if is_empty and item.kind == "inner":
             return True
         is_wanted = any(isinstance(term, Field) and term.index == start for term in predicate)
-        if item.kind == "mark" and is_wanted and (is_empty or _excludes(item.on)):
+        if (
+            item.kind == "mark"
+            and is_wanted
+            and (is_empty or _excludes(item.on, _inside(items, item, proved)))
+        ):
             return True  # EXISTS or IN of no rows
     return False
+
+
+def _inside(items: Sequence[Item], mark: Item, proved: bool) -> Facts:
+    """Return what is known of the columns that the ON of a mark is over: those of the sources before, and its own."""
+    before = items[: [one is mark for one in items].index(True)]
+    return facts_in([*before, mark], mark.on, inside=True) if proved else Facts()
 
 
 def _alternatives(term: Expr) -> Iterator[Expr]:
@@ -108,8 +123,8 @@ class _Left:
         self.listed = values if self.listed is None else self.listed & values
 
 
-def _excludes(terms: Sequence[Expr]) -> bool:
-    """Say whether terms can never all be true."""
+def _excludes(terms: Sequence[Expr], facts: Facts) -> bool:
+    """Say whether terms can never all be true of rows for which the facts hold."""
     left: dict[Expr, _Left] = {}
     for term in terms:
         if isinstance(term, Literal) and term.value in (False, None):
@@ -120,6 +135,13 @@ def _excludes(terms: Sequence[Expr]) -> bool:
             if _is_never_true(term) or (term.function == "not" and term.args[0] in terms):
                 return True
             _take(term, left)
+    for expr, what in left.items():
+        if isinstance(expr, Field):
+            what.is_not_null |= expr.index in facts.not_null
+            if expr.index in facts.true:
+                what.keep(frozenset({True}))
+            if expr.index in facts.at_most_one:
+                what.compare("le", Fraction(1), is_whole=True)
     return any(what.is_nothing for what in left.values())
 
 

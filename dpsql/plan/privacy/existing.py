@@ -225,7 +225,7 @@ class _Search:
         for evaluate, slots in self.terms:
             truth = evaluate(cell)
             if truth is not True:
-                if truth is not Part.UNKNOWN:
+                if not _can_be(truth, True):
                     return []
                 unclear += slots
         shown = [evaluate(cell) for evaluate, _ in self.keys]
@@ -288,6 +288,6 @@ def _can_be(value: Value, key: Scalar) -> bool:
         return any(_can_be(one, key) for one in value.values)
     if isinstance(value, Span):
         return key is not None and not isinstance(key, (bool, str)) and value.lo <= key <= value.hi
-    if value in (Part.UNKNOWN, Part.NOT_TRUE):
+    if value is Part.UNKNOWN:
         return True
     return _is_clear(value) and value == key

@@ -59,6 +59,7 @@ def test_a_table_is_its_files(files: FileSources) -> None:
     ]  # fmt: skip
     assert table.primary_key == ()
     assert table.unique == ()
+    assert table.proved is None  # whatever is asserted or recorded of them (soundness.md 1.16)
 
 
 def test_moments_of_any_unit_and_zone_are_read_in_microseconds_of_utc(tmp_path: Path) -> None:

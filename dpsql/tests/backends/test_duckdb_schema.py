@@ -11,6 +11,7 @@ import sqlglot
 from dpsql.backends import DuckDBBackend
 from dpsql.policy import LiveColumn, LiveForeignKey, LiveSchema, LiveTable
 from dpsql.relation import types
+from dpsql.relation.catalog import Proved
 from dpsql.relation.types import SqlType, numeric
 
 
@@ -99,6 +100,7 @@ def test_constraints() -> None:
     assert [column.not_null for column in parent.columns] == [True, False, True]
     assert child.foreign_keys == (LiveForeignKey(("p_id",), ("main", "p"), ("id",)),)
     assert child.primary_key == ("x", "y")
+    assert child.proved == Proved((("x", "y"),), ((("p_id",), ("main", "p"), ("id",)),))
     assert not child.is_unique("x")
     assert [(column.lo, column.hi) for column in child.columns] == [
         (None, None),

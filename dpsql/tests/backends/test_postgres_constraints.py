@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from dpsql.backends.postgres_backend import PostgresBackend
 from dpsql.policy import LiveForeignKey
 from dpsql.tests.support.postgres_server import PostgresServer
 
@@ -207,3 +208,61 @@ def test_a_float_bound_covers_what_the_engine_lets_in(
                 )
             if not cast:
                 assert bound is not None
+
+
+@pytest.mark.parametrize(
+    ("definition", "keys"),
+    [
+        ("ALTER TABLE t ADD PRIMARY KEY (x)", (("x",),)),
+        ("CREATE UNIQUE INDEX ON t (x)", (("x",),)),
+        ("ALTER TABLE t ADD UNIQUE (x) DEFERRABLE INITIALLY DEFERRED", ()),
+        ("ALTER TABLE t ADD UNIQUE (x) DEFERRABLE", ()),
+        ("CREATE UNIQUE INDEX ON t (x) WHERE y > 0", ()),
+    ],
+)
+def test_a_key_that_may_be_deferred_proves_nothing(
+    table_of: Table, definition: str, keys: tuple[tuple[str, ...], ...]
+) -> None:
+    """What proves that there is no row (soundness.md 1.16)."""
+    table = table_of("CREATE TABLE t (x int, y int)", definition)
+    assert table.proved is not None
+    assert table.proved.keys == keys
+
+
+@pytest.mark.parametrize(
+    ("statement", "is_proved"),
+    [
+        ("ALTER TABLE c ADD FOREIGN KEY (p) REFERENCES p (id)", True),
+        ("ALTER TABLE c ADD FOREIGN KEY (p) REFERENCES p (id) NOT VALID", False),
+        ("ALTER TABLE c ADD FOREIGN KEY (p) REFERENCES p (id) DEFERRABLE", False),
+        ("ALTER TABLE c ADD FOREIGN KEY (p) REFERENCES p (id); ALTER TABLE c DISABLE TRIGGER ALL", False),
+        ("ALTER TABLE c ADD FOREIGN KEY (p) REFERENCES p (id); ALTER TABLE p DISABLE TRIGGER ALL", False),
+    ],
+)
+def test_a_foreign_key_proves_where_it_is_held_at_all_times(
+    schema_of: Read, statement: str, is_proved: bool
+) -> None:
+    schema = schema_of("CREATE TABLE p (id int PRIMARY KEY)", "CREATE TABLE c (p int)", statement)
+    child, parent = schema.tables
+    assert child.proved is not None
+    assert parent.proved is not None
+    assert child.proved.foreign_keys == (((("p",), ("public", "p"), ("id",)),) if is_proved else ())
+    assert parent.proved.keys == (("id",),)
+
+
+def test_views_and_foreign_tables_prove_nothing(schema_of: Read) -> None:
+    schema = schema_of("CREATE TABLE t (id int PRIMARY KEY)", "CREATE VIEW v AS SELECT id FROM t")
+    assert [table.proved is None for table in schema.tables] == [False, True]
+
+
+def test_a_trigger_that_is_disabled_changes_the_schema(
+    emptied: psycopg.Connection[Any], schema_of: Read
+) -> None:
+    """So a plan that rests on its foreign key is made anew."""
+    schema_of("CREATE TABLE p (id int PRIMARY KEY)", "CREATE TABLE c (p int REFERENCES p)")
+    backend = PostgresBackend.over(emptied, None)
+    with backend.snapshot() as snapshot:
+        before = snapshot.schema()
+    emptied.execute("ALTER TABLE p DISABLE TRIGGER ALL")
+    with backend.snapshot() as snapshot:
+        assert snapshot.schema() != before

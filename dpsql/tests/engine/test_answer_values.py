@@ -37,10 +37,13 @@ age = { bounds = [0, 9] }
 floor = { bounds = [1, 3] }
 city = { values = ["north", "south"] }
 job = {}
+well = { values = [true] }
+shift = { bounds = [1, 3] }
 """
 SCHEMA = """
-CREATE TABLE person (id INTEGER PRIMARY KEY, age INTEGER, floor INTEGER NOT NULL, city TEXT, job TEXT);
-INSERT INTO person SELECT i, i % 4, 1 + i % 3, 'north', CASE WHEN i < 300 THEN 'clerk' ELSE 'rare' || i END
+CREATE TABLE person (id INTEGER PRIMARY KEY, age INTEGER, floor INTEGER NOT NULL, city TEXT, job TEXT,
+                     well BOOLEAN, shift INTEGER NOT NULL DEFAULT 1 CHECK (shift BETWEEN 1 AND 3));
+INSERT INTO person (id, age, floor, city, job) SELECT i, i % 4, 1 + i % 3, 'north', CASE WHEN i < 300 THEN 'clerk' ELSE 'rare' || i END
 FROM range(302) AS r(i);
 """
 
@@ -86,7 +89,39 @@ def test_an_average_of_nobody_is_null(opened: Open, noise: int) -> None:
     assert session.execute(f"SELECT AVG(age) AS a {nobody}").rows == [(None, None, None)]
     assert session.execute(f"SELECT COALESCE(AVG(age), -1) {nobody}").rows[0][0] == -1
     assert session.execute(f"SELECT SUM(age), COUNT(age) {nobody}").rows[0][0] is not None
-    assert session.execute(f"SELECT STDDEV(age), VAR_POP(age) {nobody}").rows[0][0] is not None
+
+
+_OF_PAIRS = ("CORR", "COVAR_POP", "COVAR_SAMP", "REGR_SLOPE", "REGR_INTERCEPT", "REGR_R2", "REGR_AVGX", "REGR_AVGY",
+             "REGR_SXX", "REGR_SYY", "REGR_SXY")  # fmt: skip
+
+
+@pytest.mark.parametrize("noise", [0, -5])
+@pytest.mark.parametrize(
+    "call",
+    [*(f"{name}(age)" for name in ("STDDEV", "STDDEV_POP", "VAR_SAMP", "VAR_POP")), "VAR_POP(1 + 0 * age)",
+     *(f"{name}(age, floor)" for name in _OF_PAIRS)],
+)  # fmt: skip
+def test_what_is_computed_of_nobodys_values_is_null_as_an_average_is(
+    opened: Open, noise: int, call: str
+) -> None:
+    """And its bar with it: else an empty group had the middle of the range (soundness.md 1.4, 1.22)."""
+    session = opened(noise)
+    session.execute("SET dpsql.intervals = 0.95")
+    assert session.execute(f"SELECT {call} AS a FROM person WHERE city = 'south'").rows == [
+        (None, None, None)
+    ]
+    groups = session.execute(f"SELECT city, {call} AS a FROM person GROUP BY city ORDER BY city").rows
+    assert [row[1:] for row in groups if row[0] != "north"] == [(None, None, None)]
+
+
+def test_a_spread_of_somebody_is_not_null(opened: Open) -> None:
+    (row,) = (
+        opened(0)
+        .execute("SELECT STDDEV_POP(age), COVAR_POP(age, floor), REGR_SXX(age, floor) FROM person")
+        .rows
+    )
+    assert float(row[0]) == pytest.approx(1.12, abs=0.05)
+    assert None not in row
 
 
 def test_an_average_of_somebody_is_not(opened: Open) -> None:
@@ -237,3 +272,27 @@ def test_where_an_analyst_reads_it(people: Path) -> None:
         cursor = connection.execute(BY_AGE)
         assert cursor.receipt is not None
         assert NULL in cursor.receipt.notes
+
+
+@pytest.mark.parametrize(
+    ("sql", "keys"),
+    [
+        ("SELECT age, COUNT(*) FROM person GROUP BY ROLLUP (age)", '"age"'),
+        ("SELECT age, city, COUNT(*) FROM person GROUP BY CUBE (age, city, shift)", '"age" or "city"'),
+        ("SELECT well, COUNT(*) FROM person GROUP BY ROLLUP (well)", '"well"'),
+        ("SELECT age > 3, COUNT(*) FROM person GROUP BY ROLLUP (age > 3)", None),
+        ("SELECT shift, COUNT(*) FROM person GROUP BY ROLLUP (shift)", None),  # the engine holds the bounds
+        ("SELECT floor, COUNT(*) FROM person GROUP BY floor", None),  # no total is shown
+        (
+            "SELECT (SELECT MAX(n) FROM (SELECT COUNT(*) AS n FROM person GROUP BY ROLLUP (city)) AS t) AS m",
+            '"city"',
+        ),
+    ],
+)
+def test_a_total_of_declared_groups_says_what_it_leaves_out(opened: Open, sql: str, keys: str | None) -> None:
+    """Rows whose key is outside its declared bounds or values are in no cell, and so in no total (soundness.md 1.18)."""
+    receipt = opened(0).execute(sql).receipt
+    assert receipt is not None
+    said = [note for note in receipt.notes if note.startswith("totals of")]
+    assert len(said) == (keys is not None)
+    assert keys is None or f"rows with any other {keys}, if there are such" in said[0]

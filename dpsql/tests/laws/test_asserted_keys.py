@@ -112,7 +112,10 @@ def test_the_plans_are_those_of_enforced_keys(adding: Files) -> None:
     with adding.backend.snapshot() as snapshot:
         live = snapshot.schema()
     catalog = build_catalog(adding.policy, live)
-    native = adding.world.catalog.tables
+    native = {name: replace(table, proved=None) for name, table in adding.world.catalog.tables.items()}
+    assert all(
+        table.proved is None for table in catalog.tables.values()
+    )  # what is asserted proves nothing (1.16)
     assert {name: replace(table, asserted=()) for name, table in catalog.tables.items()} == native
     assert {name: table.asserted for name, table in catalog.tables.items() if table.asserted} == KEYS
     unkeyed = replace(

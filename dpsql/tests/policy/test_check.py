@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
+import pytest
+
 from dpsql.policy import LiveSchema, Report, check
 
 from .conftest import HEAD, STUDENT, policy_from
@@ -54,6 +56,21 @@ def test_without_a_delta_keys_must_be_declared(campus: LiveSchema) -> None:
     report = report_on(campus, HEAD.replace("delta = 1e-6", "") + STUDENT + COLUMNS)
     assert allowed(report)["name"] == "COUNT only; GROUP BY needs values, or a delta"
     assert allowed(report)["major"] == "COUNT, MODE; group keys: 3 public values"
+
+
+@pytest.mark.parametrize(
+    ("bounds", "notes"),
+    [
+        ("2020-01-01, 2020-12-31", ("seen: the bound 2020-12-31 is a date, and means the end of that day, 23:59:59.999999; earlier "
+                        "versions took its midnight, and what was drawn under that answers no more",)),
+        ("2020-01-01T00:00:00, 2020-12-31T00:00:00", ()),
+    ],
+)  # fmt: skip
+def test_a_date_that_ends_the_bounds_of_a_timestamp_is_named(
+    campus: LiveSchema, bounds: str, notes: tuple[str, ...]
+) -> None:
+    report = report_on(campus, HEAD + STUDENT + COLUMNS.replace("2020-01-01, 2020-12-31", bounds))
+    assert report.tables[0].notes == notes
 
 
 def test_what_is_missing(campus: LiveSchema) -> None:

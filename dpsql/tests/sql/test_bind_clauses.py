@@ -91,6 +91,13 @@ def test_a_wrong_group_is_refused_where_it_stands(text: str, code: str, at: str 
         ("ROLLUP ((major, name), enrolled)", [(0, 1, 2), (0, 1), ()]),
         ("GROUPING SETS (ROLLUP (major), CUBE (name))", [(0,), (), (1,), ()]),
         ("GROUPING SETS (major, major)", [(0,), (0,)]),
+        ("ROLLUP (major = 'x', name IS NULL)", [(0, 1), (0,), ()]),
+        ("CUBE ((enrolled) > 1)", [(0,), ()]),
+        (
+            "GROUPING SETS (major = 'x' OR enrolled IN (1, 2), (name, enrolled > 1), ROLLUP (NOT enrolled BETWEEN 1 AND 2))",
+            [(0,), (1, 2), (3,), ()],
+        ),
+        ("ROLLUP ((major, enrolled > 1), name || 'x' = 'y')", [(0, 1, 2), (0, 1), ()]),
         ("ROLLUP (major), ROLLUP (name)", [(0, 1), (0,), (1,), ()]),
         ("()", [()]),
     ],

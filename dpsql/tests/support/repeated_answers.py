@@ -55,6 +55,9 @@ class Repeated:
                     if f"{name}_low" not in self.columns:
                         continue
                     low, high = row[place + 1], row[place + 2]
+                    if row[place] is None:  # the noisy count of its values is zero or less
+                        assert low is high is None, name
+                        continue
                     assert low is not None
                     assert high is not None, name
                     true = float(truth[row[:keys]][place])

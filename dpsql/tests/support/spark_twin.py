@@ -170,6 +170,6 @@ def _as_enforced(told: LiveTable, enforced: LiveTable) -> LiveTable:
         held = replace(column, not_null=one.not_null, lo=one.lo, hi=one.hi, enum_values=one.enum_values)
         columns.append(held)
     return replace(
-        told, path=enforced.path, columns=tuple(columns), primary_key=enforced.primary_key, unique=enforced.unique,
+        told, path=enforced.path, columns=tuple(columns), primary_key=enforced.primary_key, unique=enforced.unique, proved=enforced.proved,
         foreign_keys=enforced.foreign_keys,
     )  # fmt: skip

@@ -72,6 +72,9 @@ def test_a_variance_by_hand() -> None:
 @pytest.mark.parametrize("function", ["var_pop", "var_samp", "stddev_pop", "stddev_samp"])
 def test_a_spread_is_total(function: str, numbers: tuple[int, int, int]) -> None:
     found = value(Variance(M0, M1, M2, 4, ONE, function), *numbers)
+    if numbers[2] <= 0:
+        assert found is None
+        return
     assert isinstance(found, float)
     assert 0 <= found <= 8
     assert math.isfinite(found)

@@ -1,0 +1,164 @@
+"""What the engine's own constraints say of every row of a block: for filters that no row passes (soundness.md 1.16).
+
+House rules:
+
+1. Only what a table's `Proved` has, and NOT NULL columns of such a table: constraints that the live engine enforces and
+   has validated. Never what is asserted or recorded, and nothing of a source whose rows a policy or a cut changes.
+2. It says nothing about whose rows they are, and no sensitivity rests on it: a wrong fact costs correctness alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ...relation.catalog import Proved, Table
+from ...relation.expressions import Call, Expr, Field
+from .functional_dependencies import Classes, equalities, functional_closure
+from .rows import Block, Cut, Derived, Grouped, Item, Source, TableSource, fields_in
+
+__all__ = ["Facts", "facts_in"]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Of a block's columns, by number: those that are never NULL, marks that are always TRUE, counts of 1 at most."""
+
+    not_null: frozenset[int] = frozenset()
+    true: frozenset[int] = frozenset()
+    at_most_one: frozenset[int] = frozenset()
+
+
+def facts_in(items: Sequence[Item], predicate: Sequence[Expr], *, inside: bool = False) -> Facts:
+    """Return what constraints prove of the rows of a block that pass its filter's terms.
+
+    `inside`: the columns of the last item, a mark, are its source's own, as its ON has them.
+    """
+    if any(item.kind == "full" for item in items):
+        return Facts()  # rows of every source may be filled up with NULL
+    not_null, true, single = set[int](), set[int](), set[int]()
+    placed = fields_in(tuple(items))
+    for item, start in placed:
+        if item.kind == "inner" or (inside and item is items[-1]):
+            not_null |= _not_null(item, start)
+            single |= _single_counts(item, start)
+    known = not_null | _asked_not_null(predicate)
+    for item, start in placed:
+        if item.kind in ("left", "mark") and _is_always_matched(item, start, placed, known):
+            not_null |= _not_null(item, start) if item.kind == "left" else set()
+            true |= {start} if item.kind == "mark" else set()
+    return Facts(frozenset(not_null), frozenset(true), frozenset(single))
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of a table whose engine proves something of them; `names`: of its columns, "" for what is none.
+
+    `is_whole`: all of the table's rows are among them.
+    """
+
+    table: Table
+    proved: Proved
+    names: tuple[str, ...]
+    is_whole: bool
+
+    def has_key(self, names: set[str]) -> bool:
+        """Say whether columns are a proved key, whose equality is that of their values."""
+        return any({*key} == names for key in self.proved.keys)
+
+
+def _rows(source: Source) -> _Rows | None:
+    """Return a source as rows of one table; None where it is more than a table, a cut of it or a choice of columns."""
+    if isinstance(source, Cut):
+        found = _rows(source.source)
+        return None if found is None else replace(found, is_whole=False)
+    # House rule 1: a `DeclaredTable` and `DeclaredRows` have other values than their table.
+    if type(source) is TableSource:
+        table = source.table
+        return None if table.proved is None else _Rows(table, table.proved, source.shown, is_whole=True)
+    if type(source) is not Derived or len(source.parts) != 1 or type(source.parts[0]) is not Block:
+        return None
+    part = source.parts[0]
+    found = _rows(part.items[0].source) if len(part.items) == 1 and part.items[0].kind == "inner" else None
+    if found is None:
+        return None
+    columns = (*part.outputs, *part.owner)
+    names = tuple(found.names[one.index] if isinstance(one, Field) else "" for one in columns)
+    return replace(found, names=names, is_whole=found.is_whole and not part.predicate)
+
+
+def _not_null(item: Item, start: int) -> set[int]:
+    """Return the columns of a table that are never NULL; whoever asks knows that NaN is NULL to a statement."""
+    rows = _rows(item.source)
+    if rows is None:
+        return set()
+    own = (*rows.table.owner_columns, *rows.table.columns)
+    held = {column.name for column in own if column.enforced.not_null}
+    return {start + place for place, name in enumerate(rows.names) if name in held}
+
+
+def _asked_not_null(predicate: Sequence[Expr]) -> set[int]:
+    """Return the columns that the terms of a filter leave no NULL of."""
+    found = set[int]()
+    for term in predicate:
+        if isinstance(term, Call) and term.function == "not" and isinstance(term.args[0], Call):
+            inner = term.args[0]
+            if inner.function == "is_null" and isinstance(inner.args[0], Field):
+                found.add(inner.args[0].index)
+    return found
+
+
+def _is_always_matched(item: Item, start: int, placed: Sequence[tuple[Item, int]], known: set[int]) -> bool:
+    """Say whether each row finds a row of a joined table: by a foreign key without its NULLs, and nothing else."""
+    parent = _rows(item.source)
+    if parent is None or not parent.is_whole:
+        return False
+    pairs = {frozenset(pair) for pair in equalities(item.on)}
+    if len(pairs) != len(item.on):
+        return False
+    named = {start + place: name for place, name in enumerate(parent.names)}
+    for other, first in placed:
+        child = _rows(other.source) if other.kind == "inner" else None
+        if child is None:
+            continue
+        own = {first + place: name for place, name in enumerate(child.names) if first + place in known}
+        found = {
+            (own[one], named[two])
+            for pair in pairs
+            for one, two in (sorted(pair), sorted(pair, reverse=True))
+            if one in own and two in named
+        }
+        for columns, path, referenced in child.proved.foreign_keys:
+            if path == parent.table.path and found == {*zip(columns, referenced, strict=True)}:
+                return len(pairs) == len(columns) and parent.has_key({*referenced})
+    return False
+
+
+def _single_counts(item: Item, start: int) -> set[int]:
+    """Return which columns of a subquery count one row at most: those of a whole key, without its NULLs."""
+    source = item.source
+    if not isinstance(source, Derived) or len(source.parts) != 1 or not isinstance(source.parts[0], Grouped):
+        return set()
+    part = source.parts[0]
+    if not _is_one_row(part):
+        return set()
+    counts = [call.function == "count" and not call.distinct for call in part.aggregates]
+    return {start + len(part.outputs) + number for number, is_count in enumerate(counts) if is_count}
+
+
+def _is_one_row(part: Grouped) -> bool:
+    """Say whether a group of a subquery has one row at most, by keys that are proved."""
+    items = tuple(replace(item, source=replace(item.source, keys=_keys(item.source))) for item in part.items)
+    known = facts_in(part.items, part.predicate).not_null | _asked_not_null(part.predicate)
+    fixed = {key.index for key in part.outputs if isinstance(key, Field) and key.index in known}
+    classes = Classes()
+    for left, right in equalities(part.predicate):
+        classes.unite(left, right)
+    return all(functional_closure(items, part.predicate, classes, fixed)[1])
+
+
+def _keys(source: Source) -> tuple[frozenset[int], ...]:
+    rows = _rows(source)
+    if rows is None:
+        return ()
+    return tuple(key for key in source.keys if rows.has_key({rows.names[place] for place in key}))
