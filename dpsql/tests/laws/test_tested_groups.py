@@ -30,7 +30,7 @@ from dpsql.plan.backend_sql.print_release import BackendQuery
 from dpsql.plan.planner import Plan, ReleasePlan
 from dpsql.policy import Accounting, Neighbours
 from dpsql.testing.injected_noise import CountingNoise, ZeroNoise
-from dpsql.tests.support import random_joined_statements, random_joins
+from dpsql.tests.support import drawn_statements, random_joins
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import Database, databases, load, policy_of
 
@@ -197,7 +197,7 @@ def test_only_groups_that_are_tested_leave_the_engine(
 
 
 @FUZZ
-@given(random_joined_statements.statements(), random_joins.databases(), st.sampled_from((1, 2)))
+@given(drawn_statements.statements(), random_joins.databases(), st.sampled_from((1, 2)))
 def test_only_groups_that_are_tested_leave_the_engine_over_joins(
     joined: World, sql: str, database: random_joins.Database, minimum_units: int
 ) -> None:
