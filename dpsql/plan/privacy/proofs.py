@@ -125,6 +125,7 @@ def _is_always_matched(item: Item, start: int, placed: Sequence[tuple[Item, int]
         found = {
             (own[one], named[two])
             for pair in pairs
+            if len(pair) == 2  # x = x links nothing
             for one, two in (sorted(pair), sorted(pair, reverse=True))
             if one in own and two in named
         }
