@@ -53,7 +53,7 @@ def verify_claims(where: str, path: str, source: str, spill: str, config: Mappin
     """
     try:
         columns = read_claims(path)
-    except (OSError, ValueError, IndexError, KeyError, TypeError, AttributeError, StopIteration):
+    except (OSError, ValueError, IndexError, KeyError, OverflowError, RecursionError, StopIteration):
         problem = PolicyError(f'{where}: "{path}" has a footer that is not as the format has it; {_WAY_OUT}')
     else:
         with duckdb.connect(":memory:", config=dict(config)) as connection:
@@ -314,7 +314,7 @@ def _decode(one: _Read, bound: bytes) -> Any:
         if not type_.startswith("DECIMAL") or not bound:
             raise ValueError
         return int.from_bytes(bound, "big", signed=True)
-    if len(bound) != {0: 1, _INT32: 4, _INT64: 8}[physical]:
+    if len(bound) != {0: 1, _INT32: 4, _INT64: 8}.get(physical):
         raise ValueError
     number = int.from_bytes(bound, "little", signed=not type_.startswith("U"))
     return number * _unit(one)
