@@ -162,6 +162,14 @@ def pin_verified(files: FileSources, where: str) -> Pins:
 
 def _verify(where: str, name: str, pins: tuple[PinnedFile, ...], spill: str) -> None:
     schemas: dict[tuple[tuple[str, str], ...], str] = {}
+    for one in pins:
+        try:
+            _open({name: (one,)}, spill, {})[0].close()
+        except EngineFailure:
+            problem = PolicyError(f'{where}: "{one.path}" cannot be read; write it anew')
+        else:
+            continue
+        raise problem
     try:
         connection, _ = _open({name: pins}, spill, {})
         for one in pins:
@@ -174,8 +182,9 @@ def _verify(where: str, name: str, pins: tuple[PinnedFile, ...], spill: str) -> 
         for one in pins:
             source = f"read_parquet([{_literal(one.path)}], {_AS_IT_IS}"
             verify_claims(where, one.path, source, spill, _config(spill))
-        # A value that cannot be read would be an error that tells of its row (law L2).
-        connection.execute(f"SELECT max(hash(t)) FROM {_view_name(name)} AS t").fetchall()
+        # A value that cannot be read would be an error that tells of its row (law L2). No name stands for a whole row:
+        # a column may be called so.
+        connection.execute(f"SELECT max(hash(*COLUMNS(*))) FROM {_view_name(name)}").fetchall()
         connection.close()
     except duckdb.Error as error:
         problem = PolicyError(

@@ -1,8 +1,12 @@
 """What a Parquet file says of its values beside them: statistics of column chunks and of pages, and bloom filters.
 
 An engine passes over rows by what is said, so all of it is a claim, to be held against the values (`verify_claims`,
-soundness.md 1.27). House rule: this reads and judges nothing. Offsets are taken as DuckDB takes them, so that the pages
-that are looked at are those that are read.
+soundness.md 1.27). House rules:
+
+1. This reads and judges nothing. Offsets are taken as DuckDB takes them, so that the pages that are looked at are those
+   that are read.
+2. A field has the type that the format has it in, or the file is none: the engine passes over a field of another type,
+   as if nothing were said.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .thrift_compact import BINARY, I32, I64, LIST, STRUCT, Fields, read_struct, write_struct
+from .thrift_compact import BINARY, FALSE, I32, I64, LIST, STRUCT, TRUE, Fields, read_struct, write_struct
 
 __all__ = ["Bloom", "Chunk", "Column", "Said", "alone", "read_claims"]
 
@@ -104,17 +108,17 @@ def read_claims(path: str) -> tuple[Column, ...]:
         size = os.fstat(number).st_size
         length = int.from_bytes(os.pread(number, 4, size - 8), "little")
         footer, _ = read_struct(os.pread(number, length, size - 8 - length))
-        groups = footer[4][1][1] if 4 in footer else []
-        rows = [_get(group, 3, 0) for group in groups]
-        if min(rows, default=0) < 0 or sum(rows) != _get(footer, 3, 0):
+        groups = _structs(footer, 4)
+        rows = [_get(group, 3, I64, 0) for group in groups]
+        if min(rows, default=0) < 0 or sum(rows) != _get(footer, 3, I64, 0):
             raise ValueError
         found = []
-        for place, leaf, element in _flat(footer[2][1][1]):
+        for place, leaf, element in _flat(_structs(footer, 2)):
             first, chunks = 0, []
             for group, count in zip(groups, rows, strict=True):
-                chunks.append(_chunk(number, size, group[1][1][1][leaf], first, count))
+                chunks.append(_chunk(number, size, _structs(group, 1)[leaf], first, count))
                 first += count
-            found.append(Column(place, _get(element, 1, -1), _unit(element), element, tuple(chunks)))
+            found.append(Column(place, _get(element, 1, I32, -1), _unit(element), element, tuple(chunks)))
         return tuple(found)
 
 
@@ -129,9 +133,9 @@ def alone(path: str, column: Column, chunks: list[Chunk], target: str) -> None:
             meta = {key: one for key, one in chunk.meta.items() if key not in (10, 12, 14, 15, 16, 17)}
             for key in (9, 11):
                 if key in meta:
-                    meta[key] = (I64, meta[key][1] + moved)
+                    meta[key] = (I64, max(0, meta[key][1] + moved))
             one = {2: (I64, chunk.start + moved), 3: (STRUCT, meta)}
-            size = (I64, _get(meta, 6, 0))
+            size = (I64, _get(meta, 6, I64, 0))
             groups.append({1: (LIST, (STRUCT, [one])), 2: size, 3: (I64, chunk.said.rows)})
         root: Fields = {4: (BINARY, b"root"), 5: (I32, 1)}
         footer = write_struct(
@@ -155,54 +159,56 @@ def _flat(schema: list[Fields]) -> Iterator[tuple[int, int, Fields]]:
         at += 1
         if 1 in element:
             leaf += 1
-        for _ in range(_get(element, 5, 0)):
+        for _ in range(_get(element, 5, I32, 0)):
             skip()
 
     at = 1
-    for place in range(_get(schema[0], 5, 0)):
+    for place in range(_get(schema[0], 5, I32, 0)):
         element = schema[at]
-        if 1 in element and not _get(element, 5, 0) and _get(element, 3, 0) != _REPEATED:
+        if 1 in element and not _get(element, 5, I32, 0) and _get(element, 3, I32, 0) != _REPEATED:
             yield place, leaf, element
         skip()
 
 
 def _unit(element: Fields) -> int:
     if 10 in element:
-        logical = element[10][1]
+        logical = _get(element, 10, STRUCT, {})
         for kind in (7, 8):
             if kind in logical:
                 return {1: 10**6, 2: 10**3, 3: 1}[next(iter(logical[kind][1][2][1]))]
         return 0
-    return {7: 10**6, 8: 10**3, 9: 10**6, 10: 10**3}.get(_get(element, 6, -1), 0)
+    return {7: 10**6, 8: 10**3, 9: 10**6, 10: 10**3}.get(_get(element, 6, I32, -1), 0)
 
 
 def _chunk(file: int, size: int, chunk: Fields, first: int, rows: int) -> Chunk:
-    meta: Fields = chunk[3][1]
-    if _get(meta, 5, -1) != rows:
+    meta: Fields = _get(chunk, 3, STRUCT, {})
+    if _get(meta, 5, I64, -1) != rows:
         raise ValueError
-    start = _get(meta, 9, 0)
-    if 11 in meta and _get(meta, 11, 0) >= 4:
-        start = _get(meta, 11, 0)
+    start = _get(meta, 9, I64, 0)
+    if _get(meta, 11, I64, 0) >= 4:
+        start = _get(meta, 11, I64, 0)
+    if not 0 <= _get(meta, 7, I64, 0) <= size - start:  # so much is fetched at once, where there is a filter
+        raise ValueError
     at, seen, pages = start, 0, []
     while seen < rows:
         header, ends = _header(file, size, at)
-        kind = _get(header, 1, -1)
+        kind = _get(header, 1, I32, -1)
         if kind in (_DATA, _DATA_V2):
-            page = header[5 if kind == _DATA else 8][1]
-            count = _get(page, 1, -1)
-            statistics = page.get(5 if kind == _DATA else 8, (STRUCT, {}))[1]
-            is_plain = _get(page, 2 if kind == _DATA else 4, -1) not in _DICTIONARIES
+            page = _get(header, 5 if kind == _DATA else 8, STRUCT, {})
+            count = _get(page, 1, I32, -1)
+            statistics = _get(page, 5 if kind == _DATA else 8, STRUCT, {})
+            is_plain = _get(page, 2 if kind == _DATA else 4, I32, -1) not in _DICTIONARIES
             pages.append(_said(statistics, first + seen, count, is_plain=is_plain))
             if count < 0:
                 raise ValueError
             seen += count
-        length = _get(header, 3, -1)
+        length = _get(header, 3, I32, -1)
         if length < 0:
             raise ValueError
         at += ends + length
     if seen != rows:
         raise ValueError
-    said = _said(meta[12][1] if 12 in meta else {}, first, rows)
+    said = _said(_get(meta, 12, STRUCT, {}), first, rows)
     return Chunk(said, tuple(pages), _bloom(file, size, meta), meta, start, at)
 
 
@@ -210,25 +216,30 @@ def _said(statistics: Fields, first: int, rows: int, *, is_plain: bool = False) 
     return Said(
         first,
         rows,
-        tuple(statistics[key][1] for key in (6, 2) if key in statistics),
-        tuple(statistics[key][1] for key in (5, 1) if key in statistics),
-        _get(statistics, 3, None),
-        _get(statistics, 9, None),
-        (bool(_get(statistics, 8, False)), bool(_get(statistics, 7, False))),
+        tuple(_get(statistics, key, BINARY, b"") for key in (6, 2) if key in statistics),
+        tuple(_get(statistics, key, BINARY, b"") for key in (5, 1) if key in statistics),
+        _get(statistics, 3, I64, None),
+        _get(statistics, 9, I64, None),
+        (_get(statistics, 8, TRUE, False), _get(statistics, 7, TRUE, False)),
         is_plain,
     )
 
 
 def _bloom(file: int, size: int, meta: Fields) -> Bloom | None:
     """Return a chunk's filter. Raises ValueError for one that is of no kind that we know."""
-    at = _get(meta, 14, 0)
+    at = _get(meta, 14, I64, 0)
     if at <= 0:
         return None
     header, ends = _header(file, size, at)
-    if not all(key in header and 1 in header[key][1] for key in (2, 3, 4)):
+    length = _get(header, 1, I32, 0)
+    if (
+        not all(1 in _get(header, key, STRUCT, {}) for key in (2, 3, 4))
+        or not 0 < length <= size
+        or length % 32
+    ):
         raise ValueError
-    blocks = os.pread(file, _get(header, 1, 0), at + ends)
-    if not blocks or len(blocks) != _get(header, 1, 0) or len(blocks) % 32:
+    blocks = os.pread(file, length, at + ends)
+    if len(blocks) != length:
         raise ValueError
     return Bloom(blocks)
 
@@ -246,5 +257,19 @@ def _header(file: int, size: int, at: int) -> tuple[Fields, int]:
         length *= 16
 
 
-def _get(fields: Fields, key: int, default: Any) -> Any:
-    return fields[key][1] if key in fields else default
+def _get(fields: Fields, key: int, type_: int, default: Any) -> Any:
+    """Return the value of a field, `default` where it is not there. Raises ValueError: it is of another type."""
+    if key not in fields:
+        return default
+    found, value = fields[key]
+    if (TRUE if found == FALSE else found) != type_ or (type_ == I32 and not -(2**31) <= value < 2**31):
+        raise ValueError
+    return value
+
+
+def _structs(fields: Fields, key: int) -> list[Fields]:
+    """Return a list of structs, empty where it is not there. Raises ValueError: it is another one."""
+    of, values = _get(fields, key, LIST, (STRUCT, []))
+    if of != STRUCT:
+        raise ValueError
+    return list(values)

@@ -17,9 +17,9 @@ _DEEPEST = 64
 
 
 def read_struct(data: bytes, start: int = 0) -> tuple[Fields, int]:
-    """Return the struct that begins at `start`, and where it ends; of a field that comes twice the last one.
+    """Return the struct that begins at `start`, and where it ends.
 
-    Raises ValueError, IndexError: there is none.
+    Raises ValueError, IndexError: there is none, or a field comes twice, which readers make different things of.
     """
     return _Reader(data, start).struct(0)
 
@@ -35,6 +35,8 @@ class _Reader:
         number = 0
         while head := self._byte():
             number = number + (head >> 4) if head >> 4 else self._integer()
+            if number in fields:
+                raise ValueError
             fields[number] = (head & 15, self._value(head & 15, depth))
         return fields, self._at
 
@@ -75,7 +77,7 @@ class _Reader:
         for place in range(_LONGEST):
             byte = self._byte()
             found |= (byte & 0x7F) << 7 * place
-            if byte < 0x80:
+            if byte < 0x80 and found < 2**64:
                 return found
         raise ValueError
 

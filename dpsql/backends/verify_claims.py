@@ -323,7 +323,7 @@ def _decode(one: _Read, bound: bytes) -> Any:
         if not type_.startswith("DECIMAL") or not bound:
             raise ValueError
         return int.from_bytes(bound, "big", signed=True)
-    if len(bound) != {0: 1, _INT32: 4, _INT64: 8}[physical]:
+    if len(bound) != {0: 1, _INT32: 4, _INT64: 8}.get(physical):
         raise ValueError
     number = int.from_bytes(bound, "little", signed=not type_.startswith("U"))
     return number * _unit(one)

@@ -11,6 +11,8 @@ House rules:
 2. A group is left out only when no row within the declarations can be in it. Whoever is in doubt, or has looked
    at `MOST_CELLS`, leaves it in.
 3. What is left out is not released at all: sensitivities are those of the groups that are left (soundness.md 1.7).
+4. Cells hold texts as they are read, and two columns are compared whole (soundness.md 1.17): what a term says of two
+   that may be longer than they are read to is left out.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from ...relation.catalog import Scalar
 from ...relation.expressions import Call, Expr, Field, Literal, LiteralValue, fields_of, map_children, walk
 from ...relation.facts import intersect
 from ...relation.intervals import Environment, facts_of
+from ...relation.size_rules import is_cut, read_length
 from ...relation.types import BOOLEAN, Kind, SqlType
 from .cells import Evaluation, OneOf, Part, Span, Value, compiled, point
 from .functional_dependencies import Classes, equalities
@@ -57,6 +60,7 @@ def reached(
     `terms`: the AND terms of the filter; `env`: what is known of the columns, by these terms too.
     """
     terms = [term for term in terms if any(isinstance(part, Field) for part in walk(term))]
+    terms = _of_what_is_read(terms, env, (value for group in groups for value in group))
     if not terms or not groups or not fields_of(*keys):
         return list(groups)
     keys, terms, env = _over_one_of_each(keys, terms, env)
@@ -78,7 +82,7 @@ def reached(
 
 def is_possible(env: Environment, terms: Sequence[Expr], looking: Looking) -> bool:
     """Say whether some row can pass a filter, as far as that is found out."""
-    _, terms, env = _over_one_of_each((), terms, env)
+    _, terms, env = _over_one_of_each((), _of_what_is_read(terms, env), env)
     left = {index for term in terms for index in fields_of(term)}
     while left:
         columns = _tied(frozenset({min(left)}), terms)
@@ -99,6 +103,35 @@ def linked(keys: Sequence[Expr], terms: Sequence[Expr]) -> list[list[int]]:
         columns = fields_of(key)
         parts.setdefault(classes.find(min(columns)) if columns else -1 - number, []).append(number)
     return list(parts.values())
+
+
+def _of_what_is_read(terms: Sequence[Expr], env: Environment, known: Iterable[Scalar] = ()) -> list[Expr]:
+    """Return the terms but those that compare columns of texts of which some value is as long as one is read to.
+
+    `'abcde' = x` and `'abcde' = y` are one text, and `'abcd'` and `'abcde'` as they are read to 4 and 5; `'abcda' < y`
+    may hold of what is read as `'abcd'` of both.
+    """
+    parts = [part for term in terms for part in walk(term)]
+    texts = [value for value in known if isinstance(value, str)]
+    texts += [part.value for part in parts if isinstance(part, Literal) and isinstance(part.value, str)]
+    texts += [
+        value
+        for part in parts
+        if isinstance(part, Field)
+        for value in facts_of(part, env).values or ()
+        if isinstance(value, str)
+    ]
+    longest = max(map(len, texts), default=0)
+    return [term for term in terms if not any(_is_of_whole_texts(part, env, longest) for part in walk(term))]
+
+
+def _is_of_whole_texts(part: Expr, env: Environment, longest: int) -> bool:
+    if not isinstance(part, Call) or part.type != BOOLEAN:
+        return False
+    columns = [
+        env.columns[arg.index] for arg in part.args if isinstance(arg, Field) and arg.type.kind is Kind.TEXT
+    ]
+    return len(columns) > 1 and any(is_cut(one) and read_length(one) <= longest for one in columns)
 
 
 def _tied(read: frozenset[int], terms: Sequence[Expr]) -> frozenset[int]:

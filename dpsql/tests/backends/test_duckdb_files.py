@@ -252,6 +252,24 @@ def test_a_value_that_cannot_be_read_is_found_before_it_can_tell_of_its_row(tmp_
     assert "marker" not in str(caught.value)
 
 
+@pytest.mark.parametrize("other", ["n", "t"])
+def test_lists_are_read_to_their_end_whatever_columns_are_called(tmp_path: Path, other: str) -> None:
+    path = tmp_path / "a.parquet"
+    list_of = "['x' || i, CASE WHEN i = 7 THEN 'marker' END]"
+    write(path, f"SELECT i AS {other}, {list_of} AS notes FROM range(100) AS t (i)")
+    path.write_bytes(path.read_bytes().replace(b"marker", b"\xff\xfe\xff\xfe\xff\xfe"))
+    with pytest.raises(PolicyError, match="cannot be read to its end"):
+        recorded(tmp_path)
+
+
+def test_a_file_whose_footer_is_none_is_named(tmp_path: Path) -> None:
+    write(tmp_path / "a.parquet")
+    footer = b"no footer" * 4
+    (tmp_path / "b.parquet").write_bytes(b"PAR1" + footer + struct.pack("<I", len(footer)) + b"PAR1")
+    with pytest.raises(PolicyError, match=r'b\.parquet" cannot be read'):
+        recorded(tmp_path)
+
+
 def test_a_column_of_more_digits_than_are_shown_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     write(path, "SELECT 1::INTEGER AS who, 1.5::DECIMAL(38, 2) AS wide")

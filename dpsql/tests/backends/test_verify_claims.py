@@ -15,7 +15,7 @@ import pytest
 from pyarrow import parquet
 
 from dpsql.backends.duckdb_files import pin_verified
-from dpsql.backends.thrift_compact import read_struct, write_struct
+from dpsql.backends.thrift_compact import BINARY, I64, STRUCT, Fields, read_struct, write_struct
 from dpsql.backends.verify_claims import xxh64
 from dpsql.errors import PolicyError
 from dpsql.policy.model import FileSources
@@ -218,13 +218,64 @@ def test_numbers_of_rows_add_up(
 ) -> None:
     path = tmp_path / "a.parquet"
     by_duckdb(path, MANY)
+    patch(path, lambda footer: _changed(footer, change))
+    with pytest.raises(PolicyError, match=NO_FOOTER):
+        recorded(path)
+
+
+NO_FOOTER = "has a footer that is not as the format has it"
+
+
+def patch(path: Path, change: Callable[[Fields], bytes]) -> None:
+    """Write the footer that `change` makes of a file's."""
     data = path.read_bytes()
     start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
-    footer, _ = read_struct(data[start:-8])
-    change(footer)
-    written = write_struct(footer)
+    written = change(read_struct(data[start:-8])[0])
     path.write_bytes(data[:start] + written + len(written).to_bytes(4, "little") + b"PAR1")
-    with pytest.raises(PolicyError, match="has a footer that is not as the format has it"):
+
+
+def _changed(footer: Fields, change: Callable[[Fields], None]) -> bytes:
+    change(footer)
+    return write_struct(footer)
+
+
+def _meta(footer: Fields) -> Fields:
+    """Return what is said of the first column in the first row group."""
+    meta: Fields = footer[4][1][1][0][1][1][1][0][3][1]
+    return meta
+
+
+def _said_again(footer: Fields) -> bytes:
+    """Say a wrong bound, and then nothing: the engine reads both into one."""
+    said: Fields = {6: (BINARY, (50).to_bytes(4, "little")), 5: (BINARY, (99).to_bytes(4, "little"))}
+    _meta(footer)[12] = (STRUCT, said)
+    again = b"\x0c\x18\x00"  # a struct, field 12, of nothing
+    return write_struct(footer).replace(write_struct(said), write_struct(said) + again)
+
+
+def _number_for_bytes(footer: Fields) -> bytes:
+    _meta(footer)[12] = (STRUCT, {6: (I64, 50), 5: (I64, 99)})
+    return write_struct(footer)
+
+
+def _far_away(footer: Fields) -> bytes:
+    _meta(footer)[14] = (I64, 2**66)
+    return write_struct(footer)
+
+
+def _larger_than_the_file(footer: Fields) -> bytes:
+    _meta(footer)[7] = (I64, 2**30)
+    return write_struct(footer)
+
+
+@pytest.mark.parametrize("change", [_said_again, _number_for_bytes, _far_away, _larger_than_the_file])
+def test_a_footer_that_readers_make_different_things_of_is_refused(
+    tmp_path: Path, change: Callable[[Fields], bytes]
+) -> None:
+    path = tmp_path / "a.parquet"
+    duckdb.sql(f"COPY (SELECT CAST(i AS INTEGER) AS i FROM range(100) AS t (i)) TO '{path}'")
+    patch(path, change)
+    with pytest.raises(PolicyError, match=NO_FOOTER):
         recorded(path)
 
 

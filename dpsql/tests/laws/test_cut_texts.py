@@ -267,6 +267,23 @@ def test_bytes_are_compared_and_counted_alone(cut: World) -> None:
     assert "IS NOT NULL THEN 1 END) AS c" in query.sql
 
 
+@pytest.mark.parametrize(
+    ("sql", "found"),
+    {
+        "SELECT t, COUNT(*) FROM person WHERE t = whole AND whole = 'abcdd' AND t IN ('abcd', 'abd') GROUP BY t": {"abcd": 1, "abd": 0},
+        "SELECT whole, COUNT(*) FROM person WHERE t = whole AND t = 'abcd' AND whole IN ('abcdd', 'abcd') GROUP BY whole":
+            {"abcdd": 1, "abcd": 1},
+        "SELECT t, COUNT(*) FROM person WHERE t >= whole AND whole = 'abcdd' AND t IN ('abcd') GROUP BY t": {"abcd": 1},
+        "SELECT t, COUNT(*) FROM person WHERE t = whole AND whole = 'abd' AND t IN ('abd', 'abc') GROUP BY t": {"abd": 1},
+    }.items(),
+)  # fmt: skip
+def test_no_group_is_left_out_by_what_is_read_of_texts_that_are_compared_whole(
+    cut: World, sql: str, found: dict[str, int]
+) -> None:
+    """`t = whole` holds of texts that are read to four characters and to nine."""
+    assert exact(cut, sql) == {(key,): count for key, count in found.items()}
+
+
 # --- what the engine's own type holds ------------------------------------------------------------------------
 
 
