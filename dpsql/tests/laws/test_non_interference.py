@@ -89,12 +89,14 @@ def test_any_database_looks_like_the_empty_one(pair: tuple[Desk, Desk], sql: str
 def test_no_answer_is_null_where_there_are_no_rows(desk: OpenDesk) -> None:
     """SUM over nothing is NULL in SQL: an exact one-bit release (soundness.md 1.8).
 
-    An average is NULL by its noisy count alone.
+    An average and a variance are NULL by their noisy count alone.
     """
-    sql = "SELECT COUNT(*), SUM(n), VAR_POP(n), STDDEV(x), dp_avg_direct(d), AVG(n), COUNT(n) FROM visit WHERE n = 5"
+    sql = "SELECT COUNT(*), SUM(n), dp_avg_direct(d), AVG(n), COUNT(n) FROM visit WHERE n = 5"
     *others, average, count = desk().session.execute(sql).rows[0]
     assert None not in others
     assert (average is None) == (count <= 0)
+    variance, count = desk().session.execute("SELECT VAR_POP(n), COUNT(n) FROM visit WHERE n = 5").rows[0]
+    assert (variance is None) == (count <= 0)
 
 
 # --- failures ----------------------------------------------------------------------------------------

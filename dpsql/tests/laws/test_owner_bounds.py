@@ -316,11 +316,11 @@ def test_which_people_are_wanted_is_part_of_what_is_stored(desk: OpenDesk, monke
 # --- charge first -----------------------------------------------------------------------------------------
 
 
-def watched(desk: OpenDesk, *, fails: bool = False) -> tuple[Session, Watched]:
+def watched(desk: OpenDesk, fault: type[Exception] | None = None) -> tuple[Session, Watched]:
     opened = desk()
     opened.settle(HEAVY)
     box: list[Session] = []
-    seen = Watched(DuckDBBackend.over(opened.connection), box, fails)
+    seen = Watched(DuckDBBackend.over(opened.connection), box, fault)
     box.append(Session(Dataset(opened.policy, seen, opened.session.dataset.store), "owner test"))
     return box[0], seen
 
@@ -346,7 +346,7 @@ def test_it_charges_before_it_reads(desk: OpenDesk) -> None:
 
 
 def test_what_fails_stays_spent(desk: OpenDesk) -> None:
-    session, _ = watched(desk, fails=True)
+    session, _ = watched(desk, EngineFailure)
     with pytest.raises(EngineFailure):
         found(session, wish())
     assert session.dataset.store.spent().epsilon_nano == 500_000_000
