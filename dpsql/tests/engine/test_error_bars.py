@@ -114,7 +114,7 @@ def test_what_is_rounded_has_the_rounded_bars(session: Session) -> None:
     """Of a variance of few rows too; nothing is simulated for an exact one."""
     session.execute("SET dpsql.epsilon = 0.5")
     session.execute("SET dpsql.intervals = 0.95")
-    sql = "SELECT STDDEV(age) AS a, ROUND(STDDEV(age), 1) AS b, ROUND(CAST(AVG(age) AS NUMERIC), 0) AS c FROM person WHERE id < 20"
+    sql = "SELECT STDDEV(age) AS a, ROUND(STDDEV(age), 1) AS b, ROUND(CAST(AVG(age) AS NUMERIC), 0) AS c FROM person WHERE id < 60"
     ((_, low, high, shown, rounded_low, rounded_high, *rest),) = session.execute(sql).rows
     assert (rounded_low, rounded_high) == (round(low, 1), round(high, 1))
     assert rounded_low <= float(shown) <= rounded_high
