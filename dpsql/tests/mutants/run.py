@@ -2,8 +2,9 @@
 
 What is at the head of a file runs while it is imported: such a mutant has a process of its own.
 
-No library does this for us: mutmut (3.8) leaves out decorated functions and all code outside of functions, a third of
-ours (properties, tables, fields); cosmic-ray starts pytest anew for each mutant; neither knows laws from recorded texts.
+No library does this for us: mutmut (3.8) leaves out decorated functions and all code outside of functions, which
+our properties, tables and fields are; cosmic-ray starts pytest anew for each mutant; neither knows laws from recorded
+texts.
 """
 
 from __future__ import annotations
