@@ -66,6 +66,10 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="Serve counts to Prometheus on an address of their own; without HOST on this machine alone.",
 )  # fmt: skip
 @click.option(
+    "--metrics-token", type=_FILE,
+    help="A file with the token that readers of the counts bring; with TLS needed beyond this machine.",
+)  # fmt: skip
+@click.option(
     "--trusted-proxy", "proxies", metavar="ADDRESS", multiple=True, callback=lambda *given: _networks(given[-1]),
     help="A proxy, or a network of them, that says by the PROXY protocol, version 2, whom it speaks for. Repeatable.",
 )  # fmt: skip
@@ -73,7 +77,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 def serve(
     settings: CommandSettings, policies: tuple[Path, ...], host: str, port: int, certificate: Path | None,
     key: Path | None, max_connections: int, idle: float, grace: float, metrics: tuple[str, int] | None,
-    proxies: tuple[Network, ...],
+    metrics_token: Path | None, proxies: tuple[Network, ...],
 ) -> None:  # fmt: skip
     """Serve the policy to analysts over Postgres' protocol, until SIGTERM or Ctrl-C.
 
@@ -90,8 +94,10 @@ def serve(
 
     options = Options(
         host, port, certificate, key, max_connections=max_connections, idle_seconds=idle, grace_seconds=grace,
-        metrics=metrics, trusted_proxies=proxies,
+        metrics=metrics, metrics_token=metrics_token, trusted_proxies=proxies,
     )  # fmt: skip
+    if metrics is None and metrics_token is not None:
+        raise click.UsageError("--metrics-token goes with --metrics.")
     if metrics is not None and find_spec("prometheus_client") is None:
         raise click.UsageError('--metrics takes an optional part: pip install "dpsql[metrics]".')
     loaded = [load_policy(path) for path in _policies(settings, policies)]

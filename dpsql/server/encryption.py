@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..pgwire import tls_server_end_point
 
-__all__ = ["ALPN", "Encryption", "load_encryption"]
+__all__ = ["ALPN", "Encryption", "load_encryption", "refuse_open"]
 
 ALPN = "postgresql"
 """What a client that begins with TLS at once has to name (Postgres 17), so that no other protocol is led here."""
@@ -38,7 +38,7 @@ def load_encryption(certificate: Path | None, key: Path | None) -> Encryption | 
         if certificate is not key:
             raise ValueError("a certificate and its key are given together")
         return None
-    _refuse_open_key(key)
+    refuse_open(key, "the key")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION
@@ -55,18 +55,18 @@ def load_encryption(certificate: Path | None, key: Path | None) -> Encryption | 
         raise ValueError(_UNREADABLE) from None
 
 
-def _refuse_open_key(key: Path) -> None:
-    """Raise ValueError, by Postgres' rule, for a key that others can read or change: who has it is the server.
+def refuse_open(file: Path, what: str) -> None:
+    """Raise ValueError, by Postgres' rule, for a secret that others can read or change: who has it is the server.
 
     Root's may be read by one group, in which the server's user is then.
     """
     try:
-        found = key.stat()
+        found = file.stat()
     except OSError:
-        raise ValueError(_UNREADABLE) from None
+        raise ValueError(f"{what} cannot be read") from None
     if found.st_uid not in (0, os.geteuid()):
-        raise ValueError("the key belongs to another user: give it to the one who runs dpsql, or to root")
+        raise ValueError(f"{what} belongs to another user: give it to the one who runs dpsql, or to root")
     if found.st_mode & (0o027 if found.st_uid == 0 else 0o077):
         raise ValueError(
-            "others than its owner can read the key, or change it: chmod 600 it (640 where it is root's)"
+            f"others than its owner can read {what}, or change it: chmod 600 it (640 where it is root's)"
         )

@@ -49,13 +49,14 @@ class Server:
         """Read what is needed, and try whether databases and ledgers can be opened.
 
         Raises PolicyError, LedgerError, EngineFailure: the owner has to mend something. Raises ValueError: the
-        certificate cannot be read, or there is none and others than this machine could connect.
+        certificate or the counts' token cannot be read, or is missing where others than this machine could connect.
         """
         places_by_name(policies)  # before anything is opened
         self.options = options
         self.encryption = load_encryption(options.certificate, options.key)
         if self.encryption is None and not is_loopback(options.host):
             raise ValueError(f"{options.host} can be reached from other machines, which takes TLS")
+        self._metrics_token = self._load_metrics_token()
         self.pool = ThreadPoolExecutor(options.max_connections + len(policies), thread_name_prefix="dpsql")
         self._texts, self._precedence = TextProcess(), Precedence()
         self.databases = self._open(policies)
@@ -284,8 +285,28 @@ class Server:
             return nullcontext()
         from .metrics import serve_metrics  # what it is made with is an optional part
 
-        host, port = self.options.metrics
-        return serve_metrics(host, port, self.databases, self.connections)
+        return serve_metrics(
+            self.options.metrics,
+            self.databases,
+            self.connections,
+            self._metrics_token,
+            lambda: self.encryption,
+        )
+
+    def _load_metrics_token(self) -> str | None:
+        """Return what readers of the counts have to bring. Raises ValueError: beyond this machine it takes TLS too."""
+        options = self.options
+        if options.metrics is None:
+            return None
+        if not is_loopback(options.metrics[0]) and (self.encryption is None or options.metrics_token is None):
+            raise ValueError(
+                f"counts on {options.metrics[0]} can be read from other machines, which takes TLS and --metrics-token"
+            )
+        if options.metrics_token is None:
+            return None
+        from .metrics import load_token
+
+        return load_token(options.metrics_token)
 
     # --- the end -----------------------------------------------------------------------------------
 

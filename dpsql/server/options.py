@@ -18,8 +18,8 @@ class Options:
 
     `certificate` and `key`: PEM files, given together; without them nothing is encrypted. `write_seconds`: how long
     a client may leave unread what it is sent. `probe_seconds`: between two looks at the ledger. `metrics`: the address
-    on which counts are served to Prometheus; None for none. `trusted_proxies`: connections from there begin with the
-    PROXY protocol, version 2.
+    on which counts are served to Prometheus; None for none. `metrics_token`: the file of the token that it asks for.
+    `trusted_proxies`: connections from there begin with the PROXY protocol, version 2.
     """
 
     host: str = "127.0.0.1"
@@ -33,6 +33,7 @@ class Options:
     grace_seconds: float = 10.0
     probe_seconds: float = 10.0
     metrics: tuple[str, int] | None = None
+    metrics_token: Path | None = None
     trusted_proxies: tuple[Network, ...] = ()
 
     @property
