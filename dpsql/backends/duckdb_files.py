@@ -32,7 +32,7 @@ from .backend import Backend, implements
 from .duckdb_backend import MEANING, DuckDBBackend, DuckDBSnapshot, guarded
 from .duckdb_schema import Query, read_schema
 from .pinned_files import PinnedFile, Pins, pin, read_record, version_of
-from .verify_claims import verify_claims
+from .verify_claims import doubting, verify_claims
 
 __all__ = ["FILE_OPTIONS", "DuckDBFiles", "pin_verified"]
 
@@ -147,52 +147,66 @@ class DuckDBFiles(DuckDBBackend):
 def pin_verified(files: FileSources, where: str) -> Pins:
     """Return what the files are, once every value of every one has been read. An owner's act: it reads all rows.
 
-    Raises PolicyError: the files of a table have not one schema, or a value cannot be read.
+    Raises PolicyError: the files of a table have not one schema, or a value cannot be read. Raises EngineFailure.
     """
     pins = pin(files, where, is_whole=True)
     spill = tempfile.mkdtemp(prefix="dpsql-")
     try:
-        for name, ones in pins.items():
-            _verify(f"{where}: tables.{name}.source", name, ones, spill)
+        with doubting(_config(spill)) as connection:
+            for name, ones in pins.items():
+                _look_at(f"{where}: tables.{name}.source", ones, connection, spill)
+        connection, _ = _open(pins, spill, {})
+        with connection:
+            for name in pins:
+                _read_all(f"{where}: tables.{name}.source", name, connection)
     finally:
         shutil.rmtree(spill, ignore_errors=True)
     _hold(pins)
     return pins
 
 
-def _verify(where: str, name: str, pins: tuple[PinnedFile, ...], spill: str) -> None:
+def _look_at(
+    where: str, pins: tuple[PinnedFile, ...], connection: duckdb.DuckDBPyConnection, spill: str
+) -> None:
+    """Hold the files of a table to one schema, and what each says of its values to these."""
     schemas: dict[tuple[tuple[str, str], ...], str] = {}
     for one in pins:
         try:
-            _open({name: (one,)}, spill, {})[0].close()
-        except EngineFailure:
+            schemas.setdefault(tuple(_described(connection, one)), one.path)
+        except duckdb.Error:
             problem = PolicyError(f'{where}: "{one.path}" cannot be read; write it anew')
         else:
             continue
         raise problem
-    try:
-        connection, _ = _open({name: pins}, spill, {})
-        for one in pins:
-            schemas.setdefault(tuple(_described(connection, one)), one.path)
-        if len(schemas) > 1:
-            first, other = list(schemas.values())[:2]
-            raise PolicyError(
-                f'{where}: "{first}" and "{other}" have columns of other names, types or order; write them alike'
-            )
-        for one in pins:
-            source = f"read_parquet([{_literal(one.path)}], {_AS_IT_IS}"
-            verify_claims(where, one.path, source, spill, _config(spill))
-        # A value that cannot be read would be an error that tells of its row (law L2). No name stands for a whole row:
-        # a column may be called so.
-        connection.execute(f"SELECT max(hash(*COLUMNS(*))) FROM {_view_name(name)}").fetchall()
-        connection.close()
-    except duckdb.Error as error:
-        problem = PolicyError(
-            f"{where}: a file cannot be read to its end ({type(error).__name__}); write it anew"
+    if len(schemas) > 1:
+        first, other = list(schemas.values())[:2]
+        raise PolicyError(
+            f'{where}: "{first}" and "{other}" have columns of other names, types or order; write them alike'
         )
+    for one in pins:
+        source = f"read_parquet([{_literal(one.path)}], {_AS_IT_IS}"
+        try:
+            verify_claims(where, one.path, source, spill, connection)
+        except duckdb.Error as error:
+            problem = _unreadable(where, error)
+        else:
+            continue
+        raise problem
+
+
+def _read_all(where: str, name: str, connection: duckdb.DuckDBPyConnection) -> None:
+    """Read each value as statements do: one that cannot be would be an error that tells of its row (law L2)."""
+    try:  # no name stands for a whole row: a column may be called so
+        connection.execute(f"SELECT max(hash(*COLUMNS(*))) FROM {_view_name(name)}").fetchall()
+    except duckdb.Error as error:
+        problem = _unreadable(where, error)
     else:
         return
     raise problem
+
+
+def _unreadable(where: str, error: duckdb.Error) -> PolicyError:
+    return PolicyError(f"{where}: a file cannot be read to its end ({type(error).__name__}); write it anew")
 
 
 def _hold(pins: Pins) -> None:

@@ -19,10 +19,12 @@ import math
 import re
 import struct
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import duckdb
@@ -32,7 +34,7 @@ from ..relation import types
 from .duckdb_schema import read_type
 from .parquet_claims import Column, Said, alone, read_claims
 
-__all__ = ["verify_claims", "xxh64"]
+__all__ = ["doubting", "verify_claims", "xxh64"]
 
 _INT32, _INT64, _INT96, _BYTE_ARRAY, _FIXED = 1, 2, 3, 6, 7
 _BLOCK = 10
@@ -47,11 +49,27 @@ _NO_FORMAT = (
 _WAY_OUT = "write the file anew, as DuckDB's COPY does"
 
 
-def verify_claims(where: str, path: str, source: str, spill: str, config: Mapping[str, Any]) -> None:
+@contextmanager
+def doubting(config: Mapping[str, Any]) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Give an engine with these settings that no file's word changes what it reads: `verify_claims` asks it.
+
+    No optimizer is left to it but the one that reads only the columns that are asked for.
+    """
+    with duckdb.connect(":memory:", config=dict(config)) as connection:
+        names = [row[0] for row in connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()]
+        connection.execute(
+            f"SET disabled_optimizers = '{','.join(one for one in names if one != 'unused_columns')}'"
+        )
+        yield connection
+
+
+def verify_claims(
+    where: str, path: str, source: str, spill: str, connection: duckdb.DuckDBPyConnection
+) -> None:
     """Read every value of a file's columns and compare what is said of them. An owner's act.
 
     `where`: the policy's name of the table; `source`: what the engine reads the file as, but for its last bracket, with
-    the number of each row; `spill`: a directory of ours; `config`: the engine's settings.
+    the number of each row; `spill`: a directory of ours; `connection`: as `doubting` gives it, for any number of files.
     Raises PolicyError, naming file and column; duckdb.Error for values that cannot be read.
     """
     try:
@@ -59,19 +77,9 @@ def verify_claims(where: str, path: str, source: str, spill: str, config: Mappin
     except _NO_FORMAT:
         problem = PolicyError(f'{where}: "{path}" has a footer that is not as the format has it; {_WAY_OUT}')
     else:
-        with duckdb.connect(":memory:", config=dict(config)) as connection:
-            _trust_nothing(connection)
-            _File(where, path, source, spill, connection).verify(columns)
+        _File(where, path, source, spill, connection).verify(columns)
         return
     raise problem
-
-
-def _trust_nothing(connection: duckdb.DuckDBPyConnection) -> None:
-    """Leave the engine no optimizer but the one that reads only the columns that are asked for."""
-    names = [row[0] for row in connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()]
-    connection.execute(
-        f"SET disabled_optimizers = '{','.join(one for one in names if one != 'unused_columns')}'"
-    )
 
 
 _Spans = tuple[tuple[int, int], ...]
@@ -215,16 +223,14 @@ class _File:
         chunks = [chunk for chunk in one.column.chunks if chunk.is_said_empty]
         if not chunks:
             return
-        target = Path(self.spill) / "empty.parquet"
-        try:
-            alone(self.path, one.column, chunks, str(target))
-            rows = self.connection.execute(
-                f"SELECT COUNT(COLUMNS(*)) FROM read_parquet({_literal(str(target))})"
-            )
+        with TemporaryDirectory(
+            dir=self.spill
+        ) as folder:  # a name of its own: the engine remembers what it has read
+            target = str(Path(folder) / "empty.parquet")
+            alone(self.path, one.column, chunks, target)
+            rows = self.connection.execute(f"SELECT COUNT(COLUMNS(*)) FROM read_parquet({_literal(target)})")
             if rows.fetchall() != [(0,)]:
                 self._refuse(one, "another number of NULLs than is said")
-        finally:
-            target.unlink(missing_ok=True)
 
     def _probe(self, one: _Read) -> None:
         """Look up every value in the bloom filters of its row groups."""

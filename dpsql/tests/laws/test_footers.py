@@ -408,5 +408,5 @@ def test_the_values_are_read_by_nothing_that_is_said_of_them(tmp_path: Path) -> 
         assert connection.execute(counted).fetchall() == [(100, 7)], (
             "the engine reads: nothing has to be kept off it"
         )
-        verify_claims._trust_nothing(connection)
+    with verify_claims.doubting({}) as connection:
         assert connection.execute(counted).fetchall() == [(99, 7)]
