@@ -3,7 +3,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-WORKERS ?= 2
+# One more than two cores: every seventh second a test waits for something else than the processor.
+WORKERS ?= 3
 # Folders whose tests need no server, no Postgres and no process of their own; the two long random searches stay out.
 QUICK := dpsql/tests/plan dpsql/tests/sql dpsql/tests/policy dpsql/tests/mechanisms \
   --ignore=dpsql/tests/sql/test_fuzz_text.py \

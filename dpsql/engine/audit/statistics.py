@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -90,6 +91,7 @@ def allowed(rho_atto: int, delta: float) -> float:
     return min(1.0, min(known) + delta)
 
 
+@lru_cache(2**14)  # a search asks for the same few counts of the same number of runs
 def at_least(hits: int, runs: int, error: float = ERROR) -> float:
     """Return a lower bound of a probability that gave so many hits: the p with Pr[at least `hits`] = `error`."""
     return _solved(lambda p: _at_least_so_many(hits, runs, p), error) if hits else 0.0
