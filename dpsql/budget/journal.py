@@ -15,15 +15,16 @@ import fcntl
 import hashlib
 import os
 import re
+import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import LedgerError
 from .faults import busy
 
-__all__ = ["Journal", "create_journal"]
+__all__ = ["Journal", "create_journal", "require_file"]
 
 _LINE = re.compile(rb'\{"sha256":"([0-9a-f]{64})","record":(.*)\}', re.DOTALL)
 _TORN = re.compile(rb"(.*)#torn ([0-9a-f]{64})", re.DOTALL)
@@ -63,6 +64,20 @@ def _write_all(fd: int, content: bytes) -> None:
         content = content[os.write(fd, content) :]
 
 
+def require_file(path: Path) -> None:
+    """Raise LedgerError for a link, a device, a folder: whatever is there and is no regular file."""
+    with suppress(FileNotFoundError):
+        if not stat.S_ISREG(path.lstat().st_mode):
+            raise _no_file(path)
+
+
+def _no_file(path: Path) -> LedgerError:
+    return LedgerError(
+        f"{path.name} is no file, but a link or something else",
+        hint="put the file itself there, or name another ledger",
+    )
+
+
 def create_journal(path: Path, header: str) -> None:
     """Make the log with its first record; it is there whole and durable, or not at all.
 
@@ -73,7 +88,7 @@ def create_journal(path: Path, header: str) -> None:
 
 def _make(path: Path, content: bytes) -> None:
     draft = path.with_name(path.name + ".new")
-    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     try:
         _write_all(fd, content)
         _sync(fd)
@@ -94,8 +109,14 @@ class Journal:
     """
 
     def __init__(self, path: Path) -> None:
+        """Open it, and make it its owner's alone. Raises LedgerError, with nothing done to it, where it is no file of
+        its own: what a link leads to may be somebody else's."""
         self.path = path
-        self._fd = os.open(path, os.O_RDWR | os.O_APPEND)
+        require_file(path)
+        self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK)
+        if not stat.S_ISREG(os.fstat(self._fd).st_mode):  # it was replaced since
+            self.close()
+            raise _no_file(path)
         os.fchmod(self._fd, 0o600)
 
     def close(self) -> None:

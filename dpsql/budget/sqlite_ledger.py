@@ -25,7 +25,7 @@ from ..errors import LedgerError, LedgerMissing
 from .entry import FORMAT, UNSAID, Header, Promise, Record, newer, record_text
 from .faults import file_fault, sqlite_fault
 from .holder import Holder, is_alive, open_alone, remove_dead
-from .journal import create_journal
+from .journal import create_journal, require_file
 from .ledger import Database, Ledger, LedgerCursor, Statement, Step, identity, utc_now
 
 __all__ = ["SqliteLedger"]
@@ -262,6 +262,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     A file that is there is never opened by other means than SQLite's: closing any descriptor of it
     would drop the locks of every connection of this process (sqlite.org/howtocorrupt.html 2.2).
     """
+    require_file(path)
     if path.exists():
         path.chmod(0o600)
     else:

@@ -152,3 +152,31 @@ def test_a_backup_beside_a_newer_log_forgets_nothing(file: Place, tmp_path: Path
     restored = file.open(create=False)
     assert restored.spent() == after != before
     restored.close()
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["a log of ours", "another file"])
+def test_a_log_that_is_a_link_is_refused_untouched(file: Place, tmp_path: Path, is_there: bool) -> None:
+    if is_there:
+        file.open().close()
+        file.log.rename(tmp_path / "elsewhere")
+    else:
+        (tmp_path / "elsewhere").write_text("somebody's")
+    target = tmp_path / "elsewhere"
+    target.chmod(0o644)
+    content = target.read_bytes()
+    file.log.symlink_to(target)
+    with pytest.raises(LedgerError, match="is no file, but a link or something else"):
+        file.open()
+    assert target.read_bytes() == content
+    assert target.stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize("name", ["ledger.db", "ledger.db.log"])
+def test_what_is_no_file_is_refused_untouched(file: Place, tmp_path: Path, name: str) -> None:
+    file.open().close()
+    (tmp_path / name).unlink()
+    os.mkfifo(tmp_path / name, 0o640)
+    os.chmod(tmp_path / name, 0o640)
+    with pytest.raises(LedgerError, match="is no file, but a link or something else"):
+        file.open()
+    assert (tmp_path / name).stat().st_mode & 0o777 == 0o640
