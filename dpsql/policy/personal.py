@@ -7,14 +7,17 @@ House rule: nothing here decides. A look never makes a table private, and that n
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Collection
 from dataclasses import dataclass
 
 from ..relation.types import Kind
 from .live_schema import LiveColumn, LiveSchema, LiveTable
+from .person_words import OTHER_NUMBERS, OTHER_PAIRS, OTHER_PEOPLE
 
 __all__ = [
     "KnownPeople",
+    "doubtful_columns",
     "is_named_for_people",
     "is_table_of",
     "is_telling",
@@ -34,19 +37,35 @@ _MORE_PEOPLE = _PEOPLE | frozenset(
     {"applicant", "borrower", "cardholder", "doctor", "driver", "guest", "household", "individual",
      "insured", "nurse", "owner", "passenger", "pupil", "recipient", "sender", "staff", "teacher", "tenant",
      "visitor", "voter", "worker"}
-)  # fmt: skip
+) | OTHER_PEOPLE  # fmt: skip
 _KEY_WORDS = frozenset(
-    {"id", "ids", "key", "no", "nr", "num", "number", "code", "uuid", "guid", "pk", "fk", "ref"}
+    {
+        "id",
+        "ids",
+        "key",
+        "no",
+        "nr",
+        "num",
+        "number",
+        "nummer",
+        "numero",
+        "code",
+        "uuid",
+        "guid",
+        "pk",
+        "fk",
+        "ref",
+    }
 )
 _PERSONAL = frozenset(
     {"ahv", "bsn", "cpr", "dob", "email", "iban", "imei", "imsi", "login", "mail", "mobile", "mrn", "msisdn", "nhs",
      "nin", "nino", "passport", "personnummer", "phone", "pesel", "ssn", "surname", "telephone", "tin", "username"}
-)  # fmt: skip
+) | OTHER_NUMBERS  # fmt: skip
 """Words that name a person by themselves, as a whole column or before a word for a key."""
 _NUMBERS = frozenset(
     {"account", "ahv", "bsn", "card", "cpr", "device", "email", "iban", "imei", "imsi", "login", "mrn", "msisdn", "nhs",
      "nin", "nino", "pesel", "ssn", "uid", "username"}
-)  # fmt: skip
+) | OTHER_NUMBERS  # fmt: skip
 """What stands for a person where a row names none."""
 _PERSONAL_PAIRS = frozenset(
     {"account id", "account key", "account no", "account number", "birth date", "card no", "card number", "date birth",
@@ -54,7 +73,7 @@ _PERSONAL_PAIRS = frozenset(
      "full name", "given name", "health number", "insurance number", "ip address", "last name", "login name",
      "maiden name", "mobile number", "national id", "passport number", "phone number", "social security", "tax id",
      "tax number", "user name"}
-)  # fmt: skip
+) | OTHER_PAIRS  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +93,26 @@ class KnownPeople:
 def personal_columns(table: LiveTable, known: KnownPeople, live: LiveSchema) -> tuple[str, ...]:
     """Return the names of the columns that look like a person's key, in the table's order."""
     return tuple(column.name for column in table.columns if _is_personal(column, table, known, live))
+
+
+def doubtful_columns(table: LiveTable, known: KnownPeople, live: LiveSchema) -> tuple[str, ...]:
+    """Return the columns named for a key that repeats, of which neither a foreign key nor a table's name says what it
+    leads to: it may be a person's in words that nobody has listed."""
+    named = {
+        _singular(_joined(other.path[1]))
+        for other in live.tables
+        if live.name_of(other.path) not in known.tables
+    }
+    return tuple(
+        column.name
+        for column in table.columns
+        if column.type.kind is not Kind.BOOLEAN
+        and column.enum_values is None
+        and (stem := _without_key_word(_words(column.name) or [""]))
+        and stem not in named
+        and not table.is_unique(column.name)
+        and not _leads_elsewhere(column, table, known, live)
+    )
 
 
 def is_named_for_people(table: LiveTable, *, only_usual: bool = False) -> bool:
@@ -162,9 +201,15 @@ def _leads_elsewhere(column: LiveColumn, table: LiveTable, known: KnownPeople, l
     return bool(targets) and not any(live.name_of(path) in known.tables for path in targets)
 
 
+_LETTERS = str.maketrans({"ı": "i", "ł": "l", "Ł": "L", "ø": "o", "Ø": "O", "ß": "ss"})
+"""Letters that do not come apart into one and its accent."""
+
+
 def _words(name: str) -> list[str]:
-    """Return the words of a name: `patientId`, `PATIENT_ID` and `patient id` are two."""
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
+    """Return the words of a name, without accents: `patientId`, `PATIENT_ID` and `patient id` are two."""
+    decomposed = unicodedata.normalize("NFKD", name).translate(_LETTERS)
+    plain = "".join(one for one in decomposed if not unicodedata.combining(one))
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", plain)
     return re.findall(r"[^\W_]+", spaced.lower())
 
 

@@ -14,7 +14,7 @@ from ..relation.types import Kind
 from .live_schema import KEY_TYPES, LiveColumn, LiveForeignKey, LiveSchema, LiveTable
 from .owners import unit_text
 from .people_guess import Guess, guess_people, unit_key
-from .personal import is_named_for_people, names_person_of, personal_columns
+from .personal import doubtful_columns, is_named_for_people, names_person_of, personal_columns
 from .section import plain, quote_key, quote_text
 from .units import can_identify_unit, quoted_key
 
@@ -223,9 +223,12 @@ def _unowned_text(table: LiveTable, guess: Guess, tables: Sequence[LiveTable], m
     people = quote_key(made.live.name_of(known.root.path))
     text = f"\n# No foreign key leads from here to {people}"
     looks = personal_columns(table, known, made.live)
-    if not looks and not is_named_for_people(table):
+    is_named = is_named_for_people(table)
+    doubts = () if looks or is_named else doubtful_columns(table, known, made.live)
+    if not looks and not is_named and not doubts:
         return f"{text}. If no row is about a person:\n{head}# public = true\n"
     what = f"{quote_key(looks[0])} looks like a person's key" if looks else "it is named for people"
+    what = f"nothing says what {quote_key(doubts[0])} leads to" if doubts else what
     text += f", but {what}, so it is not offered as public.\n"
     owner = next((c for c in table.columns if c.name in looks and names_person_of(c, known)), None)
     if guess.root is None:
