@@ -40,8 +40,11 @@ _MOST_SAID = 20
     "--public", "public", multiple=True, metavar="TABLE",
     help="A table that is nobody's data: it is declared so, and where others point at it its keys are listed.",
 )  # fmt: skip
+@click.option(
+    "--force", is_flag=True, help="Write over a policy that exists; it is kept beside, as FILE.old."
+)
 @pass_settings
-def init(settings: CommandSettings, sources: tuple[str, ...], public: tuple[str, ...]) -> None:
+def init(settings: CommandSettings, sources: tuple[str, ...], public: tuple[str, ...], force: bool) -> None:
     """Write a first policy file for SOURCES: a database, such as duckdb:campus.duckdb, or data files.
 
     \b
@@ -53,16 +56,20 @@ def init(settings: CommandSettings, sources: tuple[str, ...], public: tuple[str,
 
     A file, a folder of Parquet files or a pattern is a table; CSV files and JSON lines are converted to Parquet
     beside them first. A relative path counts from the current folder. The policy goes where --policy says, for its
-    owner alone; one that exists is kept. Only the schema is read, and never the data (but for the keys of tables that
-    --public names): bounds are left for the owner to fill in, since a bound that was read off the data tells of the
-    data.
+    owner alone; one that exists is kept, but with --force. Only the schema is read, and never the data (but for the
+    keys of tables that --public names): bounds are left for the owner to fill in, since a bound that was read off
+    the data tells of the data.
     """
     from ..policy import left_out, scaffold
 
     path = settings.policy_path
-    if path.exists():
+    old = path.with_name(f"{path.name}.old")
+    if path.exists() and force and old.exists():
+        raise click.UsageError(f"{old} exists, and is what was written over before. Move it away first.")
+    if path.exists() and not force:
         raise click.UsageError(
-            f"{path} exists. Name another file: dpsql -P other.toml init {' '.join(sources)}"
+            f"{path} exists. Write over it with --force, or name another file: "
+            f"dpsql -P other.toml init {' '.join(sources)}"
         )
     url, files = _what_is_named(sources, path)
     live = read_live_schema(url, files)
@@ -72,6 +79,8 @@ def init(settings: CommandSettings, sources: tuple[str, ...], public: tuple[str,
     tables = None if files is None else files.tables
     text = scaffold(live, url if files else _from_folder(url, path.parent), tables, keys)
     try:
+        if path.exists():
+            os.replace(path, old)
         write_private(path, text)
     except OSError as error:
         raise click.UsageError(f"{path} cannot be written: {error.strerror}") from None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import click
 
 from ..errors import PolicyError
 from .failure import tell
-from .private_file import write_private
+from .private_file import replace_file
 from .settings import CommandSettings, json_option, pass_settings, wants_json
 from .text_cells import decimal_text, terminal_text
 
@@ -28,26 +28,97 @@ def user() -> None:
 
 @user.command()
 @click.argument("name")
-def add(name: str) -> None:
+@click.option(
+    "--write", "writes", is_flag=True, help="Write the line into the policy, in place of printing it."
+)
+@click.option(
+    "--epsilon",
+    type=click.FloatRange(0, min_open=True),
+    help="With --write, the cap of an analyst who is new there.",
+)
+@pass_settings
+def add(settings: CommandSettings, name: str, writes: bool, epsilon: float | None) -> None:
     """Ask for a password and print the line that lets NAME connect.
 
-    The line goes into the policy, under [analysts.NAME], by your own hand. It holds a verifier, from which the
-    password cannot be read; keep it secret all the same, and the policy for its owner alone (chmod 600). Not on
-    a terminal, the password is the first line of standard input.
+    The line goes into the policy, under [analysts.NAME], by your own hand or with --write, which changes nothing else.
+    It holds a verifier, from which the password cannot be read; keep it secret all the same, and the policy for its
+    owner alone (chmod 600). Not on a terminal, the password is the first line of standard input.
     """
     from ..pgwire import make_verifier
     from ..policy.section import quote_key
 
     if not name.strip() or not name.isprintable():
         raise click.UsageError("NAME is a name: letters, digits, blanks and signs.")
+    if epsilon is not None and not writes:
+        raise click.UsageError("--epsilon goes with --write.")
+    before = settings.policy_path.read_text("utf-8") if writes and _can_take(settings, name, epsilon) else ""
     if sys.stdin.isatty():
         password = str(click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True))
     else:
         password = sys.stdin.readline().rstrip("\r\n")
     if not password:
         raise click.UsageError("There is no password.")
-    tell(f"Write this into the policy, below [analysts.{quote_key(name)}] and its epsilon:")
-    click.echo(f'password = "{make_verifier(password).text()}"')
+    line = f'password = "{make_verifier(password).text()}"'
+    if not writes:
+        tell(f"Write this into the policy, below [analysts.{quote_key(name)}] and its epsilon:")
+        click.echo(line)
+        return
+    _write(settings.policy_path, before, _with_password(before, name, line, epsilon))
+    click.echo(f"{terminal_text(name)} can connect. A running server reads it at SIGHUP.")
+
+
+def _can_take(settings: CommandSettings, name: str, epsilon: float | None) -> bool:
+    """Say True where the policy can take a password of a name. Raises click.UsageError, PolicyError."""
+    from ..policy import load_policy
+
+    analyst = load_policy(settings.policy_path).analysts.get(name)
+    shown = terminal_text(name)
+    if analyst is None and epsilon is None:
+        raise click.UsageError(f"The policy does not name {shown}. Say the cap too: --epsilon 0.5")
+    if analyst is not None and analyst.password is not None:
+        raise click.UsageError(f"{shown} has a password. Take it out first: dpsql user remove {shown}")
+    if analyst is not None and epsilon is not None:
+        raise click.UsageError(
+            f"{shown} has a cap of {decimal_text(analyst.epsilon)}, which the policy says."
+        )
+    return True
+
+
+def _with_password(text: str, name: str, line: str, epsilon: float | None) -> str:
+    """Return a policy's text with an analyst's password, and with all else in place, comments too.
+
+    Raises PolicyError where the analyst's section does not begin with a line of its own.
+    """
+    from ..policy.section import quote_key
+
+    added = tomllib.loads(line)
+    wanted: dict[str, Any] = tomllib.loads(text)
+    own = wanted.setdefault("analysts", {}).setdefault(name, {})
+    own.update(added)
+    if epsilon is not None:
+        own["epsilon"] = epsilon
+        section = f"[analysts.{quote_key(name)}]\nepsilon = {epsilon!r}\n{line}\n"
+        candidates = [f"{text.rstrip()}\n\n{section}"]
+    else:
+        heads = re.finditer(r"^[ \t]*\[.*\][^\n]*(\n|\Z)", text, re.MULTILINE)
+        candidates = [f"{text[: head.end()].rstrip()}\n{line}\n{text[head.end() :]}" for head in heads]
+    for found in candidates:
+        with suppress(tomllib.TOMLDecodeError):
+            if tomllib.loads(found) == wanted:
+                return found
+    raise PolicyError(
+        f"analysts.{name} has no section of its own in the policy", hint=f"write it there by hand: {line}"
+    )
+
+
+def _write(path: Path, before: str, after: str) -> None:
+    """Put a policy's new text in its place. Raises PolicyError: it means nothing, or the file was changed meanwhile."""
+    from ..policy import parse_policy
+
+    parse_policy(after, path)
+    if path.read_text("utf-8") != before:
+        raise PolicyError(f"{path.name} was changed meanwhile", hint="ask again")
+    replace_file(path, after)
 
 
 @user.command("list")
@@ -91,7 +162,7 @@ def remove(settings: CommandSettings, name: str) -> None:
             f"The policy has no password of {terminal_text(name)}; dpsql user list shows who has one."
         )
     text = path.read_text("utf-8")
-    _replace_file(path, _without_password(text, name))
+    replace_file(path, _without_password(text, name))
     click.echo(f"{terminal_text(name)} cannot connect any more. A running server reads it at SIGHUP.")
 
 
@@ -114,16 +185,3 @@ def _without_password(text: str, name: str) -> str:
         f"the password of {name} does not stand in a line of its own",
         hint="take it out of the policy by hand",
     )
-
-
-def _replace_file(path: Path, text: str) -> None:
-    """Put a text in a file's place, whole or not at all, with the rights that the file had. Raises PolicyError."""
-    path = path.resolve()
-    new = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        write_private(new, text)
-        os.chmod(new, path.stat().st_mode & 0o777)
-        os.replace(new, path)
-    except OSError as error:
-        new.unlink(missing_ok=True)
-        raise PolicyError(f"{path.name}: cannot be written: {error.strerror}") from None

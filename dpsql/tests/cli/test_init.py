@@ -162,3 +162,25 @@ def test_a_right_that_is_missing_is_named_with_its_grant(folder: Path, postgres:
         in made.stderr
     )
     assert "day_1" not in (folder / "x.toml").read_text()
+
+
+def test_a_policy_that_exists_is_kept_and_with_force_beside(folder: Path) -> None:
+    write_parquet("visits.parquet", "SELECT i % 50 AS patient_id, i % 9 AS cost FROM range(300) AS t (i)")
+    policy = folder / "my.toml"
+    policy.write_text("# by hand\n")
+    made = run(policy, "init", "visits.parquet")
+    assert (made.exit_code, policy.read_text()) == (2, "# by hand\n")
+    assert "--force" in made.stderr
+    made = run(policy, "init", "--force", "visits.parquet")
+    assert made.exit_code == 0, made.output
+    assert "visits" in tomllib.loads(policy.read_text())["tables"]
+    assert policy.stat().st_mode & 0o777 == 0o600
+    written = policy.read_text()
+    assert (folder / "my.toml.old").read_text() == "# by hand\n"
+    made = run(policy, "init", "--force", "visits.parquet")
+    assert made.exit_code == 2
+    assert "Move it away first" in made.stderr
+    assert (policy.read_text(), (folder / "my.toml.old").read_text()) == (written, "# by hand\n")
+    made = run(folder / "other.toml", "init", "--force", "nothing.parquet")
+    assert made.exit_code != 0
+    assert not (folder / "other.toml").exists()

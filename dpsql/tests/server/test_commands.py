@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
+from dpsql import pgwire
 from dpsql.cli.application import program
 from dpsql.errors import PolicyError
-from dpsql.pgwire import Verifier
-from dpsql.policy import parse_policy
+from dpsql.pgwire import Verifier, make_verifier
+from dpsql.policy import load_policy, parse_policy
 
 from .conftest import POLICY, make_dataset
 
@@ -30,6 +32,68 @@ def test_user_add_prints_a_line_for_the_policy() -> None:
 
 def test_user_add_takes_no_empty_password() -> None:
     assert CliRunner().invoke(program, ["user", "add", "bob"], input="\n").exit_code == 2
+
+
+def add(policy: Path, *words: str) -> Result:
+    return CliRunner().invoke(program, ["-P", str(policy), "user", "add", *words], input="a password\n")
+
+
+def test_a_line_is_written_where_it_belongs(tmp_path: Path) -> None:
+    """One who is named, one who is new with a cap, and nothing else is changed: no comment, no right on the file."""
+    policy = make_dataset(tmp_path)
+    before = policy.read_text() + "[analysts.'the last']  # comes last\nepsilon = 1"
+    policy.write_text(before)
+    policy.chmod(0o640)
+    for words in (["nameless"], ["the last"], ["new one", "--epsilon", "0.25"]):
+        done = add(policy, *words, "--write")
+        assert (done.exit_code, done.stdout) == (
+            0, f"{words[0]} can connect. A running server reads it at SIGHUP.\n"
+        )  # fmt: skip
+    analysts = load_policy(policy).analysts
+    assert all(analysts[name].password for name in ("nameless", "the last", "new one"))
+    assert analysts["new one"].epsilon == Fraction(1, 4)
+    left = [line for line in policy.read_text().split("\n") if line in before.split("\n")]
+    assert [line for line in left if line] == [line for line in before.split("\n") if line]
+    assert policy.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [(["nobody"], "does not name nobody"), (["alice"], "has a password"), (["nameless", "--epsilon", "2"], "has a cap of 1"),
+     (["new", "--epsilon", "1e30"], "epsilon")],
+)  # fmt: skip
+def test_what_cannot_be_written_changes_nothing(tmp_path: Path, words: list[str], why: str) -> None:
+    policy = make_dataset(tmp_path)
+    before = policy.read_bytes()
+    done = add(policy, *words, "--write")
+    assert done.exit_code != 0
+    assert why in re.sub(r"\s+", " ", done.output)
+    assert policy.read_bytes() == before
+    assert "Traceback" not in done.output
+
+
+def test_an_inline_section_is_left_to_its_owner(tmp_path: Path) -> None:
+    policy = make_dataset(tmp_path)
+    alone = re.sub(r"\[analysts(.|\n)*", "", policy.read_text())
+    policy.write_text(f"{alone}[analysts]\npoor = {{ epsilon = 1 }}\n")
+    before = policy.read_bytes()
+    done = add(policy, "poor", "--write")
+    assert (done.exit_code, policy.read_bytes()) == (5, before)
+    assert "write it there by hand: password = " in done.output
+
+
+def test_a_policy_that_was_changed_meanwhile_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = make_dataset(tmp_path)
+
+    def changed(text: str) -> Verifier:
+        policy.write_text(policy.read_text() + "# somebody was here\n")
+        return make_verifier(text)
+
+    monkeypatch.setattr(pgwire, "make_verifier", changed)
+    done = add(policy, "nameless", "--write")
+    assert done.exit_code == 5
+    assert "was changed meanwhile" in done.output
+    assert policy.read_text().endswith("# somebody was here\n")
 
 
 def test_users_are_listed(tmp_path: Path) -> None:
