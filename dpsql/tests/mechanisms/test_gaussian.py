@@ -7,6 +7,7 @@ from decimal import MIN_EMIN, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 import pytest
@@ -319,3 +320,48 @@ def test_what_a_threshold_tells_of_one_group_is_within_its_claim(rho: Fraction, 
             assert hockey_stick(there, here, epsilon) <= allowed + 1e-9
     assert told(1)[:-1].sum() <= float(delta)
     assert np.where(at > law.bound - 1, np.interp(at - 1, at, mass, left=0.0), 0.0).sum() > float(delta)
+
+
+@pytest.mark.parametrize(
+    ("deviation", "scale"),
+    [
+        (Fraction(1, 3), Fraction(342, 1024)),
+        (Fraction(5, 2), Fraction(5, 2)),
+        (Fraction(201, 2), Fraction(201, 2)),
+        (2**19 + Fraction(1, 2), 2**19 + Fraction(1, 2)),
+        (2**20 - Fraction(1, 1024), 2**20 - Fraction(1, 1024)),
+        (Fraction(2**20), Fraction(2**20)),
+        (2**20 + Fraction(1, 2048), Fraction(2**20 + 1)),
+        (Fraction(10**9, 3), Fraction(333_333_334)),
+    ],
+)
+def test_the_least_noise_that_is_no_smaller(deviation: Fraction, scale: Fraction) -> None:
+    assert Gaussian.of_at_least(deviation).scale == scale
+
+
+@pytest.mark.parametrize("scale", [2, 0.5, "1"])
+def test_a_deviation_is_exact(scale: Any) -> None:
+    with pytest.raises(TypeError, match="exact Fraction"):
+        Gaussian(scale)
+
+
+@pytest.mark.parametrize("root", [1, 2, 3000, 2**20 + 1])
+@pytest.mark.parametrize("more", [Fraction(1, 10**9), Fraction(1, 2), 1 - Fraction(1, 10**9), Fraction(1)])
+def test_no_noise_is_below_what_rho_takes(root: int, more: Fraction) -> None:
+    """A variance a little above a square of steps takes the next step: rounded down it would cost more than rho."""
+    variance = (root**2 + more) / 1024**2
+    law = Gaussian.for_rho(1, 1 / (2 * variance))
+    assert law.scale == Fraction(root + 1, 1024)
+    assert law.scale**2 >= variance
+
+
+def test_beyond_the_limit_a_deviation_is_whole() -> None:
+    variance = (2**20 + Fraction(1, 2)) ** 2
+    assert Gaussian.for_rho(1, 1 / (2 * variance)).scale == 2**20 + 1
+    assert Gaussian(Fraction(1, 2**20)).scale == Fraction(1, 2**20)
+    with pytest.raises(ValueError, match="a positive multiple"):
+        Gaussian(Fraction(1, 2**21))
+
+
+def test_its_noise_is_added() -> None:
+    assert Gaussian(Fraction(2)).is_additive

@@ -199,6 +199,7 @@ def test_the_bar_is_the_theorem_s(candidates: int) -> None:
     for beta in (Fraction(1, 2), Fraction(1, 20), Fraction(1, 2**40)):
         exact = 20 * math.log(candidates / beta)
         assert exact - 1e-6 <= law.half_width(beta) < exact + 1 + 1e-6
+        assert type(law.half_width(beta)) is int
     for beta in (Fraction(0), Fraction(1), Fraction(1, 2**41)):
         with pytest.raises(ValueError, match="from 2"):
             law.half_width(beta)

@@ -84,7 +84,9 @@ TESTS: dict[str, tuple[str, ...]] = {
     "mechanisms/laws/box.py": ("mechanisms/test_box.py",),
     "mechanisms/laws/gaussian.py": ("mechanisms/test_gaussian.py",),
     "mechanisms/laws/gaussians.py": ("mechanisms/test_gaussians.py",),
-    "mechanisms/laws/laplace.py": ("mechanisms/test_laplace_accuracy.py", "mechanisms/test_noise.py"),
+    "mechanisms/laws/laplace.py": (
+        "mechanisms/test_laplace.py", "mechanisms/test_laplace_accuracy.py", "mechanisms/test_noise.py",
+    ),
     "mechanisms/laws/mix.py": ("budget/test_top_up.py",),
     "mechanisms/laws/rank.py": ("mechanisms/test_rank_choice.py",),
     "mechanisms/laws/summed.py": ("budget/test_groupings.py",),
