@@ -69,10 +69,10 @@ limits: .venv/ready
 	$(BIN)/python -m dpsql.tests.limits
 
 test: check .venv/node
-	$(BIN)/pytest -q -n $(WORKERS) -m "not long"
+	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m "not long"
 
 test-all: check .venv/node
-	$(BIN)/pytest -q -n $(WORKERS)
+	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal
 
 # Faults derived from the code (soundness.md 5.5). Results are kept in .mutants: what was run is not run again.
 mutants: .venv/ready
