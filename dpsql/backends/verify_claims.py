@@ -223,9 +223,8 @@ class _File:
         chunks = [chunk for chunk in one.column.chunks if chunk.is_said_empty]
         if not chunks:
             return
-        with TemporaryDirectory(
-            dir=self.spill
-        ) as folder:  # a name of its own: the engine remembers what it has read
+        # A name of its own each time: the engine remembers what it has read.
+        with TemporaryDirectory(dir=self.spill) as folder:
             target = str(Path(folder) / "empty.parquet")
             alone(self.path, one.column, chunks, target)
             rows = self.connection.execute(f"SELECT COUNT(COLUMNS(*)) FROM read_parquet({_literal(target)})")

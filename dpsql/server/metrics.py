@@ -118,7 +118,7 @@ class _Server(ThreadingHTTPServer):
         self.address_family = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0][0]
         super().__init__(address, _Handler)
         self.registry, self.token = registry, token
-        self.is_local = is_loopback(address[0])
+        self._own, self.is_local = address[0], is_loopback(address[0])
         self._encryption = encryption
         self._places = threading.BoundedSemaphore(_MOST_CONNECTIONS)
 
@@ -156,7 +156,7 @@ class _Server(ThreadingHTTPServer):
 
     def is_host(self, host: str | None) -> bool:
         """Say whether a request's host is this server: beyond the loopback any, as it has a token."""
-        names = [f"{name}:{self.server_port}" for name in ("127.0.0.1", "localhost", "[::1]")]
+        names = [f"{name}:{self.server_port}" for name in (self._own, "127.0.0.1", "localhost", "[::1]")]
         return not self.is_local or host in names
 
     def is_reader(self, authorization: str) -> bool:

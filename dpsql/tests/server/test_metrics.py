@@ -140,6 +140,14 @@ def drip(connection: socket.socket, seconds: float) -> None:
         time.sleep(0.05)
 
 
+def test_another_address_of_the_loopback_is_its_own_name() -> None:
+    with counts.serve_metrics(("127.0.0.2", 0), (), lambda _: 0, None, lambda: None) as port:
+        for name, expected in ((f"127.0.0.2:{port}", 200), (f"127.0.0.3:{port}", 421)):
+            with closing(http.client.HTTPConnection("127.0.0.2", port, timeout=60)) as connection:
+                connection.request("GET", "/metrics", headers={"Host": name})
+                assert connection.getresponse().status == expected
+
+
 @needs_openssl
 def test_beyond_this_machine_it_takes_tls_and_a_token(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
