@@ -223,7 +223,7 @@ class _File:
         chunks = [chunk for chunk in one.column.chunks if chunk.is_said_empty]
         if not chunks:
             return
-        # A name of its own each time: the engine remembers what it has read.
+        # A name of its own each time: an engine may remember files that it has read.
         with TemporaryDirectory(dir=self.spill) as folder:
             target = str(Path(folder) / "empty.parquet")
             alone(self.path, one.column, chunks, target)
