@@ -1,0 +1,80 @@
+"""Certificates go to JSON and back, and what is no certificate is refused."""
+
+from fractions import Fraction
+
+import pytest
+
+from dpsql.verify.certificate import (
+    Certificate,
+    Charge,
+    Facts,
+    ForeignKey,
+    Groups,
+    Law,
+    Measurement,
+    Query,
+    Release,
+    Table,
+    Threshold,
+    Unit,
+    digest,
+    dumps,
+    loads,
+)
+
+ORDERS = Table(
+    columns={"id": "INTEGER", "customer_id": "INTEGER"},
+    not_null=("id",),
+    unique=(("id",),),
+    foreign_keys=(ForeignKey(("customer_id",), "main.customers", ("id",)),),
+    unit=Unit(("customer_id",)),
+)
+COUNT = Measurement(
+    kind="units",
+    columns=(("m0_0",),),
+    sensitivity=Fraction(3),
+    law=Law("truncated", scale=Fraction(3), bound=40, weight=Fraction(1, 2)),
+    share=Charge(Fraction(1), Fraction(1, 10**9)),
+)
+CERTIFICATE = Certificate(
+    facts=Facts(engine="duckdb", tables={"main.orders": ORDERS}, neighbours="replace-one", together=2),
+    releases=(
+        Release(
+            keys=("k0",),
+            groups=Groups("found"),
+            measurements=(COUNT,),
+            queries=(Query("SELECT 1", (0,), ("salt",)),),
+            charge=Charge(Fraction(1), Fraction(1, 10**9)),
+            threshold=Threshold(0, 1, 41, Fraction(1, 10**9)),
+        ),
+    ),
+    charge=Charge(Fraction(1), Fraction(1, 10**9)),
+)
+
+
+def test_a_certificate_reads_back_as_it_was_written() -> None:
+    text = dumps(CERTIFICATE)
+    assert loads(Certificate, text) == CERTIFICATE
+    assert dumps(loads(Certificate, text)) == text
+    assert len(digest(CERTIFICATE)) == 64
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"version":1', '"version":"1"'),
+        ('"version":1', '"version":true'),
+        ('"kind":"found"', '"kind":"some"'),
+        ('"bound":40', '"bound":40.5'),
+        ('"epsilon":"1"', '"epsilon":"1/0"'),
+        ('"epsilon":"1"', '"epsilon":1'),
+        ('"keys":["k0"]', '"keys":"k0"'),
+        ('"keys":["k0"]', '"keys":["k0"],"more":1'),
+        (',"sql":"SELECT 1"', ""),
+    ],
+)
+def test_what_is_no_certificate_is_refused(old: str, new: str) -> None:
+    text = dumps(CERTIFICATE)
+    assert old in text
+    with pytest.raises(ValueError):  # noqa: PT011 (any word will do)
+        loads(Certificate, text.replace(old, new))

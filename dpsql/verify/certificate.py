@@ -1,0 +1,283 @@
+"""What a plan claims, as data: the queries as they are sent, the numbers that are read, their noise, and what it
+costs.
+
+A certificate is canonical JSON (`dumps`): keys in order, no spaces, numbers with a fraction as `"p/q"`. `facts` are
+what is believed of database and policy; whoever verifies hands in facts of their own, and those in the certificate
+are for a run without a database. All figures (sensitivities, scales, rates) are in the integers that the queries
+print."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from fractions import Fraction
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+__all__ = [
+    "VERSION",
+    "Certificate",
+    "Charge",
+    "Facts",
+    "ForeignKey",
+    "Groups",
+    "Law",
+    "Measurement",
+    "Query",
+    "Release",
+    "Table",
+    "Threshold",
+    "Unit",
+    "digest",
+    "dumps",
+    "loads",
+]
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """Each row's `columns`, where none is NULL, are the `referenced` ones of a row of `table`: enforced for all
+    rows."""
+
+    columns: tuple[str, ...]
+    table: str
+    referenced: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Whose a row is: the values of `columns`, or, with `table`, the owner of the row there whose `referenced` they
+    are.
+
+    A reference to the very columns that are the unit of `table` (the whole of it) is written without `table`, since
+    the row holds the owner's value itself; the order of `columns` is that of the root's unit."""
+
+    columns: tuple[str, ...]
+    table: str | None = None
+    referenced: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table or file as the engine holds it.
+
+    `columns`: name -> type, as the engine's catalog says it; a column whose equality is not bytewise (a collation)
+    has a type that names the collation. `unique`: sets of columns that no two rows share, NULL aside, by a valid,
+    immediate, complete constraint, or asserted and checked on the version that is read. `unit` is None for a public
+    table, and exactly for these."""
+
+    columns: Mapping[str, str]
+    not_null: tuple[str, ...] = ()
+    unique: tuple[tuple[str, ...], ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    unit: Unit | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is believed: the engine, the schema as it is enforced, whose rows they are, and the promise of the policy.
+
+    `tables` by their name, the printed parts joined by a dot: `main.orders`.
+    """
+
+    engine: Literal["duckdb", "postgres", "spark"]
+    tables: Mapping[str, Table]
+    neighbours: Literal["add-remove", "replace-one"] = "add-remove"
+    together: int = 1
+    accounting: Literal["pure", "zcdp"] = "pure"
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What is spent. Under zCDP `epsilon` is that of the share (rho = epsilon²/2 or above), and `rho` what is added
+    up."""
+
+    epsilon: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+    rho: Fraction = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """How numbers are drawn; what does not apply is left out.
+
+    | name | the draw |
+    |---|---|
+    | laplace | each coordinate by itself, Pr ~ exp(-abs(x) / scale) |
+    | box | a vector a group and mask, Pr ~ exp(-max ceil(abs(x_i) / reach_i) / scale), by the measurement's `reaches` |
+    | gaussian | each coordinate by itself, discrete Gaussian; `sigmas`: one for all, or one each |
+    | truncated | people of found groups (1.7): Laplace of `scale`, cut at `bound`, ends of the share `weight` |
+    | thresholded | people of found groups (1.25(6)): Gaussian of `sigmas`, shown above `bound` |
+    | rank | candidate c with Pr ~ exp(-rate·d(c)), d in printed weights (1.20); `rates`: one for each fraction |
+    | flip | permute-and-flip at `rates` (one) over printed scores: MODE, top |
+    """
+
+    name: Literal["laplace", "box", "gaussian", "truncated", "thresholded", "rank", "flip"]
+    scale: Fraction | None = None
+    sigmas: tuple[Fraction, ...] = ()
+    bound: int | None = None
+    weight: Fraction | None = None
+    rates: tuple[Fraction, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """Numbers that are noised together, with one joint claim.
+
+    `columns`: by mask, the result columns that hold its coordinates, `(("m0_0", "m0_1"),)`; of ranks and MODE those
+    of a window, `(("v", "less", "w", "n"),)`, as the query names them. `sensitivity` as claimed: in L1 of Laplace,
+    in box units of box, squared L2 of Gaussian (of box reaches under `gaussian` with one sigma each, in squared
+    reaches), of choices what all of a unit's weights can move scores by (R·U, REP and together within it), before
+    the factor of a fraction. `reaches`: the box' r_i. For ranks: `fractions` p/q, `offsets` o, `caps` T (d = min(T,
+    …)), `candidates` the number of values of v (0 .. candidates - 1), `hash_bits` how many low bits of v are a
+    hash. `choices`: how many groups are taken by a `flip` (top), one a group else."""
+
+    kind: str
+    columns: tuple[tuple[str, ...], ...]
+    sensitivity: Fraction
+    law: Law
+    share: Charge
+    unit: int = 1
+    reaches: tuple[int, ...] = ()
+    fractions: tuple[Fraction, ...] = ()
+    offsets: tuple[int, ...] = ()
+    caps: tuple[int, ...] = ()
+    candidates: int | None = None
+    hash_bits: int = 0
+    choices: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """Which found groups are shown: those whose measurement number `counted` (people) passes the test of its law.
+
+    `delta` is what the test spends, with the share of that measurement.
+    """
+
+    counted: int
+    minimum_units: int
+    tau: int
+    delta: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Which groups are answered. `one`: no keys. `declared`: `count` of a list fixed before private rows are read.
+    `found`: by a threshold. `chosen`: `chosen` of `count` declared ones, by the release's `flip` measurement."""
+
+    kind: Literal["one", "declared", "found", "chosen"]
+    count: int = 1
+    chosen: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A text that is sent: the very string, which measurements are read from it, and what `$1`, `$2` … are (words:
+    `salt`, `keys`, `chosen`, `released`, `low`, `high`)."""
+
+    sql: str
+    measurements: tuple[int, ...]
+    parameters: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Aggregates of private rows by keys. `keys`: the result columns of the keys. `stored`: the digest (`digest`)
+    of the release under which its draws are kept, where they are kept or looked up."""
+
+    keys: tuple[str, ...]
+    groups: Groups
+    measurements: tuple[Measurement, ...]
+    queries: tuple[Query, ...]
+    charge: Charge
+    threshold: Threshold | None = None
+    stored: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """A statement's releases, what they cost together, and the facts that they were planned from."""
+
+    facts: Facts
+    releases: tuple[Release, ...]
+    charge: Charge
+    version: int = VERSION
+
+
+Decoded = TypeVar("Decoded")
+
+
+def dumps(value: object) -> str:
+    """Canonical JSON of a dataclass of this module: what is at its default is left out."""
+    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def loads(kind: type[Decoded], text: str) -> Decoded:
+    """A value of a dataclass of this module, of JSON that `dumps` wrote; raises ValueError where it is none."""
+    try:
+        value = _typed(kind, json.loads(text))
+    except (TypeError, KeyError, ZeroDivisionError, RecursionError) as error:
+        raise ValueError(f"no {kind.__name__}: {error}") from error
+    assert isinstance(value, kind)
+    return value
+
+
+def digest(value: object) -> str:
+    """SHA-256 of the canonical JSON, in hex."""
+    return hashlib.sha256(dumps(value).encode()).hexdigest()
+
+
+def _plain(value: object) -> object:
+    if is_dataclass(value) and not isinstance(value, type):
+        shown = {}
+        for field in fields(value):
+            content = getattr(value, field.name)
+            if field.name == "version" or content != field.default:
+                shown[field.name] = _plain(content)
+        return shown
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
+    return value
+
+
+def _typed(kind: Any, value: object) -> object:
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        if value is None and type(None) in arguments:
+            return None
+        [inner] = [one for one in arguments if one is not type(None)]
+        return _typed(inner, value)
+    if origin is Literal:
+        if value not in arguments:
+            raise TypeError(f"{value!r} is none of {arguments}")
+        return value
+    if origin is tuple:
+        if not isinstance(value, list):
+            raise TypeError("a list is expected")
+        return tuple(_typed(arguments[0], one) for one in value)
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        if not isinstance(value, dict):
+            raise TypeError("an object is expected")
+        return {name: _typed(arguments[1], one) for name, one in value.items()}
+    if is_dataclass(kind):
+        if not isinstance(value, dict):
+            raise TypeError("an object is expected")
+        hints = get_type_hints(kind)
+        if extra := set(value) - set(hints):
+            raise TypeError(f"unknown {sorted(extra)}")
+        return kind(**{name: _typed(hints[name], one) for name, one in value.items()})  # type: ignore[operator]
+    if kind is Fraction:
+        if not isinstance(value, str):
+            raise TypeError("a fraction is text")
+        return Fraction(value)
+    if type(value) is not kind:
+        raise TypeError(f"{value!r} is no {kind.__name__}")
+    return value
