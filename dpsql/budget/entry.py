@@ -16,12 +16,14 @@ from typing import Any
 from ..errors import LedgerError
 from ..mechanisms import Law, law_of
 from ..policy import Accounting
-from .claim import KEY_BYTES, Charge, Draw, Grouping, GroupingKey, epsilon_nano_of
+from .claim import KEY_BYTES, Charge, Draw, Grouping, GroupingKey, epsilon_nano_of, is_digest
 
 __all__ = [
+    "CERTIFIED",
     "DIGEST",
     "FORMAT",
     "MALFORMED",
+    "OF_ZCDP",
     "UNSAID",
     "Entry",
     "EntryState",
@@ -41,16 +43,22 @@ __all__ = [
     "stored_payload",
 ]
 
-FORMAT = 3
+FORMAT = 5
 """The newest version of the records and of the schema beside them. 2: laws other than Laplace, named by a word.
-3: zCDP, in the ledgers that are kept in it alone.
+3: zCDP, in the ledgers that are kept in it alone. 4, and 5 where zCDP is: certificates, and the tables for them.
 
 What an earlier version wrote is read as it is, and a ledger gets its number before anything is written to it: a
 version that knows less refuses it then (`newer`), in place of calling damaged what it cannot read.
 """
 
-FORMATS = {Accounting.PURE: 2, Accounting.ZCDP: 3}
+FORMATS = {Accounting.PURE: 4, Accounting.ZCDP: 5}
 """The version that a ledger gets. Who keeps it otherwise sees by it, in each transaction, that it was moved."""
+
+OF_ZCDP = frozenset({3, 5})
+"""The versions of ledgers that are kept in rho."""
+
+CERTIFIED = 4
+"""The first version that has certificates."""
 
 DIGEST = "sha256"
 """The checksum of draws. It is part of the record, hence of the log: a draw cannot lose its checksum unseen."""
@@ -121,6 +129,7 @@ class Entry:
 
     `seq`: in a log, its place there; as the store gives it, its number in the ledger. `digest`: the kind of
     checksum that its draw is stored under; empty for entries of before there was one. `grouping`: as it was claimed.
+    `certificate`: the sha256, in hex, of the certificate of its charge, where it has one.
     """
 
     seq: int
@@ -135,6 +144,7 @@ class Entry:
     state: EntryState = EntryState.RESERVED
     digest: str = DIGEST
     grouping: Grouping | None = None
+    certificate: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,6 +308,8 @@ def record_text(record: Record) -> str:
             }
             if record.digest:
                 fields["digest"] = record.digest
+            if record.certificate is not None:
+                fields["certificate"] = record.certificate
             if record.grouping:
                 fields["grouping"] = [
                     record.grouping.family.hex(),
@@ -374,6 +386,7 @@ def _record(fields: dict[str, Any], state: EntryState) -> Record:
                 state=state,
                 digest=_known_digest(fields.get("digest", "")),
                 grouping=_grouping(fields["grouping"]) if "grouping" in fields else None,
+                certificate=_sha256(fields["certificate"]) if "certificate" in fields else None,
             )
         case "grant":
             return Grant(seq, at, fields["analyst"], fields["epsilon_nano"], fields["by"])
@@ -402,6 +415,12 @@ def _known_digest(name: str) -> str:
     if name not in ("", DIGEST):
         raise ValueError("unknown checksum")
     return name
+
+
+def _sha256(written: str) -> str:
+    if not is_digest(written):
+        raise ValueError("no digest")
+    return written
 
 
 def _known_format(number: object) -> int:

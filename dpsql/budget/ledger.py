@@ -28,8 +28,10 @@ from ..errors import LedgerError
 from ..policy import Accounting
 from .claim import delta_text
 from .entry import (
+    CERTIFIED,
     FORMAT,
     MALFORMED,
+    OF_ZCDP,
     Entry,
     EntryState,
     EpochStart,
@@ -121,6 +123,11 @@ class Ledger(ABC):
 
     @property
     @abstractmethod
+    def log_id(self) -> str:
+        """The name of this log, where several share a ledger; empty where it has one alone."""
+
+    @property
+    @abstractmethod
     def holder(self) -> str:
         """What this ledger's reserved entries are marked with, while it is open."""
 
@@ -176,6 +183,11 @@ class Ledger(ABC):
     def _set_format(self, db: Database) -> None:
         """Note that the ledger is of the format of the promise."""
 
+    @property
+    @abstractmethod
+    def _later_tables(self) -> Sequence[str]:
+        """Make the tables that a ledger of before format 4 does not have."""
+
     @abstractmethod
     def _next(self, db: Database) -> LedgerCursor:
         """Ask for one row: the next record's number in the ledger, and its place in this log."""
@@ -211,7 +223,7 @@ class Ledger(ABC):
                     logged, version = db.execute(*self._logged).fetchone()
                     self._check_format(version)
                     if version != self.promise.format:
-                        self._set_format(db)
+                        self._upgrade(db, version)
                     is_settled = not given_up and logged == self._journal.size()
                     if is_settled:
                         yield db
@@ -221,6 +233,17 @@ class Ledger(ABC):
                 self._appended.clear()
                 if is_settled:
                     return
+
+    def _upgrade(self, db: Database, version: int) -> None:
+        """Bring a ledger of an earlier format to that of the promise; what is in it stays as it is."""
+        for statement in self._later_tables if version < CERTIFIED else ():
+            db.execute(statement)
+        self._set_format(db)
+
+    def has_certificates(self) -> bool:
+        """Return whether the ledger has the tables of format 4: one that was not written to since has not."""
+        [[(_, version)]] = self._read_together([self._logged])
+        return int(version) >= CERTIFIED
 
     def read_settled(self, *statements: Statement) -> list[list[Any]]:
         """Return the rows of each statement, with nothing that the log has missing from them."""
@@ -279,7 +302,7 @@ class Ledger(ABC):
         """Raise LedgerError where a newer version of dpsql has written meanwhile, or the ledger was moved."""
         if version > FORMAT:
             raise newer()
-        if version > self.promise.format:
+        if version in OF_ZCDP and self.promise.accounting is Accounting.PURE:
             raise moved()
 
     def damage(self) -> LedgerError:

@@ -23,6 +23,7 @@ from typing import Any
 from ..errors import EngineFailure, LedgerError
 from ..mechanisms import NANO, Law, UnknownLaw, law_of, precision_of, pure_epsilon
 from ..policy import Accounting
+from . import certificates
 from .claim import (
     MOST_DELTA_ATTO,
     MOST_EPSILON_NANO,
@@ -275,6 +276,7 @@ class LedgerStore:
 
     def _charge(self, db: Database, claim: Claim, missed: Sequence[_Wanted], epoch: int, at: str) -> range:
         """Record the charge of what must be drawn; return the entries' numbers."""
+        certificates.require_stored(db, self._ledger.log_id, (one.claim.certificate for one in missed))
         entries = [
             Entry(
                 seq=_UNNUMBERED,
@@ -287,6 +289,7 @@ class LedgerStore:
                 law=one.law,
                 charge=one.charge,
                 grouping=one.claim.grouping,
+                certificate=one.claim.certificate,
             )
             for one in missed
         ]
@@ -488,6 +491,24 @@ class LedgerStore:
             found[record.subject] = record
         self._key_checks = int(last), found
         return found.get((table, columns, version))
+
+    def put_certificate(self, digest: str, content: bytes) -> None:
+        """See `BudgetStore.put_certificate`."""
+        certificates.require_name(digest, content)
+        log = self._ledger.log_id
+        if self._ledger.has_certificates():
+            with self._ledger.read() as db:
+                if certificates.has(db, log, digest):
+                    return
+        with self._ledger.write() as db:
+            certificates.put(db, log, digest, content)
+
+    def certificate(self, digest: str) -> bytes | None:
+        """See `BudgetStore.certificate`."""
+        if not self._ledger.has_certificates():
+            return None
+        with self._ledger.read() as db:
+            return certificates.stored(db, digest)
 
     def secret(self) -> bytes:
         """See `BudgetStore.secret`."""

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import LedgerError, LedgerMissing
+from . import certificates
 from .entry import FORMAT, UNSAID, Header, Promise, Record, newer, record_text
 from .faults import file_fault, sqlite_fault
 from .holder import Holder, is_alive, open_alone, remove_dead
@@ -46,6 +47,7 @@ _SCHEMA = (
     "CREATE TABLE draw (entry INTEGER PRIMARY KEY, measures BLOB NOT NULL, scale TEXT NOT NULL,"
     " payload BLOB NOT NULL)",
 )
+_LATER = (f"CREATE TABLE IF NOT EXISTS {certificates.TABLE.format(bytes='BLOB')}",)
 _TIDY_CHANGES = 200
 """Rows that are changed until there is something to tidy: some thirty statements."""
 _LONGEST_WAL = 5_000
@@ -107,6 +109,11 @@ class SqliteLedger(Ledger):
                 ledger._fail_dead()
                 undo.pop_all()
         return ledger
+
+    @property
+    def log_id(self) -> str:
+        """See `Ledger.log_id`."""
+        return ""
 
     @property
     def holder(self) -> str:
@@ -215,6 +222,8 @@ class SqliteLedger(Ledger):
     def _set_format(self, db: Database) -> None:
         db.execute(f"PRAGMA user_version = {self.promise.format}")
 
+    _later_tables = _LATER
+
     def _next(self, db: Database) -> LedgerCursor:
         return db.execute("SELECT COALESCE(MAX(seq), -1) + 1, COALESCE(MAX(seq), -1) + 1 FROM record")
 
@@ -285,7 +294,7 @@ def _prepare(database: sqlite3.Connection) -> None:
     if database.execute("SELECT 1 FROM sqlite_master").fetchone() is not None:
         raise LedgerError("this file is no ledger", hint="name another file in the policy")
     database.execute("BEGIN IMMEDIATE")
-    for statement in _SCHEMA:
+    for statement in (*_SCHEMA, *_LATER):
         database.execute(statement)
     database.execute("INSERT INTO ledger VALUES (1, ?, 0)", (secrets.token_bytes(32),))
     database.execute(f"PRAGMA user_version = {UNSAID.format}")  # what is written first raises it

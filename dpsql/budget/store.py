@@ -127,6 +127,18 @@ class BudgetStore(StoredDraws, Protocol):
         """Return what was found last of a key in data of exactly this version, None if nobody looked."""
         ...
 
+    def put_certificate(self, digest: str, content: bytes) -> None:
+        """Store a certificate that entries may name (`MeasurementClaim.certificate`), once; durable on return.
+
+        `digest`: its sha256 in hex. Raises ValueError for a digest that is not that of the content and for a
+        certificate that is too long, LedgerError where there is no room.
+        """
+        ...
+
+    def certificate(self, digest: str) -> bytes | None:
+        """Return a certificate that was put, None where there is none. Raises LedgerError where it is damaged."""
+        ...
+
     def tidy(self) -> None:
         """Do what can wait, so that no charge waits for it; nothing is different after it. Raises LedgerError."""
         ...
