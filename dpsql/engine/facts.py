@@ -14,7 +14,9 @@ House rules:
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,20 +30,15 @@ if TYPE_CHECKING:
 
 __all__ = ["read_facts"]
 
-Rows = list[tuple[Any, ...]]
 Path = tuple[str, str]
-Run = Callable[[str], Rows]
+Run = Callable[[str], list[tuple[Any, ...]]]
 
-_ALIKE = (
-    "BIGINT", "BLOB", "BOOLEAN", "DATE", "DECIMAL", "ENUM", "HUGEINT", "INTEGER", "SMALLINT", "TIMESTAMP", "TINYINT",
-    "UBIGINT", "UHUGEINT", "UINTEGER", "USMALLINT", "UTINYINT", "UUID", "VARCHAR",
-)  # fmt: skip
-"""DuckDB's types of which equal values are one value: how their names begin. No floats, intervals, nested ones."""
-_ALIKE_IN_POSTGRES = (
-    "bigint", "boolean", "bytea", "character varying", "date", "integer", "name", "numeric", "smallint", "text",
-    "timestamp", "uuid",
-)  # fmt: skip
-
+_ALIKE = re.compile(
+    r"(?:U?(?:TINY|SMALL|BIG|HUGE)INT|U?INTEGER|DECIMAL|NUMERIC|BOOLEAN|DATE|UUID|BLOB|BYTEA|VARCHAR|TEXT|NAME|ENUM"
+    r"|CHARACTER VARYING|TIMESTAMP)(?:\(.*\))?(?: WITH(?:OUT)? TIME ZONE)?",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Types of which equal values are one value: no floats, intervals, padded or collated texts, nested ones."""
 _DUCKDB_COLUMNS = """
 SELECT schema_name, table_name, column_name, data_type, NOT is_nullable FROM duckdb_columns()
 WHERE database_name = current_database() ORDER BY schema_name, table_name, column_index"""
@@ -100,23 +97,20 @@ WHERE c.relkind IN ('r', 'p') AND (n.nspname, c.relname) IN ({paths}) AND NOT c.
 
 def read_facts(snapshot: Snapshot, policy: Policy, store: BudgetStore) -> Facts:
     """Return what is believed while this snapshot is open. Raises EngineFailure, LedgerError, PolicyError."""
-    live = (
-        snapshot.schema()
-    )  # for the engine, and which version of files is read; nothing that it says of constraints
+    live = snapshot.schema()  # of it: the engine, and which version of files is read; no type, no constraint
 
     def path_of(name: str) -> Path:
         schema, dot, table = name.partition(".")
         return (schema, table) if dot else (live.default_schema, name)
 
-    def run(sql: str) -> Rows:
+    def run(sql: str) -> list[tuple[Any, ...]]:
         return [row for chunk in snapshot.run(sql) for row in chunk]
 
     paths = {name: path_of(name) for name in policy.tables}
     places = {path: ".".join(path) for path in paths.values()}
-    if live.dialect == "postgres":
-        found = _postgres(run, paths.values())
-    else:
-        found = _duckdb(run) if live.dialect == "duckdb" else {}
+    found: dict[Path, Table] = {}
+    if live.dialect != "spark":
+        found = _postgres(run, paths.values()) if live.dialect == "postgres" else _duckdb(run)
     for name, path in paths.items():
         here = live.table(path)
         if here is None or not here.version:
@@ -149,57 +143,48 @@ def _unit(policy: Policy, name: str, place: Callable[[str], str]) -> Unit | None
 
 
 def _duckdb(run: Run) -> dict[Path, Table]:
-    """Return the tables of a DuckDB database, which enforces its keys at once; collations stand in their texts alone."""
-    collated = {(schema, table) for schema, table in run(_DUCKDB_COLLATED)}
-    columns: dict[Path, dict[str, str]] = {}
-    unique: dict[Path, list[tuple[str, ...]]] = {}
-    not_null: dict[Path, list[str]] = {}
-    references: dict[Path, list[ForeignKey]] = {}
+    """Return the tables of a DuckDB database, which enforces its keys at once; collations stand in its texts alone."""
+    collated = set(run(_DUCKDB_COLLATED))
+    columns: defaultdict[Path, list[tuple[str, str, bool]]] = defaultdict(list)
+    unique: defaultdict[Path, list[list[str]]] = defaultdict(list)
+    references: defaultdict[Path, list[tuple[list[str], str, str, list[str]]]] = defaultdict(list)
     for schema, table, column, type_, is_not_null in run(_DUCKDB_COLUMNS):
-        path = schema, table
-        is_text = type_ == "VARCHAR" or type_.startswith("ENUM")
-        shown = f"{type_} COLLATE unknown" if path in collated and is_text else type_
-        columns.setdefault(path, {})[column] = shown
-        not_null.setdefault(path, []).extend([column] * is_not_null)
+        is_loose = (schema, table) in collated and type_.startswith(("VARCHAR", "ENUM"))
+        shown = f"{type_} COLLATE unknown" if is_loose else type_
+        columns[schema, table].append((column, shown, is_not_null))
     for schema, table, kind, names, other, referenced in run(_DUCKDB_CONSTRAINTS):
-        path = schema, table
-        if kind in ("PRIMARY KEY", "UNIQUE"):
-            unique.setdefault(path, []).append(tuple(names))
-        elif kind == "FOREIGN KEY":
-            references.setdefault(path, []).append(
-                ForeignKey(tuple(names), f"{schema}.{other}", tuple(referenced))
-            )
-    return {
-        path: _table(names, not_null[path], unique.get(path, ()), references.get(path, ()), _ALIKE)
-        for path, names in columns.items()
-    }
+        if kind == "FOREIGN KEY":
+            references[schema, table].append((names, schema, other, referenced))
+        elif kind in ("PRIMARY KEY", "UNIQUE"):
+            unique[schema, table].append(names)
+    return {path: _table(names, unique[path], references[path]) for path, names in columns.items()}
 
 
 def _postgres(run: Run, paths: Iterable[Path]) -> dict[Path, Table]:
-    """Return those of some tables of a Postgres database of which its constraints hold for all that a query sees."""
-    listed = ", ".join(f"({_literal(schema)}, {_literal(table)})" for schema, table in paths)
+    """Return those of some tables of a Postgres database whose constraints hold for all rows that a query sees."""
+    quoted = [[part.replace("'", "''") for part in path] for path in paths]
+    listed = ", ".join(f"('{schema}', '{table}')" for schema, table in quoted)
     ((text,),) = run(_POSTGRES.replace("{paths}", listed))
-    found = {}
-    for schema, table, columns, unique, references in json.loads(text or "[]"):
-        held = [
-            ForeignKey(tuple(own), f"{place}.{name}", tuple(key))
-            for own, place, name, key in references or ()
-        ]
-        names = {name: type_ for name, type_, _ in columns or ()}
-        not_null = [name for name, _, is_not_null in columns or () if is_not_null]
-        found[schema, table] = _table(names, not_null, map(tuple, unique or ()), held, _ALIKE_IN_POSTGRES)
-    return found
+    return {
+        (schema, table): _table(columns or (), unique or (), references or ())
+        for schema, table, columns, unique, references in json.loads(text or "[]")
+    }
 
 
 def _table(
-    columns: Mapping[str, str], not_null: Sequence[str], unique: Iterable[tuple[str, ...]],
-    references: Iterable[ForeignKey], alike: tuple[str, ...],
+    columns: Iterable[tuple[str, str, bool]], unique: Iterable[Sequence[str]],
+    references: Iterable[tuple[Sequence[str], str, str, Sequence[str]]],
 ) -> Table:  # fmt: skip
-    """Return a table with those of its keys of whose columns equal values are one value."""
-    usable = {name for name, type_ in columns.items() if type_.startswith(alike) and "COLLATE" not in type_}
-    keys = dict.fromkeys(key for key in unique if usable.issuperset(key))
-    held = tuple(one for one in references if usable.issuperset(one.columns))
-    return Table(columns, tuple(not_null), tuple(keys), held)
+    """Return a table with those of its constraints of whose columns equal values are one value."""
+    listed = list(columns)
+    usable = {name for name, type_, _ in listed if _ALIKE.fullmatch(type_)}
+    held = [one for one in references if usable.issuperset(one[0])]
+    return Table(
+        {name: type_ for name, type_, _ in listed},
+        tuple(name for name, _, is_not_null in listed if is_not_null),
+        tuple(dict.fromkeys(tuple(key) for key in unique if usable.issuperset(key))),
+        tuple(ForeignKey(tuple(own), f"{schema}.{table}", tuple(key)) for own, schema, table, key in held),
+    )
 
 
 def _recorded(policy: Policy, name: str, version: str) -> Table:
@@ -210,10 +195,4 @@ def _recorded(policy: Policy, name: str, version: str) -> Table:
     if recorded is None or name not in recorded or version_of(recorded[name]) != version:
         raise EngineFailure("facts: the record changed while a statement was planned")
     types = {one.name: one.dataType.simpleString() for one in recorded[name].fields.fields}
-    return Table(
-        {column: "timestamp_ntz" if type_ == "timestamp" else type_ for column, type_ in types.items()}
-    )
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+    return Table({column: "timestamp_ntz" if one == "timestamp" else one for column, one in types.items()})
