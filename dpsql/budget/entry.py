@@ -25,6 +25,7 @@ __all__ = [
     "MALFORMED",
     "OF_ZCDP",
     "UNSAID",
+    "Clock",
     "Entry",
     "EntryState",
     "EpochStart",
@@ -201,7 +202,19 @@ class KeyCheck:
         return self.table, self.columns, self.version
 
 
-Record = Header | Entry | Grant | EpochStart | Move | KeyCheck
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The moment that the ledger has come to (soundness.md 3.12): seen in passing, or confirmed by the owner, `by`.
+
+    As a `KeyCheck` it needs no later format. It is written where periods have caps, or by the owner's act.
+    """
+
+    seq: int
+    at: str
+    by: str = ""
+
+
+Record = Header | Entry | Grant | EpochStart | Move | KeyCheck | Clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +244,7 @@ class Status:
 
     Under zCDP rho is what has caps, `rho_cap_atto` and `analyst_rho_cap_atto`; an epsilon that is spent is that of
     all the rho, at `conversion_delta_atto`, and delta is the part that thresholds may spend. `rations`: the caps of the
-    running period.
+    running period; `clock`: where the machine's is not that of the ledger (`Rations.moment`), how it is told.
     """
 
     epsilon_spent_nano: int
@@ -248,6 +261,7 @@ class Status:
     analyst_rho_spent_atto: int = 0
     analyst_rho_cap_atto: int | None = None
     rations: tuple[Scope, ...] = ()
+    clock: str = ""
 
     @property
     def in_rho(self) -> bool:
@@ -342,6 +356,8 @@ def record_text(record: Record) -> str:
                 "dpsql": record.dpsql,
                 "by": record.by,
             }
+        case Clock():
+            fields |= {"kind": "clock", "by": record.by}
     return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
 
@@ -399,6 +415,8 @@ def _record(fields: dict[str, Any], state: EntryState) -> Record:
             return KeyCheck(
                 seq, at, **{name: fields[name] for name in names} | {"columns": tuple(fields["columns"])}
             )
+        case "clock":
+            return Clock(seq, at, fields["by"])
         case _:
             raise ValueError("unknown kind of record")
 
