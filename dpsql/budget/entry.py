@@ -46,7 +46,8 @@ __all__ = [
 
 FORMAT = 5
 """The newest version of the records and of the schema beside them. 2: laws other than Laplace, named by a word.
-3: zCDP, in the ledgers that are kept in it alone. 4, and 5 where zCDP is: certificates, and the tables for them.
+3: zCDP, in the ledgers that are kept in it alone. 4, and 5 where zCDP is: certificates, and the tables for them; the
+ledger's clock.
 
 What an earlier version wrote is read as it is, and a ledger gets its number before anything is written to it: a
 version that knows less refuses it then (`newer`), in place of calling damaged what it cannot read.
@@ -206,7 +207,7 @@ class KeyCheck:
 class Clock:
     """The moment that the ledger has come to (soundness.md 3.12): seen in passing, or confirmed by the owner, `by`.
 
-    As a `KeyCheck` it needs no later format. It is written where periods have caps, or by the owner's act.
+    It is written where periods have caps, or by the owner's act.
     """
 
     seq: int
